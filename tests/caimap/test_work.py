@@ -17,7 +17,17 @@ from music_evals.caimap.grades import week_of
 from music_evals.caimap.machine import FIRST_SONG_STATE, FIRST_TASK_STATE, SONG, TASK, ForbiddenStepError
 from music_evals.caimap.roles import ForbiddenError
 from music_evals.caimap.storage.store import StaleError, Store, backup, migrate, restore, sqlite_url
-from music_evals.caimap.storage.tables import AuditRow, LedgerRow, SongRow, TaskRow, WarningRow
+from music_evals.caimap.storage.tables import (
+    AuditRow,
+    EventRow,
+    LedgerRow,
+    MessageRow,
+    SessionRow,
+    SheetRow,
+    SongRow,
+    TaskRow,
+    WarningRow,
+)
 from music_evals.caimap.values import ScoreSheet, Song
 from music_evals.caimap.work import accounts, annotating, inspecting, managing, practising, watching
 from music_evals.caimap.work.desk import Settings
@@ -398,6 +408,71 @@ def test_a_spot_check_returns_a_description_and_withdrawal_takes_data_back(bench
         annotating.take_next(bench.desk, bench.OTHER_FAN)
 
 
+def settled_song(bench: StudyBench) -> None:
+    """Let a song finish whose structure an inspector settled."""
+    bench.songs("s1")
+    two_passes(bench, one_verse("春眠不觉晓"), one_verse("春眠不觉晓", label="chorus1"))
+    accepted = one_verse("春眠不觉晓", label="bridge1")
+    inspecting.settle(bench.desk, bench.INSPECTOR, "s1", bench.version(SongRow, "s1"), accepted)
+    describe(bench)
+    managing.decide(bench.desk, bench.ADMIN, "s1", bench.version(SongRow, "s1"))
+    assert managing.finished_songs(bench.desk)[0].structure == accepted
+
+
+def test_what_an_inspector_settled_leaves_with_them_and_another_settles_it(bench: StudyBench) -> None:
+    settled_song(bench)
+    managing.withdraw(bench.desk, bench.INSPECTOR, bench.INSPECTOR)
+    assert managing.finished_songs(bench.desk) == []
+    with bench.store.reading() as session:
+        assert session.get(SongRow, "s1").accepted is None
+    assert inspecting.waiting(bench.desk, bench.OTHER_INSPECTOR) == (["s1"], [])
+    again = one_verse("春眠不觉晓", label="verse1")
+    inspecting.settle(bench.desk, bench.OTHER_INSPECTOR, "s1", bench.version(SongRow, "s1"), again)
+    assert state(bench) == "checking"  # both descriptions still stand
+    managing.decide(bench.desk, bench.ADMIN, "s1", bench.version(SongRow, "s1"))
+    (done,) = managing.finished_songs(bench.desk)
+    assert (done.structure, bench.INSPECTOR in done.structure_people) == (again, False)
+
+
+def test_the_texts_of_who_withdraws_are_erased_and_what_others_rest_on_stays(bench: StudyBench) -> None:
+    bench.desk.configure(Settings(share=1.0))
+    bench.songs("s1")
+    two_passes(bench, one_verse("春眠不觉晓"), one_verse("春眠不觉晓"))
+    numbers = describe(bench)
+    managing.say(bench.desk, bench.FAN, "我的话")
+    points = {key: float(most) for key, most in assurance.FORMS["amateur"].items()}
+    sheet = ScoreSheet(numbers[1], bench.INSPECTOR, points, "说得好")
+    inspecting.score(bench.desk, sheet, bench.version(TaskRow, numbers[1]))
+    for who in (bench.FAN, bench.INSPECTOR):
+        accounts.open_session(bench.desk, who)
+        managing.withdraw(bench.desk, bench.ADMIN, who)
+    with bench.store.reading() as session:
+        task = session.get(TaskRow, numbers[1])
+        assert (task.state, task.result, task.draft) == ("discarded", None, {})
+        assert session.scalars(select(EventRow).where(EventRow.task == task.id)).first() is None
+        assert session.scalars(select(EventRow).where(EventRow.task == numbers[0])).first() is not None
+        assert [(row.total, row.remark) for row in session.scalars(select(SheetRow))] == [(100, "")]
+        assert list(session.scalars(select(MessageRow))) == []
+        assert list(session.scalars(select(SessionRow))) == []
+    owed = ledger.balances(managing.ledger_of(bench.desk, bench.ADMIN))
+    assert (owed[bench.FAN], owed[bench.INSPECTOR]) == (1000, 500)
+    assert watching.verifications(bench.desk, bench.ADMIN) == []
+    with pytest.raises(InvalidAnnotationError):
+        watching.verify(bench.desk, ScoreSheet(numbers[1], bench.ADMIN, points))
+
+
+def test_one_administrator_stays(bench: StudyBench) -> None:
+    with pytest.raises(InvalidInputError, match="last administrator"):
+        managing.withdraw(bench.desk, bench.ADMIN, bench.ADMIN)
+    other = accounts.accept(
+        bench.desk, accounts.invite(bench.desk, bench.ADMIN, "administrator"), "林", "a long password", consents=True
+    )
+    managing.withdraw(bench.desk, bench.ADMIN, bench.ADMIN)
+    with pytest.raises(InvalidInputError, match="last administrator"):
+        managing.withdraw(bench.desk, other, other)
+    assert accounts.first_administrator(bench.desk) == other
+
+
 def test_nothing_is_half_imported(bench: StudyBench) -> None:
     with pytest.raises(InvalidInputError, match="song 2, 's1'"):
         bench.songs("s1", "s1")
@@ -605,6 +680,27 @@ def test_a_study_runs_on_postgresql(postgres: str) -> None:
             managing.decide(bench.desk, bench.ADMIN, "s1", seen)
         with bench.store.engine.begin() as connection, pytest.raises(DBAPIError, match="never changed"):
             connection.execute(text("DELETE FROM audit"))
+    finally:
+        bench.store.close()
+        migrate(postgres, "base")
+
+
+def test_who_withdraws_on_postgresql_holds_no_place_afterwards(postgres: str) -> None:
+    bench = StudyBench(postgres, Settings(share=0.0))
+    try:
+        bench.songs("s1")
+        leaving = threading.Thread(target=managing.withdraw, args=(bench.desk, bench.PRO, bench.PRO))
+        with bench.store.writing() as session:  # as take_next does, step by step
+            bench.desk.person(session, bench.PRO, "annotate", locked=True)
+            leaving.start()
+            leaving.join(0.5)
+            assert leaving.is_alive()  # it waits, and then sees the task
+            row = TaskRow(song="s1", kind="structure", number=1, person=bench.PRO, assigned=bench.clock())
+            session.add(row)
+        leaving.join(10)
+        with bench.store.reading() as session:
+            assert session.get(TaskRow, row.id).state == "cancelled"
+        assert bench.take(bench.OTHER_PRO).song == "s1"
     finally:
         bench.store.close()
         migrate(postgres, "base")

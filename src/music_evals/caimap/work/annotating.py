@@ -62,7 +62,7 @@ def take_next(desk: Desk, who: int) -> Task | None:
 
     """
     with desk.store.writing() as session:
-        person = desk.person(session, who, "annotate")
+        person = desk.person(session, who, "annotate", locked=True)
         release_idle(desk, session)
         mine = select(TaskRow).where(TaskRow.person == who, TaskRow.state.in_(OPEN), TaskRow.training.is_(False))
         begun = session.scalars(mine.order_by(TaskRow.id)).first()
@@ -299,7 +299,7 @@ def submit(desk: Desk, who: int, number: int, version: int, given: Structure | D
 
     """
     with desk.store.writing() as session:
-        person = desk.person(session, who, "annotate")
+        person = desk.person(session, who, "annotate", locked=True)
         row = desk.own_task(session, person, number, version)
         duration = song_of(desk.song(session, row.song)).duration_sec
         events = _events(session, row)
@@ -318,7 +318,10 @@ def submit(desk: Desk, who: int, number: int, version: int, given: Structure | D
             if kind := warning_of(found, duration, page_sec):
                 session.add(WarningRow(person=who, task=row.id, kind=kind, moment=desk.clock()))
         if not row.training:
-            (_compare if row.kind == "structure" else _sample)(desk, session, row)
+            if row.kind == "structure":
+                compare_passes(desk, session, desk.song(session, row.song))
+            else:
+                _sample(desk, session, row)
         return task_of(row)
 
 
@@ -335,10 +338,9 @@ def pass_tasks(session: Session, song: str, states: Sequence[str], kind: str = "
     return list(session.scalars(chosen.order_by(TaskRow.number, TaskRow.id)))
 
 
-def _compare(desk: Desk, session: Session, row: TaskRow) -> None:
+def compare_passes(desk: Desk, session: Session, song: SongRow) -> None:
     """Compare the two passes of a song, where both are there: equal ones are accepted and merged."""
-    passes = pass_tasks(session, row.song, HANDED_IN)
-    song = desk.song(session, row.song)
+    passes = pass_tasks(session, song.id, HANDED_IN)
     if len(passes) < 2 or song.state != "structuring":
         return
     first, second = (Structure.from_dict(found.result or {}) for found in passes)

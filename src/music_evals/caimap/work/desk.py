@@ -110,8 +110,8 @@ class Desk:
 
     # who
 
-    def person(self, session: Session, number: int, right: str) -> Person:
-        """Return who acts.
+    def person(self, session: Session, number: int, right: str, *, locked: bool = False) -> Person:
+        """Return who acts; locked for the transaction where what they do must not cross their own withdrawal.
 
         Raises
         ------
@@ -119,7 +119,8 @@ class Desk:
             They do not have the right, or there is no such person.
 
         """
-        row = session.get(PersonRow, number)
+        lock = {"key_share": True} if locked else None  # entries of the ledger may name somebody who is locked
+        row = session.get(PersonRow, number, with_for_update=lock, populate_existing=locked)
         if row is None:
             raise ForbiddenError("sign in first")
         person = person_of(row)

@@ -11,7 +11,7 @@ from sqlalchemy import func, select
 
 from music_evals.annotations import DIMENSIONS
 from music_evals.caimap import grades, ledger
-from music_evals.caimap.machine import ForbiddenStepError
+from music_evals.caimap.machine import SONG, ForbiddenStepError
 from music_evals.caimap.storage.tables import (
     LedgerRow,
     MessageRow,
@@ -21,9 +21,9 @@ from music_evals.caimap.storage.tables import (
     WeekRow,
 )
 from music_evals.caimap.values import Description, FinishedSong, Song, Structure
-from music_evals.caimap.work.annotating import HANDED_IN, pass_tasks
+from music_evals.caimap.work.annotating import HANDED_IN, compare_passes, pass_tasks
 from music_evals.caimap.work.desk import Desk, song_of, song_row
-from music_evals.caimap.work.undoing import cancel_open, discard, take_back
+from music_evals.caimap.work.undoing import cancel_open, discard, erase, take_back
 from music_evals.caimap.work.weeks import earned_in, records, week_span
 from music_evals.errors import InvalidInputError
 
@@ -236,8 +236,8 @@ def close_week(desk: Desk, who: int, monday: dt.date) -> dict[int, grades.Week]:
         closed = set(session.scalars(select(WeekRow.person).where(WeekRow.monday == monday.isoformat())))
         judged: dict[int, grades.Week] = {}
         of_week = records(session, monday)
-        annotators = select(PersonRow).where(PersonRow.role.in_(("professional", "amateur"))).order_by(PersonRow.id)
-        for row in list(session.scalars(annotators.with_for_update(key_share=True))):
+        annotators = select(PersonRow).where(PersonRow.role.in_(("professional", "amateur")), ~PersonRow.withdrawn)
+        for row in list(session.scalars(annotators.order_by(PersonRow.id).with_for_update(key_share=True))):
             record = of_week.get(row.id)
             if row.id in closed or record is None or not (record.accuracies or record.scores or record.warnings):
                 continue
@@ -259,21 +259,26 @@ def close_week(desk: Desk, who: int, monday: dt.date) -> dict[int, grades.Week]:
 
 
 def withdraw(desk: Desk, who: int, person: int) -> None:
-    """Withdraw somebody: they can do nothing more, what they handed in leaves the study, what they earned is theirs.
+    """Withdraw somebody: they can do nothing more, their texts leave the study, what they earned is theirs.
+
+    What an annotator handed in is discarded and erased, its places open again. Songs whose structure an inspector
+    settled wait for another inspector. Points that an inspector gave stay, since grades and pay of others rest on them;
+    their remarks go. Drafts, playback events and messages are deleted. What stays: the account's name and number,
+    ledger, warnings and grades, and the log of who did what when.
 
     Raises
     ------
     ForbiddenError
         `who` is neither the person nor an administrator.
     InvalidInputError
-        There is no such person, or it stands for people who annotated elsewhere.
+        There is no such person, it stands for people who annotated elsewhere, or it is the last administrator.
 
     """
     with desk.store.writing() as session:
         acting = desk.person(session, who, "ask")
         if who != person:
             desk.person(session, who, "manage")
-        row = session.get(PersonRow, person)
+        row = _leaving(session, person)
         if row is None:
             raise InvalidInputError(f"there is no person {person}")
         if row.name in STAND_INS.values():
@@ -283,6 +288,34 @@ def withdraw(desk: Desk, who: int, person: int) -> None:
         cancel_open(desk, session, person)
         handed_in = select(TaskRow).where(TaskRow.person == person, TaskRow.state.in_(HANDED_IN))
         discard(desk, session, list(session.scalars(handed_in)), paid_back=False)
+        _redo_settled(desk, session, person)
+        erase(session, person)
+
+
+def _leaving(session: Session, person: int) -> PersonRow | None:
+    """Return who withdraws, locked: with all administrators where it is one, since one of them has to stay."""
+    row = session.get(PersonRow, person)
+    if row is None:
+        return None
+    among = PersonRow.id == person
+    if row.role == "administrator":
+        among |= (PersonRow.role == "administrator") & PersonRow.withdrawn.is_(False)
+    chosen = select(PersonRow).where(among).order_by(PersonRow.id).with_for_update(key_share=True)
+    locked = {found.id: found for found in session.scalars(chosen.execution_options(populate_existing=True))}
+    if row.role == "administrator" and len(locked) == 1:
+        raise InvalidInputError("the last administrator cannot withdraw; invite another one first")
+    return locked[person]
+
+
+def _redo_settled(desk: Desk, session: Session, person: int) -> None:
+    """Take accepted structures that somebody had a hand in out of the songs, and compare the passes again."""
+    rows = session.scalars(select(SongRow).where(SongRow.accepted.is_not(None)).order_by(SongRow.id))
+    for name in [row.id for row in list(rows) if person in (row.accepted or {}).get("people", ())]:
+        song = desk.song(session, name)
+        song.accepted = None
+        if not song.training and (song.state, "redo_structure") in SONG:
+            desk.move(session, song, "redo_structure")
+            compare_passes(desk, session, song)
 
 
 def release(desk: Desk, who: int, number: int) -> None:

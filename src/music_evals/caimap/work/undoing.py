@@ -6,17 +6,17 @@ import datetime as dt
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Final
 
-from sqlalchemy import func, select
+from sqlalchemy import delete, func, select, update
 
 from music_evals.caimap.ledger import Entry
 from music_evals.caimap.machine import SONG
-from music_evals.caimap.storage.tables import AuditRow, EventRow, LedgerRow, TaskRow
+from music_evals.caimap.storage.tables import AuditRow, EventRow, LedgerRow, MessageRow, SessionRow, SheetRow, TaskRow
 from music_evals.caimap.work.desk import Desk
 
 if TYPE_CHECKING:
     from sqlalchemy.orm import Session
 
-__all__ = ["OPEN", "cancel_open", "discard", "last_act", "release_idle", "take_back"]
+__all__ = ["OPEN", "cancel_open", "discard", "erase", "last_act", "release_idle", "take_back"]
 
 OPEN: Final = ("assigned", "working")
 """States of a task that somebody has and has not handed in."""
@@ -72,3 +72,14 @@ def take_back(desk: Desk, session: Session, task: TaskRow, why: str) -> None:
     paid = session.scalar(select(func.coalesce(func.sum(LedgerRow.cents), 0)).where(*of_task)) or 0
     if paid > 0:
         desk.pay(session, Entry(task.person, "correction", -paid, f"{why}: {task.kind} of {task.song}", task.id))
+
+
+def erase(session: Session, who: int) -> None:
+    """Delete what somebody wrote and how they listened, and end their sessions; points, ledger and log stay."""
+    tasks = list(session.scalars(select(TaskRow).where(TaskRow.person == who)))
+    for row in tasks:
+        row.result, row.draft, row.note = None, {}, ""
+    session.execute(delete(EventRow).where(EventRow.task.in_(select(TaskRow.id).where(TaskRow.person == who))))
+    session.execute(update(SheetRow).where(SheetRow.inspector == who).values(remark=""))
+    session.execute(delete(MessageRow).where(MessageRow.author == who))
+    session.execute(delete(SessionRow).where(SessionRow.person == who))

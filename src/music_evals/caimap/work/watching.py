@@ -180,12 +180,14 @@ def verifications(desk: Desk, who: int) -> list[Verified]:
         settings = desk.settings(session)
         seconds = {row.task: row.total for row in session.scalars(select(SheetRow).where(SheetRow.purpose == "second"))}
         firsts = session.scalars(select(SheetRow).where(SheetRow.purpose == "assurance").order_by(SheetRow.id))
+        kept = set(session.scalars(select(TaskRow.id).where(TaskRow.result.is_not(None))))  # not of who withdrew
         places: Counter[int] = Counter()
         found = []
         for row in firsts:
             place, second = places[row.inspector], seconds.get(row.task)
             places[row.inspector] += 1
-            if assurance.is_sampled(row.inspector, "sheet", place, seed=settings.seed, share=settings.share):
+            drawn = assurance.is_sampled(row.inspector, "sheet", place, seed=settings.seed, share=settings.share)
+            if drawn and row.task in kept:
                 apart = second is not None and _apart(row.total, second)
                 found.append(Verified(row.task, row.inspector, row.total, second, apart))
         return found
@@ -212,7 +214,7 @@ def verify(desk: Desk, sheet: ScoreSheet) -> None:
         person = desk.person(session, sheet.inspector, "manage")
         row = desk.own_task(session, person, sheet.task)
         scored = select(SheetRow.id).where(SheetRow.task == row.id, SheetRow.purpose == "assurance")
-        if session.scalars(scored).first() is None:
+        if row.result is None or session.scalars(scored).first() is None:
             raise InvalidAnnotationError("nobody has scored this description yet")
         assurance.check_sheet(sheet, Description.from_dict(row.result or {}).group)
         points = [[*key, given] for key, given in sheet.points.items()]
