@@ -110,3 +110,18 @@ def test_a_study_is_made_filled_and_copied_by_the_verb(tmp_path: Path, recording
     with store.reading() as session:
         assert list(session.scalars(select(SongRow.state))) == ["structuring"]
     store.close()
+
+
+def test_the_seed_of_the_sample_is_drawn_and_kept(tmp_path: Path, monkeypatch, capsys) -> None:
+    monkeypatch.setenv(PASSWORD_VARIABLE, "a long password")
+    seeds = []
+    for name in ("one", "two"):
+        assert main(["caimap", "init", str(tmp_path / name)]) == 0
+        desk = Desk(Store(sqlite_url(tmp_path / name / "study.db")))
+        with desk.store.reading() as session:
+            seeds += [desk.settings(session).seed, desk.settings(session).seed]
+        desk.store.close()
+    assert seeds[0] == seeds[1] != seeds[2] == seeds[3]
+    assert min(seeds) > 1_000_000  # as good as sure of a number of 63 bits
+    said = "".join(capsys.readouterr())
+    assert not any(str(seed) in said for seed in seeds)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import math
 
 import pytest
@@ -92,6 +93,42 @@ def test_inspectors_agree_within_ten_points_or_discuss_and_score_again(bench: St
         practising.new_round(bench.desk, bench.INSPECTOR)
 
 
+@pytest.mark.parametrize("leaves", ["author", "inspector"])
+def test_a_round_ends_though_somebody_withdrew(bench: StudyBench, leaves: str) -> None:
+    task = practised(bench)
+    other = practising.take_training(bench.desk, bench.OTHER_FAN)
+    annotating.open_task(bench.desk, bench.OTHER_FAN, other.id)
+    described(bench, other.id, bench.OTHER_FAN)
+    practising.score_item(bench.desk, sheet(task, bench.INSPECTOR, 0.2))
+    if leaves == "author":
+        managing.withdraw(bench.desk, bench.FAN, bench.FAN)
+        for who in (bench.INSPECTOR, bench.OTHER_INSPECTOR):
+            practising.score_item(bench.desk, sheet(other.id, who))
+        found = practising.practice(bench.desk, bench.OTHER_INSPECTOR)
+        assert (list(found.scores), found.judged.missing, found.judged.consistent) == ([other.id], (), True)
+        assert practising.new_round(bench.desk, bench.ADMIN) == 2
+    else:
+        token = accounts.invite(bench.desk, bench.ADMIN, "inspector")
+        third = accounts.accept(bench.desk, token, "林", "a long password", consents=True)
+        managing.withdraw(bench.desk, bench.INSPECTOR, bench.INSPECTOR)
+        for who in (bench.OTHER_INSPECTOR, third):
+            for item in (task, other.id):
+                practising.score_item(bench.desk, sheet(item, who))
+        found = practising.practice(bench.desk, third)
+        assert (set(found.scores[task]), found.judged.consistent) == ({bench.OTHER_INSPECTOR, third}, True)
+
+
+def test_training_is_kept_when_a_week_is_discarded(bench: StudyBench) -> None:
+    task = practised(bench)
+    with bench.store.writing() as session:
+        for _ in range(2):
+            session.add(WarningRow(person=bench.FAN, task=task, kind="restless", moment=bench.clock()))
+    monday = bench.clock.now.date() - dt.timedelta(days=bench.clock.now.weekday())
+    bench.clock.wait(days=7)
+    assert managing.close_week(bench.desk, bench.ADMIN, monday)[bench.FAN].excluded
+    assert list(practising.practice(bench.desk, bench.INSPECTOR).scores) == [task]
+
+
 def scored(bench: StudyBench) -> int:
     """Let a description of the sample be scored; return its task."""
     bench.desk.configure(Settings(seed=1, share=1.0))
@@ -141,7 +178,12 @@ def test_analytics_count_what_the_player_reported(bench: StudyBench) -> None:
     with bench.store.writing() as session:
         session.add(WarningRow(person=bench.PRO, task=task.id, kind="restless", moment=bench.clock()))
     row = {row.person: row for row in watching.habits(bench.desk, bench.ADMIN)}[bench.PRO]
-    assert (row.tasks, row.page_min, row.clicks, row.warnings) == (1, 2.0, (2, 0, 1, 1), {"restless": 1})
+    assert (row.tasks, row.page_min, row.clicks, row.warnings) == (
+        1,
+        pytest.approx(7 / 3),
+        (2, 0, 1, 1),
+        {"restless": 1},
+    )
     with pytest.raises(ForbiddenError):
         watching.habits(bench.desk, bench.INSPECTOR)
     assert [task.kind for task in watching.submissions(bench.desk, bench.ADMIN, bench.PRO)] == ["structure"]

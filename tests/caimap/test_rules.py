@@ -99,6 +99,9 @@ def test_each_right_belongs_to_its_roles() -> None:
                     roles.check_right(Person(1, role), right)
     with pytest.raises(roles.ForbiddenError):
         roles.check_right(Person(1, "amateur", withdrawn=True), "annotate")
+    with pytest.raises(roles.ForbiddenError, match="no further tasks"):
+        roles.check_right(Person(1, "amateur", excluded=True), "annotate")
+    roles.check_right(Person(1, "amateur", excluded=True), "ask")
 
 
 def test_annotators_see_their_own_tasks_only() -> None:
@@ -206,6 +209,50 @@ def test_differences_mark_what_differs_and_keep_every_line() -> None:
     assert rows[-1].fields == ("label",)
     assert structure.agreement(first, first) == 1.0
     assert structure.agreement(first, second) == 0.0
+
+
+def verses(*parts: tuple[str, tuple[str, ...]]) -> Structure:
+    return Structure(tuple(Section(label, lines, tuple("c" * len(line) for line in lines)) for label, lines in parts))
+
+
+def test_sections_without_lines_and_where_sections_begin_are_marked() -> None:
+    plain = verses(("verse1", ("甲乙", "丙丁", "戊己")))
+    intro = verses(("intro1", ()), ("verse1", ("甲乙", "丙丁", "戊己")))
+    (gap, *rows) = structure.differences(intro, plain)
+    assert (gap.first, gap.second, gap.fields) == (("intro1", "", ""), None, ("label", "line", "rhyme"))
+    assert not any(row.fields for row in rows)
+    assert structure.agreement(plain, intro) == structure.agreement(intro, plain) == 3 / 4
+    cut = verses(("verse1", ("甲乙",)), ("verse1", ("丙丁", "戊己")))
+    rows = structure.differences(cut, plain)
+    assert [(row.fields, row.begins) for row in rows] == [
+        ((), (True, True)), (("label",), (True, False)), ((), (False, False))
+    ]  # fmt: skip
+    assert structure.agreement(cut, plain) == 2 / 3
+    other = verses(("ending1", ()), ("verse1", ("甲乙", "丙丁", "戊己")))
+    assert structure.agreement(intro, other) == 3 / 4
+
+
+some_lines = st.lists(st.sampled_from(["甲", "乙 ", "丙"]), max_size=3)
+any_structure = st.lists(
+    st.tuples(st.sampled_from(["intro1", "verse1", "chorus1"]), some_lines), min_size=1, max_size=4
+).filter(lambda parts: any(lines for _, lines in parts))
+
+
+@given(any_structure, any_structure)
+def test_what_is_not_congruent_is_marked_and_costs_accuracy(first_parts, second_parts) -> None:
+    first, second = (
+        verses(*((label, tuple(lines)) for label, lines in parts)) for parts in (first_parts, second_parts)
+    )
+    rows = structure.differences(first, second)
+    assert structure.congruent(first, second) == (not any(row.fields for row in rows))
+    assert structure.congruent(first, second) == (structure.agreement(first, second) == 1.0)
+    for at, whole in ((0, first), (1, second)):  # every line and every empty section once, in order
+        shown = [row[at] for row in rows if row[at] is not None]
+        expected = []
+        for section in whole.sections:
+            lines = [(section.label, line.rstrip()) for line in section.lines]
+            expected += lines or [(section.label, "")]
+        assert [place[:2] for place in shown] == expected
 
 
 # --- requirements 8 and 9: descriptions and listening
@@ -327,21 +374,59 @@ def test_rows_of_tables_6_and_7_as_printed() -> None:
     assert list(points["amateur"].values()) == [8, 5, 13, 13, 8, 12, 6, 6, 6, 12, 5, 6]
 
 
-def test_the_sample_is_a_fifth_and_repeats() -> None:
-    drawn = [assurance.is_sampled(task, seed=3) for task in range(20_000)]
-    assert abs(np.mean(drawn) - 0.2) < 0.012  # four standard errors
-    assert drawn == [assurance.is_sampled(task, seed=3) for task in range(20_000)]
-    assert drawn != [assurance.is_sampled(task, seed=4) for task in range(20_000)]
+def sampled(person: int, n: int, *, seed: int = 3, share: float = 0.2, kind: str = "amateur") -> list[bool]:
+    return [assurance.is_sampled(person, kind, place, seed=seed, share=share) for place in range(n)]
+
+
+def test_the_sample_is_a_fifth_of_each_annotators_results_and_repeats() -> None:
+    for person in range(200):  # also of those who do five, or six
+        assert [sum(sampled(person, n)) for n in (5, 10, 25)] == [1, 2, 5]
+    assert sampled(1, 500) == sampled(1, 500)
+    others = (sampled(1, 500, seed=4), sampled(2, 500), sampled(1, 500, kind="professional"))
+    assert all(sampled(1, 500) != other for other in others)
+
+
+@given(st.integers(0, 2**63 - 1), st.integers(1, 1000), st.integers(1, 100), st.integers(0, 20))
+def test_every_block_holds_its_share(seed: int, person: int, length: int, blocks: int) -> None:
+    for drawn in {0, 1, length // 2, length}:
+        found = sampled(person, length * blocks, seed=seed, share=drawn / length)
+        assert sum(found) * length == drawn * len(found)
+
+
+def test_each_place_of_a_block_is_drawn_as_often() -> None:
+    counts = np.sum([np.reshape(sampled(person, 20), (-1, 5)).sum(axis=0) for person in range(1000)], axis=0)
+    assert counts.sum() == 4000
+    assert np.all(np.abs(counts - 800) < 4 * np.sqrt(4000 * 0.2 * 0.8))  # four standard errors
+    # and what was drawn of one block says nothing of the next
+    pairs = Counter(tuple(np.argmax(np.reshape(sampled(person, 10), (2, 5)), axis=1)) for person in range(5000))
+    assert len(pairs) == 25
+    assert max(abs(n - 200) for n in pairs.values()) < 4 * np.sqrt(5000 * 0.04 * 0.96)
+
+
+@pytest.mark.parametrize("share", [-0.1, 1.1, float("nan"), 0.001])
+def test_shares_that_no_block_has(share: float) -> None:
+    with pytest.raises(InvalidInputError):
+        sampled(1, 1, share=share)
 
 
 # --- requirements 11 to 14: warnings, grades, payments, training
 
 
 def test_a_short_or_restless_visit_warns() -> None:
-    quick = listening.Listening(True, 60, (), 0, 0, 65)
-    assert listening.warnings_of(quick, 60) == ("short_visit",)
-    assert listening.warnings_of(quick._replace(page_sec=300, pauses=13), 60) == ("restless",)
-    assert listening.warnings_of(quick._replace(page_sec=300), 60) == ()
+    calm = listening.Listening(True, 60, (), 0, 0)
+    assert listening.warning_of(calm, 60, 71.9) == "short_visit"
+    assert listening.warning_of(calm, 60, 72) == ""
+    assert listening.warning_of(calm._replace(pauses=12), 60, 300) == ""
+    assert listening.warning_of(calm._replace(pauses=13), 60, 300) == "restless"
+    assert listening.warning_of(calm._replace(pauses=13), 60, 65) == "short_visit"  # one a task
+
+
+def test_who_searches_a_song_after_hearing_it_is_not_restless() -> None:
+    after = [PlaybackEvent(kind, 20, 61 + at, 20) for at in range(20) for kind in ("seek", "play", "pause")]
+    found = listening.listening_of([*played(), *after], 60.0)
+    assert (found.complete, found.pauses, found.seeks) == (True, 0, 0)
+    before = [PlaybackEvent(kind, 0, at) for at in range(13) for kind in ("play", "pause")]
+    assert listening.listening_of([*before, *played(start=20)], 60.0).pauses == 13
 
 
 @pytest.mark.parametrize(

@@ -14,12 +14,22 @@ from tests.caimap_bench import StudyBench, description, one_verse
 
 from music_evals.caimap import assurance, ledger
 from music_evals.caimap.grades import week_of
-from music_evals.caimap.machine import FIRST_SONG_STATE, FIRST_TASK_STATE, SONG, TASK
+from music_evals.caimap.machine import FIRST_SONG_STATE, FIRST_TASK_STATE, SONG, TASK, ForbiddenStepError
 from music_evals.caimap.roles import ForbiddenError
 from music_evals.caimap.storage.store import StaleError, Store, backup, migrate, restore, sqlite_url
-from music_evals.caimap.storage.tables import AuditRow, LedgerRow, SongRow, TaskRow
+from music_evals.caimap.storage.tables import (
+    AuditRow,
+    EventRow,
+    LedgerRow,
+    MessageRow,
+    SessionRow,
+    SheetRow,
+    SongRow,
+    TaskRow,
+    WarningRow,
+)
 from music_evals.caimap.values import ScoreSheet, Song
-from music_evals.caimap.work import accounts, annotating, inspecting, managing
+from music_evals.caimap.work import accounts, annotating, inspecting, managing, practising, watching
 from music_evals.caimap.work.desk import Settings
 from music_evals.errors import (
     InvalidAnnotationError,
@@ -72,6 +82,7 @@ def test_a_song_passes_all_phases_and_is_paid(bench: StudyBench) -> None:
     owed = ledger.balances(managing.ledger_of(bench.desk, bench.ADMIN))
     assert owed == {bench.PRO: 1000, bench.OTHER_PRO: 1000, bench.THIRD_PRO: 1500, bench.FAN: 1000}
     assert managing.progress(bench.desk, bench.ADMIN).songs == {"finished": 1}
+    assert warnings_given(bench) == []
 
 
 def test_different_structures_go_to_an_inspector_and_the_first_of_two_wins(bench: StudyBench) -> None:
@@ -120,6 +131,59 @@ def test_a_description_without_listening_is_refused_and_may_be_started_again(ben
     assert annotating.heard(bench.desk, bench.FAN, task.id).complete
     submitted = annotating.submit(bench.desk, bench.FAN, task.id, version, description("amateur"))
     assert submitted.state == "accepted"
+
+
+def warnings_given(bench: StudyBench) -> list[tuple[int, str]]:
+    with bench.store.reading() as session:
+        return [tuple(row) for row in session.execute(select(WarningRow.person, WarningRow.kind))]
+
+
+def test_who_listens_and_writes_slowly_is_not_warned(bench: StudyBench) -> None:
+    # what a page sends: the player's events, the first word, and drafts while somebody writes for ten minutes
+    bench.songs("s1")
+    two_passes(bench, one_verse("春眠不觉晓"), one_verse("春眠不觉晓"))
+    task = bench.take(bench.FAN)
+    annotating.record(bench.desk, bench.FAN, task.id, [{"kind": "play", "position_sec": 0}])
+    version = bench.version(TaskRow, task.id)
+    for at in range(5, 41, 5):
+        bench.clock.wait(5)
+        annotating.record(bench.desk, bench.FAN, task.id, [{"kind": "beat", "position_sec": at}])
+        if at == 30:
+            version = annotating.save(bench.desk, bench.FAN, task.id, version, {"overall_text": "字"})
+            annotating.record(bench.desk, bench.FAN, task.id, [{"kind": "write", "position_sec": 30}])
+    annotating.record(bench.desk, bench.FAN, task.id, [{"kind": "ended", "position_sec": 40}])
+    for saved in range(120):
+        bench.clock.wait(5)
+        version = annotating.save(bench.desk, bench.FAN, task.id, version, {"overall_text": "字" * saved})
+    annotating.submit(bench.desk, bench.FAN, task.id, version, description("amateur"))
+    assert warnings_given(bench) == []
+    (row,) = [row for row in watching.habits(bench.desk, bench.ADMIN) if row.person == bench.FAN]
+    assert row.page_min == pytest.approx(640 / 60)
+
+
+def test_a_task_warns_once_and_restarting_to_listen_takes_no_time_off(bench: StudyBench) -> None:
+    bench.songs("s1", "s2")
+    for _ in range(2):
+        for who in (bench.PRO, bench.OTHER_PRO):
+            task = bench.take(who)
+            version = bench.version(TaskRow, task.id)
+            annotating.submit(bench.desk, who, task.id, version, one_verse("春眠不觉晓"))
+        bench.clock.wait(days=2)
+    tasks = {}
+    for who in (bench.FAN, bench.OTHER_FAN):
+        tasks[who] = task = bench.take(who)
+        for _ in range(13 * (who == bench.FAN)):
+            for kind in ("play", "pause"):
+                annotating.record(bench.desk, who, task.id, [{"kind": kind, "position_sec": 0}])
+        if who == bench.OTHER_FAN:  # listens twice, writes nothing in between
+            bench.listen(who, task.id)
+            annotating.restart_listening(bench.desk, who, task.id, bench.version(TaskRow, task.id))
+        annotating.record(bench.desk, who, task.id, [{"kind": "play", "position_sec": 0}])
+        for at in range(5, 41, 5):
+            bench.clock.wait(5)
+            annotating.record(bench.desk, who, task.id, [{"kind": "beat", "position_sec": at}])
+        annotating.submit(bench.desk, who, task.id, bench.version(TaskRow, task.id), description("amateur"))
+    assert warnings_given(bench) == [(bench.FAN, "short_visit")]  # restless too, and warned of it once
 
 
 def test_a_double_submit_and_a_stale_page_are_refused(bench: StudyBench) -> None:
@@ -181,6 +245,22 @@ def test_the_sample_is_scored_by_the_form_and_a_failing_one_is_made_again(bench:
     assert annotating.take_next(bench.desk, bench.OTHER_FAN) is not None
 
 
+def test_one_of_five_descriptions_of_everybody_is_scored(bench: StudyBench) -> None:
+    bench.desk.configure(Settings(seed=1, share=0.2))
+    bench.songs(*(f"s{number}" for number in range(10)))
+    with bench.store.writing() as session:
+        for song in session.scalars(select(SongRow)):
+            song.state = "describing"
+    for who, group in ((bench.FAN, "amateur"), (bench.OTHER_FAN, "amateur"), (bench.PRO, "professional")):
+        states = []
+        for _ in range(5):
+            task = bench.take(who)
+            bench.listen(who, task.id)
+            version = bench.version(TaskRow, task.id)
+            states.append(annotating.submit(bench.desk, who, task.id, version, description(group)).state)
+        assert sorted(states) == ["accepted"] * 4 + ["sampled"]
+
+
 def test_a_bad_week_is_discarded_and_the_song_still_finishes(bench: StudyBench) -> None:
     bench.songs("s1")
     two_passes(bench, one_verse("春眠不觉晓"), one_verse("春眠不觉晓", label="chorus1"))
@@ -190,13 +270,113 @@ def test_a_bad_week_is_discarded_and_the_song_still_finishes(bench: StudyBench) 
     assert weeks[bench.PRO].grade_a == "I"
     assert weeks[bench.OTHER_PRO].excluded
     assert state(bench) == "structuring"
-    assert annotating.take_next(bench.desk, bench.OTHER_PRO) is None
+    with pytest.raises(ForbiddenError, match="no further tasks"):
+        annotating.take_next(bench.desk, bench.OTHER_PRO)
     owed = ledger.balances(managing.ledger_of(bench.desk, bench.ADMIN))
     assert (owed[bench.PRO], owed[bench.OTHER_PRO]) == (1100, 0)
     assert managing.close_week(bench.desk, bench.ADMIN, dt.date(2026, 3, 2)) == {}
     task = bench.take(bench.THIRD_PRO)
     annotating.submit(bench.desk, bench.THIRD_PRO, task.id, bench.version(TaskRow, task.id), one_verse("春眠不觉晓"))
     assert state(bench) == "describing"
+
+
+def test_a_structure_is_graded_in_the_week_in_which_it_was_settled(bench: StudyBench) -> None:
+    bench.songs("s1")
+    bench.clock.wait(days=5)
+    two_passes(bench, one_verse("春眠不觉晓", label="chorus1"), one_verse("春眠不觉晓"))  # on Saturday and on Monday
+    assert managing.close_week(bench.desk, bench.ADMIN, dt.date(2026, 3, 2)) == {}
+    inspecting.settle(bench.desk, bench.INSPECTOR, "s1", bench.version(SongRow, "s1"), one_verse("春眠不觉晓"))
+    bench.clock.wait(days=7)
+    found = managing.close_week(bench.desk, bench.ADMIN, dt.date(2026, 3, 9))
+    assert {who: week.grade_a for who, week in found.items()} == {bench.PRO: "IV", bench.OTHER_PRO: "I"}
+    assert found[bench.PRO].excluded
+    assert state(bench) == "structuring"  # the pass of the week before is discarded too: it is what was graded
+    assert ledger.balances(managing.ledger_of(bench.desk, bench.ADMIN))[bench.PRO] == 0
+    assert managing.close_week(bench.desk, bench.ADMIN, dt.date(2026, 3, 2)) == {}
+
+
+def test_a_description_is_graded_in_the_week_in_which_it_was_scored(bench: StudyBench) -> None:
+    bench.desk.configure(Settings(share=1.0))
+    bench.songs("s1")
+    two_passes(bench, one_verse("春眠不觉晓"), one_verse("春眠不觉晓"))
+    numbers = describe(bench)
+    bench.clock.wait(days=7)
+    managing.close_week(bench.desk, bench.ADMIN, dt.date(2026, 3, 2))
+    points = {key: most * 0.5 for key, most in assurance.FORMS["amateur"].items()}
+    sheet = ScoreSheet(numbers[1], bench.INSPECTOR, points)
+    inspecting.score(bench.desk, sheet, bench.version(TaskRow, numbers[1]))
+    bench.clock.wait(days=7)
+    found = managing.close_week(bench.desk, bench.ADMIN, dt.date(2026, 3, 9))
+    assert {who: week.grade_b for who, week in found.items()} == {bench.FAN: "IV"}
+
+
+def test_who_is_excluded_loses_open_tasks_and_works_no_more(bench: StudyBench) -> None:
+    bench.songs("s1", "s2")
+    bad, good = one_verse("春眠不觉晓", label="chorus1"), one_verse("春眠不觉晓")
+    first = bench.take(bench.OTHER_PRO)
+    annotating.submit(bench.desk, bench.OTHER_PRO, first.id, bench.version(TaskRow, first.id), bad)
+    left = bench.take(bench.OTHER_PRO)
+    seen = bench.version(TaskRow, left.id)
+    bench.clock.wait(days=2)
+    second = bench.take(bench.PRO)
+    assert (second.song, second.number) == (first.song, 2)
+    annotating.submit(bench.desk, bench.PRO, second.id, bench.version(TaskRow, second.id), good)
+    inspecting.settle(bench.desk, bench.INSPECTOR, first.song, bench.version(SongRow, first.song), good)
+    bench.clock.wait(days=7)
+    assert managing.close_week(bench.desk, bench.ADMIN, dt.date(2026, 3, 2))[bench.OTHER_PRO].excluded
+    with bench.store.reading() as session:
+        assert session.get(TaskRow, left.id).state == "cancelled"
+    for act in (
+        lambda: annotating.take_next(bench.desk, bench.OTHER_PRO),
+        lambda: annotating.open_task(bench.desk, bench.OTHER_PRO, left.id),
+        lambda: annotating.save(bench.desk, bench.OTHER_PRO, left.id, seen + 1, {"theme": "一"}),
+        lambda: annotating.submit(bench.desk, bench.OTHER_PRO, left.id, seen + 1, good),
+        lambda: practising.take_training(bench.desk, bench.OTHER_PRO),
+    ):
+        with pytest.raises(ForbiddenError, match="no further tasks"):
+            act()
+    assert {annotating.take_next(bench.desk, who).song for who in (bench.PRO, bench.THIRD_PRO)} == {"s1", "s2"}
+
+
+def test_an_abandoned_task_goes_to_somebody_else(bench: StudyBench) -> None:
+    bench.songs("s1")
+    left = bench.take(bench.PRO)
+    bench.clock.wait(days=10)
+    annotating.save(bench.desk, bench.PRO, left.id, bench.version(TaskRow, left.id), {"theme": "一"})
+    bench.clock.wait(days=10)  # 20 since it was given, 10 since something was done
+    assert annotating.take_next(bench.desk, bench.OTHER_PRO) is None
+    (open_now,) = watching.open_tasks(bench.desk, bench.ADMIN)
+    assert (open_now.task.id, bench.clock.now - open_now.last) == (left.id, dt.timedelta(days=10))
+    assert open_now.released - bench.clock.now == dt.timedelta(days=4)
+    bench.clock.wait(days=4, seconds=1)
+    assert annotating.take_next(bench.desk, bench.OTHER_PRO).song == "s1"
+    with bench.store.reading() as session:
+        assert session.get(TaskRow, left.id).state == "cancelled"
+    assert annotating.take_next(bench.desk, bench.PRO) is None
+
+
+def test_an_administrator_takes_a_task_back(bench: StudyBench) -> None:
+    bench.songs("s1")
+    left = bench.take(bench.PRO)
+    with pytest.raises(ForbiddenError):
+        managing.release(bench.desk, bench.OTHER_PRO, left.id)
+    annotating.screen(bench.desk, bench.PRO, left.id, bench.version(TaskRow, left.id), reason="poor_audio")
+    with pytest.raises(ForbiddenStepError, match="skipped song"):
+        managing.release(bench.desk, bench.ADMIN, left.id)
+    managing.decide_screening(bench.desk, bench.ADMIN, "s1", bench.version(SongRow, "s1"), keep=True)
+    managing.release(bench.desk, bench.ADMIN, left.id)
+    task = bench.take(bench.OTHER_PRO)
+    annotating.submit(bench.desk, bench.OTHER_PRO, task.id, bench.version(TaskRow, task.id), one_verse("春眠不觉晓"))
+    with pytest.raises(ForbiddenStepError):
+        managing.release(bench.desk, bench.ADMIN, task.id)
+
+
+def test_training_is_not_the_next_task(bench: StudyBench) -> None:
+    bench.songs("s1", "s2")
+    practising.choose_songs(bench.desk, bench.ADMIN, 1)
+    training = practising.take_training(bench.desk, bench.PRO)
+    task = annotating.take_next(bench.desk, bench.PRO)
+    assert (task.training, task.song != training.song) == (False, True)
 
 
 def test_a_week_is_closed_on_its_monday_after_it_is_over(bench: StudyBench) -> None:
@@ -212,17 +392,85 @@ def test_a_spot_check_returns_a_description_and_withdrawal_takes_data_back(bench
     with pytest.raises(InvalidInputError):
         managing.decide(bench.desk, bench.ADMIN, "s1", bench.version(SongRow, "s1"), returned=["experts"])
     managing.decide(bench.desk, bench.ADMIN, "s1", bench.version(SongRow, "s1"), returned=["amateur"])
+    assert ledger.balances(managing.ledger_of(bench.desk, bench.ADMIN))[bench.FAN] == 0
     task = bench.take(bench.OTHER_FAN)
     bench.listen(bench.OTHER_FAN, task.id)
     version = bench.version(TaskRow, task.id)
     annotating.submit(bench.desk, bench.OTHER_FAN, task.id, version, description("amateur"))
     managing.decide(bench.desk, bench.ADMIN, "s1", bench.version(SongRow, "s1"))
     assert managing.finished_songs(bench.desk)[0].amateur_person == bench.OTHER_FAN
+    owed = ledger.balances(managing.ledger_of(bench.desk, bench.ADMIN))
+    assert (owed[bench.FAN], owed[bench.OTHER_FAN]) == (0, 1000)
     managing.withdraw(bench.desk, bench.OTHER_FAN, bench.OTHER_FAN)
     assert managing.finished_songs(bench.desk) == []
     assert state(bench) == "describing"
     with pytest.raises(ForbiddenError):
         annotating.take_next(bench.desk, bench.OTHER_FAN)
+
+
+def settled_song(bench: StudyBench) -> None:
+    """Let a song finish whose structure an inspector settled."""
+    bench.songs("s1")
+    two_passes(bench, one_verse("春眠不觉晓"), one_verse("春眠不觉晓", label="chorus1"))
+    accepted = one_verse("春眠不觉晓", label="bridge1")
+    inspecting.settle(bench.desk, bench.INSPECTOR, "s1", bench.version(SongRow, "s1"), accepted)
+    describe(bench)
+    managing.decide(bench.desk, bench.ADMIN, "s1", bench.version(SongRow, "s1"))
+    assert managing.finished_songs(bench.desk)[0].structure == accepted
+
+
+def test_what_an_inspector_settled_leaves_with_them_and_another_settles_it(bench: StudyBench) -> None:
+    settled_song(bench)
+    managing.withdraw(bench.desk, bench.INSPECTOR, bench.INSPECTOR)
+    assert managing.finished_songs(bench.desk) == []
+    with bench.store.reading() as session:
+        assert session.get(SongRow, "s1").accepted is None
+    assert inspecting.waiting(bench.desk, bench.OTHER_INSPECTOR) == (["s1"], [])
+    again = one_verse("春眠不觉晓", label="verse1")
+    inspecting.settle(bench.desk, bench.OTHER_INSPECTOR, "s1", bench.version(SongRow, "s1"), again)
+    assert state(bench) == "checking"  # both descriptions still stand
+    managing.decide(bench.desk, bench.ADMIN, "s1", bench.version(SongRow, "s1"))
+    (done,) = managing.finished_songs(bench.desk)
+    assert (done.structure, bench.INSPECTOR in done.structure_people) == (again, False)
+
+
+def test_the_texts_of_who_withdraws_are_erased_and_what_others_rest_on_stays(bench: StudyBench) -> None:
+    bench.desk.configure(Settings(share=1.0))
+    bench.songs("s1")
+    two_passes(bench, one_verse("春眠不觉晓"), one_verse("春眠不觉晓"))
+    numbers = describe(bench)
+    managing.say(bench.desk, bench.FAN, "我的话")
+    points = {key: float(most) for key, most in assurance.FORMS["amateur"].items()}
+    sheet = ScoreSheet(numbers[1], bench.INSPECTOR, points, "说得好")
+    inspecting.score(bench.desk, sheet, bench.version(TaskRow, numbers[1]))
+    for who in (bench.FAN, bench.INSPECTOR):
+        accounts.open_session(bench.desk, who)
+        managing.withdraw(bench.desk, bench.ADMIN, who)
+    with bench.store.reading() as session:
+        task = session.get(TaskRow, numbers[1])
+        assert (task.state, task.result, task.draft) == ("discarded", None, {})
+        assert session.scalars(select(EventRow).where(EventRow.task == task.id)).first() is None
+        assert session.scalars(select(EventRow).where(EventRow.task == numbers[0])).first() is not None
+        assert [(row.total, row.remark) for row in session.scalars(select(SheetRow))] == [(100, "")]
+        assert list(session.scalars(select(MessageRow))) == []
+        assert list(session.scalars(select(SessionRow))) == []
+    owed = ledger.balances(managing.ledger_of(bench.desk, bench.ADMIN))
+    assert (owed[bench.FAN], owed[bench.INSPECTOR]) == (1000, 500)
+    assert watching.verifications(bench.desk, bench.ADMIN) == []
+    with pytest.raises(InvalidAnnotationError):
+        watching.verify(bench.desk, ScoreSheet(numbers[1], bench.ADMIN, points))
+
+
+def test_one_administrator_stays(bench: StudyBench) -> None:
+    with pytest.raises(InvalidInputError, match="last administrator"):
+        managing.withdraw(bench.desk, bench.ADMIN, bench.ADMIN)
+    other = accounts.accept(
+        bench.desk, accounts.invite(bench.desk, bench.ADMIN, "administrator"), "林", "a long password", consents=True
+    )
+    managing.withdraw(bench.desk, bench.ADMIN, bench.ADMIN)
+    with pytest.raises(InvalidInputError, match="last administrator"):
+        managing.withdraw(bench.desk, other, other)
+    assert accounts.first_administrator(bench.desk) == other
 
 
 def test_nothing_is_half_imported(bench: StudyBench) -> None:
@@ -432,6 +680,27 @@ def test_a_study_runs_on_postgresql(postgres: str) -> None:
             managing.decide(bench.desk, bench.ADMIN, "s1", seen)
         with bench.store.engine.begin() as connection, pytest.raises(DBAPIError, match="never changed"):
             connection.execute(text("DELETE FROM audit"))
+    finally:
+        bench.store.close()
+        migrate(postgres, "base")
+
+
+def test_who_withdraws_on_postgresql_holds_no_place_afterwards(postgres: str) -> None:
+    bench = StudyBench(postgres, Settings(share=0.0))
+    try:
+        bench.songs("s1")
+        leaving = threading.Thread(target=managing.withdraw, args=(bench.desk, bench.PRO, bench.PRO))
+        with bench.store.writing() as session:  # as take_next does, step by step
+            bench.desk.person(session, bench.PRO, "annotate", locked=True)
+            leaving.start()
+            leaving.join(0.5)
+            assert leaving.is_alive()  # it waits, and then sees the task
+            row = TaskRow(song="s1", kind="structure", number=1, person=bench.PRO, assigned=bench.clock())
+            session.add(row)
+        leaving.join(10)
+        with bench.store.reading() as session:
+            assert session.get(TaskRow, row.id).state == "cancelled"
+        assert bench.take(bench.OTHER_PRO).song == "s1"
     finally:
         bench.store.close()
         migrate(postgres, "base")

@@ -18,10 +18,13 @@ from music_evals.caimap.machine import LIVE_TASK_STATES
 from music_evals.caimap.roles import KINDS_OF_ROLE
 from music_evals.caimap.values import Person, Task
 
-__all__ = ["PASS_GAP", "STATE_OF_KIND", "Offer", "choose", "offers"]
+__all__ = ["IDLE", "PASS_GAP", "STATE_OF_KIND", "Offer", "choose", "offers"]
 
 PASS_GAP: Final = dt.timedelta(days=1)
 """At least so long after the first pass of a structure was submitted the second is given out; our choice."""
+
+IDLE: Final = dt.timedelta(days=14)
+"""Without anything done on a task that was given out, after which others get its place; our choice."""
 
 STATE_OF_KIND: Final[Mapping[str, str]] = {
     "structure": "structuring",

@@ -9,13 +9,14 @@ from __future__ import annotations
 import hashlib
 import math
 from collections.abc import Mapping
+from fractions import Fraction
 from types import MappingProxyType
 from typing import Final
 
 from music_evals.caimap.values import ScoreSheet
 from music_evals.errors import InvalidAnnotationError, InvalidInputError
 
-__all__ = ["FORMS", "PARTS", "PASS_MARK", "SHARE", "Form", "check_sheet", "is_sampled", "passes"]
+__all__ = ["FORMS", "PARTS", "PASS_MARK", "SHARE", "Form", "block_of", "check_sheet", "is_sampled", "passes"]
 
 SHARE: Final = 0.2
 """Of an annotator's descriptions that an inspector scores."""
@@ -88,31 +89,56 @@ FORMS: Final[Mapping[str, Form]] = MappingProxyType(
 """Group -> its form; the points of each add up to 100."""
 
 
-def is_sampled(task: int, *, seed: int, share: float = SHARE) -> bool:
-    """Tell whether a description is scored.
+def is_sampled(person: int, kind: str, place: int, *, seed: int, share: float = SHARE) -> bool:
+    """Tell whether a result of somebody is in the sample.
 
-    The choice follows from the seed and the task alone, so that it can be repeated, and neither the order of
-    submissions nor what was sampled before can be used to foresee it by who does not know the seed.
+    What a person hands in of a kind is cut into blocks, in its order, and as many of each block are drawn as the share
+    asks for: one of every five for a fifth. So of everybody the same share is looked at, also of who does little. Which
+    ones follows from the seed alone, so that it can be repeated; without the seed it cannot be worked out, as long as
+    it is a secret number of the study's own (``music-evals caimap init`` draws one). Who has seen that the one of a
+    block was drawn knows that the rest of this block is not: that is the price of an equal share.
 
     Parameters
     ----------
-    task
-        Its number.
+    person
+        Whose result.
+    kind
+        Of result; each kind is sampled for itself.
+    place
+        How many results of this kind the person had handed in before.
     seed
         Of the study.
     share
-        Expected share that is scored, from 0 to 1.
+        From 0 to 1, taken to the nearest fraction with a denominator of at most 100, which is the length of a block:
+        0.2 is 1 of 5, 0.4 is 2 of 5, 0.15 is 3 of 20.
 
     Raises
     ------
     InvalidInputError
-        The share lies outside.
+        The share lies outside, or is so small that it would be none of 100.
+
+    """
+    drawn, length = block_of(share)
+    block, at = divmod(place, length)
+    ranks = [hashlib.sha256(f"{seed}/{person}/{kind}/{block}/{other}".encode()).digest() for other in range(length)]
+    return ranks[at] in sorted(ranks)[:drawn]
+
+
+def block_of(share: float) -> tuple[int, int]:
+    """Return how many are drawn of a block, and its length.
+
+    Raises
+    ------
+    InvalidInputError
+        As of `is_sampled`.
 
     """
     if not 0 <= share <= 1:
         raise InvalidInputError(f"the share must lie between 0 and 1, got {share}")
-    drawn = int.from_bytes(hashlib.sha256(f"{seed}/{task}".encode()).digest()[:8], "big")
-    return drawn < share * 2**64
+    part = Fraction(share).limit_denominator(100)
+    if share and not part:
+        raise InvalidInputError(f"a share of {share} is less than one of 100; give 0.01, or 0 for none")
+    return part.numerator, part.denominator
 
 
 def check_sheet(sheet: ScoreSheet, group: str) -> None:

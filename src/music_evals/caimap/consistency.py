@@ -201,7 +201,7 @@ Line = tuple[str, str, str]
 
 def _shared_lines(first: Structure, second: Structure) -> list[tuple[Line, Line]]:
     rows = structure.differences(first, second)
-    return [(row.first, row.second) for row in rows if row.first is not None and row.second is not None]
+    return [(row.first, row.second) for row in rows if row.first and row.second and row.first[1] and row.second[1]]
 
 
 def _kind(label: str) -> str:

@@ -28,7 +28,7 @@ __all__ = [
     "check_event",
     "check_listening",
     "listening_of",
-    "warnings_of",
+    "warning_of",
 ]
 
 EVENT_KINDS: Final = (
@@ -51,7 +51,7 @@ MAX_PAUSE: Final = 600.0
 _BROKEN: Final = -1.0
 
 _FEW_CLICKS: Final = 12
-"""Pauses or jumps in one task beyond which somebody is warned."""
+"""Pauses before a song was heard whole, beyond which somebody is warned; who searches it afterwards studies it."""
 
 _STUDYING: Final = 1.2
 """Time on the page, in durations of the song, under which a description is superficial."""
@@ -70,9 +70,7 @@ class Listening(NamedTuple):
         Rules that were broken, in order: ``"seek_before_end"``, ``"rate_before_end"``, ``"early_writing"``,
         ``"paste"``, ``"faster_than_time"``.
     pauses, seeks
-        How often.
-    page_sec
-        From the first event to the last.
+        How often, until the song was heard whole.
 
     """
 
@@ -81,7 +79,6 @@ class Listening(NamedTuple):
     problems: tuple[str, ...]
     pauses: int
     seeks: int
-    page_sec: float
 
     def may_write(self, duration_sec: float) -> bool:
         """Tell whether enough was heard to write, of a song of so many seconds."""
@@ -123,6 +120,7 @@ class _Player:
         self.complete = False
         self.playing = False
         self.last = 0.0
+        self.counts = {"pause": 0, "seek": 0}
         self.problems: dict[str, None] = {}
 
     def take(self, event: PlaybackEvent) -> None:
@@ -130,6 +128,8 @@ class _Player:
         self.last = event.received_sec
         if self.playing:
             self._advance(event, passed)
+        if event.kind in self.counts and not self.complete:
+            self.counts[event.kind] += 1
         match event.kind:
             case "play":
                 self._start(event, passed)
@@ -191,9 +191,7 @@ def listening_of(events: Sequence[PlaybackEvent], duration_sec: float) -> Listen
         check_event(event, duration_sec, previous)
         player.take(event)
         previous = event
-    page = events[-1].received_sec - events[0].received_sec if events else 0.0
-    counts = [sum(event.kind == kind for event in events) for kind in ("pause", "seek")]
-    return Listening(player.complete, player.longest, tuple(player.problems), counts[0], counts[1], page)
+    return Listening(player.complete, player.longest, tuple(player.problems), *player.counts.values())
 
 
 def check_listening(events: Sequence[PlaybackEvent], duration_sec: float) -> Listening:
@@ -220,12 +218,28 @@ def check_listening(events: Sequence[PlaybackEvent], duration_sec: float) -> Lis
     return found
 
 
-def warnings_of(found: Listening, duration_sec: float) -> tuple[str, ...]:
-    """Name what looks like superficial work: ``"short_visit"`` and ``"restless"``.
+def warning_of(found: Listening, duration_sec: float, page_sec: float) -> str:
+    """Name what looks like superficial work, or return an empty string; a task warns once, however much there is.
 
     The paper warns of superficial work by page time, interactions with the progress bar, clicks and skips, and gives no
     thresholds; these are ours.
+
+    Parameters
+    ----------
+    found
+        Of the attempt that was handed in.
+    duration_sec
+        Of the song.
+    page_sec
+        From the opening of the task to its submission by the server's clock, over all attempts. Pages report what the
+        player does, so the time of their last event says nothing of how long somebody wrote.
+
+    Returns
+    -------
+    str
+        ``"short_visit"``, ``"restless"`` or nothing.
+
     """
-    short = found.page_sec < _STUDYING * duration_sec
-    restless = found.pauses > _FEW_CLICKS or found.seeks > _FEW_CLICKS
-    return tuple(name for name, holds in (("short_visit", short), ("restless", restless)) if holds)
+    if page_sec < _STUDYING * duration_sec:
+        return "short_visit"
+    return "restless" if max(found.pauses, found.seeks) > _FEW_CLICKS else ""

@@ -35,7 +35,7 @@ def check_right(person: Person, right: str) -> None:
     Raises
     ------
     ForbiddenError
-        The person's role does not have it, or they have withdrawn.
+        The person's role does not have it, they have withdrawn, or they would annotate and are excluded.
     UnknownNameError
         There is no such right.
 
@@ -44,6 +44,9 @@ def check_right(person: Person, right: str) -> None:
         raise UnknownNameError("right", right, RIGHTS)
     if person.withdrawn or person.role not in RIGHTS[right]:
         raise ForbiddenError(f"this is for {' or '.join(sorted(RIGHTS[right]))}, not for {person.role}")
+
+    if right == "annotate" and person.excluded:
+        raise ForbiddenError("you get no further tasks, after a week of grade IV or with two warnings; ask in Feedback")
 
 
 def may_open(person: Person, task: Task) -> bool:

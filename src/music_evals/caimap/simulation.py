@@ -17,7 +17,7 @@ import numpy as np
 from music_evals.caimap import structure
 from music_evals.caimap.assurance import PASS_MARK, SHARE, is_sampled
 from music_evals.caimap.grades import weekly
-from music_evals.caimap.listening import check_listening, warnings_of
+from music_evals.caimap.listening import check_listening, warning_of
 from music_evals.caimap.values import PlaybackEvent, Section, Structure
 from music_evals.errors import InvalidAnnotationError, InvalidInputError
 
@@ -249,10 +249,10 @@ def _week(person: _Annotator, accuracies: list[float], plan: Plan, number: int, 
     for task in range(plan.tasks):
         refused, warned = _described(habit, rng)
         person.refused += refused
-        warnings += warned
+        warnings += [warned] if warned else []
         deserves = float(np.clip(rng.normal(habit.points, habit.points_sd), 0, 100))
         given = float(np.clip(deserves + rng.normal(0, INSPECTOR_SD), 0, 100))
-        sampled = is_sampled((week * 1000 + number) * 1000 + task, seed=plan.seed, share=plan.share)
+        sampled = is_sampled(number, "description", week * plan.tasks + task, seed=plan.seed, share=plan.share)
         if sampled:
             scores.append(given)
         (person.dropped if sampled and given < PASS_MARK else entered).append(deserves)
@@ -261,8 +261,8 @@ def _week(person: _Annotator, accuracies: list[float], plan: Plan, number: int, 
     (person.dropped if person.excluded else person.kept).extend(entered)
 
 
-def _described(habit: Habit, rng: np.random.Generator) -> tuple[bool, tuple[str, ...]]:
-    """Return whether a first attempt was refused, and the warnings of the one that was taken."""
+def _described(habit: Habit, rng: np.random.Generator) -> tuple[bool, str]:
+    """Return whether a first attempt was refused, and the warning of the one that was taken."""
     refused = False
     if rng.random() < habit.skips:
         heard = _played(until=rng.uniform(30, 0.9 * _DURATION_SEC))
@@ -270,11 +270,13 @@ def _described(habit: Habit, rng: np.random.Generator) -> tuple[bool, tuple[str,
             check_listening(heard, _DURATION_SEC)
         except InvalidAnnotationError:
             refused = True
-    page = rng.uniform(*habit.page) * _DURATION_SEC
-    taken = [*_played(until=_DURATION_SEC), PlaybackEvent("write", _DURATION_SEC, page)]
-    return refused, warnings_of(check_listening(taken, _DURATION_SEC), _DURATION_SEC)
+    page_sec = rng.uniform(*habit.page) * _DURATION_SEC
+    found = check_listening(_played(until=_DURATION_SEC), _DURATION_SEC)
+    return refused, warning_of(found, _DURATION_SEC, page_sec)
 
 
 def _played(until: float) -> list[PlaybackEvent]:
+    """Return what a page reports of a player; of an annotator who writes afterwards it reports nothing more."""
     beats = [PlaybackEvent("beat", at, at) for at in np.arange(_BEAT_SEC, until, _BEAT_SEC).tolist()]
-    return [PlaybackEvent("play", 0.0, 0.0), *beats, PlaybackEvent("pause", until, until)]
+    last = "ended" if until == _DURATION_SEC else "pause"
+    return [PlaybackEvent("play", 0.0, 0.0), *beats, PlaybackEvent(last, until, until)]

@@ -46,20 +46,25 @@ MAX_THEME: Final = 400
 
 
 class Difference(NamedTuple):
-    """A place of two structures, for the inspector's page.
+    """A place of two structures, for the inspector's page: a line, or a section that has none.
 
     Attributes
     ----------
     first, second
-        (label, line, pattern) of each; None where that side has no such line.
+        (label, line, pattern) of each, the latter two empty for a section without lines; None where that side has no
+        such place.
     fields
         Which of ``"label"``, ``"line"``, ``"rhyme"`` differ; empty where both agree, all of them where a side is None.
+        Equal labels differ where a section begins here on one side only.
+    begins
+        Whether a section begins here, on each side.
 
     """
 
     first: tuple[str, str, str] | None
     second: tuple[str, str, str] | None
     fields: tuple[str, ...]
+    begins: tuple[bool, bool] = (False, False)
 
 
 def check_screening(reason: str, note: str = "") -> None:
@@ -180,37 +185,62 @@ def differences(first: Structure, second: Structure) -> list[Difference]:
     Returns
     -------
     list of Difference
-        Every line of both once, in order. Lines are aligned by their words, so that a line that one of them merged or
-        left out does not shift those after it.
+        Every line of both once, and every section without lines, in order. Lines are aligned by their words, so that a
+        line that one of them merged or left out does not shift those after it. Something differs somewhere unless the
+        two are `congruent`.
 
     """
-    ours, theirs = list(flat_lines(first)), list(flat_lines(second))
+    ours, theirs = _places(first), _places(second)
     matcher = difflib.SequenceMatcher(
-        None, [line for _, line, _ in ours], [line for _, line, _ in theirs], autojunk=False
+        None, [_words(place) for place in ours], [_words(place) for place in theirs], autojunk=False
     )
     rows = []
     for _, start, stop, other_start, other_stop in matcher.get_opcodes():
         for offset in range(max(stop - start, other_stop - other_start)):
             left = ours[start + offset] if start + offset < stop else None
             right = theirs[other_start + offset] if other_start + offset < other_stop else None
-            rows.append(Difference(left, right, _fields(left, right)))
+            rows.append(_difference(left, right))
     return rows
+
+
+_Place = tuple[tuple[str, str, str], bool]
+"""(label, line, pattern), and whether a section begins with it."""
+
+
+def _places(structure: Structure) -> list[_Place]:
+    """Return what is compared, one after the other: two structures with the same places are congruent."""
+    places: list[_Place] = []
+    for label, lines in _form(structure):
+        places += [(line, number == 0) for number, line in enumerate(lines or [(label, "", "")])]
+    return places
+
+
+def _words(place: _Place) -> str:
+    """Return what a place is aligned by: its line, or the label of a section without lines."""
+    (label, line, _), _ = place
+    return line or label
 
 
 _FIELDS: Final = ("label", "line", "rhyme")
 
 
-def _fields(left: tuple[str, str, str] | None, right: tuple[str, str, str] | None) -> tuple[str, ...]:
+def _difference(left: _Place | None, right: _Place | None) -> Difference:
+    begins = left is not None and left[1], right is not None and right[1]
     if left is None or right is None:
-        return _FIELDS
-    return tuple(name for name, ours, theirs in zip(_FIELDS, left, right, strict=True) if ours != theirs)
+        return Difference(left[0] if left else None, right[0] if right else None, _FIELDS, begins)
+    differing = [ours != theirs for ours, theirs in zip(left[0], right[0], strict=True)]
+    differing[0] = differing[0] or begins[0] != begins[1]
+    fields = tuple(name for name, differs in zip(_FIELDS, differing, strict=True) if differs)
+    return Difference(left[0], right[0], fields, begins)
 
 
 def agreement(annotation: Structure, accepted: Structure) -> float:
     """Return the share of lines that an annotation has as the accepted one has them, from 0 to 1, higher is better.
 
-    Lines of both are aligned as in `differences`; a line counts if label, words and pattern agree. The weekly accuracy
-    of type A (table 4 of the paper, which does not say what is counted) is the mean of this over an annotator's tasks.
+    Lines of both are aligned as in `differences`, and a section without lines counts as one; a line counts if label,
+    words and pattern agree, and if its section begins in both or in neither. So it is 1 for congruent annotations
+    alone. The weekly accuracy of type A (table 4 of the paper, which does not say what is counted) is the mean of this
+    over an annotator's tasks.
     """
     rows = differences(annotation, accepted)
     return sum(not row.fields for row in rows) / len(rows)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import secrets
 from pathlib import Path
 from typing import Any
 
@@ -44,7 +45,7 @@ def add(verbs: Any) -> None:
     step = _step(steps, "init", _init, "make a study, and the account of its administrator")
     step.add_argument("--name", default="admin", help="of the administrator's account (default: %(default)s)")
     step.add_argument(
-        "--seed", type=int, default=0, help="of the order of songs and of the sample (default: %(default)s)"
+        "--seed", type=int, help="of the order of songs and of the sample (default: one that is drawn and kept secret)"
     )
     step.add_argument("--share", type=float, default=0.2, help="of descriptions that are scored (default: %(default)s)")
     step = _step(steps, "import", _import, "take songs in, all of them or none")
@@ -133,15 +134,15 @@ def _init(options: argparse.Namespace) -> int:
     from music_evals.caimap.work import accounts
     from music_evals.caimap.work.desk import Desk, Settings
 
-    if not 0 <= options.share <= 1:
-        raise InvalidInputError(f"--share must lie between 0 and 1, got {options.share}")
+    seed = secrets.randbits(63) if options.seed is None else options.seed  # who knows it knows what is sampled
+    settings = Settings(seed=seed, share=options.share)
     password = os.environ.get(PASSWORD_VARIABLE, "")
     made = "" if password else _new_password()
     _folder(options, "audio")
     migrate(_url(options))
     desk = Desk(Store(_url(options)))
     accounts.found(desk, options.name, password or made)
-    desk.configure(Settings(seed=options.seed, share=options.share))
+    desk.configure(settings)
     desk.store.close()
     if made:
         say(f"password of {options.name}, shown once: {made}")
@@ -149,8 +150,6 @@ def _init(options: argparse.Namespace) -> int:
 
 
 def _new_password() -> str:
-    import secrets
-
     return secrets.token_urlsafe(12)
 
 

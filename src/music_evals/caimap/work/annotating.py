@@ -10,10 +10,11 @@ from sqlalchemy import func, select
 
 from music_evals.caimap import assignment, assurance, ledger, structure
 from music_evals.caimap.description import check_description
-from music_evals.caimap.listening import Listening, check_event, check_listening, listening_of, warnings_of
+from music_evals.caimap.listening import Listening, check_event, check_listening, listening_of, warning_of
 from music_evals.caimap.storage.tables import EventRow, SongRow, TaskRow, WarningRow
 from music_evals.caimap.values import Description, Person, PlaybackEvent, Structure, Task
 from music_evals.caimap.work.desk import Desk, song_of, task_of
+from music_evals.caimap.work.undoing import OPEN, release_idle
 from music_evals.errors import InvalidAnnotationError, InvalidInputError
 
 if TYPE_CHECKING:
@@ -55,16 +56,16 @@ def take_next(desk: Desk, who: int) -> Task | None:
     Raises
     ------
     ForbiddenError
-        The person does not annotate.
+        The person does not annotate, or is excluded.
     StaleError
         Somebody else was given the place at the same moment.
 
     """
     with desk.store.writing() as session:
-        person = desk.person(session, who, "annotate")
-        open_states = ("assigned", "working")
-        mine = select(TaskRow).where(TaskRow.person == who, TaskRow.state.in_(open_states)).order_by(TaskRow.id)
-        begun = session.scalars(mine).first()
+        person = desk.person(session, who, "annotate", locked=True)
+        release_idle(desk, session)
+        mine = select(TaskRow).where(TaskRow.person == who, TaskRow.state.in_(OPEN), TaskRow.training.is_(False))
+        begun = session.scalars(mine.order_by(TaskRow.id)).first()
         if begun is not None:
             return task_of(begun)
         row = _new_task(desk, session, person)
@@ -298,7 +299,7 @@ def submit(desk: Desk, who: int, number: int, version: int, given: Structure | D
 
     """
     with desk.store.writing() as session:
-        person = desk.person(session, who, "annotate")
+        person = desk.person(session, who, "annotate", locked=True)
         row = desk.own_task(session, person, number, version)
         duration = song_of(desk.song(session, row.song)).duration_sec
         events = _events(session, row)
@@ -313,10 +314,14 @@ def submit(desk: Desk, who: int, number: int, version: int, given: Structure | D
         row.result, row.draft, row.submitted = given.to_dict(), {}, desk.clock()
         desk.move(session, row, "submit", person)
         if not isinstance(given, Structure) and not row.training:
-            for kind in warnings_of(found, duration):
+            page_sec = (row.submitted - (row.opened or row.assigned)).total_seconds()
+            if kind := warning_of(found, duration, page_sec):
                 session.add(WarningRow(person=who, task=row.id, kind=kind, moment=desk.clock()))
         if not row.training:
-            (_compare if row.kind == "structure" else _sample)(desk, session, row)
+            if row.kind == "structure":
+                compare_passes(desk, session, desk.song(session, row.song))
+            else:
+                _sample(desk, session, row)
         return task_of(row)
 
 
@@ -333,10 +338,9 @@ def pass_tasks(session: Session, song: str, states: Sequence[str], kind: str = "
     return list(session.scalars(chosen.order_by(TaskRow.number, TaskRow.id)))
 
 
-def _compare(desk: Desk, session: Session, row: TaskRow) -> None:
+def compare_passes(desk: Desk, session: Session, song: SongRow) -> None:
     """Compare the two passes of a song, where both are there: equal ones are accepted and merged."""
-    passes = pass_tasks(session, row.song, HANDED_IN)
-    song = desk.song(session, row.song)
+    passes = pass_tasks(session, song.id, HANDED_IN)
     if len(passes) < 2 or song.state != "structuring":
         return
     first, second = (Structure.from_dict(found.result or {}) for found in passes)
@@ -374,9 +378,14 @@ def pay_task(desk: Desk, session: Session, row: TaskRow) -> None:
 
 
 def _sample(desk: Desk, session: Session, row: TaskRow) -> None:
-    """Send a description to an inspector if it is in the sample, else accept it."""
+    """Send a description to an inspector if it is in the sample of its author, else accept it."""
     settings = desk.settings(session)
-    if assurance.is_sampled(row.id, seed=settings.seed, share=settings.share):
+    before = select(func.count()).where(
+        TaskRow.person == row.person, TaskRow.kind == row.kind, TaskRow.training.is_(False),
+        TaskRow.submitted.is_not(None), TaskRow.id != row.id,
+    )  # fmt: skip
+    place = session.scalar(before) or 0
+    if assurance.is_sampled(row.person, row.kind, place, seed=settings.seed, share=settings.share):
         desk.move(session, row, "sample")
     else:
         desk.move(session, row, "accept")

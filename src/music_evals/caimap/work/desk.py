@@ -35,15 +35,23 @@ class Settings:
     Parameters
     ----------
     seed
-        Of the sample of descriptions and of the order in which songs are given out.
+        Of the sample of descriptions and of the order in which songs are given out. It is kept from annotators: who
+        knows it knows the sample.
     share
         Of descriptions that are scored, from 0 to 1.
     pass_gap_hours
         Between the two passes of a structure.
+    release_days
+        Without anything done on a task, after which its place is given to others.
     consent
         Version of the text that people consent to.
     rates
         What is paid.
+
+    Raises
+    ------
+    InvalidInputError
+        The share is none of `assurance.block_of`.
 
     """
 
@@ -51,7 +59,11 @@ class Settings:
     share: float = assurance.SHARE
     pass_gap_hours: float = assignment.PASS_GAP.total_seconds() / 3600
     consent: str = "1"
+    release_days: float = assignment.IDLE.total_seconds() / 86400
     rates: ledger.Rates = ledger.Rates()  # noqa: RUF009  (a tuple)
+
+    def __post_init__(self) -> None:
+        assurance.block_of(self.share)  # refused here, and not when somebody hands the first description in
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values."""
@@ -98,8 +110,8 @@ class Desk:
 
     # who
 
-    def person(self, session: Session, number: int, right: str) -> Person:
-        """Return who acts.
+    def person(self, session: Session, number: int, right: str, *, locked: bool = False) -> Person:
+        """Return who acts; locked for the transaction where what they do must not cross their own withdrawal.
 
         Raises
         ------
@@ -107,7 +119,8 @@ class Desk:
             They do not have the right, or there is no such person.
 
         """
-        row = session.get(PersonRow, number)
+        lock = {"key_share": True} if locked else None  # entries of the ledger may name somebody who is locked
+        row = session.get(PersonRow, number, with_for_update=lock, populate_existing=locked)
         if row is None:
             raise ForbiddenError("sign in first")
         person = person_of(row)

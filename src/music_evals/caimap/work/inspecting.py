@@ -68,7 +68,7 @@ def settle(desk: Desk, who: int, song: str, version: int, accepted: Structure) -
     """
     structure.check_structure(accepted)
     with desk.store.writing() as session:
-        person = desk.person(session, who, "inspect")
+        person = desk.person(session, who, "inspect", locked=True)
         row = desk.song(session, song, version)
         desk.move(session, row, "settle", person)
         passes = pass_tasks(session, song, HANDED_IN)

@@ -11,24 +11,23 @@ from sqlalchemy import func, select
 
 from music_evals.annotations import DIMENSIONS
 from music_evals.caimap import grades, ledger
-from music_evals.caimap.machine import SONG
+from music_evals.caimap.machine import SONG, ForbiddenStepError
 from music_evals.caimap.storage.tables import (
     LedgerRow,
     MessageRow,
     PersonRow,
-    SheetRow,
     SongRow,
     TaskRow,
-    WarningRow,
     WeekRow,
 )
 from music_evals.caimap.values import Description, FinishedSong, Song, Structure
-from music_evals.caimap.work.annotating import HANDED_IN, pass_tasks
+from music_evals.caimap.work.annotating import HANDED_IN, compare_passes, pass_tasks
 from music_evals.caimap.work.desk import Desk, song_of, song_row
+from music_evals.caimap.work.undoing import cancel_open, discard, erase, take_back
+from music_evals.caimap.work.weeks import earned_in, records, week_span
 from music_evals.errors import InvalidInputError
 
 if TYPE_CHECKING:
-    from sqlalchemy import Select
     from sqlalchemy.orm import Session
 
 __all__ = [
@@ -43,6 +42,7 @@ __all__ = [
     "finished_songs",
     "ledger_of",
     "progress",
+    "release",
     "say",
     "withdraw",
 ]
@@ -174,6 +174,8 @@ def decide_screening(desk: Desk, who: int, song: str, version: int, *, keep: boo
 def decide(desk: Desk, who: int, song: str, version: int, *, returned: Sequence[str] = ()) -> None:
     """Spot-check a song: let it into the data set, or return descriptions to be made again.
 
+    What a returned description was paid is taken back, as one that an inspector rejects is not paid.
+
     Parameters
     ----------
     desk, who, song, version
@@ -198,10 +200,13 @@ def decide(desk: Desk, who: int, song: str, version: int, *, returned: Sequence[
         for kind in returned:
             for task in pass_tasks(session, song, ("accepted",), kind):
                 desk.move(session, task, "reopen", person)
+                take_back(desk, session, task, "returned")
 
 
 def close_week(desk: Desk, who: int, monday: dt.date) -> dict[int, grades.Week]:
     """Grade everybody for a week: rewards, penalties, exclusions, and the data of an excluded week discarded.
+
+    What was decided in the week is graded, whenever it was handed in (`weeks.records`).
 
     Parameters
     ----------
@@ -223,104 +228,118 @@ def close_week(desk: Desk, who: int, monday: dt.date) -> dict[int, grades.Week]:
         No Monday, or the week is not over.
 
     """
-    start = dt.datetime.combine(monday, dt.time(), dt.UTC)
-    end = start + dt.timedelta(days=7)
+    _, end = week_span(monday)
     if monday.weekday() or end > desk.clock():
         raise InvalidInputError(f"a week begins on a Monday and is closed when it is over, got {monday}")
     with desk.store.writing() as session:
         person = desk.person(session, who, "manage")
         closed = set(session.scalars(select(WeekRow.person).where(WeekRow.monday == monday.isoformat())))
         judged: dict[int, grades.Week] = {}
-        for row in session.scalars(select(PersonRow).where(PersonRow.role.in_(("professional", "amateur")))):
-            if row.id in closed:
+        of_week = records(session, monday)
+        annotators = select(PersonRow).where(PersonRow.role.in_(("professional", "amateur")), ~PersonRow.withdrawn)
+        for row in list(session.scalars(annotators.order_by(PersonRow.id).with_for_update(key_share=True))):
+            record = of_week.get(row.id)
+            if row.id in closed or record is None or not (record.accuracies or record.scores or record.warnings):
                 continue
-            found = _week(session, row.id, start, end)
-            if found is None:
-                continue
-            judged[row.id] = found
+            judged[row.id] = found = grades.weekly(record.accuracies, record.scores, record.warnings)
             session.add(WeekRow(person=row.id, monday=monday.isoformat(), **found._asdict()))
             desk.note(session, person, "person", str(row.id), "grade", detail=dict(found._asdict(), week=str(monday)))
             entry = ledger.week_entry(
-                row.id, [found.grade_a, found.grade_b], _earned(session, row.id, start, end),
+                row.id, [found.grade_a, found.grade_b], earned_in(session, row.id, monday),
                 desk.settings(session).rates, monday.isoformat(),
             )  # fmt: skip
             if found.excluded:
                 row.excluded = True
-                _discard(desk, session, row.id, start, end)
+                cancel_open(desk, session, row.id)
+                handed_in = select(TaskRow).where(TaskRow.id.in_(record.tasks), TaskRow.state.in_(HANDED_IN))
+                discard(desk, session, list(session.scalars(handed_in)), paid_back=True)
             elif entry is not None and entry.cents:
                 desk.pay(session, entry)
         return judged
 
 
-def _week(session: Session, who: int, start: dt.datetime, end: dt.datetime) -> grades.Week | None:
-    tasks = list(session.scalars(_submitted(who, start, end)))
-    accuracies = [task.agreement for task in tasks if task.agreement is not None]
-    numbers = [task.id for task in tasks]
-    scores = list(
-        session.scalars(select(SheetRow.total).where(SheetRow.task.in_(numbers), SheetRow.purpose == "assurance"))
-    )
-    inside = WarningRow.moment >= start, WarningRow.moment < end
-    warnings = list(session.scalars(select(WarningRow.kind).where(WarningRow.person == who, *inside)))
-    return grades.weekly(accuracies, scores, warnings) if accuracies or scores or warnings else None
-
-
-def _submitted(who: int, start: dt.datetime, end: dt.datetime) -> Select[TaskRow]:
-    return select(TaskRow).where(TaskRow.person == who, TaskRow.submitted >= start, TaskRow.submitted < end)
-
-
-def _earned(session: Session, who: int, start: dt.datetime, end: dt.datetime) -> int:
-    inside = LedgerRow.person == who, LedgerRow.kind == "work", LedgerRow.moment >= start, LedgerRow.moment < end
-    return session.scalar(select(func.coalesce(func.sum(LedgerRow.cents), 0)).where(*inside)) or 0
-
-
-def _discard(desk: Desk, session: Session, who: int, start: dt.datetime | None, end: dt.datetime | None) -> None:
-    """Discard what somebody handed in, take back what they were paid for it, and open its places again."""
-    chosen = select(TaskRow).where(TaskRow.person == who, TaskRow.state.in_(HANDED_IN))
-    if start is not None and end is not None:
-        chosen = _submitted(who, start, end).where(TaskRow.state.in_(HANDED_IN))
-    for task in list(session.scalars(chosen.order_by(TaskRow.id))):
-        was_paid = task.state == "accepted"
-        desk.move(session, task, "discard")
-        if was_paid and start is not None:
-            cents = -ledger.earned(task.kind, desk.settings(session).rates)
-            desk.pay(session, ledger.Entry(who, "correction", cents, f"discarded: {task.kind} of {task.song}", task.id))
-        song = desk.song(session, task.song)
-        action = "redo_structure" if task.kind == "structure" else "redo_description"
-        if (song.state, action) in SONG:
-            desk.move(session, song, action)
-            if action == "redo_structure":
-                song.accepted = None
-
-
 def withdraw(desk: Desk, who: int, person: int) -> None:
-    """Withdraw somebody: they can do nothing more, what they handed in leaves the study, what they earned is theirs.
+    """Withdraw somebody: they can do nothing more, their texts leave the study, what they earned is theirs.
+
+    What an annotator handed in is discarded and erased, its places open again. Songs whose structure an inspector
+    settled wait for another inspector. Points that an inspector gave stay, since grades and pay of others rest on them;
+    their remarks go. Drafts, playback events and messages are deleted. What stays: the account's name and number,
+    ledger, warnings and grades, and the log of who did what when.
 
     Raises
     ------
     ForbiddenError
         `who` is neither the person nor an administrator.
     InvalidInputError
-        There is no such person, or it stands for people who annotated elsewhere.
+        There is no such person, it stands for people who annotated elsewhere, or it is the last administrator.
 
     """
     with desk.store.writing() as session:
         acting = desk.person(session, who, "ask")
         if who != person:
             desk.person(session, who, "manage")
-        row = session.get(PersonRow, person)
+        row = _leaving(session, person)
         if row is None:
             raise InvalidInputError(f"there is no person {person}")
         if row.name in STAND_INS.values():
             raise InvalidInputError(f"{row.name} is nobody of this study, and cannot withdraw")
         row.withdrawn, row.password_hash = True, ""
         desk.note(session, acting, "person", str(person), "withdraw")
-        for task in list(
-            session.scalars(
-                select(TaskRow).where(TaskRow.person == person, TaskRow.state.in_(("assigned", "working", "screened")))
+        cancel_open(desk, session, person)
+        handed_in = select(TaskRow).where(TaskRow.person == person, TaskRow.state.in_(HANDED_IN))
+        discard(desk, session, list(session.scalars(handed_in)), paid_back=False)
+        _redo_settled(desk, session, person)
+        erase(session, person)
+
+
+def _leaving(session: Session, person: int) -> PersonRow | None:
+    """Return who withdraws, locked: with all administrators where it is one, since one of them has to stay."""
+    row = session.get(PersonRow, person)
+    if row is None:
+        return None
+    among = PersonRow.id == person
+    if row.role == "administrator":
+        among |= (PersonRow.role == "administrator") & PersonRow.withdrawn.is_(False)
+    chosen = select(PersonRow).where(among).order_by(PersonRow.id).with_for_update(key_share=True)
+    locked = {found.id: found for found in session.scalars(chosen.execution_options(populate_existing=True))}
+    if row.role == "administrator" and len(locked) == 1:
+        raise InvalidInputError("the last administrator cannot withdraw; invite another one first")
+    return locked[person]
+
+
+def _redo_settled(desk: Desk, session: Session, person: int) -> None:
+    """Take accepted structures that somebody had a hand in out of the songs, and compare the passes again."""
+    rows = session.scalars(select(SongRow).where(SongRow.accepted.is_not(None)).order_by(SongRow.id))
+    for name in [row.id for row in list(rows) if person in (row.accepted or {}).get("people", ())]:
+        song = desk.song(session, name)
+        song.accepted = None
+        if not song.training and (song.state, "redo_structure") in SONG:
+            desk.move(session, song, "redo_structure")
+            compare_passes(desk, session, song)
+
+
+def release(desk: Desk, who: int, number: int) -> None:
+    """Take a task back from somebody who has not handed it in, so that its place is given to another person.
+
+    Raises
+    ------
+    ForbiddenError
+        The person is no administrator.
+    ForbiddenStepError
+        The task was handed in, is cancelled, or waits as a skipped song for a decision.
+
+    """
+    with desk.store.writing() as session:
+        person = desk.person(session, who, "manage")
+        row = desk.own_task(session, person, number)
+        if row.state == "screened":
+            raise ForbiddenStepError(
+                "decide on the skipped song: keep it or leave it out",
+                state=row.state,
+                action="cancel",
+                role=person.role,
             )
-        ):
-            desk.move(session, task, "cancel")
-        _discard(desk, session, person, None, None)
+        desk.move(session, row, "cancel", person)
 
 
 def enter(desk: Desk, who: int, entry: ledger.Entry) -> None:

@@ -85,7 +85,7 @@ def take_training(desk: Desk, who: int) -> Task | None:
 
     """
     with desk.store.writing() as session:
-        person = desk.person(session, who, "annotate")
+        person = desk.person(session, who, "annotate", locked=True)
         own = list(session.scalars(select(TaskRow).where(TaskRow.person == who, TaskRow.training.is_(True))))
         begun = next((row for row in own if row.state in {"assigned", "working"}), None)
         if begun is not None:
@@ -122,7 +122,8 @@ def practice(desk: Desk, who: int) -> Practice:
         )
         given: dict[int, dict[int, tuple[float, str]]] = {item: {} for item in _items(session)}
         for sheet in session.scalars(select(SheetRow).where(SheetRow.purpose == f"training{number}")):
-            given.setdefault(sheet.task, {})[sheet.inspector] = (sheet.total, sheet.remark)
+            if sheet.task in given and sheet.inspector in inspectors:  # and not of who has withdrawn
+                given[sheet.task][sheet.inspector] = (sheet.total, sheet.remark)
         totals = {item: {by: total for by, (total, _) in row.items()} for item, row in given.items()}
         judged = judge_round(totals, inspectors) if len(inspectors) > 1 and totals else None
         seen = {

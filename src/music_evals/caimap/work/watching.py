@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 from collections import Counter, defaultdict
 from typing import Final, NamedTuple
 
@@ -13,9 +14,10 @@ from music_evals.caimap.storage.tables import EventRow, PersonRow, SheetRow, Tas
 from music_evals.caimap.training import MAX_SPREAD
 from music_evals.caimap.values import Description, ScoreSheet, Task
 from music_evals.caimap.work.desk import Desk, task_of
+from music_evals.caimap.work.undoing import OPEN, last_act
 from music_evals.errors import InvalidAnnotationError, InvalidInputError
 
-__all__ = ["Habits", "Verified", "habits", "submissions", "verifications", "verify"]
+__all__ = ["Habits", "OpenTask", "Verified", "habits", "open_tasks", "submissions", "verifications", "verify"]
 
 _COUNTED: Final = ("pause", "seek", "hidden", "blocked")
 
@@ -30,7 +32,7 @@ class Habits(NamedTuple):
     tasks
         How many were handed in.
     page_min
-        Median time on the page of a task, in minutes; NaN without a task.
+        Median time from opening a task to handing it in, in minutes; NaN without a task.
     clicks
         Pauses, seeks, hidden pages and blocked pastes a task, in this order; NaN without a task.
     warnings
@@ -45,6 +47,25 @@ class Habits(NamedTuple):
     page_min: float
     clicks: tuple[float, float, float, float]
     warnings: dict[str, int]
+
+
+class OpenTask(NamedTuple):
+    """A task that somebody has and has not handed in.
+
+    Attributes
+    ----------
+    task
+        As a value.
+    last
+        When something was last done on it, in UTC.
+    released
+        When its place goes to others by itself, unless something is done before.
+
+    """
+
+    task: Task
+    last: dt.datetime
+    released: dt.datetime
 
 
 class Verified(NamedTuple):
@@ -79,21 +100,20 @@ def habits(desk: Desk, who: int) -> list[Habits]:
     """
     with desk.store.reading() as session:
         desk.person(session, who, "manage")
-        handed_in = select(TaskRow.id, TaskRow.person).where(
-            TaskRow.submitted.is_not(None), TaskRow.training.is_(False)
-        )
-        done: dict[int, int] = {number: person for number, person in session.execute(handed_in)}  # noqa: C416
+        columns = TaskRow.id, TaskRow.person, TaskRow.opened, TaskRow.submitted
+        handed_in = select(*columns).where(TaskRow.submitted.is_not(None), TaskRow.training.is_(False))
+        done: dict[int, int] = {}
+        pages: dict[int, list[float]] = defaultdict(list)
+        for number, person, opened, submitted in session.execute(handed_in):
+            done[number] = person
+            if opened is not None:
+                pages[person].append((submitted - opened).total_seconds() / 60)
         counts: dict[int, Counter[str]] = defaultdict(Counter)
         for number, kind, count in session.execute(
             select(EventRow.task, EventRow.kind, func.count()).group_by(EventRow.task, EventRow.kind)
         ):
             if number in done:
                 counts[done[number]][kind] += count
-        pages: dict[int, list[float]] = defaultdict(list)
-        span = func.max(EventRow.received_sec) - func.min(EventRow.received_sec)
-        for number, seconds in session.execute(select(EventRow.task, span).group_by(EventRow.task)):
-            if number in done:
-                pages[done[number]].append(seconds / 60)
         warned: dict[int, Counter[str]] = defaultdict(Counter)
         for person, kind in session.execute(select(WarningRow.person, WarningRow.kind)):
             warned[person][kind] += 1
@@ -108,6 +128,23 @@ def habits(desk: Desk, who: int) -> list[Habits]:
             )
             for row in rows
         ]  # fmt: skip
+
+
+def open_tasks(desk: Desk, who: int) -> list[OpenTask]:
+    """List what is given out and not handed in, idle longest first; `managing.release` takes one back.
+
+    Raises
+    ------
+    ForbiddenError
+        Who asks is no administrator.
+
+    """
+    with desk.store.reading() as session:
+        desk.person(session, who, "manage")
+        span = dt.timedelta(days=desk.settings(session).release_days)
+        chosen = select(TaskRow).where(TaskRow.state.in_(OPEN), TaskRow.training.is_(False)).order_by(TaskRow.id)
+        found = [(task_of(row), last_act(session, row)) for row in session.scalars(chosen)]
+        return [OpenTask(task, last, last + span) for task, last in sorted(found, key=lambda one: one[1])]
 
 
 def submissions(desk: Desk, who: int, person: int) -> list[Task]:
@@ -130,7 +167,7 @@ def submissions(desk: Desk, who: int, person: int) -> list[Task]:
 
 
 def verifications(desk: Desk, who: int) -> list[Verified]:
-    """List the sample of inspectors' scores, as large a share as that of descriptions, with what was verified.
+    """List the sample of each inspector's scores, as large a share as that of descriptions, with what was verified.
 
     Raises
     ------
@@ -143,13 +180,17 @@ def verifications(desk: Desk, who: int) -> list[Verified]:
         settings = desk.settings(session)
         seconds = {row.task: row.total for row in session.scalars(select(SheetRow).where(SheetRow.purpose == "second"))}
         firsts = session.scalars(select(SheetRow).where(SheetRow.purpose == "assurance").order_by(SheetRow.id))
-        return [
-            Verified(row.task, row.inspector, row.total, second, second is not None and _apart(row.total, second))
-            for row in firsts
-            # another seed than that of the descriptions: all of these were drawn by that one
-            if assurance.is_sampled(row.task, seed=settings.seed + 1, share=settings.share)
-            for second in [seconds.get(row.task)]
-        ]
+        kept = set(session.scalars(select(TaskRow.id).where(TaskRow.result.is_not(None))))  # not of who withdrew
+        places: Counter[int] = Counter()
+        found = []
+        for row in firsts:
+            place, second = places[row.inspector], seconds.get(row.task)
+            places[row.inspector] += 1
+            drawn = assurance.is_sampled(row.inspector, "sheet", place, seed=settings.seed, share=settings.share)
+            if drawn and row.task in kept:
+                apart = second is not None and _apart(row.total, second)
+                found.append(Verified(row.task, row.inspector, row.total, second, apart))
+        return found
 
 
 def _apart(first: float, second: float) -> bool:
@@ -173,7 +214,7 @@ def verify(desk: Desk, sheet: ScoreSheet) -> None:
         person = desk.person(session, sheet.inspector, "manage")
         row = desk.own_task(session, person, sheet.task)
         scored = select(SheetRow.id).where(SheetRow.task == row.id, SheetRow.purpose == "assurance")
-        if session.scalars(scored).first() is None:
+        if row.result is None or session.scalars(scored).first() is None:
             raise InvalidAnnotationError("nobody has scored this description yet")
         assurance.check_sheet(sheet, Description.from_dict(row.result or {}).group)
         points = [[*key, given] for key, given in sheet.points.items()]

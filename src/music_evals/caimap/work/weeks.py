@@ -1,0 +1,85 @@
+"""Weeks of annotators: what is graded in each, what belongs to it, and the grades that were given.
+
+Work counts in the week in which it was decided: the second pass of a structure comes a day after the first or later,
+and an inspector scores when there is time. What is decided after a week was closed is graded in its own.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections import defaultdict
+from typing import TYPE_CHECKING, NamedTuple
+
+from sqlalchemy import String, cast, func, select
+
+from music_evals.caimap.storage.tables import AuditRow, LedgerRow, SheetRow, TaskRow, WarningRow
+
+if TYPE_CHECKING:
+    from sqlalchemy.orm import Session
+
+__all__ = ["Record", "earned_in", "records", "week_span"]
+
+
+class Record(NamedTuple):
+    """What somebody is graded by in a week.
+
+    Attributes
+    ----------
+    accuracies
+        Of structures that were accepted in it, from 0 to 1.
+    scores
+        Totals that inspectors gave in it, from 0 to 100.
+    warnings
+        Kinds, of what was handed in in it.
+    tasks
+        Numbers of what was handed in or decided in it: the data of the week.
+
+    """
+
+    accuracies: list[float]
+    scores: list[float]
+    warnings: list[str]
+    tasks: set[int]
+
+
+def week_span(monday: dt.date) -> tuple[dt.datetime, dt.datetime]:
+    """Return the beginning and the end of a week, in UTC."""
+    start = dt.datetime.combine(monday, dt.time(), dt.UTC)
+    return start, start + dt.timedelta(days=7)
+
+
+def records(session: Session, monday: dt.date) -> dict[int, Record]:
+    """Return person -> what they are graded by in a week; training and what was discarded play no part."""
+    start, end = week_span(monday)
+    found: dict[int, Record] = defaultdict(lambda: Record([], [], [], set()))
+    counted = TaskRow.training.is_(False), TaskRow.state != "discarded"
+    accepted = (
+        select(TaskRow.id, TaskRow.person, TaskRow.agreement)
+        .join(AuditRow, AuditRow.object == cast(TaskRow.id, String))
+        .where(AuditRow.kind == "task", AuditRow.action == "accept", TaskRow.agreement.is_not(None), *counted)
+        .where(AuditRow.moment >= start, AuditRow.moment < end)
+    )
+    for number, person, agreement in session.execute(accepted.order_by(TaskRow.id)):
+        found[person].accuracies.append(agreement)
+        found[person].tasks.add(number)
+    scored = select(TaskRow.id, TaskRow.person, SheetRow.total).join(TaskRow, TaskRow.id == SheetRow.task)
+    scored = scored.where(SheetRow.purpose == "assurance", SheetRow.moment >= start, SheetRow.moment < end, *counted)
+    for number, person, total in session.execute(scored.order_by(SheetRow.id)):
+        found[person].scores.append(total)
+        found[person].tasks.add(number)
+    handed_in = select(TaskRow.id, TaskRow.person).where(TaskRow.submitted >= start, TaskRow.submitted < end, *counted)
+    for number, person in session.execute(handed_in):
+        found[person].tasks.add(number)
+    warned = select(WarningRow.person, WarningRow.kind).where(WarningRow.moment >= start, WarningRow.moment < end)
+    for person, kind in session.execute(warned.order_by(WarningRow.id)):
+        found[person].warnings.append(kind)
+    return dict(found)
+
+
+def earned_in(session: Session, who: int, monday: dt.date) -> int:
+    """Return the cents that somebody earned by tasks in a week, less what was taken back of tasks; never below 0."""
+    start, end = week_span(monday)
+    inside = LedgerRow.person == who, LedgerRow.moment >= start, LedgerRow.moment < end
+    of_tasks = LedgerRow.kind.in_(("work", "correction")), LedgerRow.task.is_not(None)
+    total = session.scalar(select(func.coalesce(func.sum(LedgerRow.cents), 0)).where(*inside, *of_tasks))
+    return max(0, int(total or 0))
