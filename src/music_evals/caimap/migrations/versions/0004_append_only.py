@@ -23,8 +23,8 @@ def upgrade() -> None:
     for table in _APPEND_ONLY:
         if op.get_bind().dialect.name == "sqlite":
             op.execute(
-                f"CREATE TRIGGER {table}_no_replace BEFORE INSERT ON {table} "
-                f"WHEN EXISTS (SELECT 1 FROM {table} WHERE id = NEW.id) "  # noqa: S608  (a table of ours)
+                f"CREATE TRIGGER {table}_no_replace BEFORE INSERT ON {table} "  # noqa: S608  (a table of ours)
+                f"WHEN EXISTS (SELECT 1 FROM {table} WHERE id = NEW.id) "
                 f"BEGIN SELECT RAISE(ABORT, '{table} is never changed'); END"
             )
         else:
