@@ -104,8 +104,8 @@ def test_a_study_is_made_filled_and_copied_by_the_verb(tmp_path: Path, recording
     assert capsys.readouterr().out == "1 songs\n"
     assert main(["caimap", "import", study, str(table(tmp_path, GOOD)), "--audio", str(recordings)]) == 2
     assert "nothing was imported" in capsys.readouterr().err
-    assert main(["caimap", "backup", study, str(tmp_path / "copy.db")]) == 0
-    assert main(["caimap", "restore", str(tmp_path / "again"), str(tmp_path / "copy.db")]) == 0
+    assert main(["caimap", "backup", study, str(tmp_path / "copy")]) == 0
+    assert main(["caimap", "restore", str(tmp_path / "again"), str(tmp_path / "copy")]) == 0
     store = Store(sqlite_url(tmp_path / "again" / "study.db"))
     with store.reading() as session:
         assert list(session.scalars(select(SongRow.state))) == ["structuring"]

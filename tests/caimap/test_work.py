@@ -16,11 +16,10 @@ from music_evals.caimap import assurance, ledger
 from music_evals.caimap.grades import week_of
 from music_evals.caimap.machine import FIRST_SONG_STATE, FIRST_TASK_STATE, SONG, TASK, ForbiddenStepError
 from music_evals.caimap.roles import ForbiddenError
-from music_evals.caimap.storage.store import StaleError, Store, backup, migrate, restore, sqlite_url
+from music_evals.caimap.storage.store import StaleError, Store, migrate, sqlite_url
 from music_evals.caimap.storage.tables import (
     AuditRow,
     EventRow,
-    LedgerRow,
     MessageRow,
     SessionRow,
     SheetRow,
@@ -35,8 +34,6 @@ from music_evals.errors import (
     InvalidAnnotationError,
     InvalidInputError,
     MusicEvalsError,
-    OutputError,
-    UnreadableFileError,
 )
 
 
@@ -479,17 +476,6 @@ def test_nothing_is_half_imported(bench: StudyBench) -> None:
     assert managing.progress(bench.desk, bench.ADMIN).songs == {}
 
 
-@pytest.mark.parametrize("table", ["audit", "ledger"])
-@pytest.mark.parametrize("change", ["DELETE FROM {}", "UPDATE {} SET person = 1"])
-def test_audit_log_and_ledger_cannot_be_changed(bench: StudyBench, table: str, change: str) -> None:
-    managing.enter(bench.desk, bench.ADMIN, ledger.Entry(bench.PRO, "correction", 5, "test"))
-    with bench.store.engine.begin() as connection, pytest.raises(DBAPIError, match="never changed"):
-        connection.execute(text(change.format(table)))
-    with bench.store.reading() as session:
-        assert session.scalars(select(LedgerRow)).first() is not None
-        assert session.scalars(select(AuditRow)).first() is not None
-
-
 # --- accounts
 
 
@@ -651,20 +637,7 @@ def test_migrations_go_up_and_down_and_equal_the_models(tmp_path) -> None:
     migrate(url)
 
 
-def test_a_copy_is_made_while_the_study_is_open_and_brought_back(bench: StudyBench, tmp_path) -> None:
-    bench.songs("s1")
-    backup(bench.url, tmp_path / "copy.db")
-    bench.songs("s2")
-    with pytest.raises(OutputError, match="exists"):
-        restore(tmp_path / "copy.db", bench.url)
-    restore(tmp_path / "copy.db", sqlite_url(tmp_path / "again.db"))
-    again = Store(sqlite_url(tmp_path / "again.db"))
-    with again.reading() as session:
-        assert list(session.scalars(select(SongRow.id))) == ["s1"]
-    again.close()
-    (tmp_path / "bad.db").write_bytes(b"no database")
-    with pytest.raises(UnreadableFileError):
-        restore(tmp_path / "bad.db", sqlite_url(tmp_path / "third.db"))
+def test_a_study_is_kept_in_sqlite_or_postgresql() -> None:
     with pytest.raises(InvalidInputError):
         Store("mysql://somewhere/study")
 

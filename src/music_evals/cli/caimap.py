@@ -34,7 +34,7 @@ examples:
   music-evals caimap export my_study --out my_data
   music-evals caimap publish my_study my_lab/songs
   music-evals caimap simulate --share 0.1 --share 0.4
-  music-evals caimap backup my_study copy.db
+  music-evals caimap backup my_study copy_of_my_study
 """
 
 
@@ -79,10 +79,10 @@ def add(verbs: Any) -> None:
     step.add_argument("--weeks", type=int, default=4, help="(default: %(default)s)")
     step.add_argument("--tasks", type=int, default=10, help="of each type, a week (default: %(default)s)")
     step.add_argument("--seed", type=int, default=0, help="(default: %(default)s)")
-    step = _step(steps, "backup", _backup, "copy the database of a study while it is served")
-    step.add_argument("copy", help="file for the copy")
-    step = _step(steps, "restore", _restore, "bring back a copy, where there is no database")
-    step.add_argument("copy", help="file of backup")
+    step = _step(steps, "backup", _backup, "copy a study while it is served: database, recordings, key of the exports")
+    step.add_argument("copy", help="a new or empty folder")
+    step = _step(steps, "restore", _restore, "bring back a copy, into a folder (and database) where nothing is")
+    step.add_argument("copy", help="folder of backup")
 
 
 def _add_lexicon(steps: Any) -> None:
@@ -314,15 +314,20 @@ def _build_lexicon(options: argparse.Namespace) -> int:
 
 
 def _backup(options: argparse.Namespace) -> int:
-    from music_evals.caimap.storage.store import backup
+    from music_evals.caimap.storage.backups import backup
 
-    backup(_url(options), options.copy)
+    made = backup(options.study, _url(options), options.copy)
+    if made.left_out:
+        say(f"not copied, since a study does not need it: {', '.join(made.left_out)}")
+    with to_stdout():
+        print(f"{made.files} files, {made.n_bytes} bytes: {made.folder}")
     return 0
 
 
 def _restore(options: argparse.Namespace) -> int:
-    from music_evals.caimap.storage.store import restore
+    from music_evals.caimap.storage.backups import restore
 
-    _folder(options)
-    restore(options.copy, _url(options))
+    made = restore(options.copy, options.study, _url(options))
+    with to_stdout():
+        print(f"{made.files} files, {made.n_bytes} bytes: {made.folder}")
     return 0

@@ -1,4 +1,4 @@
-"""Opening a study: connections, transactions, migrations, backup and restore.
+"""Opening a study: connections, transactions, migrations.
 
 SQLite keeps a write-ahead log that is on the disk before a transaction is over, checks foreign keys, and lets one
 writer in at a time; in PostgreSQL whoever acts locks the song. Versions of rows show who came too late (`StaleError`).
@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import sqlite3
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -19,10 +18,9 @@ from sqlalchemy.exc import ArgumentError, IntegrityError, OperationalError
 from sqlalchemy.orm import Session
 from sqlalchemy.orm.exc import StaleDataError
 
-from music_evals.errors import InvalidInputError, MusicEvalsError, NoDataError, OutputError, UnreadableFileError
-from music_evals.files import written_whole
+from music_evals.errors import InvalidInputError, MusicEvalsError, OutputError
 
-__all__ = ["StaleError", "Store", "backup", "migrate", "restore", "sqlite_url"]
+__all__ = ["StaleError", "Store", "migrate", "sqlite_file", "sqlite_url"]
 
 _WAIT_SEC = 30.0
 
@@ -103,7 +101,8 @@ def _engine(url: str) -> Engine:
 
 def _set_up_sqlite(connection: Any, _: Any) -> None:
     connection.isolation_level = None  # we begin transactions ourselves
-    for pragma in ("journal_mode=WAL", "synchronous=FULL", "foreign_keys=ON"):
+    # recursive triggers: without them a row that is replaced is deleted past the triggers of the audit log and ledger
+    for pragma in ("journal_mode=WAL", "synchronous=FULL", "foreign_keys=ON", "recursive_triggers=ON"):
         connection.execute(f"PRAGMA {pragma}").close()
 
 
@@ -120,7 +119,7 @@ def migrate(url: str, revision: str = "head") -> None:
     url
         As of `Store`.
     revision
-        ``"head"`` for the newest; ``"base"`` removes all tables and what they hold.
+        ``"head"`` for the newest; ``"-1"`` takes the last step back; ``"base"`` removes all tables and what they hold.
 
     Raises
     ------
@@ -137,7 +136,8 @@ def migrate(url: str, revision: str = "head") -> None:
     try:
         with engine.execution_options(writes=True).connect() as connection:
             config.attributes["connection"] = connection
-            (command.downgrade if revision == "base" else command.upgrade)(config, revision)
+            is_back = revision == "base" or revision.startswith("-")
+            (command.downgrade if is_back else command.upgrade)(config, revision)
             connection.commit()
     except OperationalError as error:
         raise OutputError(f"the database cannot be opened ({error.orig})") from error
@@ -145,71 +145,16 @@ def migrate(url: str, revision: str = "head") -> None:
         engine.dispose()
 
 
-def backup(url: str, target: str | os.PathLike[str]) -> None:
-    """Copy a study that is kept in SQLite, while it is served; the copy is written whole or not at all.
-
-    Parameters
-    ----------
-    url
-        Of the study.
-    target
-        File of the copy.
+def sqlite_file(url: str) -> Path:
+    """Return the file of a study that is kept in SQLite.
 
     Raises
     ------
     InvalidInputError
-        The study is kept in PostgreSQL, which has ``pg_dump``.
-    NoDataError
-        There is no such study.
+        It is kept elsewhere.
 
     """
-    source = _sqlite_file(url)
-    if not source.is_file():
-        raise NoDataError(f"{source}: there is no study")
-    with written_whole(target) as path:
-        _copy(source, path)
-
-
-def restore(copy: str | os.PathLike[str], url: str) -> None:
-    """Bring back a copy of `backup`, in place of a study that is not there.
-
-    Raises
-    ------
-    OutputError
-        There is a study already; move it away first.
-    UnreadableFileError
-        The copy is damaged or no study.
-
-    """
-    target = _sqlite_file(url)
-    if target.exists():
-        raise OutputError(f"{target} exists; move it away before you restore a copy")
-    _check_copy(Path(copy))
-    with written_whole(target) as path:
-        _copy(Path(copy), path)
-
-
-def _check_copy(copy: Path) -> None:
-    try:
-        with contextlib.closing(sqlite3.connect(f"{copy.resolve().as_uri()}?mode=ro", uri=True)) as connection:
-            state = connection.execute("PRAGMA integrity_check").fetchone()[0]
-            connection.execute("SELECT version_num FROM alembic_version").fetchone()
-    except sqlite3.Error as error:
-        raise UnreadableFileError(f"{copy}: no copy of a study ({error})") from error
-    if state != "ok":
-        raise UnreadableFileError(f"{copy}: damaged ({state})")
-
-
-def _copy(source: Path, target: Path) -> None:
-    with (
-        contextlib.closing(sqlite3.connect(source)) as ours,
-        contextlib.closing(sqlite3.connect(target)) as theirs,
-    ):
-        ours.backup(theirs)
-
-
-def _sqlite_file(url: str) -> Path:
     parsed = make_url(url)
     if parsed.get_backend_name() != "sqlite" or not parsed.database:
-        raise InvalidInputError("a study in PostgreSQL is copied with pg_dump and brought back with pg_restore")
+        raise InvalidInputError(f"expected the URL of a SQLite file, got that of {parsed.get_backend_name()}")
     return Path(parsed.database)

@@ -1,0 +1,310 @@
+"""Backups: the database, the recordings and the key of the exports, as one folder with the hash of each file.
+
+A backup is written whole or not at all, while the study is served; it is checked against its manifest before anything
+of it is brought back, and comes back into a folder (and, with PostgreSQL, a database) that is empty: nothing of an
+older study can mix with it, neither its rows nor what SQLite had not yet moved out of its log.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import os
+import shutil
+import sqlite3
+import subprocess
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+
+from sqlalchemy import inspect
+from sqlalchemy.engine import make_url
+from sqlalchemy.exc import OperationalError
+
+from music_evals.caimap.storage.store import Store, sqlite_file
+from music_evals.errors import (
+    BackendError,
+    InvalidInputError,
+    MissingBackendError,
+    NoDataError,
+    OutputError,
+    UnreadableFileError,
+)
+from music_evals.files import folder_written_whole
+
+__all__ = ["MANIFEST", "Backup", "backup", "restore"]
+
+MANIFEST: Final = "manifest.json"
+"""File of a backup that names the others, with the SHA-256 and the size of each."""
+
+_FORM: Final = 1
+_AUDIO: Final = "audio"
+_KEY: Final = "export.key"
+_DATABASES: Final = {"sqlite": "study.db", "postgresql": "study.dump"}
+_CHUNK: Final = 1 << 20
+
+
+class Backup(NamedTuple):
+    """What a backup holds.
+
+    Attributes
+    ----------
+    folder
+        Where it is.
+    files
+        How many, without the manifest.
+    n_bytes
+        Of all of them.
+    left_out
+        Names in the study's folder that a study does not need, and that were not copied.
+
+    """
+
+    folder: Path
+    files: int
+    n_bytes: int
+    left_out: tuple[str, ...]
+
+
+def backup(study: str | os.PathLike[str], url: str, target: str | os.PathLike[str]) -> Backup:
+    """Copy a study, while it is served: its database first, then its recordings and the key of its exports.
+
+    Recordings come into a study before the rows that name them and are never changed, so that the copy has all that
+    its database names.
+
+    Parameters
+    ----------
+    study
+        Folder of the study.
+    url
+        Of its database.
+    target
+        A new or empty folder, outside of the study.
+
+    Returns
+    -------
+    Backup
+        What was copied.
+
+    Raises
+    ------
+    NoDataError
+        There is no such study.
+    OutputError
+        The folder holds something already, lies in the study, or cannot be written.
+    MissingBackendError, BackendError
+        The study is kept in PostgreSQL, and ``pg_dump`` is not installed or fails.
+
+    """
+    source, folder, kind = Path(study), Path(target), _kind(url)
+    _check_empty(folder, "a backup")
+    if folder.resolve().is_relative_to(source.resolve()):
+        raise OutputError(f"{folder} lies in the study itself; choose a folder outside of {source}")
+    with folder_written_whole(folder) as part:
+        part.chmod(0o700)  # it holds the key, and what people wrote
+        _dump(url, part / _DATABASES[kind])
+        for name in _study_files(source):
+            _copy_file(source / name, part / name)
+        files = {name: _facts(part / name) for name in _files_below(part)}
+        manifest = {"form": _FORM, "database": kind, "files": files}
+        _write(part / MANIFEST, json.dumps(manifest, ensure_ascii=False, indent=1).encode())
+    return Backup(folder, len(files), sum(facts["bytes"] for facts in files.values()), _left_out(source))
+
+
+def restore(copy: str | os.PathLike[str], study: str | os.PathLike[str], url: str) -> Backup:
+    """Bring a study back, where there is none: all of it or nothing.
+
+    Parameters
+    ----------
+    copy
+        Folder of `backup`.
+    study
+        A new or empty folder.
+    url
+        Of its database, of the kind that was copied; a PostgreSQL database must be empty.
+
+    Returns
+    -------
+    Backup
+        What was brought back.
+
+    Raises
+    ------
+    OutputError
+        Something is there already; choose another folder, or move all of it away.
+    UnreadableFileError
+        The copy is no backup, or is not as it was written.
+    InvalidInputError
+        The copy is that of the other kind of database.
+    MissingBackendError, BackendError
+        The study is kept in PostgreSQL, and ``pg_restore`` is not installed or fails.
+
+    """
+    source, target, kind = Path(copy), Path(study), _kind(url)
+    files = _checked(source, kind)
+    _check_empty(target, "a study", url)
+    with folder_written_whole(target) as part:
+        for name in files:
+            if name not in _DATABASES.values() or kind == "sqlite":
+                _copy_file(source / name, part / name)
+        if kind == "postgresql":  # the last thing: it is all or nothing too
+            _undump(url, source / _DATABASES[kind])
+    return Backup(target, len(files), sum(facts["bytes"] for facts in files.values()), ())
+
+
+# what must not be there, and what must
+
+
+def _kind(url: str) -> str:
+    kind = make_url(url).get_backend_name()
+    if kind not in _DATABASES:
+        raise InvalidInputError(f"a study is kept in SQLite or PostgreSQL, not in {kind}")
+    return kind
+
+
+def _check_empty(folder: Path, what: str, url: str = "") -> None:
+    there = sorted(path.name for path in folder.iterdir()) if folder.is_dir() else [folder.name] * folder.exists()
+    if url and _kind(url) == "postgresql":
+        there += [f"the table {name}" for name in _tables(url)]
+    elif url and sqlite_file(url).resolve() != (folder / _DATABASES["sqlite"]).resolve():
+        raise InvalidInputError(f"a study in SQLite comes back as {folder / _DATABASES['sqlite']}, not elsewhere")
+    if there:
+        raise OutputError(
+            f"{folder}: {what} is written where nothing is, and there is {', '.join(there[:5])}"
+            f"{' and more' * (len(there) > 5)}; choose another place, or move all of it away"
+        )
+
+
+def _tables(url: str) -> list[str]:
+    store = Store(url)
+    try:
+        return sorted(inspect(store.engine).get_table_names())
+    except OperationalError as error:
+        raise OutputError(f"the database cannot be opened ({error.orig})") from error
+    finally:
+        store.close()
+
+
+def _checked(source: Path, kind: str) -> Mapping[str, Mapping[str, Any]]:
+    """Return the files of a backup, each as its manifest has it."""
+    try:
+        manifest = json.loads((source / MANIFEST).read_text(encoding="utf-8"))
+        form, database, files = manifest["form"], manifest["database"], dict(manifest["files"])
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise UnreadableFileError(f"{source}: no backup of a study, or one that was not finished ({error})") from error
+    if form != _FORM:
+        raise UnreadableFileError(f"{source}: a backup of form {form!r}; this version reads {_FORM}")
+    if database != kind:
+        raise InvalidInputError(f"{source} is the backup of a study in {database}; it cannot come back into {kind}")
+    there = set(_files_below(source)) - {MANIFEST}
+    if wrong := sorted(there ^ {*files, _DATABASES[kind]}):
+        raise UnreadableFileError(f"{source}: files are missing or too many: {', '.join(wrong[:5])}")
+    changed = [name for name in files if _facts(source / name) != files[name]]
+    if changed:
+        raise UnreadableFileError(f"{source}: damaged; not as they were written: {', '.join(changed[:5])}")
+    if kind == "sqlite":
+        _check_sqlite(source / _DATABASES[kind])
+    return files
+
+
+def _check_sqlite(copy: Path) -> None:
+    try:
+        with contextlib.closing(sqlite3.connect(f"{copy.resolve().as_uri()}?mode=ro", uri=True)) as connection:
+            state = connection.execute("PRAGMA integrity_check").fetchone()[0]
+            connection.execute("SELECT version_num FROM alembic_version").fetchone()
+    except sqlite3.Error as error:
+        raise UnreadableFileError(f"{copy}: no study ({error})") from error
+    if state != "ok":
+        raise UnreadableFileError(f"{copy}: damaged ({state})")
+
+
+# files
+
+
+def _study_files(source: Path) -> Iterator[str]:
+    """Name the files of a study beside its database."""
+    if (source / _AUDIO).is_dir():
+        yield from (f"{_AUDIO}/{name}" for name in _files_below(source / _AUDIO))
+    if (source / _KEY).is_file():
+        yield _KEY
+
+
+def _left_out(source: Path) -> tuple[str, ...]:
+    known = {_AUDIO, _KEY, *(_DATABASES["sqlite"] + end for end in ("", "-wal", "-shm"))}
+    return tuple(sorted(path.name for path in source.iterdir() if path.name not in known)) if source.is_dir() else ()
+
+
+def _files_below(folder: Path) -> list[str]:
+    found = [Path(above, name) for above, _, names in os.walk(folder, followlinks=True) for name in names]
+    return sorted(path.relative_to(folder).as_posix() for path in found)
+
+
+def _copy_file(source: Path, target: Path) -> None:
+    target.parent.mkdir(parents=True, exist_ok=True)
+    shutil.copy(source, target)
+    _sync(target)
+
+
+def _write(target: Path, content: bytes) -> None:
+    target.write_bytes(content)
+    _sync(target)
+
+
+def _sync(path: Path) -> None:
+    with path.open("rb") as file:
+        os.fsync(file.fileno())
+
+
+def _facts(path: Path) -> dict[str, Any]:
+    made, n_bytes = hashlib.sha256(), 0
+    with path.open("rb") as file:
+        while chunk := file.read(_CHUNK):
+            made.update(chunk)
+            n_bytes += len(chunk)
+    return {"sha256": made.hexdigest(), "bytes": n_bytes}
+
+
+# databases
+
+
+def _dump(url: str, target: Path) -> None:
+    if _kind(url) == "postgresql":
+        if not _tables(url):
+            raise NoDataError("the database holds no study; make one with caimap init")
+        _run(url, "pg_dump", "--format=custom", "--no-owner", "--no-privileges", f"--file={target}")
+        _sync(target)
+        return
+    source = sqlite_file(url)
+    if not source.is_file():
+        raise NoDataError(f"{source}: there is no study; make one with caimap init")
+    with (
+        contextlib.closing(sqlite3.connect(source)) as ours,
+        contextlib.closing(sqlite3.connect(target)) as theirs,
+    ):
+        ours.backup(theirs)
+        theirs.execute("PRAGMA journal_mode=DELETE")  # one file, without a log beside it
+    _sync(target)
+
+
+def _undump(url: str, dump: Path) -> None:
+    how = ("--single-transaction", "--exit-on-error", "--no-owner", "--no-privileges")
+    _run(url, "pg_restore", *how, str(dump))
+
+
+def _run(url: str, program: str, *arguments: str) -> None:
+    """Run a program of PostgreSQL on a database; its password stands in no list of processes."""
+    parsed = make_url(url)
+    found = shutil.which(program)
+    if found is None:
+        raise MissingBackendError(
+            program, "", "the backup of a study in PostgreSQL", install="apt-get install postgresql-client"
+        )
+    address = parsed.set(drivername="postgresql", password=None).render_as_string(hide_password=False)
+    environment = {**os.environ, **({"PGPASSWORD": str(parsed.password)} if parsed.password else {})}
+    done = subprocess.run(  # noqa: S603  (no shell; a program by its path)
+        [found, f"--dbname={address}", "--no-password", *arguments], env=environment, capture_output=True, check=False
+    )
+    if done.returncode:
+        said = done.stderr.decode(errors="replace").strip()
+        raise BackendError(f"{program} ended with {done.returncode}: {said}")
