@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
-import numpy as np
 import pytest
-import soundfile
 from sqlalchemy import select
+from tests.caimap.test_importing import GOOD, recordings, table
 
 from music_evals.caimap.demo import PEOPLE, make_demo
-from music_evals.caimap.importing import read_songs
 from music_evals.caimap.storage.store import Store, sqlite_url
 from music_evals.caimap.storage.tables import PersonRow, SongRow
 from music_evals.caimap.web.app import COOKIE, build_app
@@ -20,7 +17,8 @@ from music_evals.caimap.work import accounts
 from music_evals.caimap.work.desk import Desk
 from music_evals.cli import main
 from music_evals.cli.caimap import PASSWORD_VARIABLE
-from music_evals.errors import InvalidInputError, NoDataError, UnreadableFileError
+
+__all__ = ["recordings"]  # a fixture
 
 
 def test_the_demo_has_work_at_every_stage_and_every_page(tmp_path: Path) -> None:
@@ -41,56 +39,6 @@ def test_the_demo_has_work_at_every_stage_and_every_page(tmp_path: Path) -> None
             if page.method == "GET" and "{" not in page.path and role in RIGHTS.get(page.right, ()):
                 assert client.get(page.path).status_code == 200, (name, page.path)
     desk.store.close()
-
-
-def table(folder: Path, *rows: dict) -> Path:
-    path = folder / "songs.jsonl"
-    path.write_text("\n".join(json.dumps(row) for row in rows), encoding="utf-8")
-    return path
-
-
-@pytest.fixture
-def recordings(tmp_path: Path) -> Path:
-    folder = tmp_path / "recordings"
-    folder.mkdir()
-    soundfile.write(folder / "a.flac", np.zeros(8000), 8000)
-    (folder / "broken.flac").write_bytes(b"no audio")
-    (tmp_path / "outside.flac").write_bytes((folder / "a.flac").read_bytes())
-    return folder
-
-
-GOOD = {"id": "s1", "lines": ["春眠不觉晓"], "audio": "a.flac", "cluster": 3}
-
-
-def test_songs_come_with_the_length_of_their_recordings(tmp_path: Path, recordings: Path) -> None:
-    (song,) = read_songs(table(tmp_path, GOOD), recordings)
-    assert (song.duration_sec, song.cluster, song.lines) == (1.0, 3, ("春眠不觉晓",))
-
-
-@pytest.mark.parametrize(
-    ("row", "reason"),
-    [
-        ({**GOOD, "audio": "none.flac"}, "no recording"),
-        ({**GOOD, "audio": "../outside.flac"}, "no recording"),
-        ({**GOOD, "audio": "broken.flac"}, "does not decode"),
-        ({**GOOD, "lines": []}, "no lyrics"),
-        ({**GOOD, "lines": "春眠"}, "list"),
-        ({"id": "s1", "lines": ["春"]}, "audio"),
-        ({**GOOD, "rhymes": [True, False]}, "marks of rhyme"),
-        ([1], "type"),
-    ],
-)
-def test_a_bad_row_is_named_and_nothing_is_taken(tmp_path: Path, recordings: Path, row, reason: str) -> None:
-    with pytest.raises(InvalidInputError, match=rf"row 2.*{reason}.*nothing was imported"):
-        read_songs(table(tmp_path, GOOD, row), recordings)
-
-
-def test_tables_that_cannot_be_read(tmp_path: Path, recordings: Path) -> None:
-    (tmp_path / "empty.jsonl").write_text("\n", encoding="utf-8")
-    with pytest.raises(NoDataError):
-        read_songs(tmp_path / "empty.jsonl", recordings)
-    with pytest.raises(UnreadableFileError):
-        read_songs(tmp_path / "none.jsonl", recordings)
 
 
 def test_a_study_is_made_filled_and_copied_by_the_verb(tmp_path: Path, recordings: Path, capsys, monkeypatch) -> None:

@@ -135,6 +135,7 @@ def _work(finished: FinishedSong, key: bytes) -> dict[str, Any]:
         "amateur": anonymous(finished.amateur_person, key),
         "consent": finished.consent,
         "licence": finished.song.licence,
+        "automatic": [{"field": field, "program": program} for field, program in finished.song.automatic],
     }
 
 
@@ -143,7 +144,8 @@ def _work_features() -> Any:
 
     text = Value("string")
     names = ("id", "theme", "professional", "amateur", "consent", "licence")
-    return Features({**dict.fromkeys(names, text), "structure": List(text)})
+    wrote = List({"field": text, "program": text})
+    return Features({**dict.fromkeys(names, text), "structure": List(text), "automatic": wrote})
 
 
 _HERE: Final = """\
@@ -177,7 +179,8 @@ configs:
 
 - `songs`: the columns of CaiMD (`datasets_scripts/caimd` of `music_evals` explains them).
 - `work`: joined by `id`: who annotated what, under names that say nothing of them, the version of the text that they
-  consented to, the theme of the lyrics, and the licence of the song.
+  consented to, the theme of the lyrics, the licence of the song, and what a program had written before people corrected
+  it (`automatic`).
 - `release/`: the same songs in the files of the published CaiMD, which `build.py` of `caimd` reads.
 
 Whoever withdrew is not in it. Recordings are not part of it.

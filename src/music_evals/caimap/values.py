@@ -96,6 +96,8 @@ class Song:
         Lines with times, and such lines with their sections, where they are known; CaiMD has different times in both.
     licence
         Of the recording and the lyrics, as the importer states it.
+    automatic
+        Which of these fields a program wrote before people came, and which program: (field, program) each.
 
     Raises
     ------
@@ -118,9 +120,11 @@ class Song:
     timed_lyrics: tuple[TimedLine, ...] = ()
     timed_sections: tuple[TimedLine, ...] = ()
     licence: str = ""
+    automatic: tuple[tuple[str, str], ...] = ()
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "lines", tuple(self.lines))
+        object.__setattr__(self, "automatic", tuple((field, program) for field, program in self.automatic))
         if not self.id:
             raise InvalidAnnotationError("a song needs an id")
         if not any(line.strip() for line in self.lines):

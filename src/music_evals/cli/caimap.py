@@ -25,7 +25,8 @@ _EXAMPLES = f"""\
 examples:
   music-evals caimap serve demo_study --demo
   {PASSWORD_VARIABLE}=... music-evals caimap init my_study
-  music-evals caimap import my_study songs.jsonl --audio recordings
+  music-evals caimap import my_study songs.jsonl --audio recordings --licence CC-BY-4.0
+  music-evals caimap import my_study songs.jsonl --audio recordings --prepared results/prepared
   music-evals caimap serve my_study --host 0.0.0.0 --port 80
   music-evals caimap lexicon build my_study captions.csv --column aspect_list --group professional \\
       --dimension instrumentation --source "MusicCaps, commit ..." --licence CC-BY-SA-4.0
@@ -54,7 +55,8 @@ def add(verbs: Any) -> None:
     step.add_argument("--finished", action="store_true", help="songs that were annotated elsewhere, without recordings")
     step.add_argument("--config", default="demo", help="of the data set (default: %(default)s)")
     step.add_argument("--split", default="test", help="of the data set (default: %(default)s)")
-    step.add_argument("--licence", help="of the songs of the data set")
+    step.add_argument("--licence", default="", help="of the songs whose row names none; of all with --finished")
+    step.add_argument("--prepared", metavar="DIR", help="what prepare wrote: lines, rhymes, clusters and themes")
     step = _step(steps, "serve", _serve, "serve the pages of a study")
     step.add_argument("--demo", action="store_true", help="make the demo study first, if the folder is empty")
     step.add_argument("--host", default="127.0.0.1", help="where to listen (default: %(default)s, this machine alone)")
@@ -156,21 +158,23 @@ def _new_password() -> str:
 def _import(options: argparse.Namespace) -> int:
     if options.finished:
         return _import_finished(options)
-    import shutil
-
-    from music_evals.caimap.importing import read_songs
-    from music_evals.caimap.work.managing import add_songs
+    from music_evals.caimap.importing import keep_recordings, read_songs
+    from music_evals.caimap.prepared import read_prepared
+    from music_evals.caimap.work.managing import add_songs, check_new
 
     if not options.audio:
         raise InvalidInputError("say with --audio where the recordings are")
     desk = _desk(options)
-    songs = read_songs(options.table, options.audio)
-    target = _folder(options, "audio")
-    for song in songs:
-        (target / song.audio).parent.mkdir(parents=True, exist_ok=True)
-        shutil.copyfile(Path(options.audio, song.audio), target / song.audio)
-    count = add_songs(desk, _administrator(desk), songs)
-    desk.store.close()
+    try:
+        prepared = None if options.prepared is None else read_prepared(options.prepared)
+        read = read_songs(options.table, options.audio, licence=options.licence, prepared=prepared)
+        who = _administrator(desk)
+        check_new(desk, who, read.songs)
+        count = add_songs(desk, who, keep_recordings(read.songs, options.audio, _folder(options, "audio")))
+    finally:
+        desk.store.close()
+    if read.not_sampled:
+        say(f"{len(read.not_sampled)} songs are not in the sample of the preparation, and were left out")
     with to_stdout():
         print(f"{count} songs")
     return 0
@@ -180,8 +184,8 @@ def _import_finished(options: argparse.Namespace) -> int:
     from music_evals.caimap.importing import read_finished
     from music_evals.caimap.work.managing import add_finished
 
-    if options.audio or not options.licence:
-        raise InvalidInputError("--finished needs --licence, and takes no --audio")
+    if options.audio or options.prepared or not options.licence:
+        raise InvalidInputError("--finished needs --licence, and takes no --audio and no --prepared")
     songs = read_finished(options.table, options.config, options.split, licence=options.licence)
     desk = _desk(options)
     try:

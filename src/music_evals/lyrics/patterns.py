@@ -20,7 +20,19 @@ from music_evals.annotations import LyricSection, Pattern
 from music_evals.errors import InvalidPatternError, UnsupportedTypeError
 from music_evals.lyrics.rhyme import RhymeMethod, class_counts, last_character, rhyme_function
 
-__all__ = ["SplitText", "TextSection", "check_pattern", "mark_lyrics", "read_pattern", "split_sections"]
+__all__ = [
+    "LEAST_CHINESE",
+    "SplitText",
+    "TextSection",
+    "check_pattern",
+    "chinese_share",
+    "mark_lyrics",
+    "read_pattern",
+    "split_sections",
+]
+
+LEAST_CHINESE: Final = 0.5
+"""Share of the letters that are Chinese in lyrics that count as Chinese; ours."""
 
 # the authors' expression: `\w` holds every script's letters, so that a bracketed word inside a line is a header too
 _HEADER: Final = re.compile(r"\(([\w-]+)\)\n?")
@@ -47,6 +59,21 @@ class SplitText(NamedTuple):
     preamble: str
     """What stands before the first header; empty where there is no header."""
     sections: tuple[TextSection, ...]
+
+
+def chinese_share(text: str) -> float:
+    r"""Return how many of the letters of a text are Chinese, from 0 to 1; 0 where it has no letter.
+
+    Lines that begin with a round bracket are headers and do not count.
+
+    Examples
+    --------
+    >>> chinese_share("(verse1)\n春眠 ok")
+    0.5
+
+    """
+    letters = "".join(char for line in text.split("\n") if not line.startswith("(") for char in line if char.isalpha())
+    return len("".join(_CHINESE.findall(letters))) / len(letters) if letters else 0.0
 
 
 def split_sections(text: str) -> SplitText:

@@ -35,6 +35,7 @@ __all__ = [
     "Progress",
     "add_finished",
     "add_songs",
+    "check_new",
     "close_week",
     "decide",
     "decide_screening",
@@ -68,6 +69,22 @@ class Progress(NamedTuple):
     songs: dict[str, int]
     tasks: dict[tuple[str, str], int]
     owed_cents: int
+
+
+def check_new(desk: Desk, who: int, songs: Iterable[Song]) -> None:
+    """Refuse songs that `add_songs` would refuse as the study stands, before their recordings are copied.
+
+    Raises
+    ------
+    ForbiddenError, InvalidInputError
+        As `add_songs`.
+
+    """
+    with desk.store.reading() as session:
+        desk.person(session, who, "manage")
+        known = set(session.scalars(select(SongRow.id)))
+        for count, song in enumerate(songs, 1):
+            _check_id(known, song, count)
 
 
 def add_songs(desk: Desk, who: int, songs: Iterable[Song]) -> int:
@@ -135,10 +152,14 @@ def add_finished(desk: Desk, who: int, songs: Iterable[FinishedSong]) -> int:
         return count
 
 
-def _new_song(session: Session, known: set[str], song: Song, count: int) -> SongRow:
+def _check_id(known: set[str], song: Song, count: int) -> None:
     if song.id in known:
         raise InvalidInputError(f"song {count}, {song.id!r}: there is one of that id; nothing was imported")
     known.add(song.id)
+
+
+def _new_song(session: Session, known: set[str], song: Song, count: int) -> SongRow:
+    _check_id(known, song, count)
     row = song_row(song)
     session.add(row)
     session.flush()

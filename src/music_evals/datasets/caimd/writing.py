@@ -18,7 +18,7 @@ from music_evals.datasets.caimd.schema import CLEAR, UNCLEAR, song_texts
 from music_evals.errors import InvalidInputError
 from music_evals.files import write_atomically
 
-__all__ = ["release_files", "write_release"]
+__all__ = ["check_about", "release_files", "write_release"]
 
 _ID: Final = re.compile(r"[A-Za-z0-9_-]{1,64}")
 _OPTIONS: Final = {"clear": ("0", CLEAR), "unclear": ("1", UNCLEAR), True: ("2", "是"), False: ("3", "否")}
@@ -52,19 +52,41 @@ def write_release(rows: Sequence[Mapping[str, Any]], folder: Path) -> Path:
     return folder
 
 
-def release_files(row: Mapping[str, Any]) -> dict[str, str]:
-    """Return the seven files of a song, name -> text; raises `InvalidInputError` as `write_release`."""
+def check_about(row: Mapping[str, Any]) -> None:
+    """Refuse a song that the release cannot hold, whatever is annotated.
+
+    Parameters
+    ----------
+    row
+        With the columns ``id``, ``title``, ``artist``, ``genre`` and ``album`` of `schema.features`.
+
+    Raises
+    ------
+    InvalidInputError
+        An id that is no name of a folder in the release, or text that its files cannot hold.
+
+    """
     if not _ID.fullmatch(row["id"]):
         raise InvalidInputError(
             f"the id {row['id']!r} cannot be that of a song in the release: letters, digits, _ and -, at most 64"
         )
+    texts = [(name, row[name] or "") for name in ("title", "genre", "album")]
+    for name, value in [*texts, *(("artist", artist) for artist in row["artist"])]:
+        if set("\r\n") & set(value):
+            raise InvalidInputError(f"song {row['id']!r}: its {name} holds a line break, which the release cannot")
+    for artist in row["artist"]:
+        if set(",/") & set(artist) or not artist.strip():
+            raise InvalidInputError(
+                f"song {row['id']!r}: {artist!r} cannot be an artist in the release, where , and / separate names; "
+                "write the name without them"
+            )
+
+
+def release_files(row: Mapping[str, Any]) -> dict[str, str]:
+    """Return the seven files of a song, name -> text; raises `InvalidInputError` as `write_release`."""
+    check_about(row)
     words, patterns = song_texts(row)
     meta = {"name": row["title"], "singer": ",".join(row["artist"]), "genre": row["genre"], "album": row["album"]}
-    for name, value in meta.items():
-        if "\n" in (value or ""):
-            raise InvalidInputError(f"song {row['id']!r}: its {name} holds a line break, which the release cannot")
-    if any(set(",/") & set(name) for name in row["artist"]):
-        raise InvalidInputError(f"song {row['id']!r}: an artist's name holds , or /, which separate names there")
     tokens = {_time(line["start"]): _token(line) for line in row["timed_sections"]}
     if len(tokens) != len(row["timed_sections"]):
         raise InvalidInputError(f"song {row['id']!r}: two lines begin at one time, which the release cannot hold")
