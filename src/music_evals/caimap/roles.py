@@ -43,7 +43,12 @@ def check_right(person: Person, right: str) -> None:
     if right not in RIGHTS:
         raise UnknownNameError("right", right, RIGHTS)
     if person.withdrawn or person.role not in RIGHTS[right]:
-        raise ForbiddenError(f"this is for {' or '.join(sorted(RIGHTS[right]))}, not for {person.role}")
+        raise ForbiddenError(
+            f"this is for {' or '.join(sorted(RIGHTS[right]))}, not for {person.role}",
+            kind="not_for_role",
+            roles=tuple(sorted(RIGHTS[right])),
+            role=person.role,
+        )
 
 
 def may_open(person: Person, task: Task) -> bool:

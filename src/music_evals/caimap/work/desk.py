@@ -109,7 +109,7 @@ class Desk:
         """
         row = session.get(PersonRow, number)
         if row is None:
-            raise ForbiddenError("sign in first")
+            raise ForbiddenError("sign in first", kind="signed_out")
         person = person_of(row)
         check_right(person, right)
         return person
@@ -127,11 +127,14 @@ class Desk:
         """
         row = session.get(TaskRow, number)
         if row is None or not may_open(person, task_of(row)):
-            raise ForbiddenError("this task is not yours")
+            raise ForbiddenError("this task is not yours", kind="task_not_yours")
         self.song(session, row.song)
         session.refresh(row)
         if version is not None and row.version != version:
-            raise StaleError("this task has changed since the page was loaded; what you wrote is still on the page")
+            raise StaleError(
+                "this task has changed since the page was loaded; what you wrote is still on the page",
+                kind="task_changed",
+            )
         return row
 
     @staticmethod
@@ -150,7 +153,10 @@ class Desk:
         if row is None:
             raise UnknownNameError("song", name, ())
         if version is not None and row.version != version:
-            raise StaleError("somebody else was quicker: this song has changed; what you wrote is still on the page")
+            raise StaleError(
+                "somebody else was quicker: this song has changed; what you wrote is still on the page",
+                kind="song_changed",
+            )
         return row
 
     # what
