@@ -105,7 +105,27 @@ __all__ = [
 
 
 class MusicEvalsError(Exception):
-    """Root of every error that `music_evals` raises on purpose."""
+    """Root of every error that `music_evals` raises on purpose.
+
+    Parameters
+    ----------
+    *message
+        What was expected, what came, and what to do.
+    kind
+        Name of what is wrong, by which a program puts it into the words of its users; empty where there is none.
+    **facts
+        What such words say: a limit, what was found.
+
+    Attributes
+    ----------
+    kind, facts
+        As given.
+
+    """
+
+    def __init__(self, *message: object, kind: str = "", **facts: object) -> None:
+        super().__init__(*message)
+        self.kind, self.facts = kind, facts
 
 
 class InvalidInputError(MusicEvalsError, ValueError):
@@ -192,7 +212,8 @@ class UnknownNameError(MusicEvalsError, LookupError):
         names = sorted(known)
         near = difflib.get_close_matches(name, names, n=3, cutoff=0.5)
         hint = f"did you mean {' or '.join(near)}?" if near else f"known: {', '.join(names) or 'none'}"
-        super().__init__("; ".join(filter(None, [f"unknown {kind} {name!r}", hint, advice])))
+        message = "; ".join(filter(None, [f"unknown {kind} {name!r}", hint, advice]))
+        super().__init__(message, kind="unknown_name", name=name)
 
 
 class UnreadableFileError(MusicEvalsError, ValueError):

@@ -108,7 +108,7 @@ def test_no_form_without_its_token(bench: StudyBench, visitor, page) -> None:
     for fields in ({}, {"csrf": "wrong"}, {"csrf": visitor(WHO[role]).csrf}):
         answer = browser.client.post(path, data=fields)
         assert answer.status_code == 403
-        assert "out of date" in answer.text
+        assert "页面已过期" in answer.text
     crossed = browser.client.post(path, data={"csrf": browser.csrf}, headers={"origin": "https://evil.example"})
     assert crossed.status_code == 403
 
@@ -163,7 +163,7 @@ def test_what_was_written_is_kept_when_somebody_was_quicker(bench: StudyBench, v
     assert browser.post(f"/task/{number}/save", version=str(seen), **fields).status_code == 303
     stale = browser.post(f"/task/{number}/save", version=str(seen), **{**fields, "theme": "另一个主题"})
     assert stale.status_code == 409
-    assert "has changed" in stale.text
+    assert "任务已有改动" in stale.text
     assert "另一个主题" in stale.text
     bad = browser.post(f"/task/{number}/submit", version=str(seen + 1), **{**fields, "line_0": "春眠<b>abc"})
     assert bad.status_code == 400
@@ -186,7 +186,7 @@ def test_a_forged_description_is_refused_and_an_honest_one_taken(bench: StudyBen
     fields |= {"overall_text": given.overall_text, "clear": "yes"}
     refused = browser.post(f"{where}/submit", version=str(bench.version(TaskRow, number)), **fields)
     assert refused.status_code == 400
-    assert "one sitting" in refused.text
+    assert "一次听完整首歌" in refused.text
     assert given.overall_text in refused.text
     headers = {"x-csrf": browser.csrf}
     forged = {"events": [{"kind": "ended", "position_sec": 40, "received_sec": 40}]}
@@ -275,7 +275,7 @@ def test_drafts_save_themselves_and_nothing_is_written_too_early(bench: StudyBen
         assert session.get(TaskRow, number).draft == {"line_0": "春眠", "theme": "早晨"}
     assert "早晨" in browser.get(f"/task/{number}").text
     late = draft(seen, theme="x")
-    assert (late.status_code, "has changed" in late.json()["error"]) == (409, True)
+    assert (late.status_code, "任务已有改动" in late.json()["error"]) == (409, True)
     for version, fields in (("1", {}), (seen + 1, {"theme": 3})):
         assert draft(version, **fields).status_code == 400
     assert browser.client.post(address, json={"version": seen + 1}, headers=headers).status_code == 400

@@ -161,11 +161,20 @@ def check_sheet(sheet: ScoreSheet, group: str) -> None:
     wrong = set(form) ^ set(sheet.points)
     if wrong:
         named = ", ".join(f"{row}: {part}" for row, part in sorted(wrong))
-        raise InvalidAnnotationError(f"points are needed for each part of the form; missing or unknown: {named}")
+        raise InvalidAnnotationError(
+            f"points are needed for each part of the form; missing or unknown: {named}", kind="points_missing"
+        )
     for (row, part), most in form.items():
         given = sheet.points[row, part]
         if not (math.isfinite(given) and 0 <= given <= most):
-            raise InvalidAnnotationError(f"{row}, {part}: from 0 to {most} points, got {given}")
+            raise InvalidAnnotationError(
+                f"{row}, {part}: from 0 to {most} points, got {given}",
+                kind="points_range",
+                row=row,
+                part=part,
+                most=most,
+                found=given,
+            )
 
 
 def passes(sheet: ScoreSheet, *, mark: float = PASS_MARK) -> bool:

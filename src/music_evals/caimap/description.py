@@ -61,17 +61,44 @@ def check_description(description: Description) -> None:
     """
     found = written_characters(description.overall_text)
     if found < MIN_TEXT:
-        raise InvalidAnnotationError(f"the textual description needs {MIN_TEXT} characters without spaces, got {found}")
+        raise InvalidAnnotationError(
+            f"the textual description needs {MIN_TEXT} characters without spaces, got {found}",
+            kind="few_characters",
+            least=MIN_TEXT,
+            found=found,
+        )
     remarks = (description.effects.live_text, description.effects.lo_fi_text)
     texts = [description.overall_text, *remarks, *(said.text for said in description.dimensions.values())]
     if max(map(len, texts)) > MAX_TEXT:
-        raise InvalidAnnotationError(f"a text has {max(map(len, texts))} characters; at most {MAX_TEXT} are taken")
+        raise InvalidAnnotationError(
+            f"a text has {max(map(len, texts))} characters; at most {MAX_TEXT} are taken",
+            kind="long_text",
+            found=max(map(len, texts)),
+            most=MAX_TEXT,
+        )
     for name, said in description.dimensions.items():
         fewest = fewest_tags(description.group, name)
         if not fewest <= len(said.tags) <= MAX_TAGS:
-            raise InvalidAnnotationError(f"{name} takes {fewest} to {MAX_TAGS} tags, got {len(said.tags)}")
+            raise InvalidAnnotationError(
+                f"{name} takes {fewest} to {MAX_TAGS} tags, got {len(said.tags)}",
+                kind="tag_count",
+                dimension=name,
+                least=fewest,
+                most=MAX_TAGS,
+                found=len(said.tags),
+            )
         if any(tag != tag.strip() for tag in said.tags) or len(set(said.tags)) != len(said.tags):
-            raise InvalidAnnotationError(f"{name}: tags have no spaces around them and stand once, got {said.tags}")
+            raise InvalidAnnotationError(
+                f"{name}: tags have no spaces around them and stand once, got {said.tags}",
+                kind="tags_twice",
+                dimension=name,
+            )
         longest = max(said.tags, key=len)
         if len(longest) > MAX_TAG:
-            raise InvalidAnnotationError(f"{name}: a tag has at most {MAX_TAG} characters, got {longest!r}")
+            raise InvalidAnnotationError(
+                f"{name}: a tag has at most {MAX_TAG} characters, got {longest!r}",
+                kind="long_tag",
+                dimension=name,
+                most=MAX_TAG,
+                found=longest,
+            )

@@ -75,12 +75,21 @@ class Entry(NamedTuple):
 
         """
         if self.kind not in ENTRY_KINDS:
-            raise InvalidInputError(f"an entry must be one of {', '.join(ENTRY_KINDS)}, got {self.kind!r}")
+            raise InvalidInputError(
+                f"an entry must be one of {', '.join(ENTRY_KINDS)}, got {self.kind!r}",
+                kind="entry_kind",
+                kinds=ENTRY_KINDS,
+            )
         if not self.reason.strip():
-            raise InvalidInputError("an entry needs its reason")
+            raise InvalidInputError("an entry needs its reason", kind="entry_reason")
         wrong = self.cents > 0 if self.kind in {"penalty", "payment"} else self.cents < 0 and self.kind != "correction"
         if wrong:
-            raise InvalidInputError(f"a {self.kind} of {self.cents} cents has the wrong sign")
+            raise InvalidInputError(
+                f"a {self.kind} of {self.cents} cents has the wrong sign",
+                kind="entry_sign",
+                entry=self.kind,
+                found=self.cents,
+            )
         return self
 
 

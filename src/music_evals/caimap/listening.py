@@ -95,18 +95,23 @@ def check_event(event: PlaybackEvent, duration_sec: float, previous: PlaybackEve
 
     """
     if event.kind not in EVENT_KINDS:
-        raise InvalidAnnotationError(f"an event must be one of {', '.join(EVENT_KINDS)}, got {event.kind!r}")
+        raise InvalidAnnotationError(
+            f"an event must be one of {', '.join(EVENT_KINDS)}, got {event.kind!r}", kind="event"
+        )
     numbers = event.position_sec, event.value, event.received_sec
     if not all(math.isfinite(number) for number in numbers):
-        raise InvalidAnnotationError("an event must hold finite numbers")
+        raise InvalidAnnotationError("an event must hold finite numbers", kind="event")
     if not 0 <= event.position_sec <= duration_sec + SLACK:
         raise InvalidAnnotationError(
-            f"the song lasts {duration_sec:.1f} s; nothing is played at {event.position_sec:.1f} s"
+            f"the song lasts {duration_sec:.1f} s; nothing is played at {event.position_sec:.1f} s",
+            kind="event_position",
+            duration=f"{duration_sec:.1f}",
+            found=f"{event.position_sec:.1f}",
         )
     if event.kind == "rate" and not 0.25 <= event.value <= 4:
-        raise InvalidAnnotationError(f"the speed must lie between 0.25 and 4, got {event.value}")
+        raise InvalidAnnotationError(f"the speed must lie between 0.25 and 4, got {event.value}", kind="event")
     if previous is not None and event.received_sec < previous.received_sec:
-        raise InvalidAnnotationError("events must come in the order of time")
+        raise InvalidAnnotationError("events must come in the order of time", kind="event")
 
 
 class _Player:
@@ -210,10 +215,17 @@ def check_listening(events: Sequence[PlaybackEvent], duration_sec: float) -> Lis
     """
     found = listening_of(events, duration_sec)
     if found.problems:
-        raise InvalidAnnotationError(f"the rules of listening were broken: {', '.join(found.problems)}; start again")
+        raise InvalidAnnotationError(
+            f"the rules of listening were broken: {', '.join(found.problems)}; start again",
+            kind="listening_broken",
+            problems=found.problems,
+        )
     if not found.complete:
         raise InvalidAnnotationError(
-            f"listen to the whole song in one sitting first; so far {found.longest_sec:.0f} of {duration_sec:.0f} s"
+            f"listen to the whole song in one sitting first; so far {found.longest_sec:.0f} of {duration_sec:.0f} s",
+            kind="listen_whole",
+            found=f"{found.longest_sec:.0f}",
+            duration=f"{duration_sec:.0f}",
         )
     return found
 

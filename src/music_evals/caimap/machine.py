@@ -41,13 +41,15 @@ class ForbiddenStepError(MusicEvalsError, RuntimeError):
     ----------
     message
         What was asked for and what may be done.
+    kind
+        As of every error.
     state, action, role
         What was asked for, in the words of the table.
 
     """
 
-    def __init__(self, message: str, *, state: str, action: str, role: str) -> None:
-        super().__init__(message)
+    def __init__(self, message: str, *, kind: str, state: str, action: str, role: str) -> None:
+        super().__init__(message, kind=kind, state=state)
         self.state, self.action, self.role = state, action, role
 
 
@@ -162,12 +164,12 @@ def step(machine: Machine, state: str, action: str, role: str) -> str:
         possible = sorted(name for source, name in machine if source == state)
         raise ForbiddenStepError(
             f"{action!r} is not possible when {state}; possible: {', '.join(possible) or 'nothing, it is over'}",
-            state=state, action=action, role=role,
+            kind="step", state=state, action=action, role=role,
         )  # fmt: skip
     if role not in found.roles:
         raise ForbiddenStepError(
             f"{action!r} is for {' or '.join(sorted(found.roles))}, not for {role}",
-            state=state, action=action, role=role,
+            kind="step_role", state=state, action=action, role=role,
         )  # fmt: skip
     return found.target
 

@@ -43,7 +43,12 @@ def check_right(person: Person, right: str) -> None:
     if right not in RIGHTS:
         raise UnknownNameError("right", right, RIGHTS)
     if person.withdrawn or person.role not in RIGHTS[right]:
-        raise ForbiddenError(f"this is for {' or '.join(sorted(RIGHTS[right]))}, not for {person.role}")
+        raise ForbiddenError(
+            f"this is for {' or '.join(sorted(RIGHTS[right]))}, not for {person.role}",
+            kind="not_for_role",
+            roles=tuple(sorted(RIGHTS[right])),
+            role=person.role,
+        )
 
     if right == "annotate" and person.excluded:
         raise ForbiddenError("you get no further tasks, after a week of grade IV or with two warnings; ask in Feedback")

@@ -77,9 +77,13 @@ def check_screening(reason: str, note: str = "") -> None:
 
     """
     if reason not in SCREENING_REASONS:
-        raise InvalidAnnotationError(f"a song is skipped for one of {', '.join(SCREENING_REASONS)}, got {reason!r}")
+        raise InvalidAnnotationError(
+            f"a song is skipped for one of {', '.join(SCREENING_REASONS)}, got {reason!r}",
+            kind="screening_reason",
+            reasons=SCREENING_REASONS,
+        )
     if reason == "other" and not note.strip():
-        raise InvalidAnnotationError("write why the song is skipped")
+        raise InvalidAnnotationError("write why the song is skipped", kind="screening_note")
 
 
 def pre_annotated(song: Song) -> Structure:
@@ -122,19 +126,42 @@ def check_structure(structure: Structure) -> None:
     """
     lines = list(flat_lines(structure))
     if len(lines) > MAX_LINES or len(structure.theme) > MAX_THEME:
-        raise InvalidAnnotationError(f"at most {MAX_LINES} lines, and {MAX_THEME} characters for the theme")
+        raise InvalidAnnotationError(
+            f"at most {MAX_LINES} lines, and {MAX_THEME} characters for the theme",
+            kind="structure_length",
+            lines=MAX_LINES,
+            characters=MAX_THEME,
+        )
     if not structure.theme.strip():
-        raise InvalidAnnotationError("say in a few words what the song is about")
+        raise InvalidAnnotationError("say in a few words what the song is about", kind="no_theme")
     for number, section in enumerate(structure.sections, 1):
         if not section.lines and section.kind not in {"intro", "interlude", "ending"}:
-            raise InvalidAnnotationError(f"section {number} ({section.label}) has no line")
+            raise InvalidAnnotationError(
+                f"section {number} ({section.label}) has no line",
+                kind="empty_section",
+                number=number,
+                label=section.label,
+            )
     for label, line, pattern in lines:
         if len(line) > MAX_LINE:
-            raise InvalidAnnotationError(f"a line of {label} has {len(line)} characters, at most {MAX_LINE} are taken")
+            raise InvalidAnnotationError(
+                f"a line of {label} has {len(line)} characters, at most {MAX_LINE} are taken",
+                kind="long_line",
+                label=label,
+                found=len(line),
+                most=MAX_LINE,
+            )
         if not all("\u4e00" <= letter <= "\u9fff" or letter == " " for letter in line):
-            raise InvalidAnnotationError(f"lines hold Chinese characters and spaces only, got {line!r} in {label}")
+            raise InvalidAnnotationError(
+                f"lines hold Chinese characters and spaces only, got {line!r} in {label}",
+                kind="not_chinese",
+                label=label,
+                line=line,
+            )
         if pattern not in {line_pattern(line, rhymes=False), line_pattern(line, rhymes=True)}:
-            raise InvalidAnnotationError(f"the pattern {pattern!r} is not that of {line!r}")
+            raise InvalidAnnotationError(
+                f"the pattern {pattern!r} is not that of {line!r}", kind="pattern", line=line, found=pattern
+            )
 
 
 def flat_lines(structure: Structure) -> Iterator[tuple[str, str, str]]:

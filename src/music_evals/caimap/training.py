@@ -59,7 +59,7 @@ def judge_round(scores: Mapping[int, Mapping[int, float]], inspectors: frozenset
 
     """
     if len(inspectors) < 2 or not scores:
-        raise InvalidInputError("a round needs two inspectors and one item at least")
+        raise InvalidInputError("a round needs two inspectors and one item at least", kind="round_small")
     missing = tuple((item, who) for item, given in scores.items() for who in sorted(inspectors - set(given)))
     spreads = {item: max(given.values()) - min(given.values()) if given else 0.0 for item, given in scores.items()}
     wide = sorted((item for item, spread in spreads.items() if spread > MAX_SPREAD), key=lambda item: -spreads[item])

@@ -163,7 +163,9 @@ class Person:
 
     def __post_init__(self) -> None:
         if self.role not in ROLES:
-            raise InvalidAnnotationError(f"a role must be one of {', '.join(ROLES)}, got {self.role!r}")
+            raise InvalidAnnotationError(
+                f"a role must be one of {', '.join(ROLES)}, got {self.role!r}", kind="role_unknown", roles=ROLES
+            )
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -190,18 +192,31 @@ class Section:
         object.__setattr__(self, "rhyme", tuple(self.rhyme))
         if not _LABEL.fullmatch(self.label):
             raise InvalidAnnotationError(
-                f"a section must be one of {', '.join(SECTION_KINDS)} and a number, got {self.label!r}"
+                f"a section must be one of {', '.join(SECTION_KINDS)} and a number, got {self.label!r}",
+                kind="label_unknown",
+                kinds=SECTION_KINDS,
+                found=self.label,
             )
         if len(self.lines) != len(self.rhyme):
             raise InvalidAnnotationError(
-                f"section {self.label!r} has {len(self.lines)} lines and {len(self.rhyme)} patterns; give one a line"
+                f"section {self.label!r} has {len(self.lines)} lines and {len(self.rhyme)} patterns; give one a line",
+                kind="pattern_count",
+                label=self.label,
             )
         for line, pattern in zip(self.lines, self.rhyme, strict=True):
             if not line.strip() or "\n" in line or "\r" in line:
-                raise InvalidAnnotationError(f"section {self.label!r} holds a line that is no phrase: {line!r}")
+                raise InvalidAnnotationError(
+                    f"section {self.label!r} holds a line that is no phrase: {line!r}",
+                    kind="no_phrase",
+                    label=self.label,
+                    line=line,
+                )
             if not _PATTERN.fullmatch(pattern) or len(pattern) != len(line):
                 raise InvalidAnnotationError(
-                    f"the pattern of {line!r} must be c, R and spaces, one a character, got {pattern!r}"
+                    f"the pattern of {line!r} must be c, R and spaces, one a character, got {pattern!r}",
+                    kind="pattern",
+                    line=line,
+                    found=pattern,
                 )
 
     @property
@@ -229,7 +244,7 @@ class Structure:
     def __post_init__(self) -> None:
         object.__setattr__(self, "sections", tuple(self.sections))
         if not any(section.lines for section in self.sections):
-            raise InvalidAnnotationError("a structure needs at least one section with a line")
+            raise InvalidAnnotationError("a structure needs at least one section with a line", kind="no_section")
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values."""
@@ -266,7 +281,7 @@ class Tagged:
     def __post_init__(self) -> None:
         object.__setattr__(self, "tags", tuple(self.tags))
         if not all(tag.strip() for tag in self.tags):
-            raise InvalidAnnotationError(f"tags must be words, got {self.tags}")
+            raise InvalidAnnotationError(f"tags must be words, got {self.tags}", kind="tags_no_words")
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -322,13 +337,17 @@ class Description:
 
     def __post_init__(self) -> None:
         if self.group not in DIMENSIONS:
-            raise InvalidAnnotationError(f"a group must be one of {', '.join(DIMENSIONS)}, got {self.group!r}")
+            raise InvalidAnnotationError(
+                f"a group must be one of {', '.join(DIMENSIONS)}, got {self.group!r}", kind="kind_of_task"
+            )
         asked = [name for name in DIMENSIONS[self.group] if name != AUDIO_EFFECTS]
         wrong = set(asked) ^ set(self.dimensions)
         if wrong:
             raise InvalidAnnotationError(
                 f"a {self.group} description must speak of its {len(asked)} dimensions, each once; "
-                f"missing or unknown: {', '.join(sorted(wrong))}"
+                f"missing or unknown: {', '.join(sorted(wrong))}",
+                kind="dimensions_missing",
+                dimensions=tuple(sorted(wrong)),
             )
         object.__setattr__(self, "dimensions", MappingProxyType({name: self.dimensions[name] for name in asked}))
 

@@ -76,7 +76,7 @@ class Store:
                 session.commit()
             except (StaleDataError, IntegrityError) as error:
                 session.rollback()
-                raise StaleError("somebody else was quicker; load the page again") from error
+                raise StaleError("somebody else was quicker; load the page again", kind="quicker") from error
 
     def close(self) -> None:
         """Close all connections."""

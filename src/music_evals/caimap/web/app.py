@@ -15,8 +15,10 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from music_evals.caimap.machine import ForbiddenStepError
 from music_evals.caimap.roles import RIGHTS, ForbiddenError
 from music_evals.caimap.storage.store import StaleError
-from music_evals.caimap.web.forms import plain_form
+from music_evals.caimap.web.forms import plain_form, sent_texts
 from music_evals.caimap.web.rendering import STATIC, render
+from music_evals.caimap.web.wording import refusal
+from music_evals.caimap.web.words import LANGUAGES
 from music_evals.caimap.work import accounts
 from music_evals.caimap.work.desk import Desk
 from music_evals.errors import MusicEvalsError, UnknownNameError, importing
@@ -26,10 +28,13 @@ if TYPE_CHECKING:
     from starlette.requests import Request
     from starlette.responses import Response
 
-__all__ = ["COOKIE", "HEADERS", "Answer", "Asked", "Page", "RateLimit", "build_app", "serve"]
+__all__ = ["COOKIE", "HEADERS", "LANGUAGE_COOKIE", "Answer", "Asked", "Page", "RateLimit", "build_app", "serve"]
 
 COOKIE: Final = "caimap_session"
 """Holds the token of a session; no script reads it, no other site sends it."""
+
+LANGUAGE_COOKIE: Final = "caimap_language"
+"""Holds the language of the pages for who is not signed in; an account keeps its own."""
 
 HEADERS: Final[Mapping[str, str]] = {
     "Content-Security-Policy": (
@@ -113,6 +118,8 @@ class Answer(NamedTuple):
         Token of a new session, or ``""`` to end it; None leaves it.
     status
         Of the answer.
+    language
+        That the browser keeps from now on; empty leaves it.
 
     """
 
@@ -123,6 +130,7 @@ class Answer(NamedTuple):
     download: tuple[str, str] | None = None
     session: str | None = None
     status: int = 200
+    language: str = ""
 
 
 class Page(NamedTuple):
@@ -237,8 +245,7 @@ def _endpoint(page: Page, desk: Desk, audio: Path, limit: RateLimit) -> Callable
     async def endpoint(request: Request) -> Response:
         token = request.cookies.get(COOKIE, "")
         visit = await run_in_threadpool(accounts.visit, desk, token)
-        language = request.query_params.get("language") or (visit.language if visit else "zh")
-        language = language if language in {"zh", "en"} else "zh"
+        language = _language(request, visit)
         form, json = await _body(request)
         asked = Asked(
             desk, visit, request.path_params, dict(request.query_params), form, json, language, audio, request.url.path
@@ -247,10 +254,17 @@ def _endpoint(page: Page, desk: Desk, audio: Path, limit: RateLimit) -> Callable
             _check(page, request, asked, limit)
             answer = await run_in_threadpool(page.act, asked)
         except MusicEvalsError as error:
-            answer = _refusal(error, visit, as_json=json is not None)
+            answer = _refusal(error, asked, as_json=json is not None)
         return _response(answer, request, asked)
 
     return endpoint
+
+
+def _language(request: Request, visit: accounts.Visit | None) -> str:
+    """Return the language of the pages: what the address says, what the account keeps, what the browser keeps."""
+    kept = visit.language if visit else request.cookies.get(LANGUAGE_COOKIE, "")
+    wanted = request.query_params.get("language") or kept
+    return wanted if wanted in LANGUAGES else LANGUAGES[0]
 
 
 async def _body(request: Request) -> tuple[dict[str, str], Any]:
@@ -276,21 +290,21 @@ def _check(page: Page, request: Request, asked: Asked, limit: RateLimit) -> None
         if request.headers.get("sec-fetch-site", "same-origin") not in {"same-origin", "none"} or (
             origin is not None and origin.partition("://")[2] != request.headers.get("host")
         ):
-            raise ForbiddenError("this was sent by another site")
+            raise ForbiddenError("this was sent by another site", kind="other_site")
     if page.right == "public":
         if request.method == "POST" and not limit.allows(request.client.host if request.client else ""):
-            raise _TooManyError("too many attempts; wait some minutes")
+            raise _TooManyError("too many attempts; wait some minutes", kind="too_many")
         return
     if asked.visit is None:
-        raise _SignedOutError("sign in first")
+        raise _SignedOutError("sign in first", kind="signed_out")
     if asked.visit.person.role not in RIGHTS[page.right]:
-        raise ForbiddenError("this page is for another role")
+        raise ForbiddenError("this page is for another role", kind="other_role")
     if request.method == "POST":
         import hmac
 
         given = asked.form.get("csrf") or request.headers.get("x-csrf", "")
         if not hmac.compare_digest(given.encode(), asked.visit.csrf.encode()):
-            raise ForbiddenError("this form is out of date; load the page again")
+            raise ForbiddenError("this form is out of date; load the page again", kind="old_form")
 
 
 class _SignedOutError(ForbiddenError):
@@ -316,12 +330,16 @@ def status_of(error: MusicEvalsError) -> int:
     return next((status for kind, status in _STATUS if isinstance(error, kind)), 400)
 
 
-def _refusal(error: MusicEvalsError, visit: accounts.Visit | None, *, as_json: bool) -> Answer:
+def _refusal(error: MusicEvalsError, asked: Asked, *, as_json: bool) -> Answer:
+    """Say why, and show what was written, so that it can be copied."""
+    message = refusal(error, asked.language)
+    status = 401 if asked.visit is None and isinstance(error, _SignedOutError) else status_of(error)
     if as_json:
-        return Answer(values={"error": str(error)}, status=401 if visit is None else status_of(error))
-    if isinstance(error, _SignedOutError):
+        return Answer(values={"error": message}, status=401 if asked.visit is None else status)
+    sent = sent_texts(asked.form, asked.language)
+    if isinstance(error, _SignedOutError) and not sent:
         return Answer(go_to="/sign-in")
-    return Answer("error.html", {"message": str(error)}, status=status_of(error))
+    return Answer("error.html", {"message": message, "sent": sent}, status=status)
 
 
 def _response(answer: Answer, request: Request, asked: Asked) -> Response:
@@ -338,11 +356,14 @@ def _response(answer: Answer, request: Request, asked: Asked) -> Response:
             text, media_type="text/csv", headers={"Content-Disposition": f'attachment; filename="{name}"'}
         )
     elif answer.template:
-        values = {"visit": asked.visit, "message": "", **(answer.values or {})}
+        values = {"visit": asked.visit, "message": "", "address": asked.address, **(answer.values or {})}
         page = render(answer.template, asked.language, **values)
         made = HTMLResponse(page, answer.status)
     else:
         made = JSONResponse(dict(answer.values or {}), answer.status)
+    if answer.language:
+        year = 365 * 24 * 3600
+        made.set_cookie(LANGUAGE_COOKIE, answer.language, year, httponly=True, samesite="lax", path="/")
     if answer.session is not None:
         secure = request.url.scheme == "https"
         if answer.session:

@@ -7,6 +7,7 @@ and with all that was written in it.
 from __future__ import annotations
 
 import datetime as dt
+import re
 from collections.abc import Callable
 from typing import Any, Final
 
@@ -20,7 +21,9 @@ from music_evals.caimap.storage.store import StaleError
 from music_evals.caimap.training import MAX_SPREAD
 from music_evals.caimap.values import ROLES, SECTION_KINDS, Description, ScoreSheet, Structure
 from music_evals.caimap.web.app import Answer, Asked, Page, status_of
-from music_evals.caimap.web.forms import description_of, sheet_of, structure_fields, structure_of
+from music_evals.caimap.web.forms import description_of, sent_texts, sheet_of, structure_fields, structure_of
+from music_evals.caimap.web.wording import refusal
+from music_evals.caimap.web.words import LANGUAGES
 from music_evals.caimap.work import (
     accounts,
     annotating,
@@ -41,7 +44,9 @@ _LABELS: Final = tuple(f"{kind}{number}" for kind in SECTION_KINDS for number in
 
 def _again(error: MusicEvalsError, page: Answer, asked: Asked) -> Answer:
     """Show a form again, with what is wrong and with what was written."""
-    values = {**(page.values or {}), "message": str(error), "fields": dict(asked.form)}
+    sent = sent_texts(asked.form, asked.language)
+    message = refusal(error, asked.language)
+    values = {**(page.values or {}), "message": message, "fields": dict(asked.form), "sent": sent}
     return page._replace(values=values, status=status_of(error))
 
 
@@ -85,10 +90,30 @@ def _invitation(asked: Asked) -> Answer:
 
 def _accept(asked: Asked) -> Answer:
     form = asked.form
-    accounts.accept(
+    made = accounts.accept(
         asked.desk, asked.path["token"], form.get("name", ""), form.get("password", ""), consents="consents" in form
     )
+    accounts.speak(asked.desk, made, asked.language)
     return Answer(go_to="/sign-in")
+
+
+def _language(asked: Asked) -> Answer:
+    """Keep the language of an account, or of a browser, and go back to where its reader was."""
+    language, path = asked.form.get("language", ""), asked.form.get("to", "")
+    if language not in LANGUAGES:
+        raise InvalidInputError(f"a language must be one of {', '.join(LANGUAGES)}, got {language!r}", kind="language")
+    if asked.visit is not None:
+        accounts.speak(asked.desk, asked.who, language)
+    while path and not _is_read(path):  # where a form was refused, its page is above
+        path = path.rpartition("/")[0]
+    return Answer(go_to=path or "/", language=language)
+
+
+def _is_read(path: str) -> bool:
+    """Tell whether an address is that of a page that can be read."""
+    patterns = (re.sub(r"\{\w+(:int)?\}", lambda found: r"\d+" if found[1] else "[^/]+", page.path)
+                for page in PAGES if page.method == "GET")  # fmt: skip
+    return any(re.fullmatch(pattern, path) for pattern in patterns)
 
 
 def _feedback(asked: Asked) -> Answer:
@@ -166,9 +191,9 @@ def _draft(asked: Asked) -> Answer:
     given = asked.json if isinstance(asked.json, dict) else {}
     fields, version = given.get("fields"), given.get("version")
     if not isinstance(fields, dict) or not all(isinstance(value, str) for value in fields.values()):
-        raise InvalidInputError("expected the fields of a draft, as texts")
+        raise InvalidInputError("expected the fields of a draft, as texts", kind="draft_fields")
     if type(version) is not int:
-        raise InvalidInputError("expected the version of the task that the page shows")
+        raise InvalidInputError("expected the version of the task that the page shows", kind="draft_fields")
     kept = {str(name): value for name, value in fields.items() if name not in {"csrf", "version"}}
     return Answer(values={"version": annotating.save(asked.desk, asked.who, number, version, kept)})
 
@@ -196,7 +221,7 @@ def _restart(asked: Asked) -> Answer:
 def _events(asked: Asked) -> Answer:
     reports = asked.json.get("events", []) if isinstance(asked.json, dict) else []
     if not isinstance(reports, list) or not all(isinstance(report, dict) for report in reports):
-        raise InvalidInputError("expected a list of events")
+        raise InvalidInputError("expected a list of events", kind="event")
     number = asked.path["number"]
     found = annotating.record(asked.desk, asked.who, number, reports)
     duration = views.task_view(asked.desk, asked.who, number).song.duration_sec
@@ -207,7 +232,7 @@ def _audio(asked: Asked) -> Answer:
     name = views.task_view(asked.desk, asked.who, asked.path["number"]).song.audio
     path = (asked.audio / name).resolve()
     if not name or not path.is_relative_to(asked.audio.resolve()) or not path.is_file():
-        raise ForbiddenError("this song has no recording")
+        raise ForbiddenError("this song has no recording", kind="no_recording")
     return Answer(file=path)
 
 
@@ -242,7 +267,7 @@ def _settle(asked: Asked) -> Answer:
 def _score_page(asked: Asked) -> Answer:
     seen = views.task_view(asked.desk, asked.who, asked.path["number"])
     if seen.result is None or seen.task.kind not in assurance.FORMS:
-        raise InvalidInputError("only descriptions that were handed in are scored")
+        raise InvalidInputError("only descriptions that were handed in are scored", kind="only_descriptions")
     values = {
         "action": asked.address,
         "form": assurance.FORMS[seen.task.kind],
@@ -288,7 +313,7 @@ def _screening(asked: Asked) -> Answer:
 def _decide(asked: Asked) -> Answer:
     returned = [group for group in DIMENSIONS if asked.form.get("decision") == f"return_{group}"]
     if not returned and asked.form.get("decision") != "finish":
-        raise InvalidInputError("a song is let in, or one of its descriptions is returned")
+        raise InvalidInputError("a song is let in, or one of its descriptions is returned", kind="kind_of_task")
     managing.decide(asked.desk, asked.who, asked.path["song"], asked.version, returned=returned)
     return Answer(go_to="/manage")
 
@@ -297,7 +322,7 @@ def _week(asked: Asked) -> Answer:
     try:
         monday = dt.date.fromisoformat(asked.form.get("monday", ""))
     except ValueError as error:
-        raise InvalidInputError("a date is year-month-day") from error
+        raise InvalidInputError("a date is year-month-day", kind="date") from error
     managing.close_week(asked.desk, asked.who, monday)
     return Answer(go_to="/manage")
 
@@ -307,7 +332,7 @@ def _enter(asked: Asked) -> Answer:
     try:
         person, cents = int(form.get("person", "")), int(form.get("cents", ""))
     except ValueError as error:
-        raise InvalidInputError("person and cents are whole numbers") from error
+        raise InvalidInputError("person and cents are whole numbers", kind="whole_numbers") from error
     entry = ledger.Entry(person, form.get("kind", ""), cents, form.get("reason", ""))
     managing.enter(asked.desk, asked.who, entry)
     return Answer(go_to="/ledger")
@@ -329,7 +354,7 @@ def _sheet(asked: Asked) -> ScoreSheet:
     """Read the scoring form of a description."""
     group = views.task_view(asked.desk, asked.who, asked.path["number"]).task.kind
     if group not in assurance.FORMS:
-        raise InvalidInputError("only descriptions are scored")
+        raise InvalidInputError("only descriptions are scored", kind="only_descriptions")
     return sheet_of(asked.form, group, asked.path["number"], asked.who)
 
 
@@ -379,6 +404,7 @@ PAGES: Final = (
     Page("GET", "/", "ask", _home),
     Page("GET", "/sign-in", "public", _sign_in),
     Page("POST", "/sign-in", "public", _kept(_sign_in, _do_sign_in)),
+    Page("POST", "/language", "public", _language),
     Page("POST", "/sign-out", "ask", _do_sign_out),
     Page("GET", "/invitation/{token}", "public", _invitation),
     Page("POST", "/invitation/{token}", "public", _kept(_invitation, _accept)),

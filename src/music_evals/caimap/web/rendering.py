@@ -6,6 +6,7 @@ import functools
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from music_evals.caimap.web.wording import reason_words
 from music_evals.caimap.web.words import translator
 from music_evals.errors import importing
 
@@ -31,7 +32,7 @@ def _environment() -> Environment:
 
 
 def render(template: str, language: str, **values: Any) -> str:
-    """Fill in a template; ``t`` gives the text of a name in the language.
+    """Fill in a template; ``t`` gives the text of a name in the language, ``reason`` that of an entry of the ledger.
 
     Raises
     ------
@@ -41,4 +42,5 @@ def render(template: str, language: str, **values: Any) -> str:
         The extra ``caimap`` is not installed.
 
     """
-    return _environment().get_template(template).render(t=translator(language), language=language, **values)
+    words = {"t": translator(language), "reason": functools.partial(reason_words, language=language)}
+    return _environment().get_template(template).render(**words, language=language, **values)

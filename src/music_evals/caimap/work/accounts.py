@@ -11,7 +11,7 @@ import hashlib
 import secrets
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from sqlalchemy import delete, select
+from sqlalchemy import delete, select, update
 
 from music_evals.caimap.roles import ForbiddenError
 from music_evals.caimap.storage.tables import InviteRow, PersonRow, SessionRow
@@ -39,6 +39,7 @@ __all__ = [
     "open_session",
     "sign_in",
     "sign_out_all",
+    "speak",
     "visit",
 ]
 
@@ -117,9 +118,14 @@ def found(desk: Desk, name: str, password: str) -> int:
 def _account(desk: Desk, name: str, password: str, role: str) -> PersonRow:
     name = name.strip()
     if not 1 <= len(name) <= 80 or not name.isprintable():
-        raise InvalidInputError("a name has 1 to 80 characters")
+        raise InvalidInputError("a name has 1 to 80 characters", kind="account_name")
     if not MIN_PASSWORD <= len(password) <= MAX_PASSWORD:
-        raise InvalidInputError(f"a password has {MIN_PASSWORD} to {MAX_PASSWORD} characters")
+        raise InvalidInputError(
+            f"a password has {MIN_PASSWORD} to {MAX_PASSWORD} characters",
+            kind="password_length",
+            least=MIN_PASSWORD,
+            most=MAX_PASSWORD,
+        )
     consent = ""
     return PersonRow(
         name=name, role=role, password_hash=_hasher().hash(password), consent=consent, created=desk.clock()
@@ -155,7 +161,9 @@ def invite(desk: Desk, who: int, role: str) -> str:
 
     """
     if role not in ROLES:
-        raise InvalidInputError(f"a role must be one of {', '.join(ROLES)}, got {role!r}")
+        raise InvalidInputError(
+            f"a role must be one of {', '.join(ROLES)}, got {role!r}", kind="role_unknown", roles=ROLES
+        )
     token = secrets.token_urlsafe(24)
     with desk.store.writing() as session:
         person = desk.person(session, who, "manage")
@@ -174,14 +182,14 @@ def accept(desk: Desk, token: str, name: str, password: str, *, consents: bool) 
 
     """
     if not consents:
-        raise InvalidInputError("nobody takes part without consent")
+        raise InvalidInputError("nobody takes part without consent", kind="no_consent")
     row = _account(desk, name, password, "amateur")
     with desk.store.writing() as session:
         invitation = session.get(InviteRow, _hash(token), with_for_update=True)
         if invitation is None or invitation.used_by is not None or invitation.expires < desk.clock():
-            raise InvalidInputError("this invitation is not valid any more; ask for another")
+            raise InvalidInputError("this invitation is not valid any more; ask for another", kind="invitation_used")
         if session.scalars(select(PersonRow.id).where(PersonRow.name == row.name)).first() is not None:
-            raise InvalidInputError("this name is taken; choose another")
+            raise InvalidInputError("this name is taken; choose another", kind="name_taken")
         row.role, row.consent = invitation.role, desk.settings(session).consent
         session.add(row)
         session.flush()
@@ -225,7 +233,7 @@ def sign_in(desk: Desk, name: str, password: str) -> str:
                     row.failures, row.locked_until = 0, now + LOCK
                     desk.note(session, None, "person", str(row.id), "lock")
     if not token:
-        raise SignInError("name and password do not fit, or the account is locked for a while")
+        raise SignInError("name and password do not fit, or the account is locked for a while", kind="sign_in")
     return token
 
 
@@ -260,3 +268,10 @@ def sign_out_all(desk: Desk, who: int) -> None:
     """End all sessions of a person."""
     with desk.store.writing() as session:
         session.execute(delete(SessionRow).where(SessionRow.person == who))
+
+
+def speak(desk: Desk, who: int, language: str) -> None:
+    """Keep the language in which somebody reads the pages, ``"zh"`` or ``"en"``."""
+    with desk.store.writing() as session:
+        desk.person(session, who, "ask")
+        session.execute(update(PersonRow).where(PersonRow.id == who).values(language=language))

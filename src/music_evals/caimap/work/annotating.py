@@ -147,19 +147,21 @@ def record(desk: Desk, who: int, number: int, reports: Sequence[Mapping[str, Any
 
 def _record(desk: Desk, session: Session, row: TaskRow, reports: Sequence[Mapping[str, Any]]) -> None:
     if row.state != "working" or row.opened is None:
-        raise InvalidAnnotationError("this task is not being worked on")
+        raise InvalidAnnotationError("this task is not being worked on", kind="not_working")
     duration = song_of(desk.song(session, row.song)).duration_sec
     count = session.scalar(
         select(func.count()).select_from(EventRow).where(EventRow.task == row.id, EventRow.attempt == row.attempt)
     )
     if (count or 0) + len(reports) > MAX_EVENTS:
-        raise InvalidAnnotationError(f"more than {MAX_EVENTS} events for one song; start listening again")
+        raise InvalidAnnotationError(
+            f"more than {MAX_EVENTS} events for one song; start listening again", kind="many_events", most=MAX_EVENTS
+        )
     now = (desk.clock() - row.opened).total_seconds()
     for given in reports:
         try:
             event = PlaybackEvent(str(given["kind"]), float(given["position_sec"]), now, float(given.get("value", 0.0)))
         except (KeyError, TypeError, ValueError) as error:
-            raise InvalidAnnotationError("an event has a kind, a position and perhaps a value") from error
+            raise InvalidAnnotationError("an event has a kind, a position and perhaps a value", kind="event") from error
         check_event(event, duration)
         session.add(
             EventRow(
@@ -242,7 +244,7 @@ def save(desk: Desk, who: int, number: int, version: int, draft: Mapping[str, An
 
     """
     if len(str(draft)) > MAX_DRAFT:
-        raise InvalidInputError(f"a draft has at most {MAX_DRAFT} characters")
+        raise InvalidInputError(f"a draft has at most {MAX_DRAFT} characters", kind="long_draft", most=MAX_DRAFT)
     with desk.store.writing() as session:
         person = desk.person(session, who, "annotate")
         row = desk.own_task(session, person, number, version)
@@ -251,7 +253,7 @@ def save(desk: Desk, who: int, number: int, version: int, draft: Mapping[str, An
             duration = song_of(desk.song(session, row.song)).duration_sec
             _record(desk, session, row, [{"kind": "write", "position_sec": min(position, duration)}])
             if "early_writing" in listening_of(_events(session, row), duration).problems:
-                raise InvalidAnnotationError("listen to the first 30 s of the song before you write")
+                raise InvalidAnnotationError("listen to the first 30 s of the song before you write", kind="early")
         desk.move(session, row, "save", person)
         row.draft = dict(draft)
         session.flush()
@@ -274,7 +276,9 @@ def screen(desk: Desk, who: int, number: int, version: int, *, reason: str, note
         person = desk.person(session, who, "annotate")
         row = desk.own_task(session, person, number, version)
         if row.kind != "structure" or row.training:
-            raise InvalidAnnotationError("songs are screened before they are described, and not in training")
+            raise InvalidAnnotationError(
+                "songs are screened before they are described, and not in training", kind="not_screened"
+            )
         desk.move(session, row, "screen", person, reason=reason, note=note)
         desk.move(session, desk.song(session, row.song), "screen", person, reason=reason, note=note)
         row.note = f"{reason}: {note}"[:1000]
@@ -327,7 +331,7 @@ def submit(desk: Desk, who: int, number: int, version: int, given: Structure | D
 
 def _check_kind(row: TaskRow, kind: str) -> None:
     if row.kind != kind:
-        raise InvalidAnnotationError(f"this task asks for a {row.kind}, got a {kind}")
+        raise InvalidAnnotationError(f"this task asks for a {row.kind}, got a {kind}", kind="kind_of_task")
 
 
 def pass_tasks(session: Session, song: str, states: Sequence[str], kind: str = "structure") -> list[TaskRow]:

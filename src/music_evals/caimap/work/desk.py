@@ -122,7 +122,7 @@ class Desk:
         lock = {"key_share": True} if locked else None  # entries of the ledger may name somebody who is locked
         row = session.get(PersonRow, number, with_for_update=lock, populate_existing=locked)
         if row is None:
-            raise ForbiddenError("sign in first")
+            raise ForbiddenError("sign in first", kind="signed_out")
         person = person_of(row)
         check_right(person, right)
         return person
@@ -140,11 +140,14 @@ class Desk:
         """
         row = session.get(TaskRow, number)
         if row is None or not may_open(person, task_of(row)):
-            raise ForbiddenError("this task is not yours")
+            raise ForbiddenError("this task is not yours", kind="task_not_yours")
         self.song(session, row.song)
         session.refresh(row)
         if version is not None and row.version != version:
-            raise StaleError("this task has changed since the page was loaded; what you wrote is still on the page")
+            raise StaleError(
+                "this task has changed since the page was loaded; what you wrote is still on the page",
+                kind="task_changed",
+            )
         return row
 
     @staticmethod
@@ -163,7 +166,10 @@ class Desk:
         if row is None:
             raise UnknownNameError("song", name, ())
         if version is not None and row.version != version:
-            raise StaleError("somebody else was quicker: this song has changed; what you wrote is still on the page")
+            raise StaleError(
+                "somebody else was quicker: this song has changed; what you wrote is still on the page",
+                kind="song_changed",
+            )
         return row
 
     # what

@@ -109,7 +109,7 @@ def score(desk: Desk, sheet: ScoreSheet, version: int) -> str:
         person = desk.person(session, sheet.inspector, "inspect")
         row = desk.own_task(session, person, sheet.task, version)
         if row.kind not in assurance.FORMS or row.result is None:
-            raise InvalidAnnotationError("only descriptions are scored")
+            raise InvalidAnnotationError("only descriptions are scored", kind="only_descriptions")
         assurance.check_sheet(sheet, Description.from_dict(row.result).group)
         good = assurance.passes(sheet)
         points = [[*key, given] for key, given in sheet.points.items()]

@@ -213,7 +213,9 @@ def decide(desk: Desk, who: int, song: str, version: int, *, returned: Sequence[
 
     """
     if set(returned) - set(DIMENSIONS):
-        raise InvalidInputError(f"descriptions are those of {' and '.join(DIMENSIONS)}, got {', '.join(returned)}")
+        raise InvalidInputError(
+            f"descriptions are those of {' and '.join(DIMENSIONS)}, got {', '.join(returned)}", kind="kind_of_task"
+        )
     with desk.store.writing() as session:
         person = desk.person(session, who, "manage")
         row = desk.song(session, song, version)
@@ -251,7 +253,7 @@ def close_week(desk: Desk, who: int, monday: dt.date) -> dict[int, grades.Week]:
     """
     _, end = week_span(monday)
     if monday.weekday() or end > desk.clock():
-        raise InvalidInputError(f"a week begins on a Monday and is closed when it is over, got {monday}")
+        raise InvalidInputError(f"a week begins on a Monday and is closed when it is over, got {monday}", kind="week")
     with desk.store.writing() as session:
         person = desk.person(session, who, "manage")
         closed = set(session.scalars(select(WeekRow.person).where(WeekRow.monday == monday.isoformat())))
@@ -301,9 +303,11 @@ def withdraw(desk: Desk, who: int, person: int) -> None:
             desk.person(session, who, "manage")
         row = _leaving(session, person)
         if row is None:
-            raise InvalidInputError(f"there is no person {person}")
+            raise InvalidInputError(f"there is no person {person}", kind="no_person", found=person)
         if row.name in STAND_INS.values():
-            raise InvalidInputError(f"{row.name} is nobody of this study, and cannot withdraw")
+            raise InvalidInputError(
+                f"{row.name} is nobody of this study, and cannot withdraw", kind="stand_in", name=row.name
+            )
         row.withdrawn, row.password_hash = True, ""
         desk.note(session, acting, "person", str(person), "withdraw")
         cancel_open(desk, session, person)
@@ -377,7 +381,7 @@ def enter(desk: Desk, who: int, entry: ledger.Entry) -> None:
     with desk.store.writing() as session:
         person = desk.person(session, who, "manage")
         if session.get(PersonRow, entry.person) is None:
-            raise InvalidInputError(f"there is no person {entry.person}")
+            raise InvalidInputError(f"there is no person {entry.person}", kind="no_person", found=entry.person)
         desk.pay(session, entry)
         desk.note(session, person, "ledger", str(entry.person), entry.kind, detail={"cents": entry.cents})
 
@@ -429,14 +433,14 @@ def say(desk: Desk, who: int, content: str, *, thread: int | None = None, place:
 
     """
     if not content.strip() or len(content) > 2000:
-        raise InvalidInputError("write something, of at most 2,000 characters")
+        raise InvalidInputError("write something, of at most 2,000 characters", kind="message", most=2000)
     with desk.store.writing() as session:
         desk.person(session, who, "ask")
         thread = who if thread is None else thread
         if thread != who:
             desk.person(session, who, "manage")
             if session.get(PersonRow, thread) is None:
-                raise InvalidInputError(f"there is no thread {thread}")
+                raise InvalidInputError(f"there is no thread {thread}", kind="no_person", found=thread)
         session.add(
             MessageRow(thread=thread, author=who, content=content.strip(), place=place[:100], moment=desk.clock())
         )

@@ -67,7 +67,9 @@ def choose_songs(desk: Desk, who: int, n: int = TRAINING_SONGS) -> int:
         )
         rows = list(session.scalars(free.order_by(SongRow.id)))
         if not 0 < n <= len(rows):
-            raise InvalidInputError(f"{len(rows)} songs can still be set aside, got {n}")
+            raise InvalidInputError(
+                f"{len(rows)} songs can still be set aside, got {n}", kind="songs_left", found=len(rows)
+            )
         for at in desk.rng(session, len(rows)).choice(len(rows), n, replace=False):
             rows[int(at)].training = True
             desk.note(session, person, "song", rows[int(at)].id, "train")
@@ -150,7 +152,7 @@ def score_item(desk: Desk, sheet: ScoreSheet) -> None:
         person = desk.person(session, sheet.inspector, "inspect")
         row = desk.own_task(session, person, sheet.task)
         if row.id not in _items(session):
-            raise InvalidAnnotationError("this description is not of the training set")
+            raise InvalidAnnotationError("this description is not of the training set", kind="not_training")
         assurance.check_sheet(sheet, Description.from_dict(row.result or {}).group)
         points = [[*key, given] for key, given in sheet.points.items()]
         session.add(
@@ -176,7 +178,9 @@ def new_round(desk: Desk, who: int) -> int:
     with desk.store.writing() as session:
         person = desk.person(session, who, "manage")
         if found.judged is None or found.judged.missing:
-            raise InvalidInputError("this round is not over: every inspector scores every item first")
+            raise InvalidInputError(
+                "this round is not over: every inspector scores every item first", kind="round_open"
+            )
         session.merge(SettingRow(name=_SETTING, value={"round": found.number + 1}))
         desk.note(session, person, "study", "training", "round", detail={"round": found.number + 1})
         return found.number + 1

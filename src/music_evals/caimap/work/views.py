@@ -157,7 +157,7 @@ def song_view(desk: Desk, who: int, song: str) -> SongView:
         row = desk.song(session, song)
         passes = pass_tasks(session, song, HANDED_IN)
         if len(passes) != 2:
-            raise ForbiddenError("this song has no two annotations to be compared")
+            raise ForbiddenError("this song has no two annotations to be compared", kind="no_two")
         first, second = (Structure.from_dict(found.result or {}) for found in passes)
         return SongView(song_of(row), row.version, row.state, (first, second))
 

@@ -161,7 +161,7 @@ def submissions(desk: Desk, who: int, person: int) -> list[Task]:
     with desk.store.reading() as session:
         desk.person(session, who, "manage")
         if session.get(PersonRow, person) is None:
-            raise InvalidInputError(f"there is no person {person}")
+            raise InvalidInputError(f"there is no person {person}", kind="no_person", found=person)
         rows = session.scalars(select(TaskRow).where(TaskRow.person == person).order_by(TaskRow.id.desc()))
         return [task_of(row) for row in rows]
 
@@ -215,7 +215,7 @@ def verify(desk: Desk, sheet: ScoreSheet) -> None:
         row = desk.own_task(session, person, sheet.task)
         scored = select(SheetRow.id).where(SheetRow.task == row.id, SheetRow.purpose == "assurance")
         if row.result is None or session.scalars(scored).first() is None:
-            raise InvalidAnnotationError("nobody has scored this description yet")
+            raise InvalidAnnotationError("nobody has scored this description yet", kind="not_scored")
         assurance.check_sheet(sheet, Description.from_dict(row.result or {}).group)
         points = [[*key, given] for key, given in sheet.points.items()]
         session.add(
