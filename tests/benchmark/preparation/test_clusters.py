@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from collections import Counter
 from pathlib import Path
 
@@ -17,7 +18,7 @@ from music_evals.benchmark.preparation.clusters import cluster, sample_evenly
 from music_evals.benchmark.preparation.task import Settings, run_preparation
 from music_evals.caimap.importing import read_songs
 from music_evals.cli import main
-from music_evals.errors import InvalidInputError
+from music_evals.errors import InvalidInputError, MissingBackendError
 
 pytest.importorskip("sklearn")
 
@@ -33,6 +34,7 @@ def test_groups_that_lie_apart_are_the_clusters() -> None:
     found = cluster(vectors, 3, seed=1)
     np.testing.assert_array_equal(found.labels, truth[order])
     again = cluster(vectors, 3, seed=1)
+    np.testing.assert_array_equal(cluster(vectors, 3, seed=2**62).labels, truth[order])  # any seed of ours
     np.testing.assert_array_equal(found.labels, again.labels)
     np.testing.assert_array_equal(found.distances, again.distances)
 
@@ -188,3 +190,14 @@ def test_without_an_encoder_they_are_left_out_aloud(
     assert "note: embeddings was left out: no --encoder is named" in told
     assert "note: clusters was left out" in told
     assert main(["prepare", str(songs), "--out", str(tmp_path / "out"), "--steps", "clusters"]) == 2
+
+
+def test_without_scikit_learn_they_are_left_out_unless_asked_for(
+    songs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "sklearn", None)
+    done = run_preparation(Settings(tmp_path / "out", songs=songs, encoder="audio-statistics"))
+    assert "needs the package 'sklearn'" in done.left_out["clusters"]
+    assert (tmp_path / "out" / "embeddings").is_dir()
+    with pytest.raises(MissingBackendError, match="sklearn"):
+        run_preparation(Settings(tmp_path / "out", songs=songs, encoder="audio-statistics", n_clusters=2))

@@ -75,6 +75,7 @@ def test_a_theme_is_kept_with_its_model_and_not_asked_again(songs: Path) -> None
     ("answer", "reason"),
     [
         ("  \n", "is empty"),
+        ("<think>我该怎么写", "is empty"),
         ("长" * (LONGEST + 1), f"more than {LONGEST}"),
         ("A song about going home by night.", "not Chinese"),
         (f"{THEME}船过小江，听见钟声。", "copies the line '船过小江听见钟声'"),
@@ -87,6 +88,7 @@ def test_what_is_no_theme_is_refused(answer: str, reason: str) -> None:
 
 def test_a_short_line_and_a_header_are_no_copies() -> None:
     assert checked_theme("长" * LONGEST, LYRICS, "writer")
+    assert checked_theme(f"<think>船过小江听见钟声</think>\n{THEME}", LYRICS, "writer") == THEME
     assert checked_theme(f"今夜无眠，{THEME}", LYRICS, "writer")
 
 

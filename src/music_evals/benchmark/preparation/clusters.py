@@ -7,17 +7,18 @@ dimensions have mean 0 and variance 1 over the songs is our choice.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, Final, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
+from music_evals.benchmark.preparation import embeddings
 from music_evals.benchmark.preparation.contract import Corpus
-from music_evals.benchmark.preparation.embeddings import read_vector
-from music_evals.errors import InvalidInputError, NoDataError, importing
+from music_evals.errors import InvalidInputError, MissingBackendError, NoDataError, importing
 from music_evals.numerics import one_thread
 
-__all__ = ["N_CLUSTERS", "OPTIONS", "Clustering", "about", "cluster", "cluster_songs", "sample_evenly"]
+__all__ = ["N_CLUSTERS", "OPTIONS", "Clustering", "about", "cluster", "cluster_songs", "left_out", "sample_evenly"]
 
 OPTIONS: Final = ("n_clusters", "sample", "seed", "encoder")
 N_CLUSTERS: Final = 1000  # of the paper
@@ -33,6 +34,17 @@ class Clustering(NamedTuple):
     """Number of each song's cluster, shape (n,): 0 is the largest; of equal ones that of the first song."""
     distances: npt.NDArray[np.float64]
     """From the mean of the cluster's songs, in standard deviations of a dimension, shape (n,)."""
+
+
+def left_out(options: Mapping[str, Any]) -> str:
+    """Return why nothing is clustered: there are no embeddings, or nobody asked and scikit-learn is missing."""
+    reason = embeddings.left_out(options)
+    if not reason and options["n_clusters"] is None and options["sample"] is None:
+        try:
+            about(options)
+        except MissingBackendError as error:
+            reason = str(error)
+    return reason
 
 
 def about(options: Any) -> dict[str, Any]:  # noqa: ARG001 (as all)
@@ -71,8 +83,9 @@ def cluster(vectors: npt.NDArray[np.float32], n_clusters: int, *, seed: int) -> 
     exact = vectors.astype(np.float64)
     spread = exact.std(axis=0)
     scaled = (exact - exact.mean(axis=0)) / np.where(spread > 0, spread, 1)
+    draws = np.random.RandomState(np.random.MT19937(np.random.SeedSequence(seed)))  # scikit-learn takes no Generator
     model = MiniBatchKMeans(
-        n_clusters, random_state=seed, n_init=_STARTS, batch_size=_BATCH, init_size=3 * max(_BATCH, n_clusters)
+        n_clusters, random_state=draws, n_init=_STARTS, batch_size=_BATCH, init_size=3 * max(_BATCH, n_clusters)
     )
     with one_thread():
         found = model.fit_predict(scaled)
@@ -135,7 +148,9 @@ def cluster_songs(corpus: Corpus) -> tuple[dict[str, dict[str, Any]], dict[str, 
         raise NoDataError("no song has an embedding, so that there is nothing to cluster")
     asked, sample, seed = (corpus.options[name] for name in ("n_clusters", "sample", "seed"))
     n_clusters = min(N_CLUSTERS, len(songs)) if asked is None else asked
-    vectors = np.stack([read_vector(corpus.out / corpus.answers[song]["embeddings"]["vector"]) for song in songs])
+    vectors = np.stack(
+        [embeddings.read_vector(corpus.out / corpus.answers[song]["embeddings"]["vector"]) for song in songs]
+    )
     labels, distances = cluster(vectors, n_clusters, seed=seed)
     drawn = None if sample is None else sample_evenly(labels, sample, np.random.default_rng(seed))
     answers = {

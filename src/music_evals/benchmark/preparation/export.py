@@ -135,10 +135,10 @@ def _notes(n_embedded: int, told: Mapping[str, Any], n_table: int) -> list[str]:
         notes.append(f"The config `{EMBEDDINGS}` has the vectors of {n_embedded} songs: `song`, `embedding` (float32).")
     if "clusters" in told:
         about = told["clusters"]
-        drawn = "" if about["sample"] is None else f", of which {about['sample']} were drawn evenly from clusters"
+        drawn = "" if about["sample"] is None else f"; {about['sample']} were drawn, evenly from clusters"
         notes.append(
             f"{about['n_songs']} songs stand in {about['n_held']} clusters by the encoder {about['encoder']}, seed "
-            f"{about['seed']}{drawn}; `{CLUSTERS}` has more."
+            f"{about['seed']}{drawn} (`{CLUSTERS}`)."
         )
     if n_table:
         notes.append(f"`{TABLE}` has {n_table} songs with recording and lyrics, for `music-evals caimap import`.")

@@ -282,7 +282,7 @@ CORPUS_STEPS: Final[dict[str, CorpusStep]] = {
         ),
         options=clusters.OPTIONS,
         about=clusters.about,
-        left_out=embeddings.left_out,
+        left_out=clusters.left_out,
         does=clusters.cluster_songs,
     )
 }

@@ -13,6 +13,7 @@ from music_evals.benchmark.preparation.lyric_files import chinese_share, read_ly
 from music_evals.benchmark.records import dump_json
 from music_evals.benchmark.writers import hire
 from music_evals.errors import BackendError, NoDataError
+from music_evals.lyrics.normalise import drop_reasoning
 from music_evals.lyrics.prompts import theme_prompt, theme_receipt
 from music_evals.protocols import LyricWriter
 
@@ -62,7 +63,7 @@ def write_theme(inputs: Inputs) -> dict[str, Any]:
 
 
 def checked_theme(text: str, lyrics: str, name: str) -> str:
-    """Return an answer as a theme.
+    """Return an answer as a theme, without what a model thought aloud before.
 
     Raises
     ------
@@ -71,7 +72,7 @@ def checked_theme(text: str, lyrics: str, name: str) -> str:
         more.
 
     """
-    theme = " ".join(text.split())
+    theme = " ".join(drop_reasoning(text).split())
     said = f"{name} wrote no theme: the answer"
     if not theme:
         raise BackendError(f"{said} is empty")
