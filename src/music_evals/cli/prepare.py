@@ -41,7 +41,7 @@ examples:
   music-evals prepare my_songs --steps clusters --encoder mert-330m --device cuda --out results/prepared
   music-evals prepare my_songs --steps rhymes,stems --demucs demucs/bin/demucs --out results/prepared
   music-evals prepare my_songs --theme-model Qwen/Qwen2.5-7B-Instruct --out results/prepared
-  music-evals caimap import study results/prepared/songs.jsonl --audio my_songs
+  music-evals caimap import study results/prepared/songs.jsonl --audio my_songs --prepared results/prepared
 """
 
 

@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 from music_evals.benchmark.preparation.clusters import cluster, sample_evenly
 from music_evals.benchmark.preparation.task import Settings, run_preparation
 from music_evals.caimap.importing import read_songs
+from music_evals.caimap.prepared import read_prepared
 from music_evals.cli import main
 from music_evals.errors import InvalidInputError, MissingBackendError
 
@@ -110,9 +111,8 @@ def _run(songs: Path, out: Path, *more: str) -> int:
 def test_from_recordings_to_caimap(songs: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     pytest.importorskip("argon2")
     out, study = tmp_path / "out", str(tmp_path / "study")
-    assert (
-        _run(songs, out, "--sample", "4", "--seed", "3", "--json") == 1
-    )  # songs without lyrics, and one without sound
+    # songs without lyrics, and one without sound
+    assert _run(songs, out, "--sample", "4", "--seed", "3", "--json") == 1
     rows = {row["song"]: row for row in json.loads(capsys.readouterr().out)}
     clusters = {name: row["cluster"] for name, row in rows.items() if row["cluster"] is not None}
     assert set(clusters) == {*(f"tone{n}" for n in range(3)), *(f"b/noise{n}" for n in range(3))}
@@ -123,13 +123,19 @@ def test_from_recordings_to_caimap(songs: Path, tmp_path: Path, capsys: pytest.C
     assert (rows["mute"]["sampled"], rows["mute"]["cluster_distance"]) == (None, None)
     assert "silent" in {one["step"]: one["error"] for one in rows["mute"]["failures"]}["embeddings"]
 
-    imported = {song.id: song for song in read_songs(out / "songs.jsonl", songs)}
+    read = read_songs(out / "songs.jsonl", songs, licence="CC0-1.0", prepared=read_prepared(out)).songs
+    imported = {Path(song.audio).with_suffix("").as_posix(): song for song in read}
     assert set(imported) == {name for name in sampled if name in {"tone0", "tone1", "tone2", "b/noise0"}}
+    assert {song.id for name, song in imported.items() if "/" not in name} == {
+        name for name in imported if "/" not in name
+    }
     for name, song in imported.items():
         assert song.cluster == clusters[name]
         assert (len(song.lines), len(song.rhymes)) == (2, 2)
+        assert {"cluster", "lines", "rhymes"} <= {column for column, _ in song.automatic}
     assert main(["caimap", "init", study]) == 0
-    assert main(["caimap", "import", study, str(out / "songs.jsonl"), "--audio", str(songs)]) == 0
+    table = ["caimap", "import", study, str(out / "songs.jsonl"), "--audio", str(songs)]
+    assert main([*table, "--prepared", str(out), "--licence", "CC0-1.0"]) == 0
     assert f"{len(imported)} songs" in capsys.readouterr().out
 
 

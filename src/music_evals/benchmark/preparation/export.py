@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
+import hashlib
+import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
@@ -21,8 +23,9 @@ CONFIG: Final = "automatic"
 EMBEDDINGS: Final = "embeddings"
 """Config of the vectors."""
 CLUSTERS, TABLE = "clusters.json", "songs.jsonl"
-"""What is to be known of the clusters; and songs as ``caimap import`` takes them."""
+"""What is to be known of the clusters; and ids and recordings of songs, as ``caimap import`` takes them."""
 
+_ID: Final = re.compile(r"[A-Za-z0-9_-]{1,64}")
 _FILE: Final = "test-00000-of-00001.parquet"
 _FAILURES: Final = [{"step": "string", "error": "string"}]
 
@@ -97,35 +100,19 @@ def _feature(kind: Any) -> Any:
     return datasets.List(_feature(kind[0])) if isinstance(kind, list) else datasets.Value(kind)
 
 
-def _table(made: Made) -> list[dict[str, Any]]:
-    """Return songs as `caimap.importing.read_songs` takes them: with recording and lyrics; of a sample, that alone."""
+def _table(made: Made) -> list[dict[str, str]]:
+    """Return the songs with recording and lyrics, of a sample that alone, as `caimap.importing.read_songs` has them."""
     rows = []
     for song, row in zip(made.songs, made.rows, strict=True):
-        lines, marks = _lines(row)
-        if song.audio is None or not lines or row["sampled"] is False:
+        if song.audio is None or not (row["sections"] or row["lines"]) or row["sampled"] is False:
             continue
-        theme = row["theme"]
-        known = {
-            "id": song.song,
-            "audio": Path(song.audio).relative_to(made.source).as_posix(),
-            "lines": lines,
-            "rhymes": marks,
-            "theme": theme["text"] if theme else "",
-            "cluster": row["cluster"],
-        }
-        rows.append({name: value for name, value in known.items() if value not in (None, "", [])})
+        known = {"audio": Path(song.audio).relative_to(made.source).as_posix()}
+        if _ID.fullmatch(song.song):
+            rows.append({"id": song.song, **known})
+        else:  # a name with a folder or in Chinese cannot be an id of a release
+            digest = hashlib.sha256(song.song.encode()).hexdigest()[:16]
+            rows.append({"id": f"song-{digest}", "prepared": song.song, **known})
     return rows
-
-
-def _lines(row: Mapping[str, Any]) -> tuple[list[str], list[bool]]:
-    """Return the lines of a song, and their marks of rhyme where there are such."""
-    sections = row["sections"]
-    if sections:
-        return (
-            [line for section in sections for line in section["lines"]],
-            [mark for section in sections for mark in section["rhymes"]],
-        )
-    return [line["text"] for line in row["lines"]], []
 
 
 def _notes(n_embedded: int, told: Mapping[str, Any], n_table: int) -> list[str]:
@@ -141,7 +128,9 @@ def _notes(n_embedded: int, told: Mapping[str, Any], n_table: int) -> list[str]:
             f"{about['seed']}{drawn} (`{CLUSTERS}`)."
         )
     if n_table:
-        notes.append(f"`{TABLE}` has {n_table} songs with recording and lyrics, for `music-evals caimap import`.")
+        notes.append(
+            f"`{TABLE}` names {n_table} songs with recording and lyrics, for `music-evals caimap import --prepared`."
+        )
     return notes
 
 
