@@ -120,7 +120,7 @@ def migrate(url: str, revision: str = "head") -> None:
     url
         As of `Store`.
     revision
-        ``"head"`` for the newest; ``"base"`` removes all tables and what they hold.
+        ``"head"`` for the newest; ``"-1"`` takes the last step back; ``"base"`` removes all tables and what they hold.
 
     Raises
     ------
@@ -137,7 +137,8 @@ def migrate(url: str, revision: str = "head") -> None:
     try:
         with engine.execution_options(writes=True).connect() as connection:
             config.attributes["connection"] = connection
-            (command.downgrade if revision == "base" else command.upgrade)(config, revision)
+            is_back = revision == "base" or revision.startswith("-")
+            (command.downgrade if is_back else command.upgrade)(config, revision)
             connection.commit()
     except OperationalError as error:
         raise OutputError(f"the database cannot be opened ({error.orig})") from error
