@@ -517,6 +517,11 @@ def test_who_signed_out_meanwhile_is_not_linked(bench: StudyBench, app, provider
     answer = person.back(where)
     assert answer.status_code == 403
     assert "signed out" in answer.text
+    idle = Person(app, bench, bench.FAN)
+    bench.clock.wait(hours=11, minutes=55)
+    where = idle.at_provider(idle.link())
+    bench.clock.wait(minutes=6)
+    assert idle.back(where).status_code == 403
     withdrawn = Person(app, bench, bench.OTHER_FAN)
     where = withdrawn.at_provider(withdrawn.link())
     managing.withdraw(bench.desk, bench.OTHER_FAN, bench.OTHER_FAN)
