@@ -3,6 +3,7 @@
 #   MUSIC_EVALS_CAIMAP_PASSWORD   of the account admin: makes a study of your own; without it a demo, its password in the log
 #   CAIMAP_DATABASE               URL of PostgreSQL; without it the study is one file in its folder
 #   STUDY_FOLDER                  on storage that stays, such as /data/study; without it all is lost when the Space restarts
+# Set by the Hub, since the card says hf_oauth: OAUTH_CLIENT_ID, OAUTH_CLIENT_SECRET, OPENID_PROVIDER_URL, SPACE_HOST
 set -e
 STUDY="${STUDY_FOLDER:-$HOME/study}"
 if [ -n "$CAIMAP_DATABASE" ]; then

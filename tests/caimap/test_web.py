@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator
 
 import pytest
+from tests.caimap.local_provider import CLIENT, SECRET, LocalProvider, running
 from tests.caimap_bench import StudyBench, description, one_verse
 
 from music_evals.caimap.roles import RIGHTS
@@ -13,13 +14,16 @@ from music_evals.caimap.storage.tables import SongRow, TaskRow
 from music_evals.caimap.values import ROLES
 from music_evals.caimap.web.app import COOKIE, HEADERS, RateLimit, build_app
 from music_evals.caimap.web.forms import structure_fields, structure_of
+from music_evals.caimap.web.hugging_face import PROVIDER_PAGES
 from music_evals.caimap.web.pages import PAGES
+from music_evals.caimap.web.provider import Provider
 from music_evals.caimap.web.words import LANGUAGES, catalogue, translator
 from music_evals.caimap.work import accounts, annotating
 from music_evals.errors import InvalidAnnotationError, UnknownNameError
 
 testclient = pytest.importorskip("starlette.testclient")
 PASSWORD = "a long password"  # noqa: S105  (of nobody)
+ALL = (*PAGES, *PROVIDER_PAGES)
 
 
 class Browser:
@@ -40,17 +44,30 @@ class Browser:
         return self.client.post(path, data={"csrf": self.csrf, **fields})
 
 
+@pytest.fixture(scope="module")
+def provider() -> Iterator[Provider]:
+    with running(LocalProvider()) as served:
+        yield Provider(CLIENT, SECRET, address="http://127.0.0.1:7860", url=served.url)
+
+
 @pytest.fixture
-def app(bench: StudyBench, tmp_path):
+def app(bench: StudyBench, provider: Provider, tmp_path):
     (tmp_path / "audio").mkdir()
     (tmp_path / "audio" / "s1.flac").write_bytes(b"fLaC")
     (tmp_path / "secret.txt").write_text("secret", encoding="utf-8")
-    return build_app(bench.desk, tmp_path / "audio")
+    return build_app(bench.desk, tmp_path / "audio", provider=provider)
 
 
 @pytest.fixture
 def visitor(app, bench: StudyBench) -> Iterator:
     return lambda who: Browser(app, bench, who)
+
+
+def assert_public(page, answer) -> None:
+    if page.path == "/sign-in/hugging-face":  # the way to the provider
+        assert (answer.status_code, "/oauth/authorize?" in answer.headers["location"]) == (303, True)
+    else:
+        assert answer.status_code not in {303, 403, 500}
 
 
 def first_task(bench: StudyBench) -> int:
@@ -65,7 +82,7 @@ OWN = {"/task/{number:int}", "/task/{number:int}/save", "/task/{number:int}/draf
        "/task/{number:int}/restart", "/task/{number:int}/events", "/task/{number:int}/audio"}  # fmt: skip
 
 
-@pytest.mark.parametrize("page", PAGES, ids=[f"{page.method} {page.path}" for page in PAGES])
+@pytest.mark.parametrize("page", ALL, ids=[f"{page.method} {page.path}" for page in ALL])
 def test_authorisation_of_each_role_and_page(bench: StudyBench, visitor, page) -> None:
     number = first_task(bench)
     filled = {"{number:int}": str(number), "{song}": "s1", "{token}": "none", "{group}": "amateur",
@@ -81,7 +98,7 @@ def test_authorisation_of_each_role_and_page(bench: StudyBench, visitor, page) -
         browser = visitor(WHO[role])
         answer = browser.get(path) if page.method == "GET" else browser.post(path)
         if page.right == "public":
-            assert answer.status_code not in {303, 403, 500}
+            assert_public(page, answer)
         elif role not in RIGHTS[page.right]:
             assert answer.status_code == 403, role
         elif page.path in OWN and role in {"amateur", "professional"}:
@@ -99,7 +116,7 @@ def test_authorisation_of_each_role_and_page(bench: StudyBench, visitor, page) -
         assert answer.status_code in ({200, 403} if path.endswith("audio") else {200, 303, 400, 409})
 
 
-@pytest.mark.parametrize("page", [page for page in PAGES if page.method == "POST" and page.right != "public"],
+@pytest.mark.parametrize("page", [page for page in ALL if page.method == "POST" and page.right != "public"],
                          ids=lambda page: page.path)  # fmt: skip
 def test_no_form_without_its_token(bench: StudyBench, visitor, page) -> None:
     role = min(RIGHTS[page.right])

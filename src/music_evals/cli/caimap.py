@@ -61,6 +61,7 @@ def add(verbs: Any) -> None:
     step.add_argument("--demo", action="store_true", help="make the demo study first, if the folder is empty")
     step.add_argument("--host", default="127.0.0.1", help="where to listen (default: %(default)s, this machine alone)")
     step.add_argument("--port", type=int, default=7860, help="(default: %(default)s)")
+    step.add_argument("--address", metavar="URL", help="https://... by which people reach it through a proxy")
     step = _step(steps, "export", _export, "write the finished songs as a data set")
     step.add_argument("--out", required=True, metavar="DIR", help="a new or empty folder")
     step.add_argument("--title", default="", help="of the data set, for its card")
@@ -215,7 +216,15 @@ def _administrator(desk: Any) -> int:
 
 def _serve(options: argparse.Namespace) -> int:
     from music_evals.caimap.web.app import serve
+    from music_evals.caimap.web.provider import AddressError, provider_of
 
+    address = _address(options)
+    try:
+        provider = provider_of(os.environ, address)
+    except AddressError as error:
+        raise InvalidInputError(
+            f"{error}; people who sign in by a provider come back there: name it by --address"
+        ) from error
     if options.demo and not Path(options.study, "study.db").exists():
         from music_evals.caimap.demo import PEOPLE, make_demo
 
@@ -223,9 +232,20 @@ def _serve(options: argparse.Namespace) -> int:
         make_demo(_folder(options, "audio"), _url(options), password)
         say(f"accounts of the demo: {', '.join(PEOPLE)}; their password: {password}")
     desk = _desk(options)
-    say(f"http://{options.host}:{options.port}/; Ctrl+C ends it")
-    serve(desk, Path(options.study, "audio"), host=options.host, port=options.port)
+    missing = [name for name in ("OAUTH_CLIENT_ID", "OAUTH_CLIENT_SECRET") if not os.environ.get(name)]
+    if len(missing) == 1:
+        say(f"{missing[0]} is missing: people sign in by passwords alone")
+    if provider is not None:
+        say(f"people may sign in by {provider.url}, which sends them back to {provider.redirect_uri}")
+    say(f"{address}/; Ctrl+C ends it")
+    serve(desk, Path(options.study, "audio"), host=options.host, port=options.port, provider=provider)
     return 0
+
+
+def _address(options: argparse.Namespace) -> str:
+    """Return under which address people reach the study: what the operator says, then what a Space is told."""
+    space = os.environ.get("SPACE_HOST", "").partition(",")[0]  # with a domain of one's own there are several
+    return (options.address or (f"https://{space}" if space else f"http://{options.host}:{options.port}")).rstrip("/")
 
 
 def _finished(options: argparse.Namespace) -> tuple[Any, bytes]:

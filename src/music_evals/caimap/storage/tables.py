@@ -18,9 +18,11 @@ from music_evals.caimap.machine import FIRST_SONG_STATE, FIRST_TASK_STATE, LIVE_
 
 __all__ = [
     "APPEND_ONLY",
+    "AttemptRow",
     "AuditRow",
     "Base",
     "EventRow",
+    "IdentityRow",
     "InviteRow",
     "LedgerRow",
     "MessageRow",
@@ -103,6 +105,29 @@ class SessionRow(Base):
     token_hash: Mapped[str] = mapped_column(String(64), primary_key=True)
     person: Mapped[int] = mapped_column(ForeignKey("person.id"), index=True)
     csrf: Mapped[str] = mapped_column(String(64))
+    expires: Mapped[dt.datetime]
+
+
+class IdentityRow(Base):
+    """An account of a provider by which somebody signs in; its subject never changes, names do."""
+
+    __tablename__ = "identity"
+    provider: Mapped[str] = mapped_column(String(200), primary_key=True)
+    subject: Mapped[str] = mapped_column(String(255), primary_key=True)
+    person: Mapped[int] = mapped_column(ForeignKey("person.id"))
+    __table_args__ = (UniqueConstraint("person", "provider", name="identity_once"),)
+
+
+class AttemptRow(Base):
+    """A sign-in by a provider that has begun, by the hash of the secret that its browser keeps; it is used once."""
+
+    __tablename__ = "attempt"
+    secret_hash: Mapped[str] = mapped_column(String(64), primary_key=True)
+    purpose: Mapped[str] = mapped_column(String(10))
+    session: Mapped[str] = mapped_column(String(64), default="")
+    invite: Mapped[str] = mapped_column(String(64), default="")
+    name: Mapped[str] = mapped_column(String(80), default="")
+    consent: Mapped[str] = mapped_column(String(40), default="")
     expires: Mapped[dt.datetime]
 
 

@@ -6,9 +6,10 @@ changes something carries the token of its session in the form, and comes from a
 
 from __future__ import annotations
 
+import inspect
 import time
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
@@ -16,10 +17,11 @@ from music_evals.caimap.machine import ForbiddenStepError
 from music_evals.caimap.roles import RIGHTS, ForbiddenError
 from music_evals.caimap.storage.store import StaleError
 from music_evals.caimap.web.forms import plain_form, sent_texts
+from music_evals.caimap.web.provider import Provider, ProviderError
 from music_evals.caimap.web.rendering import STATIC, render
 from music_evals.caimap.web.wording import refusal
 from music_evals.caimap.web.words import LANGUAGES
-from music_evals.caimap.work import accounts
+from music_evals.caimap.work import accounts, identities
 from music_evals.caimap.work.desk import Desk
 from music_evals.errors import MusicEvalsError, UnknownNameError, importing
 
@@ -28,13 +30,27 @@ if TYPE_CHECKING:
     from starlette.requests import Request
     from starlette.responses import Response
 
-__all__ = ["COOKIE", "HEADERS", "LANGUAGE_COOKIE", "Answer", "Asked", "Page", "RateLimit", "build_app", "serve"]
+__all__ = [
+    "ATTEMPT_COOKIE",
+    "COOKIE",
+    "HEADERS",
+    "LANGUAGE_COOKIE",
+    "Answer",
+    "Asked",
+    "Page",
+    "RateLimit",
+    "build_app",
+    "serve",
+]
 
 COOKIE: Final = "caimap_session"
 """Holds the token of a session; no script reads it, no other site sends it."""
 
 LANGUAGE_COOKIE: Final = "caimap_language"
 """Holds the language of the pages for who is not signed in; an account keeps its own."""
+
+ATTEMPT_COOKIE: Final = "caimap_sign_in"
+"""Holds the secret of a sign-in with a provider; it comes along when the provider sends the browser back."""
 
 HEADERS: Final[Mapping[str, str]] = {
     "Content-Security-Policy": (
@@ -74,6 +90,10 @@ class Asked(NamedTuple):
         Folder of the recordings.
     address
         Path of the page.
+    session, attempt
+        Tokens that the browser holds: of a session, and of a sign-in with a provider.
+    provider
+        By which people may sign in; None without.
 
     """
 
@@ -86,6 +106,9 @@ class Asked(NamedTuple):
     language: str
     audio: Path
     address: str = "/"
+    session: str = ""
+    attempt: str = ""
+    provider: Provider | None = None
 
     @property
     def who(self) -> int:
@@ -120,6 +143,8 @@ class Answer(NamedTuple):
         Of the answer.
     language
         That the browser keeps from now on; empty leaves it.
+    attempt
+        Secret of a sign-in with a provider that begins, or ``""`` where it is over; None leaves it.
 
     """
 
@@ -131,6 +156,7 @@ class Answer(NamedTuple):
     session: str | None = None
     status: int = 200
     language: str = ""
+    attempt: str | None = None
 
 
 class Page(NamedTuple):
@@ -143,14 +169,22 @@ class Page(NamedTuple):
     right
         Of `roles.RIGHTS`; ``"public"`` for everybody.
     act
-        What it does.
+        What it does; in a thread of its own, unless it is a coroutine.
+    limited
+        Whether even reading it counts as an attempt.
 
     """
 
     method: str
     path: str
     right: str
-    act: Callable[[Asked], Answer]
+    act: Callable[[Asked], Answer | Awaitable[Answer]]
+    limited: bool = False
+
+    @property
+    def is_async(self) -> bool:
+        """Whether it is a coroutine, which holds up no thread while it waits for others."""
+        return inspect.iscoroutinefunction(self.act)
 
 
 class RateLimit:
@@ -178,7 +212,7 @@ class RateLimit:
         return sum(moment > now - self.span for moment in moments) <= self.most
 
 
-def build_app(desk: Desk, audio: str | Path) -> FastAPI:
+def build_app(desk: Desk, audio: str | Path, *, provider: Provider | None = None) -> FastAPI:
     """Build the application of a study.
 
     Parameters
@@ -187,6 +221,8 @@ def build_app(desk: Desk, audio: str | Path) -> FastAPI:
         The study, its tables made.
     audio
         Folder of its recordings.
+    provider
+        By which people may sign in too; without one its pages do not exist.
 
     Returns
     -------
@@ -203,23 +239,27 @@ def build_app(desk: Desk, audio: str | Path) -> FastAPI:
         from fastapi import FastAPI
         from starlette.staticfiles import StaticFiles
 
+    from music_evals.caimap.web.hugging_face import PROVIDER_PAGES
     from music_evals.caimap.web.pages import PAGES
 
     app = FastAPI(openapi_url=None, docs_url=None, redoc_url=None)
-    limit = RateLimit()
-    for page in PAGES:
-        app.add_route(page.path, _endpoint(page, desk, Path(audio), limit), methods=[page.method])
+    guesses, beginnings = RateLimit(), RateLimit(most=60)
+    for page in PAGES if provider is None else (*PAGES, *PROVIDER_PAGES):
+        limit = beginnings if page.limited else guesses
+        app.add_route(page.path, _endpoint(page, desk, Path(audio), limit, provider), methods=[page.method])
     app.mount("/static", StaticFiles(directory=STATIC))
     app.add_middleware(_Hardened)
     return app
 
 
-def serve(desk: Desk, audio: str | Path, *, host: str = "127.0.0.1", port: int = 7860) -> None:
+def serve(
+    desk: Desk, audio: str | Path, *, host: str = "127.0.0.1", port: int = 7860, provider: Provider | None = None
+) -> None:
     """Serve a study until the process is told to stop.
 
     Parameters
     ----------
-    desk, audio
+    desk, audio, provider
         As of `build_app`.
     host, port
         Where to listen; other machines reach ``0.0.0.0``, behind a proxy that speaks TLS.
@@ -234,12 +274,14 @@ def serve(desk: Desk, audio: str | Path, *, host: str = "127.0.0.1", port: int =
         import uvicorn
     # no access log: it would hold addresses; pages speak every 5 s, for which connections stay open
     uvicorn.run(
-        build_app(desk, audio), host=host, port=port, access_log=False, log_level="warning", server_header=False,
-        timeout_keep_alive=30,
+        build_app(desk, audio, provider=provider), host=host, port=port, access_log=False, log_level="warning",
+        server_header=False, timeout_keep_alive=30,
     )  # fmt: skip
 
 
-def _endpoint(page: Page, desk: Desk, audio: Path, limit: RateLimit) -> Callable[[Request], Any]:
+def _endpoint(
+    page: Page, desk: Desk, audio: Path, limit: RateLimit, provider: Provider | None
+) -> Callable[[Request], Any]:
     from starlette.concurrency import run_in_threadpool
 
     async def endpoint(request: Request) -> Response:
@@ -247,12 +289,15 @@ def _endpoint(page: Page, desk: Desk, audio: Path, limit: RateLimit) -> Callable
         visit = await run_in_threadpool(accounts.visit, desk, token)
         language = _language(request, visit)
         form, json = await _body(request)
+        attempt = request.cookies.get(_attempt_cookie(secure=_is_secure(request, provider)), "")
         asked = Asked(
-            desk, visit, request.path_params, dict(request.query_params), form, json, language, audio, request.url.path
-        )
+            desk, visit, request.path_params, dict(request.query_params), form, json, language, audio,
+            request.url.path, token, attempt, provider,
+        )  # fmt: skip
         try:
             _check(page, request, asked, limit)
-            answer = await run_in_threadpool(page.act, asked)
+            act: Any = page.act
+            answer: Answer = await (act(asked) if page.is_async else run_in_threadpool(act, asked))
         except MusicEvalsError as error:
             answer = _refusal(error, asked, as_json=json is not None)
         return _response(answer, request, asked)
@@ -292,7 +337,9 @@ def _check(page: Page, request: Request, asked: Asked, limit: RateLimit) -> None
         ):
             raise ForbiddenError("this was sent by another site", kind="other_site")
     if page.right == "public":
-        if request.method == "POST" and not limit.allows(request.client.host if request.client else ""):
+        if (request.method == "POST" or page.limited) and not limit.allows(
+            request.client.host if request.client else ""
+        ):
             raise _TooManyError("too many attempts; wait some minutes", kind="too_many")
         return
     if asked.visit is None:
@@ -317,6 +364,7 @@ class _TooManyError(ForbiddenError):
 
 _STATUS: Final[tuple[tuple[type[MusicEvalsError], int], ...]] = (
     (_TooManyError, 429),
+    (ProviderError, 502),
     (accounts.SignInError, 401),
     (ForbiddenError, 403),
     (UnknownNameError, 404),
@@ -356,7 +404,10 @@ def _response(answer: Answer, request: Request, asked: Asked) -> Response:
             text, media_type="text/csv", headers={"Content-Disposition": f'attachment; filename="{name}"'}
         )
     elif answer.template:
-        values = {"visit": asked.visit, "message": "", "address": asked.address, **(answer.values or {})}
+        values = {
+            "visit": asked.visit, "message": "", "address": asked.address, "has_provider": asked.provider is not None,
+            **(answer.values or {}),
+        }  # fmt: skip
         page = render(answer.template, asked.language, **values)
         made = HTMLResponse(page, answer.status)
     else:
@@ -364,13 +415,32 @@ def _response(answer: Answer, request: Request, asked: Asked) -> Response:
     if answer.language:
         year = 365 * 24 * 3600
         made.set_cookie(LANGUAGE_COOKIE, answer.language, year, httponly=True, samesite="lax", path="/")
-    if answer.session is not None:
-        secure = request.url.scheme == "https"
-        if answer.session:
-            made.set_cookie(COOKIE, answer.session, httponly=True, samesite="strict", secure=secure, path="/")
-        else:
-            made.delete_cookie(COOKIE, path="/")
+    _set_cookies(made, answer, secure=_is_secure(request, asked.provider))
     return made
+
+
+def _set_cookies(made: Response, answer: Answer, *, secure: bool) -> None:
+    if answer.session:
+        made.set_cookie(COOKIE, answer.session, httponly=True, samesite="strict", secure=secure, path="/")
+    elif answer.session is not None:
+        made.delete_cookie(COOKIE, path="/")
+    name = _attempt_cookie(secure=secure)
+    if answer.attempt:
+        # lax: the provider sends the browser back from another site
+        span = int(identities.ATTEMPT.total_seconds())
+        made.set_cookie(name, answer.attempt, span, httponly=True, samesite="lax", secure=secure, path="/")
+    elif answer.attempt is not None:
+        made.delete_cookie(name, path="/", secure=secure, httponly=True, samesite="lax")
+
+
+def _is_secure(request: Request, provider: Provider | None) -> bool:
+    """Tell whether browsers reach the study over TLS, perhaps by a proxy that does not say so."""
+    return request.url.scheme == "https" or (provider is not None and provider.address.startswith("https://"))
+
+
+def _attempt_cookie(*, secure: bool) -> str:
+    """Return the name of the cookie; with the prefix no site beside ours can set it."""
+    return f"__Host-{ATTEMPT_COOKIE}" if secure else ATTEMPT_COOKIE
 
 
 class _Hardened:

@@ -33,9 +33,15 @@ __all__ = [
     "SignInError",
     "Visit",
     "accept",
+    "check_free",
+    "check_invitation",
+    "checked_name",
     "first_administrator",
     "found",
+    "hash_of",
     "invite",
+    "join",
+    "new_session",
     "open_session",
     "sign_in",
     "sign_out_all",
@@ -92,7 +98,8 @@ def _hasher() -> PasswordHasher:
     return PasswordHasher()
 
 
-def _hash(token: str) -> str:
+def hash_of(token: str) -> str:
+    """Return what is kept of a token."""
     return hashlib.sha256(token.encode()).hexdigest()
 
 
@@ -115,10 +122,23 @@ def found(desk: Desk, name: str, password: str) -> int:
         return row.id
 
 
-def _account(desk: Desk, name: str, password: str, role: str) -> PersonRow:
+def checked_name(name: str) -> str:
+    """Return a name without spaces around it.
+
+    Raises
+    ------
+    InvalidInputError
+        It is too short or too long, or has characters that nobody sees.
+
+    """
     name = name.strip()
     if not 1 <= len(name) <= 80 or not name.isprintable():
         raise InvalidInputError("a name has 1 to 80 characters", kind="account_name")
+    return name
+
+
+def _account(desk: Desk, name: str, password: str, role: str) -> PersonRow:
+    name = checked_name(name)
     if not MIN_PASSWORD <= len(password) <= MAX_PASSWORD:
         raise InvalidInputError(
             f"a password has {MIN_PASSWORD} to {MAX_PASSWORD} characters",
@@ -167,7 +187,7 @@ def invite(desk: Desk, who: int, role: str) -> str:
     token = secrets.token_urlsafe(24)
     with desk.store.writing() as session:
         person = desk.person(session, who, "manage")
-        session.add(InviteRow(token_hash=_hash(token), role=role, expires=desk.clock() + INVITATION))
+        session.add(InviteRow(token_hash=hash_of(token), role=role, expires=desk.clock() + INVITATION))
         desk.note(session, person, "person", "", "invite", detail={"role": role})
     return token
 
@@ -185,6 +205,7 @@ def accept(desk: Desk, token: str, name: str, password: str, *, consents: bool) 
         raise InvalidInputError("nobody takes part without consent", kind="no_consent")
     row = _account(desk, name, password, "amateur")
     with desk.store.writing() as session:
+<<<<<<< HEAD
         invitation = session.get(InviteRow, _hash(token), with_for_update=True)
         if invitation is None or invitation.used_by is not None or invitation.expires < desk.clock():
             raise InvalidInputError("this invitation is not valid any more; ask for another", kind="invitation_used")
@@ -196,6 +217,67 @@ def accept(desk: Desk, token: str, name: str, password: str, *, consents: bool) 
         invitation.used_by = row.id
         desk.note(session, person_of(row), "person", str(row.id), "accept", detail={"consent": row.consent})
         return row.id
+=======
+        row.consent = desk.settings(session).consent
+        return join(desk, session, row, hash_of(token))
+
+
+def join(desk: Desk, session: Session, row: PersonRow, invitation_hash: str, **detail: str) -> int:
+    """Add a person by their invitation, in the role that it names, and return their number.
+
+    Parameters
+    ----------
+    desk, session
+        The study, and the transaction.
+    row
+        Of the person, who has consented.
+    invitation_hash
+        What is kept of the invitation's token.
+    **detail
+        For the audit log.
+
+    Raises
+    ------
+    InvalidInputError
+        No such invitation, one that was used or is too old, or a name that is taken.
+
+    """
+    invitation = check_invitation(desk, session.get(InviteRow, invitation_hash, with_for_update=True))
+    check_free(session, row.name)
+    row.role = invitation.role
+    session.add(row)
+    session.flush()
+    invitation.used_by = row.id
+    desk.note(session, person_of(row), "person", str(row.id), "accept", detail={"consent": row.consent, **detail})
+    return row.id
+
+
+def check_invitation(desk: Desk, invitation: InviteRow | None) -> InviteRow:
+    """Return an invitation that is still valid.
+
+    Raises
+    ------
+    InvalidInputError
+        There is none, or it was used or is too old.
+
+    """
+    if invitation is None or invitation.used_by is not None or invitation.expires < desk.clock():
+        raise InvalidInputError("this invitation is not valid any more; ask for another")
+    return invitation
+
+
+def check_free(session: Session, name: str) -> None:
+    """Refuse a name that somebody has.
+
+    Raises
+    ------
+    InvalidInputError
+        It is taken.
+
+    """
+    if session.scalars(select(PersonRow.id).where(PersonRow.name == name)).first() is not None:
+        raise InvalidInputError("this name is taken; choose another")
+>>>>>>> wt-oauth
 
 
 def sign_in(desk: Desk, name: str, password: str) -> str:
@@ -226,8 +308,8 @@ def sign_in(desk: Desk, name: str, password: str) -> str:
         if row is not None and not (row.locked_until and row.locked_until > now) and not row.withdrawn:
             if right:
                 row.failures, row.locked_until = 0, None
-                token = _open_session(desk, session, row.id)
-            else:
+                token = new_session(desk, session, row.id)
+            elif row.password_hash:  # who has no password has none that could be guessed
                 row.failures += 1
                 if row.failures >= MAX_FAILURES:
                     row.failures, row.locked_until = 0, now + LOCK
@@ -240,14 +322,17 @@ def sign_in(desk: Desk, name: str, password: str) -> str:
 def open_session(desk: Desk, who: int) -> str:
     """Open a session for somebody who is known by other means than a password, and return its token."""
     with desk.store.writing() as session:
-        return _open_session(desk, session, who)
+        return new_session(desk, session, who)
 
 
-def _open_session(desk: Desk, session: Session, who: int) -> str:
+def new_session(desk: Desk, session: Session, who: int) -> str:
+    """Add a session within a transaction, and return its token."""
     token = secrets.token_urlsafe(32)
     session.execute(delete(SessionRow).where(SessionRow.expires < desk.clock()))
     session.add(
-        SessionRow(token_hash=_hash(token), person=who, csrf=secrets.token_urlsafe(24), expires=desk.clock() + SESSION)
+        SessionRow(
+            token_hash=hash_of(token), person=who, csrf=secrets.token_urlsafe(24), expires=desk.clock() + SESSION
+        )
     )
     return token
 
@@ -255,7 +340,7 @@ def _open_session(desk: Desk, session: Session, who: int) -> str:
 def visit(desk: Desk, token: str) -> Visit | None:
     """Return who has this session; None for nobody."""
     with desk.store.reading() as session:
-        row = session.get(SessionRow, _hash(token)) if token else None
+        row = session.get(SessionRow, hash_of(token)) if token else None
         if row is None or row.expires < desk.clock():
             return None
         person = session.get(PersonRow, row.person)

@@ -1,0 +1,126 @@
+"""The pages by which people sign in with Hugging Face; they exist where the study has a client there.
+
+The cookie of a session is strict: no browser sends it on a way that began at another site, not even after redirects to
+pages of ours. So whoever comes back is shown a page of ours that goes on by itself, and the next request begins here. A
+form is not answered by a redirect to the provider either: browsers hold such redirects to ``form-action``.
+"""
+
+from __future__ import annotations
+
+import hmac
+from typing import TYPE_CHECKING, Final
+
+from music_evals.caimap.roles import ForbiddenError
+from music_evals.caimap.web.app import Answer, Asked, Page
+from music_evals.caimap.web.provider import CALLBACK, Provider, ProviderError, keys_of
+from music_evals.caimap.work import identities
+from music_evals.errors import InvalidInputError, UnknownNameError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+__all__ = ["PROVIDER_PAGES"]
+
+_MAX_CODE: Final = 2048
+_ERRORS: Final = (
+    "invalid_request", "unauthorized_client", "unsupported_response_type", "invalid_scope", "server_error",
+    "temporarily_unavailable", "interaction_required", "login_required", "account_selection_required",
+    "consent_required",
+)  # fmt: skip
+"""RFC 6749, section 4.1.2.1, and OpenID Connect Core 1.0, section 3.1.2.6; others are not repeated on our pages."""
+
+
+def _provider(asked: Asked) -> Provider:
+    if asked.provider is None:
+        raise UnknownNameError("page", asked.address, ())
+    return asked.provider
+
+
+async def _begin(asked: Asked) -> Answer:
+    from starlette.concurrency import run_in_threadpool
+
+    secret = await run_in_threadpool(identities.begin_sign_in, asked.desk)
+    url = await _provider(asked).authorization_url(keys_of(secret))
+    return Answer(go_to=url, attempt=secret)
+
+
+async def _join(asked: Asked) -> Answer:
+    from starlette.concurrency import run_in_threadpool
+
+    token, name = asked.path["token"], asked.form.get("name", "")
+    try:
+        secret = await run_in_threadpool(
+            identities.begin_joining, asked.desk, token, name, consents="consents" in asked.form
+        )
+    except InvalidInputError as error:
+        values = {"fields": dict(asked.form), "token": token, "message": str(error)}
+        return Answer("invitation.html", values, status=400)
+    return await _onward(asked, secret)
+
+
+async def _link(asked: Asked) -> Answer:
+    from starlette.concurrency import run_in_threadpool
+
+    secret = await run_in_threadpool(identities.begin_linking, asked.desk, asked.who, asked.session)
+    return await _onward(asked, secret)
+
+
+async def _onward(asked: Asked, secret: str) -> Answer:
+    url = await _provider(asked).authorization_url(keys_of(secret))
+    return Answer("onward.html", {"onward": url}, attempt=secret)
+
+
+async def _callback(asked: Asked) -> Answer:
+    from starlette.concurrency import run_in_threadpool
+
+    provider = _provider(asked)
+    keys = keys_of(asked.attempt)
+    # before anything is used up: a page of somebody else cannot end the sign-in that has begun here
+    if not asked.attempt or not hmac.compare_digest(asked.query.get("state", "").encode(), keys.state.encode()):
+        raise InvalidInputError(
+            f"this sign-in did not begin in this browser, at {provider.address}, or is too old; begin again there"
+        )
+    attempt = await run_in_threadpool(identities.take, asked.desk, asked.attempt)
+    subject = await provider.subject(_code(asked.query, provider), keys)
+    token = await run_in_threadpool(identities.finish, asked.desk, attempt, provider.url, subject)
+    where = "/account" if attempt.purpose == "link" else "/"
+    return Answer("onward.html", {"onward": where}, session=token or None, attempt="")
+
+
+def _code(query: Mapping[str, str], provider: Provider) -> str:
+    """Return the code that a browser brought back."""
+    if query.get("iss", provider.url) != provider.url:  # RFC 9207
+        raise ProviderError("the answer comes from another provider (iss)")
+    if query.get("error") == "access_denied":
+        raise ForbiddenError("you did not agree that Hugging Face tells who you are; nobody was signed in")
+    if "error" in query:
+        named = query["error"] if query["error"] in _ERRORS else "an error without a known name"
+        raise ProviderError(f"the provider refused ({named}); nobody was signed in")
+    code = query.get("code", "")
+    if not 1 <= len(code) <= _MAX_CODE or not code.isascii() or not code.isprintable():
+        raise ProviderError("the provider sent no code; begin again")
+    return code
+
+
+def _account(asked: Asked) -> Answer:
+    return Answer("account.html", {"ways": identities.ways(asked.desk, asked.who, _provider(asked).url)})
+
+
+def _unlink(asked: Asked) -> Answer:
+    try:
+        identities.unlink(asked.desk, asked.who, _provider(asked).url)
+    except InvalidInputError as error:
+        page = _account(asked)
+        return page._replace(values={**(page.values or {}), "message": str(error)}, status=400)
+    return Answer(go_to="/sign-in", session="")
+
+
+PROVIDER_PAGES: Final = (
+    Page("GET", "/sign-in/hugging-face", "public", _begin, limited=True),
+    Page("GET", CALLBACK, "public", _callback),
+    Page("POST", "/invitation/{token}/hugging-face", "public", _join),
+    Page("GET", "/account", "ask", _account),
+    Page("POST", "/account/link", "ask", _link),
+    Page("POST", "/account/unlink", "ask", _unlink),
+)
+"""The pages of a study with a provider."""

@@ -1,0 +1,180 @@
+"""An OpenID Connect provider on this machine, that behaves, and misbehaves as it is told.
+
+It makes its tokens by hand, and checks what the platform sends by the text of the standards: RFC 6749, RFC 7636 and
+OpenID Connect Core 1.0.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import contextlib
+import hashlib
+import json
+import socket
+import threading
+import time
+from collections.abc import Iterator
+from typing import Any
+from urllib.parse import urlencode
+
+import uvicorn
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import (
+    HTMLResponse,
+    JSONResponse,
+    PlainTextResponse,
+    RedirectResponse,
+    Response,
+    StreamingResponse,
+)
+from starlette.routing import Route
+
+CLIENT, SECRET = "study-client", "a secret: of the study/%"
+
+
+def encoded(value: bytes) -> str:
+    return base64.urlsafe_b64encode(value).rstrip(b"=").decode()
+
+
+def token_of(claims: dict[str, Any]) -> str:
+    """A JSON Web Token by hand (RFC 7515, section 3.1); nobody checks its signature."""
+    parts = ({"alg": "RS256", "typ": "JWT"}, claims)
+    return ".".join([*(encoded(json.dumps(part).encode()) for part in parts), encoded(b"signature")])
+
+
+class LocalProvider:
+    """What it does wrong stands in `wrong`, who signs in in `subject`, whether people must agree in `asks`."""
+
+    def __init__(self, host: str = "127.0.0.1") -> None:
+        with socket.socket() as taken:
+            taken.bind(("127.0.0.1", 0))
+            self.port = taken.getsockname()[1]
+        self.url = f"http://{host}:{self.port}"
+        self.subject = "6482a1"
+        self.wrong = ""
+        self.asks = False
+        self.claims: dict[str, Any] = {}
+        self.codes: dict[str, dict[str, str]] = {}
+        self.asked: list[str] = []
+        """Paths that were asked for."""
+        self.authorized: dict[str, str] = {}
+        """What a browser brought last."""
+
+    def app(self) -> Starlette:
+        return Starlette(
+            routes=[
+                Route("/.well-known/openid-configuration", self.describe),
+                Route("/oauth/authorize", self.authorize),
+                Route("/oauth/token", self.token, methods=["POST"]),
+                Route("/agreed", self.agreed),
+                Route("/elsewhere", self.elsewhere, methods=["GET", "POST"]),
+            ]
+        )
+
+    async def describe(self, request: Request) -> Response:
+        self.asked.append(request.url.path)
+        found = {
+            "issuer": "https://evil.example" if self.wrong == "issuer" else self.url,
+            "authorization_endpoint": f"{self.url}/oauth/authorize",
+            "token_endpoint": f"{self.url}/oauth/token",
+        }
+        if self.wrong == "plain endpoint":
+            found["token_endpoint"] = "http://provider.example/oauth/token"  # noqa: S105  (an address)
+        if self.wrong == "no endpoint":
+            del found["token_endpoint"]
+        return self.badly() or JSONResponse(found)
+
+    async def authorize(self, request: Request) -> Response:
+        asked = self.authorized = dict(request.query_params)
+        assert asked["client_id"] == CLIENT
+        assert asked["response_type"] == "code"
+        assert "openid" in asked["scope"].split()
+        assert asked["code_challenge_method"] == "S256"
+        back = {"state": asked["state"]}
+        if self.wrong == "denied":
+            back |= {"error": "access_denied", "error_description": "<b>no</b>"}
+        elif self.wrong == "error":
+            back |= {"error": "<script>"}
+        else:
+            back["code"] = encoded(hashlib.sha256(str(time.time_ns()).encode()).digest())
+            self.codes[back["code"]] = asked
+        if self.wrong == "iss":
+            back["iss"] = "https://evil.example"
+        where = f"{asked['redirect_uri']}?{urlencode(back)}"
+        if self.asks:  # from here on a browser is on the way from this site, not from that of the study
+            link = f'<a href="/agreed?{urlencode({"to": where})}">Agree</a>'
+            return HTMLResponse(f'<link rel="icon" href="data:,"><title>Agree?</title>{link}')
+        return RedirectResponse(where, 302)
+
+    async def agreed(self, request: Request) -> Response:
+        return RedirectResponse(request.query_params["to"], 302)
+
+    async def token(self, request: Request) -> Response:
+        self.asked.append(request.url.path)
+        if self.wrong.startswith("token "):
+            return self.badly(self.wrong.removeprefix("token ")) or Response(status_code=500)
+        form = dict(await request.form())
+        # RFC 6749, section 2.3.1: user and password are form-encoded before they are put together
+        kind, _, text = request.headers["authorization"].partition(" ")
+        client = base64.b64decode(text).decode()
+        if (kind, client) != ("Basic", f"{CLIENT}:a%20secret%3A%20of%20the%20study%2F%25"):
+            return JSONResponse({"error": "invalid_client"}, 401)
+        asked = self.codes.pop(str(form.get("code")), None)
+        if asked is None or form.get("grant_type") != "authorization_code":
+            return JSONResponse({"error": "invalid_grant"}, 400)
+        challenge = encoded(hashlib.sha256(str(form["code_verifier"]).encode()).digest())
+        if challenge != asked["code_challenge"] or form["redirect_uri"] != asked["redirect_uri"]:
+            return JSONResponse({"error": "invalid_grant"}, 400)
+        now = int(time.time())
+        claims = {"iss": self.url, "aud": CLIENT, "sub": self.subject, "iat": now, "exp": now + 300}
+        claims |= {"nonce": asked["nonce"], "preferred_username": "lin", **self.claims}
+        given = {"access_token": "t", "token_type": "Bearer"}
+        if self.wrong != "no token":
+            given["id_token"] = token_of({name: value for name, value in claims.items() if value is not None})
+        return JSONResponse(given)
+
+    async def elsewhere(self, request: Request) -> Response:
+        self.asked.append(request.url.path)
+        return JSONResponse({})
+
+    def badly(self, how: str = "") -> Response | None:
+        how = how or self.wrong
+        if how == "redirect":
+            return RedirectResponse(f"{self.url}/elsewhere", 307)
+        if how == "drip":
+            return StreamingResponse(self.drip(), media_type="application/json")
+        if how == "big":
+            return PlainTextResponse("[" + "1," * 50_000 + "1]")
+        if how == "deep":
+            return PlainTextResponse("[" * 60_000)
+        if how == "list":
+            return JSONResponse([])
+        if how == "failing":
+            return PlainTextResponse("<html>", 500)
+        return None
+
+    async def drip(self) -> Any:
+        for _ in range(60):
+            yield b" "
+            await asyncio.sleep(0.1)
+
+
+@contextlib.contextmanager
+def running(provider: LocalProvider) -> Iterator[LocalProvider]:
+    """Serve it in a thread, until the block is left."""
+    settings = uvicorn.Config(provider.app(), host="127.0.0.1", port=provider.port, log_level="error", lifespan="off")
+    server = uvicorn.Server(settings)
+    thread = threading.Thread(target=server.run, daemon=True)
+    thread.start()
+    end = time.monotonic() + 30
+    while not server.started and time.monotonic() < end:
+        time.sleep(0.01)
+    assert server.started
+    try:
+        yield provider
+    finally:
+        server.should_exit = True
+        server.force_exit = True
+        thread.join(30)
