@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import datetime as dt
+import re
 from collections import Counter
 from pathlib import Path
 
@@ -317,14 +318,48 @@ def test_the_forms_give_100_points_and_speak_of_every_dimension(group: str) -> N
             assurance.check_sheet(ScoreSheet(1, 9, wrong), group)
 
 
-def test_rows_of_tables_6_and_7_as_printed() -> None:
-    points = {group: Counter() for group in assurance.FORMS}
-    for group, form in assurance.FORMS.items():
-        for (row, _), most in form.items():
-            points[group][row] += most
-    # table 6, table 7: in the order of their rows
-    assert list(points["professional"].values()) == [13, 13, 8, 8, 5, 12, 6, 6, 6, 12, 5, 6]
-    assert list(points["amateur"].values()) == [8, 5, 13, 13, 8, 12, 6, 6, 6, 12, 5, 6]
+LETTERS = {"L": "labels", "R": "relevance", "I": "innovation", "D": "description", "T": "thoroughness", "W": "words",
+           "detail": "detail"}  # fmt: skip
+TABLES = {  # as printed: row, points, their parts (of the textual description, W: word count and innovation)
+    "professional": """
+        expressive_impact_singer_accompaniment 13 L4 R4 I5
+        emotional_impact_lyrics_melody 13 L4 R4 I5
+        overall_text 8 D3 W5
+        musical_genres 8 detail8
+        tempo_rhythm 5 R5
+        instrumentation 12 L5 R3 D2 T2
+        song_purpose 6 R3 I3
+        culture_region 6 R3 I3
+        target_audience 6 R3 I3
+        vocal_components 12 L5 R3 D2 T2
+        audio_effects 5 R5
+        lyric_themes 6 R3 I3""",
+    "amateur": """
+        perception_of_uniqueness 8 R4 I4
+        perception_of_tempo 5 R3 I2
+        expressive_impact_singer 13 L4 R4 I5
+        emotional_impact_lyrics 13 L4 R4 I5
+        overall_text 8 D3 W5
+        instrumentation 12 L5 R3 D2 T2
+        song_purpose 6 R3 I3
+        culture_region 6 R3 I3
+        target_audience 6 R3 I3
+        vocal_components 12 L5 R3 D2 T2
+        audio_effects 5 R5
+        lyric_themes 6 R3 I3""",
+}
+
+
+@pytest.mark.parametrize("group", TABLES)
+def test_tables_6_and_7_as_printed(group: str) -> None:
+    form = list(assurance.FORMS[group].items())
+    for line in TABLES[group].split("\n")[1:]:
+        row, points, *parts = line.split()
+        printed = [(part.rstrip("0123456789"), int(re.sub(r"\D", "", part))) for part in parts]
+        assert sum(most for _, most in printed) == int(points), row
+        mine, form = form[: len(printed)], form[len(printed) :]
+        assert mine == [((row, LETTERS[letter]), most) for letter, most in printed]
+    assert form == []
 
 
 def test_the_sample_is_a_fifth_and_repeats() -> None:

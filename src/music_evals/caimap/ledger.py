@@ -19,6 +19,10 @@ ENTRY_KINDS: Final = ("work", "reward", "penalty", "correction", "payment")
 """Of an entry; a payment lowers what is owed, a correction goes either way."""
 
 
+MAX_REASON: Final = 200
+"""Characters of the reason of an entry."""
+
+
 class Rates(NamedTuple):
     """What is paid, in cents.
 
@@ -76,8 +80,8 @@ class Entry(NamedTuple):
         """
         if self.kind not in ENTRY_KINDS:
             raise InvalidInputError(f"an entry must be one of {', '.join(ENTRY_KINDS)}, got {self.kind!r}")
-        if not self.reason.strip():
-            raise InvalidInputError("an entry needs its reason")
+        if not self.reason.strip() or len(self.reason) > MAX_REASON:
+            raise InvalidInputError(f"an entry needs its reason, of at most {MAX_REASON} characters")
         wrong = self.cents > 0 if self.kind in {"penalty", "payment"} else self.cents < 0 and self.kind != "correction"
         if wrong:
             raise InvalidInputError(f"a {self.kind} of {self.cents} cents has the wrong sign")

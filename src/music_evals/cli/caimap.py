@@ -25,7 +25,7 @@ examples:
   music-evals caimap serve demo_study --demo
   {PASSWORD_VARIABLE}=... music-evals caimap init my_study
   music-evals caimap import my_study songs.jsonl --audio recordings
-  music-evals caimap serve my_study --host 0.0.0.0 --port 80
+  music-evals caimap serve my_study --host 0.0.0.0 --port 80 --proxy 192.0.2.7
   music-evals caimap lexicon build my_study captions.csv --column aspect_list --group professional \\
       --dimension instrumentation --source "MusicCaps, commit ..." --licence CC-BY-SA-4.0
   music-evals caimap report my_study --out results/agreement
@@ -58,6 +58,11 @@ def add(verbs: Any) -> None:
     step.add_argument("--demo", action="store_true", help="make the demo study first, if the folder is empty")
     step.add_argument("--host", default="127.0.0.1", help="where to listen (default: %(default)s, this machine alone)")
     step.add_argument("--port", type=int, default=7860, help="(default: %(default)s)")
+    step.add_argument(
+        "--proxy", action="append", default=[], dest="proxies", metavar="ADDRESS",
+        help="address or network of a proxy in front, whose word is taken on the address and scheme of a request; "
+        "may be repeated (default: nobody's)",
+    )  # fmt: skip
     step = _step(steps, "export", _export, "write the finished songs as a data set")
     step.add_argument("--out", required=True, metavar="DIR", help="a new or empty folder")
     step.add_argument("--title", default="", help="of the data set, for its card")
@@ -221,7 +226,7 @@ def _serve(options: argparse.Namespace) -> int:
         say(f"accounts of the demo: {', '.join(PEOPLE)}; their password: {password}")
     desk = _desk(options)
     say(f"http://{options.host}:{options.port}/; Ctrl+C ends it")
-    serve(desk, Path(options.study, "audio"), host=options.host, port=options.port)
+    serve(desk, Path(options.study, "audio"), host=options.host, port=options.port, proxies=options.proxies)
     return 0
 
 

@@ -6,9 +6,7 @@ changes something carries the token of its session in the form, and comes from a
 
 from __future__ import annotations
 
-import time
-from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
@@ -16,10 +14,11 @@ from music_evals.caimap.machine import ForbiddenStepError
 from music_evals.caimap.roles import RIGHTS, ForbiddenError
 from music_evals.caimap.storage.store import StaleError
 from music_evals.caimap.web.forms import plain_form
+from music_evals.caimap.web.guards import MAX_DIGITS, Attempts, RateLimit, check_texts, is_text, proxies_of
 from music_evals.caimap.web.rendering import STATIC, render
 from music_evals.caimap.work import accounts
 from music_evals.caimap.work.desk import Desk
-from music_evals.errors import MusicEvalsError, UnknownNameError, importing
+from music_evals.errors import InvalidInputError, MusicEvalsError, UnknownNameError, importing
 
 if TYPE_CHECKING:
     from fastapi import FastAPI
@@ -91,7 +90,7 @@ class Asked(NamedTuple):
     def version(self) -> int:
         """Version of what the page showed; -1, which nothing has, where it is not named."""
         text = self.form.get("version", "")
-        return int(text) if text.isdecimal() else -1
+        return int(text) if text.isdecimal() and len(text) <= MAX_DIGITS else -1
 
 
 class Answer(NamedTuple):
@@ -145,31 +144,6 @@ class Page(NamedTuple):
     act: Callable[[Asked], Answer]
 
 
-class RateLimit:
-    """Counts what came from one address; addresses are kept in memory for the span alone.
-
-    Parameters
-    ----------
-    most
-        So many in a span.
-    span_sec
-        Its length.
-
-    """
-
-    def __init__(self, most: int = 20, span_sec: float = 300.0) -> None:
-        self.most, self.span = most, span_sec
-        self.seen: dict[str, deque[float]] = {}
-
-    def allows(self, address: str) -> bool:
-        """Count one more, and tell whether it is within the limit."""
-        now = time.monotonic()
-        self.seen = {known: moments for known, moments in self.seen.items() if moments[-1] > now - self.span}
-        moments = self.seen.setdefault(address, deque(maxlen=self.most + 1))
-        moments.append(now)
-        return sum(moment > now - self.span for moment in moments) <= self.most
-
-
 def build_app(desk: Desk, audio: str | Path) -> FastAPI:
     """Build the application of a study.
 
@@ -197,16 +171,44 @@ def build_app(desk: Desk, audio: str | Path) -> FastAPI:
 
     from music_evals.caimap.web.pages import PAGES
 
-    app = FastAPI(openapi_url=None, docs_url=None, redoc_url=None)
-    limit = RateLimit()
+    class Application(FastAPI):
+        def build_middleware_stack(self) -> Any:
+            return _Hardened(super().build_middleware_stack())  # outermost: also around what answers a failure of ours
+
+    app = Application(openapi_url=None, docs_url=None, redoc_url=None)
+    app.add_exception_handler(Exception, _failed)
+    attempts = Attempts()
+    _register_numbers()
     for page in PAGES:
-        app.add_route(page.path, _endpoint(page, desk, Path(audio), limit), methods=[page.method])
+        path = page.path.replace(":int}", f":{_NUMBER}}}")
+        app.add_route(path, _endpoint(page, desk, Path(audio), attempts), methods=[page.method])
     app.mount("/static", StaticFiles(directory=STATIC))
-    app.add_middleware(_Hardened)
     return app
 
 
-def serve(desk: Desk, audio: str | Path, *, host: str = "127.0.0.1", port: int = 7860) -> None:
+_NUMBER: Final = "number"
+
+
+def _register_numbers() -> None:
+    """Let addresses hold numbers that databases keep; others are no address of a page."""
+    from starlette.convertors import IntegerConvertor, register_url_convertor
+
+    class Number(IntegerConvertor):
+        regex = f"[0-9]{{1,{MAX_DIGITS}}}"
+
+    register_url_convertor(_NUMBER, Number())
+
+
+async def _failed(request: Request, error: Exception) -> Response:  # noqa: ARG001
+    """Answer where something failed that nobody foresaw; the log has it."""
+    from starlette.responses import PlainTextResponse
+
+    return PlainTextResponse("出错了，请重新载入页面。 Something went wrong; load the page again.", 500)
+
+
+def serve(
+    desk: Desk, audio: str | Path, *, host: str = "127.0.0.1", port: int = 7860, proxies: Sequence[str] = ()
+) -> None:
     """Serve a study until the process is told to stop.
 
     Parameters
@@ -215,23 +217,29 @@ def serve(desk: Desk, audio: str | Path, *, host: str = "127.0.0.1", port: int =
         As of `build_app`.
     host, port
         Where to listen; other machines reach ``0.0.0.0``, behind a proxy that speaks TLS.
+    proxies
+        Addresses and networks of the proxies in front, as of `guards.proxies_of`: what these say of the address and
+        the scheme of a request is taken, and of nobody else.
 
     Raises
     ------
     MissingBackendError
         The extra ``caimap`` is not installed.
+    InvalidInputError
+        A proxy is no address, or everybody.
 
     """
     with importing("caimap", "the annotation platform"):
         import uvicorn
+    trusted = proxies_of(proxies)
     # no access log: it would hold addresses; pages speak every 5 s, for which connections stay open
     uvicorn.run(
         build_app(desk, audio), host=host, port=port, access_log=False, log_level="warning", server_header=False,
-        timeout_keep_alive=30,
+        timeout_keep_alive=30, proxy_headers=bool(trusted), forwarded_allow_ips=trusted,
     )  # fmt: skip
 
 
-def _endpoint(page: Page, desk: Desk, audio: Path, limit: RateLimit) -> Callable[[Request], Any]:
+def _endpoint(page: Page, desk: Desk, audio: Path, attempts: Attempts) -> Callable[[Request], Any]:
     from starlette.concurrency import run_in_threadpool
 
     async def endpoint(request: Request) -> Response:
@@ -239,13 +247,15 @@ def _endpoint(page: Page, desk: Desk, audio: Path, limit: RateLimit) -> Callable
         visit = await run_in_threadpool(accounts.visit, desk, token)
         language = request.query_params.get("language") or (visit.language if visit else "zh")
         language = language if language in {"zh", "en"} else "zh"
-        form, json = await _body(request)
+        form, json, broken = await _body(request)
         asked = Asked(
             desk, visit, request.path_params, dict(request.query_params), form, json, language, audio, request.url.path
         )
         try:
-            _check(page, request, asked, limit)
+            _check(page, request, asked, attempts, broken=broken)
             answer = await run_in_threadpool(page.act, asked)
+            if page.right == "public" and request.method == "POST":
+                attempts.count(*_attempt(request, asked), failed=answer.status >= 400)
         except MusicEvalsError as error:
             answer = _refusal(error, visit, as_json=json is not None)
         return _response(answer, request, asked)
@@ -253,24 +263,34 @@ def _endpoint(page: Page, desk: Desk, audio: Path, limit: RateLimit) -> Callable
     return endpoint
 
 
-async def _body(request: Request) -> tuple[dict[str, str], Any]:
-    """Return the form and the JSON of a request; what is too long is cut off by the middleware before."""
+async def _body(request: Request) -> tuple[dict[str, str], Any, bool]:
+    """Return the form and the JSON of a request, and whether they are none; too long ones do not come this far."""
     kind = request.headers.get("content-type", "").partition(";")[0]
     if request.method != "POST":
-        return {}, None
+        return {}, None, False
     if kind == "application/json":
         import json
 
         try:
-            return {}, json.loads(await request.body())
+            return {}, json.loads(await request.body()), False
         except (ValueError, RecursionError):
-            return {}, {}
-    async with request.form(max_files=0, max_fields=3000) as given:
-        return plain_form(given), None
+            return {}, {}, True
+    try:
+        async with request.form(max_files=0, max_fields=3000) as given:
+            form = plain_form(given)
+    except UnicodeError:  # in the encoding that it says it is in
+        return {}, None, True
+    texts = {name: value for name, value in form.items() if is_text(name) and is_text(value)}  # what can be shown again
+    return texts, None, len(texts) < len(form)
 
 
-def _check(page: Page, request: Request, asked: Asked, limit: RateLimit) -> None:
-    """Refuse who is not signed in, whose role has not the right, and what another site sent."""
+def _attempt(request: Request, asked: Asked) -> tuple[str, str]:
+    """Return the address that a request comes from and the account that it names, for the limit of attempts."""
+    return request.client.host if request.client else "", asked.form.get("name", "")
+
+
+def _check(page: Page, request: Request, asked: Asked, attempts: Attempts, *, broken: bool) -> None:
+    """Refuse who is not signed in, whose role has not the right, what another site sent, and what cannot be read."""
     if request.method == "POST":
         origin = request.headers.get("origin")
         if request.headers.get("sec-fetch-site", "same-origin") not in {"same-origin", "none"} or (
@@ -278,8 +298,9 @@ def _check(page: Page, request: Request, asked: Asked, limit: RateLimit) -> None
         ):
             raise ForbiddenError("this was sent by another site")
     if page.right == "public":
-        if request.method == "POST" and not limit.allows(request.client.host if request.client else ""):
+        if request.method == "POST" and not attempts.allows(*_attempt(request, asked)):
             raise _TooManyError("too many attempts; wait some minutes")
+        _check_readable(asked, broken=broken)
         return
     if asked.visit is None:
         raise _SignedOutError("sign in first")
@@ -291,6 +312,13 @@ def _check(page: Page, request: Request, asked: Asked, limit: RateLimit) -> None
         given = asked.form.get("csrf") or request.headers.get("x-csrf", "")
         if not hmac.compare_digest(given.encode(), asked.visit.csrf.encode()):
             raise ForbiddenError("this form is out of date; load the page again")
+    _check_readable(asked, broken=broken)
+
+
+def _check_readable(asked: Asked, *, broken: bool) -> None:
+    if broken:
+        raise InvalidInputError("expected a form or JSON; this cannot be read, or holds characters that are none")
+    check_texts(dict(asked.path), dict(asked.query), asked.json)
 
 
 class _SignedOutError(ForbiddenError):
@@ -371,7 +399,7 @@ class _Hardened:
                 message["headers"] = [*message["headers"], *added]
             await send(message)
 
-        if not length.isdigit() or int(length) > MAX_BODY:
+        if not length.isdigit() or len(length) > MAX_DIGITS or int(length) > MAX_BODY:
             from starlette.responses import PlainTextResponse
 
             await PlainTextResponse("too long", 413)(scope, receive, hardened)

@@ -224,9 +224,10 @@ def close_week(desk: Desk, who: int, monday: dt.date) -> dict[int, grades.Week]:
 
     """
     start = dt.datetime.combine(monday, dt.time(), dt.UTC)
-    end = start + dt.timedelta(days=7)
-    if monday.weekday() or end > desk.clock():
+    week = dt.timedelta(days=7)
+    if monday.weekday() or start > desk.clock() - week:
         raise InvalidInputError(f"a week begins on a Monday and is closed when it is over, got {monday}")
+    end = start + week
     with desk.store.writing() as session:
         person = desk.person(session, who, "manage")
         closed = set(session.scalars(select(WeekRow.person).where(WeekRow.monday == monday.isoformat())))
