@@ -330,6 +330,7 @@ def counts(scene: Scene) -> dict[str, int]:
 
 
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: f"{row.page} {' '.join(row.path.values())}".strip())
+@pytest.mark.requirement(number=1)
 def test_each_page_by_each_role(scene: Callable[[], Scene], row: Row) -> None:
     shared = scene()
     row.before(shared)

@@ -112,6 +112,7 @@ def test_annotators_see_their_own_tasks_only() -> None:
 # --- requirements 2 and 16: tasks and assignment
 
 
+@pytest.mark.requirement(number=16)
 def test_the_second_pass_waits_and_is_another_persons() -> None:
     first = Task(1, "s1", "structure", 1, "submitted", 1, submitted=NOW - dt.timedelta(hours=23))
     ask = {"states": {"s1": "structuring"}, "now": NOW}
@@ -123,6 +124,7 @@ def test_the_second_pass_waits_and_is_another_persons() -> None:
     assert assignment.offers(Person(2, "professional"), tasks=[working], **ask) == []
 
 
+@pytest.mark.requirement(number=2)
 def test_descriptions_open_after_the_structure_and_once_a_group() -> None:
     amateur, professional = Person(1, "amateur"), Person(2, "professional")
     assert assignment.offers(amateur, {"s1": "structuring"}, [], now=NOW) == []
@@ -139,6 +141,7 @@ def test_a_rejected_description_is_another_persons() -> None:
     assert assignment.offers(Person(2, "amateur"), {"s1": "describing"}, rejected, now=NOW) == [("s1", "amateur", 1)]
 
 
+@pytest.mark.requirement(number=16)
 def test_clusters_are_spread_evenly_over_an_annotator() -> None:
     clusters: dict[str, int | None] = {f"s{n}": n % 4 for n in range(40)}
     person, tasks, rng = Person(1, "amateur"), [], np.random.default_rng(0)
@@ -155,6 +158,7 @@ def test_clusters_are_spread_evenly_over_an_annotator() -> None:
 # --- requirements 4 to 6: screening, structure, congruence
 
 
+@pytest.mark.requirement(number=4)
 def test_a_song_is_skipped_with_a_reason() -> None:
     structure.check_screening("poor_audio")
     structure.check_screening("other", "太短")
@@ -163,6 +167,7 @@ def test_a_song_is_skipped_with_a_reason() -> None:
             structure.check_screening(reason, note)
 
 
+@pytest.mark.requirement(number=5)
 def test_the_editor_starts_from_the_rhymes_of_the_preparation() -> None:
     before = structure.pre_annotated(SONG)
     assert before.sections == (Section("verse1", SONG.lines, ("ccccR", "ccccR")),)
@@ -184,6 +189,7 @@ def test_structures_that_cannot_enter_the_data_are_refused(made, message: str) -
         structure.check_structure(made())
 
 
+@pytest.mark.requirement(number=6)
 def test_equal_annotations_are_merged_and_different_ones_are_not() -> None:
     first = one("春眠不觉晓")
     unrhymed = Structure((Section("verse1", ("春眠不觉晓 ",), ("ccccc ",)),), "春天的早晨")
@@ -213,6 +219,7 @@ def test_differences_mark_what_differs_and_keep_every_line() -> None:
 
 
 @pytest.mark.parametrize("group", DIMENSIONS)
+@pytest.mark.requirement(number=8)
 def test_limits_of_a_description(group: str) -> None:
     description.check_description(described(group))
     for wrong in (described(group, tags=2), described(group, tags=6), described(group, text="字" * 49 + "  ")):
@@ -226,6 +233,7 @@ def played(*, upto: float = 60.0, start: float = 0.0, tempo: float = 1.0) -> lis
     return [PlaybackEvent("play", 0, start), *beats, PlaybackEvent("ended", upto, start + upto / tempo)]
 
 
+@pytest.mark.requirement(number=9)
 def test_a_whole_song_in_one_sitting_counts() -> None:
     found = listening.check_listening(played(), 60.0)
     assert found.complete
@@ -254,6 +262,7 @@ def test_a_pause_is_allowed() -> None:
         (PlaybackEvent("paste", 40, 40.1), "paste"),
     ],
 )
+@pytest.mark.requirement(number=9)
 def test_what_breaks_a_rule_of_listening_is_refused(extra: PlaybackEvent, problem: str) -> None:
     events = sorted([*played(), extra], key=lambda event: event.received_sec)
     with pytest.raises(InvalidAnnotationError, match=problem):
@@ -351,6 +360,7 @@ TABLES = {  # as printed: row, points, their parts (of the textual description, 
 
 
 @pytest.mark.parametrize("group", TABLES)
+@pytest.mark.requirement(number=10)
 def test_tables_6_and_7_as_printed(group: str) -> None:
     form = list(assurance.FORMS[group].items())
     for line in TABLES[group].split("\n")[1:]:
@@ -383,6 +393,7 @@ def test_a_short_or_restless_visit_warns() -> None:
     ("percent", "grade"),
     [(100, "I"), (90, "I"), (89.9, "II"), (70, "II"), (69.9, "III"), (60, "III"), (59.9, "IV"), (0, "IV")],
 )
+@pytest.mark.requirement(number=12)
 def test_grades_of_tables_4_and_5(percent: float, grade: str) -> None:
     assert grades.grade_of(percent) == grade
 
