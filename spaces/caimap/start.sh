@@ -2,6 +2,7 @@
 # Serves an annotation study. Variables:
 #   MUSIC_EVALS_CAIMAP_PASSWORD   of the account admin: makes a study of your own; without it a demo, its password in the log
 #   CAIMAP_DATABASE               URL of PostgreSQL; without it the study is one file in its folder
+#   CAIMAP_PROXIES                networks of the proxies in front; without it 10.0.0.0/8, from which the Hub's proxy connects
 #   STUDY_FOLDER                  on storage that stays, such as /data/study; without it all is lost when the Space restarts
 # Set by the Hub, since the card says hf_oauth: OAUTH_CLIENT_ID, OAUTH_CLIENT_SECRET, OPENID_PROVIDER_URL, SPACE_HOST
 set -e
@@ -14,4 +15,5 @@ if [ -z "$MUSIC_EVALS_CAIMAP_PASSWORD" ]; then
 elif [ ! -e "$STUDY/.made" ]; then
   music-evals caimap init "$STUDY" "$@" && touch "$STUDY/.made"
 fi
-exec music-evals caimap serve "$STUDY" --host 0.0.0.0 --port "${PORT:-7860}" "$@"
+# HTTPS ends at the Hub's proxy, which says so in a header, and for whom it asks
+exec music-evals caimap serve "$STUDY" --host 0.0.0.0 --port "${PORT:-7860}" --proxy "${CAIMAP_PROXIES:-10.0.0.0/8}" "$@"

@@ -83,6 +83,7 @@ def test_the_builder_of_caimd_reads_the_release_files(songs: list[FinishedSong],
     assert sorted(rows, key=lambda row: row["id"]) == sorted(map(row_of, songs), key=lambda row: row["id"])
 
 
+@pytest.mark.requirement(number=15)
 def test_a_study_is_exported_by_the_verb(bench: StudyBench, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     song = Song("s1", ("春眠不觉晓", "处处闻啼鸟"), 40.0, rhymes=(True, True), licence="CC0")
     managing.add_songs(bench.desk, bench.ADMIN, [song])
@@ -193,6 +194,7 @@ def test_names_say_nothing_and_stay_the_same(tmp_path: Path) -> None:
         read_key(tmp_path / "export.key")
 
 
+@pytest.mark.requirement(number=15)
 def test_what_cannot_be_exported_is_named(songs: list[FinishedSong], tmp_path: Path) -> None:
     with pytest.raises(NoDataError, match="no song"):
         export_songs([], tmp_path / "a", key=KEY)

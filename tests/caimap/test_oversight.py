@@ -53,6 +53,7 @@ def test_training_is_neither_paid_nor_exported_nor_warned_of(bench: StudyBench) 
         practising.choose_songs(bench.desk, bench.ADMIN, 1)
 
 
+@pytest.mark.requirement(number=14)
 def test_professionals_practise_both_types_and_skip_no_song(bench: StudyBench) -> None:
     bench.songs("s1")
     practising.choose_songs(bench.desk, bench.ADMIN, 1)
@@ -66,6 +67,7 @@ def test_professionals_practise_both_types_and_skip_no_song(bench: StudyBench) -
     assert {first.kind, second.kind} == {"structure", "professional"}
 
 
+@pytest.mark.requirement(number=14)
 def test_inspectors_agree_within_ten_points_or_discuss_and_score_again(bench: StudyBench) -> None:
     task = practised(bench)
     assert practising.practice(bench.desk, bench.FAN).judged is None
@@ -143,6 +145,7 @@ def scored(bench: StudyBench) -> int:
     return task.id
 
 
+@pytest.mark.requirement(number=13)
 def test_inspectors_are_verified_and_their_score_stays(bench: StudyBench) -> None:
     task = scored(bench)
     (before,) = watching.verifications(bench.desk, bench.ADMIN)
@@ -164,6 +167,7 @@ def test_inspectors_are_verified_and_their_score_stays(bench: StudyBench) -> Non
     assert watching.verifications(bench.desk, bench.ADMIN) == []
 
 
+@pytest.mark.requirement(number=11)
 def test_analytics_count_what_the_player_reported(bench: StudyBench) -> None:
     bench.songs("s1")
     task = bench.take(bench.PRO)
@@ -191,6 +195,7 @@ def test_analytics_count_what_the_player_reported(bench: StudyBench) -> None:
         watching.submissions(bench.desk, bench.ADMIN, 99)
 
 
+@pytest.mark.requirement(number=13)
 def test_the_pages_of_oversight(bench: StudyBench, tmp_path) -> None:
     testclient = pytest.importorskip("starlette.testclient")
     from music_evals.caimap.web.app import COOKIE, build_app

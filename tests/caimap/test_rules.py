@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import datetime as dt
+import re
 from collections import Counter
 from pathlib import Path
 
@@ -114,6 +115,7 @@ def test_annotators_see_their_own_tasks_only() -> None:
 # --- requirements 2 and 16: tasks and assignment
 
 
+@pytest.mark.requirement(number=16)
 def test_the_second_pass_waits_and_is_another_persons() -> None:
     first = Task(1, "s1", "structure", 1, "submitted", 1, submitted=NOW - dt.timedelta(hours=23))
     ask = {"states": {"s1": "structuring"}, "now": NOW}
@@ -125,6 +127,7 @@ def test_the_second_pass_waits_and_is_another_persons() -> None:
     assert assignment.offers(Person(2, "professional"), tasks=[working], **ask) == []
 
 
+@pytest.mark.requirement(number=2)
 def test_descriptions_open_after_the_structure_and_once_a_group() -> None:
     amateur, professional = Person(1, "amateur"), Person(2, "professional")
     assert assignment.offers(amateur, {"s1": "structuring"}, [], now=NOW) == []
@@ -141,6 +144,7 @@ def test_a_rejected_description_is_another_persons() -> None:
     assert assignment.offers(Person(2, "amateur"), {"s1": "describing"}, rejected, now=NOW) == [("s1", "amateur", 1)]
 
 
+@pytest.mark.requirement(number=16)
 def test_clusters_are_spread_evenly_over_an_annotator() -> None:
     clusters: dict[str, int | None] = {f"s{n}": n % 4 for n in range(40)}
     person, tasks, rng = Person(1, "amateur"), [], np.random.default_rng(0)
@@ -157,6 +161,7 @@ def test_clusters_are_spread_evenly_over_an_annotator() -> None:
 # --- requirements 4 to 6: screening, structure, congruence
 
 
+@pytest.mark.requirement(number=4)
 def test_a_song_is_skipped_with_a_reason() -> None:
     structure.check_screening("poor_audio")
     structure.check_screening("other", "太短")
@@ -165,6 +170,7 @@ def test_a_song_is_skipped_with_a_reason() -> None:
             structure.check_screening(reason, note)
 
 
+@pytest.mark.requirement(number=5)
 def test_the_editor_starts_from_the_rhymes_of_the_preparation() -> None:
     before = structure.pre_annotated(SONG)
     assert before.sections == (Section("verse1", SONG.lines, ("ccccR", "ccccR")),)
@@ -186,6 +192,7 @@ def test_structures_that_cannot_enter_the_data_are_refused(made, message: str) -
         structure.check_structure(made())
 
 
+@pytest.mark.requirement(number=6)
 def test_equal_annotations_are_merged_and_different_ones_are_not() -> None:
     first = one("春眠不觉晓")
     unrhymed = Structure((Section("verse1", ("春眠不觉晓 ",), ("ccccc ",)),), "春天的早晨")
@@ -259,6 +266,7 @@ def test_what_is_not_congruent_is_marked_and_costs_accuracy(first_parts, second_
 
 
 @pytest.mark.parametrize("group", DIMENSIONS)
+@pytest.mark.requirement(number=8)
 def test_limits_of_a_description(group: str) -> None:
     description.check_description(described(group))
     for wrong in (described(group, tags=2), described(group, tags=6), described(group, text="字" * 49 + "  ")):
@@ -272,6 +280,7 @@ def played(*, upto: float = 60.0, start: float = 0.0, tempo: float = 1.0) -> lis
     return [PlaybackEvent("play", 0, start), *beats, PlaybackEvent("ended", upto, start + upto / tempo)]
 
 
+@pytest.mark.requirement(number=9)
 def test_a_whole_song_in_one_sitting_counts() -> None:
     found = listening.check_listening(played(), 60.0)
     assert found.complete
@@ -300,6 +309,7 @@ def test_a_pause_is_allowed() -> None:
         (PlaybackEvent("paste", 40, 40.1), "paste"),
     ],
 )
+@pytest.mark.requirement(number=9)
 def test_what_breaks_a_rule_of_listening_is_refused(extra: PlaybackEvent, problem: str) -> None:
     events = sorted([*played(), extra], key=lambda event: event.received_sec)
     with pytest.raises(InvalidAnnotationError, match=problem):
@@ -364,14 +374,49 @@ def test_the_forms_give_100_points_and_speak_of_every_dimension(group: str) -> N
             assurance.check_sheet(ScoreSheet(1, 9, wrong), group)
 
 
-def test_rows_of_tables_6_and_7_as_printed() -> None:
-    points = {group: Counter() for group in assurance.FORMS}
-    for group, form in assurance.FORMS.items():
-        for (row, _), most in form.items():
-            points[group][row] += most
-    # table 6, table 7: in the order of their rows
-    assert list(points["professional"].values()) == [13, 13, 8, 8, 5, 12, 6, 6, 6, 12, 5, 6]
-    assert list(points["amateur"].values()) == [8, 5, 13, 13, 8, 12, 6, 6, 6, 12, 5, 6]
+LETTERS = {"L": "labels", "R": "relevance", "I": "innovation", "D": "description", "T": "thoroughness", "W": "words",
+           "detail": "detail"}  # fmt: skip
+TABLES = {  # as printed: row, points, their parts (of the textual description, W: word count and innovation)
+    "professional": """
+        expressive_impact_singer_accompaniment 13 L4 R4 I5
+        emotional_impact_lyrics_melody 13 L4 R4 I5
+        overall_text 8 D3 W5
+        musical_genres 8 detail8
+        tempo_rhythm 5 R5
+        instrumentation 12 L5 R3 D2 T2
+        song_purpose 6 R3 I3
+        culture_region 6 R3 I3
+        target_audience 6 R3 I3
+        vocal_components 12 L5 R3 D2 T2
+        audio_effects 5 R5
+        lyric_themes 6 R3 I3""",
+    "amateur": """
+        perception_of_uniqueness 8 R4 I4
+        perception_of_tempo 5 R3 I2
+        expressive_impact_singer 13 L4 R4 I5
+        emotional_impact_lyrics 13 L4 R4 I5
+        overall_text 8 D3 W5
+        instrumentation 12 L5 R3 D2 T2
+        song_purpose 6 R3 I3
+        culture_region 6 R3 I3
+        target_audience 6 R3 I3
+        vocal_components 12 L5 R3 D2 T2
+        audio_effects 5 R5
+        lyric_themes 6 R3 I3""",
+}
+
+
+@pytest.mark.parametrize("group", TABLES)
+@pytest.mark.requirement(number=10)
+def test_tables_6_and_7_as_printed(group: str) -> None:
+    form = list(assurance.FORMS[group].items())
+    for line in TABLES[group].split("\n")[1:]:
+        row, points, *parts = line.split()
+        printed = [(part.rstrip("0123456789"), int(re.sub(r"\D", "", part))) for part in parts]
+        assert sum(most for _, most in printed) == int(points), row
+        mine, form = form[: len(printed)], form[len(printed) :]
+        assert mine == [((row, LETTERS[letter]), most) for letter, most in printed]
+    assert form == []
 
 
 def sampled(person: int, n: int, *, seed: int = 3, share: float = 0.2, kind: str = "amateur") -> list[bool]:
@@ -433,6 +478,7 @@ def test_who_searches_a_song_after_hearing_it_is_not_restless() -> None:
     ("percent", "grade"),
     [(100, "I"), (90, "I"), (89.9, "II"), (70, "II"), (69.9, "III"), (60, "III"), (59.9, "IV"), (0, "IV")],
 )
+@pytest.mark.requirement(number=12)
 def test_grades_of_tables_4_and_5(percent: float, grade: str) -> None:
     assert grades.grade_of(percent) == grade
 

@@ -12,7 +12,7 @@ from tests.caimap_bench import StudyBench, description, one_verse
 from music_evals.caimap.roles import RIGHTS
 from music_evals.caimap.storage.tables import SongRow, TaskRow
 from music_evals.caimap.values import ROLES
-from music_evals.caimap.web.app import COOKIE, HEADERS, RateLimit, build_app
+from music_evals.caimap.web.app import COOKIE, HEADERS, build_app
 from music_evals.caimap.web.forms import structure_fields, structure_of
 from music_evals.caimap.web.hugging_face import PROVIDER_PAGES
 from music_evals.caimap.web.pages import PAGES
@@ -157,8 +157,6 @@ def test_guessing_is_slowed_down(app) -> None:
     answers = [client.post("/sign-in", data={"name": "a", "password": "b"}).status_code for _ in range(21)]
     assert set(answers[:20]) == {401}
     assert answers[20] == 429
-    limit = RateLimit(most=1, span_sec=60)
-    assert [limit.allows("a"), limit.allows("a"), limit.allows("b")] == [True, False, True]
 
 
 def test_every_answer_is_hardened_and_no_page_holds_a_script(bench: StudyBench, visitor) -> None:
@@ -189,6 +187,7 @@ def test_what_was_written_is_kept_when_somebody_was_quicker(bench: StudyBench, v
     assert browser.post(f"/task/{number}/submit", version=str(seen + 1), **fields).status_code == 409
 
 
+@pytest.mark.requirement(number=9)
 def test_a_forged_description_is_refused_and_an_honest_one_taken(bench: StudyBench, visitor) -> None:
     bench.songs("s1")
     for who in (bench.PRO, bench.OTHER_PRO):
@@ -217,6 +216,7 @@ def test_a_forged_description_is_refused_and_an_honest_one_taken(bench: StudyBen
     assert taken.headers["location"] == "/work"
 
 
+@pytest.mark.requirement(number=7)
 def test_two_inspectors_on_one_song_by_the_pages(bench: StudyBench, visitor) -> None:
     bench.songs("s1")
     for who, label in ((bench.PRO, "verse1"), (bench.OTHER_PRO, "chorus1")):
@@ -245,6 +245,7 @@ def test_recordings_are_those_of_the_study_alone(bench: StudyBench, visitor, tmp
         assert browser.get(f"/task/{number}/audio").status_code == status
 
 
+@pytest.mark.requirement(number=8)
 def test_terms_are_suggested_while_somebody_types(bench: StudyBench, visitor) -> None:
     answer = visitor(bench.FAN).get("/lexicon/amateur/instrumentation?tags_instrumentation=随便、钢琴")
     assert answer.status_code == 200
@@ -252,6 +253,7 @@ def test_terms_are_suggested_while_somebody_types(bench: StudyBench, visitor) ->
     assert visitor(bench.FAN).get("/lexicon/amateur/nothing").status_code == 404
 
 
+@pytest.mark.requirement(number=5)
 def test_structures_round_trip_through_the_editor() -> None:
     made = one_verse("春眠不觉晓", "处处闻啼鸟")
     assert structure_of(structure_fields(made)) == made

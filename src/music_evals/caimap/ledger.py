@@ -19,6 +19,10 @@ ENTRY_KINDS: Final = ("work", "reward", "penalty", "correction", "payment")
 """Of an entry; a payment lowers what is owed, a correction goes either way."""
 
 
+MAX_REASON: Final = 200
+"""Characters of the reason of an entry."""
+
+
 class Rates(NamedTuple):
     """What is paid, in cents.
 
@@ -80,8 +84,10 @@ class Entry(NamedTuple):
                 kind="entry_kind",
                 kinds=ENTRY_KINDS,
             )
-        if not self.reason.strip():
-            raise InvalidInputError("an entry needs its reason", kind="entry_reason")
+        if not self.reason.strip() or len(self.reason) > MAX_REASON:
+            raise InvalidInputError(
+                f"an entry needs its reason, of at most {MAX_REASON} characters", kind="entry_reason", most=MAX_REASON
+            )
         wrong = self.cents > 0 if self.kind in {"penalty", "payment"} else self.cents < 0 and self.kind != "correction"
         if wrong:
             raise InvalidInputError(

@@ -27,7 +27,7 @@ examples:
   {PASSWORD_VARIABLE}=... music-evals caimap init my_study
   music-evals caimap import my_study songs.jsonl --audio recordings --licence CC-BY-4.0
   music-evals caimap import my_study songs.jsonl --audio recordings --prepared results/prepared
-  music-evals caimap serve my_study --host 0.0.0.0 --port 80
+  music-evals caimap serve my_study --host 0.0.0.0 --port 80 --proxy 192.0.2.7
   music-evals caimap lexicon build my_study captions.csv --column aspect_list --group professional \\
       --dimension instrumentation --source "MusicCaps, commit ..." --licence CC-BY-SA-4.0
   music-evals caimap report my_study --out results/agreement
@@ -62,6 +62,11 @@ def add(verbs: Any) -> None:
     step.add_argument("--host", default="127.0.0.1", help="where to listen (default: %(default)s, this machine alone)")
     step.add_argument("--port", type=int, default=7860, help="(default: %(default)s)")
     step.add_argument("--address", metavar="URL", help="https://... by which people reach it through a proxy")
+    step.add_argument(
+        "--proxy", action="append", default=[], dest="proxies", metavar="ADDRESS",
+        help="address or network of a proxy in front, whose word is taken on the address and scheme of a request; "
+        "may be repeated (default: nobody's)",
+    )  # fmt: skip
     step = _step(steps, "export", _export, "write the finished songs as a data set")
     step.add_argument("--out", required=True, metavar="DIR", help="a new or empty folder")
     step.add_argument("--title", default="", help="of the data set, for its card")
@@ -238,7 +243,14 @@ def _serve(options: argparse.Namespace) -> int:
     if provider is not None:
         say(f"people may sign in by {provider.url}, which sends them back to {provider.redirect_uri}")
     say(f"{address}/; Ctrl+C ends it")
-    serve(desk, Path(options.study, "audio"), host=options.host, port=options.port, provider=provider)
+    serve(
+        desk,
+        Path(options.study, "audio"),
+        host=options.host,
+        port=options.port,
+        provider=provider,
+        proxies=options.proxies,
+    )
     return 0
 
 

@@ -7,9 +7,7 @@ changes something carries the token of its session in the form, and comes from a
 from __future__ import annotations
 
 import inspect
-import time
-from collections import deque
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
@@ -17,13 +15,14 @@ from music_evals.caimap.machine import ForbiddenStepError
 from music_evals.caimap.roles import RIGHTS, ForbiddenError
 from music_evals.caimap.storage.store import StaleError
 from music_evals.caimap.web.forms import plain_form, sent_texts
+from music_evals.caimap.web.guards import MAX_DIGITS, Attempts, RateLimit, check_texts, is_text, proxies_of
 from music_evals.caimap.web.provider import Provider, ProviderError
 from music_evals.caimap.web.rendering import STATIC, render
 from music_evals.caimap.web.wording import refusal
 from music_evals.caimap.web.words import LANGUAGES
 from music_evals.caimap.work import accounts, identities
 from music_evals.caimap.work.desk import Desk
-from music_evals.errors import MusicEvalsError, UnknownNameError, importing
+from music_evals.errors import InvalidInputError, MusicEvalsError, UnknownNameError, importing
 
 if TYPE_CHECKING:
     from fastapi import FastAPI
@@ -119,7 +118,7 @@ class Asked(NamedTuple):
     def version(self) -> int:
         """Version of what the page showed; -1, which nothing has, where it is not named."""
         text = self.form.get("version", "")
-        return int(text) if text.isdecimal() else -1
+        return int(text) if text.isdecimal() and len(text) <= MAX_DIGITS else -1
 
 
 class Answer(NamedTuple):
@@ -187,31 +186,6 @@ class Page(NamedTuple):
         return inspect.iscoroutinefunction(self.act)
 
 
-class RateLimit:
-    """Counts what came from one address; addresses are kept in memory for the span alone.
-
-    Parameters
-    ----------
-    most
-        So many in a span.
-    span_sec
-        Its length.
-
-    """
-
-    def __init__(self, most: int = 20, span_sec: float = 300.0) -> None:
-        self.most, self.span = most, span_sec
-        self.seen: dict[str, deque[float]] = {}
-
-    def allows(self, address: str) -> bool:
-        """Count one more, and tell whether it is within the limit."""
-        now = time.monotonic()
-        self.seen = {known: moments for known, moments in self.seen.items() if moments[-1] > now - self.span}
-        moments = self.seen.setdefault(address, deque(maxlen=self.most + 1))
-        moments.append(now)
-        return sum(moment > now - self.span for moment in moments) <= self.most
-
-
 def build_app(desk: Desk, audio: str | Path, *, provider: Provider | None = None) -> FastAPI:
     """Build the application of a study.
 
@@ -242,18 +216,56 @@ def build_app(desk: Desk, audio: str | Path, *, provider: Provider | None = None
     from music_evals.caimap.web.hugging_face import PROVIDER_PAGES
     from music_evals.caimap.web.pages import PAGES
 
-    app = FastAPI(openapi_url=None, docs_url=None, redoc_url=None)
-    guesses, beginnings = RateLimit(), RateLimit(most=60)
+    class Application(FastAPI):
+        def build_middleware_stack(self) -> Any:
+            return _Hardened(super().build_middleware_stack())  # outermost: also around what answers a failure of ours
+
+    app = Application(openapi_url=None, docs_url=None, redoc_url=None)
+    app.add_exception_handler(Exception, _failed)
+    limits = _Limits(Attempts(), RateLimit(most=60))
+    _register_numbers()
     for page in PAGES if provider is None else (*PAGES, *PROVIDER_PAGES):
-        limit = beginnings if page.limited else guesses
-        app.add_route(page.path, _endpoint(page, desk, Path(audio), limit, provider), methods=[page.method])
+        path = page.path.replace(":int}", f":{_NUMBER}}}")
+        app.add_route(path, _endpoint(page, desk, Path(audio), limits, provider), methods=[page.method])
     app.mount("/static", StaticFiles(directory=STATIC))
-    app.add_middleware(_Hardened)
     return app
 
 
+_NUMBER: Final = "number"
+
+
+class _Limits(NamedTuple):
+    """What stops those who guess: failures on pages for everybody, and beginnings of a sign-in by a provider."""
+
+    attempts: Attempts
+    beginnings: RateLimit
+
+
+def _register_numbers() -> None:
+    """Let addresses hold numbers that databases keep; others are no address of a page."""
+    from starlette.convertors import IntegerConvertor, register_url_convertor
+
+    class Number(IntegerConvertor):
+        regex = f"[0-9]{{1,{MAX_DIGITS}}}"
+
+    register_url_convertor(_NUMBER, Number())
+
+
+async def _failed(request: Request, error: Exception) -> Response:  # noqa: ARG001
+    """Answer where something failed that nobody foresaw; the log has it."""
+    from starlette.responses import PlainTextResponse
+
+    return PlainTextResponse("出错了，请重新载入页面。 Something went wrong; load the page again.", 500)
+
+
 def serve(
-    desk: Desk, audio: str | Path, *, host: str = "127.0.0.1", port: int = 7860, provider: Provider | None = None
+    desk: Desk,
+    audio: str | Path,
+    *,
+    host: str = "127.0.0.1",
+    port: int = 7860,
+    provider: Provider | None = None,
+    proxies: Sequence[str] = (),
 ) -> None:
     """Serve a study until the process is told to stop.
 
@@ -263,24 +275,30 @@ def serve(
         As of `build_app`.
     host, port
         Where to listen; other machines reach ``0.0.0.0``, behind a proxy that speaks TLS.
+    proxies
+        Addresses and networks of the proxies in front, as of `guards.proxies_of`: what these say of the address and
+        the scheme of a request is taken, and of nobody else.
 
     Raises
     ------
     MissingBackendError
         The extra ``caimap`` is not installed.
+    InvalidInputError
+        A proxy is no address, or everybody.
 
     """
     with importing("caimap", "the annotation platform"):
         import uvicorn
+    trusted = proxies_of(proxies)
     # no access log: it would hold addresses; pages speak every 5 s, for which connections stay open
     uvicorn.run(
         build_app(desk, audio, provider=provider), host=host, port=port, access_log=False, log_level="warning",
-        server_header=False, timeout_keep_alive=30,
+        server_header=False, timeout_keep_alive=30, proxy_headers=bool(trusted), forwarded_allow_ips=trusted,
     )  # fmt: skip
 
 
 def _endpoint(
-    page: Page, desk: Desk, audio: Path, limit: RateLimit, provider: Provider | None
+    page: Page, desk: Desk, audio: Path, limits: _Limits, provider: Provider | None
 ) -> Callable[[Request], Any]:
     from starlette.concurrency import run_in_threadpool
 
@@ -288,16 +306,18 @@ def _endpoint(
         token = request.cookies.get(COOKIE, "")
         visit = await run_in_threadpool(accounts.visit, desk, token)
         language = _language(request, visit)
-        form, json = await _body(request)
+        form, json, broken = await _body(request)
         attempt = request.cookies.get(_attempt_cookie(secure=_is_secure(request, provider)), "")
         asked = Asked(
             desk, visit, request.path_params, dict(request.query_params), form, json, language, audio,
             request.url.path, token, attempt, provider,
         )  # fmt: skip
         try:
-            _check(page, request, asked, limit)
+            _check(page, request, asked, limits, broken=broken)
             act: Any = page.act
             answer: Answer = await (act(asked) if page.is_async else run_in_threadpool(act, asked))
+            if page.right == "public" and request.method == "POST":
+                limits.attempts.count(*_attempt(request, asked), failed=answer.status >= 400)
         except MusicEvalsError as error:
             answer = _refusal(error, asked, as_json=json is not None)
         return _response(answer, request, asked)
@@ -312,24 +332,34 @@ def _language(request: Request, visit: accounts.Visit | None) -> str:
     return wanted if wanted in LANGUAGES else LANGUAGES[0]
 
 
-async def _body(request: Request) -> tuple[dict[str, str], Any]:
-    """Return the form and the JSON of a request; what is too long is cut off by the middleware before."""
+async def _body(request: Request) -> tuple[dict[str, str], Any, bool]:
+    """Return the form and the JSON of a request, and whether they are none; too long ones do not come this far."""
     kind = request.headers.get("content-type", "").partition(";")[0]
     if request.method != "POST":
-        return {}, None
+        return {}, None, False
     if kind == "application/json":
         import json
 
         try:
-            return {}, json.loads(await request.body())
+            return {}, json.loads(await request.body()), False
         except (ValueError, RecursionError):
-            return {}, {}
-    async with request.form(max_files=0, max_fields=3000) as given:
-        return plain_form(given), None
+            return {}, {}, True
+    try:
+        async with request.form(max_files=0, max_fields=3000) as given:
+            form = plain_form(given)
+    except UnicodeError:  # in the encoding that it says it is in
+        return {}, None, True
+    texts = {name: value for name, value in form.items() if is_text(name) and is_text(value)}  # what can be shown again
+    return texts, None, len(texts) < len(form)
 
 
-def _check(page: Page, request: Request, asked: Asked, limit: RateLimit) -> None:
-    """Refuse who is not signed in, whose role has not the right, and what another site sent."""
+def _attempt(request: Request, asked: Asked) -> tuple[str, str]:
+    """Return the address that a request comes from and the account that it names, for the limit of attempts."""
+    return request.client.host if request.client else "", asked.form.get("name", "")
+
+
+def _check(page: Page, request: Request, asked: Asked, limits: _Limits, *, broken: bool) -> None:
+    """Refuse who is not signed in, whose role has not the right, what another site sent, and what cannot be read."""
     if request.method == "POST":
         origin = request.headers.get("origin")
         if request.headers.get("sec-fetch-site", "same-origin") not in {"same-origin", "none"} or (
@@ -337,10 +367,12 @@ def _check(page: Page, request: Request, asked: Asked, limit: RateLimit) -> None
         ):
             raise ForbiddenError("this was sent by another site", kind="other_site")
     if page.right == "public":
-        if (request.method == "POST" or page.limited) and not limit.allows(
-            request.client.host if request.client else ""
+        address, account = _attempt(request, asked)
+        if (request.method == "POST" and not limits.attempts.allows(address, account)) or (
+            page.limited and not limits.beginnings.allows(address)
         ):
             raise _TooManyError("too many attempts; wait some minutes", kind="too_many")
+        _check_readable(asked, broken=broken)
         return
     if asked.visit is None:
         raise _SignedOutError("sign in first", kind="signed_out")
@@ -352,6 +384,15 @@ def _check(page: Page, request: Request, asked: Asked, limit: RateLimit) -> None
         given = asked.form.get("csrf") or request.headers.get("x-csrf", "")
         if not hmac.compare_digest(given.encode(), asked.visit.csrf.encode()):
             raise ForbiddenError("this form is out of date; load the page again", kind="old_form")
+    _check_readable(asked, broken=broken)
+
+
+def _check_readable(asked: Asked, *, broken: bool) -> None:
+    if broken:
+        raise InvalidInputError(
+            "expected a form or JSON; this cannot be read, or holds characters that are none", kind="unreadable_request"
+        )
+    check_texts(dict(asked.path), dict(asked.query), asked.json)
 
 
 class _SignedOutError(ForbiddenError):
@@ -462,7 +503,7 @@ class _Hardened:
                 message["headers"] = [*message["headers"], *added]
             await send(message)
 
-        if not length.isdigit() or int(length) > MAX_BODY:
+        if not length.isdigit() or len(length) > MAX_DIGITS or int(length) > MAX_BODY:
             from starlette.responses import PlainTextResponse
 
             await PlainTextResponse("too long", 413)(scope, receive, hardened)

@@ -22,6 +22,7 @@ from music_evals.caimap.training import MAX_SPREAD
 from music_evals.caimap.values import ROLES, SECTION_KINDS, Description, ScoreSheet, Structure
 from music_evals.caimap.web.app import Answer, Asked, Page, status_of
 from music_evals.caimap.web.forms import description_of, sent_texts, sheet_of, structure_fields, structure_of
+from music_evals.caimap.web.guards import number_of
 from music_evals.caimap.web.wording import refusal
 from music_evals.caimap.web.words import LANGUAGES
 from music_evals.caimap.work import (
@@ -123,7 +124,7 @@ def _feedback(asked: Asked) -> Answer:
 def _do_feedback(asked: Asked) -> Answer:
     thread = asked.form.get("thread", "")
     content, place = asked.form.get("content", ""), asked.form.get("place", "")
-    number = int(thread) if thread.isdecimal() else None
+    number = number_of(thread, "thread") if thread else None
     managing.say(asked.desk, asked.who, content, thread=number, place=place)
     return Answer(go_to="/feedback")
 
@@ -329,10 +330,7 @@ def _week(asked: Asked) -> Answer:
 
 def _enter(asked: Asked) -> Answer:
     form = asked.form
-    try:
-        person, cents = int(form.get("person", "")), int(form.get("cents", ""))
-    except ValueError as error:
-        raise InvalidInputError("person and cents are whole numbers", kind="whole_numbers") from error
+    person, cents = (number_of(form.get(name, ""), name) for name in ("person", "cents"))
     entry = ledger.Entry(person, form.get("kind", ""), cents, form.get("reason", ""))
     managing.enter(asked.desk, asked.who, entry)
     return Answer(go_to="/ledger")
@@ -385,8 +383,7 @@ def _practise(asked: Asked) -> Answer:
 
 
 def _choose_training(asked: Asked) -> Answer:
-    number = asked.form.get("songs", "")
-    practising.choose_songs(asked.desk, asked.who, int(number) if number.isdecimal() else 0)
+    practising.choose_songs(asked.desk, asked.who, number_of(asked.form.get("songs", ""), "songs"))
     return Answer(go_to="/training")
 
 

@@ -205,19 +205,6 @@ def accept(desk: Desk, token: str, name: str, password: str, *, consents: bool) 
         raise InvalidInputError("nobody takes part without consent", kind="no_consent")
     row = _account(desk, name, password, "amateur")
     with desk.store.writing() as session:
-<<<<<<< HEAD
-        invitation = session.get(InviteRow, _hash(token), with_for_update=True)
-        if invitation is None or invitation.used_by is not None or invitation.expires < desk.clock():
-            raise InvalidInputError("this invitation is not valid any more; ask for another", kind="invitation_used")
-        if session.scalars(select(PersonRow.id).where(PersonRow.name == row.name)).first() is not None:
-            raise InvalidInputError("this name is taken; choose another", kind="name_taken")
-        row.role, row.consent = invitation.role, desk.settings(session).consent
-        session.add(row)
-        session.flush()
-        invitation.used_by = row.id
-        desk.note(session, person_of(row), "person", str(row.id), "accept", detail={"consent": row.consent})
-        return row.id
-=======
         row.consent = desk.settings(session).consent
         return join(desk, session, row, hash_of(token))
 
@@ -262,7 +249,7 @@ def check_invitation(desk: Desk, invitation: InviteRow | None) -> InviteRow:
 
     """
     if invitation is None or invitation.used_by is not None or invitation.expires < desk.clock():
-        raise InvalidInputError("this invitation is not valid any more; ask for another")
+        raise InvalidInputError("this invitation is not valid any more; ask for another", kind="invitation_used")
     return invitation
 
 
@@ -276,8 +263,7 @@ def check_free(session: Session, name: str) -> None:
 
     """
     if session.scalars(select(PersonRow.id).where(PersonRow.name == name)).first() is not None:
-        raise InvalidInputError("this name is taken; choose another")
->>>>>>> wt-oauth
+        raise InvalidInputError("this name is taken; choose another", kind="name_taken")
 
 
 def sign_in(desk: Desk, name: str, password: str) -> str:

@@ -160,7 +160,7 @@ def _record(desk: Desk, session: Session, row: TaskRow, reports: Sequence[Mappin
     for given in reports:
         try:
             event = PlaybackEvent(str(given["kind"]), float(given["position_sec"]), now, float(given.get("value", 0.0)))
-        except (KeyError, TypeError, ValueError) as error:
+        except (KeyError, TypeError, ValueError, OverflowError) as error:
             raise InvalidAnnotationError("an event has a kind, a position and perhaps a value", kind="event") from error
         check_event(event, duration)
         session.add(
