@@ -21,7 +21,8 @@ from music_evals.caimap.roles import ForbiddenError
 from music_evals.caimap.rows import finished_of, row_of
 from music_evals.caimap.storage.tables import PersonRow, SongRow
 from music_evals.caimap.values import FinishedSong, Song, TimedLine
-from music_evals.caimap.work import accounts, annotating, managing
+from music_evals.caimap.work import accounts, annotating, consents, managing
+from music_evals.caimap.work.desk import Settings
 from music_evals.cli import main
 from music_evals.datasets.caimd.build import BuildSettings, build_release
 from music_evals.datasets.caimd.schema import features, load_rows
@@ -110,6 +111,46 @@ def test_a_study_is_exported_by_the_verb(bench: StudyBench, tmp_path: Path, caps
     assert "no song of this study is finished" in capsys.readouterr().err
 
 
+def finish(bench: StudyBench, verb: list[str]) -> list[str]:
+    """Let one song pass all phases, and return the verb that exports it."""
+    bench.songs("s1")
+    two_passes(bench, one_verse("春眠不觉晓"), one_verse("春眠不觉晓"))
+    describe(bench)
+    managing.decide(bench.desk, bench.ADMIN, "s1", bench.version(SongRow, "s1"))
+    return [*verb, "--database", bench.url]
+
+
+def test_the_consent_is_that_of_the_people(bench: StudyBench) -> None:
+    with bench.store.writing() as session:
+        session.get_one(PersonRow, bench.FAN).consent = "2026-b"
+        session.get_one(PersonRow, bench.OTHER_FAN).consent = "never worked"
+    finish(bench, [])
+    bench.desk.configure(Settings(consent="of another day"))
+    (done,) = managing.finished_songs(bench.desk)
+    assert done.consent == "1, 2026-b"
+
+
+def test_nobody_is_exported_without_consent(
+    bench: StudyBench, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with bench.store.writing() as session:
+        for who in (bench.OTHER_PRO, bench.FAN, bench.OTHER_FAN):
+            session.get_one(PersonRow, who).consent = ""
+    verb = finish(bench, ["caimap", "export", str(tmp_path / "study"), "--out", str(tmp_path / "out")])
+    assert main(verb) == 2
+    said = capsys.readouterr().err
+    assert "none is known of professional5 (person 5, as in s1), amateur7 (person 7, as in s1); withdraw them" in said
+    assert not (tmp_path / "out").exists()
+    assert main([*verb[:1], "publish", *verb[2:3], "lab/songs", *verb[-2:]]) == 2
+    assert "none is known of professional5" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("version", ["", "  ", "v" * 41])
+def test_a_study_has_a_text_that_people_consent_to(bench: StudyBench, version: str) -> None:
+    with pytest.raises(InvalidInputError, match="`consent` must name a version"):
+        bench.desk.configure(Settings(consent=version))
+
+
 def test_a_finished_study_comes_in_and_goes_out_equal(
     bench: StudyBench, tmp_path: Path, in_root: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -135,7 +176,7 @@ def test_those_who_annotated_elsewhere_are_nobody(bench: StudyBench, songs: list
     assert managing.add_finished(bench.desk, bench.ADMIN, songs[:2]) == 2
     assert managing.add_finished(bench.desk, bench.ADMIN, songs[2:3]) == 1
     with bench.store.reading() as session:
-        others = list(session.scalars(select(PersonRow).where(PersonRow.name.in_(managing.STAND_INS.values()))))
+        others = list(session.scalars(select(PersonRow).where(PersonRow.name.in_(consents.STAND_INS.values()))))
     assert {(other.role, other.excluded, other.password_hash) for other in others} == {
         ("professional", True, ""), ("amateur", True, ""),
     }  # fmt: skip
@@ -148,6 +189,25 @@ def test_those_who_annotated_elsewhere_are_nobody(bench: StudyBench, songs: list
         managing.add_finished(bench.desk, bench.PRO, songs[3:])
     assert annotating.take_next(bench.desk, bench.PRO) is None
     assert managing.ledger_of(bench.desk, bench.ADMIN) == []
+
+
+def test_whoever_has_the_name_of_those_elsewhere_is_not_taken_for_them(
+    bench: StudyBench, songs: list[FinishedSong]
+) -> None:
+    name = consents.STAND_INS["amateur"]
+    token = accounts.invite(bench.desk, bench.ADMIN, "amateur")
+    who = accounts.accept(bench.desk, token, name, "a long password", consents=True)
+    managing.add_finished(bench.desk, bench.ADMIN, songs[:1])
+    managing.add_finished(bench.desk, bench.ADMIN, songs[1:2])
+    done = managing.finished_songs(bench.desk)
+    assert len({song.amateur_person for song in done}) == 1
+    assert who not in {song.amateur_person for song in done}
+    with bench.store.reading() as session:
+        assert session.get_one(PersonRow, done[0].amateur_person).name == f"{name} 2"
+    managing.withdraw(bench.desk, who, who)
+    with pytest.raises(InvalidInputError, match="nobody of this study"):
+        managing.withdraw(bench.desk, bench.ADMIN, done[0].amateur_person)
+    assert len(managing.finished_songs(bench.desk)) == 2
 
 
 @pytest.mark.parametrize(

@@ -20,6 +20,7 @@ from music_evals.caimap.rows import row_of
 from music_evals.caimap.storage.tables import SongRow
 from music_evals.caimap.structure import pre_annotated
 from music_evals.caimap.values import FinishedSong, Song, TimedLine
+from music_evals.caimap.work import accounts, managing
 from music_evals.caimap.work.desk import song_of
 from music_evals.cli import main
 from music_evals.datasets.caimd.build import BuildSettings, build_release
@@ -184,6 +185,9 @@ def test_songs_annotated_elsewhere_must_be_exportable_too(tmp_path: Path, monkey
         read_finished("caimd", "demo", "test", licence="CC0")
     with pytest.raises(InvalidInputError, match="licence"):
         read_finished("caimd", "demo", "test", licence=" ")
+    rows.clear()
+    with pytest.raises(NoDataError):
+        read_finished("caimd", "demo", "test", licence="CC0")
 
 
 # recordings
@@ -299,6 +303,23 @@ def test_what_programs_prepared_fills_a_row_and_is_said_to_be_theirs(
     shown = pre_annotated(song)
     assert shown.theme == "春天的早晨"
     assert shown.sections[0].rhyme == ("ccccR", "ccccR", "ccccc")
+
+
+def test_the_editor_says_what_a_program_wrote(bench: StudyBench, tmp_path: Path) -> None:
+    testclient = pytest.importorskip("starlette.testclient")
+    from music_evals.caimap.web.app import COOKIE, build_app
+
+    wrote = (("rhymes", "a program"), ("theme", "a model"), ("cluster", "a program"))
+    songs = [Song("s1", ("春眠不觉晓",), 40.0, automatic=wrote), Song("s2", ("春眠不觉晓",), 40.0)]
+    managing.add_songs(bench.desk, bench.ADMIN, songs)
+    client = testclient.TestClient(build_app(bench.desk, tmp_path))
+    seen = {}
+    for who in (bench.PRO, bench.OTHER_PRO):
+        client.cookies.set(COOKIE, accounts.open_session(bench.desk, who))
+        task = bench.take(who)
+        seen[task.song] = client.get(f"/task/{task.id}").text
+    assert "由程序预先填写，请核对： 押韵 · 主题</p>" in seen["s1"]
+    assert "由程序预先填写" not in seen["s2"]
 
 
 def test_what_a_row_says_itself_stays(tmp_path: Path, recordings: Path) -> None:

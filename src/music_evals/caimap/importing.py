@@ -178,6 +178,8 @@ def read_finished(dataset: str | os.PathLike[str], config: str, split: str, *, l
     ------
     InvalidInputError
         No licence, or a row breaks a rule: its number and the reason. Nothing was imported.
+    NoDataError
+        There is no row.
     UnknownNameError
         There is no such data set, config or split.
 
@@ -185,7 +187,12 @@ def read_finished(dataset: str | os.PathLike[str], config: str, split: str, *, l
     licence = _text("licence", licence)
     if not licence:
         raise InvalidInputError("say under which licence the recordings and lyrics of these songs are")
-    return [_finished(row, number, licence) for number, row in enumerate(load_rows(config, split, dataset=dataset), 1)]
+    finished = [
+        _finished(row, number, licence) for number, row in enumerate(load_rows(config, split, dataset=dataset), 1)
+    ]
+    if not finished:
+        raise NoDataError(f"{dataset}: there are no songs in {config}/{split}")
+    return finished
 
 
 def _finished(row: Mapping[str, Any], number: int, licence: str) -> FinishedSong:

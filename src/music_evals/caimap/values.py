@@ -481,7 +481,8 @@ class FinishedSong:
     professional_person, amateur_person
         Ids of who described it.
     consent
-        Version of the text that all of them have consented to.
+        Version of the text that they have consented to; where they accepted their invitations under different ones, all
+        of these with commas.
 
     """
 

@@ -15,7 +15,7 @@ from music_evals.caimap.roles import ForbiddenError, check_right, may_open
 from music_evals.caimap.storage.store import StaleError, Store
 from music_evals.caimap.storage.tables import AuditRow, LedgerRow, PersonRow, SettingRow, SongRow, TaskRow
 from music_evals.caimap.values import Person, Song, Task, TimedLine
-from music_evals.errors import UnknownNameError
+from music_evals.errors import InvalidInputError, UnknownNameError
 
 if TYPE_CHECKING:
     from sqlalchemy.orm import Session
@@ -44,7 +44,7 @@ class Settings:
     release_days
         Without anything done on a task, after which its place is given to others.
     consent
-        Version of the text that people consent to.
+        Version of the text that people consent to; not empty. Who accepts an invitation keeps the version of that day.
     rates
         What is paid.
 
@@ -76,6 +76,7 @@ class Settings:
 
 
 _SETTINGS: Final = "study"
+_MAX_CONSENT: Final = 40
 
 
 class Desk:
@@ -95,7 +96,19 @@ class Desk:
         self.clock = clock
 
     def configure(self, settings: Settings) -> None:
-        """Write the settings of a study."""
+        """Write the settings of a study.
+
+        Raises
+        ------
+        InvalidInputError
+            There is no version of a text that people could consent to.
+
+        """
+        if not settings.consent.strip() or len(settings.consent) > _MAX_CONSENT:
+            raise InvalidInputError(
+                f"`consent` must name a version of the text that people consent to, in 1 to {_MAX_CONSENT} characters, "
+                f"got {settings.consent!r:.80}"
+            )
         with self.store.writing() as session:
             session.merge(SettingRow(name=_SETTINGS, value=settings.to_dict()))
 

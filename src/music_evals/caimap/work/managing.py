@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import dataclasses
 import datetime as dt
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from sqlalchemy import func, select
 
@@ -22,6 +23,7 @@ from music_evals.caimap.storage.tables import (
 )
 from music_evals.caimap.values import Description, FinishedSong, Song, Structure
 from music_evals.caimap.work.annotating import HANDED_IN, compare_passes, pass_tasks
+from music_evals.caimap.work.consents import STAND_INS, consent_of, stand_in, stand_ins
 from music_evals.caimap.work.desk import Desk, song_of, song_row
 from music_evals.caimap.work.undoing import cancel_open, discard, erase, take_back
 from music_evals.caimap.work.weeks import earned_in, records, week_span
@@ -47,9 +49,6 @@ __all__ = [
     "say",
     "withdraw",
 ]
-
-STAND_INS: Final = {"professional": "annotated elsewhere (professional)", "amateur": "annotated elsewhere (amateur)"}
-"""Role -> account in whose name songs are taken over that were annotated elsewhere."""
 
 
 class Progress(NamedTuple):
@@ -110,8 +109,8 @@ def add_songs(desk: Desk, who: int, songs: Iterable[Song]) -> int:
 def add_finished(desk: Desk, who: int, songs: Iterable[FinishedSong]) -> int:
     """Take songs into the study that were annotated elsewhere; all of them or none.
 
-    They are finished at once, in the name of two accounts that nobody can sign in to (`STAND_INS`). Nothing of them is
-    paid, graded or verified.
+    They are finished at once, in the name of two accounts that nobody can sign in to (`consents.STAND_INS`). Nothing of
+    them is paid, graded or verified.
 
     Parameters
     ----------
@@ -136,7 +135,7 @@ def add_finished(desk: Desk, who: int, songs: Iterable[FinishedSong]) -> int:
     with desk.store.writing() as session:
         person = desk.person(session, who, "manage")
         known = set(session.scalars(select(SongRow.id)))
-        others = {role: _stand_in(desk, session, role) for role in STAND_INS}
+        others = {role: stand_in(desk, session, role) for role in STAND_INS}
         count = 0
         for count, finished in enumerate(songs, 1):
             row = _new_song(session, known, finished.song, count)
@@ -164,15 +163,6 @@ def _new_song(session: Session, known: set[str], song: Song, count: int) -> Song
     session.add(row)
     session.flush()
     return row
-
-
-def _stand_in(desk: Desk, session: Session, role: str) -> int:
-    row = session.scalars(select(PersonRow).where(PersonRow.name == STAND_INS[role])).first()
-    if row is None:
-        row = PersonRow(name=STAND_INS[role], role=role, excluded=True, created=desk.clock())
-        session.add(row)
-        session.flush()
-    return row.id
 
 
 def decide_screening(desk: Desk, who: int, song: str, version: int, *, keep: bool) -> None:
@@ -304,7 +294,7 @@ def withdraw(desk: Desk, who: int, person: int) -> None:
         row = _leaving(session, person)
         if row is None:
             raise InvalidInputError(f"there is no person {person}", kind="no_person", found=person)
-        if row.name in STAND_INS.values():
+        if person in stand_ins(session).values():
             raise InvalidInputError(
                 f"{row.name} is nobody of this study, and cannot withdraw", kind="stand_in", name=row.name
             )
@@ -447,14 +437,27 @@ def say(desk: Desk, who: int, content: str, *, thread: int | None = None, place:
 
 
 def finished_songs(desk: Desk) -> list[FinishedSong]:
-    """Return the songs that have entered the data set, for the export."""
+    """Return the songs that have entered the data set, for the export, with what those who worked on them agreed to.
+
+    Raises
+    ------
+    InvalidInputError
+        Somebody who worked on one of them has consented to nothing; they are named.
+
+    """
     with desk.store.reading() as session:
         rows = session.scalars(select(SongRow).where(SongRow.state == "finished").order_by(SongRow.id))
-        consent = desk.settings(session).consent
-        return [_finished(session, row, consent) for row in list(rows)]
+        finished = [_finished(session, row) for row in list(rows)]
+        people = {
+            one.song.id: (*one.structure_people, one.professional_person, one.amateur_person)
+            for one in finished
+            if not one.consent  # what was taken over came with its own
+        }
+        consents = consent_of(session, people)
+    return [dataclasses.replace(one, consent=one.consent or consents[one.song.id]) for one in finished]
 
 
-def _finished(session: Session, row: SongRow, consent: str) -> FinishedSong:
+def _finished(session: Session, row: SongRow) -> FinishedSong:
     professional, amateur = (
         pass_tasks(session, row.id, ("accepted",), kind)[0] for kind in ("professional", "amateur")
     )
@@ -467,5 +470,5 @@ def _finished(session: Session, row: SongRow, consent: str) -> FinishedSong:
         structure_people=tuple(accepted["people"]),
         professional_person=professional.person,
         amateur_person=amateur.person,
-        consent=accepted.get("consent", consent),
+        consent=accepted.get("consent", ""),
     )
