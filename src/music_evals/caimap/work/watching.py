@@ -106,7 +106,7 @@ def habits(desk: Desk, who: int) -> list[Habits]:
         pages: dict[int, list[float]] = defaultdict(list)
         for number, person, opened, submitted in session.execute(handed_in):
             done[number] = person
-            if opened is not None:
+            if opened is not None and submitted is not None:
                 pages[person].append((submitted - opened).total_seconds() / 60)
         counts: dict[int, Counter[str]] = defaultdict(Counter)
         for number, kind, count in session.execute(
