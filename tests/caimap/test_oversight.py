@@ -13,7 +13,18 @@ from music_evals.caimap.roles import ForbiddenError
 from music_evals.caimap.storage.store import StaleError
 from music_evals.caimap.storage.tables import SheetRow, SongRow, TaskRow, WarningRow
 from music_evals.caimap.values import ScoreSheet
-from music_evals.caimap.work import accounts, annotating, inspecting, managing, practising, watching
+from music_evals.caimap.work import (
+    accounts,
+    annotating,
+    inspecting,
+    lessons,
+    managing,
+    practising,
+    settlements,
+    views,
+    watching,
+    weeks,
+)
 from music_evals.caimap.work.desk import Settings
 from music_evals.errors import InvalidAnnotationError, InvalidInputError
 
@@ -165,6 +176,150 @@ def test_inspectors_are_verified_and_their_score_stays(bench: StudyBench) -> Non
         watching.verify(bench.desk, sheet(other.id, bench.ADMIN))
     bench.desk.configure(Settings(seed=1, share=0.0))
     assert watching.verifications(bench.desk, bench.ADMIN) == []
+
+
+def settled(bench: StudyBench, *names: str) -> None:
+    """Let an inspector settle songs whose passes differ."""
+    bench.songs(*names)
+    for who, label in ((bench.PRO, "verse1"), (bench.OTHER_PRO, "chorus1")):
+        for _ in names:
+            task = bench.take(who)
+            given = one_verse("春眠不觉晓", label=label)
+            annotating.submit(bench.desk, who, task.id, bench.version(TaskRow, task.id), given)
+        bench.clock.wait(days=2)
+    for name in names:
+        seen = bench.version(SongRow, name)
+        inspecting.settle(bench.desk, bench.INSPECTOR, name, seen, one_verse("春眠不觉晓", "处处闻啼鸟"))
+
+
+def test_settled_structures_are_verified_without_seeing_what_was_settled(bench: StudyBench) -> None:
+    bench.desk.configure(Settings(seed=1, share=1.0))
+    settled(bench, "s1")
+    asked = settlements.settlements(bench.desk, bench.ADMIN)
+    assert asked == [settlements.Settled("s1", bench.INSPECTOR, None, False)]
+    shown = settlements.unsettled(bench.desk, bench.ADMIN, "s1")
+    assert shown.passes == (one_verse("春眠不觉晓"), one_verse("春眠不觉晓", label="chorus1"))
+    second = one_verse("春眠不觉晓")
+    rows = settlements.verify_settlement(bench.desk, bench.ADMIN, "s1", second)
+    assert [bool(row.fields) for row in rows] == [False, True]  # the second line is the inspector's alone
+    assert settlements.settlements(bench.desk, bench.ADMIN) == [settlements.Settled("s1", bench.INSPECTOR, 0.5, True)]
+    with bench.store.reading() as session:
+        kept = session.get(SongRow, "s1")
+        assert (kept.state, kept.accepted["people"][-1]) == ("describing", bench.INSPECTOR)
+        assert kept.accepted["structure"] == one_verse("春眠不觉晓", "处处闻啼鸟").to_dict()
+    with pytest.raises(StaleError, match="already"):
+        settlements.verify_settlement(bench.desk, bench.ADMIN, "s1", second)
+    for act in (settlements.settlements, lambda desk, who: settlements.unsettled(desk, who, "s1")):
+        with pytest.raises(ForbiddenError):
+            act(bench.desk, bench.INSPECTOR)
+    managing.withdraw(bench.desk, bench.INSPECTOR, bench.INSPECTOR)
+    assert settlements.settlements(bench.desk, bench.ADMIN) == []
+    with pytest.raises(InvalidAnnotationError, match="not in the sample"):
+        settlements.unsettled(bench.desk, bench.ADMIN, "s1")
+
+
+def test_a_fifth_of_what_an_inspector_settled_is_verified(bench: StudyBench) -> None:
+    bench.desk.configure(Settings(seed=1, share=0.2))
+    settled(bench, *(f"s{number}" for number in range(5)))
+    (drawn,) = settlements.settlements(bench.desk, bench.ADMIN)
+    (other, *_) = {f"s{number}" for number in range(5)} - {drawn.song}
+    with pytest.raises(InvalidAnnotationError, match="not in the sample"):
+        settlements.verify_settlement(bench.desk, bench.ADMIN, other, one_verse("春眠不觉晓"))
+
+
+def practised_structure(bench: StudyBench, who: int, given) -> int:
+    task = practising.take_training(bench.desk, who)
+    assert task.kind == "structure"
+    annotating.open_task(bench.desk, who, task.id)
+    annotating.submit(bench.desk, who, task.id, bench.version(TaskRow, task.id), given)
+    return task.id
+
+
+def test_structures_of_the_training_are_judged(bench: StudyBench) -> None:
+    bench.songs("s1", "s2")
+    practising.choose_songs(bench.desk, bench.ADMIN, 1)
+    first = practised_structure(bench, bench.PRO, one_verse("春眠不觉晓", "处处闻啼鸟"))
+    (alone,) = lessons.lessons(bench.desk, bench.PRO)
+    assert (alone.against, math.isnan(alone.agreement)) == ("", True)
+    with pytest.raises(InvalidAnnotationError, match="nothing yet"):
+        lessons.lesson(bench.desk, bench.PRO, first)
+    practised_structure(bench, bench.OTHER_PRO, one_verse("春眠不觉晓"))  # one line of two
+    practised_structure(bench, bench.THIRD_PRO, one_verse("春眠不觉晓", "处处闻啼鸟"))
+    (with_others,) = lessons.lessons(bench.desk, bench.PRO)
+    assert with_others[3:] == ("others", 0.75)  # the mean of 1/2 and 1
+    assert [row.second is None for row in lessons.lesson(bench.desk, bench.PRO, first)] == [False, True]
+    with pytest.raises(ForbiddenError):
+        lessons.lesson(bench.desk, bench.OTHER_PRO, first)
+    (model,) = lessons.models(bench.desk, bench.INSPECTOR)
+    assert (model.accepted, model.passes) == (None, 3)
+    accepted = one_verse("春眠不觉晓", "处处闻啼鸟", label="chorus1")
+    lessons.set_model(bench.desk, bench.INSPECTOR, model.song.id, model.version, accepted)
+    with pytest.raises(StaleError):
+        lessons.set_model(bench.desk, bench.OTHER_INSPECTOR, model.song.id, model.version, accepted)
+    assert [row[3:] for row in lessons.lessons(bench.desk, bench.ADMIN)] == [("accepted", 0.0)] * 3
+    assert [row.second[0] for row in lessons.lesson(bench.desk, bench.PRO, first)] == ["chorus1", "chorus1"]
+    for refused in (bench.PRO, bench.ADMIN):
+        with pytest.raises(ForbiddenError):
+            lessons.set_model(bench.desk, refused, model.song.id, model.version + 1, accepted)
+    with pytest.raises(ForbiddenError):
+        lessons.models(bench.desk, bench.PRO)
+    (other,) = {"s1", "s2"} - {model.song.id}
+    seen = bench.version(SongRow, other)
+    with pytest.raises(InvalidAnnotationError, match="training set"):
+        lessons.set_model(bench.desk, bench.INSPECTOR, other, seen, accepted)
+    assert managing.finished_songs(bench.desk) == []
+    managing.withdraw(bench.desk, bench.INSPECTOR, bench.INSPECTOR)
+    assert lessons.models(bench.desk, bench.OTHER_INSPECTOR)[0].accepted is None
+
+
+def test_inspectors_discuss_items_that_spread_once_all_have_scored(bench: StudyBench) -> None:
+    task = practised(bench)
+    practising.score_item(bench.desk, sheet(task, bench.INSPECTOR, 0.9))
+    with pytest.raises(InvalidInputError, match="once all have scored"):
+        lessons.discuss(bench.desk, bench.INSPECTOR, task, "标签太少")
+    practising.score_item(bench.desk, sheet(task, bench.OTHER_INSPECTOR, 0.7))
+    lessons.discuss(bench.desk, bench.INSPECTOR, task, "标签太少")
+    lessons.discuss(bench.desk, bench.ADMIN, task, "见第二条")
+    for empty in (" ", "字" * 2001):
+        with pytest.raises(InvalidInputError, match="characters"):
+            lessons.discuss(bench.desk, bench.ADMIN, task, empty)
+    said = lessons.discussion(bench.desk, bench.OTHER_INSPECTOR, task)
+    assert [(row.author, row.role, row.round, row.content) for row in said] == [
+        (bench.INSPECTOR, "inspector", 1, "标签太少"), (bench.ADMIN, "administrator", 1, "见第二条"),
+    ]  # fmt: skip
+    assert lessons.discussion(bench.desk, bench.ADMIN, task + 10) == []
+    assert views.messages(bench.desk, bench.ADMIN) == []  # no feedback
+    for act in (
+        lambda: lessons.discussion(bench.desk, bench.FAN, task),
+        lambda: lessons.discuss(bench.desk, bench.FAN, task, "我"),
+    ):
+        with pytest.raises(ForbiddenError):
+            act()
+    with pytest.raises(InvalidInputError, match="own threads"):
+        managing.say(bench.desk, bench.FAN, "我", place=f"training/1/{task}")
+    practising.new_round(bench.desk, bench.ADMIN)
+    for who in (bench.INSPECTOR, bench.OTHER_INSPECTOR):
+        practising.score_item(bench.desk, sheet(task, who, 0.8))
+    with pytest.raises(InvalidInputError, match="over 10 points apart"):
+        lessons.discuss(bench.desk, bench.INSPECTOR, task, "现在一致")
+    assert len(lessons.discussion(bench.desk, bench.INSPECTOR, task)) == 2
+
+
+def test_grades_of_weeks_are_seen_by_whom_they_concern(bench: StudyBench) -> None:
+    settled(bench, "s1")  # of the two lines that the inspector accepted the passes have one and none
+    assert weeks.so_far(bench.desk, bench.PRO) == ("IV", "", True)
+    assert weeks.so_far(bench.desk, bench.FAN) is None
+    bench.clock.wait(days=7)
+    managing.close_week(bench.desk, bench.ADMIN, dt.date(2026, 3, 2))
+    (own,) = weeks.graded(bench.desk, bench.PRO)
+    assert own == (bench.PRO, "professional", dt.date(2026, 3, 2), "IV", "", True, 0, 1000)
+    assert [row.person for row in weeks.graded(bench.desk, bench.ADMIN)] == [bench.PRO, bench.OTHER_PRO]
+    assert weeks.graded(bench.desk, bench.FAN) == weeks.graded(bench.desk, bench.INSPECTOR) == []
+    with bench.store.writing() as session:
+        for who in (bench.FAN, bench.OTHER_FAN):
+            session.add(WarningRow(person=who, task=1, kind="restless", moment=bench.clock()))
+    assert weeks.cautions(bench.desk, bench.FAN) == [(bench.FAN, 1, "restless", bench.clock())]
+    assert [row.person for row in weeks.cautions(bench.desk, bench.ADMIN)] == [bench.OTHER_FAN, bench.FAN]
 
 
 @pytest.mark.requirement(number=11)

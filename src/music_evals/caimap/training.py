@@ -11,10 +11,13 @@ from typing import Final, NamedTuple
 
 from music_evals.errors import InvalidInputError
 
-__all__ = ["MAX_SPREAD", "TRAINING_SONGS", "Round", "judge_round"]
+__all__ = ["DISCUSSIONS", "MAX_SPREAD", "TRAINING_SONGS", "Round", "judge_round"]
 
 MAX_SPREAD: Final = 10.0
 """Points between the highest and the lowest score of one item, beyond which it is discussed."""
+
+DISCUSSIONS: Final = "training/"
+"""Where messages of discussions stand, with the round and the item; messages of feedback name a page."""
 
 TRAINING_SONGS: Final = 20
 """Songs of the training set."""

@@ -21,6 +21,7 @@ from music_evals.caimap.storage.tables import (
     TaskRow,
     WeekRow,
 )
+from music_evals.caimap.training import DISCUSSIONS
 from music_evals.caimap.values import Description, FinishedSong, Song, Structure
 from music_evals.caimap.work.annotating import HANDED_IN, compare_passes, pass_tasks
 from music_evals.caimap.work.consents import STAND_INS, consent_of, stand_in, stand_ins
@@ -419,11 +420,15 @@ def say(desk: Desk, who: int, content: str, *, thread: int | None = None, place:
     ForbiddenError
         The thread is another's.
     InvalidInputError
-        Nothing was written, or more than 2,000 characters.
+        Nothing was written, more than 2,000 characters, or the place is that of a discussion.
 
     """
     if not content.strip() or len(content) > 2000:
         raise InvalidInputError("write something, of at most 2,000 characters", kind="message", most=2000)
+    if place.startswith(DISCUSSIONS):
+        raise InvalidInputError(
+            f"feedback is about a page, got {place!r}; what inspectors discuss has its own threads", kind="other_thread"
+        )
     with desk.store.writing() as session:
         desk.person(session, who, "ask")
         thread = who if thread is None else thread

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Final
 
 from sqlalchemy import delete, func, select, update
@@ -16,7 +16,7 @@ from music_evals.caimap.work.desk import Desk
 if TYPE_CHECKING:
     from sqlalchemy.orm import Session
 
-__all__ = ["OPEN", "cancel_open", "discard", "erase", "last_act", "release_idle", "take_back"]
+__all__ = ["OPEN", "cancel_open", "discard", "erase", "last_acts", "release_idle", "take_back"]
 
 OPEN: Final = ("assigned", "working")
 """States of a task that somebody has and has not handed in."""
@@ -29,26 +29,32 @@ def cancel_open(desk: Desk, session: Session, who: int) -> None:
         desk.move(session, task, "cancel")
 
 
-def last_act(session: Session, row: TaskRow) -> dt.datetime:
-    """Return when something was last done on a task: it was given out, opened, saved, or listened to."""
-    noted = select(func.max(AuditRow.moment)).where(AuditRow.kind == "task", AuditRow.object == str(row.id))
-    moments = [row.assigned, session.scalar(noted)]
-    if row.opened is not None:
-        heard = session.scalar(select(func.max(EventRow.received_sec)).where(EventRow.task == row.id)) or 0.0
-        moments.append(row.opened + dt.timedelta(seconds=heard))
-    return max(moment for moment in moments if moment is not None)
+def last_acts(session: Session, rows: Sequence[TaskRow]) -> dict[int, dt.datetime]:
+    """Return task -> when something was last done on it: it was given out, opened, saved, or listened to."""
+    names = [str(row.id) for row in rows]
+    noted = select(AuditRow.object, func.max(AuditRow.moment)).where(
+        AuditRow.kind == "task", AuditRow.object.in_(names)
+    )
+    moments = {int(name): moment for name, moment in session.execute(noted.group_by(AuditRow.object))}
+    played = select(EventRow.task, func.max(EventRow.received_sec)).where(EventRow.task.in_([row.id for row in rows]))
+    heard = {task: seconds for task, seconds in session.execute(played.group_by(EventRow.task))}  # noqa: C416
+    found = {}
+    for row in rows:
+        span = dt.timedelta(seconds=heard.get(row.id, 0.0))
+        found[row.id] = max(row.assigned, moments.get(row.id, row.assigned), (row.opened or row.assigned) + span)
+    return found
 
 
 def release_idle(desk: Desk, session: Session) -> None:
     """Cancel tasks on which nothing was done for the days that the study sets; training holds no place."""
     since = desk.clock() - dt.timedelta(days=desk.settings(session).release_days)
     chosen = select(TaskRow).where(TaskRow.state.in_(OPEN), TaskRow.training.is_(False), TaskRow.assigned < since)
-    for row in list(session.scalars(chosen.order_by(TaskRow.song, TaskRow.id))):
-        if last_act(session, row) >= since:
-            continue
+    rows = list(session.scalars(chosen.order_by(TaskRow.song, TaskRow.id)))
+    last = last_acts(session, rows) if rows else {}
+    for row in [row for row in rows if last[row.id] < since]:
         desk.song(session, row.song)  # whoever acts on the task now has the song locked
         session.refresh(row)
-        if row.state in OPEN and last_act(session, row) < since:
+        if row.state in OPEN and last_acts(session, [row])[row.id] < since:
             desk.move(session, row, "cancel")
 
 

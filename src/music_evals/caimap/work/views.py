@@ -11,6 +11,7 @@ from music_evals.caimap import breaks
 from music_evals.caimap.roles import ForbiddenError
 from music_evals.caimap.storage.tables import AuditRow, MessageRow, PersonRow, SheetRow, SongRow, TaskRow
 from music_evals.caimap.structure import pre_annotated
+from music_evals.caimap.training import DISCUSSIONS
 from music_evals.caimap.values import Description, Song, Structure, Task
 from music_evals.caimap.work.annotating import HANDED_IN, pass_tasks
 from music_evals.caimap.work.desk import Desk, song_of, task_of
@@ -194,6 +195,7 @@ def messages(desk: Desk, who: int) -> list[Message]:
     with desk.store.reading() as session:
         person = desk.person(session, who, "ask")
         chosen = select(MessageRow, PersonRow.role).join(PersonRow, PersonRow.id == MessageRow.author)
+        chosen = chosen.where(~MessageRow.place.startswith(DISCUSSIONS))  # see `lessons.discussion`
         if person.role != "administrator":
             chosen = chosen.where(MessageRow.thread == who)
         found: list[Any] = list(session.execute(chosen.order_by(MessageRow.thread, MessageRow.id)))

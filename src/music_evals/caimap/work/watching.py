@@ -14,7 +14,7 @@ from music_evals.caimap.storage.tables import EventRow, PersonRow, SheetRow, Tas
 from music_evals.caimap.training import MAX_SPREAD
 from music_evals.caimap.values import Description, ScoreSheet, Task
 from music_evals.caimap.work.desk import Desk, task_of
-from music_evals.caimap.work.undoing import OPEN, last_act
+from music_evals.caimap.work.undoing import OPEN, last_acts
 from music_evals.errors import InvalidAnnotationError, InvalidInputError
 
 __all__ = ["Habits", "OpenTask", "Verified", "habits", "open_tasks", "submissions", "verifications", "verify"]
@@ -106,7 +106,7 @@ def habits(desk: Desk, who: int) -> list[Habits]:
         pages: dict[int, list[float]] = defaultdict(list)
         for number, person, opened, submitted in session.execute(handed_in):
             done[number] = person
-            if opened is not None:
+            if opened is not None and submitted is not None:
                 pages[person].append((submitted - opened).total_seconds() / 60)
         counts: dict[int, Counter[str]] = defaultdict(Counter)
         for number, kind, count in session.execute(
@@ -143,8 +143,12 @@ def open_tasks(desk: Desk, who: int) -> list[OpenTask]:
         desk.person(session, who, "manage")
         span = dt.timedelta(days=desk.settings(session).release_days)
         chosen = select(TaskRow).where(TaskRow.state.in_(OPEN), TaskRow.training.is_(False)).order_by(TaskRow.id)
-        found = [(task_of(row), last_act(session, row)) for row in session.scalars(chosen)]
-        return [OpenTask(task, last, last + span) for task, last in sorted(found, key=lambda one: one[1])]
+        rows = list(session.scalars(chosen))
+        last = last_acts(session, rows)
+        return [
+            OpenTask(task_of(row), last[row.id], last[row.id] + span)
+            for row in sorted(rows, key=lambda row: last[row.id])
+        ]
 
 
 def submissions(desk: Desk, who: int, person: int) -> list[Task]:

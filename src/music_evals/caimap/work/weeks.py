@@ -12,12 +12,22 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from sqlalchemy import String, cast, func, select
 
-from music_evals.caimap.storage.tables import AuditRow, LedgerRow, SheetRow, TaskRow, WarningRow
+from music_evals.caimap import grades
+from music_evals.caimap.storage.tables import (
+    AuditRow,
+    LedgerRow,
+    PersonRow,
+    SheetRow,
+    TaskRow,
+    WarningRow,
+    WeekRow,
+)
+from music_evals.caimap.work.desk import Desk
 
 if TYPE_CHECKING:
     from sqlalchemy.orm import Session
 
-__all__ = ["Record", "earned_in", "records", "week_span"]
+__all__ = ["Caution", "GradedWeek", "Record", "cautions", "earned_in", "graded", "records", "so_far", "week_span"]
 
 
 class Record(NamedTuple):
@@ -42,6 +52,43 @@ class Record(NamedTuple):
     tasks: set[int]
 
 
+class GradedWeek(NamedTuple):
+    """A week of somebody that was closed.
+
+    Attributes
+    ----------
+    person, role, monday
+        Whose, and which.
+    grade_a, grade_b
+        Of structures and of descriptions; empty where none was decided.
+    excluded
+        They were excluded by it, and its data discarded.
+    warnings
+        How many were given in it.
+    earned_cents
+        By tasks in it, before rewards and penalties.
+
+    """
+
+    person: int
+    role: str
+    monday: dt.date
+    grade_a: str
+    grade_b: str
+    excluded: bool
+    warnings: int
+    earned_cents: int
+
+
+class Caution(NamedTuple):
+    """A warning: whose, of which task, ``"short_visit"`` or ``"restless"``, and when."""
+
+    person: int
+    task: int
+    kind: str
+    moment: dt.datetime
+
+
 def week_span(monday: dt.date) -> tuple[dt.datetime, dt.datetime]:
     """Return the beginning and the end of a week, in UTC."""
     start = dt.datetime.combine(monday, dt.time(), dt.UTC)
@@ -56,12 +103,13 @@ def records(session: Session, monday: dt.date) -> dict[int, Record]:
     accepted = (
         select(TaskRow.id, TaskRow.person, TaskRow.agreement)
         .join(AuditRow, AuditRow.object == cast(TaskRow.id, String))
-        .where(AuditRow.kind == "task", AuditRow.action == "accept", TaskRow.agreement.is_not(None), *counted)
+        .where(AuditRow.kind == "task", AuditRow.action == "accept", *counted)
         .where(AuditRow.moment >= start, AuditRow.moment < end)
     )
     for number, person, agreement in session.execute(accepted.order_by(TaskRow.id)):
-        found[person].accuracies.append(agreement)
-        found[person].tasks.add(number)
+        if agreement is not None:
+            found[person].accuracies.append(agreement)
+            found[person].tasks.add(number)
     scored = select(TaskRow.id, TaskRow.person, SheetRow.total).join(TaskRow, TaskRow.id == SheetRow.task)
     scored = scored.where(SheetRow.purpose == "assurance", SheetRow.moment >= start, SheetRow.moment < end, *counted)
     for number, person, total in session.execute(scored.order_by(SheetRow.id)):
@@ -83,3 +131,62 @@ def earned_in(session: Session, who: int, monday: dt.date) -> int:
     of_tasks = LedgerRow.kind.in_(("work", "correction")), LedgerRow.task.is_not(None)
     total = session.scalar(select(func.coalesce(func.sum(LedgerRow.cents), 0)).where(*inside, *of_tasks))
     return max(0, int(total or 0))
+
+
+def graded(desk: Desk, who: int) -> list[GradedWeek]:
+    """List one's own closed weeks, or for an administrator those of everybody; newest first.
+
+    Raises
+    ------
+    ForbiddenError
+        There is no such person.
+
+    """
+    with desk.store.reading() as session:
+        person = desk.person(session, who, "ask")
+        chosen = select(WeekRow, PersonRow.role).join(PersonRow, PersonRow.id == WeekRow.person)
+        if person.role != "administrator":
+            chosen = chosen.where(WeekRow.person == who)
+        found = []
+        for row, role in session.execute(chosen.order_by(WeekRow.monday.desc(), WeekRow.person)):
+            monday = dt.date.fromisoformat(row.monday)
+            start, end = week_span(monday)
+            given = WarningRow.person == row.person, WarningRow.moment >= start, WarningRow.moment < end
+            warned = session.scalar(select(func.count()).select_from(WarningRow).where(*given)) or 0
+            earned = earned_in(session, row.person, monday)
+            found.append(GradedWeek(row.person, role, monday, row.grade_a, row.grade_b, row.excluded, warned, earned))
+        return found
+
+
+def so_far(desk: Desk, who: int) -> grades.Week | None:
+    """Return what this week amounts to for an annotator until now; None where nothing was decided or warned of.
+
+    Raises
+    ------
+    ForbiddenError
+        There is no such person.
+
+    """
+    with desk.store.reading() as session:
+        desk.person(session, who, "ask")
+        record = records(session, grades.week_of(desk.clock())).get(who)
+        if record is None or not (record.accuracies or record.scores or record.warnings):
+            return None
+        return grades.weekly(record.accuracies, record.scores, record.warnings)
+
+
+def cautions(desk: Desk, who: int) -> list[Caution]:
+    """List one's own warnings, or for an administrator those of everybody; newest first.
+
+    Raises
+    ------
+    ForbiddenError
+        There is no such person.
+
+    """
+    with desk.store.reading() as session:
+        person = desk.person(session, who, "ask")
+        chosen = select(WarningRow).order_by(WarningRow.id.desc())
+        if person.role != "administrator":
+            chosen = chosen.where(WarningRow.person == who)
+        return [Caution(row.person, row.task, row.kind, row.moment) for row in session.scalars(chosen)]

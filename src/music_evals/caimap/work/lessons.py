@@ -1,0 +1,242 @@
+"""What comes back to people from training: structures judged, and items of inspectors discussed.
+
+A structure of the training set is judged against the one that an inspector accepted for the song, or until there is
+one against those of the others. Nothing of it is graded or paid.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import math
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from sqlalchemy import select
+
+from music_evals.caimap import structure
+from music_evals.caimap.roles import ForbiddenError
+from music_evals.caimap.storage.tables import MessageRow, PersonRow, SongRow, TaskRow
+from music_evals.caimap.training import DISCUSSIONS
+from music_evals.caimap.values import Person, Song, Structure
+from music_evals.caimap.work.desk import Desk, song_of
+from music_evals.caimap.work.practising import practice
+from music_evals.errors import InvalidAnnotationError, InvalidInputError
+
+if TYPE_CHECKING:
+    from sqlalchemy.orm import Session
+
+__all__ = ["Lesson", "Model", "Remark", "discuss", "discussion", "lesson", "lessons", "models", "set_model"]
+
+_JUDGES: Final = ("inspector", "administrator")
+
+
+class Model(NamedTuple):
+    """A song of the training set.
+
+    Attributes
+    ----------
+    song, version
+        What a form names.
+    accepted
+        Structure by which passes are judged; None where no inspector has accepted one.
+    passes
+        How many structures were handed in.
+
+    """
+
+    song: Song
+    version: int
+    accepted: Structure | None
+    passes: int
+
+
+class Lesson(NamedTuple):
+    """A structure that was handed in as training.
+
+    Attributes
+    ----------
+    task, song, person
+        Which, and whose.
+    against
+        ``"accepted"`` structure of the set, the ``"others"`` who practised, or empty where there is nothing yet.
+    agreement
+        From 0 to 1 (`structure.agreement`), with the others the mean; NaN without anything.
+
+    """
+
+    task: int
+    song: str
+    person: int
+    against: str
+    agreement: float
+
+
+class Remark(NamedTuple):
+    """A message of the discussion of an item, of a round of scoring."""
+
+    author: int
+    role: str
+    round: int
+    content: str
+    moment: dt.datetime
+
+
+def models(desk: Desk, who: int) -> list[Model]:
+    """List the songs of the training set.
+
+    Raises
+    ------
+    ForbiddenError
+        The person is neither an inspector nor an administrator.
+
+    """
+    with desk.store.reading() as session:
+        _judge(desk, session, who)
+        passes = [row.song for row in _passes(session)]
+        rows = session.scalars(select(SongRow).where(SongRow.training.is_(True)).order_by(SongRow.id))
+        return [Model(song_of(row), row.version, _accepted(row), passes.count(row.id)) for row in rows]
+
+
+def set_model(desk: Desk, who: int, song: str, version: int, accepted: Structure) -> None:
+    """Accept a structure for a song of the training set, in place of the one before.
+
+    Raises
+    ------
+    ForbiddenError
+        The person is no inspector.
+    StaleError
+        Another inspector was quicker.
+    InvalidAnnotationError
+        The structure breaks a rule, or the song is not of the training set.
+
+    """
+    structure.check_structure(accepted)
+    with desk.store.writing() as session:
+        person = desk.person(session, who, "inspect", locked=True)
+        row = desk.song(session, song, version)
+        if not row.training:
+            raise InvalidAnnotationError("this song is not of the training set")
+        row.accepted = {"structure": accepted.to_dict(), "people": [who]}
+        desk.note(session, person, "training", song, "model")
+
+
+def lessons(desk: Desk, who: int) -> list[Lesson]:
+    """List one's own structures of the training, or for inspectors and administrators those of everybody.
+
+    Raises
+    ------
+    ForbiddenError
+        There is no such person.
+
+    """
+    with desk.store.reading() as session:
+        person = desk.person(session, who, "ask")
+        passes = _passes(session)
+        found = []
+        for row in passes:
+            if row.person == who or person.role in _JUDGES:
+                against, others = _references(session, row, passes)
+                own = Structure.from_dict(row.result or {})
+                agreements = [structure.agreement(own, other) for other in others]
+                mean = math.fsum(agreements) / len(agreements) if agreements else math.nan
+                found.append(Lesson(row.id, row.song, row.person, against, mean))
+        return found
+
+
+def lesson(desk: Desk, who: int, number: int) -> list[structure.Difference]:
+    """Lay a structure of the training beside the accepted one, or without one beside the first of the others.
+
+    Raises
+    ------
+    ForbiddenError
+        The task is not theirs to see.
+    InvalidAnnotationError
+        It is no structure that was handed in as training, or there is nothing to lay beside it yet.
+
+    """
+    with desk.store.reading() as session:
+        person = desk.person(session, who, "ask")
+        row = desk.own_task(session, person, number)
+        passes = _passes(session)
+        others = _references(session, row, passes)[1] if row.id in {found.id for found in passes} else []
+        if not others:
+            raise InvalidAnnotationError("there is nothing yet by which this structure is judged")
+        return structure.differences(Structure.from_dict(row.result or {}), others[0])
+
+
+def discuss(desk: Desk, who: int, item: int, content: str) -> None:
+    """Say something about an item on which inspectors are too far apart in this round.
+
+    Parameters
+    ----------
+    desk, who
+        The study, and an inspector or an administrator.
+    item
+        Number of the description.
+    content
+        At most 2,000 characters.
+
+    Raises
+    ------
+    ForbiddenError
+        The person is neither.
+    InvalidInputError
+        Nothing was written or too much, or the item is not to be discussed: not everybody has scored it, or all are
+        within `training.MAX_SPREAD` points.
+
+    """
+    if not content.strip() or len(content) > 2000:
+        raise InvalidInputError("write something, of at most 2,000 characters")
+    found = practice(desk, who)
+    with desk.store.writing() as session:
+        _judge(desk, session, who)
+        judged = found.judged
+        if judged is None or item not in judged.discussed or item in {missed for missed, _ in judged.missing}:
+            raise InvalidInputError("an item is discussed once all have scored it and are over 10 points apart")
+        place = f"{DISCUSSIONS}{found.number}/{item}"
+        session.add(MessageRow(thread=who, author=who, content=content.strip(), place=place, moment=desk.clock()))
+
+
+def discussion(desk: Desk, who: int, item: int) -> list[Remark]:
+    """List what was said about an item in all rounds, in order.
+
+    Raises
+    ------
+    ForbiddenError
+        The person is neither an inspector nor an administrator.
+
+    """
+    with desk.store.reading() as session:
+        _judge(desk, session, who)
+        chosen = select(MessageRow, PersonRow.role).join(PersonRow, PersonRow.id == MessageRow.author)
+        chosen = chosen.where(MessageRow.place.like(f"{DISCUSSIONS}%/{item}"))
+        return [
+            Remark(row.author, role, int(row.place.split("/")[1]), row.content, row.moment)
+            for row, role in session.execute(chosen.order_by(MessageRow.id))
+        ]
+
+
+def _judge(desk: Desk, session: Session, who: int) -> Person:
+    person = desk.person(session, who, "ask")
+    if person.role not in _JUDGES:
+        raise ForbiddenError(f"this is for {' or '.join(_JUDGES)}, not for {person.role}")
+    return person
+
+
+def _passes(session: Session) -> list[TaskRow]:
+    chosen = select(TaskRow).where(
+        TaskRow.training.is_(True), TaskRow.kind == "structure", TaskRow.state == "submitted"
+    )
+    return list(session.scalars(chosen.order_by(TaskRow.id)))
+
+
+def _accepted(row: SongRow) -> Structure | None:
+    return None if row.accepted is None else Structure.from_dict(row.accepted["structure"])
+
+
+def _references(session: Session, row: TaskRow, passes: list[TaskRow]) -> tuple[str, list[Structure]]:
+    """Return by what a pass is judged."""
+    accepted = _accepted(session.get_one(SongRow, row.song))
+    if accepted is not None:
+        return "accepted", [accepted]
+    others = [Structure.from_dict(one.result or {}) for one in passes if one.song == row.song and one.id != row.id]
+    return "others" if others else "", others
