@@ -33,9 +33,11 @@ __all__ = [
     "SignInError",
     "Visit",
     "accept",
+    "confirm",
     "first_administrator",
     "found",
     "invite",
+    "is_confirmed_by_name",
     "open_session",
     "sign_in",
     "sign_out_all",
@@ -275,3 +277,44 @@ def speak(desk: Desk, who: int, language: str) -> None:
     with desk.store.writing() as session:
         desk.person(session, who, "ask")
         session.execute(update(PersonRow).where(PersonRow.id == who).values(language=language))
+
+
+def is_confirmed_by_name(desk: Desk, who: int) -> bool:
+    """Tell whether somebody has no password, so that they confirm an act by the name of their account."""
+    with desk.store.reading() as session:
+        return not session.get_one(PersonRow, who).password_hash
+
+
+def confirm(desk: Desk, who: int, given: str) -> None:
+    """Refuse an act that cannot be undone unless its person gives their password again.
+
+    Raises
+    ------
+    SignInError
+        Another password, or, for an account without one, another name; or the account is locked. Wrong ones count as
+        those of signing in do.
+
+    """
+    with desk.store.reading() as session:
+        row = session.get_one(PersonRow, who)
+    right = _fits(row.password_hash, given) if row.password_hash else given.strip() == row.name
+    with desk.store.writing() as session:
+        row = session.get_one(PersonRow, who, with_for_update=True)
+        now = desk.clock()
+        locked = bool(row.locked_until and row.locked_until > now)
+        if not right and not locked:
+            row.failures += 1
+            if row.failures >= MAX_FAILURES:
+                row.failures, row.locked_until = 0, now + LOCK
+                desk.note(session, None, "person", str(row.id), "lock")
+    if locked or not right:
+        raise SignInError("the password does not fit, or the account is locked for a while", kind="confirm")
+
+
+def _fits(kept: str, given: str) -> bool:
+    from argon2.exceptions import InvalidHashError, VerificationError
+
+    try:
+        return _hasher().verify(kept, given[:MAX_PASSWORD])
+    except (VerificationError, InvalidHashError):
+        return False

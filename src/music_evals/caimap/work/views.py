@@ -62,12 +62,13 @@ class TaskView(NamedTuple):
 
 
 class SongView(NamedTuple):
-    """A song that waits for an inspector, with its two annotations."""
+    """A song that waits for an inspector, with its two annotations and the numbers of their tasks."""
 
     song: Song
     version: int
     state: str
     passes: tuple[Structure, Structure]
+    tasks: tuple[int, int]
 
 
 class Decisions(NamedTuple):
@@ -159,7 +160,7 @@ def song_view(desk: Desk, who: int, song: str) -> SongView:
         if len(passes) != 2:
             raise ForbiddenError("this song has no two annotations to be compared", kind="no_two")
         first, second = (Structure.from_dict(found.result or {}) for found in passes)
-        return SongView(song_of(row), row.version, row.state, (first, second))
+        return SongView(song_of(row), row.version, row.state, (first, second), (passes[0].id, passes[1].id))
 
 
 def decisions(desk: Desk, who: int) -> Decisions:
