@@ -86,8 +86,8 @@ def test_authorisation_of_each_role_and_page(bench: StudyBench, visitor, page) -
             assert answer.status_code == 403, role
         elif page.path in OWN and role in {"amateur", "professional"}:
             assert answer.status_code == 403, f"{role} reached another's task"
-        elif page.path in {"/sign-out", "/withdraw"}:
-            assert (page.path, answer.status_code) in {("/sign-out", 303), ("/withdraw", 200), ("/withdraw", 401)}
+        elif page.path.endswith(("/sign-out", "/withdraw")):
+            assert answer.status_code in ({303} if page.path.endswith("out") else {200, 401})
         else:
             assert answer.status_code in {200, 303, 400, 403, 409}, role
             if page.method == "GET" and "{" not in page.path:

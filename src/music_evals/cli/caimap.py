@@ -47,6 +47,7 @@ def add(verbs: Any) -> None:
         "--seed", type=int, default=0, help="of the order of songs and of the sample (default: %(default)s)"
     )
     step.add_argument("--share", type=float, default=0.2, help="of descriptions that are scored (default: %(default)s)")
+    step.add_argument("--currency", default="", help="of what is paid, such as CNY, shown beside the amounts")
     step = _step(steps, "import", _import, "take songs in, all of them or none")
     step.add_argument("table", help="JSON Lines with id, lines and audio each; with --finished a data set as CaiMD")
     step.add_argument("--audio", metavar="DIR", help="folder of the recordings, which are copied")
@@ -129,6 +130,7 @@ def _folder(options: argparse.Namespace, name: str = "") -> Path:
 
 
 def _init(options: argparse.Namespace) -> int:
+    from music_evals.caimap.ledger import Rates
     from music_evals.caimap.storage.store import Store, migrate
     from music_evals.caimap.work import accounts
     from music_evals.caimap.work.desk import Desk, Settings
@@ -141,7 +143,7 @@ def _init(options: argparse.Namespace) -> int:
     migrate(_url(options))
     desk = Desk(Store(_url(options)))
     accounts.found(desk, options.name, password or made)
-    desk.configure(Settings(seed=options.seed, share=options.share))
+    desk.configure(Settings(seed=options.seed, share=options.share, rates=Rates(currency=options.currency)))
     desk.store.close()
     if made:
         say(f"password of {options.name}, shown once: {made}")

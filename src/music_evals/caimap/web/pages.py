@@ -13,6 +13,7 @@ from typing import Any, Final
 from music_evals.annotations import AUDIO_EFFECTS, DIMENSIONS
 from music_evals.caimap import assurance, ledger, lexica, structure
 from music_evals.caimap.description import MAX_TAGS, fewest_tags
+from music_evals.caimap.grades import MAX_WARNINGS
 from music_evals.caimap.reporting import agreement_values
 from music_evals.caimap.roles import ForbiddenError
 from music_evals.caimap.training import MAX_SPREAD
@@ -30,6 +31,7 @@ from music_evals.caimap.web.forms import (
     tidied,
 )
 from music_evals.caimap.web.keeping import kept
+from music_evals.caimap.web.people_pages import PEOPLE_PAGES
 from music_evals.caimap.web.words import LANGUAGES
 from music_evals.caimap.work import (
     accounts,
@@ -37,6 +39,7 @@ from music_evals.caimap.work import (
     comparing,
     inspecting,
     managing,
+    people,
     practising,
     views,
     vocabulary,
@@ -109,27 +112,17 @@ def _do_feedback(asked: Asked) -> Answer:
     content, place = asked.form.get("content", ""), asked.form.get("place", "")
     number = int(thread) if thread.isdecimal() else None
     managing.say(asked.desk, asked.who, content, thread=number, place=place)
-    return Answer(go_to="/feedback")
+    return Answer("said.html") if "here" in asked.form else Answer(go_to="/feedback")
 
 
 def _ledger(asked: Asked) -> Answer:
     entries = managing.ledger_of(asked.desk, asked.who)
-    values = {"entries": entries, "owed": ledger.balances(entries), "kinds": ledger.ENTRY_KINDS, "fields": {}}
-    return Answer("ledger.html", values)
+    shown = {"entries": entries, "owed": ledger.balances(entries), "currency": people.currency(asked.desk)}
+    return Answer("ledger.html", {**shown, "kinds": ledger.ENTRY_KINDS, "fields": {}})
 
 
 def _ledger_csv(asked: Asked) -> Answer:
     return Answer(download=("ledger.csv", ledger.ledger_csv(managing.ledger_of(asked.desk, asked.who))))
-
-
-def _withdrawal(asked: Asked) -> Answer:
-    return Answer("withdraw.html", {"fields": {}, "by_name": accounts.is_confirmed_by_name(asked.desk, asked.who)})
-
-
-def _withdraw(asked: Asked) -> Answer:
-    accounts.confirm(asked.desk, asked.who, asked.form.get("password", ""))
-    managing.withdraw(asked.desk, asked.who, asked.who)
-    return Answer(go_to="/sign-in", session="")
 
 
 # annotators
@@ -137,6 +130,7 @@ def _withdraw(asked: Asked) -> Answer:
 
 def _work(asked: Asked) -> Answer:
     values = {"tasks": views.tasks_of(asked.desk, asked.who), "waits": "none" not in asked.query}
+    values |= {"standing": people.standing(asked.desk, asked.who), "most": MAX_WARNINGS}
     return Answer("work.html", {**values, "rests": views.rests(asked.desk, asked.who)})
 
 
@@ -308,7 +302,7 @@ def _manage(asked: Asked) -> Answer:
 
 
 def _numbers(asked: Asked) -> dict[str, Any]:
-    return {"progress": managing.progress(asked.desk, asked.who)}
+    return {"progress": managing.progress(asked.desk, asked.who), "currency": people.currency(asked.desk)}
 
 
 def _progress(asked: Asked) -> Answer:
@@ -432,8 +426,6 @@ PAGES: Final = (
     Page("GET", "/feedback", "ask", _feedback),
     Page("POST", "/feedback", "ask", kept(_feedback, _do_feedback)),
     Page("GET", "/ledger", "ask", _ledger),
-    Page("GET", "/withdraw", "ask", _withdrawal),
-    Page("POST", "/withdraw", "ask", kept(_withdrawal, _withdraw)),
     Page("GET", "/work", "annotate", _work),
     Page("POST", "/work/next", "annotate", _next),
     Page("GET", "/task/{number:int}", "annotate", _task),
@@ -472,5 +464,6 @@ PAGES: Final = (
     Page("POST", "/training/round", "manage", kept(_training, _new_round)),
     Page("GET", "/training/task/{number:int}", "inspect", _score_page),
     Page("POST", "/training/task/{number:int}", "inspect", kept(_score_page, _score_training)),
+    *PEOPLE_PAGES,
 )
 """Every page there is."""

@@ -79,12 +79,13 @@ class Decisions(NamedTuple):
 
 
 class Message(NamedTuple):
-    """A message of a feedback thread."""
+    """A message of a feedback thread, and the page from which it was sent."""
 
     thread: int
     author: int
     role: str
     content: str
+    place: str
 
 
 def _result(row: TaskRow) -> Structure | Description | None:
@@ -198,4 +199,4 @@ def messages(desk: Desk, who: int) -> list[Message]:
         if person.role != "administrator":
             chosen = chosen.where(MessageRow.thread == who)
         found: list[Any] = list(session.execute(chosen.order_by(MessageRow.thread, MessageRow.id)))
-        return [Message(row.thread, row.author, role, row.content) for row, role in found]
+        return [Message(row.thread, row.author, role, row.content, row.place) for row, role in found]
