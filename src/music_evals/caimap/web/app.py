@@ -6,6 +6,7 @@ changes something carries the token of its session in the form, and comes from a
 
 from __future__ import annotations
 
+import secrets
 import time
 from collections import deque
 from collections.abc import Callable, Mapping
@@ -17,6 +18,7 @@ from music_evals.caimap.roles import RIGHTS, ForbiddenError
 from music_evals.caimap.storage.store import StaleError
 from music_evals.caimap.web.forms import plain_form
 from music_evals.caimap.web.rendering import STATIC, render
+from music_evals.caimap.web.words import LANGUAGES
 from music_evals.caimap.work import accounts
 from music_evals.caimap.work.desk import Desk
 from music_evals.errors import MusicEvalsError, UnknownNameError, importing
@@ -26,13 +28,18 @@ if TYPE_CHECKING:
     from starlette.requests import Request
     from starlette.responses import Response
 
-__all__ = ["COOKIE", "HEADERS", "Answer", "Asked", "Page", "RateLimit", "build_app", "serve"]
+__all__ = ["COOKIE", "HEADERS", "LANGUAGE_COOKIE", "Answer", "Asked", "Page", "RateLimit", "build_app", "serve"]
 
 COOKIE: Final = "caimap_session"
 """Holds the token of a session; no script reads it, no other site sends it."""
 
+LANGUAGE_COOKIE: Final = "caimap_language"
+"""Holds the language that somebody chose in this browser; without it, that of their account counts."""
+
+_POLICY: Final = "Content-Security-Policy"
+
 HEADERS: Final[Mapping[str, str]] = {
-    "Content-Security-Policy": (
+    _POLICY: (
         "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; media-src 'self'; "
         "connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
     ),
@@ -44,7 +51,9 @@ HEADERS: Final[Mapping[str, str]] = {
     "Permissions-Policy": "camera=(), microphone=(), geolocation=()",
     "Cache-Control": "no-store",
 }
-"""Of every answer."""
+"""Of every answer; see `Answer.waveform` for what is added to the policy of some."""
+
+_YEAR_SEC: Final = 31_536_000
 
 MAX_BODY: Final = 1_000_000
 """Bytes of a request."""
@@ -113,6 +122,9 @@ class Answer(NamedTuple):
         Token of a new session, or ``""`` to end it; None leaves it.
     status
         Of the answer.
+    waveform
+        The page draws a waveform. The style of wavesurfer.js stands in its script; the policy of this one answer lets
+        it in by a nonce, which the template gets.
 
     """
 
@@ -123,6 +135,7 @@ class Answer(NamedTuple):
     download: tuple[str, str] | None = None
     session: str | None = None
     status: int = 200
+    waveform: bool = False
 
 
 class Page(NamedTuple):
@@ -237,8 +250,8 @@ def _endpoint(page: Page, desk: Desk, audio: Path, limit: RateLimit) -> Callable
     async def endpoint(request: Request) -> Response:
         token = request.cookies.get(COOKIE, "")
         visit = await run_in_threadpool(accounts.visit, desk, token)
-        language = request.query_params.get("language") or (visit.language if visit else "zh")
-        language = language if language in {"zh", "en"} else "zh"
+        chosen = request.query_params.get("language"), request.cookies.get(LANGUAGE_COOKIE), visit and visit.language
+        language = next((name for name in chosen if name in LANGUAGES), LANGUAGES[0])
         form, json = await _body(request)
         asked = Asked(
             desk, visit, request.path_params, dict(request.query_params), form, json, language, audio, request.url.path
@@ -338,13 +351,31 @@ def _response(answer: Answer, request: Request, asked: Asked) -> Response:
             text, media_type="text/csv", headers={"Content-Disposition": f'attachment; filename="{name}"'}
         )
     elif answer.template:
-        values = {"visit": asked.visit, "message": "", **(answer.values or {})}
-        page = render(answer.template, asked.language, **values)
-        made = HTMLResponse(page, answer.status)
+        nonce = secrets.token_urlsafe(16) if answer.waveform else ""
+        values = {
+            "visit": asked.visit,
+            "message": "",
+            "nonce": nonce,
+            "address": asked.address,
+            **(answer.values or {}),
+        }
+        made = HTMLResponse(render(answer.template, asked.language, **values), answer.status)
+        if nonce:
+            made.headers[_POLICY] = HEADERS[_POLICY].replace("style-src 'self'", f"style-src 'self' 'nonce-{nonce}'")
     else:
         made = JSONResponse(dict(answer.values or {}), answer.status)
+    secure = request.url.scheme == "https"
+    if asked.query.get("language") == asked.language:
+        made.set_cookie(
+            LANGUAGE_COOKIE,
+            asked.language,
+            max_age=_YEAR_SEC,
+            httponly=True,
+            samesite="strict",
+            secure=secure,
+            path="/",
+        )
     if answer.session is not None:
-        secure = request.url.scheme == "https"
         if answer.session:
             made.set_cookie(COOKIE, answer.session, httponly=True, samesite="strict", secure=secure, path="/")
         else:
@@ -353,7 +384,7 @@ def _response(answer: Answer, request: Request, asked: Asked) -> Response:
 
 
 class _Hardened:
-    """Adds `HEADERS` to every answer, and refuses bodies over `MAX_BODY` before they are read."""
+    """Adds those of `HEADERS` that an answer does not bring itself, and refuses bodies over `MAX_BODY` unread."""
 
     def __init__(self, app: Any) -> None:
         self.app = app
@@ -367,8 +398,9 @@ class _Hardened:
 
         async def hardened(message: Any) -> None:
             if message["type"] == "http.response.start":
+                own = {name.lower() for name, _ in message["headers"]}
                 added = [(name.lower().encode(), value.encode()) for name, value in HEADERS.items()]
-                message["headers"] = [*message["headers"], *added]
+                message["headers"] = [*message["headers"], *(each for each in added if each[0] not in own)]
             await send(message)
 
         if not length.isdigit() or int(length) > MAX_BODY:

@@ -7,11 +7,13 @@ and with all that was written in it.
 from __future__ import annotations
 
 import datetime as dt
+import re
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any, Final
 
 from music_evals.annotations import AUDIO_EFFECTS, DIMENSIONS
-from music_evals.caimap import assurance, ledger, lexica, structure
+from music_evals.caimap import assurance, ledger, lexica, machine, structure, waveforms
 from music_evals.caimap.description import MAX_TAGS, fewest_tags
 from music_evals.caimap.machine import ForbiddenStepError
 from music_evals.caimap.reporting import agreement_values
@@ -146,11 +148,12 @@ def _task(asked: Asked) -> Answer:
         "writes": found.may_write(seen.song.duration_sec),
     }
     if seen.task.kind == "structure":
-        return Answer("structure.html", {**shared, "labels": _LABELS})
+        return Answer("structure.html", {**shared, "labels": _LABELS}, waveform=True)
     group = seen.task.kind
     asked_for = {name: row for name, row in DIMENSIONS[group].items() if name != AUDIO_EFFECTS}
     limits = {name: (fewest_tags(group, name), MAX_TAGS) for name in asked_for}
-    return Answer("description.html", {**shared, "dimensions": asked_for, "limits": limits, "group": group})
+    values = {**shared, "dimensions": asked_for, "limits": limits, "group": group}
+    return Answer("description.html", values, waveform=True)
 
 
 def _save(asked: Asked) -> Answer:
@@ -203,18 +206,27 @@ def _events(asked: Asked) -> Answer:
     return Answer(values={**found._asdict(), "writes": found.may_write(duration)})
 
 
-def _audio(asked: Asked) -> Answer:
+def _recording(asked: Asked) -> Path:
+    """Return the recording of a task's song."""
     name = views.task_view(asked.desk, asked.who, asked.path["number"]).song.audio
     path = (asked.audio / name).resolve()
     if not name or not path.is_relative_to(asked.audio.resolve()) or not path.is_file():
         raise ForbiddenError("this song has no recording")
-    return Answer(file=path)
+    return path
+
+
+def _audio(asked: Asked) -> Answer:
+    return Answer(file=_recording(asked))
+
+
+def _waveform(asked: Asked) -> Answer:
+    return Answer(values={"peaks": waveforms.kept_peaks(_recording(asked), asked.audio.with_name("waveforms"))})
 
 
 def _lexicon(asked: Asked) -> Answer:
     terms = vocabulary.terms_of(asked.desk, asked.path["group"], asked.path["dimension"])
     query = next((value for name, value in asked.query.items() if name.startswith("tags_")), "")
-    last = query.replace(",", "、").rpartition("、")[2]
+    last = re.split("[、,，]", query)[-1]
     return Answer("terms.html", {"terms": lexica.search(terms, last), "dimension": asked.path["dimension"]})
 
 
@@ -249,7 +261,7 @@ def _score_page(asked: Asked) -> Answer:
         "parts": assurance.PARTS,
         "dimensions": DIMENSIONS[seen.task.kind],
     }
-    return Answer("score.html", {"seen": seen, "fields": {}, **values})
+    return Answer("score.html", {"seen": seen, "fields": {}, **values}, waveform=True)
 
 
 def _score(asked: Asked) -> Answer:
@@ -266,7 +278,7 @@ def _manage(asked: Asked) -> Answer:
 
 
 def _numbers(asked: Asked) -> dict[str, Any]:
-    return {"progress": managing.progress(asked.desk, asked.who)}
+    return {"progress": managing.progress(asked.desk, asked.who), "states": machine.states(machine.SONG)}
 
 
 def _progress(asked: Asked) -> Answer:
@@ -396,6 +408,7 @@ PAGES: Final = (
     Page("POST", "/task/{number:int}/restart", "annotate", _kept(_task, _restart)),
     Page("POST", "/task/{number:int}/events", "annotate", _events),
     Page("GET", "/task/{number:int}/audio", "ask", _audio),
+    Page("GET", "/task/{number:int}/waveform", "ask", _waveform),
     Page("GET", "/lexicon/{group}/{dimension}", "annotate", _lexicon),
     Page("GET", "/inspect", "inspect", _inspect),
     Page("GET", "/inspect/song/{song}", "inspect", _song),
