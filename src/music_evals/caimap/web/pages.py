@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import datetime as dt
 import re
+from pathlib import Path
 from typing import Any, Final
 
 from music_evals.annotations import AUDIO_EFFECTS, DIMENSIONS
-from music_evals.caimap import assurance, ledger, lexica, structure
+from music_evals.caimap import assurance, ledger, lexica, machine, structure, waveforms
 from music_evals.caimap.description import MAX_TAGS, fewest_tags
 from music_evals.caimap.grades import MAX_WARNINGS
 from music_evals.caimap.reporting import agreement_values
@@ -63,7 +64,8 @@ def _sign_in(_: Asked) -> Answer:
 
 def _do_sign_in(asked: Asked) -> Answer:
     token = accounts.sign_in(asked.desk, asked.form.get("name", ""), asked.form.get("password", ""))
-    return Answer(go_to="/", session=token)
+    visit = accounts.visit(asked.desk, token)
+    return Answer(go_to="/", session=token, language=visit.language if visit else "")
 
 
 def _do_sign_out(asked: Asked) -> Answer:
@@ -157,18 +159,18 @@ def _task(asked: Asked) -> Answer:
     if seen.task.kind == "structure":
         draft = row_fields(split_rows(rows_of(seen.draft)), seen.draft.get("theme", "")) if seen.draft else {}
         fields = draft or seen.fields(structure_fields)
-        return Answer("structure.html", {**shared, "fields": fields, "labels": labels_for(fields)})
+        return Answer("structure.html", {**shared, "fields": fields, "labels": labels_for(fields)}, waveform=True)
     group = seen.task.kind
     asked_for = {name: row for name, row in DIMENSIONS[group].items() if name != AUDIO_EFFECTS}
     limits = {name: (fewest_tags(group, name), MAX_TAGS) for name in asked_for}
     values = {**shared, "fields": seen.draft, "dimensions": asked_for, "limits": limits, "group": group}
-    return Answer("description.html", values)
+    return Answer("description.html", values, waveform=True)
 
 
 def _handed_in(seen: views.TaskView) -> Answer:
     """Show what was handed in, to be read alone."""
     dimensions = DIMENSIONS.get(seen.task.kind, {})
-    return Answer("handed_in.html", {"seen": seen, "dimensions": dimensions, "fields": {}})
+    return Answer("handed_in.html", {"seen": seen, "dimensions": dimensions, "fields": {}}, waveform=True)
 
 
 def _written(asked: Asked) -> dict[str, str]:
@@ -233,18 +235,27 @@ def _events(asked: Asked) -> Answer:
     return Answer(values={**found._asdict(), "writes": found.may_write(duration)})
 
 
-def _audio(asked: Asked) -> Answer:
+def _recording(asked: Asked) -> Path:
+    """Return the recording of a task's song."""
     name = views.task_view(asked.desk, asked.who, asked.path["number"]).song.audio
     path = (asked.audio / name).resolve()
     if not name or not path.is_relative_to(asked.audio.resolve()) or not path.is_file():
         raise ForbiddenError("this song has no recording", kind="no_recording")
-    return Answer(file=path)
+    return path
+
+
+def _audio(asked: Asked) -> Answer:
+    return Answer(file=_recording(asked))
+
+
+def _waveform(asked: Asked) -> Answer:
+    return Answer(values={"peaks": waveforms.kept_peaks(_recording(asked), asked.audio.with_name("waveforms"))})
 
 
 def _lexicon(asked: Asked) -> Answer:
     terms = vocabulary.terms_of(asked.desk, asked.path["group"], asked.path["dimension"])
     query = next((value for name, value in asked.query.items() if name.startswith("tags_")), "")
-    last = query.replace(",", "、").rpartition("、")[2]
+    last = re.split("[、,，]", query)[-1]
     return Answer("terms.html", {"terms": lexica.search(terms, last), "dimension": asked.path["dimension"]})
 
 
@@ -261,7 +272,8 @@ def _song(asked: Asked) -> Answer:
     first, second = seen.passes
     base = second if asked.query.get("base") == "second" else first
     values = {"seen": seen, "rows": structure.differences(first, second), "fields": structure_fields(base)}
-    return Answer("settle.html", {**values, "labels": labels_for({**values["fields"], **asked.form})})
+    values["labels"] = labels_for({**values["fields"], **asked.form})
+    return Answer("settle.html", values, waveform=True)
 
 
 def _arrange(asked: Asked) -> Answer:
@@ -285,7 +297,7 @@ def _score_page(asked: Asked) -> Answer:
         "parts": assurance.PARTS,
         "dimensions": DIMENSIONS[seen.task.kind],
     }
-    return Answer("score.html", {"seen": seen, "fields": {}, **values})
+    return Answer("score.html", {"seen": seen, "fields": {}, **values}, waveform=True)
 
 
 def _score(asked: Asked) -> Answer:
@@ -302,7 +314,9 @@ def _manage(asked: Asked) -> Answer:
 
 
 def _numbers(asked: Asked) -> dict[str, Any]:
-    return {"progress": managing.progress(asked.desk, asked.who), "currency": people.currency(asked.desk)}
+    states = machine.states(machine.SONG)
+    found = managing.progress(asked.desk, asked.who)
+    return {"progress": found, "states": states, "currency": people.currency(asked.desk)}
 
 
 def _progress(asked: Asked) -> Answer:
@@ -436,6 +450,7 @@ PAGES: Final = (
     Page("POST", "/task/{number:int}/restart", "annotate", kept(_task, _restart)),
     Page("POST", "/task/{number:int}/events", "annotate", _events),
     Page("GET", "/task/{number:int}/audio", "ask", _audio),
+    Page("GET", "/task/{number:int}/waveform", "ask", _waveform),
     Page("GET", "/lexicon/{group}/{dimension}", "annotate", _lexicon),
     Page("GET", "/inspect", "inspect", _inspect),
     Page("GET", "/inspect/song/{song}", "inspect", _song),

@@ -12,14 +12,15 @@ __all__ = ["PEOPLE_PAGES"]
 
 
 def _people(asked: Asked) -> Answer:
-    return Answer("people.html", {"people": people.people(asked.desk, asked.who), "link": "", "of": 0})
+    return Answer("people.html", {"people": people.people(asked.desk, asked.who), "reset_address": "", "of": 0})
 
 
 def _reset(asked: Asked) -> Answer:
     """Make the link by which somebody sets a new password, and show it once."""
     token = accounts.reset_link(asked.desk, asked.who, asked.path["person"])
     page = _people(asked)
-    return page._replace(values={**(page.values or {}), "link": f"/new-password/{token}", "of": asked.path["person"]})
+    shown = {"reset_address": f"/new-password/{token}", "of": asked.path["person"]}
+    return page._replace(values={**(page.values or {}), **shown})
 
 
 def _sign_out(asked: Asked) -> Answer:
