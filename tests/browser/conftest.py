@@ -115,6 +115,34 @@ def start(name: str, log: Path) -> Served:
     pytest.fail(f"{app} did not answer within {START_SEC:g} s:\n{log.read_text(errors='replace')[-4000:]}")
 
 
+@pytest.fixture(scope="module")
+def serve_caimap() -> Iterator[Any]:
+    """Serve studies of the annotation platform: `serve_caimap(folder, "--demo")` gives the address of its pages."""
+    running: list[subprocess.Popen[bytes]] = []
+
+    def serve(folder: Path, *options: str, **environment: str) -> str:
+        with socket.socket() as probe:
+            probe.bind(("127.0.0.1", 0))
+            port = probe.getsockname()[1]
+        verb = [sys.executable, "-m", "music_evals", "caimap", "serve", str(folder), "--port", str(port), *options]
+        running.append(subprocess.Popen(verb, env=os.environ | environment, stderr=subprocess.DEVNULL))
+        end = time.monotonic() + START_SEC
+        while time.monotonic() < end:
+            try:
+                urllib.request.urlopen(f"http://127.0.0.1:{port}/sign-in").close()
+            except (urllib.error.URLError, ConnectionError):
+                time.sleep(0.2)
+            else:
+                return f"http://127.0.0.1:{port}"
+        pytest.fail(f"the study in {folder} did not answer within {START_SEC:g} s")
+
+    yield serve
+    for process in running:
+        process.terminate()
+    for process in running:
+        process.wait(timeout=30)
+
+
 @dataclasses.dataclass
 class Watch:
     """What a page did that it must not do."""

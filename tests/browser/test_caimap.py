@@ -2,15 +2,7 @@
 
 from __future__ import annotations
 
-import os
-import socket
-import subprocess
-import sys
-import time
-import urllib.error
-import urllib.request
-from collections.abc import Iterator
-from pathlib import Path
+import json
 from typing import Any
 
 import pytest
@@ -20,29 +12,19 @@ pytestmark = [pytest.mark.browser, pytest.mark.slow]
 PASSWORD = "a long password"  # noqa: S105  (of the demo)
 
 
-@pytest.fixture
-def address(tmp_path: Path) -> Iterator[str]:
-    with socket.socket() as taken:
-        taken.bind(("127.0.0.1", 0))
-        port = taken.getsockname()[1]
-    verb = ["caimap", "serve", str(tmp_path / "study"), "--demo", "--port", str(port)]
-    environment = {**os.environ, "MUSIC_EVALS_CAIMAP_PASSWORD": PASSWORD}
-    with subprocess.Popen(
-        [sys.executable, "-m", "music_evals", *verb], env=environment, stderr=subprocess.DEVNULL
-    ) as server:
-        base = f"http://127.0.0.1:{port}"
-        for _ in range(240):
-            try:
-                urllib.request.urlopen(f"{base}/sign-in").close()  # noqa: S310  (http, ours)
-                break
-            except urllib.error.URLError:
-                time.sleep(0.5)
-        yield base
-        server.terminate()
+@pytest.fixture(scope="module")
+def address(serve_caimap: Any, tmp_path_factory: pytest.TempPathFactory) -> str:
+    folder = tmp_path_factory.mktemp("study")
+    base: str = serve_caimap(folder, "--demo", MUSIC_EVALS_CAIMAP_PASSWORD=PASSWORD)
+    return base
 
 
-def sign_in(chromium: Any, base: str, name: str, wrong: list[str]) -> Any:
-    page = chromium.new_context().new_page()
+# width of the part of the waveform that was played, in per cent; wavesurfer.js draws into a tree of its own
+PLAYED = "(wave) => Number.parseFloat(wave.firstElementChild.shadowRoot.querySelector('.progress').style.width)"
+
+
+def sign_in(chromium: Any, base: str, name: str, wrong: list[str], **wishes: Any) -> Any:
+    page = chromium.new_context(**wishes).new_page()
     page.on("console", lambda message: wrong.append(message.text) if message.type == "error" else None)
     page.on("request", lambda asked: None if asked.url.startswith((base, "data:")) else wrong.append(asked.url))
     page.goto(f"{base}/sign-in")
@@ -85,3 +67,74 @@ def test_people_work_at_the_demo_study(chromium: Any, address: str, screenshot: 
         pass
     assert answer.value.status == 200
     assert wrong == []
+
+
+def reports(page: Any) -> list[tuple[str, float, float]]:
+    """Return what a page reports, as it goes on: kind, position and value."""
+    found: list[tuple[str, float, float]] = []
+
+    def note(asked: Any) -> None:
+        if asked.url.endswith("/events"):
+            found.extend(
+                (each["kind"], each["position_sec"], each["value"]) for each in json.loads(asked.post_data)["events"]
+            )
+
+    page.on("request", note)
+    return found
+
+
+def test_the_waveform_obeys_the_rules_of_listening(chromium: Any, address: str) -> None:
+    wrong: list[str] = []
+    page = sign_in(chromium, address, "amateur1", wrong)
+    page.click("form[action='/work/next'] button")
+    wave = page.locator(".wave")
+    page.wait_for_selector(".wave canvas")
+    seen = reports(page)
+
+    def click(share: float) -> None:
+        box = wave.bounding_box()
+        page.mouse.click(box["x"] + share * box["width"], box["y"] + box["height"] / 2)
+
+    click(0.8)  # before anything was heard
+    assert page.evaluate("() => document.querySelector('audio').currentTime") == 0
+    page.click(".play")
+    page.wait_for_function("() => document.querySelector('audio').currentTime > 2")
+    click(0.9)
+    assert page.evaluate("() => document.querySelector('audio').currentTime") < 10
+    page.wait_for_selector(".rate:not([disabled])", timeout=90_000)
+    kinds = [kind for kind, _, _ in seen]
+    assert kinds.count("play") == kinds.count("ended") == 1
+    assert "seek" not in kinds
+    click(0.25)
+    duration = float(page.get_attribute(".player", "data-duration"))
+    page.wait_for_function("() => document.querySelector('audio').currentTime > 0")
+    assert float(page.input_value(".position")) == pytest.approx(duration / 4, abs=0.2)
+    page.wait_for_function(f"() => Math.abs(({PLAYED})(document.querySelector('.wave')) - 25) < 1")
+    page.focus(".position")
+    page.keyboard.press("Home")
+    page.wait_for_function(f"() => ({PLAYED})(document.querySelector('.wave')) < 1")
+    jumps = [(at, to) for kind, at, to in seen if kind == "seek"]
+    assert jumps == [(pytest.approx(duration, abs=0.2), pytest.approx(duration / 4, abs=0.2)), (jumps[1][0], 0)]
+    assert wrong == []
+
+
+def test_a_player_without_motion_and_one_without_a_waveform(chromium: Any, address: str) -> None:
+    wrong: list[str] = []
+    still = sign_in(chromium, address, "professional1", wrong, reduced_motion="reduce")
+    still.click("form[action='/work/next'] button")
+    still.wait_for_selector(".wave canvas")
+    seen = reports(still)
+    still.click(".play")
+    still.wait_for_function("() => document.querySelector('audio').currentTime > 2.3")
+    duration = float(still.get_attribute(".player", "data-duration"))
+    seconds = still.locator(".wave").evaluate(PLAYED) / 100 * duration
+    assert seconds == pytest.approx(round(seconds), abs=0.01)  # from second to second
+    assert [kind for kind, _, _ in seen] == ["play"]
+    assert wrong == []
+
+    plain = sign_in(chromium, address, "professional2", [])
+    plain.route("**/waveform", lambda route: route.fulfill(status=400))
+    plain.click("form[action='/work/next'] button")
+    plain.wait_for_selector(".wave", state="hidden")
+    plain.click(".play")
+    plain.wait_for_function("() => document.querySelector('audio').currentTime > 0.5")

@@ -369,7 +369,7 @@ def test_the_pages_of_oversight(bench: StudyBench, tmp_path) -> None:
     admin = browser(bench.ADMIN)
     table = admin.get("/ledger.csv")
     assert table.headers["content-disposition"] == 'attachment; filename="ledger.csv"'
-    assert table.text.splitlines()[0] == "person,kind,cents,reason,task"
+    assert table.text.splitlines()[0] == "person,kind,cents,reason,task,moment"
     own = browser(bench.FAN).get("/ledger.csv").text.splitlines()[1:]
     assert own
     assert {line.partition(",")[0] for line in own} == {str(bench.FAN)}

@@ -513,7 +513,7 @@ def test_entries_of_the_ledger_have_a_reason_and_their_sign() -> None:
     for wrong in (("gift", 1, "x"), ("work", 1, " "), ("work", -1, "x"), ("penalty", 1, "x"), ("payment", 1, "x")):
         with pytest.raises(InvalidInputError):
             ledger.Entry(1, *wrong).checked()
-    assert ledger.ledger_csv([ledger.Entry(1, "work", 5, "=1+1")]).splitlines()[1] == "1,work,5,'=1+1,"
+    assert ledger.ledger_csv([ledger.Entry(1, "work", 5, "=1+1")]).splitlines()[1] == "1,work,5,'=1+1,,"
 
 
 def test_inspectors_discuss_what_spreads_over_ten_points() -> None:

@@ -6,6 +6,7 @@ The paper pays by work and grade and gives no amounts; a study sets them in `Rat
 from __future__ import annotations
 
 import csv
+import datetime as dt
 import io
 from collections import defaultdict
 from collections.abc import Iterable
@@ -34,6 +35,8 @@ class Rates(NamedTuple):
         For a settled structure or a scored description.
     reward, penalty
         Per cent of a week's earnings that grade I adds and grade III takes.
+    currency
+        Of the amounts, as ``"CNY"``, whose hundredths the cents are; empty for cents of no name.
 
     """
 
@@ -43,6 +46,7 @@ class Rates(NamedTuple):
     inspection: int = 500
     reward: int = 10
     penalty: int = 10
+    currency: str = ""
 
 
 class Entry(NamedTuple):
@@ -60,6 +64,8 @@ class Entry(NamedTuple):
         In words.
     task
         Whose work; None where it is of no one task.
+    moment
+        When it was entered, in UTC; None before it is.
 
     """
 
@@ -68,6 +74,7 @@ class Entry(NamedTuple):
     cents: int
     reason: str
     task: int | None = None
+    moment: dt.datetime | None = None
 
     def checked(self) -> Entry:
         """Return the entry, or refuse it.
@@ -129,5 +136,7 @@ def ledger_csv(entries: Iterable[Entry]) -> str:
     writer.writerow(Entry._fields)
     for entry in entries:
         reason = f"'{entry.reason}" if entry.reason[:1] in {"=", "+", "-", "@", "\t"} else entry.reason
-        writer.writerow([entry.person, entry.kind, entry.cents, reason, "" if entry.task is None else entry.task])
+        moment = "" if entry.moment is None else entry.moment.isoformat(timespec="seconds")
+        task = "" if entry.task is None else entry.task
+        writer.writerow([entry.person, entry.kind, entry.cents, reason, task, moment])
     return target.getvalue()

@@ -49,6 +49,7 @@ def add(verbs: Any) -> None:
         "--seed", type=int, help="of the order of songs and of the sample (default: one that is drawn and kept secret)"
     )
     step.add_argument("--share", type=float, default=0.2, help="of descriptions that are scored (default: %(default)s)")
+    step.add_argument("--currency", default="", help="of what is paid, such as CNY, shown beside the amounts")
     step = _step(steps, "import", _import, "take songs in, all of them or none")
     step.add_argument("table", help="JSON Lines with id, lines and audio each; with --finished a data set as CaiMD")
     step.add_argument("--audio", metavar="DIR", help="folder of the recordings, which are copied")
@@ -143,7 +144,7 @@ def _init(options: argparse.Namespace) -> int:
     from music_evals.caimap.work.desk import Desk, Settings
 
     seed = secrets.randbits(63) if options.seed is None else options.seed  # who knows it knows what is sampled
-    settings = Settings(seed=seed, share=options.share)
+    settings = Settings(seed=seed, share=options.share, rates=Rates(currency=options.currency))
     password = os.environ.get(PASSWORD_VARIABLE, "")
     made = "" if password else _new_password()
     _folder(options, "audio")

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from music_evals.benchmark.templates import static
+from music_evals.caimap.web.rendering import STATIC
 from music_evals.ui.assets import script
 
 Call = Callable[..., Any]
@@ -21,6 +22,7 @@ def call() -> Callable[[str], Call]:
     context = quickjs.Context()
     names = ("kept", "kept_notes", "rolls", "roll_paper", "roll_editor", "ab_player", "listening_test")
     context.eval(script(*names) + static("pairs.js"))
+    context.eval((STATIC / "waveform.js").read_text(encoding="utf-8"))
 
     def of(namespace: str) -> Call:
         def run(name: str, *values: Any) -> Any:

@@ -11,16 +11,26 @@ function send(address, csrf, body) {
 
 function startPlayer(section) {
   const audio = section.querySelector("audio");
+  const play = section.querySelector(".play");
   const position = section.querySelector(".position");
   const rate = section.querySelector(".rate");
+  const saved = section.querySelector(".saved");
+  const wave = section.querySelector(".wave");
   const enforced = section.dataset.enforced === "yes";
+  const duration = Number(section.dataset.duration);
   const address = `/task/${section.dataset.task}/events`;
   const form = document.querySelector("form.annotation");
-  const saved = section.querySelector(".saved");
+  let writes = section.dataset.writes === "yes";
   let queue = Promise.resolve();
+  let dragged = false;
+
+  function say(text, language = document.documentElement.lang) {
+    saved.lang = language; // refusals come in English
+    saved.textContent = text;
+  }
 
   function report(kind, value = 0) {
-    const at = Math.min(audio.currentTime, Number(section.dataset.duration));
+    const at = Math.min(audio.currentTime, duration);
     const body = { events: [{ kind, position_sec: at, value }] };
     queue = queue
       .then(() => send(address, section.dataset.csrf, body))
@@ -32,33 +42,63 @@ function startPlayer(section) {
 
   function show(found) {
     if (found.error !== undefined) {
-      section.querySelector(".heard").textContent = found.error;
+      say(found.error, "en");
       return;
     }
-    section.querySelector(".heard").textContent = `${Math.floor(found.longest_sec)} / ${Math.floor(section.dataset.duration)} s`;
-    if (enforced && found.complete) {
-      position.disabled = false;
-      rate.disabled = false;
+    if (!enforced) return;
+    section.querySelector(".heard").value = found.longest_sec;
+    if (found.writes && !writes) {
+      writes = true;
+      letWrite(true);
+      say(section.dataset.mayWrite);
     }
-    if (found.writes) letWrite(true);
+    if (found.complete && position.disabled) {
+      letSeek(true);
+      say(section.dataset.maySeek);
+    }
   }
 
   function letWrite(may) {
+    form.classList.toggle("closed", !may);
     form.querySelectorAll("input:not([type=hidden]), textarea").forEach((field) => {
       if (field.type === "radio" || field.type === "checkbox") field.disabled = !may;
       else field.readOnly = !may;
     });
   }
 
-  section.querySelector(".play").addEventListener("click", () => audio.play());
-  section.querySelector(".pause").addEventListener("click", () => audio.pause());
+  function letSeek(may) {
+    position.disabled = rate.disabled = !may;
+    section.classList.toggle("seeks", may);
+    section.querySelector(".locked")?.toggleAttribute("hidden", may);
+  }
+
+  function seek(second) {
+    if (position.disabled) return; // the waveform obeys the rule of the slider
+    report("seek", second);
+    audio.currentTime = second;
+  }
+
+  function follow() {
+    const now = musicEvals.waveform.clock(audio.currentTime);
+    section.querySelector(".now").textContent = now;
+    if (dragged) return;
+    position.value = audio.currentTime;
+    position.setAttribute("aria-valuetext", now);
+  }
+
+  play.addEventListener("click", () => toggle(audio));
+  for (const kind of ["play", "pause"]) {
+    audio.addEventListener(kind, () => { play.textContent = audio.paused ? play.dataset.play : play.dataset.pause; });
+  }
   audio.addEventListener("play", () => report("play"));
   audio.addEventListener("pause", () => { if (!audio.ended) report("pause"); });
   audio.addEventListener("ended", () => report("ended"));
-  audio.addEventListener("timeupdate", () => { position.value = audio.currentTime; });
+  audio.addEventListener("error", () => say(section.dataset.silent));
+  for (const kind of ["timeupdate", "seeking"]) audio.addEventListener(kind, follow);
+  position.addEventListener("input", () => { dragged = true; });
   position.addEventListener("change", () => {
-    report("seek", Number(position.value));
-    audio.currentTime = Number(position.value);
+    dragged = false;
+    seek(Number(position.value));
   });
   rate.addEventListener("change", () => {
     audio.playbackRate = Number(rate.value);
@@ -66,9 +106,11 @@ function startPlayer(section) {
   });
   document.addEventListener("visibilitychange", () => report(document.hidden ? "hidden" : "shown"));
   setInterval(() => { if (!audio.paused) report("beat"); }, 5000);
+  letSeek(!position.disabled);
+  startWave(wave, audio, duration, seek);
 
   if (enforced) {
-    letWrite(section.dataset.writes === "yes");
+    letWrite(writes);
     let wrote = false;
     form.addEventListener("input", (event) => {
       // what a browser lets in although it was kept away, and the first word
@@ -80,16 +122,31 @@ function startPlayer(section) {
       form.addEventListener(kind, (event) => {
         event.preventDefault();
         if (kind !== "paste" && kind !== "drop") return;
-        saved.textContent = saved.dataset.blocked;
+        say(saved.dataset.blocked);
         report("blocked");
       });
     }
   }
-  keepDraft(form, section, saved);
+  keepDraft(form, section, say);
   listenToKeys(form, audio);
 }
 
-function keepDraft(form, section, saved) {
+function toggle(audio) {
+  if (audio.paused) audio.play().catch(() => undefined); // paused at once, or the element says that it has no sound
+  else audio.pause();
+}
+
+function startWave(wave, audio, duration, seek) {
+  if (!wave) return;
+  musicEvals.waveform.draw(wave, audio, duration);
+  wave.addEventListener("click", (event) => {
+    const { left, width } = wave.getBoundingClientRect();
+    seek(musicEvals.waveform.secondAt(event.clientX, left, width, duration));
+  });
+}
+
+function keepDraft(form, section, say) {
+  const { saved, unsaved } = section.querySelector(".saved").dataset;
   const versions = document.querySelectorAll("input[name=version]");
   const fields = () => Object.fromEntries([...new FormData(form)].filter(([name]) => name !== "csrf" && name !== "version"));
   let kept = JSON.stringify(fields());
@@ -104,14 +161,14 @@ function keepDraft(form, section, saved) {
         const answer = await send(`/task/${section.dataset.task}/draft`, section.dataset.csrf, body);
         const found = await answer.json();
         if (found.error !== undefined) {
-          saved.textContent = found.error;
+          say(found.error, "en");
           return;
         }
         kept = JSON.stringify(now);
         versions.forEach((field) => { field.value = found.version; });
-        saved.textContent = saved.dataset.saved;
+        say(saved);
       } catch {
-        saved.textContent = saved.dataset.unsaved; // the next turn tries again
+        say(unsaved); // the next turn tries again
       }
     })();
     await saving;
@@ -135,8 +192,7 @@ function keepDraft(form, section, saved) {
 
 function listenToKeys(form, audio) {
   document.addEventListener("keydown", (event) => {
-    if (event.ctrlKey && event.code === "Space" && audio.paused) audio.play();
-    else if (event.ctrlKey && event.code === "Space") audio.pause();
+    if (event.ctrlKey && event.code === "Space") toggle(audio);
     else if (event.ctrlKey && event.key === "s") form.requestSubmit(form.querySelector("[formaction$='/save']"));
     else if (event.ctrlKey && event.key === "Enter") form.requestSubmit(form.querySelector("button:not([formaction]):not([type])"));
     else if (event.altKey && ["ArrowUp", "ArrowDown"].includes(event.key)) {
@@ -152,13 +208,18 @@ function listenToKeys(form, audio) {
 
 document.querySelectorAll(".player").forEach(startPlayer);
 
+// who judges a description may go anywhere in its song
+document.querySelectorAll(".recording").forEach((section) => {
+  const audio = section.querySelector("audio");
+  startWave(section.querySelector(".wave"), audio, Number(section.dataset.duration), (second) => { audio.currentTime = second; });
+});
+
 document.addEventListener("click", (event) => {
   const button = event.target.closest(".term");
   if (!button) return;
   const field = document.getElementById(button.dataset.field);
   if (field.readOnly) return;
-  const kept = field.value.replaceAll(",", "、").split("、").slice(0, -1);
-  field.value = [...kept, button.dataset.term].join("、") + "、";
+  field.value = musicEvals.waveform.withTerm(field.value, button.dataset.term);
   field.dispatchEvent(new Event("input", { bubbles: true }));
   field.focus();
 });

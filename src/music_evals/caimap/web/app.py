@@ -7,6 +7,7 @@ changes something carries the token of its session in the form, and comes from a
 from __future__ import annotations
 
 import inspect
+import secrets
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
@@ -46,13 +47,15 @@ COOKIE: Final = "caimap_session"
 """Holds the token of a session; no script reads it, no other site sends it."""
 
 LANGUAGE_COOKIE: Final = "caimap_language"
-"""Holds the language of the pages for who is not signed in; an account keeps its own."""
+"""Holds the language that was last chosen in this browser, or with which somebody signed in there."""
+
+_POLICY: Final = "Content-Security-Policy"
 
 ATTEMPT_COOKIE: Final = "caimap_sign_in"
 """Holds the secret of a sign-in with a provider; it comes along when the provider sends the browser back."""
 
 HEADERS: Final[Mapping[str, str]] = {
-    "Content-Security-Policy": (
+    _POLICY: (
         "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; media-src 'self'; "
         "connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
     ),
@@ -64,7 +67,9 @@ HEADERS: Final[Mapping[str, str]] = {
     "Permissions-Policy": "camera=(), microphone=(), geolocation=()",
     "Cache-Control": "no-store",
 }
-"""Of every answer."""
+"""Of every answer; see `Answer.waveform` for what is added to the policy of some."""
+
+_YEAR_SEC: Final = 31_536_000
 
 MAX_BODY: Final = 1_000_000
 """Bytes of a request."""
@@ -144,6 +149,9 @@ class Answer(NamedTuple):
         That the browser keeps from now on; empty leaves it.
     attempt
         Secret of a sign-in with a provider that begins, or ``""`` where it is over; None leaves it.
+    waveform
+        The page draws a waveform. The style of wavesurfer.js stands in its script; the policy of this one answer lets
+        it in by a nonce, which the template gets.
 
     """
 
@@ -156,6 +164,7 @@ class Answer(NamedTuple):
     status: int = 200
     language: str = ""
     attempt: str | None = None
+    waveform: bool = False
 
 
 class Page(NamedTuple):
@@ -326,10 +335,9 @@ def _endpoint(
 
 
 def _language(request: Request, visit: accounts.Visit | None) -> str:
-    """Return the language of the pages: what the address says, what the account keeps, what the browser keeps."""
-    kept = visit.language if visit else request.cookies.get(LANGUAGE_COOKIE, "")
-    wanted = request.query_params.get("language") or kept
-    return wanted if wanted in LANGUAGES else LANGUAGES[0]
+    """Return the language of the pages: what the address says, what the browser keeps, what the account keeps."""
+    chosen = request.query_params.get("language"), request.cookies.get(LANGUAGE_COOKIE), visit and visit.language
+    return next((name for name in chosen if name in LANGUAGES), LANGUAGES[0])
 
 
 async def _body(request: Request) -> tuple[dict[str, str], Any, bool]:
@@ -445,26 +453,29 @@ def _response(answer: Answer, request: Request, asked: Asked) -> Response:
             text, media_type="text/csv", headers={"Content-Disposition": f'attachment; filename="{name}"'}
         )
     elif answer.template:
-        values = {
-            "visit": asked.visit, "message": "", "address": asked.address, "has_provider": asked.provider is not None,
-            **(answer.values or {}),
+        nonce = secrets.token_urlsafe(16) if answer.waveform else ""
+        shown = {
+            "visit": asked.visit, "message": "", "nonce": nonce, "address": asked.address,
+            "has_provider": asked.provider is not None,
         }  # fmt: skip
-        page = render(answer.template, asked.language, **values)
+        page = render(answer.template, asked.language, **{**shown, **(answer.values or {})})
         made = HTMLResponse(page, answer.status)
+        if nonce:
+            made.headers[_POLICY] = HEADERS[_POLICY].replace("style-src 'self'", f"style-src 'self' 'nonce-{nonce}'")
     else:
         made = JSONResponse(dict(answer.values or {}), answer.status)
-    if answer.language:
-        year = 365 * 24 * 3600
-        made.set_cookie(LANGUAGE_COOKIE, answer.language, year, httponly=True, samesite="lax", path="/")
-    _set_cookies(made, answer, secure=_is_secure(request, asked.provider))
+    _set_cookies(made, answer, asked, secure=_is_secure(request, asked.provider))
     return made
 
 
-def _set_cookies(made: Response, answer: Answer, *, secure: bool) -> None:
+def _set_cookies(made: Response, answer: Answer, asked: Asked, *, secure: bool) -> None:
     if answer.session:
         made.set_cookie(COOKIE, answer.session, httponly=True, samesite="strict", secure=secure, path="/")
     elif answer.session is not None:
         made.delete_cookie(COOKIE, path="/")
+    language = answer.language or (asked.language if asked.query.get("language") == asked.language else "")
+    if language:  # lax: whoever follows a link from elsewhere reads the language of before
+        made.set_cookie(LANGUAGE_COOKIE, language, _YEAR_SEC, httponly=True, samesite="lax", secure=secure, path="/")
     name = _attempt_cookie(secure=secure)
     if answer.attempt:
         # lax: the provider sends the browser back from another site
@@ -485,7 +496,7 @@ def _attempt_cookie(*, secure: bool) -> str:
 
 
 class _Hardened:
-    """Adds `HEADERS` to every answer, and refuses bodies over `MAX_BODY` before they are read."""
+    """Adds those of `HEADERS` that an answer does not bring itself, and refuses bodies over `MAX_BODY` unread."""
 
     def __init__(self, app: Any) -> None:
         self.app = app
@@ -499,8 +510,9 @@ class _Hardened:
 
         async def hardened(message: Any) -> None:
             if message["type"] == "http.response.start":
+                own = {name.lower() for name, _ in message["headers"]}
                 added = [(name.lower().encode(), value.encode()) for name, value in HEADERS.items()]
-                message["headers"] = [*message["headers"], *added]
+                message["headers"] = [*message["headers"], *(each for each in added if each[0] not in own)]
             await send(message)
 
         if not length.isdigit() or len(length) > MAX_DIGITS or int(length) > MAX_BODY:

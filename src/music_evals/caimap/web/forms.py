@@ -4,20 +4,36 @@ from __future__ import annotations
 
 import itertools
 import re
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Iterable, Mapping
+from typing import Any, Final, NamedTuple
 
 from music_evals.annotations import AUDIO_EFFECTS, DIMENSIONS
 from music_evals.caimap import assurance
 from music_evals.caimap.structure import MAX_LINES, line_pattern
-from music_evals.caimap.values import Description, Effects, ScoreSheet, Section, Structure, Tagged
+from music_evals.caimap.values import SECTION_KINDS, Description, Effects, ScoreSheet, Section, Structure, Tagged
 from music_evals.caimap.web.wording import dimension_names
 from music_evals.caimap.web.words import catalogue, translator
 from music_evals.errors import InvalidAnnotationError
 
-__all__ = ["description_of", "sent_texts", "sheet_of", "structure_fields", "structure_of", "tags_of"]
+__all__ = [
+    "Row",
+    "description_of",
+    "labels_for",
+    "row_fields",
+    "rows_of",
+    "sent_texts",
+    "sheet_of",
+    "split_rows",
+    "structure_fields",
+    "structure_of",
+    "tags_of",
+    "tidied",
+]
 
 Form = Mapping[str, str]
+
+_LABELS: Final = 6
+"""Numbers of each kind of section that are offered at first."""
 
 
 def tags_of(text: str) -> tuple[str, ...]:
@@ -32,6 +48,72 @@ def tags_of(text: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys(filter(None, (tag.strip() for tag in re.split(r"[、,，;；\n]", text)))))
 
 
+class Row(NamedTuple):
+    """A row of the structure editor: the label of the section that it begins, or none, and its line, or none."""
+
+    label: str
+    line: str
+    rhymes: bool
+
+
+def rows_of(form: Form) -> list[Row]:
+    """Return the rows of a structure editor as they were written."""
+    return [
+        Row(form.get(f"label_{number}", "").strip(), form[f"line_{number}"].strip(), f"rhyme_{number}" in form)
+        for number in _rows(form)
+    ]
+
+
+def split_rows(rows: Iterable[Row]) -> list[Row]:
+    """Make two rows of a line with a stroke: the first keeps the label, the last the mark of its end.
+
+    Examples
+    --------
+    >>> split_rows([Row("verse1", "春眠/不觉晓", True)])
+    [Row(label='verse1', line='春眠', rhymes=False), Row(label='', line='不觉晓', rhymes=True)]
+
+    """
+    made = []
+    for row in rows:
+        parts = [part.strip() for part in row.line.split("/") if part.strip()] or [""]
+        last = len(parts) - 1
+        made += [Row("" if at else row.label, part, row.rhymes and at == last) for at, part in enumerate(parts)]
+    return made
+
+
+def row_fields(rows: Iterable[Row], theme: str) -> dict[str, str]:
+    """Return the fields of the structure editor that hold these rows."""
+    fields = {"theme": theme}
+    for number, row in enumerate(rows):
+        fields |= {f"label_{number}": row.label, f"line_{number}": row.line}
+        if row.rhymes:
+            fields[f"rhyme_{number}"] = "on"
+    return fields
+
+
+def tidied(form: Form) -> dict[str, str]:
+    """Return the fields of a structure editor as it is shown next: split lines have two rows, emptied ones none.
+
+    An empty row is put before each whose field ``insert_`` is ticked, for a section without words or a missing line.
+    """
+    rows: list[Row] = []
+    for number, row in enumerate(rows_of(form)):
+        if f"insert_{number}" in form:
+            rows.append(Row("", "", rhymes=False))
+        rows += [part for part in split_rows([row]) if part.line or part.label]
+    return row_fields(rows, form.get("theme", ""))
+
+
+def labels_for(fields: Form) -> tuple[str, ...]:
+    """Return the labels that an editor offers: of each kind six, and always one more than there are."""
+    highest = dict.fromkeys(SECTION_KINDS, _LABELS - 1)
+    for row in rows_of(fields):
+        found = re.fullmatch(r"(.+?)([1-9]\d?)", row.label)
+        if found and found[1] in highest:
+            highest[found[1]] = max(highest[found[1]], int(found[2]))
+    return tuple(f"{kind}{number}" for kind, most in highest.items() for number in range(1, min(most + 1, 99) + 1))
+
+
 def structure_of(form: Form) -> Structure:
     """Read the structure editor: a line begins a section where a label is chosen.
 
@@ -42,17 +124,13 @@ def structure_of(form: Form) -> Structure:
 
     """
     sections: list[tuple[str, list[tuple[str, bool]]]] = []
-    for number in range(MAX_LINES + 1):
-        if f"line_{number}" not in form:
-            break
-        label = form.get(f"label_{number}", "").strip()
-        parts = [part.strip() for part in form[f"line_{number}"].split("/") if part.strip()]
+    for label, line, rhymes in split_rows(rows_of(form)):
         if label:
             sections.append((label, []))
-        if parts and not sections:
+        if line and not sections:
             raise InvalidAnnotationError("the first line must begin a section; choose its label", kind="first_label")
-        for part in parts:
-            sections[-1][1].append((part, f"rhyme_{number}" in form))
+        if line:
+            sections[-1][1].append((line, rhymes))
     made = [
         Section(label, tuple(line for line, _ in lines), tuple(line_pattern(*given) for given in lines))
         for label, lines in sections
@@ -62,16 +140,14 @@ def structure_of(form: Form) -> Structure:
 
 def structure_fields(structure: Structure) -> dict[str, str]:
     """Return the fields of the structure editor that `structure_of` reads as this structure."""
-    fields = {"theme": structure.theme}
-    number = 0
+    rows = []
     for section in structure.sections:
-        rows = list(zip(section.lines, section.rhyme, strict=True)) or [("", "")]
-        for place, (line, pattern) in enumerate(rows):
-            fields |= {f"label_{number}": "" if place else section.label, f"line_{number}": line}
-            if pattern.endswith("R"):
-                fields[f"rhyme_{number}"] = "on"
-            number += 1
-    return fields
+        lines = list(zip(section.lines, section.rhyme, strict=True)) or [("", "")]
+        rows += [
+            Row("" if place else section.label, line, rhymes=pattern.endswith("R"))
+            for place, (line, pattern) in enumerate(lines)
+        ]
+    return row_fields(rows, structure.theme)
 
 
 def description_of(form: Form, group: str) -> Description:
@@ -119,7 +195,7 @@ def plain_form(given: Any) -> dict[str, str]:
     return {name: value for name, value in given.items() if isinstance(value, str)}
 
 
-_OF_THE_FORM = ("csrf", "version", "password", "thread", "place", "to", "here", "insert", "language", "decision")
+_OF_THE_FORM: Final = ("csrf", "version", "password", "thread", "place", "to", "here", "insert", "language", "decision")
 
 
 def sent_texts(form: Form, language: str) -> list[tuple[str, str]]:

@@ -8,22 +8,32 @@ from __future__ import annotations
 
 import datetime as dt
 import re
-from collections.abc import Callable
+from pathlib import Path
 from typing import Any, Final
 
 from music_evals.annotations import AUDIO_EFFECTS, DIMENSIONS
-from music_evals.caimap import assurance, ledger, lexica, structure
+from music_evals.caimap import assurance, ledger, lexica, machine, structure, waveforms
 from music_evals.caimap.description import MAX_TAGS, fewest_tags
-from music_evals.caimap.machine import ForbiddenStepError
+from music_evals.caimap.grades import MAX_WARNINGS
 from music_evals.caimap.reporting import agreement_values
 from music_evals.caimap.roles import ForbiddenError
-from music_evals.caimap.storage.store import StaleError
 from music_evals.caimap.training import MAX_SPREAD
-from music_evals.caimap.values import ROLES, SECTION_KINDS, Description, ScoreSheet, Structure
-from music_evals.caimap.web.app import Answer, Asked, Page, status_of
-from music_evals.caimap.web.forms import description_of, sent_texts, sheet_of, structure_fields, structure_of
+from music_evals.caimap.values import ROLES, Description, ScoreSheet, Structure
+from music_evals.caimap.web.app import Answer, Asked, Page
+from music_evals.caimap.web.forms import (
+    description_of,
+    labels_for,
+    row_fields,
+    rows_of,
+    sheet_of,
+    split_rows,
+    structure_fields,
+    structure_of,
+    tidied,
+)
 from music_evals.caimap.web.guards import number_of
-from music_evals.caimap.web.wording import refusal
+from music_evals.caimap.web.keeping import kept
+from music_evals.caimap.web.people_pages import PEOPLE_PAGES
 from music_evals.caimap.web.words import LANGUAGES
 from music_evals.caimap.work import (
     accounts,
@@ -31,37 +41,15 @@ from music_evals.caimap.work import (
     comparing,
     inspecting,
     managing,
+    people,
     practising,
     views,
     vocabulary,
     watching,
 )
-from music_evals.errors import InvalidInputError, MusicEvalsError
+from music_evals.errors import InvalidInputError
 
 __all__ = ["PAGES"]
-
-_LABELS: Final = tuple(f"{kind}{number}" for kind in SECTION_KINDS for number in range(1, 7))
-
-
-def _again(error: MusicEvalsError, page: Answer, asked: Asked) -> Answer:
-    """Show a form again, with what is wrong and with what was written."""
-    sent = sent_texts(asked.form, asked.language)
-    message = refusal(error, asked.language)
-    values = {**(page.values or {}), "message": message, "fields": dict(asked.form), "sent": sent}
-    return page._replace(values=values, status=status_of(error))
-
-
-def _kept(page: Callable[[Asked], Answer], act: Callable[[Asked], Answer]) -> Callable[[Asked], Answer]:
-    """Return an act that shows its page again where it is refused."""
-
-    def keeping(asked: Asked) -> Answer:
-        try:
-            return act(asked)
-        except (InvalidInputError, StaleError, ForbiddenStepError, accounts.SignInError) as error:
-            return _again(error, page(asked), asked)
-
-    return keeping
-
 
 # everybody
 
@@ -77,7 +65,8 @@ def _sign_in(_: Asked) -> Answer:
 
 def _do_sign_in(asked: Asked) -> Answer:
     token = accounts.sign_in(asked.desk, asked.form.get("name", ""), asked.form.get("password", ""))
-    return Answer(go_to="/", session=token)
+    visit = accounts.visit(asked.desk, token)
+    return Answer(go_to="/", session=token, language=visit.language if visit else "")
 
 
 def _do_sign_out(asked: Asked) -> Answer:
@@ -126,22 +115,17 @@ def _do_feedback(asked: Asked) -> Answer:
     content, place = asked.form.get("content", ""), asked.form.get("place", "")
     number = number_of(thread, "thread") if thread else None
     managing.say(asked.desk, asked.who, content, thread=number, place=place)
-    return Answer(go_to="/feedback")
+    return Answer("said.html") if "here" in asked.form else Answer(go_to="/feedback")
 
 
 def _ledger(asked: Asked) -> Answer:
     entries = managing.ledger_of(asked.desk, asked.who)
-    values = {"entries": entries, "owed": ledger.balances(entries), "kinds": ledger.ENTRY_KINDS, "fields": {}}
-    return Answer("ledger.html", values)
+    shown = {"entries": entries, "owed": ledger.balances(entries), "currency": people.currency(asked.desk)}
+    return Answer("ledger.html", {**shown, "kinds": ledger.ENTRY_KINDS, "fields": {}})
 
 
 def _ledger_csv(asked: Asked) -> Answer:
     return Answer(download=("ledger.csv", ledger.ledger_csv(managing.ledger_of(asked.desk, asked.who))))
-
-
-def _withdraw(asked: Asked) -> Answer:
-    managing.withdraw(asked.desk, asked.who, asked.who)
-    return Answer(go_to="/sign-in", session="")
 
 
 # annotators
@@ -149,6 +133,7 @@ def _withdraw(asked: Asked) -> Answer:
 
 def _work(asked: Asked) -> Answer:
     values = {"tasks": views.tasks_of(asked.desk, asked.who), "waits": "none" not in asked.query}
+    values |= {"standing": people.standing(asked.desk, asked.who), "most": MAX_WARNINGS}
     return Answer("work.html", {**values, "rests": views.rests(asked.desk, asked.who)})
 
 
@@ -162,26 +147,41 @@ def _next(asked: Asked) -> Answer:
 
 def _task(asked: Asked) -> Answer:
     seen = views.task_view(asked.desk, asked.who, asked.path["number"])
+    if seen.task.state not in {"assigned", "working"}:
+        return _handed_in(seen)
     found = annotating.heard(asked.desk, asked.who, asked.path["number"])
     shared = {
         "seen": seen,
-        "fields": seen.draft or seen.fields(structure_fields),
         "reasons": structure.SCREENING_REASONS,
         "rests": views.rests(asked.desk, asked.who),
         "heard": found,
         "writes": found.may_write(seen.song.duration_sec),
     }
     if seen.task.kind == "structure":
-        return Answer("structure.html", {**shared, "labels": _LABELS})
+        draft = row_fields(split_rows(rows_of(seen.draft)), seen.draft.get("theme", "")) if seen.draft else {}
+        fields = draft or seen.fields(structure_fields)
+        return Answer("structure.html", {**shared, "fields": fields, "labels": labels_for(fields)}, waveform=True)
     group = seen.task.kind
     asked_for = {name: row for name, row in DIMENSIONS[group].items() if name != AUDIO_EFFECTS}
     limits = {name: (fewest_tags(group, name), MAX_TAGS) for name in asked_for}
-    return Answer("description.html", {**shared, "dimensions": asked_for, "limits": limits, "group": group})
+    values = {**shared, "fields": seen.draft, "dimensions": asked_for, "limits": limits, "group": group}
+    return Answer("description.html", values, waveform=True)
+
+
+def _handed_in(seen: views.TaskView) -> Answer:
+    """Show what was handed in, to be read alone."""
+    dimensions = DIMENSIONS.get(seen.task.kind, {})
+    return Answer("handed_in.html", {"seen": seen, "dimensions": dimensions, "fields": {}}, waveform=True)
+
+
+def _written(asked: Asked) -> dict[str, str]:
+    """Return the fields of a draft as they are kept: split lines of a structure have rows of their own."""
+    fields = {name: value for name, value in asked.form.items() if name not in {"csrf", "version"}}
+    return tidied(fields) if "line_0" in fields else fields
 
 
 def _save(asked: Asked) -> Answer:
-    fields = {name: value for name, value in asked.form.items() if name not in {"csrf", "version"}}
-    annotating.save(asked.desk, asked.who, asked.path["number"], asked.version, fields)
+    annotating.save(asked.desk, asked.who, asked.path["number"], asked.version, _written(asked))
     return Answer(go_to=f"/task/{asked.path['number']}")
 
 
@@ -215,8 +215,15 @@ def _skip(asked: Asked) -> Answer:
 
 
 def _restart(asked: Asked) -> Answer:
-    annotating.restart_listening(asked.desk, asked.who, asked.path["number"], asked.version)
-    return Answer(go_to=f"/task/{asked.path['number']}")
+    """Ask first, with the draft saved; then begin to listen anew."""
+    number, version = asked.path["number"], asked.version
+    if "sure" in asked.form:
+        annotating.restart_listening(asked.desk, asked.who, number, version)
+        return Answer(go_to=f"/task/{number}")
+    written, seen = _written(asked), views.task_view(asked.desk, asked.who, number)
+    if any(written.values()) and written != seen.draft:
+        version = annotating.save(asked.desk, asked.who, number, version, written)
+    return Answer("restart.html", {"seen": seen, "version": version})
 
 
 def _events(asked: Asked) -> Answer:
@@ -229,18 +236,27 @@ def _events(asked: Asked) -> Answer:
     return Answer(values={**found._asdict(), "writes": found.may_write(duration)})
 
 
-def _audio(asked: Asked) -> Answer:
+def _recording(asked: Asked) -> Path:
+    """Return the recording of a task's song."""
     name = views.task_view(asked.desk, asked.who, asked.path["number"]).song.audio
     path = (asked.audio / name).resolve()
     if not name or not path.is_relative_to(asked.audio.resolve()) or not path.is_file():
         raise ForbiddenError("this song has no recording", kind="no_recording")
-    return Answer(file=path)
+    return path
+
+
+def _audio(asked: Asked) -> Answer:
+    return Answer(file=_recording(asked))
+
+
+def _waveform(asked: Asked) -> Answer:
+    return Answer(values={"peaks": waveforms.kept_peaks(_recording(asked), asked.audio.with_name("waveforms"))})
 
 
 def _lexicon(asked: Asked) -> Answer:
     terms = vocabulary.terms_of(asked.desk, asked.path["group"], asked.path["dimension"])
     query = next((value for name, value in asked.query.items() if name.startswith("tags_")), "")
-    last = query.replace(",", "、").rpartition("、")[2]
+    last = re.split("[、,，]", query)[-1]
     return Answer("terms.html", {"terms": lexica.search(terms, last), "dimension": asked.path["dimension"]})
 
 
@@ -256,8 +272,15 @@ def _song(asked: Asked) -> Answer:
     seen = views.song_view(asked.desk, asked.who, asked.path["song"])
     first, second = seen.passes
     base = second if asked.query.get("base") == "second" else first
-    rows = structure.differences(first, second)
-    return Answer("settle.html", {"seen": seen, "rows": rows, "labels": _LABELS, "fields": structure_fields(base)})
+    values = {"seen": seen, "rows": structure.differences(first, second), "fields": structure_fields(base)}
+    values["labels"] = labels_for({**values["fields"], **asked.form})
+    return Answer("settle.html", values, waveform=True)
+
+
+def _arrange(asked: Asked) -> Answer:
+    """Show the form of a song again, with rows of their own for split lines and with those that were put in."""
+    page, fields = _song(asked), tidied(asked.form)
+    return page._replace(values={**(page.values or {}), "fields": fields, "labels": labels_for(fields)})
 
 
 def _settle(asked: Asked) -> Answer:
@@ -275,7 +298,7 @@ def _score_page(asked: Asked) -> Answer:
         "parts": assurance.PARTS,
         "dimensions": DIMENSIONS[seen.task.kind],
     }
-    return Answer("score.html", {"seen": seen, "fields": {}, **values})
+    return Answer("score.html", {"seen": seen, "fields": {}, **values}, waveform=True)
 
 
 def _score(asked: Asked) -> Answer:
@@ -292,7 +315,9 @@ def _manage(asked: Asked) -> Answer:
 
 
 def _numbers(asked: Asked) -> dict[str, Any]:
-    return {"progress": managing.progress(asked.desk, asked.who)}
+    states = machine.states(machine.SONG)
+    found = managing.progress(asked.desk, asked.who)
+    return {"progress": found, "states": states, "currency": people.currency(asked.desk)}
 
 
 def _progress(asked: Asked) -> Answer:
@@ -342,6 +367,10 @@ def _analytics(asked: Asked) -> Answer:
 
 def _submissions(asked: Asked) -> Answer:
     return Answer("person.html", {"tasks": watching.submissions(asked.desk, asked.who, asked.path["person"])})
+
+
+def _submission(asked: Asked) -> Answer:
+    return _handed_in(views.task_view(asked.desk, asked.who, asked.path["number"]))
 
 
 def _verifications(asked: Asked) -> Answer:
@@ -400,50 +429,53 @@ def _score_training(asked: Asked) -> Answer:
 PAGES: Final = (
     Page("GET", "/", "ask", _home),
     Page("GET", "/sign-in", "public", _sign_in),
-    Page("POST", "/sign-in", "public", _kept(_sign_in, _do_sign_in)),
+    Page("POST", "/sign-in", "public", kept(_sign_in, _do_sign_in)),
     Page("POST", "/language", "public", _language),
     Page("POST", "/sign-out", "ask", _do_sign_out),
     Page("GET", "/invitation/{token}", "public", _invitation),
-    Page("POST", "/invitation/{token}", "public", _kept(_invitation, _accept)),
+    Page("POST", "/invitation/{token}", "public", kept(_invitation, _accept)),
     Page("GET", "/feedback", "ask", _feedback),
-    Page("POST", "/feedback", "ask", _kept(_feedback, _do_feedback)),
+    Page("POST", "/feedback", "ask", kept(_feedback, _do_feedback)),
     Page("GET", "/ledger", "ask", _ledger),
-    Page("POST", "/withdraw", "ask", _withdraw),
     Page("GET", "/work", "annotate", _work),
     Page("POST", "/work/next", "annotate", _next),
     Page("GET", "/task/{number:int}", "annotate", _task),
-    Page("POST", "/task/{number:int}/save", "annotate", _kept(_task, _save)),
+    Page("POST", "/task/{number:int}/save", "annotate", kept(_task, _save)),
     Page("POST", "/task/{number:int}/draft", "annotate", _draft),
-    Page("POST", "/task/{number:int}/submit", "annotate", _kept(_task, _submit)),
-    Page("POST", "/task/{number:int}/skip", "annotate", _kept(_task, _skip)),
-    Page("POST", "/task/{number:int}/restart", "annotate", _kept(_task, _restart)),
+    Page("POST", "/task/{number:int}/submit", "annotate", kept(_task, _submit)),
+    Page("POST", "/task/{number:int}/skip", "annotate", kept(_task, _skip)),
+    Page("POST", "/task/{number:int}/restart", "annotate", kept(_task, _restart)),
     Page("POST", "/task/{number:int}/events", "annotate", _events),
     Page("GET", "/task/{number:int}/audio", "ask", _audio),
+    Page("GET", "/task/{number:int}/waveform", "ask", _waveform),
     Page("GET", "/lexicon/{group}/{dimension}", "annotate", _lexicon),
     Page("GET", "/inspect", "inspect", _inspect),
     Page("GET", "/inspect/song/{song}", "inspect", _song),
-    Page("POST", "/inspect/song/{song}", "inspect", _kept(_song, _settle)),
+    Page("POST", "/inspect/song/{song}", "inspect", kept(_song, _settle)),
+    Page("POST", "/inspect/song/{song}/rows", "inspect", kept(_song, _arrange)),
     Page("GET", "/inspect/task/{number:int}", "inspect", _score_page),
-    Page("POST", "/inspect/task/{number:int}", "inspect", _kept(_score_page, _score)),
+    Page("POST", "/inspect/task/{number:int}", "inspect", kept(_score_page, _score)),
     Page("GET", "/manage", "manage", _manage),
     Page("GET", "/manage/progress", "manage", _progress),
-    Page("POST", "/manage/invite", "manage", _kept(_manage, _invite)),
-    Page("POST", "/manage/screening/{song}", "manage", _kept(_manage, _screening)),
-    Page("POST", "/manage/song/{song}", "manage", _kept(_manage, _decide)),
-    Page("POST", "/manage/week", "manage", _kept(_manage, _week)),
-    Page("POST", "/ledger", "manage", _kept(_ledger, _enter)),
+    Page("POST", "/manage/invite", "manage", kept(_manage, _invite)),
+    Page("POST", "/manage/screening/{song}", "manage", kept(_manage, _screening)),
+    Page("POST", "/manage/song/{song}", "manage", kept(_manage, _decide)),
+    Page("POST", "/manage/week", "manage", kept(_manage, _week)),
+    Page("POST", "/ledger", "manage", kept(_ledger, _enter)),
     Page("GET", "/ledger.csv", "ask", _ledger_csv),
     Page("GET", "/manage/analytics", "manage", _analytics),
     Page("GET", "/manage/person/{person:int}", "manage", _submissions),
+    Page("GET", "/manage/task/{number:int}", "manage", _submission),
     Page("GET", "/manage/agreement", "manage", _agreement),
     Page("GET", "/manage/verify", "manage", _verifications),
     Page("GET", "/manage/verify/{number:int}", "manage", _score_page),
-    Page("POST", "/manage/verify/{number:int}", "manage", _kept(_score_page, _verify)),
+    Page("POST", "/manage/verify/{number:int}", "manage", kept(_score_page, _verify)),
     Page("GET", "/training", "ask", _training),
     Page("POST", "/training/next", "annotate", _practise),
-    Page("POST", "/training/songs", "manage", _kept(_training, _choose_training)),
-    Page("POST", "/training/round", "manage", _kept(_training, _new_round)),
+    Page("POST", "/training/songs", "manage", kept(_training, _choose_training)),
+    Page("POST", "/training/round", "manage", kept(_training, _new_round)),
     Page("GET", "/training/task/{number:int}", "inspect", _score_page),
-    Page("POST", "/training/task/{number:int}", "inspect", _kept(_score_page, _score_training)),
+    Page("POST", "/training/task/{number:int}", "inspect", kept(_score_page, _score_training)),
+    *PEOPLE_PAGES,
 )
 """Every page there is."""

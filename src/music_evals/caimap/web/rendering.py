@@ -6,7 +6,7 @@ import functools
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from music_evals.caimap.web.wording import reason_words
+from music_evals.caimap.web.wording import amount_words, reason_words
 from music_evals.caimap.web.words import translator
 from music_evals.errors import importing
 
@@ -32,7 +32,7 @@ def _environment() -> Environment:
 
 
 def render(template: str, language: str, **values: Any) -> str:
-    """Fill in a template; ``t`` gives the text of a name in the language, ``reason`` that of an entry of the ledger.
+    """Fill in a template; ``t`` gives the text of a name, ``reason`` and ``amount`` those of an entry of the ledger.
 
     Raises
     ------
@@ -43,4 +43,5 @@ def render(template: str, language: str, **values: Any) -> str:
 
     """
     words = {"t": translator(language), "reason": functools.partial(reason_words, language=language)}
+    words["amount"] = functools.partial(amount_words, language=language)
     return _environment().get_template(template).render(**words, language=language, **values)

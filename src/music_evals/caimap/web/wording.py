@@ -13,7 +13,7 @@ from music_evals.caimap.assurance import PARTS
 from music_evals.caimap.web.words import LANGUAGES, catalogue, translator
 from music_evals.errors import MusicEvalsError
 
-__all__ = ["dimension_names", "reason_words", "refusal"]
+__all__ = ["amount_words", "dimension_names", "reason_words", "refusal"]
 
 _PREFIX: Final = "refused."
 
@@ -47,6 +47,21 @@ def dimension_names(language: str) -> dict[str, str]:
     named = {name: row for rows in DIMENSIONS.values() for name, row in rows.items()}
     shown = {name: row.chinese if language == "zh" else row.english for name, row in named.items()}
     return {**shown, "overall_text": translator(language)("overall_text")}
+
+
+def amount_words(cents: int, currency: str, language: str) -> str:
+    """Put an amount into words, in its currency where the study names one.
+
+    Examples
+    --------
+    >>> amount_words(-1250, "CNY", "en"), amount_words(5, "CNY", "zh"), amount_words(1250, "", "en")
+    ('-12.50 CNY', '0.05 CNY', '1250 cents')
+
+    """
+    if not currency:
+        return f"{cents} {translator(language)('in_cents')}"
+    whole, part = divmod(abs(cents), 100)
+    return f"{'-' if cents < 0 else ''}{whole}.{part:02d} {currency}"
 
 
 _OF_WORK: Final = re.compile(r"(?:(inspection|discarded): )?(structure|professional|amateur) of (.+)", re.DOTALL)

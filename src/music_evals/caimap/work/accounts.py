@@ -14,9 +14,10 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from sqlalchemy import delete, select, update
 
 from music_evals.caimap.roles import ForbiddenError
-from music_evals.caimap.storage.tables import InviteRow, PersonRow, SessionRow
+from music_evals.caimap.storage.tables import InviteRow, PersonRow, SessionRow, SettingRow
 from music_evals.caimap.values import ROLES
 from music_evals.caimap.work.desk import Desk, person_of
+from music_evals.caimap.work.managing import STAND_INS
 from music_evals.errors import InvalidInputError, importing
 
 if TYPE_CHECKING:
@@ -36,13 +37,18 @@ __all__ = [
     "check_free",
     "check_invitation",
     "checked_name",
+    "confirm",
+    "end_sessions",
     "first_administrator",
     "found",
     "hash_of",
     "invite",
+    "is_confirmed_by_name",
     "join",
     "new_session",
     "open_session",
+    "reset_link",
+    "set_password",
     "sign_in",
     "sign_out_all",
     "speak",
@@ -64,6 +70,12 @@ SESSION: Final = dt.timedelta(hours=12)
 """Until somebody signs in again."""
 
 INVITATION: Final = dt.timedelta(days=14)
+
+RESET: Final = dt.timedelta(days=2)
+"""Until the link for a new password is worth nothing."""
+
+_RESET: Final = "reset:"
+"""Begins the name of the setting that keeps such a link, by the hash of its token."""
 
 
 class SignInError(ForbiddenError):
@@ -139,13 +151,7 @@ def checked_name(name: str) -> str:
 
 def _account(desk: Desk, name: str, password: str, role: str) -> PersonRow:
     name = checked_name(name)
-    if not MIN_PASSWORD <= len(password) <= MAX_PASSWORD:
-        raise InvalidInputError(
-            f"a password has {MIN_PASSWORD} to {MAX_PASSWORD} characters",
-            kind="password_length",
-            least=MIN_PASSWORD,
-            most=MAX_PASSWORD,
-        )
+    _check_password(password)
     consent = ""
     return PersonRow(
         name=name, role=role, password_hash=_hasher().hash(password), consent=consent, created=desk.clock()
@@ -346,3 +352,129 @@ def speak(desk: Desk, who: int, language: str) -> None:
     with desk.store.writing() as session:
         desk.person(session, who, "ask")
         session.execute(update(PersonRow).where(PersonRow.id == who).values(language=language))
+
+
+def is_confirmed_by_name(desk: Desk, who: int) -> bool:
+    """Tell whether somebody has no password, so that they confirm an act by the name of their account."""
+    with desk.store.reading() as session:
+        return not session.get_one(PersonRow, who).password_hash
+
+
+def confirm(desk: Desk, who: int, given: str) -> None:
+    """Refuse an act that cannot be undone unless its person gives their password again.
+
+    Raises
+    ------
+    SignInError
+        Another password, or, for an account without one, another name; or the account is locked. Wrong ones count as
+        those of signing in do.
+
+    """
+    with desk.store.reading() as session:
+        row = session.get_one(PersonRow, who)
+    right = _fits(row.password_hash, given) if row.password_hash else given.strip() == row.name
+    with desk.store.writing() as session:
+        row = session.get_one(PersonRow, who, with_for_update=True)
+        now = desk.clock()
+        locked = bool(row.locked_until and row.locked_until > now)
+        if not right and not locked:
+            row.failures += 1
+            if row.failures >= MAX_FAILURES:
+                row.failures, row.locked_until = 0, now + LOCK
+                desk.note(session, None, "person", str(row.id), "lock")
+    if locked or not right:
+        raise SignInError("the password does not fit, or the account is locked for a while", kind="confirm")
+
+
+def _fits(kept: str, given: str) -> bool:
+    from argon2.exceptions import InvalidHashError, VerificationError
+
+    try:
+        return _hasher().verify(kept, given[:MAX_PASSWORD])
+    except (VerificationError, InvalidHashError):
+        return False
+
+
+def reset_link(desk: Desk, who: int, person: int) -> str:
+    """Let somebody set a new password, once: return the token for it, which is kept nowhere; older ones end.
+
+    Raises
+    ------
+    ForbiddenError
+        `who` is no administrator.
+    InvalidInputError
+        There is no such person, they have withdrawn, or it is an account that nobody signs in to.
+
+    """
+    token = secrets.token_urlsafe(24)
+    with desk.store.writing() as session:
+        acting = desk.person(session, who, "manage")
+        row = session.get(PersonRow, person)
+        if row is None or row.withdrawn or row.name in STAND_INS.values():
+            raise InvalidInputError(f"person {person} has no account to sign in to", kind="no_account", found=person)
+        for link in _links(session, person):
+            session.delete(link)
+        value = {"person": person, "expires": (desk.clock() + RESET).isoformat()}
+        session.add(SettingRow(name=_link_name(token), value=value))
+        desk.note(session, acting, "person", str(person), "reset")
+    return token
+
+
+def set_password(desk: Desk, token: str, password: str) -> None:
+    """Set the password of an account by a link, once; all its sessions end.
+
+    Raises
+    ------
+    InvalidInputError
+        No such link, one that was used or is too old, or the password is not taken.
+
+    """
+    _check_password(password)
+    hashed = _hasher().hash(password)
+    with desk.store.writing() as session:
+        link = session.get(SettingRow, _link_name(token), with_for_update=True)
+        row = None if link is None else session.get(PersonRow, link.value["person"], with_for_update=True)
+        if link is None or row is None or row.withdrawn or _is_over(desk, link):
+            raise InvalidInputError("this link is not valid any more; ask for another", kind="link_used")
+        row.password_hash, row.failures, row.locked_until = hashed, 0, None
+        session.delete(link)
+        session.execute(delete(SessionRow).where(SessionRow.person == row.id))
+        desk.note(session, person_of(row), "person", str(row.id), "new_password")
+
+
+def end_sessions(desk: Desk, who: int, person: int) -> None:
+    """End all sessions of somebody, as an administrator.
+
+    Raises
+    ------
+    ForbiddenError
+        `who` is no administrator.
+
+    """
+    with desk.store.writing() as session:
+        acting = desk.person(session, who, "manage")
+        session.execute(delete(SessionRow).where(SessionRow.person == person))
+        desk.note(session, acting, "person", str(person), "end_sessions")
+
+
+def _link_name(token: str) -> str:
+    return f"{_RESET}{hash_of(token)[:34]}"
+
+
+def _links(session: Session, person: int) -> list[SettingRow]:
+    rows = session.scalars(select(SettingRow).where(SettingRow.name.startswith(_RESET)))
+    return [row for row in rows if row.value["person"] == person]
+
+
+def _is_over(desk: Desk, link: SettingRow) -> bool:
+    return dt.datetime.fromisoformat(link.value["expires"]) < desk.clock()
+
+
+def _check_password(password: str) -> None:
+    if not MIN_PASSWORD <= len(password) <= MAX_PASSWORD:
+        raise InvalidInputError(
+            f"a password has {MIN_PASSWORD} to {MAX_PASSWORD} characters",
+            kind="password_length",
+            least=MIN_PASSWORD,
+            most=MAX_PASSWORD,
+        )

@@ -196,7 +196,7 @@ def heard(desk: Desk, who: int, number: int) -> Listening:
 
 
 def restart_listening(desk: Desk, who: int, number: int, version: int) -> None:
-    """Begin to listen anew: events before this count no longer, and the draft is emptied.
+    """Begin to listen anew: events before this count no longer; what was written stays.
 
     Raises
     ------
@@ -211,7 +211,6 @@ def restart_listening(desk: Desk, who: int, number: int, version: int) -> None:
         row = desk.own_task(session, person, number, version)
         desk.move(session, row, "save", person, restarted=row.attempt)
         row.attempt += 1
-        row.draft = {}
 
 
 def save(desk: Desk, who: int, number: int, version: int, draft: Mapping[str, Any]) -> int:
@@ -248,8 +247,9 @@ def save(desk: Desk, who: int, number: int, version: int, draft: Mapping[str, An
     with desk.store.writing() as session:
         person = desk.person(session, who, "annotate")
         row = desk.own_task(session, person, number, version)
-        if row.kind != "structure" and not row.draft:
-            position = max((event.position_sec for event in _events(session, row)), default=0.0)
+        events = _events(session, row) if row.kind != "structure" else []
+        if row.kind != "structure" and not (row.draft and any(event.kind == "write" for event in events)):
+            position = max((event.position_sec for event in events), default=0.0)
             duration = song_of(desk.song(session, row.song)).duration_sec
             _record(desk, session, row, [{"kind": "write", "position_sec": min(position, duration)}])
             if "early_writing" in listening_of(_events(session, row), duration).problems:

@@ -235,7 +235,7 @@ class Desk:
     def pay(self, session: Session, entry: ledger.Entry) -> None:
         """Add an entry to the ledger."""
         entry.checked()
-        session.add(LedgerRow(**entry._asdict(), moment=self.clock()))
+        session.add(LedgerRow(**entry._replace(moment=self.clock())._asdict()))
 
 
 def person_of(row: PersonRow) -> Person:

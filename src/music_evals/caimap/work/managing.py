@@ -391,7 +391,8 @@ def ledger_of(desk: Desk, who: int) -> list[ledger.Entry]:
         chosen = select(LedgerRow).order_by(LedgerRow.id)
         if person.role != "administrator":
             chosen = chosen.where(LedgerRow.person == who)
-        return [ledger.Entry(row.person, row.kind, row.cents, row.reason, row.task) for row in session.scalars(chosen)]
+        rows = session.scalars(chosen)
+        return [ledger.Entry(row.person, row.kind, row.cents, row.reason, row.task, row.moment) for row in rows]
 
 
 def progress(desk: Desk, who: int) -> Progress:

@@ -63,12 +63,13 @@ class TaskView(NamedTuple):
 
 
 class SongView(NamedTuple):
-    """A song that waits for an inspector, with its two annotations."""
+    """A song that waits for an inspector, with its two annotations and the numbers of their tasks."""
 
     song: Song
     version: int
     state: str
     passes: tuple[Structure, Structure]
+    tasks: tuple[int, int]
 
 
 class Decisions(NamedTuple):
@@ -79,12 +80,13 @@ class Decisions(NamedTuple):
 
 
 class Message(NamedTuple):
-    """A message of a feedback thread."""
+    """A message of a feedback thread, and the page from which it was sent."""
 
     thread: int
     author: int
     role: str
     content: str
+    place: str
 
 
 def _result(row: TaskRow) -> Structure | Description | None:
@@ -160,7 +162,7 @@ def song_view(desk: Desk, who: int, song: str) -> SongView:
         if len(passes) != 2:
             raise ForbiddenError("this song has no two annotations to be compared", kind="no_two")
         first, second = (Structure.from_dict(found.result or {}) for found in passes)
-        return SongView(song_of(row), row.version, row.state, (first, second))
+        return SongView(song_of(row), row.version, row.state, (first, second), (passes[0].id, passes[1].id))
 
 
 def decisions(desk: Desk, who: int) -> Decisions:
@@ -199,4 +201,4 @@ def messages(desk: Desk, who: int) -> list[Message]:
         if person.role != "administrator":
             chosen = chosen.where(MessageRow.thread == who)
         found: list[Any] = list(session.execute(chosen.order_by(MessageRow.thread, MessageRow.id)))
-        return [Message(row.thread, row.author, role, row.content) for row, role in found]
+        return [Message(row.thread, row.author, role, row.content, row.place) for row, role in found]

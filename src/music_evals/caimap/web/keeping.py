@@ -1,0 +1,36 @@
+"""Acts whose page is shown again where they are refused, with the message and with all that was written."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from music_evals.caimap.machine import ForbiddenStepError
+from music_evals.caimap.storage.store import StaleError
+from music_evals.caimap.web.app import Answer, Asked, status_of
+from music_evals.caimap.web.forms import sent_texts
+from music_evals.caimap.web.wording import refusal
+from music_evals.caimap.work.accounts import SignInError
+from music_evals.errors import InvalidInputError, MusicEvalsError
+
+__all__ = ["kept"]
+
+
+def kept(page: Callable[[Asked], Answer], act: Callable[[Asked], Answer]) -> Callable[[Asked], Answer]:
+    """Return an act that shows its page again where it is refused.
+
+    Where the page itself is refused too, as nothing of it is left, that refusal goes on; it shows what was sent.
+    """
+
+    def keeping(asked: Asked) -> Answer:
+        try:
+            return act(asked)
+        except (InvalidInputError, StaleError, ForbiddenStepError, SignInError) as error:
+            return _again(error, page, asked)
+
+    return keeping
+
+
+def _again(error: MusicEvalsError, page: Callable[[Asked], Answer], asked: Asked) -> Answer:
+    shown, sent = page(asked), sent_texts(asked.form, asked.language)
+    added = {"message": refusal(error, asked.language), "fields": dict(asked.form), "sent": sent}
+    return shown._replace(values={**(shown.values or {}), **added}, status=status_of(error))

@@ -1,0 +1,268 @@
+"""Every page of the annotation platform under axe-core: in both languages, wide and light, narrow and dark."""
+
+from __future__ import annotations
+
+import datetime as dt
+import re
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+from tests.caimap_bench import Clock, description
+
+from music_evals.caimap import assurance
+from music_evals.caimap.consistency import Coefficient, Drift, PersonWeek
+from music_evals.caimap.demo import PEOPLE, make_demo
+from music_evals.caimap.reporting import write_report
+from music_evals.caimap.storage.store import Store, sqlite_url
+from music_evals.caimap.storage.tables import TaskRow
+from music_evals.caimap.values import ScoreSheet
+from music_evals.caimap.web.pages import PAGES
+from music_evals.caimap.work import accounts, annotating, inspecting, practising, views, watching
+from music_evals.caimap.work.comparing import StudyAgreement
+from music_evals.caimap.work.desk import Desk, Settings
+
+pytestmark = [pytest.mark.browser, pytest.mark.slow]
+
+PASSWORD = "a long password"  # noqa: S105  (of the demo)
+NUMBERS = {name: number for number, name in enumerate(PEOPLE, 1)}
+LOOKS = (("light", 1280), ("dark", 390))
+SEEN: set[str] = set()
+"""Paths that were looked at, of all tests of this module."""
+
+DONE: set[str] = set()
+"""Tests that looked at all their pages."""
+
+NO_PAGES = {"/", "/ledger.csv", "/manage/progress", "/task/{number:int}/audio", "/task/{number:int}/waveform",
+            "/lexicon/{group}/{dimension}"}  # fmt: skip
+"""What is no page of its own: parts of pages, which are seen there, and files."""
+
+RUN = """
+async () => {
+  const wishes = { rules: { "target-size": { enabled: true } }, resultTypes: ["violations"] };
+  const { violations } = await axe.run(wishes);
+  return violations.flatMap(({ id, impact, nodes }) =>
+    nodes.map((node) => `${impact} ${id}: ${node.html}\\n${node.failureSummary}`));
+}
+"""
+BREAK = """
+() => {
+  const field = document.querySelector("[name=password]");
+  field.closest("label").replaceWith(field);
+  document.querySelector("h1").style.color = "silver";
+}
+"""
+
+
+class Study(NamedTuple):
+    base: str
+    desk: Desk
+    invitation: str
+    items: dict[str, int]
+
+
+@pytest.fixture(scope="module")
+def axe() -> str:
+    from axe_playwright_python.base import AXE_SCRIPT
+
+    return AXE_SCRIPT
+
+
+@pytest.fixture(scope="module")
+def study(tmp_path_factory: pytest.TempPathFactory, serve_caimap: Any) -> Iterator[Study]:
+    """The demo study, and what it does not show by itself: scores, their verification, and training."""
+    folder = tmp_path_factory.mktemp("study")
+    url = sqlite_url(folder / "study.db")
+    make_demo(folder / "audio", url, PASSWORD)
+    clock = Clock()
+    clock.now = dt.datetime.now(dt.UTC) - dt.timedelta(hours=2)
+    desk = Desk(Store(url), clock)
+    desk.configure(Settings(seed=5, share=1.0))
+    first, *others = inspecting.waiting(desk, NUMBERS["inspector1"])[1]
+    for number in others:
+        inspecting.score(desk, sheet(desk, number, NUMBERS["inspector1"], 1.0), version(desk, number))
+    watching.verify(desk, sheet(desk, others[0], NUMBERS["admin"], 0.5))
+    practising.choose_songs(desk, NUMBERS["admin"], 1)
+    item = trained(desk, clock, NUMBERS["amateur1"])
+    for name, share in (("inspector1", 1.0), ("inspector2", 0.5)):
+        practising.score_item(desk, sheet(desk, item, NUMBERS[name], share))
+    invitation = f"/invitation/{accounts.invite(desk, NUMBERS['admin'], 'amateur')}"
+    items = {"scored": first, "verified": others[0], "trained": item}
+    yield Study(serve_caimap(folder), desk, invitation, items)
+    desk.store.close()
+
+
+def version(desk: Desk, number: int) -> int:
+    with desk.store.reading() as session:
+        return session.get_one(TaskRow, number).version
+
+
+def sheet(desk: Desk, number: int, who: int, share: float) -> ScoreSheet:
+    form = assurance.FORMS[views.task_view(desk, who, number).task.kind]
+    return ScoreSheet(number, who, {key: most * share for key, most in form.items()}, "评语")
+
+
+def trained(desk: Desk, clock: Clock, who: int) -> int:
+    """Let somebody listen to a song that is set aside, describe it, and return the number of the task."""
+    task = practising.take_training(desk, who)
+    assert task is not None
+    annotating.open_task(desk, who, task.id)
+    end = views.task_view(desk, who, task.id).song.duration_sec
+    annotating.record(desk, who, task.id, [{"kind": "play", "position_sec": 0.0}])
+    for at in (5.0, 10.0, 15.0, 20.0, end):
+        clock.wait(5)
+        annotating.record(desk, who, task.id, [{"kind": "beat", "position_sec": min(at, end)}])
+    annotating.submit(desk, who, task.id, version(desk, task.id), description(task.kind))
+    return task.id
+
+
+class Looker:
+    """Somebody whose pages are looked at; axe-core comes in from outside, for the policy of the pages keeps it away."""
+
+    def __init__(self, chromium: Any, study: Study, axe: str, language: str) -> None:
+        self.study, self.language = study, language
+        context = chromium.new_context(locale="zh-CN" if language == "zh" else "en")
+        context.add_init_script(axe)
+        self.page = context.new_page()
+
+    def sign_in(self, name: str) -> Looker:
+        self.open("/sign-in")
+        self.page.fill("[name=name]", name)
+        self.page.fill("[name=password]", PASSWORD)
+        self.page.click("main button")
+        self.page.wait_for_load_state()
+        return self
+
+    def open(self, path: str) -> Any:
+        self.page.goto(f"{self.study.base}{path}?language={self.language}")
+        return self.page
+
+    def found(self) -> list[str]:
+        """Return what axe-core finds in the page that is open, of any level."""
+        found: list[str] = self.page.evaluate(RUN)
+        return found
+
+    def look(self, path: str = "") -> None:
+        """Look at a page, or at the one that is open, in all looks."""
+        if path:
+            self.open(path)
+        SEEN.add(re.sub(r"\?.*", "", self.page.url.removeprefix(self.study.base)))
+        assert self.page.get_attribute("html", "lang") == ("zh-CN" if self.language == "zh" else "en")
+        for scheme, width in LOOKS:
+            self.page.emulate_media(color_scheme=scheme)
+            self.page.set_viewport_size({"width": width, "height": 900})
+            assert self.page.evaluate("() => document.documentElement.scrollWidth") <= width, self.page.url
+            assert self.found() == [], f"{self.page.url}, {scheme}, {width} px"
+
+
+@pytest.fixture(params=["zh", "en"])
+def looker(request: pytest.FixtureRequest, chromium: Any, study: Study, axe: str) -> Iterator[Callable[[str], Looker]]:
+    made: list[Looker] = []
+
+    def sign_in(name: str) -> Looker:
+        made.append(Looker(chromium, study, axe, request.param))
+        return made[-1].sign_in(name) if name else made[-1]
+
+    yield sign_in
+    DONE.add(request.node.originalname)
+    for each in made:
+        each.page.context.close()
+
+
+def test_strangers(looker: Any, study: Study) -> None:
+    stranger = looker("")
+    stranger.look("/sign-in")
+    stranger.look(study.invitation)
+    stranger.look("/new-password/of-nobody")
+    refused = looker("nobody")
+    assert refused.page.locator("[role=alert]").count() == 1
+    refused.look()
+
+
+def test_annotators(looker: Any) -> None:
+    amateur = looker("amateur2")
+    amateur.open("/work").click("form[action='/work/next'] button")
+    amateur.page.wait_for_load_state()
+    task = amateur.page.url.removeprefix(amateur.study.base)
+    amateur.open(task).wait_for_selector(".wave canvas")
+    amateur.look()
+    if amateur.page.locator(".rate[disabled]").count():  # once heard, it stays open in the other language
+        amateur.page.click(".play")
+        amateur.page.wait_for_selector(".rate:not([disabled])", timeout=90_000)
+    amateur.page.fill("#tags_instrumentation", "")  # the draft of the other language is there
+    amateur.page.locator("#tags_instrumentation").press_sequentially("钢")
+    amateur.page.wait_for_selector("#terms_instrumentation button")
+    amateur.look()
+    done = amateur.open("/work").locator("a[href^='/task/']").last.get_attribute("href")
+    amateur.look(done)  # handed in: it is read alone
+    assert amateur.page.locator("form[action^='/task/']").count() == 0
+    for path in ("/work", "/withdraw", "/training", "/feedback", "/ledger", "/manage"):
+        amateur.look(path)
+    assert amateur.page.locator("[role=alert]").count() == 1  # the page of another role
+    professional = looker("professional1")
+    professional.open("/work").click("form[action='/work/next'] button")
+    professional.page.wait_for_load_state()
+    professional.open(professional.page.url.removeprefix(professional.study.base)).wait_for_selector(".wave canvas")
+    professional.look()
+
+
+def test_inspectors(looker: Any, study: Study) -> None:
+    inspector = looker("inspector1")
+    inspector.look("/inspect")
+    inspector.look(inspector.page.get_attribute("a[href^='/inspect/song/']", "href"))
+    assert inspector.page.locator(".differs").count() > 0
+    inspector.look(f"/inspect/task/{study.items['scored']}")
+    inspector.look("/training")
+    assert inspector.page.locator(".differs").count() == 1
+    inspector.look(f"/training/task/{study.items['trained']}")
+
+
+def test_administrators(looker: Any, study: Study) -> None:
+    manager = looker("admin")
+    person, verified = f"/manage/person/{NUMBERS['amateur1']}", f"/manage/verify/{study.items['verified']}"
+    for path in (
+        "/manage",
+        "/manage/analytics",
+        person,
+        f"/manage/task/{study.items['verified']}",
+        "/manage/people",
+        "/ledger",
+        "/feedback",
+        "/training",
+        "/manage/verify",
+        verified,
+    ):
+        manager.look(path)
+        assert manager.page.locator(".none").count() == 0, f"{path} has nothing to show"
+    manager.look("/manage/agreement")
+    manager.look("/manage/grades")
+    manager.look(f"{person}/withdraw")
+    manager.open("/manage").click("form[action='/manage/invite'] button")
+    manager.page.wait_for_selector("[role=status] code")
+    manager.look()
+
+
+def test_a_report(looker: Any, tmp_path: Path) -> None:
+    row = Coefficient("kappa", "professional", "overall_text", 0.5, 0.25, 0.75, 9)
+    week = PersonWeek(4, "amateur", "points", dt.date(2026, 3, 2), 3, 80.0, float("nan"))
+    drift = Drift(4, "amateur", "points", 5, 0.5, -0.5, 1.5, 0.25)
+    reader = looker("")
+    write_report(StudyAgreement([row], [row], [row], [week], [drift]), tmp_path, language=reader.language)
+    reader.page.goto((tmp_path / "agreement.html").as_uri())
+    assert reader.page.locator("table").count() == 5
+    reader.look()
+
+
+def test_faults_are_found(looker: Any) -> None:
+    visitor = looker("")
+    visitor.open("/sign-in").evaluate(BREAK)
+    assert {line.partition(":")[0] for line in visitor.found()} == {"critical label", "serious color-contrast"}
+
+
+def test_no_page_was_forgotten() -> None:
+    if not {"test_strangers", "test_annotators", "test_inspectors", "test_administrators"} <= DONE:
+        pytest.skip("only some of the tests that look at pages were run")
+    asked = {page.path for page in PAGES if page.method == "GET"} - NO_PAGES
+    patterns = {path: re.compile(re.sub(r"\{[^}]*\}", "[^/]+", path)) for path in asked}
+    assert [path for path, pattern in patterns.items() if not any(map(pattern.fullmatch, SEEN))] == []
