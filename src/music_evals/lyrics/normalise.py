@@ -27,7 +27,7 @@ from music_evals.lyrics._normal_remarks import drop_fences, drop_reasoning, drop
 from music_evals.lyrics._song_formats import read_song_formats
 from music_evals.lyrics.song_formats import AUTO, find_format, read_as
 
-__all__ = ["FORMAT_FOUND", "STEPS", "Normalised", "normalise_lyrics"]
+__all__ = ["FORMAT_FOUND", "STEPS", "Normalised", "drop_reasoning", "normalise_lyrics"]
 
 FORMAT_FOUND: Final = "format: "
 """How a change begins that names the format of a text."""

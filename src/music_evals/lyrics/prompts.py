@@ -18,7 +18,7 @@ from music_evals.annotations import sections_text
 from music_evals.errors import InvalidLyricsError, InvalidPatternError, UnknownNameError, located
 from music_evals.lyrics.patterns import read_pattern
 
-__all__ = ["LANGUAGES", "Example", "default_example", "lyric_prompt", "prompt_receipt", "theme_prompt"]
+__all__ = ["LANGUAGES", "Example", "default_example", "lyric_prompt", "prompt_receipt", "theme_prompt", "theme_receipt"]
 
 LANGUAGES: Final = ("zh", "en")
 """Languages of the instructions; the lyric is Chinese with either of them."""
@@ -134,6 +134,19 @@ def prompt_receipt(language: str = "zh", example: Example | None = None) -> dict
         "example": "built-in" if example is None else "given",
         "content_hash": hashlib.sha256(content.encode()).hexdigest()[:16],
     }
+
+
+def theme_receipt(language: str = "zh") -> dict[str, Any]:
+    """Return what decides the prompt for a theme, besides the lyrics: version, language, and a hash of the template.
+
+    Raises
+    ------
+    UnknownNameError
+        A language without a template.
+
+    """
+    digest = hashlib.sha256(_template(language, "themes").encode()).hexdigest()[:16]
+    return {"version": _content()["version"], "language": language, "content_hash": digest}
 
 
 @functools.cache

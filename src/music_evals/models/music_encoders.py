@@ -49,6 +49,7 @@ __all__ = [
     "EncoderSettings",
     "MusicEncoder",
     "load_music_encoder",
+    "make_encoder",
 ]
 
 POOLINGS = ("mean", "muchin")
@@ -326,6 +327,19 @@ def load_music_encoder(
     folder = (cache_folder(_CACHE) if cache else None) if isinstance(cache, bool) else cache
     store = None if folder is None else Store(folder)
     return MusicEncoder(settings, network, identity, cache=store, batch_size=batch_size)
+
+
+def make_encoder(
+    name: str,
+    *,
+    model: str | None = None,
+    revision: str | None = None,
+    device: str | None = None,
+    trust_remote_code: bool = False,
+) -> MusicEncoder | PrecomputedFeatures:
+    """Load an encoder as `load_music_encoder` does, by what the registry of `protocols.MUSIC_ENCODERS` hands over."""
+    settings = EncoderSettings(name, model=model, revision=revision)
+    return load_music_encoder(settings, device=device, trust_remote_code=trust_remote_code)
 
 
 def _load_network(settings: EncoderSettings, *, trust_remote_code: bool) -> tuple[Transformer | Encodec, str]:

@@ -28,6 +28,8 @@ __all__ = [
     "EDIT_STUDIES",
     "INPAINTERS",
     "INSTRUCTION_WRITERS",
+    "MUSIC_ENCODERS",
+    "MUSIC_ENCODER_TYPES",
     "NEAR_COPY",
     "PREPARED_DATASETS",
     "RENDERED_DATASETS",
@@ -44,6 +46,7 @@ __all__ = [
     "Inpainter",
     "LikelihoodInpainter",
     "LyricWriter",
+    "MusicEncoder",
     "NoteLikelihood",
     "NoteLikelihoodInpainter",
     "RenderPair",
@@ -260,6 +263,30 @@ class Tagger(Protocol):
 
 
 @runtime_checkable
+class MusicEncoder(Protocol):
+    """A model that turns a recording into one vector.
+
+    Attributes
+    ----------
+    name
+        What records say.
+    size
+        Length of the vector.
+    about
+        What decides the numbers besides the recording, as JSON values: settings, version, commit or hash of the files.
+
+    """
+
+    name: str
+    size: int
+    about: Mapping[str, Any]
+
+    def features(self, source: str, /) -> npt.NDArray[np.float32]:
+        """Return the vector of a recording, float32, shape (size,); raises where it has none."""
+        ...
+
+
+@runtime_checkable
 class StyleTransfer(Protocol):
     """A model that rewrites the accompaniment under a melody in the style that it has learnt."""
 
@@ -434,6 +461,26 @@ TAGGERS: dict[str, str] = {
     "music_tagger": "music_evals.models.music_tagger:MusicTagger",
 }
 """Model type -> ``module:class`` of every `Tagger`; each has `from_pretrained(folder)`."""
+
+MUSIC_ENCODERS: dict[str, str] = {
+    "audio-statistics": "music_evals.audio.statistics:make_encoder",
+    **dict.fromkeys(
+        ("mert-95m", "mert-330m", "music2vec", "encodec"), "music_evals.models.music_encoders:make_encoder"
+    ),
+}
+"""Name -> ``module:function`` of every `MusicEncoder`.
+
+The function takes the name, and by keyword ``model`` (a folder or Hub id in place of the named one), ``revision``,
+``device`` and ``trust_remote_code``.
+"""
+
+MUSIC_ENCODER_TYPES: dict[str, str] = {
+    "hubert": "mert-95m",
+    "mert_model": "mert-95m",
+    "data2vec-audio": "music2vec",
+    "encodec": "encodec",
+}
+"""Model type of a folder -> the encoder that reads it."""
 
 WRITERS: dict[str, str] = {
     "transformers": "music_evals.models.lyric_writers:TransformersWriter",

@@ -9,18 +9,20 @@ from xml.etree import ElementTree as ET
 import datasets
 import numpy as np
 import pytest
+import soundfile
 
 from music_evals.annotations import NOTE_DTYPE, Beats, Chords, Features, Melody, Score, Tempo
 from music_evals.audio.io import encode_flac
 from music_evals.audio.rendering import SAMPLE_RATE, render_additive
 from music_evals.benchmark.preparation.lead_sheet import make_lead_sheet
-from music_evals.benchmark.preparation.task import find_songs
+from music_evals.benchmark.preparation.steps import STEPS, Column, Inputs, Step
+from music_evals.benchmark.preparation.task import Settings, find_songs, run_preparation
 from music_evals.cli import main
 from music_evals.errors import InvalidAnnotationError, InvalidInputError, NoDataError
 from music_evals.symbolic.midi import read_midi
 
 # written for this test: lines 1, 2 and 4 end in ang, line 3 in an
-LRC = "[00:04.00]船过小江\n[00:01.50]灯火微光\n[00:08.25]今夜无眠\n[01:02.00]风吹衣裳\n"
+LRC = "[00:04.00]船过小江\n[00:01.50]灯火微光\n[00:05.25]今夜无眠\n[00:06.00]风吹衣裳\n"
 
 SCALE = (60, 62, 64, 65, 67, 69, 71, 72)
 
@@ -103,7 +105,7 @@ def test_prepare_writes_a_data_set_and_names_what_failed(
     rows = {row["song"]: row for row in loaded}
     assert set(rows) == set(printed) == {"one", "broken", "english"}
     one = rows["one"]
-    assert [line["start_sec"] for line in one["lines"]] == [1.5, 4.0, 8.25, 62.0]
+    assert [line["start_sec"] for line in one["lines"]] == [1.5, 4.0, 5.25, 6.0]
     (section,) = one["sections"]
     assert section["lines"] == ["灯火微光", "船过小江", "今夜无眠", "风吹衣裳"]
     assert section["rhymes"] == [True, True, False, True]
@@ -148,3 +150,59 @@ def test_songs_are_found_by_name(tmp_path: Path) -> None:
     with pytest.raises(InvalidInputError, match="take one away"):
         find_songs(tmp_path)
     assert main(["prepare", str(tmp_path), "--out", str(tmp_path / "out"), "--steps", "nothing"]) == 2
+
+
+def _shout(inputs: Inputs) -> dict[str, object]:
+    """Return the first line of the alignment in upper case, the size of the recording's file, and a file."""
+    text = inputs.answers["alignment"]["lines"][0]["text"]
+    size = Path(inputs.files["audio"]).stat().st_size if "audio" in inputs.files else 0
+    return {"text": text.upper(), "n_bytes": size, "note": text.encode()}
+
+
+def _count(inputs: Inputs) -> dict[str, object]:
+    note = inputs.made("shout", "note")
+    return {"n": None if note is None else len(note.read_bytes())}
+
+
+def test_a_step_reads_files_and_answers_and_all_of_it_counts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    columns = (Column("shout", {"text": "string", "n_bytes": "int64", "note": "string"}, {"shout": "loud"}),)
+    about = {"loud": 1}
+    shout = Step(
+        "shout", "s", "l", "x", does=_shout, needs=("lyrics",), after=("alignment",), uses=("audio",),
+        files={"note": "notes/{song}.txt"}, columns=columns, about=lambda _: dict(about),
+    )  # fmt: skip
+    count = Step("count", "s", "l", "x", does=_count, uses=("shout",), columns=(Column("count", "int64", {}, "n"),))
+    monkeypatch.setitem(STEPS, "shout", shout)
+    monkeypatch.setitem(STEPS, "count", count)
+    folder, out = tmp_path / "songs", tmp_path / "out"
+    folder.mkdir()
+    (folder / "a.lrc").write_text("[00:01.00]hey\n", encoding="utf-8")
+    (folder / "b.lrc").write_text("no stamp\n", encoding="utf-8")
+
+    def run(*steps: str) -> tuple[list[str], dict[str, dict[str, object]]]:
+        """Return the steps that were done in this run, and the rows."""
+        path = out / "preparation.jsonl"
+        before = len(path.read_text(encoding="utf-8").splitlines()) if path.exists() else 0
+        prepared = run_preparation(Settings(out, songs=folder, steps=steps or ("shout", "count")))
+        new = map(json.loads, path.read_text(encoding="utf-8").splitlines()[before:])
+        done = [f"{row['song']} {row['step']}" for row in new if row["kind"] == "preparation" and "value" in row]
+        return done, {str(row["song"]): row for row in prepared.rows}
+
+    done, rows = run()
+    assert done == ["a alignment", "a shout", "a count", "b count"]
+    assert rows["a"]["shout"] == {"text": "HEY", "n_bytes": 0, "note": "notes/a.txt"}
+    assert (rows["a"]["count"], rows["b"]["count"]) == (3, None)
+    assert [one["step"] for one in rows["b"]["failures"]] == ["alignment", "shout"]  # type: ignore[attr-defined]
+    assert "that step failed" in rows["b"]["failures"][1]["error"]  # type: ignore[index]
+    assert run()[0] == []
+    soundfile.write(folder / "a.wav", np.zeros(16000), 8000)  # what steps use where it is there
+    done, rows = run()
+    assert done == ["a alignment", "a shout", "a count"]
+    assert rows["a"]["shout"]["n_bytes"] == (folder / "a.wav").stat().st_size  # type: ignore[index]
+    (out / "notes" / "a.txt").unlink()
+    assert run()[0] == ["a shout"]  # the answer is the same again, so that the step after it has nothing to do
+    about["loud"] = 2
+    assert run()[0] == ["a shout"]
+    (folder / "b.lrc").write_text("[00:02.00]ho\n", encoding="utf-8")
+    assert run()[0] == ["b alignment", "b shout", "b count"]
+    assert run("count")[0] == ["a count", "b count"]  # what it only uses counts where it is asked for

@@ -9,13 +9,12 @@ from pathlib import Path
 from typing import Any
 
 from music_evals.annotations import EditInstruction
-from music_evals.benchmark.model_folders import split_model
 from music_evals.benchmark.records import dump_json
-from music_evals.errors import BackendError, CorruptRecordsError, InvalidInputError, NoDataError
+from music_evals.errors import BackendError, CorruptRecordsError, NoDataError
 from music_evals.files import write_atomically
-from music_evals.protocols import INSTRUCTION_WRITERS, WRITERS, LyricWriter, load_plugin
+from music_evals.protocols import INSTRUCTION_WRITERS, LyricWriter, load_plugin
 
-__all__ = ["INSTRUCTIONS", "Generate", "by_model", "by_templates", "hire"]
+__all__ = ["INSTRUCTIONS", "Generate", "by_model", "by_templates"]
 
 INSTRUCTIONS = "instructions.jsonl"
 
@@ -27,20 +26,6 @@ def by_templates(descriptions: Mapping[str, str], tasks: Sequence[str], seed: in
     """Write instructions by templates; raises `NoDataError` for a description without a word that they know."""
     write = load_plugin(INSTRUCTION_WRITERS, "templates", "writer of instructions")
     return {item: list(write(item, text, tasks=tasks, seed=seed)) for item, text in descriptions.items()}
-
-
-def hire(options: Mapping[str, Any]) -> LyricWriter:
-    """Build the language model that ``model`` names: with ``endpoint`` one of a server, else one of transformers."""
-    given = dict(options)
-    model, endpoint = given.pop("model"), given.pop("endpoint", None)
-    if endpoint is not None:
-        writer: LyricWriter = load_plugin(WRITERS, "endpoint", "writer")(endpoint, model, **given)
-        return writer
-    if "api_key_env" in given:
-        raise InvalidInputError("a key goes with an endpoint; give its address too")
-    name, source, revision = split_model(model)
-    local: LyricWriter = load_plugin(WRITERS, "transformers", "writer")(source, name=name, revision=revision, **given)
-    return local
 
 
 @dataclasses.dataclass(frozen=True)

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from music_evals.annotations import EditInstruction
-from music_evals.benchmark.edits.instructions import Generate, by_model, by_templates, hire
+from music_evals.benchmark.edits.instructions import Generate, by_model, by_templates
 from music_evals.benchmark.edits.sources import Source, expand, sources_in_files, sources_of_dataset
 from music_evals.benchmark.edits.work import EditWork, Task, is_score, sounds_of
 from music_evals.benchmark.engines import Failed, Unit
@@ -24,6 +24,7 @@ from music_evals.benchmark.records import Records, dump_json
 from music_evals.benchmark.run import Job, Progress, Row, record
 from music_evals.benchmark.run import Settings as RunSettings
 from music_evals.benchmark.versions import package_versions
+from music_evals.benchmark.writers import hire
 from music_evals.errors import InvalidInputError, NoDataError, UnknownNameError
 from music_evals.files import write_atomically
 from music_evals.protocols import RENDERERS, LyricWriter
@@ -61,7 +62,7 @@ class Settings(RunSettings):
         Tasks for which instructions are written from the description of each source: by templates, or by `writer`.
     writer
         A language model that writes them; asked once, its answers are kept in ``instructions.jsonl``. The options of
-        `instructions.hire`, or a `protocols.LyricWriter`.
+        `writers.hire`, or a `protocols.LyricWriter`.
     seconds
         Cut each recording to its beginning; the manifest then names the cut source.
     mono

@@ -1,1 +1,1 @@
-"""What programs find out of songs before people annotate them: lines in time, rhymes and a lead sheet."""
+"""What programs find out of songs before people annotate them, step by step; and songs that sound alike."""

@@ -1,108 +1,121 @@
-"""The steps of preparation: what each does with a song, by which source and licence, and how sure its answer is."""
+"""The steps of preparation: what each does with a song, by which source and licence, and how sure its answer is.
+
+A step is a `contract.Step` in `STEPS`, and is added in a few lines::
+
+    Step(
+        "phonemes",
+        source="...", licence="...", sure="...",
+        does=find_phonemes,         # a function: Inputs -> answer
+        needs=("audio", "lyrics"),  # files without which a song has no answer
+        after=("alignment",),       # steps whose answers it needs; they are done before it, and asked for with it
+        uses=("stems",),            # files and steps that are read where they are there
+        columns=(Column("phonemes", [{"start_sec": "float64", "text": "string"}], {"phonemes": "..."}, "phonemes"),),
+    )
+
+The function gets `contract.Inputs`: ``inputs.files["audio"]`` is a path, ``inputs.answers["alignment"]["lines"]`` what
+an earlier step answered, ``inputs.made("stems", "vocals")`` the path of a file that one made, or None, and
+``inputs.options`` the settings that the step names in `options`. It returns plain values, and raises a named error
+where a song has no answer: that song's step has failed, and the others go on. What it returns under a key of `files` is
+bytes, and becomes a file.
+
+Whatever it reads is hashed: bytes of files, answers of steps, the step's version, and what `about` says of its options
+and tools. A run that is resumed does again what has changed, and nothing else.
+"""
 
 from __future__ import annotations
 
 import dataclasses
-import re
-from collections.abc import Callable, Mapping
-from pathlib import Path
-from types import MappingProxyType
+from collections.abc import Sequence
 from typing import Any, Final
 
 from music_evals.annotations import LyricSection
 from music_evals.annotations.lyrics import sections_of_text
 from music_evals.audio.extraction import extract
-from music_evals.audio.io import load_audio
+from music_evals.audio.io import load_audio, load_channels
+from music_evals.benchmark.preparation import clusters, embeddings, stems, themes
+from music_evals.benchmark.preparation.contract import Column, CorpusStep, Described, Inputs, Song, Step
 from music_evals.benchmark.preparation.lead_sheet import FEATURES, make_lead_sheet
+from music_evals.benchmark.preparation.lyric_files import chinese_share, read_lyrics, read_timed_lines
 from music_evals.errors import InvalidLyricsError, NoDataError
-from music_evals.lyrics.normalise import normalise_lyrics
 from music_evals.lyrics.rhyme import rhyme_marks
 
-__all__ = ["STEPS", "Song", "Step", "StepWork"]
+__all__ = [
+    "CORPUS_STEPS",
+    "STEPS",
+    "Column",
+    "Inputs",
+    "Song",
+    "Step",
+    "StepWork",
+    "all_steps",
+    "in_waves",
+    "with_earlier",
+]
 
-_STAMP = re.compile(r"\[(\d+):(\d{1,2}(?:[.:]\d{1,3})?)\]")
-_CHINESE = re.compile("[\u4e00-\u9fff]")
 _LEAST_CHINESE: Final = 0.5  # of the letters of a song whose rhymes can be read
-
-
-@dataclasses.dataclass(frozen=True)
-class Song:
-    """Files of one song.
-
-    Attributes
-    ----------
-    song
-        Its id: the name of the files without ending, with their folder.
-    audio, lyrics
-        Paths; None where there is no such file.
-
-    """
-
-    song: str
-    audio: str | None = None
-    lyrics: str | None = None
-
-
-@dataclasses.dataclass(frozen=True)
-class Step:
-    """A step of preparation.
-
-    Attributes
-    ----------
-    name, needs
-        What it is called, and which file of a song it reads: ``"audio"`` or ``"lyrics"``.
-    source, licence, sure
-        What makes the answer, under which licence, and how sure it is.
-    does
-        Path of the file and id of the song -> the answer, as plain values and bytes.
-
-    """
-
-    name: str
-    needs: str
-    source: str
-    licence: str
-    sure: str
-    does: Callable[[str, str], dict[str, Any]]
 
 
 @dataclasses.dataclass(frozen=True)
 class StepWork:
     """Do one step for one song; it can be pickled."""
 
-    def __call__(self, payload: tuple[str, Song]) -> dict[str, Any]:
-        """Return the answer for the name of a step and a song."""
-        name, song = payload
+    def __call__(self, payload: tuple[str, Inputs]) -> dict[str, Any]:
+        """Return the answer for the name of a step and what it reads."""
+        name, inputs = payload
         step = STEPS[name]
-        path = getattr(song, step.needs)
-        if path is None:
-            raise NoDataError(f"song {song.song} has no {step.needs}, which the step {name} needs")
-        return step.does(path, song.song)
+        for kind in step.needs:
+            if kind not in inputs.files:
+                raise NoDataError(f"song {inputs.song} has no {kind}, which the step {name} needs")
+        for earlier in step.after:
+            if earlier not in inputs.answers:
+                raise NoDataError(f"song {inputs.song} has no {earlier}, which the step {name} needs: that step failed")
+        return step.does(inputs)
 
 
-def _read(path: str) -> str:
-    try:
-        return Path(path).read_text(encoding="utf-8-sig")
-    except UnicodeDecodeError as error:
-        raise InvalidLyricsError(f"{path} is not UTF-8; save the lyrics as UTF-8") from error
+def all_steps() -> dict[str, Described]:
+    """Return all steps by name, those over all songs last."""
+    return {**STEPS, **CORPUS_STEPS}
 
 
-def _aligned(path: str, _: str) -> dict[str, Any]:
-    """Return the lines with the time stamps of an LRC file, in the order in which they are sung."""
-    timed = []
-    for line in _read(path).splitlines():
-        stamps, text = _STAMP.findall(line), _STAMP.sub("", line).strip()
-        timed += [(60 * int(minutes) + float(seconds.replace(":", ".")), text) for minutes, seconds in stamps if text]
-    if not timed:
-        raise InvalidLyricsError(f"{path} has no line with a time stamp, as [00:12.30]; the step alignment needs them")
-    return {"lines": [{"start_sec": start, "text": text} for start, text in sorted(timed, key=lambda line: line[0])]}
+def with_earlier(names: Sequence[str]) -> list[str]:
+    """Return these steps and those that they come after, in the order of `all_steps`."""
+    steps = all_steps()
+    found: set[str] = set()
+    left = list(names)
+    while left:
+        name = left.pop()
+        if name not in found:
+            found.add(name)
+            left += steps[name].after
+    return [name for name in steps if name in found]
 
 
-def _rhymed(path: str, _: str) -> dict[str, Any]:
+def in_waves(names: Sequence[str]) -> list[list[str]]:
+    """Return steps of songs in groups: all that those of one group read was made by groups before it."""
+    waves: list[list[str]] = []
+    place: dict[str, int] = {}
+    for name in names:  # in the order of `STEPS`: what a step reads stands before it
+        earlier = [place[other] for other in (*STEPS[name].after, *STEPS[name].uses) if other in place]
+        place[name] = max(earlier, default=-1) + 1
+        waves += [[]] if place[name] == len(waves) else []
+        waves[place[name]].append(name)
+    return waves
+
+
+def _aligned(inputs: Inputs) -> dict[str, Any]:
+    """Return the lines with the time stamps of an LRC file, none of them after the end of the recording."""
+    duration_sec = None
+    if "audio" in inputs.files:
+        frames, rate = load_channels(inputs.files["audio"])
+        duration_sec = len(frames) / rate
+    return {"lines": [line._asdict() for line in read_timed_lines(inputs.files["lyrics"], duration_sec)]}
+
+
+def _rhymed(inputs: Inputs) -> dict[str, Any]:
     """Return the lines of each section with a mark for those that rhyme."""
-    text = normalise_lyrics(_read(path)).text
-    letters = [char for line in text.splitlines() if not line.startswith("(") for char in line if char.isalpha()]
-    share = len(_CHINESE.findall("".join(letters))) / max(len(letters), 1)
+    path = inputs.files["lyrics"]
+    text = read_lyrics(path)
+    share = chinese_share(text)
     if share < _LEAST_CHINESE:
         raise InvalidLyricsError(
             f"{path} is not Chinese: {share:.0%} of its letters are; rhymes are read in Chinese lyrics only"
@@ -117,41 +130,160 @@ def _rhymed(path: str, _: str) -> dict[str, Any]:
     }
 
 
-def _lead_sheet(path: str, song: str) -> dict[str, Any]:
+def _lead_sheet(inputs: Inputs) -> dict[str, Any]:
     """Return a lead sheet of the recording: two files, and how well it fits the grid."""
-    return dataclasses.asdict(make_lead_sheet(extract(load_audio(path), FEATURES), song))
+    return dataclasses.asdict(make_lead_sheet(extract(load_audio(inputs.files["audio"]), FEATURES), inputs.song))
 
 
-STEPS: Final[Mapping[str, Step]] = MappingProxyType(
-    {
-        step.name: step
-        for step in (
-            Step(
-                "alignment",
-                "lyrics",
-                "time stamps of the LRC file",
-                "that of the lyrics",
-                "as the file says; not compared with the recording",
-                _aligned,
+STEPS: Final[dict[str, Step]] = {
+    step.name: step
+    for step in (
+        Step(
+            "alignment",
+            source="time stamps of the LRC file",
+            licence="that of the lyrics",
+            sure="as the file says, moved by its [offset:]; of a recording the length alone was compared",
+            does=_aligned,
+            needs=("lyrics",),
+            uses=("audio",),
+            columns=(
+                Column(
+                    "lines",
+                    [{"start_sec": "float64", "text": "string"}],
+                    {"lines": "lines with the time at which they begin, in seconds"},
+                    "lines",
+                ),
             ),
-            Step(
-                "rhymes",
-                "lyrics",
-                "music_evals.lyrics.rhyme, method char",
-                "MIT; the tables of pypinyin-dict: CC-CEDICT, CC BY-SA",
-                "a program's marks, for people to check; a song without section headers is taken as one section",
-                _rhymed,
+        ),
+        Step(
+            "rhymes",
+            source="music_evals.lyrics.rhyme, method char",
+            licence="MIT; the tables of pypinyin-dict: CC-CEDICT, CC BY-SA",
+            sure="a program's marks, for people to check; a song without section headers is taken as one section",
+            does=_rhymed,
+            needs=("lyrics",),
+            columns=(
+                Column(
+                    "sections",
+                    [{"section": "string", "lines": ["string"], "rhymes": ["bool"]}],
+                    {"sections": "lines of each section, and for each whether it rhymes with another one of it"},
+                    "sections",
+                ),
             ),
-            Step(
-                "lead_sheet",
-                "audio",
-                "the default backends of music_evals.audio for beats, chords and melody",
-                "of each backend, in the records",
-                "a draft: eighths at the finest, four beats a measure from the first beat on; off_grid says how well "
-                "the notes fitted",
-                _lead_sheet,
+        ),
+        Step(
+            "lead_sheet",
+            source="the default backends of music_evals.audio for beats, chords and melody",
+            licence="of each backend, in the records",
+            sure="a draft: eighths at the finest, four beats a measure from the first beat on; off_grid says how "
+            "well the notes fitted",
+            does=_lead_sheet,
+            needs=("audio",),
+            files={"midi": "lead_sheets/{song}.mid", "musicxml": "lead_sheets/{song}.musicxml"},
+            columns=(
+                Column(
+                    "lead_sheet",
+                    {"midi": "string", "musicxml": "string", "bpm": "float64"}
+                    | {"n_notes": "int64", "n_dropped": "int64", "off_grid": "float64"},
+                    {
+                        "lead_sheet.midi`, `lead_sheet.musicxml": "paths of the two files in this folder",
+                        "lead_sheet.bpm": "beats a minute",
+                        "lead_sheet.n_notes`, `lead_sheet.n_dropped": "notes written, and left out because another "
+                        "one fell on their place",
+                        "lead_sheet.off_grid": "mean distance of onsets from the grid in beats, 0 to 0.25",
+                    },
+                ),
             ),
-        )
-    }
-)
-"""Name -> step."""
+        ),
+        Step(
+            "themes",
+            source="the language model that the user named; each row names it, its state and the day",
+            licence="of the model",
+            sure="a draft of a language model; what is empty, too long, not Chinese, or copies a line is refused",
+            does=themes.write_theme,
+            needs=("lyrics",),
+            columns=(
+                Column(
+                    "theme",
+                    {"text": "string", "model": "string", "state": "string", "day": "string"},
+                    {
+                        "theme.text": "what the lyrics are about",
+                        "theme.model`, `theme.state`, `theme.day": "who wrote it: model, its commit or the hash of "
+                        "its files where that is known, and the day",
+                    },
+                    "theme",
+                ),
+            ),
+            options=themes.OPTIONS,
+            about=themes.about,
+            left_out=themes.left_out,
+        ),
+        Step(
+            "embeddings",
+            source="the music encoder that the user named",
+            licence="of the encoder: those of MERT and EnCodec are CC BY-NC 4.0, audio-statistics is Apache-2.0",
+            sure="what the encoder hears; audio-statistics are means and deviations of timbre and pitch classes",
+            does=embeddings.embed,
+            needs=("audio",),
+            files={"vector": "vectors/{song}.npy"},
+            options=embeddings.OPTIONS,
+            about=embeddings.about,
+            left_out=embeddings.left_out,
+        ),
+        Step(
+            "stems",
+            source="demucs, the command that the user has, with --shifts 0",
+            licence="demucs is MIT; its models were trained on MUSDB18-HQ and other songs",
+            sure="separated by a network: other voices and instruments are heard in every stem",
+            does=stems.separate,
+            needs=("audio",),
+            files=stems.FILES,
+            columns=(
+                Column(
+                    "stems",
+                    dict.fromkeys(stems.FILES, "string")
+                    | {"duration_sec": "float64", "model": "string", "version": "string"},
+                    {
+                        "`, `".join(f"stems.{stem}" for stem in stems.FILES): "paths of the stems in this folder, FLAC",
+                        "stems.duration_sec": "length of the recording",
+                        "stems.model`, `stems.version": "model and version of demucs, where the version is known",
+                    },
+                ),
+            ),
+            options=stems.OPTIONS,
+            about=stems.about,
+            left_out=stems.left_out,
+        ),
+    )
+}
+"""Name -> step; what a step reads of other steps stands before it."""
+
+CORPUS_STEPS: Final[dict[str, CorpusStep]] = {
+    "clusters": CorpusStep(
+        "clusters",
+        source="mini-batch k-means of scikit-learn over the embeddings, each dimension scaled to variance 1",
+        licence="BSD-3-Clause",
+        sure="as good as the encoder; other seeds give other clusters",
+        after=("embeddings",),
+        columns=(
+            Column("cluster", "int64", {"cluster": "number of the song's cluster, 0 is the largest"}, "cluster"),
+            Column(
+                "cluster_distance",
+                "float64",
+                {"cluster_distance": "from the cluster's centre, in standard deviations of a dimension"},
+                "cluster_distance",
+            ),
+            Column(
+                "sampled",
+                "bool",
+                {"sampled": "whether the song is in the sample drawn evenly from clusters"},
+                "sampled",
+            ),
+        ),
+        options=clusters.OPTIONS,
+        about=clusters.about,
+        left_out=clusters.left_out,
+        does=clusters.cluster_songs,
+    )
+}
+"""Name -> step over all songs."""

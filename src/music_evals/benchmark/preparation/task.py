@@ -3,33 +3,31 @@
 from __future__ import annotations
 
 import dataclasses
-import hashlib
 import os
+import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, ClassVar, Final
 
 from music_evals.audio.extraction import receipt
-from music_evals.benchmark.engines import Failed, Unit
+from music_evals.benchmark.preparation.contract import Corpus, CorpusStep, Described, Song, Step
+from music_evals.benchmark.preparation.export import CONFIG, Made, export
+from music_evals.benchmark.preparation.job import Key, PreparationJob, Wanted
 from music_evals.benchmark.preparation.lead_sheet import FEATURES
-from music_evals.benchmark.preparation.steps import STEPS, Song, StepWork
-from music_evals.benchmark.records import Records
-from music_evals.benchmark.run import Job, Progress, Row, record
+from music_evals.benchmark.preparation.steps import CORPUS_STEPS, STEPS, all_steps, in_waves, with_earlier
+from music_evals.benchmark.run import Progress, Row, record
 from music_evals.benchmark.run import Settings as RunSettings
 from music_evals.benchmark.versions import package_versions
 from music_evals.errors import InvalidInputError, NoDataError, UnknownNameError
-from music_evals.files import write_atomically, written_whole
+from music_evals.protocols import LyricWriter
 
 __all__ = ["CONFIG", "RECORDS", "Prepared", "Settings", "find_songs", "run_preparation"]
 
-CONFIG: Final = "automatic"
-"""Config of the data set."""
 RECORDS: Final = "preparation.jsonl"
 """File of the records, in the folder of a run."""
 
 _AUDIO: Final = (".wav", ".flac", ".ogg", ".mp3", ".m4a")
 _LYRICS: Final = (".lrc", ".txt")
-_ENDINGS: Final = {"midi": ".mid", "musicxml": ".musicxml"}
 _PACKAGES: Final = ("music_evals", "numpy", "scipy", "librosa", "soxr", "soundfile", "pypinyin", "pypinyin-dict")
 
 
@@ -44,7 +42,26 @@ class Settings(RunSettings):
     songs
         Folder, searched with its sub-folders: recordings, and lyrics as ``.lrc`` or ``.txt`` of the same name.
     steps
-        Out of `steps.STEPS`; all where it is empty.
+        Out of `steps.all_steps`, and with each those that it needs. Where it is empty: all that can be done with what
+        is there and named; `Prepared.left_out` says which not, and why.
+    encoder
+        Of embeddings: a name out of `protocols.MUSIC_ENCODERS` (``NAME@REVISION`` at a commit), a folder, or
+        ``NAME=ID`` for another model of the same class.
+    device
+        Where encoder and demucs compute; None is a GPU if there is one.
+    trust_remote_code
+        Whether code that comes with the encoder may run here.
+    n_clusters
+        At most as many as songs; None is 1,000, or as many as songs have an embedding where these are fewer.
+    sample
+        Songs to draw as evenly from clusters as possible, by `seed`; None draws none.
+    demucs
+        Its command, by name or path; None looks for ``demucs``.
+    stem_model, two_stems
+        Model of demucs; and whether it gives the voice and the rest, in place of voice, drums, bass and others.
+    theme_writer
+        Who writes themes: ``model`` with perhaps ``endpoint`` and ``api_key_env``, as `writers.hire` takes them, or a
+        `protocols.LyricWriter`.
 
     Raises
     ------
@@ -55,13 +72,24 @@ class Settings(RunSettings):
 
     songs: str | os.PathLike[str]
     steps: Sequence[str] = ()
+    encoder: str | None = None
+    device: str | None = None
+    trust_remote_code: bool = False
+    n_clusters: int | None = None
+    sample: int | None = None
+    demucs: str | None = None
+    stem_model: str = "htdemucs"
+    two_stems: bool = False
+    theme_writer: Mapping[str, Any] | LyricWriter | None = None
+
+    BOUNDS: ClassVar = {**RunSettings.BOUNDS, "n_clusters": (1, 1_000_000), "sample": (1, sys.maxsize)}
 
     def __post_init__(self) -> None:
         self._local("songs")
         super().__post_init__()
         for name in self.steps:
-            if name not in STEPS:
-                raise UnknownNameError("step", name, STEPS)
+            if name not in all_steps():
+                raise UnknownNameError("step", name, all_steps())
 
 
 @dataclasses.dataclass(frozen=True)
@@ -73,19 +101,23 @@ class Prepared:
     rows
         One a song, as in the data set.
     failures
-        Song with step, and why it failed.
+        Song with step, and why it failed; a step over all songs alone.
     files
-        ``records``, ``data`` and ``card``.
+        ``records``, ``data`` and ``card``; ``embeddings``, ``clusters`` and ``table``, songs as ``caimap import`` takes
+        them, where there are such.
+    left_out
+        Step that was not asked for by name, and why it was left out.
 
     """
 
     rows: list[dict[str, Any]]
     failures: list[tuple[str, str]]
     files: dict[str, Path]
+    left_out: dict[str, str]
 
 
-def find_songs(folder: str | os.PathLike[str]) -> list[Song]:
-    """Return the songs of a folder and its sub-folders, sorted by id.
+def find_songs(folder: str | os.PathLike[str], out: str | os.PathLike[str] | None = None) -> list[Song]:
+    """Return the songs of a folder and its sub-folders, sorted by id; what lies in the folder `out` is none.
 
     Raises
     ------
@@ -97,10 +129,11 @@ def find_songs(folder: str | os.PathLike[str]) -> list[Song]:
     """
     root = Path(folder)
     found: dict[str, dict[str, str]] = {}
+    made = None if out is None else Path(out).resolve()
     for path in sorted(root.rglob("*")) if root.is_dir() else ():
         ending = path.suffix.lower()
         kind = "audio" if ending in _AUDIO else "lyrics" if ending in _LYRICS else ""
-        if not kind or not path.is_file():
+        if not kind or not path.is_file() or (made is not None and path.resolve().is_relative_to(made)):
             continue
         name = path.relative_to(root).with_suffix("").as_posix()
         other = found.setdefault(name, {}).setdefault(kind, str(path))
@@ -112,169 +145,130 @@ def find_songs(folder: str | os.PathLike[str]) -> list[Song]:
 
 
 def run_preparation(settings: Settings, *, progress: Progress | None = None) -> Prepared:
-    """Do all steps for all songs, and write records, lead sheets, and a data set that `load_dataset` reads.
+    """Do all steps for all songs, and write records, what steps made, and a data set that `load_dataset` reads.
 
     A run that was killed, or whose songs have changed since, does what is left. What failed is tried again.
 
     Raises
     ------
     NoDataError, InvalidInputError
-        As `find_songs`; nothing was done.
+        As `find_songs`, or a setting that no step reads; nothing was done.
+    MissingBackendError, ModelUnavailableError
+        What a step needs is missing, and the step was asked for; nothing was done.
     OtherResultsError
         `out` holds what other versions of the extractors made.
 
     """
     out = Path(settings.out)
-    songs = find_songs(settings.songs)[: settings.limit]
-    names = list(dict.fromkeys(settings.steps)) or list(STEPS)
+    songs = find_songs(settings.songs, out)[: settings.limit]
+    names, left_out = _chosen(settings, songs)
+    _check(settings, names, len(songs))
+    wanted = [Wanted(STEPS[name], *_asked(STEPS[name], settings)) for name in names if name in STEPS]
+    over_all = [(CORPUS_STEPS[name], *_asked(CORPUS_STEPS[name], settings)) for name in names if name in CORPUS_STEPS]
+    latest = _record(wanted, songs, settings, progress)
+    failures = [(f"{song} {step}", row["error"]) for (song, step), row in latest.items() if "error" in row]
+    answers = {key: row["value"] for key, row in latest.items() if "value" in row}
+    told: dict[str, Any] = {}
+    for step, options, about in over_all:
+        try:
+            found, its = step.does(Corpus(_read_by(step, songs, answers), options, out))
+        except (InvalidInputError, NoDataError) as error:  # fewer songs have what it reads than were found
+            failures.append((step.name, f"{type(error).__name__}: {error}"))
+            continue
+        answers |= {(song, step.name): answer for song, answer in found.items()}
+        told[step.name] = {**its, **about}
+    rows = [_row(song, answers, latest) for song in songs]
+    made = Made(out, Path(settings.songs), songs, rows, answers)
+    files = {"records": out / RECORDS, **export(made, [all_steps()[name] for name in names], told, len(failures))}
+    return Prepared(rows, failures, files, left_out)
+
+
+def _chosen(settings: Settings, songs: Sequence[Song]) -> tuple[list[str], dict[str, str]]:
+    """Return the steps that are done, and why others are not."""
+    if settings.steps:
+        return with_earlier(settings.steps), {}
+    left_out: dict[str, str] = {}
+    for name, step in all_steps().items():
+        reasons = [f"it needs the step {other}" for other in step.after if other in left_out]
+        if isinstance(step, Step):
+            reasons += [f"no song has {kind}" for kind in step.needs if all(kind not in song.files for song in songs)]
+        reason = step.left_out(_options(step, settings)) or "".join(reasons[:1])
+        if reason:
+            left_out[name] = reason
+    return [name for name in all_steps() if name not in left_out], left_out
+
+
+def _options(step: Described, settings: Settings) -> dict[str, Any]:
+    return {option: getattr(settings, option) for option in step.options}
+
+
+def _asked(step: Described, settings: Settings) -> tuple[dict[str, Any], Mapping[str, Any]]:
+    """Return the options of a step, and what they stand for."""
+    options = _options(step, settings)
+    return options, step.about(options)
+
+
+def _check(settings: Settings, names: Sequence[str], n_songs: int) -> None:
+    """Refuse settings of steps that are not done, and more clusters or drawn songs than there are songs."""
+    owners = {
+        "encoder": "embeddings", "trust_remote_code": "embeddings", "n_clusters": "clusters", "sample": "clusters",
+        "demucs": "stems", "stem_model": "stems", "two_stems": "stems", "theme_writer": "themes",
+    }  # fmt: skip
+    for name, step in owners.items():
+        if getattr(settings, name) != getattr(Settings, name) and step not in names:
+            raise InvalidInputError(f"`{name}` goes with the step {step}, which is not done; ask for that, or leave it")
+    for name in ("n_clusters", "sample"):
+        given = getattr(settings, name)
+        if given is not None and given > n_songs:
+            raise InvalidInputError(f"`{name}` must be at most {n_songs}, the number of songs, got {given}")
+
+
+def _read_by(step: CorpusStep, songs: Sequence[Song], answers: Mapping[Key, Any]) -> dict[str, dict[str, Any]]:
+    """Return the answers that a step over all songs reads, of the songs that have all of them."""
+    return {
+        song.song: {name: answers[song.song, name] for name in step.after}
+        for song in songs
+        if all((song.song, name) in answers for name in step.after)
+    }
+
+
+def _record(
+    wanted: Sequence[Wanted], songs: Sequence[Song], settings: Settings, progress: Progress | None
+) -> dict[Key, Row]:
+    """Do what is left, one wave of steps after the other, and return the last record of each song and step."""
     header = {
         "task": "preparation",
         "features": receipt(features=FEATURES),
         "versions": package_versions(_PACKAGES),
     }
-    job = PreparationJob(header, songs, names, out)
-    records = record(job, out / RECORDS, settings, progress=progress)
-    latest = job.latest(records)
-    failures = [(f"{song} {step}", row["error"]) for (song, step), row in latest.items() if "error" in row]
-    rows = [_row(song, latest) for song in songs]
-    data = out / CONFIG / "test-00000-of-00001.parquet"
-    _write_parquet(rows, data)
-    card = write_atomically(out / "README.md", _card(names, len(songs), len(failures)).encode())
-    return Prepared(rows, failures, {"records": out / RECORDS, "data": data, "card": card})
-
-
-@dataclasses.dataclass
-class PreparationJob(Job):
-    """Every step of every song into one record file; lead sheets lie beside it."""
-
-    header: Mapping[str, Any]
-    songs: Sequence[Song]
-    steps: Sequence[str]
-    out: Path
-
-    def __post_init__(self) -> None:
-        self.size = len(self.songs) * len(self.steps)
-        self._hashes: dict[str | None, str | None] = {None: None}
-
-    @property
-    def work(self) -> StepWork:
-        """Do the step of a unit."""
-        return StepWork()
-
-    def left(self, rows: Records) -> list[Unit]:
-        """Leave out what is done with files that are as they were."""
-        done = {key for key, row in self.latest(rows).items() if "error" not in row and self._is_whole(row)}
-        return [
-            Unit((step, song), f"{song.song} {step}", song.song)
-            for song in self.songs
-            for step in self.steps
-            if (song.song, step) not in done
-        ]
-
-    def latest(self, rows: Records) -> dict[tuple[str, str], Row]:
-        """Return the last record of each song and step that is asked for and was made of the file that is there."""
-        last = {(row["song"], row["step"]): row for row in rows.of("preparation")}
-        keys = [(song, step) for song in self.songs for step in self.steps]
-        return {
-            (song.song, step): last[song.song, step]
-            for song, step in keys
-            if (song.song, step) in last and last[song.song, step]["sha256"] == self._hash(song, step)
-        }
-
-    def rows(self, unit: Unit, answer: Any) -> list[Row]:
-        """Write the files of an answer, and return its record."""
-        name, song = unit.payload
-        about: Row = {"kind": "preparation", "song": song.song, "step": name, "sha256": self._hash(song, name)}
-        if isinstance(answer, Failed):
-            return [about | {"error": answer.reason}]
-        value, files = dict(answer), {}
-        for key, ending in _ENDINGS.items():
-            if key in value:
-                content = value.pop(key)
-                place = f"lead_sheets/{song.song}{ending}"
-                write_atomically(self.out / place, content, parents=True)
-                files[place] = hashlib.sha256(content).hexdigest()
-                value[key] = place
-        return [about | {"value": value, "files": files}]
-
-    def _hash(self, song: Song, step: str) -> str | None:
-        """Return the hash of the file that a step reads, None where there is none."""
-        path = getattr(song, STEPS[step].needs)
-        if path not in self._hashes:
-            self._hashes[path] = hashlib.sha256(Path(path).read_bytes()).hexdigest()
-        return self._hashes[path]
-
-    def _is_whole(self, row: Row) -> bool:
-        paths = {self.out / place: digest for place, digest in row["files"].items()}
-        return all(
-            path.is_file() and hashlib.sha256(path.read_bytes()).hexdigest() == digest for path, digest in paths.items()
-        )
-
-
-def _row(song: Song, latest: Mapping[tuple[str, str], Row]) -> dict[str, Any]:
-    """Return the row of a song: what every step made, and what failed."""
-    mine = {step: row for (name, step), row in latest.items() if name == song.song}
-    values = {step: row.get("value", {}) for step, row in mine.items()}
+    known = {one.step.name: one for one in wanted}
+    path = Path(settings.out) / RECORDS
+    latest: dict[Key, Row] = {}
+    n_done, n_all = 0, len(songs) * len(wanted)
+    for wave in in_waves(list(known)):
+        job = PreparationJob(header, songs, [known[name] for name in wave], Path(settings.out), dict(latest))
+        own = None if progress is None else _within(progress, n_done, n_all)
+        records = record(job, path, settings, progress=own)
+        settings = dataclasses.replace(settings, overwrite=False)  # what the first wave wrote is to stay
+        latest |= job.latest(records)
+        n_done += job.size
     return {
-        "song": song.song,
-        "lines": values.get("alignment", {}).get("lines", []),
-        "sections": values.get("rhymes", {}).get("sections", []),
-        "lead_sheet": values.get("lead_sheet") or None,
-        "failures": [{"step": step, "error": row["error"]} for step, row in mine.items() if "error" in row],
+        (song.song, name): latest[song.song, name] for song in songs for name in known if (song.song, name) in latest
     }
 
 
-def _write_parquet(rows: Sequence[Mapping[str, Any]], path: Path) -> None:
-    import datasets
-
-    text, number, count = (datasets.Value(kind) for kind in ("string", "float64", "int64"))
-    sheet = {"midi": text, "musicxml": text, "bpm": number, "n_notes": count, "n_dropped": count, "off_grid": number}
-    features = datasets.Features(
-        {
-            "song": text,
-            "lines": datasets.List({"start_sec": number, "text": text}),
-            "sections": datasets.List(
-                {"section": text, "lines": datasets.List(text), "rhymes": datasets.List(datasets.Value("bool"))}
-            ),
-            "lead_sheet": sheet,
-            "failures": datasets.List({"step": text, "error": text}),
-        }
-    )
-    columns = {name: [row[name] for row in rows] for name in features}
-    with written_whole(path, parents=True) as part:
-        datasets.Dataset.from_dict(columns, features=features).to_parquet(part)
+def _within(progress: Progress, start: int, total: int) -> Progress:
+    """Return the progress of one wave among all."""
+    return lambda done, _, label: progress(start + done, total, label)
 
 
-def _card(names: Sequence[str], n_songs: int, n_failures: int) -> str:
-    table = "\n".join(
-        f"| `{one.name}` | {one.source} | {one.licence} | {one.sure} |" for one in map(STEPS.get, names) if one
-    )
-    return f"""---
-configs:
-- config_name: {CONFIG}
-  data_files:
-  - split: test
-    path: {CONFIG}/test-*.parquet
----
-
-# Songs prepared by programs
-
-{n_songs} songs, one row each, joined to other data of theirs by `song`; {n_failures} steps of songs failed, each with
-its reason in `failures`. Nothing here was checked by a person. Lyrics and lead sheets have the rights of their songs:
-ask before publishing them.
-
-| step | source | licence | how sure |
-|---|---|---|---|
-{table}
-
-| column | what it holds |
-|---|---|
-| `song` | name of the song's files without ending, with its folder |
-| `lines` | lines with the time at which they begin, in seconds |
-| `sections` | lines of each section, and for each whether it rhymes with another one of its section |
-| `lead_sheet.midi`, `lead_sheet.musicxml` | paths of the two files in this folder |
-| `lead_sheet.bpm` | beats a minute |
-| `lead_sheet.n_notes`, `lead_sheet.n_dropped` | notes written, and left out because another one fell on their place |
-| `lead_sheet.off_grid` | mean distance of onsets from the grid in beats, 0 to 0.25 |
-| `failures` | steps that failed, and why |
-"""
+def _row(song: Song, answers: Mapping[Key, Any], latest: Mapping[Key, Row]) -> dict[str, Any]:
+    """Return the row of a song: what every step made, and what failed."""
+    filled = {
+        column.name: column.value(answers.get((song.song, step.name)))
+        for step in all_steps().values()
+        for column in step.columns
+    }
+    mine = {step: latest[song.song, step] for step in STEPS if (song.song, step) in latest}
+    failures = [{"step": step, "error": row["error"]} for step, row in mine.items() if "error" in row]
+    return {"song": song.song, **filled, "failures": failures}
