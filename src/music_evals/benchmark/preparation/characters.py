@@ -37,7 +37,7 @@ class Character:
     start_sec, end_sec
         Finite; the end lies after the start.
     line
-        Index of its line in the song, >= 0.
+        Index of its line among the lines of the song, those without a letter too; >= 0.
 
     Raises
     ------
@@ -113,8 +113,7 @@ def spread_lines(lines: Sequence[tuple[float, str]], end_sec: float, f0: F0Track
     if not all(first < second for first, second in itertools.pairwise(stamps)):
         raise InvalidAnnotationError(f"expected time stamps that increase up to the end of the song, got {stamps}")
     characters: list[Character] = []
-    number = 0
-    for (start, text), end in zip(lines, stamps[1:], strict=True):
+    for number, ((start, text), end) in enumerate(zip(lines, stamps[1:], strict=True)):
         names = characters_of_line(text)
         if not names:
             continue
@@ -124,7 +123,6 @@ def spread_lines(lines: Sequence[tuple[float, str]], end_sec: float, f0: F0Track
             Character(name, float(first), float(last), number)
             for name, first, last in zip(names, edges[:-1], edges[1:], strict=True)
         ]
-        number += 1
     if not characters:
         raise InvalidLyricsError("no line has a letter that could be sung; check the lyrics")
     return characters

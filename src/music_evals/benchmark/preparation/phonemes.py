@@ -1,6 +1,6 @@
 """Characters and phones with times by the Montreal Forced Aligner, where it is installed.
 
-The aligner (McAuliffe et al., Interspeech 2017; MIT) is a program of its own with Kaldi inside; it comes by conda and
+The aligner (McAuliffe et al., Interspeech 2017; MIT) is a program of its own with Kaldi inside. It comes by conda and
 is called by its name, ``mfa``, with the options of its versions 2 and 3. Its models for Mandarin, ``mandarin_mfa`` and the
 dictionary ``mandarin_china_mfa``, are CC BY 4.0. It was made for speech: `refinement` says what singing needs besides.
 
@@ -227,7 +227,7 @@ def _aligned(tiers: Mapping[str, Sequence[Interval]], words: Sequence[Sequence[s
     if missing:
         raise BackendError(f"mfa wrote no tier {' and no tier '.join(missing)}, only {', '.join(tiers) or 'none'}")
     spoken = [one for one in tiers["words"] if one.text not in SILENT]
-    expected = [(word, line) for line, names in enumerate(filter(None, words)) for word in names]
+    expected = [(word, line) for line, names in enumerate(words) for word in names]
     if len(spoken) != len(expected):
         raise BackendError(
             f"mfa aligned {len(spoken)} of {len(expected)} characters; it leaves out lines that do not fit the "

@@ -11,11 +11,11 @@ are the frames b_1 < ... < b_n at which they do begin, at least `SHORTEST_SEC` a
 
        r(t) = P(what is seen at t | onset at t) / P(what is seen at t | no onset at t).
 
-   Without an event, r = MISSED, the share of onsets that show no event. With one, Bayes turns the odds that an event
-   with features x is an onset, exp(w.x + w0), into r = exp(w.x + w0) * (1 - q) / q, q being the share of frames with an
-   onset. An event lies off its onset by some frames, two-sided geometrically. A melisma needs no rule of its own: a
-   step of pitch within a vowel has low odds, a step with a dip of the level or a gap has high ones, and as there are as many
-   onsets as characters, the steps that are left over belong to the character that is sung.
+   Without an event, r is the share of onsets that show none. With one, Bayes turns the odds that an event with features
+   x is an onset, exp(w.x + w0), into r = exp(w.x + w0) * (1 - q) / q, q being the share of frames with an onset. An
+   event lies off its onset by some frames, two-sided geometrically. A melisma needs no rule of its own: a step of pitch
+   within a vowel has low odds, one with a dip of the level or a gap has high ones, and as there are as many onsets as
+   characters, the steps that are left over belong to the character that is sung.
 2. First alignment. a_i - b_i is Laplace distributed around a shift with a scale, or the character is mistaken: a_i lies
    where another event is, one that is no onset, as when an aligner of speech takes a note of a melisma for the next
    character; or it is lost, and a_i lies anywhere. Within a line, lengths keep their ratio to those of the first
