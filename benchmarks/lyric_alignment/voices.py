@@ -130,8 +130,9 @@ def _band(n: int, edges: tuple[int, int], rng: np.random.Generator) -> Floats:
     spectrum = np.fft.rfft(rng.standard_normal(n))
     hertz = np.fft.rfftfreq(n, 1 / RATE)
     spectrum[(hertz < edges[0]) | (hertz > edges[1])] = 0
-    samples = np.fft.irfft(spectrum, n)
-    return samples / np.sqrt(np.mean(samples**2))
+    samples: Floats = np.fft.irfft(spectrum, n)
+    samples /= np.sqrt(np.mean(samples**2))
+    return samples
 
 
 def _controls(

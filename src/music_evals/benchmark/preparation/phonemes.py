@@ -1,8 +1,8 @@
 """Characters and phones with times by the Montreal Forced Aligner, where it is installed.
 
 The aligner (McAuliffe et al., Interspeech 2017; MIT) is a program of its own with Kaldi inside. It comes by conda and
-is called by its name, ``mfa``, with the options of its versions 2 and 3. Its models for Mandarin, ``mandarin_mfa`` and the
-dictionary ``mandarin_china_mfa``, are CC BY 4.0. It was made for speech: `refinement` says what singing needs besides.
+is called by its name, ``mfa``, with the options of its versions 2 and 3. Its models for Mandarin, ``mandarin_mfa`` and
+the dictionary ``mandarin_china_mfa``, are CC BY 4.0. It was made for speech: `refinement` says what singing needs.
 
 The program gets a folder with one recording and a TextGrid of the lines (or all of the lyrics, where lines have no
 times), with a space between characters, so that words are characters; ``--no_tokenization`` keeps them so. It writes a
