@@ -79,14 +79,15 @@ def mixed(song: Song) -> Floats:
     voiced = np.repeat(song.controls.voice > 0.3, RATE // CONTROL + 1)[: len(backing)]
     voiced = np.pad(voiced, (0, len(backing) - len(voiced)))
     gain = np.sqrt(np.mean(song.samples[voiced] ** 2) / np.mean(backing**2)) * 10 ** (MIX_DB / 20)
-    return song.samples + gain * backing
+    both: Floats = song.samples + gain * backing
+    return both
 
 
 def f0_truth(song: Song) -> F0Track:
     """Return the pitch that was sung, on the frames of the extractors; voiced where the voice sounds."""
-    times = np.arange(1 + len(song.samples) // HOP_LENGTH) * (HOP_LENGTH / RATE)
+    times: Floats = np.arange(1 + len(song.samples) // HOP_LENGTH, dtype=np.float64) * (HOP_LENGTH / RATE)
     grid = np.arange(len(song.controls.pitch)) / CONTROL
-    hertz = 440.0 * 2 ** ((np.interp(times, grid, song.controls.pitch) - 69) / 12)
+    hertz: Floats = 440.0 * 2 ** ((np.interp(times, grid, song.controls.pitch) - 69) / 12)
     voiced = np.interp(times, grid, song.controls.voice) > 0.12
     return F0Track(times, np.where(voiced, hertz, 0.0))
 
@@ -179,7 +180,8 @@ def _in_a_room(samples: Floats, rng: np.random.Generator) -> Floats:
     size = 1 << (len(samples) + n).bit_length()
     wet = np.fft.irfft(np.fft.rfft(samples, size) * np.fft.rfft(tail, size), size)[: len(samples)]
     noise = rng.standard_normal(len(wet)) * np.sqrt(np.mean(wet**2)) * 10 ** (-rng.uniform(35, 60) / 20)
-    return 0.5 * (wet + noise) / np.abs(wet).max()
+    heard: Floats = 0.5 * (wet + noise) / np.abs(wet).max()
+    return heard
 
 
 @functools.cache

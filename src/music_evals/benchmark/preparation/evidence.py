@@ -88,7 +88,7 @@ def measure_levels(samples: npt.ArrayLike, sample_rate: int) -> Levels:
     values = np.asarray(samples, dtype=np.float64)
     if values.ndim != 1 or not len(values) or not np.isfinite(values).all():
         raise InvalidAudioError(f"expected finite samples of shape (n,), got shape {values.shape}; mix down first")
-    times_sec = np.arange(int(len(values) / sample_rate / GRID_SEC) + 1) * GRID_SEC
+    times_sec: Floats = np.arange(int(len(values) / sample_rate / GRID_SEC) + 1, dtype=np.float64) * GRID_SEC
     energy = np.concatenate([[0.0], np.cumsum(values**2)])
     ends = [np.clip(np.rint((times_sec + half) * sample_rate).astype(np.int64), 0, len(values))
             for half in (-LEVEL_WINDOW_SEC / 2, LEVEL_WINDOW_SEC / 2)]  # fmt: skip

@@ -354,10 +354,10 @@ def _windows(
         low, high = spans.get(one.line, (one.start_sec, one.end_sec))
         spans[one.line] = min(low, one.start_sec), max(high, one.end_sec)
     lines = np.array([spans[one.line] for one in characters]) - voice.start_sec
-    low = np.maximum(first_sec - reach_sec, lines[:, 0] - slack_sec)
-    high = np.minimum(first_sec + reach_sec, lines[:, 1] + slack_sec)
-    lows = np.clip(np.ceil(np.round(low / GRID_SEC, 6)), 0, None).astype(np.int64)
-    highs = np.clip(np.floor(np.round(high / GRID_SEC, 6)), None, len(voice.voiced) - 1).astype(np.int64)
+    least = np.maximum(first_sec - reach_sec, lines[:, 0] - slack_sec)
+    greatest = np.minimum(first_sec + reach_sec, lines[:, 1] + slack_sec)
+    lows = np.clip(np.ceil(np.round(least / GRID_SEC, 6)), 0, None).astype(np.int64)
+    highs = np.clip(np.floor(np.round(greatest / GRID_SEC, 6)), None, len(voice.voiced) - 1).astype(np.int64)
     ranks = LEAST_FRAMES * np.arange(len(lows))
     lows = np.maximum.accumulate(lows - ranks) + ranks  # not before those ahead of it have had their shortest length
     highs = np.minimum.accumulate((highs - ranks)[::-1])[::-1] + ranks
@@ -399,7 +399,7 @@ def _cut(
     sung: list[SungCharacter] = []
     rests: list[Rest] = []
     n_frames = len(voice.voiced)
-    seconds = voice.start_sec + np.arange(n_frames + 1) * GRID_SEC
+    seconds: Floats = voice.start_sec + np.arange(n_frames + 1, dtype=np.float64) * GRID_SEC
     for i, (one, start) in enumerate(zip(characters, onsets.tolist(), strict=True)):
         limit = int(onsets[i + 1]) if i + 1 < len(onsets) else n_frames
         end = _end_of_voice(voice, start, limit)
