@@ -103,7 +103,12 @@ def _add_themes(who: Any) -> None:
 def _add_stems(how: Any) -> None:
     how.add_argument("--demucs", metavar="COMMAND", help="its command, by name or path (default: demucs)")
     how.add_argument("--stem-model", default="htdemucs", metavar="NAME", help="model of demucs (default: %(default)s)")
-    how.add_argument("--two-stems", action="store_true", help="the voice and the rest, in place of four stems")
+    how.add_argument(
+        "--voice-and-rest",
+        action="store_true",
+        dest="two_stems",
+        help="two stems in place of voice, drums, bass, other",
+    )
 
 
 def _writer(options: argparse.Namespace) -> dict[str, Any] | None:

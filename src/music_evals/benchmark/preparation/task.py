@@ -165,7 +165,7 @@ def run_preparation(settings: Settings, *, progress: Progress | None = None) -> 
     _check(settings, names, len(songs))
     wanted = [Wanted(STEPS[name], *_asked(STEPS[name], settings)) for name in names if name in STEPS]
     over_all = [(CORPUS_STEPS[name], *_asked(CORPUS_STEPS[name], settings)) for name in names if name in CORPUS_STEPS]
-    latest = _record(wanted, songs, settings, progress)
+    latest, path = _record(wanted, songs, settings, progress)
     failures = [(f"{song} {step}", row["error"]) for (song, step), row in latest.items() if "error" in row]
     answers = {key: row["value"] for key, row in latest.items() if "value" in row}
     told: dict[str, Any] = {}
@@ -179,7 +179,7 @@ def run_preparation(settings: Settings, *, progress: Progress | None = None) -> 
         told[step.name] = {**its, **about}
     rows = [_row(song, answers, latest) for song in songs]
     made = Made(out, Path(settings.songs), songs, rows, answers)
-    files = {"records": out / RECORDS, **export(made, [all_steps()[name] for name in names], told, len(failures))}
+    files = {"records": path, **export(made, [all_steps()[name] for name in names], told, len(failures))}
     return Prepared(rows, failures, files, left_out)
 
 
@@ -234,8 +234,8 @@ def _read_by(step: CorpusStep, songs: Sequence[Song], answers: Mapping[Key, Any]
 
 def _record(
     wanted: Sequence[Wanted], songs: Sequence[Song], settings: Settings, progress: Progress | None
-) -> dict[Key, Row]:
-    """Do what is left, one wave of steps after the other, and return the last record of each song and step."""
+) -> tuple[dict[Key, Row], Path]:
+    """Do what is left, one wave after the other; return the last record of each song and step, and the file."""
     header = {
         "task": "preparation",
         "features": receipt(features=FEATURES),
@@ -248,13 +248,13 @@ def _record(
     for wave in in_waves(list(known)):
         job = PreparationJob(header, songs, [known[name] for name in wave], Path(settings.out), dict(latest))
         own = None if progress is None else _within(progress, n_done, n_all)
-        records = record(job, path, settings, progress=own)
+        records = record(job, Path(settings.out) / RECORDS, settings, progress=own)
         settings = dataclasses.replace(settings, overwrite=False)  # what the first wave wrote is to stay
         latest |= job.latest(records)
+        path = records.path  # a folder of shards, where the engine is Ray
         n_done += job.size
-    return {
-        (song.song, name): latest[song.song, name] for song in songs for name in known if (song.song, name) in latest
-    }
+    keys = [(song.song, name) for song in songs for name in known]
+    return {key: latest[key] for key in keys if key in latest}, path
 
 
 def _within(progress: Progress, start: int, total: int) -> Progress:
