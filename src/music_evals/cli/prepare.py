@@ -28,7 +28,8 @@ Prepare songs for annotation, as a data set with one config, `automatic`, one ro
 
 Without --steps, all that can be done is done: lines in time from LRC files, rhyme marks, and lead sheets as MIDI and
 MusicXML; with --encoder also embeddings and clusters of songs that sound alike, with --theme-model also themes of
-lyrics, with --demucs also stems. What is left out is said, and why. A step of --steps that cannot be done is an error.
+lyrics, with --demucs also stems; where the Montreal Forced Aligner is installed, phonemes; and with either, characters
+with their times. What is left out is said, and why. A step of --steps that cannot be done is an error.
 
 A step that fails for a song is named in its row and in the list of failures; the others go on. The same command again
 does what is left.
@@ -57,8 +58,8 @@ def add(verbs: Any) -> None:
         type=lambda text: [name.strip() for name in text.split(",") if name.strip()],
         default=[],
         metavar="NAME,...",
-        help="alignment, rhymes, lead_sheet, themes, embeddings, stems, clusters; with each those that it needs "
-        "(default: all that can be done)",
+        help="alignment, rhymes, lead_sheet, themes, embeddings, stems, phonemes, characters, clusters; with "
+        "each those that it needs (default: all that can be done)",
     )
     verb.add_argument("--limit", type=int, metavar="N", help="take the first N songs only")
     verb.add_argument("--overwrite", action="store_true", help="start afresh in the folder, whatever it holds")

@@ -32,7 +32,7 @@ from music_evals.annotations import LyricSection
 from music_evals.annotations.lyrics import sections_of_text
 from music_evals.audio.extraction import extract
 from music_evals.audio.io import load_audio, load_channels
-from music_evals.benchmark.preparation import clusters, embeddings, stems, themes
+from music_evals.benchmark.preparation import clusters, embeddings, stems, sung, themes
 from music_evals.benchmark.preparation.contract import Column, CorpusStep, Described, Inputs, Song, Step
 from music_evals.benchmark.preparation.lead_sheet import FEATURES, make_lead_sheet
 from music_evals.benchmark.preparation.lyric_files import chinese_share, read_lyrics, read_timed_lines
@@ -253,6 +253,79 @@ STEPS: Final[dict[str, Step]] = {
             options=stems.OPTIONS,
             about=stems.about,
             left_out=stems.left_out,
+        ),
+        Step(
+            "phonemes",
+            source="the Montreal Forced Aligner, models mandarin_mfa and mandarin_china_mfa, on the stem of the voice "
+            "where there is one",
+            licence="the aligner is MIT, its models are CC BY 4.0",
+            sure="an aligner of speech: it takes notes of a melisma for other characters, and swallows breaths",
+            does=sung.align,
+            needs=("audio", "lyrics"),
+            after=("alignment",),
+            uses=("stems",),
+            columns=(
+                Column(
+                    "aligned",
+                    [{"text": "string", **dict.fromkeys(("start_sec", "end_sec"), "float64"), "line": "int64"}],
+                    {"aligned": "characters, or words of other languages, with their line, as the aligner has them"},
+                    "aligned",
+                ),
+                Column(
+                    "phones",
+                    [{"text": "string", **dict.fromkeys(("start_sec", "end_sec"), "float64"), "character": "int64"}],
+                    {"phones": "phones, each with the place of its character in `aligned`"},
+                    "phones",
+                ),
+            ),
+            about=sung.about_phonemes,
+            left_out=sung.phonemes_left_out,
+        ),
+        Step(
+            "characters",
+            source="music_evals.benchmark.preparation.refinement, of the step phonemes or, without it, of a draft from "
+            "the lines; heard in the stem of the voice or, without it, in the mixture",
+            licence="MIT",
+            sure="each has its confidence; of a draft from lines, or in a mixture, few are right: see "
+            "benchmarks/lyric_alignment",
+            does=sung.find,
+            needs=("audio", "lyrics"),
+            after=("alignment",),
+            uses=("phonemes", "stems"),
+            columns=(
+                Column(
+                    "characters",
+                    [
+                        {"text": "string", "line": "int64"}
+                        | dict.fromkeys(("start_sec", "end_sec", "confidence"), "float64")
+                        | {"notes": [dict.fromkeys(("start_sec", "end_sec", "pitch"), "float64")]}
+                    ],
+                    {
+                        "characters": "characters where the voice shows them, with line, notes (several are a melisma) "
+                        "and the probability that the beginning is right within 50 ms"
+                    },
+                    "characters",
+                ),
+                Column(
+                    "rests",
+                    [{**dict.fromkeys(("start_sec", "end_sec"), "float64"), "kind": "string"}],
+                    {"rests": "breaths and pauses between characters"},
+                    "rests",
+                ),
+                Column(
+                    "characters_from",
+                    {"first": "string", "heard": "string", "shift_sec": "float64"},
+                    {
+                        "characters_from.first": "what was refined: mfa or lines",
+                        "characters_from.heard": "where: voice or mixture",
+                        "characters_from.shift_sec": "by how much it was moved as a whole",
+                    },
+                    "origin",
+                ),
+            ),
+            options=sung.OPTIONS,
+            about=sung.about_characters,
+            left_out=sung.draft_left_out,
         ),
     )
 }
