@@ -191,7 +191,7 @@ _NUMBER: Final = "number"
 
 def _register_numbers() -> None:
     """Let addresses hold numbers that databases keep; others are no address of a page."""
-    from starlette.convertors import IntegerConvertor, register_url_convertor
+    from starlette.convertors import IntegerConvertor, register_url_convertor  # codespell:ignore convertors
 
     class Number(IntegerConvertor):
         regex = f"[0-9]{{1,{MAX_DIGITS}}}"
