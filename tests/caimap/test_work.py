@@ -2,23 +2,19 @@
 
 from __future__ import annotations
 
-import contextlib
 import datetime as dt
 import threading
 
-import numpy as np
 import pytest
 from sqlalchemy import select, text
 from sqlalchemy.exc import DBAPIError
 from tests.caimap_bench import StudyBench, description, one_verse
 
 from music_evals.caimap import assurance, ledger
-from music_evals.caimap.grades import week_of
-from music_evals.caimap.machine import FIRST_SONG_STATE, FIRST_TASK_STATE, SONG, TASK, ForbiddenStepError
+from music_evals.caimap.machine import ForbiddenStepError
 from music_evals.caimap.roles import ForbiddenError
 from music_evals.caimap.storage.store import StaleError, Store, migrate, sqlite_url
 from music_evals.caimap.storage.tables import (
-    AuditRow,
     EventRow,
     MessageRow,
     SessionRow,
@@ -69,6 +65,7 @@ def whole_song(bench: StudyBench) -> None:
     managing.decide(bench.desk, bench.ADMIN, "s1", bench.version(SongRow, "s1"))
 
 
+@pytest.mark.requirement(number=3)
 def test_a_song_passes_all_phases_and_is_paid(bench: StudyBench) -> None:
     whole_song(bench)
     assert state(bench) == "finished"
@@ -82,6 +79,7 @@ def test_a_song_passes_all_phases_and_is_paid(bench: StudyBench) -> None:
     assert warnings_given(bench) == []
 
 
+@pytest.mark.requirement(number=7)
 def test_different_structures_go_to_an_inspector_and_the_first_of_two_wins(bench: StudyBench) -> None:
     bench.songs("s1")
     two_passes(bench, one_verse("春眠不觉晓"), one_verse("春眠不觉晓", label="chorus1"))
@@ -95,6 +93,7 @@ def test_different_structures_go_to_an_inspector_and_the_first_of_two_wins(bench
         assert list(session.scalars(select(TaskRow.agreement).order_by(TaskRow.number))) == [1.0, 0.0]
 
 
+@pytest.mark.requirement(number=4)
 def test_a_song_is_skipped_and_the_administrator_decides(bench: StudyBench) -> None:
     bench.songs("s1", "s2")
     task = bench.take(bench.PRO)
@@ -221,6 +220,7 @@ def assert_one_is_given(bench: StudyBench) -> None:
     assert sum(task is not None for task in given) == 1
 
 
+@pytest.mark.requirement(number=10)
 def test_the_sample_is_scored_by_the_form_and_a_failing_one_is_made_again(bench: StudyBench) -> None:
     bench.desk.configure(Settings(share=1.0))
     bench.songs("s1")
@@ -258,6 +258,7 @@ def test_one_of_five_descriptions_of_everybody_is_scored(bench: StudyBench) -> N
         assert sorted(states) == ["accepted"] * 4 + ["sampled"]
 
 
+@pytest.mark.requirement(number=12)
 def test_a_bad_week_is_discarded_and_the_song_still_finishes(bench: StudyBench) -> None:
     bench.songs("s1")
     two_passes(bench, one_verse("春眠不觉晓"), one_verse("春眠不觉晓", label="chorus1"))
@@ -479,6 +480,7 @@ def test_nothing_is_half_imported(bench: StudyBench) -> None:
 # --- accounts
 
 
+@pytest.mark.requirement(number=1)
 def test_invitations_work_once_and_need_consent(bench: StudyBench) -> None:
     token = accounts.invite(bench.desk, bench.ADMIN, "professional")
     with pytest.raises(InvalidInputError, match="consent"):
@@ -512,105 +514,6 @@ def test_wrong_passwords_lock_an_account_for_a_while(bench: StudyBench) -> None:
     assert accounts.visit(bench.desk, session) is None
     with pytest.raises(accounts.SignInError):
         accounts.sign_in(bench.desk, "nobody", "a long password")
-
-
-# --- the tables are the only paths
-
-
-ANNOTATORS = ("professional", "amateur")
-OPEN = ("assigned", "working", "sampled")
-ACTS = (  # who may do it, how often it is tried
-    (ANNOTATORS, 6), (ANNOTATORS, 6), (ANNOTATORS, 5), (ANNOTATORS, 10), (ANNOTATORS, 1), (ANNOTATORS, 0.5),
-    (ANNOTATORS, 1), (("inspector",), 3), (("inspector",), 3), (("administrator",), 3), (("administrator",), 2),
-    (("administrator",), 0.4), (StudyBench.PEOPLE, 3),
-)  # fmt: skip
-
-
-def random_act(bench: StudyBench, rng: np.random.Generator) -> None:
-    number_of_act = int(rng.choice(len(ACTS), p=np.array([weight for _, weight in ACTS]) / sum(w for _, w in ACTS)))
-    fitting = [who for who, role in enumerate(bench.PEOPLE, 1) if role in ACTS[number_of_act][0]]
-    who = int(rng.choice(fitting) if rng.random() < 0.8 else rng.integers(1, len(bench.PEOPLE) + 1))
-    song = f"s{rng.integers(1, 4)}"
-    with bench.store.reading() as session:
-        numbers = list(session.scalars(select(TaskRow.id)))
-        number = int(rng.choice(numbers)) if numbers else 0
-        row = session.get(TaskRow, number)
-        # mostly what waits for this person, so that a walk goes deep
-        waits = (TaskRow.state == "sampled") if bench.PEOPLE[who - 1] == "inspector" else (TaskRow.person == who)
-        near = session.scalars(
-            select(TaskRow).where(waits, TaskRow.state.in_(("assigned", "working", "sampled")))
-        ).first()
-        if near is not None and rng.random() < 0.9:
-            row = near
-        waiting = "inspecting" if bench.PEOPLE[who - 1] == "inspector" else str(rng.choice(["screened", "checking"]))
-        ready = session.scalars(select(SongRow.id).where(SongRow.state == waiting)).first()
-        song = ready if ready is not None and rng.random() < 0.9 else song
-        version, kind = (row.version, row.kind) if row else (1, "structure")
-        number = row.id if row else 0
-        songs = session.get(SongRow, song).version
-    structure = one_verse("春眠不觉晓", label=str(rng.choice(["verse1", "chorus1"])))
-    given = structure if kind == "structure" else description(kind)
-    desk = bench.desk
-    points = {key: most * float(rng.choice([0.3, 1])) for key, most in assurance.FORMS.get(kind, {}).items()}
-    acts = [
-        lambda: annotating.take_next(desk, who),
-        lambda: annotating.open_task(desk, who, number),
-        lambda: bench.listen(who, number),
-        lambda: annotating.submit(desk, who, number, version, given),
-        lambda: annotating.save(desk, who, number, version, {"a": 1}),
-        lambda: annotating.restart_listening(desk, who, number, version),
-        lambda: annotating.screen(desk, who, number, version, reason="poor_audio"),
-        lambda: inspecting.settle(desk, who, song, songs, structure),
-        lambda: inspecting.score(desk, ScoreSheet(number, who, points), version),
-        lambda: managing.decide_screening(desk, who, song, songs, keep=bool(rng.random() < 0.8)),
-        lambda: managing.decide(desk, who, song, songs, returned=["amateur"][: int(rng.integers(2))]),
-        lambda: managing.close_week(desk, who, week_of(bench.clock.now - dt.timedelta(days=7))),
-        lambda: bench.clock.wait(days=1),
-    ]
-    with contextlib.suppress(MusicEvalsError):  # what is forbidden is refused by name; anything else fails this test
-        acts[number_of_act]()
-
-
-def test_random_acts_of_all_roles_take_no_path_outside_the_tables(tmp_path) -> None:
-    taken = set()
-    for seed in range(4):
-        bench = StudyBench(sqlite_url(tmp_path / f"{seed}.db"), Settings())
-        taken |= steps_of_a_walk(bench, seed)
-        bench.store.close()
-    # the walks went deep: most steps of the tables were taken
-    wanted = {("song", action) for _, action in SONG} | {("task", action) for _, action in TASK}
-    assert len(taken & wanted) >= len(wanted) / 2, wanted - taken
-
-
-def steps_of_a_walk(bench: StudyBench, seed: int) -> set[tuple[str, str]]:
-    rng = np.random.default_rng(seed)
-    bench.desk.configure(Settings(seed=seed, share=0.5))
-    bench.songs("s1")
-    if seed % 2:  # half of the walks begin where descriptions are written
-        two_passes(bench, one_verse("春眠不觉晓"), one_verse("春眠不觉晓"))
-    bench.songs("s2", "s3")
-    for _ in range(250):
-        random_act(bench, rng)
-    roles = dict(enumerate(bench.PEOPLE, 1))
-    states: dict[tuple[str, str], str] = {}
-    taken = set()
-    with bench.store.reading() as session:
-        for row in session.scalars(select(AuditRow).where(AuditRow.kind.in_(("song", "task"))).order_by(AuditRow.id)):
-            machine, first = (SONG, FIRST_SONG_STATE) if row.kind == "song" else (TASK, FIRST_TASK_STATE)
-            assert row.person is None or roles[row.person] == row.role
-            if row.action == "assign":
-                continue
-            # each step starts where the last one of the same object ended: nothing was changed behind the log
-            assert states.get((row.kind, row.object), first) == row.before
-            found = machine[row.before, row.action]
-            assert found.target == row.after
-            assert row.role in found.roles
-            states[row.kind, row.object] = row.after
-            taken.add((row.kind, row.action))
-        for table, kind, first in ((SongRow, "song", FIRST_SONG_STATE), (TaskRow, "task", FIRST_TASK_STATE)):
-            for found in session.scalars(select(table)):
-                assert states.get((kind, str(found.id)), first) == found.state
-    return taken
 
 
 # --- storage
@@ -679,6 +582,7 @@ def test_who_withdraws_on_postgresql_holds_no_place_afterwards(postgres: str) ->
         migrate(postgres, "base")
 
 
+@pytest.mark.requirement(number=16)
 def test_a_person_is_given_the_cluster_that_they_have_had_least(bench: StudyBench) -> None:
     lines = ("春眠不觉晓", "处处闻啼鸟")
     clusters = {"a1": 0, "a2": 0, "a3": 0, "b1": 1, "n1": None, "n2": None}

@@ -139,6 +139,7 @@ def _folder(options: argparse.Namespace, name: str = "") -> Path:
 
 
 def _init(options: argparse.Namespace) -> int:
+    from music_evals.caimap.ledger import Rates
     from music_evals.caimap.storage.store import Store, migrate
     from music_evals.caimap.work import accounts
     from music_evals.caimap.work.desk import Desk, Settings

@@ -9,12 +9,11 @@ from typing import Final, NamedTuple
 from music_evals.errors import InvalidLyricsError
 from music_evals.lyrics.normalise import normalise_lyrics
 
-__all__ = ["TimedLine", "chinese_share", "read_lyrics", "read_timed_lines"]
+__all__ = ["TimedLine", "read_lyrics", "read_timed_lines"]
 
 _STAMP = re.compile(r"\[(\d+):(\d{1,2}(?:[.:]\d{1,3})?)\]")
 _OFFSET = re.compile(r"^\s*\[offset:([^\]]*)\]", re.IGNORECASE | re.MULTILINE)
 _MILLISECONDS = re.compile(r"\s*([+-]?\d+)\s*")
-_CHINESE = re.compile("[\u4e00-\u9fff]")
 _MS_PER_SEC: Final = 1000
 
 
@@ -28,12 +27,6 @@ class TimedLine(NamedTuple):
 def read_lyrics(path: str) -> str:
     """Return the lyrics of a file without time stamps, one phrase a line."""
     return normalise_lyrics(_read(path)).text
-
-
-def chinese_share(text: str) -> float:
-    """Return how many of the letters are Chinese, 0..1; 0 where there is none. Headers in brackets do not count."""
-    letters = "".join(char for line in text.splitlines() if not line.startswith("(") for char in line if char.isalpha())
-    return len(_CHINESE.findall(letters)) / max(len(letters), 1)
 
 
 def read_timed_lines(path: str, duration_sec: float | None = None) -> list[TimedLine]:

@@ -35,8 +35,9 @@ from music_evals.audio.io import load_audio, load_channels
 from music_evals.benchmark.preparation import clusters, embeddings, stems, sung, themes
 from music_evals.benchmark.preparation.contract import Column, CorpusStep, Described, Inputs, Song, Step
 from music_evals.benchmark.preparation.lead_sheet import FEATURES, make_lead_sheet
-from music_evals.benchmark.preparation.lyric_files import chinese_share, read_lyrics, read_timed_lines
+from music_evals.benchmark.preparation.lyric_files import read_lyrics, read_timed_lines
 from music_evals.errors import InvalidLyricsError, NoDataError
+from music_evals.lyrics.patterns import LEAST_CHINESE, chinese_share
 from music_evals.lyrics.rhyme import rhyme_marks
 
 __all__ = [
@@ -51,8 +52,6 @@ __all__ = [
     "in_waves",
     "with_earlier",
 ]
-
-_LEAST_CHINESE: Final = 0.5  # of the letters of a song whose rhymes can be read
 
 
 @dataclasses.dataclass(frozen=True)
@@ -116,7 +115,7 @@ def _rhymed(inputs: Inputs) -> dict[str, Any]:
     path = inputs.files["lyrics"]
     text = read_lyrics(path)
     share = chinese_share(text)
-    if share < _LEAST_CHINESE:
+    if share < LEAST_CHINESE:
         raise InvalidLyricsError(
             f"{path} is not Chinese: {share:.0%} of its letters are; rhymes are read in Chinese lyrics only"
         )

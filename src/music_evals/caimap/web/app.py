@@ -252,7 +252,7 @@ class _Limits(NamedTuple):
 
 def _register_numbers() -> None:
     """Let addresses hold numbers that databases keep; others are no address of a page."""
-    from starlette.convertors import IntegerConvertor, register_url_convertor
+    from starlette.convertors import IntegerConvertor, register_url_convertor  # codespell:ignore convertors
 
     class Number(IntegerConvertor):
         regex = f"[0-9]{{1,{MAX_DIGITS}}}"

@@ -1,0 +1,392 @@
+"""Random acts of all roles: no path leads around the tables of states, and what a study promises holds afterwards.
+
+A walk picks an act, an object that it fits (mostly), and who does it (mostly somebody who may). What is forbidden is
+refused by name; anything else that goes wrong fails. Walks follow from their seeds alone.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import datetime as dt
+from collections import Counter, defaultdict
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, ClassVar, NamedTuple
+
+import numpy as np
+import pytest
+from sqlalchemy import event, select
+from tests.caimap_bench import StudyBench, description, one_verse
+
+from music_evals.caimap import assurance, ledger
+from music_evals.caimap.grades import week_of
+from music_evals.caimap.machine import FIRST_SONG_STATE, FIRST_TASK_STATE, LIVE_TASK_STATES, SONG, SYSTEM, TASK
+from music_evals.caimap.storage.store import sqlite_url
+from music_evals.caimap.storage.tables import AuditRow, LedgerRow, PersonRow, SheetRow, SongRow, TaskRow
+from music_evals.caimap.values import FinishedSong, ScoreSheet, Song
+from music_evals.caimap.work import accounts, annotating, inspecting, managing, practising, watching
+from music_evals.caimap.work.desk import Settings
+from music_evals.errors import MusicEvalsError
+
+FEWEST, MOST, N_ACTS = 4, 24, 450
+ANNOTATORS = ("professional", "amateur")
+
+WANTED = {("song", *step) for step in SONG} | {("task", *step) for step in TASK}
+
+NEVER_TAKEN: frozenset[tuple[str, str, str]] = frozenset()
+"""(kind, state, action) of steps that walks need not take, each with the reason."""
+
+
+class Walk:
+    """A study, and somebody who acts in it at random."""
+
+    def __init__(self, path: Path, seed: int) -> None:
+        self.bench = StudyBench(sqlite_url(path), Settings(seed=seed, share=0.5))
+        event.listen(self.bench.store.engine, "connect", _hasten)
+        self.bench.store.close()  # connections are made anew
+        self.desk, self.clock = self.bench.desk, self.bench.clock
+        self.rng = np.random.default_rng(seed)
+        self.names = 0
+        self.done: Counter[str] = Counter()
+        self.bench.songs("s1")
+
+    # what is chosen
+
+    def likely(self, share: float) -> bool:
+        return bool(self.rng.random() < share)
+
+    def one(self, given: Any) -> Any:
+        """Return one of some things, or None."""
+        found = list(given)
+        return found[int(self.rng.integers(len(found)))] if found else None
+
+    def people(self, *roles: str) -> int:
+        """Return somebody of these roles who is still there; now and then anybody."""
+        with self.desk.store.reading() as session:
+            rows = list(session.scalars(select(PersonRow).order_by(PersonRow.id)))
+        fit = [row.id for row in rows if row.role in roles and not row.withdrawn and not row.excluded]
+        return int(self.one(fit) if fit and self.likely(0.9) else self.one(row.id for row in rows))
+
+    def task(self, *states: str, **wanted: Any) -> TaskRow | None:
+        """Return a task that fits; now and then any."""
+        with self.desk.store.reading() as session:
+            rows = list(session.scalars(select(TaskRow).order_by(TaskRow.id)))
+        fit = [
+            row for row in rows
+            if row.state in states and all(getattr(row, name) == value for name, value in wanted.items())
+        ]  # fmt: skip
+        found: TaskRow | None = self.one(fit) if fit and self.likely(0.95) else self.one(rows)
+        return found
+
+    def song(self, *states: str) -> SongRow:
+        """Return a song that fits; now and then any."""
+        with self.desk.store.reading() as session:
+            rows = list(session.scalars(select(SongRow).order_by(SongRow.id)))
+        fit = [row for row in rows if row.state in states]
+        found: SongRow = self.one(fit) if fit and self.likely(0.95) else self.one(rows)
+        return found
+
+    def version(self, row: TaskRow | SongRow) -> int:
+        return row.version if self.likely(0.97) else row.version - 1
+
+    def owner(self, row: TaskRow) -> int:
+        return row.person if self.likely(0.95) else self.people(*ANNOTATORS)
+
+    def sheet(self, row: TaskRow, who: int) -> ScoreSheet:
+        share = self.one((0.3, 1.0, 1.0))
+        form = assurance.FORMS.get(row.kind, {})
+        return ScoreSheet(row.id, who, {key: most * share for key, most in form.items()}, "so")
+
+    # what is done
+
+    def take(self) -> None:
+        annotating.take_next(self.desk, self.people(*ANNOTATORS))
+
+    def practise(self) -> None:
+        practising.take_training(self.desk, self.people(*ANNOTATORS))
+
+    def open(self) -> None:
+        if row := self.task("assigned"):
+            annotating.open_task(self.desk, self.owner(row), row.id)
+
+    def save(self) -> None:
+        if row := self.task("working"):
+            annotating.save(self.desk, self.owner(row), row.id, self.version(row), {"theme": "春天"})
+
+    def restart(self) -> None:
+        if row := self.task("working"):
+            annotating.restart_listening(self.desk, self.owner(row), row.id, self.version(row))
+
+    def screen(self) -> None:
+        if row := self.task("working", kind="structure", training=False):
+            annotating.screen(self.desk, self.owner(row), row.id, self.version(row), reason="poor_audio")
+
+    def submit(self) -> None:
+        if row := self.task("working"):
+            who = self.owner(row)
+            version = self.version(row)
+            if row.kind == "structure":
+                label = self.one(("verse1", "verse1", "chorus1"))
+                annotating.submit(self.desk, who, row.id, version, one_verse("春眠不觉晓", label=label))
+                return
+            if self.likely(0.95):
+                self.bench.listen(who, row.id)
+            annotating.submit(self.desk, who, row.id, version, description(row.kind))
+
+    def settle(self) -> None:
+        row = self.song("inspecting")
+        who = self.people("inspector")
+        inspecting.settle(self.desk, who, row.id, self.version(row), one_verse("春眠不觉晓"))
+
+    def score(self) -> None:
+        if row := self.task("sampled"):
+            inspecting.score(self.desk, self.sheet(row, self.people("inspector")), self.version(row))
+
+    def score_item(self) -> None:
+        judged = practising.practice(self.desk, self.bench.ADMIN).judged
+        if (missing := self.one(judged.missing if judged else ())) and self.likely(0.9):
+            number, who = missing
+        elif row := self.task("submitted", training=True):
+            number, who = row.id, self.people("inspector")
+        else:
+            return
+        with self.desk.store.reading() as session:
+            practising.score_item(self.desk, self.sheet(session.get_one(TaskRow, number), who))
+
+    def verify(self) -> None:
+        with self.desk.store.reading() as session:
+            scored = list(session.scalars(select(SheetRow.task).where(SheetRow.purpose == "assurance")))
+            row = session.get(TaskRow, self.one(scored)) if scored else None
+        if row := row or self.task("accepted"):
+            watching.verify(self.desk, self.sheet(row, self.people("administrator")))
+
+    def new_round(self) -> None:
+        practising.new_round(self.desk, self.people("administrator"))
+
+    def choose_songs(self) -> None:
+        practising.choose_songs(self.desk, self.people("administrator"), 1)
+
+    def decide_screening(self) -> None:
+        row = self.song("screened")
+        who = self.people("administrator")
+        managing.decide_screening(self.desk, who, row.id, self.version(row), keep=self.likely(0.7))
+
+    def decide(self) -> None:
+        row = self.song("checking")
+        returned = self.one(([], [], ["amateur"], ["professional"]))
+        managing.decide(self.desk, self.people("administrator"), row.id, self.version(row), returned=returned)
+
+    def close_week(self) -> None:
+        last = week_of(self.clock.now - dt.timedelta(days=7))
+        managing.close_week(self.desk, self.people("administrator"), last)
+
+    def withdraw(self) -> None:
+        who = self.people(*ANNOTATORS, *ANNOTATORS, "inspector")
+        managing.withdraw(self.desk, who if self.likely(0.7) else self.people("administrator"), who)
+
+    def leave(self) -> None:
+        """Let somebody withdraw who has a hand in a song; what is rare, of songs and tasks, is not rare here."""
+        cases = defaultdict(list)
+        with self.desk.store.reading() as session:
+            joined = select(TaskRow, SongRow).join(SongRow, SongRow.id == TaskRow.song).order_by(TaskRow.id)
+            for task, song in session.execute(joined):
+                if task.state in LIVE_TASK_STATES and not song.training:
+                    cases[song.state, task.kind == "structure", task.state].append(task.person)
+                    cases[song.state, False, "settled"] += (song.accepted or {}).get("people", ())[2:]
+        if who := self.one(cases[self.one(sorted(case for case in cases if cases[case])) or ("", False, "")]):
+            managing.withdraw(self.desk, who, who)
+
+    def invite(self) -> None:
+        role = self.one(("professional", "professional", "amateur", "inspector", "administrator"))
+        token = accounts.invite(self.desk, self.people("administrator"), role)
+        self.names += 1
+        accounts.accept(self.desk, token, f"guest {self.names}", "a long password", consents=self.likely(0.9))
+
+    def add_songs(self) -> None:
+        self.names += 1
+        song = Song(f"new {self.names}", ("春眠不觉晓", "处处闻啼鸟"), 40.0, rhymes=(True, True))
+        managing.add_songs(self.desk, self.people("administrator"), [song])
+
+    def add_finished(self) -> None:
+        self.names += 1
+        song = Song(f"taken {self.names}", ("春眠不觉晓",), 0.0, licence="CC0-1.0")
+        said = [description(group) for group in ("professional", "amateur")]
+        finished = FinishedSong(song, one_verse("春眠不觉晓"), *said, (), 0, 0, "as published")
+        managing.add_finished(self.desk, self.people("administrator"), [finished])
+
+    def pay(self) -> None:
+        managing.enter(
+            self.desk, self.people("administrator"), ledger.Entry(self.people(*ANNOTATORS), "payment", -1, "x")
+        )
+
+    def say(self) -> None:
+        managing.say(self.desk, self.people(*ANNOTATORS, "inspector"), "你好")
+
+    def release(self) -> None:
+        if row := self.task("assigned", "working"):
+            managing.release(self.desk, self.people("administrator"), row.id)
+
+    def wait(self) -> None:
+        self.clock.wait(days=1)
+
+    ACTS: ClassVar = {  # how often each is tried
+        "take": 7, "open": 10, "submit": 14, "save": 0.3, "restart": 0.3, "screen": 1.2, "settle": 8, "score": 5,
+        "decide_screening": 3, "decide": 6, "close_week": 0.3, "withdraw": 0.2, "leave": 2, "invite": 4,
+        "add_songs": 1, "add_finished": 0.3, "choose_songs": 0.3, "practise": 0.5, "score_item": 4, "new_round": 2,
+        "verify": 0.3, "pay": 0.2, "say": 0.2, "wait": 5,
+        **({"release": 0.3} if hasattr(managing, "release") else {}),
+    }  # fmt: skip
+    NEEDS: ClassVar = {
+        "open": "assigned", "submit": "working", "save": "working", "restart": "working", "screen": "working",
+        "settle": "inspecting", "score": "sampled", "decide_screening": "screened", "decide": "checking",
+        "leave": "finished assuring checking inspecting describing",
+    }  # fmt: skip
+    """Act -> states, of a song or a task, one of which it is about; mostly it is tried where there is one."""
+
+    def weights(self) -> np.ndarray:
+        with self.desk.store.reading() as session:
+            there = set(session.scalars(select(TaskRow.state))) | set(session.scalars(select(SongRow.state)))
+        fits = [not (needs := self.NEEDS.get(name, "")) or bool(there & set(needs.split())) for name in self.ACTS]
+        tried = np.array(list(self.ACTS.values())) * np.where(fits, 1.0, 0.03)
+        return np.asarray(tried / tried.sum())
+
+    def act(self) -> None:
+        name = list(self.ACTS)[int(self.rng.choice(len(self.ACTS), p=self.weights()))]
+        with contextlib.suppress(MusicEvalsError):  # refused by name
+            getattr(self, name)()
+            self.done[name] += 1
+
+
+def _hasten(connection: Any, _: Any) -> None:
+    connection.execute("PRAGMA synchronous=OFF").close()  # nobody pulls the plug here
+
+
+class Walked(NamedTuple):
+    """A study after its walk, and how often each act was done."""
+
+    bench: StudyBench
+    done: Counter[str]
+
+
+@pytest.fixture(scope="module")
+def walks(tmp_path_factory: pytest.TempPathFactory) -> Iterator[list[Walked]]:
+    import argon2
+
+    folder, made = tmp_path_factory.mktemp("walks"), []
+    cheap = argon2.PasswordHasher(time_cost=1, memory_cost=8, parallelism=1)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("music_evals.caimap.work.accounts._hasher", lambda: cheap)
+        for seed in range(MOST):  # until all was done, so that what one walk happens to hold plays no part
+            walk = Walk(folder / f"{seed}.db", seed)
+            for _ in range(N_ACTS):
+                walk.act()
+            made.append(Walked(walk.bench, walk.done))
+            acts = sum((walked.done for walked in made), Counter())
+            all_done = acts.keys() >= Walk.ACTS.keys() and set().union(*map(steps_of, made)) >= WANTED - NEVER_TAKEN
+            if seed + 1 >= FEWEST and all_done:
+                break
+    yield made
+    for walked in made:
+        walked.bench.store.close()
+
+
+def rows_of(walked: Walked, table: Any) -> list[Any]:
+    with walked.bench.store.reading() as session:
+        return list(session.scalars(select(table).order_by(*table.__table__.primary_key.columns)))
+
+
+def steps_of(walked: Walked) -> set[tuple[str, str, str]]:
+    """Return the steps of a walk, each checked against the tables."""
+    roles = {row.id: row.role for row in rows_of(walked, PersonRow)}
+    states: dict[tuple[str, str], str] = {}
+    taken = set()
+    for row in rows_of(walked, AuditRow):
+        assert row.role == (SYSTEM if row.person is None else roles[row.person])
+        if row.kind not in {"song", "task"} or not row.before:
+            assert row.after in {"", FIRST_TASK_STATE}
+            continue
+        machine, first = (SONG, FIRST_SONG_STATE) if row.kind == "song" else (TASK, FIRST_TASK_STATE)
+        # each step starts where the last one of the same object ended: nothing was changed behind the log
+        assert states.get((row.kind, row.object), first) == row.before
+        found = machine[row.before, row.action]
+        assert found.target == row.after
+        assert row.role in found.roles
+        states[row.kind, row.object] = row.after
+        taken.add((row.kind, row.before, row.action))
+    for table, kind, first in ((SongRow, "song", FIRST_SONG_STATE), (TaskRow, "task", FIRST_TASK_STATE)):
+        for row in rows_of(walked, table):
+            assert states.get((kind, str(row.id)), first) == row.state
+    return taken
+
+
+@pytest.mark.slow
+@pytest.mark.requirement(number=3)
+def test_random_acts_of_all_roles_take_no_path_outside_the_tables_and_each_in_them(walks: list[Walked]) -> None:
+    taken = set().union(*(steps_of(walked) for walked in walks))
+    assert WANTED - taken == NEVER_TAKEN
+
+
+@pytest.mark.slow
+def test_every_act_was_done(walks: list[Walked]) -> None:
+    done = sum((walked.done for walked in walks), Counter())
+    assert set(done) == set(Walk.ACTS)
+
+
+@pytest.mark.slow
+def test_walks_follow_from_their_seeds(walks: list[Walked], tmp_path: Path) -> None:
+    again = Walk(tmp_path / "again.db", 0)
+    for _ in range(N_ACTS):
+        again.act()
+    found = Walked(again.bench, again.done)
+    told = [[(row.kind, row.object, row.action, row.person, row.moment) for row in rows_of(walked, AuditRow)]
+            for walked in (found, walks[0])]  # fmt: skip
+    again.bench.store.close()
+    assert told[0] == told[1]
+    assert found.done == walks[0].done
+
+
+@pytest.mark.slow
+def test_who_withdrew_does_nothing_more_and_is_in_no_finished_song(walks: list[Walked]) -> None:
+    finished = 0
+    for walked in walks:
+        gone: dict[int, int] = {}
+        for row in rows_of(walked, AuditRow):
+            assert row.person not in gone or row.action == "withdraw", f"{row.person} had withdrawn"
+            if row.kind == "person" and row.action == "withdraw":
+                gone[int(row.object)] = row.id
+        for done in managing.finished_songs(walked.bench.desk):
+            finished += 1
+            people = {*done.structure_people, done.professional_person, done.amateur_person}
+            assert not people & set(gone), (done.song.id, people & set(gone))
+    assert finished > FEWEST
+
+
+@pytest.mark.slow
+def test_each_place_is_held_once_and_by_another_person(walks: list[Walked]) -> None:
+    for walked in walks:
+        live = [row for row in rows_of(walked, TaskRow) if not row.training
+                and row.state in LIVE_TASK_STATES]  # fmt: skip
+        places = Counter((row.song, row.kind, row.number) for row in live)
+        assert set(places.values()) <= {1}
+        once = Counter((row.song, row.kind, row.person) for row in rows_of(walked, TaskRow))
+        assert set(once.values()) <= {1}
+
+
+@pytest.mark.slow
+def test_accepted_work_is_paid_once_and_other_work_is_not(walks: list[Walked]) -> None:
+    rates, paid = ledger.Rates(), 0
+    for walked in walks:
+        people = {row.id: row for row in rows_of(walked, PersonRow)}
+        tasks = {row.id: row for row in rows_of(walked, TaskRow)}
+        net: dict[int, int] = defaultdict(int)
+        for entry in rows_of(walked, LedgerRow):
+            if entry.task is not None and tasks[entry.task].person == entry.person:
+                net[entry.task] += entry.cents
+        for number, row in tasks.items():
+            if row.state == "accepted":
+                elsewhere = people[row.person].name in managing.STAND_INS.values()
+                assert net[number] == (0 if elsewhere else ledger.earned(row.kind, rates)), (number, row.kind)
+                paid += 1
+            elif not people[row.person].withdrawn:  # who withdraws keeps what they earned
+                assert net[number] == 0, (number, row.kind, row.state)
+    assert paid > FEWEST
