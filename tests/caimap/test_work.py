@@ -378,9 +378,12 @@ def test_training_is_not_the_next_task(bench: StudyBench) -> None:
 
 
 def test_a_week_is_closed_on_its_monday_after_it_is_over(bench: StudyBench) -> None:
-    for monday in (dt.date(2026, 3, 2), dt.date(2026, 2, 24)):
+    bench.clock.wait(days=7, seconds=-1 - 8 * 3600)  # a second before the week of the bench is over
+    for monday in (dt.date(2026, 3, 2), dt.date(2026, 2, 24), dt.date(9999, 12, 27)):
         with pytest.raises(InvalidInputError):
             managing.close_week(bench.desk, bench.ADMIN, monday)
+    bench.clock.wait(seconds=1)
+    assert managing.close_week(bench.desk, bench.ADMIN, dt.date(2026, 3, 2)) == {}
 
 
 def test_a_spot_check_returns_a_description_and_withdrawal_takes_data_back(bench: StudyBench) -> None:

@@ -27,7 +27,7 @@ from music_evals.caimap.work.annotating import HANDED_IN, compare_passes, pass_t
 from music_evals.caimap.work.consents import STAND_INS, consent_of, stand_in, stand_ins
 from music_evals.caimap.work.desk import Desk, song_of, song_row
 from music_evals.caimap.work.undoing import cancel_open, discard, erase, take_back
-from music_evals.caimap.work.weeks import earned_in, records, week_span
+from music_evals.caimap.work.weeks import earned_in, records
 from music_evals.errors import InvalidInputError
 
 if TYPE_CHECKING:
@@ -242,8 +242,7 @@ def close_week(desk: Desk, who: int, monday: dt.date) -> dict[int, grades.Week]:
         No Monday, or the week is not over.
 
     """
-    _, end = week_span(monday)
-    if monday.weekday() or end > desk.clock():
+    if monday.weekday() or monday > (desk.clock() - dt.timedelta(days=7)).date():
         raise InvalidInputError(f"a week begins on a Monday and is closed when it is over, got {monday}", kind="week")
     with desk.store.writing() as session:
         person = desk.person(session, who, "manage")
