@@ -272,7 +272,6 @@ def write(table: Sequence[dict[str, Any]], rests: Sequence[tuple[str, float, flo
         writer = csv.DictWriter(file, names, restval="", lineterminator="\n")
         writer.writeheader()
         writer.writerows(table)
-    table = [row for row in table if row["half"] == "test"]
     main_rows = [
         {"input": row["input"], "first alignment": row["first"], "stage": row["stage"],
          **{title: _percent(row, name) for title, name in
@@ -317,11 +316,8 @@ def main() -> None:
         print("MIXTURE", fit([case for case in songs if case.source == INPUTS[2]]))
         return
     began = time.process_time()
-    table = []
-    for half in ("development", "test"):
-        rows, rests = evaluate(cases(half), half)
-        table += tables(half, rows)
-    write(table, rests, rows)  # of the test half, which came last; results.csv has both
+    rows, rests = evaluate(cases("test"), "test")
+    write(tables("test", rows), rests, rows)
     print(
         f"{sum(row.source == INPUTS[0] and row.stage == 'before' for row in rows) // len(FIRST)} characters; "
         f"{time.process_time() - began:.0f} s of one core, {processor()}"

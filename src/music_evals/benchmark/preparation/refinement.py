@@ -93,6 +93,7 @@ MIXTURE: Final = Model((0.22, -0.2, 1.74, 1.03), -2.62, 0.011, 0.405, 1.37)
 STIFFNESS: Final = 0.3
 LOST_SEC: Final = 0.5
 MISTAKEN_SEC: Final = 1.0
+FARTHEST_SEC: Final = 8.0  # an event that is farther off is not taken for an onset
 PRIOR_CHARACTERS: Final = 20  # as many characters of another song stand beside those of this one
 LEAST_SCALE_SEC, GREATEST_SCALE_SEC = 0.02, 0.5
 N_ROUNDS: Final = 5
@@ -264,12 +265,14 @@ class _Lattice:
         same_line = [one.line == two.line for one, two in itertools.pairwise(characters)]
         self.edges = [self._edge(i + 1, same) for i, same in enumerate(same_line)]
 
-    def _choice(self, frames: Integers) -> Floats:
-        """Return the probability that another event is taken for an onset at each frame, shape (frames, events)."""
+    def _choice(self, frames: Integers) -> tuple[Floats, Floats]:
+        """Return events around, and the probability that each is taken for an onset at each frame, (frames, events)."""
         distance = np.abs(frames[:, None] * GRID_SEC - self.events_sec)
-        weight = np.exp(-distance / MISTAKEN_SEC) * self.no_onset  # a wrong event is one that is no onset
-        chosen: Floats = weight / weight.sum(axis=1, keepdims=True)
-        return chosen
+        near = distance.min(axis=0) <= max(FARTHEST_SEC, distance.min())
+        distance = distance[:, near]
+        # a wrong event is one that is no onset
+        weight = np.exp((distance.min(axis=1, keepdims=True) - distance) / MISTAKEN_SEC) * self.no_onset[near]
+        return self.events_sec[near], weight / weight.sum(axis=1, keepdims=True)
 
     def _edge(self, i: int, same_line: bool) -> Floats:  # noqa: FBT001
         """Return the weight of each step from a frame of character i - 1 to one of character i, shape (from, to)."""
@@ -286,7 +289,8 @@ class _Lattice:
 
     def _densities(self, i: int, prior: _Prior) -> Floats:
         """Return how likely the first place of a character is for each of its frames, by kind of error: (3, n)."""
-        at_event = self.choices[i] @ prior.near(self.events_sec - self.first_sec[i])
+        events_sec, chosen = self.choices[i]
+        at_event = chosen @ prior.near(events_sec - self.first_sec[i])
         densities: Floats = np.stack(
             [(1 - prior.mistaken - prior.lost) * prior.near(self.off_sec[i]), prior.mistaken * at_event,
              prior.lost * self.lost[i]]
