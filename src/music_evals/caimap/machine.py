@@ -41,14 +41,14 @@ class ForbiddenStepError(MusicEvalsError, RuntimeError):
     ----------
     message
         What was asked for and what may be done.
-    kind
-        As of every error.
     state, action, role
         What was asked for, in the words of the table.
+    kind
+        As of every error.
 
     """
 
-    def __init__(self, message: str, *, kind: str, state: str, action: str, role: str) -> None:
+    def __init__(self, message: str, *, state: str, action: str, role: str, kind: str = "step") -> None:
         super().__init__(message, kind=kind, state=state)
         self.state, self.action, self.role = state, action, role
 
@@ -164,7 +164,7 @@ def step(machine: Machine, state: str, action: str, role: str) -> str:
         possible = sorted(name for source, name in machine if source == state)
         raise ForbiddenStepError(
             f"{action!r} is not possible when {state}; possible: {', '.join(possible) or 'nothing, it is over'}",
-            kind="step", state=state, action=action, role=role,
+            state=state, action=action, role=role,
         )  # fmt: skip
     if role not in found.roles:
         raise ForbiddenStepError(

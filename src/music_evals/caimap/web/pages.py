@@ -272,8 +272,9 @@ def _song(asked: Asked) -> Answer:
     seen = views.song_view(asked.desk, asked.who, asked.path["song"])
     first, second = seen.passes
     base = second if asked.query.get("base") == "second" else first
-    values = {"seen": seen, "rows": structure.differences(first, second), "fields": structure_fields(base)}
-    values["labels"] = labels_for({**values["fields"], **asked.form})
+    fields = structure_fields(base)
+    values: dict[str, Any] = {"seen": seen, "rows": structure.differences(first, second), "fields": fields}
+    values["labels"] = labels_for({**fields, **asked.form})
     return Answer("settle.html", values, waveform=True)
 
 

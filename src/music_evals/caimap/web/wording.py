@@ -29,17 +29,17 @@ def refusal(error: MusicEvalsError, language: str) -> str:
     Parameters
     ----------
     error
-        With its kind and facts. One without a kind is of no rule of the platform: in English its message is shown, in
-        Chinese that a rule was broken.
+        With its kind and facts; without a kind the name of its class counts. One that has no text is of no rule of the
+        platform: in English its message is shown, in Chinese that a rule was broken.
     language
         ``"zh"`` or ``"en"``.
 
     """
-    text = translator(language)
-    if f"{_PREFIX}{error.kind}" not in catalogue():
+    text, name = translator(language), f"{_PREFIX}{error.kind or type(error).__name__}"
+    if name not in catalogue():
         return str(error) if language == "en" else text(f"{_PREFIX}any")
     facts = {name: _shown(name, value, language) for name, value in error.facts.items()}
-    return text(f"{_PREFIX}{error.kind}").format(**facts)
+    return text(name).format(**facts)
 
 
 def dimension_names(language: str) -> dict[str, str]:
