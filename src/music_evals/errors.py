@@ -53,6 +53,7 @@ import difflib
 import itertools
 import re
 from collections.abc import Iterable, Iterator
+from typing import Self
 
 __all__ = [
     "BackendError",
@@ -122,6 +123,15 @@ class MusicEvalsError(Exception):
         As given.
 
     """
+
+    kind: str
+    facts: dict[str, object]
+
+    def __new__(cls, *message: object, **_: object) -> Self:
+        """Make an error whose message stands even where `__init__` is left out, as those that build theirs need it."""
+        made = super().__new__(cls, *message)
+        made.args, made.kind, made.facts = message, "", {}
+        return made
 
     def __init__(self, *message: object, kind: str = "", **facts: object) -> None:
         super().__init__(*message)

@@ -50,7 +50,7 @@ def read_prepared(folder: str | os.PathLike[str]) -> dict[str, Automatic]:
     Parameters
     ----------
     folder
-        Its ``--out``, with the data set whose config is ``automatic``.
+        Of its results, with the data set whose config is ``automatic``.
 
     Returns
     -------
