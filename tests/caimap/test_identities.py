@@ -15,7 +15,7 @@ from tests.caimap_bench import START, StudyBench
 from music_evals.caimap.storage.store import Store, migrate, sqlite_url
 from music_evals.caimap.storage.tables import AttemptRow, AuditRow, IdentityRow, InviteRow, PersonRow, SessionRow
 from music_evals.caimap.web import provider as web_provider
-from music_evals.caimap.web.app import ATTEMPT_COOKIE, COOKIE, HEADERS, build_app
+from music_evals.caimap.web.app import ATTEMPT_COOKIE, COOKIE, HEADERS, LANGUAGE_COOKIE, build_app
 from music_evals.caimap.web.hugging_face import PROVIDER_PAGES
 from music_evals.caimap.web.provider import CALLBACK, Provider, ProviderError, keys_of, provider_of
 from music_evals.caimap.work import accounts, identities, managing
@@ -57,10 +57,11 @@ def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 class Person:
-    """A browser, and the way to the provider and back."""
+    """A browser that reads the pages in a language, and the way to the provider and back."""
 
-    def __init__(self, app, bench: StudyBench, who: int = 0) -> None:
+    def __init__(self, app, bench: StudyBench, who: int = 0, language: str = "en") -> None:
         self.client = testclient.TestClient(app, base_url=ADDRESS, follow_redirects=False)
+        self.client.cookies.set(LANGUAGE_COOKIE, language)
         self.bench, self.csrf = bench, ""
         if who:
             token = accounts.open_session(bench.desk, who)
@@ -261,7 +262,7 @@ def test_a_sign_in_is_too_old_after_ten_minutes(bench: StudyBench, app, provider
 @pytest.mark.parametrize(
     ("wrong", "said"),
     [
-        ("denied", "you did not agree"),
+        ("denied", "You did not agree"),
         ("error", "an error without a known name"),
         ("iss", "another provider"),
         ("token failing", "status 500"),
@@ -656,7 +657,7 @@ def check_migration(url: str) -> None:
     store = Store(url)
     with store.writing() as session:
         session.add(PersonRow(name="林", role="amateur", created=START))
-    migrate(url)
+    migrate(url, "0002")
     with store.writing() as session:
         who = session.scalars(select(PersonRow.id)).one()
         session.add(IdentityRow(provider="p", subject="s", person=who))

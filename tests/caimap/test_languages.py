@@ -275,7 +275,11 @@ def test_every_kind_of_refusal_has_words_and_its_facts_are_given() -> None:
 _ASKED = ("work/*.py", "web/*.py", "structure.py", "description.py", "listening.py", "assurance.py", "roles.py",
           "ledger.py", "training.py")  # fmt: skip
 _ELSEWHERE = {"there is one of that id", "has its administrator already", "the study has no administrator",
-              "the share must lie", "the two annotations differ"}  # fmt: skip
+              "the share must lie", "the two annotations differ",
+              # settings, what a server is started with, and exports
+              "is less than one of 100", "must name a version of the text", "consent alone, and none is known of",
+              "the address of the study", "the address of the provider", "the scopes must hold openid, got",
+              "expected the address of a proxy", "is everybody: name the proxies"}  # fmt: skip
 
 
 def test_whatever_pages_may_refuse_has_a_kind() -> None:
