@@ -253,7 +253,7 @@ def raised() -> dict[str, list[set[str]]]:
     found: dict[str, list[set[str]]] = {}
     for path in Path(music_evals.caimap.__file__).parent.rglob("*.py"):
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-            if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id.endswith("Error"):
+            if isinstance(node, ast.Call) and ast.unparse(node.func).endswith("Error"):
                 named = {word.arg: word.value for word in node.keywords}
                 if isinstance(named.get("kind"), ast.Constant):
                     found.setdefault(named["kind"].value, []).append(set(named))

@@ -18,7 +18,8 @@ __all__ = ["amount_words", "dimension_names", "reason_words", "refusal"]
 _PREFIX: Final = "refused."
 
 _NAMED: Final = frozenset({
-    "role", "roles", "state", "dimension", "dimensions", "row", "part", "reasons", "problems", "kinds", "entry", "field",
+    "role", "roles", "state", "dimension", "dimensions", "row", "part", "reasons", "problems", "kinds", "entry",
+    "field",
 })  # fmt: skip
 """Facts that hold names of ours, which have words; what somebody wrote, and numbers, stand as they are."""
 
