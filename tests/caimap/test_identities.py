@@ -10,14 +10,16 @@ from urllib.parse import parse_qs, urlsplit
 import pytest
 from sqlalchemy import func, select
 from tests.caimap.local_provider import CLIENT, SECRET, LocalProvider, running
+from tests.caimap.test_languages import foreign
 from tests.caimap_bench import START, StudyBench
 
 from music_evals.caimap.storage.store import Store, migrate, sqlite_url
 from music_evals.caimap.storage.tables import AttemptRow, AuditRow, IdentityRow, InviteRow, PersonRow, SessionRow
 from music_evals.caimap.web import provider as web_provider
-from music_evals.caimap.web.app import ATTEMPT_COOKIE, COOKIE, HEADERS, build_app
+from music_evals.caimap.web.app import ATTEMPT_COOKIE, COOKIE, HEADERS, LANGUAGE_COOKIE, build_app
 from music_evals.caimap.web.hugging_face import PROVIDER_PAGES
 from music_evals.caimap.web.provider import CALLBACK, Provider, ProviderError, keys_of, provider_of
+from music_evals.caimap.web.words import catalogue
 from music_evals.caimap.work import accounts, identities, managing
 from music_evals.caimap.work.desk import Settings
 from music_evals.cli import main
@@ -57,10 +59,11 @@ def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 class Person:
-    """A browser, and the way to the provider and back."""
+    """A browser that reads the pages in a language, and the way to the provider and back."""
 
-    def __init__(self, app, bench: StudyBench, who: int = 0) -> None:
+    def __init__(self, app, bench: StudyBench, who: int = 0, language: str = "en") -> None:
         self.client = testclient.TestClient(app, base_url=ADDRESS, follow_redirects=False)
+        self.client.cookies.set(LANGUAGE_COOKIE, language)
         self.bench, self.csrf = bench, ""
         if who:
             token = accounts.open_session(bench.desk, who)
@@ -261,7 +264,7 @@ def test_a_sign_in_is_too_old_after_ten_minutes(bench: StudyBench, app, provider
 @pytest.mark.parametrize(
     ("wrong", "said"),
     [
-        ("denied", "you did not agree"),
+        ("denied", "You did not agree"),
         ("error", "an error without a known name"),
         ("iss", "another provider"),
         ("token failing", "status 500"),
@@ -349,6 +352,47 @@ def test_a_provider_that_describes_itself_badly_is_not_gone_to(
         assert "location" not in answer.headers
     provider.wrong = ""
     assert person.client.get(BEGIN).status_code == 303  # a failure is not remembered
+
+
+def assert_refused_in_chinese(answer, said: str = "") -> None:
+    assert answer.status_code in {400, 401, 403, 502}
+    assert 'role="alert"' in answer.text
+    assert foreign(answer.text, "zh") == []
+    assert catalogue()["refused.any"][0] not in answer.text
+    assert said in answer.text
+
+
+def test_whatever_ends_a_sign_in_is_said_in_chinese(bench: StudyBench, app, provider: LocalProvider) -> None:
+    def person(who: int = 0) -> Person:
+        return Person(app, bench, who, "zh")
+
+    assert_refused_in_chinese(person().sign_in(), "没有人用这个账户参加")
+    assert_refused_in_chinese(person().client.get(f"{CALLBACK}?code=x&state=x"), ADDRESS)
+    identity_of(bench, bench.FAN, "6482a1", provider)
+    joining, linking = person(), person(bench.OTHER_FAN)
+    assert_refused_in_chinese(joining.back(joining.at_provider(joining.join())), "已经参加")
+    assert_refused_in_chinese(joining.join(name=" "), "80")
+    assert_refused_in_chinese(linking.back(linking.at_provider(linking.link())), "其他参与者")
+    assert_refused_in_chinese(linking.client.post("/account/unlink", data={"csrf": linking.csrf}), "没有关联")
+    for claims, said in ({"nonce": "another"}, "nonce"), ({"exp": 1_700_000_000}, "ExpiredSignatureError"):
+        provider.claims = claims
+        assert_refused_in_chinese(person().sign_in(), said)
+    provider.claims = {}
+    for wrong in ("denied", "error", "iss", "token failing", "token redirect", "token big", "token list", "no token"):
+        trying = person()
+        begun = trying.client.get(BEGIN)
+        provider.wrong = wrong
+        assert_refused_in_chinese(trying.back(trying.at_provider(begun)))
+        provider.wrong = ""
+
+
+@pytest.mark.parametrize("wrong", ["issuer", "plain endpoint", "no endpoint", "failing", "redirect", "big", "drip"])
+@pytest.mark.usefixtures("impatient")
+def test_what_a_provider_says_badly_of_itself_is_said_in_chinese(
+    bench: StudyBench, app, provider: LocalProvider, wrong: str
+) -> None:
+    provider.wrong = wrong
+    assert_refused_in_chinese(Person(app, bench, language="zh").client.get(BEGIN))
 
 
 def test_a_provider_that_is_away_stops_nobody_with_a_password(bench: StudyBench, tmp_path) -> None:
@@ -656,7 +700,7 @@ def check_migration(url: str) -> None:
     store = Store(url)
     with store.writing() as session:
         session.add(PersonRow(name="林", role="amateur", created=START))
-    migrate(url)
+    migrate(url, "0002")
     with store.writing() as session:
         who = session.scalars(select(PersonRow.id)).one()
         session.add(IdentityRow(provider="p", subject="s", person=who))

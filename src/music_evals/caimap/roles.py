@@ -51,7 +51,10 @@ def check_right(person: Person, right: str) -> None:
         )
 
     if right == "annotate" and person.excluded:
-        raise ForbiddenError("you get no further tasks, after a week of grade IV or with two warnings; ask in Feedback")
+        raise ForbiddenError(
+            "you get no further tasks, after a week of grade IV or with two warnings; ask in Feedback",
+            kind="no_further_tasks",
+        )
 
 
 def may_open(person: Person, task: Task) -> bool:

@@ -130,7 +130,12 @@ def number_of(text: str, what: str) -> int:
     """
     digits = text.strip().removeprefix("-")
     if not (digits.isascii() and digits.isdecimal() and len(digits) <= MAX_DIGITS):
-        raise InvalidInputError(f"{what}: expected a whole number of at most {MAX_DIGITS} digits, got {text[:20]!r}")
+        raise InvalidInputError(
+            f"{what}: expected a whole number of at most {MAX_DIGITS} digits, got {text[:20]!r}",
+            kind="whole_number",
+            field=what,
+            most=MAX_DIGITS,
+        )
     return int(text)
 
 
@@ -158,7 +163,9 @@ def check_texts(*given: Any) -> None:
         found = left.pop()
         if isinstance(found, str):
             if not is_text(found):
-                raise InvalidInputError("a text holds characters that are none (NUL, or half of a surrogate pair)")
+                raise InvalidInputError(
+                    "a text holds characters that are none (NUL, or half of a surrogate pair)", kind="no_text"
+                )
         elif isinstance(found, dict):
             left += [*found, *found.values()]
         elif isinstance(found, (list, tuple)):

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Final
 from music_evals.caimap.roles import ForbiddenError
 from music_evals.caimap.web.app import Answer, Asked, Page
 from music_evals.caimap.web.provider import CALLBACK, Provider, ProviderError, keys_of
+from music_evals.caimap.web.wording import refusal
 from music_evals.caimap.work import identities
 from music_evals.errors import InvalidInputError, UnknownNameError
 
@@ -53,7 +54,7 @@ async def _join(asked: Asked) -> Answer:
             identities.begin_joining, asked.desk, token, name, consents="consents" in asked.form
         )
     except InvalidInputError as error:
-        values = {"fields": dict(asked.form), "token": token, "message": str(error)}
+        values = {"fields": dict(asked.form), "token": token, "message": refusal(error, asked.language)}
         return Answer("invitation.html", values, status=400)
     return await _onward(asked, secret)
 
@@ -78,7 +79,9 @@ async def _callback(asked: Asked) -> Answer:
     # before anything is used up: a page of somebody else cannot end the sign-in that has begun here
     if not asked.attempt or not hmac.compare_digest(asked.query.get("state", "").encode(), keys.state.encode()):
         raise InvalidInputError(
-            f"this sign-in did not begin in this browser, at {provider.address}, or is too old; begin again there"
+            f"this sign-in did not begin in this browser, at {provider.address}, or is too old; begin again there",
+            kind="other_browser",
+            address=provider.address,
         )
     attempt = await run_in_threadpool(identities.take, asked.desk, asked.attempt)
     subject = await provider.subject(_code(asked.query, provider), keys)
@@ -90,15 +93,19 @@ async def _callback(asked: Asked) -> Answer:
 def _code(query: Mapping[str, str], provider: Provider) -> str:
     """Return the code that a browser brought back."""
     if query.get("iss", provider.url) != provider.url:  # RFC 9207
-        raise ProviderError("the answer comes from another provider (iss)")
+        raise ProviderError("the answer comes from another provider (iss)", kind="provider_other")
     if query.get("error") == "access_denied":
-        raise ForbiddenError("you did not agree that Hugging Face tells who you are; nobody was signed in")
+        raise ForbiddenError(
+            "you did not agree that Hugging Face tells who you are; nobody was signed in", kind="provider_denied"
+        )
     if "error" in query:
-        named = query["error"] if query["error"] in _ERRORS else "an error without a known name"
-        raise ProviderError(f"the provider refused ({named}); nobody was signed in")
+        named = query["error"] if query["error"] in _ERRORS else "unknown_error"
+        raise ProviderError(
+            f"the provider refused ({named}); nobody was signed in", kind="provider_refused", problems=(named,)
+        )
     code = query.get("code", "")
     if not 1 <= len(code) <= _MAX_CODE or not code.isascii() or not code.isprintable():
-        raise ProviderError("the provider sent no code; begin again")
+        raise ProviderError("the provider sent no code; begin again", kind="provider_no_code")
     return code
 
 
@@ -111,7 +118,7 @@ def _unlink(asked: Asked) -> Answer:
         identities.unlink(asked.desk, asked.who, _provider(asked).url)
     except InvalidInputError as error:
         page = _account(asked)
-        return page._replace(values={**(page.values or {}), "message": str(error)}, status=400)
+        return page._replace(values={**(page.values or {}), "message": refusal(error, asked.language)}, status=400)
     return Answer(go_to="/sign-in", session="")
 
 

@@ -178,7 +178,7 @@ class Provider:
         with importing("caimap", "sign-in with Hugging Face"):
             import jwt
         if not isinstance(token, str):
-            raise ProviderError("the provider sent no ID token; the scopes must hold openid")
+            raise ProviderError("the provider sent no ID token; the scopes must hold openid", kind="no_token")
         try:
             claims = jwt.decode(
                 token,
@@ -197,14 +197,24 @@ class Provider:
                 leeway=_LEEWAY_SEC,
             )
         except (jwt.PyJWTError, TypeError, ValueError, OverflowError, RecursionError) as error:
-            raise ProviderError(f"the provider's ID token is refused ({error})") from error
+            raise ProviderError(
+                f"the provider's ID token is refused ({error})",
+                kind="token_refused",
+                problem=error,
+                name=type(error).__name__,
+            ) from error
         if not hmac.compare_digest(str(claims["nonce"]).encode(), nonce.encode()):
-            raise ProviderError("the provider's ID token is of another sign-in (nonce)")
+            raise ProviderError("the provider's ID token is of another sign-in (nonce)", kind="token_of_another")
         if claims["aud"] not in (self.client_id, [self.client_id]) and claims.get("azp") != self.client_id:
-            raise ProviderError("the provider's ID token was made for somebody else (azp)")
+            raise ProviderError("the provider's ID token was made for somebody else (azp)", kind="token_for_another")
         subject = str(claims["sub"])
         if not 1 <= len(subject) <= _MAX_SUBJECT:
-            raise ProviderError(f"a subject has 1 to {_MAX_SUBJECT} characters, the provider's has {len(subject)}")
+            raise ProviderError(
+                f"a subject has 1 to {_MAX_SUBJECT} characters, the provider's has {len(subject)}",
+                kind="token_subject",
+                most=_MAX_SUBJECT,
+                found=len(subject),
+            )
         return subject
 
     async def _endpoints(self) -> _Endpoints:
@@ -214,13 +224,22 @@ class Provider:
         if found.get("issuer") != self.url:
             raise ProviderError(
                 f"expected a provider that calls itself {self.url!r}, got {_shown(found.get('issuer'))}; "
-                "OPENID_PROVIDER_URL must be its name, letter by letter"
+                "OPENID_PROVIDER_URL must be its name, letter by letter",
+                kind="provider_name",
+                url=self.url,
+                found=_shown(found.get("issuer")),
             )
         made = _Endpoints(*(str(found.get(f"{name}_endpoint", "")) for name in _Endpoints._fields))
         for name, url in made._asdict().items():
             problem = _problem(url)
             if problem:
-                raise ProviderError(f"the provider's {name} endpoint {problem}, got {_shown(url)}")
+                raise ProviderError(
+                    f"the provider's {name} endpoint {problem}, got {_shown(url)}",
+                    kind="provider_endpoint",
+                    name=name,
+                    problem=problem,
+                    found=_shown(url),
+                )
         self._known = time.monotonic() + _KNOWN_SEC, made
         return made
 
@@ -292,12 +311,24 @@ async def _ask(method: str, url: str, **content: Any) -> dict[str, Any]:
             async for piece in answer.aiter_raw():
                 body += piece
                 if len(body) > MAX_ANSWER:
-                    raise ProviderError(f"the provider's answer is longer than {MAX_ANSWER} bytes")
+                    raise ProviderError(
+                        f"the provider's answer is longer than {MAX_ANSWER} bytes",
+                        kind="provider_long",
+                        most=MAX_ANSWER,
+                    )
             status = answer.status_code
     except (TimeoutError, httpx2.TimeoutException) as error:
-        raise ProviderError(f"the provider did not answer within {TIMEOUT_SEC:g} s; try again later") from error
+        raise ProviderError(
+            f"the provider did not answer within {TIMEOUT_SEC:g} s; try again later",
+            kind="provider_slow",
+            most=f"{TIMEOUT_SEC:g}",
+        ) from error
     except (httpx2.HTTPError, httpx2.InvalidURL) as error:
-        raise ProviderError(f"the provider cannot be reached ({type(error).__name__}); try again later") from error
+        raise ProviderError(
+            f"the provider cannot be reached ({type(error).__name__}); try again later",
+            kind="provider_away",
+            name=type(error).__name__,
+        ) from error
     return _object(bytes(body), status)
 
 
@@ -308,7 +339,8 @@ def _object(body: bytes, status: int) -> dict[str, Any]:
         found = None
     if status != 200:
         said = found.get("error") if isinstance(found, dict) else None
-        raise ProviderError(f"the provider answered with status {status}" + (f" ({_shown(said)})" if said else ""))
+        named = f"{status} ({_shown(said)})" if said else str(status)
+        raise ProviderError(f"the provider answered with status {named}", kind="provider_status", found=named)
     if not isinstance(found, dict):
-        raise ProviderError("the provider's answer is no JSON object")
+        raise ProviderError("the provider's answer is no JSON object", kind="provider_no_json")
     return found

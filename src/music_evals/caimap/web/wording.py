@@ -17,9 +17,10 @@ __all__ = ["amount_words", "dimension_names", "reason_words", "refusal"]
 
 _PREFIX: Final = "refused."
 
-_NAMED: Final = frozenset(
-    {"role", "roles", "state", "dimension", "dimensions", "row", "part", "reasons", "problems", "kinds", "entry"}
-)
+_NAMED: Final = frozenset({
+    "role", "roles", "state", "dimension", "dimensions", "row", "part", "reasons", "problems", "kinds", "entry",
+    "field",
+})  # fmt: skip
 """Facts that hold names of ours, which have words; what somebody wrote, and numbers, stand as they are."""
 
 
@@ -100,5 +101,5 @@ def _word(name: str, language: str) -> str:
         return PARTS[name][1 - LANGUAGES.index(language)]
     if name in dimension_names(language):
         return dimension_names(language)[name]
-    known = (f"{name}_role", f"task_{name}", f"song_{name}", name)
+    known = (f"{name}_role", f"task_{name}", f"song_{name}", f"{name}_of", name)
     return next((translator(language)(key) for key in known if key in catalogue()), name)

@@ -94,7 +94,7 @@ def begin_joining(desk: Desk, token: str, name: str, *, consents: bool) -> str:
 
     """
     if not consents:
-        raise InvalidInputError("nobody takes part without consent")
+        raise InvalidInputError("nobody takes part without consent", kind="no_consent")
     name = accounts.checked_name(name)
     with desk.store.writing() as session:
         # looked at again when they come back; said here, before anybody is sent to the provider
@@ -140,7 +140,7 @@ def take(desk: Desk, secret: str) -> Attempt:
         if row is not None:
             session.delete(row)
     if row is None or row.expires < desk.clock():
-        raise InvalidInputError("this sign-in was used already, or is too old; begin again")
+        raise InvalidInputError("this sign-in was used already, or is too old; begin again", kind="sign_in_used")
     return Attempt(*(getattr(row, name) for name in Attempt._fields))
 
 
@@ -175,7 +175,9 @@ def finish(desk: Desk, attempt: Attempt, provider: str, subject: str) -> str:
             return ""
         if attempt.purpose == "join":
             if known is not None:
-                raise InvalidInputError("this account takes part in the study already; sign in with it")
+                raise InvalidInputError(
+                    "this account takes part in the study already; sign in with it", kind="identity_joined"
+                )
             row = PersonRow(name=attempt.name, consent=attempt.consent, created=desk.clock())
             who = accounts.join(desk, session, row, attempt.invite, provider=provider)
             session.add(IdentityRow(provider=provider, subject=subject, person=who))
@@ -187,27 +189,31 @@ def finish(desk: Desk, attempt: Attempt, provider: str, subject: str) -> str:
 
 def _known(desk: Desk, session: Session, known: IdentityRow | None) -> int:
     if known is None:
-        raise ForbiddenError("nobody takes part with this account; ask the administrator for an invitation")
+        raise ForbiddenError(
+            "nobody takes part with this account; ask the administrator for an invitation", kind="identity_unknown"
+        )
     row = session.get_one(PersonRow, known.person)
     if row.withdrawn:
-        raise ForbiddenError("whoever takes part with this account has withdrawn")
+        raise ForbiddenError("whoever takes part with this account has withdrawn", kind="identity_withdrawn")
     # neither a way around the lock, nor one to be given more guesses of the password
     if row.locked_until and row.locked_until > desk.clock():
-        raise accounts.SignInError("the account is locked for a while")
+        raise accounts.SignInError("the account is locked for a while", kind="locked")
     return row.id
 
 
 def _link(desk: Desk, session: Session, attempt: Attempt, made: IdentityRow, known: IdentityRow | None) -> None:
     visit = session.get(SessionRow, attempt.session)
     if visit is None or visit.expires < desk.clock():
-        raise ForbiddenError("you have signed out since; sign in and link the account again")
+        raise ForbiddenError("you have signed out since; sign in and link the account again", kind="signed_out_since")
     person = desk.person(session, visit.person, "ask")
     if known is not None and known.person == person.id:
         return
     if known is not None:
-        raise InvalidInputError("this account belongs to somebody else of the study; nothing was linked")
+        raise InvalidInputError(
+            "this account belongs to somebody else of the study; nothing was linked", kind="identity_of_other"
+        )
     if _identity_of(session, person.id, made.provider) is not None:
-        raise InvalidInputError("another account is linked already; unlink it first")
+        raise InvalidInputError("another account is linked already; unlink it first", kind="linked_already")
     made.person = person.id
     session.add(made)
     desk.note(session, person, "person", str(person.id), "link", detail={"provider": made.provider})
@@ -248,9 +254,11 @@ def unlink(desk: Desk, who: int, provider: str) -> None:
         person = desk.person(session, who, "ask")
         identity = _identity_of(session, who, provider)
         if identity is None:
-            raise InvalidInputError("no account is linked")
+            raise InvalidInputError("no account is linked", kind="not_linked")
         if not session.get_one(PersonRow, who, with_for_update=True).password_hash:
-            raise InvalidInputError("this account has no password; without the link nobody could sign in to it")
+            raise InvalidInputError(
+                "this account has no password; without the link nobody could sign in to it", kind="only_link"
+            )
         session.delete(identity)
         session.execute(delete(SessionRow).where(SessionRow.person == who))
         desk.note(session, person, "person", str(who), "unlink", detail={"provider": provider})

@@ -15,7 +15,7 @@ from sqlalchemy import select
 from music_evals.caimap import structure
 from music_evals.caimap.roles import ForbiddenError
 from music_evals.caimap.storage.tables import MessageRow, PersonRow, SongRow, TaskRow
-from music_evals.caimap.training import DISCUSSIONS
+from music_evals.caimap.training import DISCUSSIONS, MAX_SPREAD
 from music_evals.caimap.values import Person, Song, Structure
 from music_evals.caimap.work.desk import Desk, song_of
 from music_evals.caimap.work.practising import practice
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Lesson", "Model", "Remark", "discuss", "discussion", "lesson", "lessons", "models", "set_model"]
 
+_MAX_REMARK: Final = 2000
 _JUDGES: Final = ("inspector", "administrator")
 
 
@@ -114,7 +115,7 @@ def set_model(desk: Desk, who: int, song: str, version: int, accepted: Structure
         person = desk.person(session, who, "inspect", locked=True)
         row = desk.song(session, song, version)
         if not row.training:
-            raise InvalidAnnotationError("this song is not of the training set")
+            raise InvalidAnnotationError("this song is not of the training set", kind="song_not_training")
         row.accepted = {"structure": accepted.to_dict(), "people": [who]}
         desk.note(session, person, "training", song, "model")
 
@@ -159,7 +160,7 @@ def lesson(desk: Desk, who: int, number: int) -> list[structure.Difference]:
         passes = _passes(session)
         others = _references(session, row, passes)[1] if row.id in {found.id for found in passes} else []
         if not others:
-            raise InvalidAnnotationError("there is nothing yet by which this structure is judged")
+            raise InvalidAnnotationError("there is nothing yet by which this structure is judged", kind="no_reference")
         return structure.differences(Structure.from_dict(row.result or {}), others[0])
 
 
@@ -184,14 +185,20 @@ def discuss(desk: Desk, who: int, item: int, content: str) -> None:
         within `training.MAX_SPREAD` points.
 
     """
-    if not content.strip() or len(content) > 2000:
-        raise InvalidInputError("write something, of at most 2,000 characters")
+    if not content.strip() or len(content) > _MAX_REMARK:
+        raise InvalidInputError(
+            f"write something, of at most {_MAX_REMARK:,} characters", kind="message", most=_MAX_REMARK
+        )
     found = practice(desk, who)
     with desk.store.writing() as session:
         _judge(desk, session, who)
         judged = found.judged
         if judged is None or item not in judged.discussed or item in {missed for missed, _ in judged.missing}:
-            raise InvalidInputError("an item is discussed once all have scored it and are over 10 points apart")
+            raise InvalidInputError(
+                f"an item is discussed once all have scored it and are over {MAX_SPREAD:g} points apart",
+                kind="not_discussed",
+                most=f"{MAX_SPREAD:g}",
+            )
         place = f"{DISCUSSIONS}{found.number}/{item}"
         session.add(MessageRow(thread=who, author=who, content=content.strip(), place=place, moment=desk.clock()))
 
@@ -218,7 +225,12 @@ def discussion(desk: Desk, who: int, item: int) -> list[Remark]:
 def _judge(desk: Desk, session: Session, who: int) -> Person:
     person = desk.person(session, who, "ask")
     if person.role not in _JUDGES:
-        raise ForbiddenError(f"this is for {' or '.join(_JUDGES)}, not for {person.role}")
+        raise ForbiddenError(
+            f"this is for {' or '.join(_JUDGES)}, not for {person.role}",
+            kind="not_for_role",
+            roles=_JUDGES,
+            role=person.role,
+        )
     return person
 
 

@@ -318,7 +318,9 @@ def _leaving(session: Session, person: int) -> PersonRow | None:
     chosen = select(PersonRow).where(among).order_by(PersonRow.id).with_for_update(key_share=True)
     locked = {found.id: found for found in session.scalars(chosen.execution_options(populate_existing=True))}
     if row.role == "administrator" and len(locked) == 1:
-        raise InvalidInputError("the last administrator cannot withdraw; invite another one first")
+        raise InvalidInputError(
+            "the last administrator cannot withdraw; invite another one first", kind="last_administrator"
+        )
     return locked[person]
 
 

@@ -122,7 +122,7 @@ def settlements(desk: Desk, who: int) -> list[Settled]:
 def _of_sample(desk: Desk, session: Session, song: str) -> _Standing:
     found = next((one for one in _sampled(desk, session) if one.song.id == song), None)
     if found is None:
-        raise InvalidAnnotationError("this song is not in the sample of settled structures")
+        raise InvalidAnnotationError("this song is not in the sample of settled structures", kind="not_sampled")
     return found
 
 
@@ -168,7 +168,9 @@ def verify_settlement(desk: Desk, who: int, song: str, given: Structure) -> list
         desk.song(session, song)
         found = _of_sample(desk, session, song)
         if found.entry in _verified(session):
-            raise StaleError("this structure was verified already; the first verification stays")
+            raise StaleError(
+                "this structure was verified already; the first verification stays", kind="verified_already"
+            )
         accepted = Structure.from_dict((found.song.accepted or {})["structure"])
         detail = {"settled": found.entry, "agreement": structure.agreement(accepted, given)}
         desk.note(session, person, _KIND, song, "verify", detail=detail)
