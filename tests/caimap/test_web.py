@@ -16,8 +16,9 @@ from music_evals.caimap import machine, structure
 from music_evals.caimap.roles import RIGHTS
 from music_evals.caimap.storage.tables import SongRow, TaskRow
 from music_evals.caimap.values import ROLES
-from music_evals.caimap.web.app import COOKIE, HEADERS, build_app
+from music_evals.caimap.web.app import COOKIE, build_app
 from music_evals.caimap.web.forms import structure_fields, structure_of
+from music_evals.caimap.web.hardening import HEADERS
 from music_evals.caimap.web.hugging_face import PROVIDER_PAGES
 from music_evals.caimap.web.pages import PAGES
 from music_evals.caimap.web.provider import Provider

@@ -6,8 +6,8 @@ any number of raters and missing ratings; kappa takes two raters, each with thei
 References
 ----------
 K. Krippendorff: Content Analysis, 2004, 11.3, and "Computing Krippendorff's alpha-reliability", 2011. J. Cohen: "A
-coefficient of agreement for nominal scales", Educ. Psychol. Meas. 20, 1960, and "Weighted kappa", Psychol. Bull. 70,
-1968. R. Passonneau: "Measuring agreement on set-valued items (MASI)", LREC 2006.
+coefficient of agreement for nominal scales", Educ. Psychol. Meas. 20, 1960, and "Weighted kappa", Psychol. Bull.
+70, 1968. R. Passonneau: "Measuring agreement on set-valued items (MASI)", LREC 2006.
 
 """
 

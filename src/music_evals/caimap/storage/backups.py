@@ -272,7 +272,7 @@ def _dump(url: str, target: Path) -> None:
     if _kind(url) == "postgresql":
         if not _tables(url):
             raise NoDataError("the database holds no study; make one with caimap init")
-        _run(url, "pg_dump", "--format=custom", "--no-owner", "--no-privileges", f"--file={target}")
+        _run(url, "pg_dump", "-Fc", "--no-owner", "--no-privileges", f"--file={target}")
         _sync(target)
         return
     source = sqlite_file(url)

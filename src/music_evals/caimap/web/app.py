@@ -17,6 +17,7 @@ from music_evals.caimap.roles import RIGHTS, ForbiddenError
 from music_evals.caimap.storage.store import StaleError
 from music_evals.caimap.web.forms import plain_form, sent_texts
 from music_evals.caimap.web.guards import MAX_DIGITS, Attempts, RateLimit, check_texts, is_text, proxies_of
+from music_evals.caimap.web.hardening import POLICY, Hardened, with_nonce
 from music_evals.caimap.web.provider import Provider, ProviderError
 from music_evals.caimap.web.rendering import STATIC, render
 from music_evals.caimap.web.wording import refusal
@@ -33,7 +34,6 @@ if TYPE_CHECKING:
 __all__ = [
     "ATTEMPT_COOKIE",
     "COOKIE",
-    "HEADERS",
     "LANGUAGE_COOKIE",
     "Answer",
     "Asked",
@@ -49,30 +49,10 @@ COOKIE: Final = "caimap_session"
 LANGUAGE_COOKIE: Final = "caimap_language"
 """Holds the language that was last chosen in this browser, or with which somebody signed in there."""
 
-_POLICY: Final = "Content-Security-Policy"
-
 ATTEMPT_COOKIE: Final = "caimap_sign_in"
 """Holds the secret of a sign-in with a provider; it comes along when the provider sends the browser back."""
 
-HEADERS: Final[Mapping[str, str]] = {
-    _POLICY: (
-        "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; media-src 'self'; "
-        "connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
-    ),
-    "X-Content-Type-Options": "nosniff",
-    "X-Frame-Options": "DENY",
-    "Referrer-Policy": "same-origin",
-    "Cross-Origin-Opener-Policy": "same-origin",
-    "Cross-Origin-Resource-Policy": "same-origin",
-    "Permissions-Policy": "camera=(), microphone=(), geolocation=()",
-    "Cache-Control": "no-store",
-}
-"""Of every answer; see `Answer.waveform` for what is added to the policy of some."""
-
 _YEAR_SEC: Final = 31_536_000
-
-MAX_BODY: Final = 1_000_000
-"""Bytes of a request."""
 
 
 class Asked(NamedTuple):
@@ -227,7 +207,7 @@ def build_app(desk: Desk, audio: str | Path, *, provider: Provider | None = None
 
     class Application(FastAPI):
         def build_middleware_stack(self) -> Any:
-            return _Hardened(super().build_middleware_stack())  # outermost: also around what answers a failure of ours
+            return Hardened(super().build_middleware_stack())  # outermost: also around what answers a failure of ours
 
     app = Application(openapi_url=None, docs_url=None, redoc_url=None)
     app.add_exception_handler(Exception, _failed)
@@ -461,7 +441,7 @@ def _response(answer: Answer, request: Request, asked: Asked) -> Response:
         page = render(answer.template, asked.language, **{**shown, **(answer.values or {})})
         made = HTMLResponse(page, answer.status)
         if nonce:
-            made.headers[_POLICY] = HEADERS[_POLICY].replace("style-src 'self'", f"style-src 'self' 'nonce-{nonce}'")
+            made.headers[POLICY] = with_nonce(nonce)
     else:
         made = JSONResponse(dict(answer.values or {}), answer.status)
     _set_cookies(made, answer, asked, secure=_is_secure(request, asked.provider))
@@ -493,31 +473,3 @@ def _is_secure(request: Request, provider: Provider | None) -> bool:
 def _attempt_cookie(*, secure: bool) -> str:
     """Return the name of the cookie; with the prefix no site beside ours can set it."""
     return f"__Host-{ATTEMPT_COOKIE}" if secure else ATTEMPT_COOKIE
-
-
-class _Hardened:
-    """Adds those of `HEADERS` that an answer does not bring itself, and refuses bodies over `MAX_BODY` unread."""
-
-    def __init__(self, app: Any) -> None:
-        self.app = app
-
-    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
-        if scope["type"] != "http":
-            await self.app(scope, receive, send)
-            return
-        headers = {name.lower(): value for name, value in scope["headers"]}
-        length = headers.get(b"content-length", b"0" if scope["method"] in {"GET", "HEAD"} else b"")
-
-        async def hardened(message: Any) -> None:
-            if message["type"] == "http.response.start":
-                own = {name.lower() for name, _ in message["headers"]}
-                added = [(name.lower().encode(), value.encode()) for name, value in HEADERS.items()]
-                message["headers"] = [*message["headers"], *(each for each in added if each[0] not in own)]
-            await send(message)
-
-        if not length.isdigit() or len(length) > MAX_DIGITS or int(length) > MAX_BODY:
-            from starlette.responses import PlainTextResponse
-
-            await PlainTextResponse("too long", 413)(scope, receive, hardened)
-            return
-        await self.app(scope, receive, hardened)
