@@ -449,10 +449,14 @@ def end_sessions(desk: Desk, who: int, person: int) -> None:
     ------
     ForbiddenError
         `who` is no administrator.
+    InvalidInputError
+        There is no such person.
 
     """
     with desk.store.writing() as session:
         acting = desk.person(session, who, "manage")
+        if session.get(PersonRow, person) is None:
+            raise InvalidInputError(f"there is no person {person}", kind="no_person", found=person)
         session.execute(delete(SessionRow).where(SessionRow.person == person))
         desk.note(session, acting, "person", str(person), "end_sessions")
 
