@@ -6,13 +6,15 @@ import re
 from html import unescape
 
 import pytest
+from tests.caimap.test_languages import foreign
 from tests.caimap.test_oversight import practised, practised_structure, settled, sheet
 from tests.caimap.test_pages import app, described, visitor  # noqa: F401  (fixtures)
 from tests.caimap_bench import StudyBench, one_verse
 
 from music_evals.caimap.storage.tables import PersonRow, SongRow, TaskRow
 from music_evals.caimap.web.forms import structure_fields
-from music_evals.caimap.work import lessons, managing, practising, settlements
+from music_evals.caimap.web.words import LANGUAGES
+from music_evals.caimap.work import accounts, lessons, managing, practising, settlements
 from music_evals.caimap.work.desk import Settings
 
 pytest.importorskip("starlette.testclient")
@@ -169,6 +171,35 @@ def test_the_page_of_a_settlement_marks_where_sections_begin(bench: StudyBench, 
         "不同: verse1", "处处闻啼鸟 ccccR", "不同: ▸ 段落开始: verse1", "处处闻啼鸟 ccccR",  # one verse here, two there
         "-", "-", "不同: ▸ 段落开始: ending1", "不同: 无歌词",
     ]  # fmt: skip
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_the_new_pages_are_in_one_language(bench: StudyBench, visitor, language: str) -> None:  # noqa: F811
+    bench.desk.configure(Settings(seed=1, share=1.0))
+    settled(bench, "s9")
+    item = practised(bench)
+    for who, share in ((bench.INSPECTOR, 0.9), (bench.OTHER_INSPECTOR, 0.7)):
+        practising.score_item(bench.desk, sheet(item, who, share))
+    lessons.discuss(bench.desk, bench.ADMIN, item, "98 ?")
+    (model,) = lessons.models(bench.desk, bench.INSPECTOR)
+    number = practised_structure(bench, bench.PRO, one_verse(*BOTH))
+    practised_structure(bench, bench.OTHER_PRO, one_verse(*BOTH, label="chorus1"))
+    with bench.store.writing() as session:
+        session.get(PersonRow, bench.OTHER_FAN).excluded = True
+    fields = structure_fields(one_verse(BOTH[0]))
+    asked = (
+        (bench.PRO, "/training", {}), (bench.PRO, f"/training/lesson/{number}", {}), (bench.OTHER_FAN, "/work", {}),
+        (bench.INSPECTOR, "/training", {}), (bench.INSPECTOR, f"/training/song/{model.song.id}", {}),
+        (bench.INSPECTOR, "/training/song/s9", {}), (bench.ADMIN, "/training", {}), (bench.ADMIN, "/manage/verify", {}),
+        (bench.ADMIN, "/manage/people", {}), (bench.ADMIN, "/manage/settled/s9", {}),
+        (bench.ADMIN, "/manage/settled/s9", fields), (bench.ADMIN, "/manage/settled/s9", {}),
+    )  # fmt: skip
+    for who, path, sent in asked:
+        accounts.speak(bench.desk, who, language)
+        browser = visitor(who)
+        page = browser.post(path, **sent) if sent else browser.get(path)
+        assert page.status_code == (400 if path == "/training/song/s9" else 200), path
+        assert foreign(page.text, language) == [], path
 
 
 # who gets no further tasks, what is sampled, and who withdrew
