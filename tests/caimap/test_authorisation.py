@@ -117,6 +117,16 @@ def fill(bench: StudyBench) -> dict[str, str]:
     return named
 
 
+def fill_training(bench: StudyBench) -> dict[str, str]:
+    """Let two professionals practise on the song of the training."""
+    numbers = []
+    for who in (bench.PRO, bench.OTHER_PRO):
+        task = practising.take_training(bench.desk, who)
+        annotating.open_task(bench.desk, who, task.id)
+        numbers.append(hand_in(bench, who, one_verse("春眠不觉晓"), task))
+    return {"lesson": str(numbers[0]), "model": task.song}
+
+
 @pytest.fixture(scope="module")
 def served() -> Iterator[LocalProvider]:
     with running(LocalProvider()) as provider:
@@ -134,7 +144,7 @@ def template(tmp_path_factory: pytest.TempPathFactory, served: LocalProvider) ->
         bench = StudyBench(sqlite_url(folder / "study.db"), Settings(seed=1, share=1.0))
         (folder / "audio").mkdir()
         soundfile.write(folder / "audio" / "song.flac", np.zeros(8000), 8000)
-        named = fill(bench)
+        named = fill(bench) | fill_training(bench)
         with bench.store.writing() as session:
             for row in session.scalars(select(SongRow)):
                 row.content = {**row.content, "audio": "song.flac"}
@@ -247,6 +257,17 @@ def all_link(scene: Scene) -> None:
         for who in session.scalars(select(PersonRow.id)):
             subject = LocalProvider().subject if str(who) == scene.names["member"] else f"of {who}"
             session.add(IdentityRow(provider=scene.provider.url, subject=subject, person=who))
+
+
+def scores_are_apart(scene: Scene) -> None:
+    for who, share in ((scene.bench.INSPECTOR, 1.0), (scene.bench.OTHER_INSPECTOR, 0.5)):
+        points = {key: most * share for key, most in full_points("amateur").items()}
+        practising.score_item(scene.bench.desk, ScoreSheet(int(scene.names["item"]), who, points))
+
+
+def settle_differ(scene: Scene) -> None:
+    bench = scene.bench
+    inspecting.settle(bench.desk, bench.INSPECTOR, "differ", bench.version(SongRow, "differ"), one_verse("春眠不觉晓"))
 
 
 def draft(name: str) -> Fields:
@@ -373,6 +394,22 @@ ROWS = (
     Row("POST /training/round",             MANAGERS.format(303), before=all_score),
     Row("GET /training/task/{number:int}",  INSPECTORS.format(200), ITEM),
     Row("POST /training/task/{number:int}", INSPECTORS.format(303), ITEM, score_form("item")),
+    # structures of the training, discussions, and structures settled again
+    Row("GET /training/lesson/{number:int}",            "in  403 403 200 403 200 200 200",
+        {"number:int": "lesson"}),
+    Row("GET /training/song/{song}",                    INSPECTORS.format(200), {"song": "model"}),
+    Row("POST /training/song/{song}",                   INSPECTORS.format(303), {"song": "model"},
+        structure_form("model")),
+    Row("POST /training/song/{song}/rows",              INSPECTORS.format(200), {"song": "model"},
+        structure_form("model")),
+    Row("POST /training/item/{number:int}/discussion",  "in  403 403 403 403 303 303 303", ITEM,
+        plain(content="你好"), before=scores_are_apart),
+    Row("GET /manage/settled/{song}",                   MANAGERS.format(200), {"song": "differ"},
+        before=settle_differ),
+    Row("POST /manage/settled/{song}",                  MANAGERS.format(200), {"song": "differ"},
+        structure_form("differ"), before=settle_differ),
+    Row("POST /manage/settled/{song}/rows",             MANAGERS.format(200), {"song": "differ"},
+        structure_form("differ"), before=settle_differ),
 )  # fmt: skip
 
 

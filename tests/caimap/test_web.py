@@ -244,7 +244,7 @@ def test_two_inspectors_on_one_song_by_the_pages(bench: StudyBench, visitor) -> 
         bench.clock.wait(days=2)
     first, second = visitor(bench.INSPECTOR), visitor(bench.OTHER_INSPECTOR)
     page = first.get("/inspect/song/s1").text
-    assert page.count('class="differs"') == 2  # the label on both sides, and nothing else
+    assert page.count('class="differs') == 2  # the label on both sides, and nothing else
     seen = str(bench.version(SongRow, "s1"))
     fields = structure_fields(one_verse("春眠不觉晓"))
     assert first.post("/inspect/song/s1", version=seen, **fields).headers["location"] == "/inspect"

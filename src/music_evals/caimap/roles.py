@@ -17,6 +17,7 @@ RIGHTS: Final = MappingProxyType(
     {
         "annotate": frozenset({"professional", "amateur"}),
         "inspect": frozenset({"inspector"}),
+        "judge": frozenset({"inspector", "administrator"}),  # discussions of the training
         "manage": frozenset({"administrator"}),
         "ask": frozenset(ROLES),  # feedback threads
         "train": frozenset({"professional", "amateur", "inspector"}),

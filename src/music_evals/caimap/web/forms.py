@@ -18,6 +18,7 @@ from music_evals.errors import InvalidAnnotationError
 __all__ = [
     "Row",
     "description_of",
+    "editor_values",
     "labels_for",
     "row_fields",
     "rows_of",
@@ -112,6 +113,11 @@ def labels_for(fields: Form) -> tuple[str, ...]:
         if found and found[1] in highest:
             highest[found[1]] = max(highest[found[1]], int(found[2]))
     return tuple(f"{kind}{number}" for kind, most in highest.items() for number in range(1, min(most + 1, 99) + 1))
+
+
+def editor_values(fields: Form, sent: Form | None = None) -> dict[str, Any]:
+    """Return what the template of the editor of structures takes: fields, and labels that suffice for what was sent."""
+    return {"fields": fields, "labels": labels_for({**fields, **(sent or {})})}
 
 
 def structure_of(form: Form) -> Structure:

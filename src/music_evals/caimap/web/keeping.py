@@ -7,12 +7,12 @@ from collections.abc import Callable
 from music_evals.caimap.machine import ForbiddenStepError
 from music_evals.caimap.storage.store import StaleError
 from music_evals.caimap.web.app import Answer, Asked, status_of
-from music_evals.caimap.web.forms import sent_texts
+from music_evals.caimap.web.forms import editor_values, sent_texts, tidied
 from music_evals.caimap.web.wording import refusal
 from music_evals.caimap.work.accounts import SignInError
 from music_evals.errors import InvalidInputError, MusicEvalsError
 
-__all__ = ["kept"]
+__all__ = ["arranged", "kept"]
 
 
 def kept(page: Callable[[Asked], Answer], act: Callable[[Asked], Answer]) -> Callable[[Asked], Answer]:
@@ -28,6 +28,16 @@ def kept(page: Callable[[Asked], Answer], act: Callable[[Asked], Answer]) -> Cal
             return _again(error, page, asked)
 
     return keeping
+
+
+def arranged(page: Callable[[Asked], Answer]) -> Callable[[Asked], Answer]:
+    """Return the act of an editor of structures that keeps nothing and shows its page again, its rows tidied."""
+
+    def arranging(asked: Asked) -> Answer:
+        shown = page(asked)
+        return shown._replace(values={**(shown.values or {}), **editor_values(tidied(asked.form))})
+
+    return kept(page, arranging)
 
 
 def _again(error: MusicEvalsError, page: Callable[[Asked], Answer], asked: Asked) -> Answer:

@@ -12,28 +12,29 @@ from pathlib import Path
 from typing import Any, Final
 
 from music_evals.annotations import AUDIO_EFFECTS, DIMENSIONS
-from music_evals.caimap import assurance, ledger, lexica, machine, structure, waveforms
+from music_evals.caimap import ledger, lexica, machine, structure, waveforms
 from music_evals.caimap.description import MAX_TAGS, fewest_tags
 from music_evals.caimap.grades import MAX_WARNINGS
 from music_evals.caimap.reporting import agreement_values
 from music_evals.caimap.roles import ForbiddenError
-from music_evals.caimap.training import MAX_SPREAD
-from music_evals.caimap.values import ROLES, Description, ScoreSheet, Structure
+from music_evals.caimap.values import ROLES, Description, Structure
 from music_evals.caimap.web.app import Answer, Asked, Page
 from music_evals.caimap.web.forms import (
     description_of,
-    labels_for,
+    editor_values,
     row_fields,
     rows_of,
-    sheet_of,
     split_rows,
     structure_fields,
     structure_of,
     tidied,
 )
 from music_evals.caimap.web.guards import number_of
-from music_evals.caimap.web.keeping import kept
+from music_evals.caimap.web.keeping import arranged, kept
 from music_evals.caimap.web.people_pages import PEOPLE_PAGES
+from music_evals.caimap.web.scoring import asked_sheet, score_page
+from music_evals.caimap.web.settled_pages import SETTLED_PAGES
+from music_evals.caimap.web.training_pages import TRAINING_PAGES
 from music_evals.caimap.web.words import LANGUAGES
 from music_evals.caimap.work import (
     accounts,
@@ -42,10 +43,11 @@ from music_evals.caimap.work import (
     inspecting,
     managing,
     people,
-    practising,
+    settlements,
     views,
     vocabulary,
     watching,
+    weeks,
 )
 from music_evals.errors import InvalidInputError
 
@@ -134,6 +136,8 @@ def _ledger_csv(asked: Asked) -> Answer:
 def _work(asked: Asked) -> Answer:
     values = {"tasks": views.tasks_of(asked.desk, asked.who), "waits": "none" not in asked.query}
     values |= {"standing": people.standing(asked.desk, asked.who), "most": MAX_WARNINGS}
+    values |= {"grades": weeks.graded(asked.desk, asked.who), "warnings": weeks.cautions(asked.desk, asked.who)}
+    values |= {"so_far": weeks.so_far(asked.desk, asked.who)}
     return Answer("work.html", {**values, "rests": views.rests(asked.desk, asked.who)})
 
 
@@ -160,7 +164,7 @@ def _task(asked: Asked) -> Answer:
     if seen.task.kind == "structure":
         draft = row_fields(split_rows(rows_of(seen.draft)), seen.draft.get("theme", "")) if seen.draft else {}
         fields = draft or seen.fields(structure_fields)
-        return Answer("structure.html", {**shared, "fields": fields, "labels": labels_for(fields)}, waveform=True)
+        return Answer("structure.html", shared | editor_values(fields), waveform=True)
     group = seen.task.kind
     asked_for = {name: row for name, row in DIMENSIONS[group].items() if name != AUDIO_EFFECTS}
     limits = {name: (fewest_tags(group, name), MAX_TAGS) for name in asked_for}
@@ -272,16 +276,8 @@ def _song(asked: Asked) -> Answer:
     seen = views.song_view(asked.desk, asked.who, asked.path["song"])
     first, second = seen.passes
     base = second if asked.query.get("base") == "second" else first
-    fields = structure_fields(base)
-    values: dict[str, Any] = {"seen": seen, "rows": structure.differences(first, second), "fields": fields}
-    values["labels"] = labels_for({**fields, **asked.form})
-    return Answer("settle.html", values, waveform=True)
-
-
-def _arrange(asked: Asked) -> Answer:
-    """Show the form of a song again, with rows of their own for split lines and with those that were put in."""
-    page, fields = _song(asked), tidied(asked.form)
-    return page._replace(values={**(page.values or {}), "fields": fields, "labels": labels_for(fields)})
+    values = {"seen": seen, "rows": structure.differences(first, second)}
+    return Answer("settle.html", values | editor_values(structure_fields(base), asked.form), waveform=True)
 
 
 def _settle(asked: Asked) -> Answer:
@@ -289,21 +285,8 @@ def _settle(asked: Asked) -> Answer:
     return Answer(go_to="/inspect")
 
 
-def _score_page(asked: Asked) -> Answer:
-    seen = views.task_view(asked.desk, asked.who, asked.path["number"])
-    if seen.result is None or seen.task.kind not in assurance.FORMS:
-        raise InvalidInputError("only descriptions that were handed in are scored", kind="only_descriptions")
-    values = {
-        "action": asked.address,
-        "form": assurance.FORMS[seen.task.kind],
-        "parts": assurance.PARTS,
-        "dimensions": DIMENSIONS[seen.task.kind],
-    }
-    return Answer("score.html", {"seen": seen, "fields": {}, **values}, waveform=True)
-
-
 def _score(asked: Asked) -> Answer:
-    inspecting.score(asked.desk, _sheet(asked), asked.version)
+    inspecting.score(asked.desk, asked_sheet(asked), asked.version)
     return Answer(go_to="/inspect")
 
 
@@ -375,15 +358,8 @@ def _submission(asked: Asked) -> Answer:
 
 
 def _verifications(asked: Asked) -> Answer:
-    return Answer("verify.html", {"sampled": watching.verifications(asked.desk, asked.who)})
-
-
-def _sheet(asked: Asked) -> ScoreSheet:
-    """Read the scoring form of a description."""
-    group = views.task_view(asked.desk, asked.who, asked.path["number"]).task.kind
-    if group not in assurance.FORMS:
-        raise InvalidInputError("only descriptions are scored", kind="only_descriptions")
-    return sheet_of(asked.form, group, asked.path["number"], asked.who)
+    settled = settlements.settlements(asked.desk, asked.who)
+    return Answer("verify.html", {"sampled": watching.verifications(asked.desk, asked.who), "settled": settled})
 
 
 def _agreement(asked: Asked) -> Answer:
@@ -392,39 +368,8 @@ def _agreement(asked: Asked) -> Answer:
 
 
 def _verify(asked: Asked) -> Answer:
-    watching.verify(asked.desk, _sheet(asked))
+    watching.verify(asked.desk, asked_sheet(asked))
     return Answer(go_to="/manage/verify")
-
-
-# training
-
-
-def _training(asked: Asked) -> Answer:
-    found = practising.practice(asked.desk, asked.who)
-    return Answer("training.html", {"practice": found, "most": MAX_SPREAD, "fields": {}})
-
-
-def _practise(asked: Asked) -> Answer:
-    task = practising.take_training(asked.desk, asked.who)
-    if task is None:
-        return Answer(go_to="/training")
-    annotating.open_task(asked.desk, asked.who, task.id)
-    return Answer(go_to=f"/task/{task.id}")
-
-
-def _choose_training(asked: Asked) -> Answer:
-    practising.choose_songs(asked.desk, asked.who, number_of(asked.form.get("songs", ""), "songs"))
-    return Answer(go_to="/training")
-
-
-def _new_round(asked: Asked) -> Answer:
-    practising.new_round(asked.desk, asked.who)
-    return Answer(go_to="/training")
-
-
-def _score_training(asked: Asked) -> Answer:
-    practising.score_item(asked.desk, _sheet(asked))
-    return Answer(go_to="/training")
 
 
 PAGES: Final = (
@@ -453,9 +398,9 @@ PAGES: Final = (
     Page("GET", "/inspect", "inspect", _inspect),
     Page("GET", "/inspect/song/{song}", "inspect", _song),
     Page("POST", "/inspect/song/{song}", "inspect", kept(_song, _settle)),
-    Page("POST", "/inspect/song/{song}/rows", "inspect", kept(_song, _arrange)),
-    Page("GET", "/inspect/task/{number:int}", "inspect", _score_page),
-    Page("POST", "/inspect/task/{number:int}", "inspect", kept(_score_page, _score)),
+    Page("POST", "/inspect/song/{song}/rows", "inspect", arranged(_song)),
+    Page("GET", "/inspect/task/{number:int}", "inspect", score_page),
+    Page("POST", "/inspect/task/{number:int}", "inspect", kept(score_page, _score)),
     Page("GET", "/manage", "manage", _manage),
     Page("GET", "/manage/progress", "manage", _progress),
     Page("POST", "/manage/invite", "manage", kept(_manage, _invite)),
@@ -469,14 +414,10 @@ PAGES: Final = (
     Page("GET", "/manage/task/{number:int}", "manage", _submission),
     Page("GET", "/manage/agreement", "manage", _agreement),
     Page("GET", "/manage/verify", "manage", _verifications),
-    Page("GET", "/manage/verify/{number:int}", "manage", _score_page),
-    Page("POST", "/manage/verify/{number:int}", "manage", kept(_score_page, _verify)),
-    Page("GET", "/training", "ask", _training),
-    Page("POST", "/training/next", "annotate", _practise),
-    Page("POST", "/training/songs", "manage", kept(_training, _choose_training)),
-    Page("POST", "/training/round", "manage", kept(_training, _new_round)),
-    Page("GET", "/training/task/{number:int}", "inspect", _score_page),
-    Page("POST", "/training/task/{number:int}", "inspect", kept(_score_page, _score_training)),
+    Page("GET", "/manage/verify/{number:int}", "manage", score_page),
+    Page("POST", "/manage/verify/{number:int}", "manage", kept(score_page, _verify)),
+    *TRAINING_PAGES,
+    *SETTLED_PAGES,
     *PEOPLE_PAGES,
 )
 """Every page there is."""

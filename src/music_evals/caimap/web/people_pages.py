@@ -6,13 +6,17 @@ from typing import Final
 
 from music_evals.caimap.web.app import Answer, Asked, Page
 from music_evals.caimap.web.keeping import kept
-from music_evals.caimap.work import accounts, managing, people
+from music_evals.caimap.work import accounts, managing, people, watching, weeks
 
 __all__ = ["PEOPLE_PAGES"]
 
 
 def _people(asked: Asked) -> Answer:
-    return Answer("people.html", {"people": people.people(asked.desk, asked.who), "reset_address": "", "of": 0})
+    open_tasks: dict[int, list[watching.OpenTask]] = {}
+    for one in watching.open_tasks(asked.desk, asked.who):
+        open_tasks.setdefault(one.task.person, []).append(one)
+    shown = {"people": people.people(asked.desk, asked.who), "open_tasks": open_tasks}
+    return Answer("people.html", {**shown, "reset_address": "", "of": 0})
 
 
 def _reset(asked: Asked) -> Answer:
@@ -29,7 +33,7 @@ def _sign_out(asked: Asked) -> Answer:
 
 
 def _release(asked: Asked) -> Answer:
-    people.release(asked.desk, asked.who, asked.path["number"])
+    managing.release(asked.desk, asked.who, asked.path["number"])
     return Answer(go_to="/manage/people")
 
 
@@ -49,7 +53,9 @@ def _withdraw(asked: Asked) -> Answer:
 
 
 def _grades(asked: Asked) -> Answer:
-    return Answer("grades.html", {"grades": people.grades_of(asked.desk, asked.who)})
+    return Answer(
+        "grades.html", {"grades": weeks.graded(asked.desk, asked.who), "currency": people.currency(asked.desk)}
+    )
 
 
 def _new_password(asked: Asked) -> Answer:

@@ -24,7 +24,18 @@ from music_evals.errors import InvalidAnnotationError, InvalidInputError
 if TYPE_CHECKING:
     from sqlalchemy.orm import Session
 
-__all__ = ["Lesson", "Model", "Remark", "discuss", "discussion", "lesson", "lessons", "models", "set_model"]
+__all__ = [
+    "Lesson",
+    "Model",
+    "Remark",
+    "discuss",
+    "discussion",
+    "discussions",
+    "lesson",
+    "lessons",
+    "models",
+    "set_model",
+]
 
 _MAX_REMARK: Final = 2000
 _JUDGES: Final = ("inspector", "administrator")
@@ -212,14 +223,27 @@ def discussion(desk: Desk, who: int, item: int) -> list[Remark]:
         The person is neither an inspector nor an administrator.
 
     """
+    return discussions(desk, who).get(item, [])
+
+
+def discussions(desk: Desk, who: int) -> dict[int, list[Remark]]:
+    """Return item -> what was said about it in all rounds, in order; without items of which nothing was said.
+
+    Raises
+    ------
+    ForbiddenError
+        The person is neither an inspector nor an administrator.
+
+    """
     with desk.store.reading() as session:
         _judge(desk, session, who)
         chosen = select(MessageRow, PersonRow.role).join(PersonRow, PersonRow.id == MessageRow.author)
-        chosen = chosen.where(MessageRow.place.like(f"{DISCUSSIONS}%/{item}"))
-        return [
-            Remark(row.author, role, int(row.place.split("/")[1]), row.content, row.moment)
-            for row, role in session.execute(chosen.order_by(MessageRow.id))
-        ]
+        chosen = chosen.where(MessageRow.place.startswith(DISCUSSIONS)).order_by(MessageRow.id)
+        found: dict[int, list[Remark]] = {}
+        for row, role in session.execute(chosen):
+            _, number, item = row.place.split("/")
+            found.setdefault(int(item), []).append(Remark(row.author, role, int(number), row.content, row.moment))
+        return found
 
 
 def _judge(desk: Desk, session: Session, who: int) -> Person:

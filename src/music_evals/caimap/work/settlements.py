@@ -49,10 +49,11 @@ class Settled(NamedTuple):
 
 
 class Unsettled(NamedTuple):
-    """What an administrator settles again: a song and its passes, without what the inspector accepted."""
+    """What an administrator settles again: a song, its passes and their tasks, without what the inspector accepted."""
 
     song: Song
     passes: tuple[Structure, ...]
+    tasks: tuple[int, ...]
 
 
 class _Standing(NamedTuple):
@@ -140,8 +141,9 @@ def unsettled(desk: Desk, who: int, song: str) -> Unsettled:
     with desk.store.reading() as session:
         desk.person(session, who, "manage")
         row = _of_sample(desk, session, song).song
-        passes = [Structure.from_dict(found.result or {}) for found in pass_tasks(session, song, HANDED_IN)]
-        return Unsettled(song_of(row), tuple(passes))
+        tasks = pass_tasks(session, song, HANDED_IN)
+        passes = [Structure.from_dict(found.result or {}) for found in tasks]
+        return Unsettled(song_of(row), tuple(passes), tuple(found.id for found in tasks))
 
 
 def verify_settlement(desk: Desk, who: int, song: str, given: Structure) -> list[structure.Difference]:

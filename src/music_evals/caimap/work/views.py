@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -21,6 +22,7 @@ __all__ = [
     "Message",
     "SongView",
     "TaskView",
+    "author_state",
     "decisions",
     "messages",
     "rests",
@@ -95,8 +97,17 @@ def _result(row: TaskRow) -> Structure | Description | None:
     return Structure.from_dict(row.result) if row.kind == "structure" else Description.from_dict(row.result)
 
 
+def author_state(state: str) -> str:
+    """Return the state of a task as its author sees it: what is sampled was handed in, and waits."""
+    return "submitted" if state == "sampled" else state
+
+
+def _own(row: TaskRow) -> Task:
+    return dataclasses.replace(task_of(row), state=author_state(row.state))
+
+
 def task_view(desk: Desk, who: int, number: int) -> TaskView:
-    """Return a task with its song.
+    """Return a task with its song; its state for an author as `author_state` has it.
 
     Raises
     ------
@@ -110,7 +121,8 @@ def task_view(desk: Desk, who: int, number: int) -> TaskView:
         sheets = session.scalars(select(SheetRow).where(SheetRow.task == number).order_by(SheetRow.id))
         remarks = [(sheet.total, sheet.remark) for sheet in sheets]
         song = song_of(desk.song(session, row.song))
-        return TaskView(task_of(row), song, row.version, dict(row.draft), _result(row), remarks)
+        task = _own(row) if row.person == who else task_of(row)
+        return TaskView(task, song, row.version, dict(row.draft), _result(row), remarks)
 
 
 def rests(desk: Desk, who: int) -> bool:
@@ -130,7 +142,7 @@ def rests(desk: Desk, who: int) -> bool:
 
 
 def tasks_of(desk: Desk, who: int) -> list[Task]:
-    """List the tasks of a person, newest first.
+    """List the tasks of a person, newest first, with the states that an author sees.
 
     Raises
     ------
@@ -141,7 +153,7 @@ def tasks_of(desk: Desk, who: int) -> list[Task]:
     with desk.store.reading() as session:
         desk.person(session, who, "ask")
         rows = session.scalars(select(TaskRow).where(TaskRow.person == who).order_by(TaskRow.id.desc()))
-        return [task_of(row) for row in rows]
+        return [_own(row) for row in rows]
 
 
 def song_view(desk: Desk, who: int, song: str) -> SongView:

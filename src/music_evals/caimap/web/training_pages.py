@@ -1,0 +1,100 @@
+"""Pages of the training: practice, structures judged, their models, items scored and discussed."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from music_evals.caimap import structure
+from music_evals.caimap.roles import RIGHTS
+from music_evals.caimap.training import MAX_SPREAD
+from music_evals.caimap.web.app import Answer, Asked, Page
+from music_evals.caimap.web.forms import editor_values, structure_fields, structure_of
+from music_evals.caimap.web.guards import number_of
+from music_evals.caimap.web.keeping import arranged, kept
+from music_evals.caimap.web.scoring import asked_sheet, score_page
+from music_evals.caimap.work import annotating, lessons, practising, views
+from music_evals.errors import InvalidInputError
+
+__all__ = ["TRAINING_PAGES"]
+
+
+def _training(asked: Asked) -> Answer:
+    found = practising.practice(asked.desk, asked.who)
+    values: dict[str, Any] = {"practice": found, "most": MAX_SPREAD, "fields": {}, "sent": []}
+    values |= {"lessons": lessons.lessons(asked.desk, asked.who), "of": asked.path.get("number", 0)}
+    if asked.visit and asked.visit.person.role in RIGHTS["judge"]:
+        values["models"] = lessons.models(asked.desk, asked.who)
+        missed = {item for item, _ in found.judged.missing} if found.judged else set()
+        values["open_items"] = [item for item in found.judged.discussed if item not in missed] if found.judged else []
+        values["threads"] = lessons.discussions(asked.desk, asked.who)
+    return Answer("training.html", values)
+
+
+def _practise(asked: Asked) -> Answer:
+    task = practising.take_training(asked.desk, asked.who)
+    if task is None:
+        return Answer(go_to="/training")
+    annotating.open_task(asked.desk, asked.who, task.id)
+    return Answer(go_to=f"/task/{task.id}")
+
+
+def _choose_songs(asked: Asked) -> Answer:
+    practising.choose_songs(asked.desk, asked.who, number_of(asked.form.get("songs", ""), "songs"))
+    return Answer(go_to="/training")
+
+
+def _new_round(asked: Asked) -> Answer:
+    practising.new_round(asked.desk, asked.who)
+    return Answer(go_to="/training")
+
+
+def _score(asked: Asked) -> Answer:
+    practising.score_item(asked.desk, asked_sheet(asked))
+    return Answer(go_to="/training")
+
+
+def _lesson(asked: Asked) -> Answer:
+    """Lay a structure beside that by which it is judged."""
+    number = asked.path["number"]
+    rows = lessons.lesson(asked.desk, asked.who, number)
+    (judged,) = (one for one in lessons.lessons(asked.desk, asked.who) if one.task == number)
+    seen = views.task_view(asked.desk, asked.who, number)
+    return Answer("lesson.html", {"seen": seen, "judged": judged, "rows": rows}, waveform=True)
+
+
+def _model(asked: Asked) -> Answer:
+    """Show the form of what passes of a song are judged by: what was accepted, or what an annotator begins with."""
+    song = asked.path["song"]
+    seen = next((one for one in lessons.models(asked.desk, asked.who) if one.song.id == song), None)
+    if seen is None:
+        raise InvalidInputError("this song is not of the training", kind="no_training_song")
+    passes = [one.task for one in lessons.lessons(asked.desk, asked.who) if one.song == song]
+    base = seen.accepted or structure.pre_annotated(seen.song)
+    values = {"seen": seen, "recorded": passes[0] if passes else 0, "sent": []}
+    return Answer("model.html", values | editor_values(structure_fields(base), asked.form), waveform=True)
+
+
+def _set_model(asked: Asked) -> Answer:
+    lessons.set_model(asked.desk, asked.who, asked.path["song"], asked.version, structure_of(asked.form))
+    return Answer(go_to="/training")
+
+
+def _discuss(asked: Asked) -> Answer:
+    lessons.discuss(asked.desk, asked.who, asked.path["number"], asked.form.get("content", ""))
+    return Answer(go_to="/training")
+
+
+TRAINING_PAGES: Final = (
+    Page("GET", "/training", "ask", _training),
+    Page("POST", "/training/next", "annotate", _practise),
+    Page("POST", "/training/songs", "manage", kept(_training, _choose_songs)),
+    Page("POST", "/training/round", "manage", kept(_training, _new_round)),
+    Page("GET", "/training/task/{number:int}", "inspect", score_page),
+    Page("POST", "/training/task/{number:int}", "inspect", kept(score_page, _score)),
+    Page("GET", "/training/lesson/{number:int}", "ask", _lesson),
+    Page("GET", "/training/song/{song}", "inspect", _model),
+    Page("POST", "/training/song/{song}", "inspect", kept(_model, _set_model)),
+    Page("POST", "/training/song/{song}/rows", "inspect", arranged(_model)),
+    Page("POST", "/training/item/{number:int}/discussion", "judge", kept(_training, _discuss)),
+)
+"""Of `pages.PAGES`."""
