@@ -322,6 +322,7 @@ ROWS = (
     # structures of the training, discussions, and structures settled again
     Row("GET /training/lesson/{number:int}",            "in  403 403 200 403 200 200 200",
         {"number:int": "lesson"}),
+    Row("GET /training/lesson/{number:int}",            "in  400 403 403 403 400 400 400", ITEM),  # no structure
     Row("GET /training/song/{song}",                    INSPECTORS.format(200), {"song": "model"}),
     Row("POST /training/song/{song}",                   INSPECTORS.format(303), {"song": "model"},
         structure_form("model")),
