@@ -77,6 +77,27 @@ def full_points(group: str) -> dict[tuple[str, str], float]:
     return {key: float(most) for key, most in assurance.FORMS[group].items()}
 
 
+def fill_training(bench: StudyBench) -> dict[str, str]:
+    """Let two professionals practise on the song of the training."""
+    numbers = []
+    for who in (bench.PRO, bench.OTHER_PRO):
+        task = practising.take_training(bench.desk, who)
+        annotating.open_task(bench.desk, who, task.id)
+        numbers.append(hand_in(bench, who, one_verse("春眠不觉晓"), task))
+    return {"lesson": str(numbers[0]), "model": task.song}
+
+
+def scores_are_apart(scene: Scene) -> None:
+    for who, share in ((scene.bench.INSPECTOR, 1.0), (scene.bench.OTHER_INSPECTOR, 0.5)):
+        points = {key: most * share for key, most in full_points("amateur").items()}
+        practising.score_item(scene.bench.desk, ScoreSheet(int(scene.names["item"]), who, points))
+
+
+def settle_differ(scene: Scene) -> None:
+    bench = scene.bench
+    inspecting.settle(bench.desk, bench.INSPECTOR, "differ", bench.version(SongRow, "differ"), one_verse("春眠不觉晓"))
+
+
 def fill(bench: StudyBench) -> dict[str, str]:
     """Leave a song in each state, and something to do for each role."""
     named: dict[str, str] = {}
@@ -109,22 +130,13 @@ def fill(bench: StudyBench) -> dict[str, str]:
     item = practising.take_training(bench.desk, bench.FAN)
     annotating.open_task(bench.desk, bench.FAN, item.id)
     named["item"] = str(hand_in(bench, bench.FAN, description("amateur"), item))
+    named |= fill_training(bench)
     named |= {song: song for song in ("checking", "differ", "screened")}
     member = accounts.invite(bench.desk, bench.ADMIN, "amateur")
     named["member"] = str(accounts.accept(bench.desk, member, "林", PASSWORD, consents=True))
     named["token"] = accounts.invite(bench.desk, bench.ADMIN, "professional")
     named["link"] = accounts.reset_link(bench.desk, bench.ADMIN, int(named["member"]))
     return named
-
-
-def fill_training(bench: StudyBench) -> dict[str, str]:
-    """Let two professionals practise on the song of the training."""
-    numbers = []
-    for who in (bench.PRO, bench.OTHER_PRO):
-        task = practising.take_training(bench.desk, who)
-        annotating.open_task(bench.desk, who, task.id)
-        numbers.append(hand_in(bench, who, one_verse("春眠不觉晓"), task))
-    return {"lesson": str(numbers[0]), "model": task.song}
 
 
 @pytest.fixture(scope="module")
@@ -144,7 +156,7 @@ def template(tmp_path_factory: pytest.TempPathFactory, served: LocalProvider) ->
         bench = StudyBench(sqlite_url(folder / "study.db"), Settings(seed=1, share=1.0))
         (folder / "audio").mkdir()
         soundfile.write(folder / "audio" / "song.flac", np.zeros(8000), 8000)
-        named = fill(bench) | fill_training(bench)
+        named = fill(bench)
         with bench.store.writing() as session:
             for row in session.scalars(select(SongRow)):
                 row.content = {**row.content, "audio": "song.flac"}
@@ -257,17 +269,6 @@ def all_link(scene: Scene) -> None:
         for who in session.scalars(select(PersonRow.id)):
             subject = LocalProvider().subject if str(who) == scene.names["member"] else f"of {who}"
             session.add(IdentityRow(provider=scene.provider.url, subject=subject, person=who))
-
-
-def scores_are_apart(scene: Scene) -> None:
-    for who, share in ((scene.bench.INSPECTOR, 1.0), (scene.bench.OTHER_INSPECTOR, 0.5)):
-        points = {key: most * share for key, most in full_points("amateur").items()}
-        practising.score_item(scene.bench.desk, ScoreSheet(int(scene.names["item"]), who, points))
-
-
-def settle_differ(scene: Scene) -> None:
-    bench = scene.bench
-    inspecting.settle(bench.desk, bench.INSPECTOR, "differ", bench.version(SongRow, "differ"), one_verse("春眠不觉晓"))
 
 
 def draft(name: str) -> Fields:
@@ -397,6 +398,7 @@ ROWS = (
     # structures of the training, discussions, and structures settled again
     Row("GET /training/lesson/{number:int}",            "in  403 403 200 403 200 200 200",
         {"number:int": "lesson"}),
+    Row("GET /training/lesson/{number:int}",            "in  400 403 403 403 400 400 400", ITEM),  # no structure
     Row("GET /training/song/{song}",                    INSPECTORS.format(200), {"song": "model"}),
     Row("POST /training/song/{song}",                   INSPECTORS.format(303), {"song": "model"},
         structure_form("model")),
