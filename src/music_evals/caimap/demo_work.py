@@ -143,29 +143,29 @@ class DemoWork:
         self.structures: Counter[str] = Counter()
 
     @property
-    def admin(self) -> int:
+    def _admin(self) -> int:
         """Number of the administrator."""
         return self.people["admin"]
 
     def do(self) -> None:
         """Let four weeks pass."""
-        self.prepare()
-        self.practise()
+        self._prepare()
+        self._practise()
         for number in range(WEEKS):
-            self.week(number)
-        self.today()
+            self._week(number)
+        self._today()
         self.clock.move_to(self.present)
 
-    def prepare(self) -> None:
+    def _prepare(self) -> None:
         """Set songs of the training aside, and keep a lexicon."""
-        practising.choose_songs(self.desk, self.admin, _TRAINING_SONGS)
+        practising.choose_songs(self.desk, self._admin, _TRAINING_SONGS)
         captions = [row["professional"]["dimensions"]["musical_genres"]["tags"] for row in self.rows.values()]
         built = lexica.build_lexicon(captions, source="the demo songs of CaiMD", licence="Apache-2.0")
-        vocabulary.keep_lexica(self.desk, self.admin, "professional", {"musical_genres": built})
+        vocabulary.keep_lexica(self.desk, self._admin, "professional", {"musical_genres": built})
 
     # training
 
-    def practise(self) -> None:
+    def _practise(self) -> None:
         """Let annotators practise; inspectors accept two of the structures, score, and discuss one item."""
         desk, first, second = self.desk, self.people["inspector1"], self.people["inspector2"]
         for name, count in _TRAINED.items():
@@ -174,61 +174,63 @@ class DemoWork:
                 if task is None:
                     raise LookupError("the demo trains its people more than there are songs for")
                 annotating.open_task(desk, self.people[name], task.id)
-                self.hand_in(name, task.id)
+                self._hand_in(name, task.id)
         for model in lessons.models(desk, first)[:2]:
             lessons.set_model(desk, first, model.song.id, model.version, structure_of_row(self.rows[model.song.id]))
         items = sorted(practising.practice(desk, first).scores)
         for item in items:
-            practising.score_item(desk, self.sheet("inspector1", item, 0.2))
-            practising.score_item(desk, self.sheet("inspector2", item, 0.3, strict=item == items[0]))
+            practising.score_item(desk, self._sheet("inspector1", item, 0.2))
+            practising.score_item(desk, self._sheet("inspector2", item, 0.3, strict=item == items[0]))
         lessons.discuss(desk, second, items[0], "标签都很普通，创新性我只给一半。")
         lessons.discuss(desk, first, items[0], "和歌曲相符，我觉得不该扣这么多。")
-        lessons.discuss(desk, self.admin, items[0], "创新性看是否说出这首歌的特点，请按这个再打一轮。")
+        lessons.discuss(desk, self._admin, items[0], "创新性看是否说出这首歌的特点，请按这个再打一轮。")
 
     # weeks
 
-    def week(self, number: int) -> None:
+    def _week(self, number: int) -> None:
         """Let a week pass: tasks from Tuesday, inspection and decisions on Friday, the week before closed on Monday."""
         monday = self.start + dt.timedelta(weeks=number)
         if number:
             self.clock.move_to(monday + dt.timedelta(hours=8))
-            self.close(number - 1)
+            self._close(number - 1)
         for day, counts in enumerate(_PLAN[number], 1):
             self.clock.move_to(monday + dt.timedelta(days=day, hours=1))
             for name, count in counts.items():
                 for _ in range(count):
-                    self.annotate(name)
+                    self._annotate(name)
         if number in _LEFT_OUT:
-            self.skip(_LEFT_OUT[number])
+            self._skip(_LEFT_OUT[number])
         self.clock.move_to(monday + dt.timedelta(days=4, hours=8))
         last = number == WEEKS - 1
-        self.inspect(leave=2 if last else 0, low=number == _LOW_WEEK)
-        self.decide(leave=2 if last else 0, screening=not last)
+        self._inspect(leave=2 if last else 0, low=number == _LOW_WEEK)
+        self._decide(leave=2 if last else 0, screening=not last)
         if number == 1:
-            self.verify()
+            self._verify()
 
-    def close(self, number: int) -> None:
+    def _close(self, number: int) -> None:
         """Close a week, and pay what is owed after the first."""
         monday = week_of(self.start + dt.timedelta(weeks=number))
-        managing.close_week(self.desk, self.admin, monday)
-        owed = ledger.balances(managing.ledger_of(self.desk, self.admin))
+        managing.close_week(self.desk, self._admin, monday)
+        owed = ledger.balances(managing.ledger_of(self.desk, self._admin))
         for person, cents in sorted(owed.items()) if number == 0 else ():
-            managing.enter(self.desk, self.admin, ledger.Entry(person, "payment", -cents, f"银行转账，{monday} 那一周"))
+            managing.enter(
+                self.desk, self._admin, ledger.Entry(person, "payment", -cents, f"银行转账，{monday} 那一周")
+            )
 
-    def today(self) -> None:
+    def _today(self) -> None:
         """Leave a day in the middle of its work: tasks handed in, one begun, questions asked and answered."""
         self.clock.move_to(self.present - dt.timedelta(hours=3))
         for name in ("professional1", "amateur1"):
-            self.annotate(name)
+            self._annotate(name)
         who = self.people["professional3"]
-        self.begin(who)
+        self._begin(who)
         for name, question, place, answer in _ANSWERS:
             managing.say(self.desk, self.people[name], question, place=place)
-            managing.say(self.desk, self.admin, answer, thread=self.people[name])
+            managing.say(self.desk, self._admin, answer, thread=self.people[name])
 
     # annotators
 
-    def begin(self, who: int) -> int:
+    def _begin(self, who: int) -> int:
         """Let somebody take and open their next task."""
         task = annotating.take_next(self.desk, who)
         if task is None:
@@ -236,27 +238,27 @@ class DemoWork:
         annotating.open_task(self.desk, who, task.id)
         return task.id
 
-    def annotate(self, name: str) -> str:
+    def _annotate(self, name: str) -> str:
         """Let somebody do their next task, and return its kind."""
-        return self.hand_in(name, self.begin(self.people[name]))
+        return self._hand_in(name, self._begin(self.people[name]))
 
-    def hand_in(self, name: str, number: int) -> str:
+    def _hand_in(self, name: str, number: int) -> str:
         """Let somebody listen, write and hand in what they have begun; return its kind."""
         who = self.people[name]
         seen = views.task_view(self.desk, who, number)
         row = self.rows[seen.song.id]
         given: Structure | Description
         if seen.task.kind == "structure":
-            given = self.structure(name, row)
+            given = self._structure(name, row)
         else:
             given = _description(row, seen.task.kind)
-            self.listen(who, number, seen.song.duration_sec)
+            self._listen(who, number, seen.song.duration_sec)
         hasty = name == HASTY and not seen.task.training
         self.clock.wait(minutes=0 if hasty else 20)
-        annotating.submit(self.desk, who, number, self.version(number), given)
+        annotating.submit(self.desk, who, number, self._version(number), given)
         return seen.task.kind
 
-    def structure(self, name: str, row: Mapping[str, Any]) -> Structure:
+    def _structure(self, name: str, row: Mapping[str, Any]) -> Structure:
         """Return what somebody makes of a song; now and then they take its first section for another kind."""
         given = structure_of_row(row)
         self.structures[name] += 1
@@ -266,7 +268,7 @@ class DemoWork:
             given = dataclasses.replace(given, sections=(first, *given.sections[1:]))
         return given
 
-    def listen(self, who: int, number: int, duration_sec: float) -> None:
+    def _listen(self, who: int, number: int, duration_sec: float) -> None:
         """Let somebody hear a song whole."""
         annotating.record(self.desk, who, number, [{"kind": "play", "position_sec": 0.0}])
         for at in [*np.arange(10.0, duration_sec, 10.0), duration_sec]:
@@ -274,33 +276,33 @@ class DemoWork:
             kind = "ended" if at == duration_sec else "beat"
             annotating.record(self.desk, who, number, [{"kind": kind, "position_sec": float(at)}])
 
-    def skip(self, name: str) -> None:
+    def _skip(self, name: str) -> None:
         """Let somebody work until a structure comes, and skip its song."""
         who = self.people[name]
-        number = self.begin(who)
+        number = self._begin(who)
         while views.task_view(self.desk, who, number).task.kind != "structure":
-            self.hand_in(name, number)
-            number = self.begin(who)
-        annotating.screen(self.desk, who, number, self.version(number), reason="poor_audio")
+            self._hand_in(name, number)
+            number = self._begin(who)
+        annotating.screen(self.desk, who, number, self._version(number), reason="poor_audio")
 
     # inspectors and the administrator
 
-    def inspect(self, leave: int, *, low: bool) -> None:
+    def _inspect(self, leave: int, *, low: bool) -> None:
         """Settle and score in turn all that waits but a few; one description of somebody with two is bad."""
         turn = ("inspector1", "inspector2")
         songs, tasks = inspecting.waiting(self.desk, self.people["inspector1"])
         for at, song in enumerate(songs[: len(songs) - leave]):
             who = self.people[turn[at % 2]]
-            inspecting.settle(self.desk, who, song, self.song_version(song), structure_of_row(self.rows[song]))
-        authors = {number: views.task_view(self.desk, self.admin, number).task.person for number in tasks}
+            inspecting.settle(self.desk, who, song, self._song_version(song), structure_of_row(self.rows[song]))
+        authors = {number: views.task_view(self.desk, self._admin, number).task.person for number in tasks}
         counts = Counter(authors.values())
         bad = next((task for task in tasks if counts[authors[task]] > 1), 0) if low else 0
         for at, number in enumerate(tasks[: len(tasks) - leave]):
             name = self.names[authors[number]]
-            sheet = self.sheet(turn[at % 2], number, _CARE.get(name, 0.9), strict=number == bad)
-            inspecting.score(self.desk, sheet, self.version(number))
+            sheet = self._sheet(turn[at % 2], number, _CARE.get(name, 0.9), strict=number == bad)
+            inspecting.score(self.desk, sheet, self._version(number))
 
-    def sheet(self, name: str, number: int, short: float, *, strict: bool = False) -> ScoreSheet:
+    def _sheet(self, name: str, number: int, short: float, *, strict: bool = False) -> ScoreSheet:
         """Fill a form in: a part is one point short of the most now and then, or all are half of it."""
         who = self.people[name]
         form = assurance.FORMS[views.task_view(self.desk, who, number).task.kind]
@@ -309,32 +311,32 @@ class DemoWork:
         points = {key: float(most // 2 if strict else most - lost[key]) for key, most in form.items()}
         return ScoreSheet(number, who, points, "说得太笼统，请写出这首歌的特点。" if strict else "写得清楚。")
 
-    def decide(self, leave: int, *, screening: bool) -> None:
+    def _decide(self, leave: int, *, screening: bool) -> None:
         """Let songs into the data set but a few, and leave skipped ones out."""
-        ready = views.decisions(self.desk, self.admin)
+        ready = views.decisions(self.desk, self._admin)
         for song, version, _ in ready.checking[: len(ready.checking) - leave]:
-            managing.decide(self.desk, self.admin, song, version)
+            managing.decide(self.desk, self._admin, song, version)
         for song, version, _ in ready.screened if screening else ():
-            managing.decide_screening(self.desk, self.admin, song, version, keep=False)
+            managing.decide_screening(self.desk, self._admin, song, version, keep=False)
 
-    def verify(self) -> None:
+    def _verify(self) -> None:
         """Verify one score of each inspector and one settled structure again."""
         seen = set()
-        for one in watching.verifications(self.desk, self.admin):
+        for one in watching.verifications(self.desk, self._admin):
             if one.inspector not in seen:
-                watching.verify(self.desk, self.sheet("admin", one.task, 0.4))
+                watching.verify(self.desk, self._sheet("admin", one.task, 0.4))
             seen.add(one.inspector)
-        for settled in settlements.settlements(self.desk, self.admin)[:1]:
+        for settled in settlements.settlements(self.desk, self._admin)[:1]:
             settlements.verify_settlement(
-                self.desk, self.admin, settled.song, structure_of_row(self.rows[settled.song])
+                self.desk, self._admin, settled.song, structure_of_row(self.rows[settled.song])
             )
 
-    def version(self, number: int) -> int:
+    def _version(self, number: int) -> int:
         """Return the version of a task, as its page has it."""
         with self.desk.store.reading() as session:
             return session.get_one(TaskRow, number).version
 
-    def song_version(self, song: str) -> int:
+    def _song_version(self, song: str) -> int:
         """Return the version of a song, as its page has it."""
         with self.desk.store.reading() as session:
             return session.get_one(SongRow, song).version
