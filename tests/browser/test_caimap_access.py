@@ -9,19 +9,15 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
-from tests.caimap_bench import Clock, description
 
-from music_evals.caimap import assurance
 from music_evals.caimap.consistency import Coefficient, Drift, PersonWeek
 from music_evals.caimap.demo import PEOPLE, make_demo
 from music_evals.caimap.reporting import write_report
 from music_evals.caimap.storage.store import Store, sqlite_url
-from music_evals.caimap.storage.tables import TaskRow, WeekRow
-from music_evals.caimap.values import ScoreSheet
 from music_evals.caimap.web.pages import PAGES
-from music_evals.caimap.work import accounts, annotating, inspecting, practising, views, watching
+from music_evals.caimap.work import accounts, inspecting, practising, watching
 from music_evals.caimap.work.comparing import StudyAgreement
-from music_evals.caimap.work.desk import Desk, Settings
+from music_evals.caimap.work.desk import Desk
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow]
 
@@ -71,54 +67,22 @@ def axe() -> str:
 
 @pytest.fixture(scope="module")
 def study(tmp_path_factory: pytest.TempPathFactory, serve_caimap: Any) -> Iterator[Study]:
-    """The demo study, and what it does not show by itself: scores, their verification, and training."""
+    """The demo study, and an invitation; its people have left something on every page."""
     folder = tmp_path_factory.mktemp("study")
     url = sqlite_url(folder / "study.db")
     make_demo(folder / "audio", url, PASSWORD)
-    clock = Clock()
-    clock.now = dt.datetime.now(dt.UTC) - dt.timedelta(hours=2)
-    desk = Desk(Store(url), clock)
-    desk.configure(Settings(seed=5, share=1.0))
-    first, *others = inspecting.waiting(desk, NUMBERS["inspector1"])[1]
-    for number in others:
-        inspecting.score(desk, sheet(desk, number, NUMBERS["inspector1"], 1.0), version(desk, number))
-    watching.verify(desk, sheet(desk, others[0], NUMBERS["admin"], 0.5))
-    practising.choose_songs(desk, NUMBERS["admin"], 1)
-    item = trained(desk, clock, NUMBERS["amateur1"])
-    for name, share in (("inspector1", 1.0), ("inspector2", 0.5)):
-        practising.score_item(desk, sheet(desk, item, NUMBERS[name], share))
-    with desk.store.writing() as session:
-        for name in ("amateur1", "amateur2"):
-            week = {"monday": "2026-03-02", "grade_a": "", "grade_b": "IV", "excluded": name == "amateur1"}
-            session.add(WeekRow(person=NUMBERS[name], **week))
-    invitation = f"/invitation/{accounts.invite(desk, NUMBERS['admin'], 'amateur')}"
-    items = {"scored": first, "verified": others[0], "trained": item}
+    desk = Desk(Store(url))
+    inspector, admin = NUMBERS["inspector1"], NUMBERS["admin"]
+    judged = practising.practice(desk, inspector).judged
+    assert judged is not None
+    items = {
+        "scored": inspecting.waiting(desk, inspector)[1][0],
+        "verified": next(one.task for one in watching.verifications(desk, admin) if one.second is not None),
+        "trained": judged.discussed[0],
+    }
+    invitation = f"/invitation/{accounts.invite(desk, admin, 'amateur')}"
     yield Study(serve_caimap(folder), desk, invitation, items)
     desk.store.close()
-
-
-def version(desk: Desk, number: int) -> int:
-    with desk.store.reading() as session:
-        return session.get_one(TaskRow, number).version
-
-
-def sheet(desk: Desk, number: int, who: int, share: float) -> ScoreSheet:
-    form = assurance.FORMS[views.task_view(desk, who, number).task.kind]
-    return ScoreSheet(number, who, {key: most * share for key, most in form.items()}, "评语")
-
-
-def trained(desk: Desk, clock: Clock, who: int) -> int:
-    """Let somebody listen to a song that is set aside, describe it, and return the number of the task."""
-    task = practising.take_training(desk, who)
-    assert task is not None
-    annotating.open_task(desk, who, task.id)
-    end = views.task_view(desk, who, task.id).song.duration_sec
-    annotating.record(desk, who, task.id, [{"kind": "play", "position_sec": 0.0}])
-    for at in (5.0, 10.0, 15.0, 20.0, end):
-        clock.wait(5)
-        annotating.record(desk, who, task.id, [{"kind": "beat", "position_sec": min(at, end)}])
-    annotating.submit(desk, who, task.id, version(desk, task.id), description(task.kind))
-    return task.id
 
 
 class Looker:
@@ -235,11 +199,11 @@ def test_administrators(looker: Any, study: Study) -> None:
         "/training",
         "/manage/verify",
         verified,
+        "/manage/agreement",
+        "/manage/grades",
     ):
         manager.look(path)
         assert manager.page.locator(".none").count() == 0, f"{path} has nothing to show"
-    manager.look("/manage/agreement")
-    manager.look("/manage/grades")
     manager.look(f"{person}/withdraw")
     manager.open("/manage").click("form[action='/manage/invite'] button")
     manager.page.wait_for_selector("[role=status] code")

@@ -1,26 +1,25 @@
 """A study to look at: the 24 demo songs of CaiMD, played by our synthesiser, with work at every stage.
 
 The recordings are tunes made from the lyrics, one note a character; nobody sings. The annotations are those of the demo
-songs, handed in by the rules as people would.
+songs, handed in by the rules as people would (`demo_work`).
 """
 
 from __future__ import annotations
 
-import dataclasses
 import datetime as dt
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
-import numpy as np
-
-from music_evals.annotations import AUDIO_EFFECTS, DIMENSIONS, Score, Tempo
+from music_evals.annotations import Score, Tempo
+from music_evals.caimap.demo_work import WEEKS, DemoClock, DemoWork, structure_of_row
+from music_evals.caimap.grades import week_of
+from music_evals.caimap.ledger import Rates
 from music_evals.caimap.storage.store import Store, migrate
-from music_evals.caimap.storage.tables import TaskRow
-from music_evals.caimap.values import Description, Effects, Section, Song, Structure, Tagged
-from music_evals.caimap.work import accounts, annotating, managing
-from music_evals.caimap.work.desk import Desk, Settings
+from music_evals.caimap.values import Song
+from music_evals.caimap.work import accounts, managing
+from music_evals.caimap.work.desk import Desk, Settings, utc_now
 
 __all__ = ["PEOPLE", "demo_songs", "make_demo"]
 
@@ -33,6 +32,7 @@ PEOPLE: Final = {
     "professional3": "professional",
     "amateur1": "amateur",
     "amateur2": "amateur",
+    "amateur3": "amateur",
 }
 """Name of an account of the demo -> its role."""
 
@@ -42,15 +42,15 @@ _RATE: Final = 22_050
 _CLUSTERS: Final = 4
 
 
-def demo_songs(folder: str | os.PathLike[str], n: int = 24) -> list[Song]:
+def demo_songs(folder: str | os.PathLike[str], rows: Sequence[Mapping[str, Any]]) -> list[Song]:
     """Render the demo songs into a folder, and return them.
 
     Parameters
     ----------
     folder
         For the recordings, about 20 s each; it is made.
-    n
-        How many songs.
+    rows
+        Of the data set.
 
     """
     import soundfile
@@ -59,8 +59,8 @@ def demo_songs(folder: str | os.PathLike[str], n: int = 24) -> list[Song]:
 
     Path(folder).mkdir(parents=True, exist_ok=True)
     songs = []
-    for number, row in enumerate(_rows()[:n]):
-        truth = _structure(row)
+    for number, row in enumerate(rows):
+        truth = structure_of_row(row)
         lines = tuple(line for section in truth.sections for line in section.lines)
         rhymes = tuple(pattern.endswith("R") for section in truth.sections for pattern in section.rhyme)
         sound = render_additive(_tune(lines, number), seed=number, sample_rate=_RATE)
@@ -106,7 +106,7 @@ def _tune(lines: tuple[str, ...], number: int) -> Score:
     return Score(notes, 2, tempos=(Tempo(0, 96.0),), voices=("melody",), programs=((0, 40, 73, 24)[number % 4],))
 
 
-def make_demo(folder: str | os.PathLike[str], url: str, password: str, n: int = 24) -> None:
+def make_demo(folder: str | os.PathLike[str], url: str, password: str, *, present: dt.datetime | None = None) -> None:
     """Make the demo study: songs, people with one password, and work at every stage.
 
     Parameters
@@ -117,33 +117,24 @@ def make_demo(folder: str | os.PathLike[str], url: str, password: str, n: int = 
         Of an empty database.
     password
         Of all accounts of `PEOPLE`.
-    n
-        How many songs, at least 12.
+    present
+        Moment at which the work of its people ends, in UTC; now if left out.
 
     """
     migrate(url)
     store = Store(url)
-    clock = _Clock(dt.datetime.now(dt.UTC) - dt.timedelta(days=9))
+    present = present or utc_now()
+    monday = dt.datetime.combine(week_of(present), dt.time(8), dt.UTC)
+    clock = DemoClock(monday - dt.timedelta(weeks=WEEKS))
     desk = Desk(store, clock)
     try:
-        desk.configure(Settings(seed=5, share=0.3))
+        desk.configure(Settings(seed=5, share=0.5, rates=Rates(currency="CNY")))
         people = _people(desk, password)
-        songs = demo_songs(folder, n)
-        managing.add_songs(desk, people["admin"], songs)
-        _Work(desk, clock, people, {song.id: song for song in songs}).do()
+        rows = _rows()
+        managing.add_songs(desk, people["admin"], demo_songs(folder, rows))
+        DemoWork(desk, clock, people, {row["id"]: row for row in rows}, present=present).do()
     finally:
         store.close()
-
-
-@dataclasses.dataclass
-class _Clock:
-    now: dt.datetime
-
-    def __call__(self) -> dt.datetime:
-        return self.now
-
-    def wait(self, **span: float) -> None:
-        self.now += dt.timedelta(**span)
 
 
 def _people(desk: Desk, password: str) -> dict[str, int]:
@@ -153,79 +144,3 @@ def _people(desk: Desk, password: str) -> dict[str, int]:
             token = accounts.invite(desk, numbers["admin"], role)
             numbers[name] = accounts.accept(desk, token, name, password, consents=True)
     return numbers
-
-
-class _Work:
-    """What people of the demo have done before it is opened."""
-
-    def __init__(self, desk: Desk, clock: _Clock, people: Mapping[str, int], songs: Mapping[str, Song]) -> None:
-        self.desk, self.clock, self.people, self.songs = desk, clock, people, songs
-        self.rows = {row["id"]: row for row in _rows()}
-
-    def do(self) -> None:
-        for _ in range(8):
-            self.annotate("professional1")
-        self.clock.wait(days=2)
-        for number in range(8):
-            self.annotate("professional2", other=number < 2)
-        for name, count in (("professional3", 9), ("amateur1", 5)):
-            for _ in range(count):
-                self.annotate(name)
-        who = self.people["professional3"]
-        number = self.begin(who)
-        if self.kind(number)[0] == "structure":
-            annotating.screen(self.desk, who, number, self.kind(number)[2], reason="poor_audio")
-        managing.say(self.desk, self.people["amateur1"], "播放器可以快进吗？", place="/work")
-
-    def begin(self, who: int) -> int:
-        task = annotating.take_next(self.desk, who)
-        if task is None:
-            raise LookupError("the demo gives its people more work than there is")
-        annotating.open_task(self.desk, who, task.id)
-        return task.id
-
-    def kind(self, number: int) -> tuple[str, str, int]:
-        with self.desk.store.reading() as session:
-            row = session.get_one(TaskRow, number)
-            return row.kind, row.song, row.version
-
-    def annotate(self, name: str, *, other: bool = False) -> None:
-        who = self.people[name]
-        number = self.begin(who)
-        kind, song, version = self.kind(number)
-        given: Structure | Description
-        if kind == "structure":
-            given = _structure(self.rows[song])
-            if other:  # one label differs, so that an inspector has something to settle
-                first = dataclasses.replace(given.sections[0], label="bridge1")
-                given = dataclasses.replace(given, sections=(first, *given.sections[1:]))
-        else:
-            given = _description(self.rows[song], kind)
-            self.listen(who, number, self.songs[song].duration_sec)
-        self.clock.wait(minutes=20)
-        annotating.submit(self.desk, who, number, version, given)
-
-    def listen(self, who: int, number: int, duration_sec: float) -> None:
-        annotating.record(self.desk, who, number, [{"kind": "play", "position_sec": 0.0}])
-        for at in [*np.arange(5.0, duration_sec, 5.0), duration_sec]:
-            self.clock.wait(seconds=5)
-            kind = "ended" if at == duration_sec else "beat"
-            annotating.record(self.desk, who, number, [{"kind": kind, "position_sec": float(at)}])
-
-
-def _structure(row: Mapping[str, Any]) -> Structure:
-    sections = [Section(part["label"], tuple(part["lines"]), tuple(part["rhyme"])) for part in row["structure"]]
-    theme = row["professional"]["dimensions"]["lyric_themes"]["text"] or row["title"]
-    return Structure(tuple(sections), theme)
-
-
-def _description(row: Mapping[str, Any], group: str) -> Description:
-    given = row[group]["dimensions"]
-    dimensions = {
-        name: Tagged(tuple(given[name]["tags"]), given[name]["text"] or "")
-        for name in DIMENSIONS[group]
-        if name != AUDIO_EFFECTS
-    }
-    sound = given[AUDIO_EFFECTS]
-    effects = Effects(sound["sound_quality"] != "unclear", bool(sound["live"]), bool(sound["lo_fi"]))
-    return Description(group, row[group]["overall_text"], dimensions, effects)

@@ -1,0 +1,361 @@
+"""What the people of the demo study have done before it is opened: four weeks of work, all of it by acts of `work`.
+
+The clock of the desk is moved from Monday to Monday and ends at the present, so that grades, payments and agreement
+over weeks have something to show. Whose turn it is, and how careful they are, is written here; who gets which song
+follows from the seed of the study.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import datetime as dt
+from collections import Counter
+from collections.abc import Mapping
+from typing import Any, Final
+
+import numpy as np
+
+from music_evals.annotations import AUDIO_EFFECTS, DIMENSIONS
+from music_evals.caimap import assurance, ledger, lexica
+from music_evals.caimap.grades import week_of
+from music_evals.caimap.storage.tables import SongRow, TaskRow
+from music_evals.caimap.values import Description, Effects, ScoreSheet, Section, Structure, Tagged
+from music_evals.caimap.work import (
+    annotating,
+    inspecting,
+    lessons,
+    managing,
+    practising,
+    settlements,
+    views,
+    vocabulary,
+    watching,
+)
+from music_evals.caimap.work.desk import Desk
+
+__all__ = ["HASTY", "WEEKS", "DemoClock", "DemoWork", "structure_of_row"]
+
+WEEKS: Final = 4
+"""Of work before the present; the last of them is left for the administrator to close."""
+
+HASTY: Final = "amateur3"
+"""Who hands in two descriptions right after the song has ended, is warned twice, and is excluded for it."""
+
+_PLAN: Final[tuple[tuple[Mapping[str, int], ...], ...]] = (
+    (
+        {"professional1": 3, "professional2": 3},
+        {"professional3": 4, "professional1": 1},
+        {"professional2": 3, "amateur1": 1, "amateur2": 1},
+    ),
+    (
+        {"professional1": 3, "professional3": 4, "amateur1": 1},
+        {"professional2": 4, HASTY: 2},
+        {"professional1": 1, "amateur2": 1},
+    ),
+    (
+        {"professional1": 3, "professional2": 2},
+        {"professional3": 3, "professional2": 2, "amateur1": 4},
+        {"professional1": 2, "professional3": 1, "amateur2": 2},
+    ),
+    (
+        {"professional1": 2, "professional2": 2, "amateur1": 1},
+        {"professional3": 3, "professional1": 1},
+        {"amateur2": 1},
+    ),
+)
+"""Of each week, of its days from Tuesday: who hands in how many tasks."""
+
+_LEFT_OUT: Final = {1: "professional3", 3: "professional2"}
+"""Week -> who skips a song in it; the administrator has decided on the first."""
+
+_DIFFERING: Final = {"professional2": ("bridge1", 2), "professional3": ("ending1", 3)}
+"""Who labels the first section otherwise than the others do, how, and of every how many of their structures."""
+
+_CARE: Final = {"professional1": 0.1, "professional2": 0.4, "professional3": 0.5, "amateur1": 0.15, "amateur2": 0.5}
+"""How often a part of the form is one point short of the most."""
+
+_TRAINING_SONGS: Final = 3
+_TRAINED: Final = {"professional1": 5, "professional2": 5, "professional3": 2, "amateur1": 2, "amateur2": 2, HASTY: 1}
+_LOW_WEEK: Final = 2
+_SEED: Final = 5
+_ANSWERS: Final = (
+    ("amateur1", "播放器可以快进吗？", "/work", "整首歌听完一遍之后就可以。"),
+    ("amateur2", "流行和民谣都像的时候怎么选？", "/work", "选更接近的，在文字里说明。"),
+    ("professional1", "间奏没有歌词，也要标出来吗？", "/work", "要，间奏可以没有歌词。"),
+    ("professional2", "副歌第二次出现时歌词有改动。", "/work", "请标为另一个副歌。"),
+    ("professional3", "这首歌录音太差，我跳过了。", "/work", "谢谢，我来决定。"),
+    ("inspector1", "创新性怎样算满分？", "/inspect", "请看训练一轮的讨论。"),
+    ("inspector2", "我想再看一遍评分表。", "/training", "训练页里可以再打开。"),
+    (HASTY, "为什么我不能再领任务了？", "/feedback", "一周内两次警告，描述写得太快了。"),
+)
+"""Who asked what, where, and what the administrator answered."""
+
+
+@dataclasses.dataclass
+class DemoClock:
+    """A clock that the demo moves, forwards alone."""
+
+    now: dt.datetime
+
+    def __call__(self) -> dt.datetime:
+        """Return the moment."""
+        return self.now
+
+    def wait(self, **span: float) -> None:
+        """Let time pass."""
+        self.now += dt.timedelta(**span)
+
+    def move_to(self, moment: dt.datetime) -> None:
+        """Go on at a moment, unless it is over."""
+        self.now = max(self.now, moment)
+
+
+class DemoWork:
+    """The people of the demo at work.
+
+    Parameters
+    ----------
+    desk
+        Its clock is `clock`, and stands at the Monday, `WEEKS` weeks ago.
+    clock
+        That is moved, at last to `present`.
+    people
+        Name -> number.
+    rows
+        Id -> row of the data set.
+    present
+        In UTC.
+
+    """
+
+    def __init__(
+        self,
+        desk: Desk,
+        clock: DemoClock,
+        people: Mapping[str, int],
+        rows: Mapping[str, Mapping[str, Any]],
+        *,
+        present: dt.datetime,
+    ) -> None:
+        self.desk, self.clock, self.people, self.rows = desk, clock, people, rows
+        self.names = {number: name for name, number in people.items()}
+        self.start, self.present = clock.now, present
+        self.structures: Counter[str] = Counter()
+
+    @property
+    def _admin(self) -> int:
+        """Number of the administrator."""
+        return self.people["admin"]
+
+    def do(self) -> None:
+        """Let four weeks pass."""
+        self._prepare()
+        self._practise()
+        for number in range(WEEKS):
+            self._week(number)
+        self._today()
+        self.clock.move_to(self.present)
+
+    def _prepare(self) -> None:
+        """Set songs of the training aside, and keep a lexicon."""
+        practising.choose_songs(self.desk, self._admin, _TRAINING_SONGS)
+        captions = [row["professional"]["dimensions"]["musical_genres"]["tags"] for row in self.rows.values()]
+        built = lexica.build_lexicon(captions, source="the demo songs of CaiMD", licence="Apache-2.0")
+        vocabulary.keep_lexica(self.desk, self._admin, "professional", {"musical_genres": built})
+
+    # training
+
+    def _practise(self) -> None:
+        """Let annotators practise; inspectors accept two of the structures, score, and discuss one item."""
+        desk, first, second = self.desk, self.people["inspector1"], self.people["inspector2"]
+        for name, count in _TRAINED.items():
+            for _ in range(count):
+                task = practising.take_training(desk, self.people[name])
+                if task is None:
+                    raise LookupError("the demo trains its people more than there are songs for")
+                annotating.open_task(desk, self.people[name], task.id)
+                self._hand_in(name, task.id)
+        for model in lessons.models(desk, first)[:2]:
+            lessons.set_model(desk, first, model.song.id, model.version, structure_of_row(self.rows[model.song.id]))
+        items = sorted(practising.practice(desk, first).scores)
+        for item in items:
+            practising.score_item(desk, self._sheet("inspector1", item, 0.2))
+            practising.score_item(desk, self._sheet("inspector2", item, 0.3, strict=item == items[0]))
+        lessons.discuss(desk, second, items[0], "标签都很普通，创新性我只给一半。")
+        lessons.discuss(desk, first, items[0], "和歌曲相符，我觉得不该扣这么多。")
+        lessons.discuss(desk, self._admin, items[0], "创新性看是否说出这首歌的特点，请按这个再打一轮。")
+
+    # weeks
+
+    def _week(self, number: int) -> None:
+        """Let a week pass: tasks from Tuesday, inspection and decisions on Friday, the week before closed on Monday."""
+        monday = self.start + dt.timedelta(weeks=number)
+        if number:
+            self.clock.move_to(monday + dt.timedelta(hours=8))
+            self._close(number - 1)
+        for day, counts in enumerate(_PLAN[number], 1):
+            self.clock.move_to(monday + dt.timedelta(days=day, hours=1))
+            for name, count in counts.items():
+                for _ in range(count):
+                    self._annotate(name)
+        if number in _LEFT_OUT:
+            self._skip(_LEFT_OUT[number])
+        self.clock.move_to(monday + dt.timedelta(days=4, hours=8))
+        last = number == WEEKS - 1
+        self._inspect(leave=2 if last else 0, low=number == _LOW_WEEK)
+        self._decide(leave=2 if last else 0, screening=not last)
+        if number == 1:
+            self._verify()
+
+    def _close(self, number: int) -> None:
+        """Close a week, and pay what is owed after the first."""
+        monday = week_of(self.start + dt.timedelta(weeks=number))
+        managing.close_week(self.desk, self._admin, monday)
+        owed = ledger.balances(managing.ledger_of(self.desk, self._admin))
+        for person, cents in sorted(owed.items()) if number == 0 else ():
+            managing.enter(
+                self.desk, self._admin, ledger.Entry(person, "payment", -cents, f"银行转账，{monday} 那一周")
+            )
+
+    def _today(self) -> None:
+        """Leave a day in the middle of its work: tasks handed in, one begun, questions asked and answered."""
+        self.clock.move_to(self.present - dt.timedelta(hours=3))
+        for name in ("professional1", "amateur1"):
+            self._annotate(name)
+        who = self.people["professional3"]
+        self._begin(who)
+        for name, question, place, answer in _ANSWERS:
+            managing.say(self.desk, self.people[name], question, place=place)
+            managing.say(self.desk, self._admin, answer, thread=self.people[name])
+
+    # annotators
+
+    def _begin(self, who: int) -> int:
+        """Let somebody take and open their next task."""
+        task = annotating.take_next(self.desk, who)
+        if task is None:
+            raise LookupError("the demo gives its people more work than there is")
+        annotating.open_task(self.desk, who, task.id)
+        return task.id
+
+    def _annotate(self, name: str) -> str:
+        """Let somebody do their next task, and return its kind."""
+        return self._hand_in(name, self._begin(self.people[name]))
+
+    def _hand_in(self, name: str, number: int) -> str:
+        """Let somebody listen, write and hand in what they have begun; return its kind."""
+        who = self.people[name]
+        seen = views.task_view(self.desk, who, number)
+        row = self.rows[seen.song.id]
+        given: Structure | Description
+        if seen.task.kind == "structure":
+            given = self._structure(name, row)
+        else:
+            given = _description(row, seen.task.kind)
+            self._listen(who, number, seen.song.duration_sec)
+        hasty = name == HASTY and not seen.task.training
+        self.clock.wait(minutes=0 if hasty else 20)
+        annotating.submit(self.desk, who, number, self._version(number), given)
+        return seen.task.kind
+
+    def _structure(self, name: str, row: Mapping[str, Any]) -> Structure:
+        """Return what somebody makes of a song; now and then they take its first section for another kind."""
+        given = structure_of_row(row)
+        self.structures[name] += 1
+        label, every = _DIFFERING.get(name, ("", 0))
+        if every and self.structures[name] % every == 1:
+            first = dataclasses.replace(given.sections[0], label=label)
+            given = dataclasses.replace(given, sections=(first, *given.sections[1:]))
+        return given
+
+    def _listen(self, who: int, number: int, duration_sec: float) -> None:
+        """Let somebody hear a song whole."""
+        annotating.record(self.desk, who, number, [{"kind": "play", "position_sec": 0.0}])
+        for at in [*np.arange(10.0, duration_sec, 10.0), duration_sec]:
+            self.clock.wait(seconds=10 if at < duration_sec else duration_sec % 10 or 10)
+            kind = "ended" if at == duration_sec else "beat"
+            annotating.record(self.desk, who, number, [{"kind": kind, "position_sec": float(at)}])
+
+    def _skip(self, name: str) -> None:
+        """Let somebody work until a structure comes, and skip its song."""
+        who = self.people[name]
+        number = self._begin(who)
+        while views.task_view(self.desk, who, number).task.kind != "structure":
+            self._hand_in(name, number)
+            number = self._begin(who)
+        annotating.screen(self.desk, who, number, self._version(number), reason="poor_audio")
+
+    # inspectors and the administrator
+
+    def _inspect(self, leave: int, *, low: bool) -> None:
+        """Settle and score in turn all that waits but a few; one description of somebody with two is bad."""
+        turn = ("inspector1", "inspector2")
+        songs, tasks = inspecting.waiting(self.desk, self.people["inspector1"])
+        for at, song in enumerate(songs[: len(songs) - leave]):
+            who = self.people[turn[at % 2]]
+            inspecting.settle(self.desk, who, song, self._song_version(song), structure_of_row(self.rows[song]))
+        authors = {number: views.task_view(self.desk, self._admin, number).task.person for number in tasks}
+        counts = Counter(authors.values())
+        bad = next((task for task in tasks if counts[authors[task]] > 1), 0) if low else 0
+        for at, number in enumerate(tasks[: len(tasks) - leave]):
+            name = self.names[authors[number]]
+            sheet = self._sheet(turn[at % 2], number, _CARE.get(name, 0.9), strict=number == bad)
+            inspecting.score(self.desk, sheet, self._version(number))
+
+    def _sheet(self, name: str, number: int, short: float, *, strict: bool = False) -> ScoreSheet:
+        """Fill a form in: a part is one point short of the most now and then, or all are half of it."""
+        who = self.people[name]
+        form = assurance.FORMS[views.task_view(self.desk, who, number).task.kind]
+        rng = np.random.default_rng([_SEED, number])
+        lost = dict(zip(form, rng.random(len(form)) < short, strict=True))
+        points = {key: float(most // 2 if strict else most - lost[key]) for key, most in form.items()}
+        return ScoreSheet(number, who, points, "说得太笼统，请写出这首歌的特点。" if strict else "写得清楚。")
+
+    def _decide(self, leave: int, *, screening: bool) -> None:
+        """Let songs into the data set but a few, and leave skipped ones out."""
+        ready = views.decisions(self.desk, self._admin)
+        for song, version, _ in ready.checking[: len(ready.checking) - leave]:
+            managing.decide(self.desk, self._admin, song, version)
+        for song, version, _ in ready.screened if screening else ():
+            managing.decide_screening(self.desk, self._admin, song, version, keep=False)
+
+    def _verify(self) -> None:
+        """Verify one score of each inspector and one settled structure again."""
+        seen = set()
+        for one in watching.verifications(self.desk, self._admin):
+            if one.inspector not in seen:
+                watching.verify(self.desk, self._sheet("admin", one.task, 0.4))
+            seen.add(one.inspector)
+        for settled in settlements.settlements(self.desk, self._admin)[:1]:
+            settlements.verify_settlement(
+                self.desk, self._admin, settled.song, structure_of_row(self.rows[settled.song])
+            )
+
+    def _version(self, number: int) -> int:
+        """Return the version of a task, as its page has it."""
+        with self.desk.store.reading() as session:
+            return session.get_one(TaskRow, number).version
+
+    def _song_version(self, song: str) -> int:
+        """Return the version of a song, as its page has it."""
+        with self.desk.store.reading() as session:
+            return session.get_one(SongRow, song).version
+
+
+def structure_of_row(row: Mapping[str, Any]) -> Structure:
+    """Return the structure of a row of the data set."""
+    sections = [Section(part["label"], tuple(part["lines"]), tuple(part["rhyme"])) for part in row["structure"]]
+    theme = row["professional"]["dimensions"]["lyric_themes"]["text"] or row["title"]
+    return Structure(tuple(sections), theme)
+
+
+def _description(row: Mapping[str, Any], group: str) -> Description:
+    given = row[group]["dimensions"]
+    dimensions = {
+        name: Tagged(tuple(given[name]["tags"]), given[name]["text"] or "")
+        for name in DIMENSIONS[group]
+        if name != AUDIO_EFFECTS
+    }
+    sound = given[AUDIO_EFFECTS]
+    effects = Effects(sound["sound_quality"] != "unclear", bool(sound["live"]), bool(sound["lo_fi"]))
+    return Description(group, row[group]["overall_text"], dimensions, effects)
