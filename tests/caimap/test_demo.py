@@ -189,7 +189,7 @@ def test_pages_of_inspectors(reader: Callable[[str], Any], desk: Desk) -> None:
     client = reader("inspector1")
     inspection = read(client, "/inspect")
     for path in links(inspection, r"/inspect/song/\w+"):
-        assert 'class="differs"' in read(client, path)
+        assert 'class="differs' in read(client, path)
     for path in links(inspection, r"/inspect/task/\d+"):
         assert 'type="number"' in read(client, path)
     training = read(client, "/training")

@@ -14,7 +14,7 @@ from sqlalchemy import select
 from tests.caimap.test_work import describe, two_passes
 from tests.caimap_bench import StudyBench, one_verse
 
-from music_evals.caimap import demo
+from music_evals.caimap import demo, demo_work
 from music_evals.caimap.exporting import anonymous, export_songs, read_key
 from music_evals.caimap.importing import read_finished
 from music_evals.caimap.roles import ForbiddenError
@@ -34,7 +34,7 @@ KEY = bytes(range(32))
 
 def finished(row: dict[str, Any], **changes: Any) -> FinishedSong:
     """Return a song of the demo as a study leaves it."""
-    structure = demo._structure(row)
+    structure = demo_work.structure_of_row(row)
     lines = tuple(line for section in structure.sections for line in section.lines)
     timed = tuple(TimedLine(line["start"], line["text"]) for line in row["timed_lyrics"])
     song = Song(
@@ -42,7 +42,7 @@ def finished(row: dict[str, Any], **changes: Any) -> FinishedSong:
         album=row["album"], licence="Apache-2.0", timed_lyrics=timed,
     )  # fmt: skip
     people = {"structure_people": (2, 3), "professional_person": 4, "amateur_person": 5, "consent": "1"}
-    descriptions = {group: demo._description(row, group) for group in ("professional", "amateur")}
+    descriptions = {group: demo_work._description(row, group) for group in ("professional", "amateur")}
     return FinishedSong(**{"song": song, "structure": structure, **descriptions, **people, **changes})
 
 
