@@ -4,7 +4,7 @@
 #   CAIMAP_DATABASE               URL of PostgreSQL; without it the study is one file in its folder
 #   CAIMAP_PROXIES                networks of the proxies in front; without it 10.0.0.0/8, from which the Hub's proxy connects
 #   STUDY_FOLDER                  on storage that stays, such as /data/study; without it all is lost when the Space restarts
-# Set by the Hub, since the card says hf_oauth: OAUTH_CLIENT_ID, OAUTH_CLIENT_SECRET, OPENID_PROVIDER_URL, SPACE_HOST
+# Set by the Hub, since the card says hf_oauth: OAUTH_CLIENT_ID, OAUTH_CLIENT_SECRET, OAUTH_SCOPES, OPENID_PROVIDER_URL, SPACE_HOST
 set -e
 STUDY="${STUDY_FOLDER:-$HOME/study}"
 if [ -n "$CAIMAP_DATABASE" ]; then

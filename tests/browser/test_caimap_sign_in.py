@@ -15,6 +15,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from axe_playwright_python.base import AXE_SCRIPT
+from tests.browser.test_caimap_access import RUN
 from tests.caimap.local_provider import CLIENT, SECRET, LocalProvider, running
 
 from music_evals.caimap.storage.store import Store, sqlite_url
@@ -68,6 +70,7 @@ def test_people_sign_in_at_another_site(chromium: Any, address: str, provider: L
     desk = Desk(store)
     token = accounts.invite(desk, accounts.first_administrator(desk), "amateur")
     context = chromium.new_context()
+    context.add_init_script(AXE_SCRIPT)
     page = context.new_page()
     wrong: list[str] = []
     requests: list[Any] = []
@@ -76,6 +79,7 @@ def test_people_sign_in_at_another_site(chromium: Any, address: str, provider: L
 
     # by an invitation, from a form, whose answer no redirect may be
     page.goto(f"{address}/invitation/{token}")
+    assert page.evaluate(RUN) == []
     form = page.locator("form[action$='/hugging-face']")
     form.locator("[name=name]").fill("林")
     form.locator("[name=consents]").check()
@@ -101,9 +105,11 @@ def test_people_sign_in_at_another_site(chromium: Any, address: str, provider: L
     page.click("main button")
     provider.subject = "another"
     page.goto(f"{address}/account")
+    assert page.evaluate(RUN) == []
     page.click("form[action='/account/link'] button")
     page.click("text=Agree")
     page.wait_for_selector("form[action='/account/unlink']")
+    assert page.evaluate(RUN) == []
     back, then = sent(requests, "/sign-in/hugging-face/callback"), sent(requests, "/account")
     assert "caimap_session" not in back, "the way back did not begin at another site, so nothing was shown here"
     assert "caimap_session" in then

@@ -17,9 +17,10 @@ from music_evals.caimap import grades
 from music_evals.caimap.assurance import PASS_MARK
 from music_evals.caimap.demo import PEOPLE, make_demo
 from music_evals.caimap.demo_work import HASTY
+from music_evals.caimap.ledger import Rates
 from music_evals.caimap.machine import SONG, states
 from music_evals.caimap.roles import RIGHTS
-from music_evals.caimap.storage.store import Store, sqlite_url
+from music_evals.caimap.storage.store import Store, migrate, sqlite_url
 from music_evals.caimap.storage.tables import (
     AuditRow,
     LedgerRow,
@@ -42,9 +43,10 @@ from music_evals.caimap.work import (
     vocabulary,
     weeks,
 )
-from music_evals.caimap.work.desk import Desk
+from music_evals.caimap.work.desk import Desk, Settings
 from music_evals.cli import main
 from music_evals.cli.caimap import PASSWORD_VARIABLE
+from music_evals.errors import InvalidInputError
 
 __all__ = ["recordings"]  # a fixture
 
@@ -309,3 +311,17 @@ def test_the_seed_of_the_sample_is_drawn_and_kept(tmp_path: Path, monkeypatch, c
     assert min(seeds) > 1_000_000  # as good as sure of a number of 63 bits
     said = "".join(capsys.readouterr())
     assert not any(str(seed) in said for seed in seeds)
+
+
+def test_the_demo_changes_no_study_that_is_there(tmp_path: Path) -> None:
+    url = sqlite_url(tmp_path / "study.db")
+    migrate(url)
+    store = Store(url)
+    desk = Desk(store)
+    accounts.found(desk, "admin", "a long password")
+    desk.configure(Settings(seed=987_654_321, rates=Rates(currency="EUR")))
+    with pytest.raises(InvalidInputError, match="its administrator already"):
+        make_demo(tmp_path / "audio", url, "a long password")
+    with store.reading() as session:
+        assert desk.settings(session) == Settings(seed=987_654_321, rates=Rates(currency="EUR"))
+    store.close()

@@ -204,6 +204,9 @@ def test_whoever_has_the_name_of_those_elsewhere_is_not_taken_for_them(
     assert who not in {song.amateur_person for song in done}
     with bench.store.reading() as session:
         assert session.get_one(PersonRow, done[0].amateur_person).name == f"{name} 2"
+    assert accounts.reset_link(bench.desk, bench.ADMIN, who)
+    with pytest.raises(InvalidInputError, match="no account to sign in to"):
+        accounts.reset_link(bench.desk, bench.ADMIN, done[0].amateur_person)
     managing.withdraw(bench.desk, who, who)
     with pytest.raises(InvalidInputError, match="nobody of this study"):
         managing.withdraw(bench.desk, bench.ADMIN, done[0].amateur_person)

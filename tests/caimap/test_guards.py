@@ -322,28 +322,49 @@ def test_invitations_cannot_be_guessed_without_an_end(app: Any) -> None:
     assert found == [400] * 20 + [429]
 
 
+def test_what_guesses_nothing_neither_counts_nor_forgives(app: Any, member: str) -> None:
+    client = testclient.TestClient(app, follow_redirects=False)
+
+    def speak() -> int:
+        return client.post("/language", data={"language": "en", "name": member, "from": "/sign-in"}).status_code
+
+    def guess() -> int:
+        return client.post("/sign-in", data={"name": member, "password": "x"}).status_code
+
+    assert [guess() for _ in range(19)] == [401] * 19
+    assert speak() == 303
+    assert [guess() for _ in range(2)] == [401, 429]
+    assert speak() == 303
+
+
+def test_links_without_a_name_count_for_the_address_alone(app: Any, member: str) -> None:
+    client = testclient.TestClient(app, follow_redirects=False)
+    found = [client.post(f"/new-password/{number}", data={"password": PASSWORD}).status_code for number in range(101)]
+    assert found == [400] * 100 + [429]
+
+
 def test_limits_of_addresses_and_accounts(monkeypatch: pytest.MonkeyPatch) -> None:
     moment = [1000.0]
     monkeypatch.setattr("music_evals.caimap.web.guards.time.monotonic", lambda: moment[0])
     limit = Attempts()
     for number in range(20):
         assert limit.allows("192.0.2.1", "林"), number
-        limit.count("192.0.2.1", " 林", failed=True)
+        limit.count("192.0.2.1", "林")
     assert not limit.allows("192.0.2.1", "林")
     assert limit.allows("192.0.2.1", "王")
     assert limit.allows("192.0.2.2", "林")
-    limit.count("192.0.2.1", "林", failed=False)
+    limit.forgive("192.0.2.1", "林")
     assert limit.allows("192.0.2.1", "林")
     for number in range(80):
-        limit.count("192.0.2.1", str(number), failed=True)
+        limit.count("192.0.2.1", str(number))
     assert not limit.allows("192.0.2.1", "陈")
     moment[0] += 301
     assert limit.allows("192.0.2.1", "陈")
-    limit.count("192.0.2.9", "x", failed=True)
+    limit.count("192.0.2.9", "x")
     assert len(limit.of_address.seen) == 1  # the others are forgotten
     # one who has a whole network of IPv6 is one
     for number in range(100):
-        limit.count(f"2001:db8::{number:x}", str(number), failed=True)
+        limit.count(f"2001:db8::{number:x}", str(number))
     assert not limit.allows("2001:db8::ffff:1", "x")
     assert limit.allows("2001:db8:0:1::1", "x")
 

@@ -207,6 +207,7 @@ def test_nothing_that_signs_anybody_in_is_in_the_database(bench: StudyBench, app
 
 
 def test_a_callback_is_used_once(bench: StudyBench, app, provider: LocalProvider) -> None:
+    accounts.speak(bench.desk, bench.FAN, "en")
     identity_of(bench, bench.FAN, "6482a1", provider)
     person = Person(app, bench)
     where = person.at_provider(person.client.get(BEGIN))
@@ -508,6 +509,17 @@ def test_an_invitation_is_used_once_whichever_way(bench: StudyBench, app, provid
     assert "not valid any more" in answer.text
     assert count(bench, IdentityRow) == 0
     assert person.client.post(f"/invitation/{token}/hugging-face", data=fields).status_code == 400
+
+
+def test_who_joins_reads_on_in_their_language(bench: StudyBench, app, provider: LocalProvider) -> None:
+    person = Person(app, bench)  # whose browser reads English
+    assert person.back(person.at_provider(person.join())).status_code == 200
+    with bench.store.reading() as session:
+        assert session.scalars(select(PersonRow.language).where(PersonRow.name == "林")).one() == "en"
+    elsewhere = Person(app, bench)
+    elsewhere.client.cookies.clear()
+    assert elsewhere.back(elsewhere.at_provider(elsewhere.client.get(BEGIN))).status_code == 200
+    assert elsewhere.client.cookies[LANGUAGE_COOKIE] == "en"
 
 
 def test_an_identity_joins_once(bench: StudyBench, app, provider: LocalProvider) -> None:

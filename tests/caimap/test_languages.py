@@ -275,7 +275,7 @@ def test_every_kind_of_refusal_has_words_and_its_facts_are_given() -> None:
 _ASKED = ("work/*.py", "web/*.py", "structure.py", "description.py", "listening.py", "assurance.py", "roles.py",
           "ledger.py", "training.py")  # fmt: skip
 _ELSEWHERE = {"there is one of that id", "has its administrator already", "the study has no administrator",
-              "the share must lie", "the two annotations differ",
+              "the share must lie", "the seed must be", "the two annotations differ",
               # settings, what a server is started with, and exports
               "is less than one of 100", "must name a version of the text", "consent alone, and none is known of",
               "the address of the study", "the address of the provider", "the scopes must hold openid, got",
@@ -308,6 +308,7 @@ def test_an_error_without_a_kind_says_no_english_on_a_chinese_page() -> None:
 
 def test_reasons_of_entries_are_put_into_words() -> None:
     assert reason_words("structure of s1", "zh") == "结构标注：s1"
+    assert reason_words("returned: amateur of s1", "zh") == "抽查退回，大众描述：s1"
     assert reason_words("discarded: amateur of s1", "en") == "Discarded, Amateur description: s1"
     assert reason_words("grade III, week of 2026-03-02", "zh") == "2026-03-02 那一周，等级 III"
     assert reason_words("bonus", "zh") == "bonus"

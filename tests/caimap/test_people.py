@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import csv
 import datetime as dt
 import io
@@ -105,6 +106,19 @@ def test_a_new_password_by_a_link_that_works_once(bench: StudyBench, visitor, ap
         assert link.rpartition("/")[2] not in str([row.detail for row in session.query(AuditRow)])
 
 
+def test_five_wrong_passwords_in_a_row_lock_and_a_right_one_between_begins_anew(bench: StudyBench) -> None:
+    who = newcomer(bench)
+    for given in ("wrong",) * 4 + (PASSWORD,) + ("wrong",) * 4:
+        with contextlib.nullcontext() if given == PASSWORD else pytest.raises(accounts.SignInError):
+            accounts.confirm(bench.desk, who, given)
+    accounts.confirm(bench.desk, who, PASSWORD)
+    for _ in range(5):
+        with pytest.raises(accounts.SignInError):
+            accounts.confirm(bench.desk, who, "wrong")
+    with pytest.raises(accounts.SignInError):
+        accounts.confirm(bench.desk, who, PASSWORD)
+
+
 def test_links_for_passwords_end(bench: StudyBench) -> None:
     who = newcomer(bench)
     first = accounts.reset_link(bench.desk, bench.ADMIN, who)
@@ -118,6 +132,8 @@ def test_links_for_passwords_end(bench: StudyBench) -> None:
     managing.withdraw(bench.desk, bench.ADMIN, who)
     with pytest.raises(InvalidInputError, match="not valid"):
         accounts.set_password(bench.desk, third, PASSWORD)
+    with bench.store.reading() as session:
+        assert accounts.reset_links(session, who) == []
     for nobody in (who, 99):
         with pytest.raises(InvalidInputError, match="no account"):
             accounts.reset_link(bench.desk, bench.ADMIN, nobody)

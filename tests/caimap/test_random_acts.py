@@ -37,6 +37,7 @@ from music_evals.caimap.work import (
     settlements,
     watching,
 )
+from music_evals.caimap.work.consents import STAND_INS
 from music_evals.caimap.work.desk import Settings
 from music_evals.errors import MusicEvalsError
 
@@ -339,7 +340,7 @@ def check_pay(session: Session) -> None:
         if people[row.person].withdrawn:  # and keeps what they earned
             assert net[number] in {0, earned}, (number, row.kind)
         else:
-            is_paid = row.state == "accepted" and people[row.person].name not in managing.STAND_INS.values()
+            is_paid = row.state == "accepted" and people[row.person].name not in STAND_INS.values()
             assert net[number] == (earned if is_paid else 0), (number, row.kind, row.state)
     sheets = session.scalars(select(SheetRow.inspector).where(SheetRow.purpose == "assurance"))
     settled = session.scalars(select(AuditRow.person).where(AuditRow.kind == "song", AuditRow.action == "settle"))

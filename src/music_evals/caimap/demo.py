@@ -128,8 +128,8 @@ def make_demo(folder: str | os.PathLike[str], url: str, password: str, *, presen
     clock = DemoClock(monday - dt.timedelta(weeks=WEEKS))
     desk = Desk(store, clock)
     try:
+        people = _people(desk, password)  # where there are people already, this is refused and nothing is changed
         desk.configure(Settings(seed=5, share=0.5, rates=Rates(currency="CNY")))
-        people = _people(desk, password)
         rows = _rows()
         managing.add_songs(desk, people["admin"], demo_songs(folder, rows))
         DemoWork(desk, clock, people, {row["id"]: row for row in rows}, present=present).do()

@@ -20,7 +20,6 @@ RIGHTS: Final = MappingProxyType(
         "judge": frozenset({"inspector", "administrator"}),  # discussions of the training
         "manage": frozenset({"administrator"}),
         "ask": frozenset(ROLES),  # feedback threads
-        "train": frozenset({"professional", "amateur", "inspector"}),
     }
 )
 """Right -> roles that have it."""

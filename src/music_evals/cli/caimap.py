@@ -232,7 +232,7 @@ def _serve(options: argparse.Namespace) -> int:
         raise InvalidInputError(
             f"{error}; people who sign in by a provider come back there: name it by --address"
         ) from error
-    if options.demo and not Path(options.study, "study.db").exists():
+    if options.demo and not _has_people(options):
         from music_evals.caimap.demo import PEOPLE, make_demo
 
         password = os.environ.get(PASSWORD_VARIABLE, "") or _new_password()
@@ -254,6 +254,21 @@ def _serve(options: argparse.Namespace) -> int:
         proxies=options.proxies,
     )
     return 0
+
+
+def _has_people(options: argparse.Namespace) -> bool:
+    """Tell whether the study is there already, in a file or in a database elsewhere."""
+    from music_evals.caimap.storage.store import Store, migrate
+    from music_evals.caimap.work import accounts
+    from music_evals.caimap.work.desk import Desk
+
+    _folder(options, "audio")
+    migrate(_url(options))
+    store = Store(_url(options))
+    try:
+        return accounts.has_people(Desk(store))
+    finally:
+        store.close()
 
 
 def _address(options: argparse.Namespace) -> str:

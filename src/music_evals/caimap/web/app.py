@@ -160,6 +160,8 @@ class Page(NamedTuple):
         What it does; in a thread of its own, unless it is a coroutine.
     limited
         Whether even reading it counts as an attempt.
+    guessable
+        Whether it takes a secret, a password or the token of a link, that somebody might try to guess.
 
     """
 
@@ -168,6 +170,7 @@ class Page(NamedTuple):
     right: str
     act: Callable[[Asked], Answer | Awaitable[Answer]]
     limited: bool = False
+    guessable: bool = False
 
     @property
     def is_async(self) -> bool:
@@ -305,8 +308,10 @@ def _endpoint(
             _check(page, request, asked, limits, broken=broken)
             act: Any = page.act
             answer: Answer = await (act(asked) if page.is_async else run_in_threadpool(act, asked))
-            if page.right == "public" and request.method == "POST":
-                limits.attempts.count(*_attempt(request, asked), failed=answer.status >= 400)
+            if page.guessable and answer.status >= 400:
+                limits.attempts.count(*_attempt(request, asked))
+            elif page.guessable and answer.session:
+                limits.attempts.forgive(*_attempt(request, asked))
         except MusicEvalsError as error:
             answer = _refusal(error, asked, as_json=json is not None)
         return _response(answer, request, asked)
@@ -343,7 +348,7 @@ async def _body(request: Request) -> tuple[dict[str, str], Any, bool]:
 
 def _attempt(request: Request, asked: Asked) -> tuple[str, str]:
     """Return the address that a request comes from and the account that it names, for the limit of attempts."""
-    return request.client.host if request.client else "", asked.form.get("name", "")
+    return request.client.host if request.client else "", asked.form.get("name", "").strip()
 
 
 def _check(page: Page, request: Request, asked: Asked, limits: _Limits, *, broken: bool) -> None:
@@ -356,7 +361,7 @@ def _check(page: Page, request: Request, asked: Asked, limits: _Limits, *, broke
             raise ForbiddenError("this was sent by another site", kind="other_site")
     if page.right == "public":
         address, account = _attempt(request, asked)
-        if (request.method == "POST" and not limits.attempts.allows(address, account)) or (
+        if (page.guessable and not limits.attempts.allows(address, account)) or (
             page.limited and not limits.beginnings.allows(address)
         ):
             raise _TooManyError("too many attempts; wait some minutes", kind="too_many")

@@ -69,16 +69,18 @@ class Attempts:
     def allows(self, address: str, account: str) -> bool:
         """Tell whether one more attempt is within both limits."""
         address, pair = _keys(address, account)
-        return self.of_address.has_room(address) and self.of_account.has_room(pair)
+        return self.of_address.has_room(address) and (not account or self.of_account.has_room(pair))
 
-    def count(self, address: str, account: str, *, failed: bool) -> None:
-        """Count an attempt that failed; one that did not forgives those of its account at this address."""
+    def count(self, address: str, account: str) -> None:
+        """Count an attempt that failed, of the address alone where it names no account."""
         address, pair = _keys(address, account)
-        if failed:
-            self.of_address.count(address)
+        self.of_address.count(address)
+        if account:
             self.of_account.count(pair)
-        else:
-            self.of_account.forget(pair)
+
+    def forgive(self, address: str, account: str) -> None:
+        """Count from the beginning for an account, since its owner has signed in at this address."""
+        self.of_account.forget(_keys(address, account)[1])
 
 
 def _keys(address: str, account: str) -> tuple[str, str]:

@@ -12,9 +12,10 @@ from typing import TYPE_CHECKING, Final
 
 from music_evals.caimap.roles import ForbiddenError
 from music_evals.caimap.web.app import Answer, Asked, Page
+from music_evals.caimap.web.keeping import kept
 from music_evals.caimap.web.provider import CALLBACK, Provider, ProviderError, keys_of
 from music_evals.caimap.web.wording import refusal
-from music_evals.caimap.work import identities
+from music_evals.caimap.work import accounts, identities
 from music_evals.errors import InvalidInputError, UnknownNameError
 
 if TYPE_CHECKING:
@@ -86,8 +87,14 @@ async def _callback(asked: Asked) -> Answer:
     attempt = await run_in_threadpool(identities.take, asked.desk, asked.attempt)
     subject = await provider.subject(_code(asked.query, provider), keys)
     token = await run_in_threadpool(identities.finish, asked.desk, attempt, provider.url, subject)
-    where = "/account" if attempt.purpose == "link" else "/"
-    return Answer("onward.html", {"onward": where}, session=token or None, attempt="")
+    if attempt.purpose == "link":
+        return Answer("onward.html", {"onward": "/account"}, attempt="")
+    visit = await run_in_threadpool(accounts.visit, asked.desk, token)
+    language = visit.language if visit else ""
+    if visit and attempt.purpose == "join":
+        language = asked.language
+        await run_in_threadpool(accounts.speak, asked.desk, visit.person.id, language)
+    return Answer("onward.html", {"onward": "/"}, session=token or None, attempt="", language=language)
 
 
 def _code(query: Mapping[str, str], provider: Provider) -> str:
@@ -114,20 +121,16 @@ def _account(asked: Asked) -> Answer:
 
 
 def _unlink(asked: Asked) -> Answer:
-    try:
-        identities.unlink(asked.desk, asked.who, _provider(asked).url)
-    except InvalidInputError as error:
-        page = _account(asked)
-        return page._replace(values={**(page.values or {}), "message": refusal(error, asked.language)}, status=400)
+    identities.unlink(asked.desk, asked.who, _provider(asked).url)
     return Answer(go_to="/sign-in", session="")
 
 
 PROVIDER_PAGES: Final = (
     Page("GET", "/sign-in/hugging-face", "public", _begin, limited=True),
     Page("GET", CALLBACK, "public", _callback),
-    Page("POST", "/invitation/{token}/hugging-face", "public", _join),
+    Page("POST", "/invitation/{token}/hugging-face", "public", _join, guessable=True),
     Page("GET", "/account", "ask", _account),
     Page("POST", "/account/link", "ask", _link),
-    Page("POST", "/account/unlink", "ask", _unlink),
+    Page("POST", "/account/unlink", "ask", kept(_account, _unlink)),
 )
 """The pages of a study with a provider."""

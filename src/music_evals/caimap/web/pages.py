@@ -96,7 +96,8 @@ def _language(asked: Asked) -> Answer:
         raise InvalidInputError(f"a language must be one of {', '.join(LANGUAGES)}, got {language!r}", kind="language")
     if asked.visit is not None:
         accounts.speak(asked.desk, asked.who, language)
-    while path and not _is_read(path):  # where a form was refused, its page is above
+    account = asked.provider is not None and path == "/account"  # the one page of a provider that is only read
+    while path and not account and not _is_read(path):  # where a form was refused, its page is above
         path = path.rpartition("/")[0]
     return Answer(go_to=path or "/", language=language)
 
@@ -375,11 +376,11 @@ def _verify(asked: Asked) -> Answer:
 PAGES: Final = (
     Page("GET", "/", "ask", _home),
     Page("GET", "/sign-in", "public", _sign_in),
-    Page("POST", "/sign-in", "public", kept(_sign_in, _do_sign_in)),
+    Page("POST", "/sign-in", "public", kept(_sign_in, _do_sign_in), guessable=True),
     Page("POST", "/language", "public", _language),
     Page("POST", "/sign-out", "ask", _do_sign_out),
     Page("GET", "/invitation/{token}", "public", _invitation),
-    Page("POST", "/invitation/{token}", "public", kept(_invitation, _accept)),
+    Page("POST", "/invitation/{token}", "public", kept(_invitation, _accept), guessable=True),
     Page("GET", "/feedback", "ask", _feedback),
     Page("POST", "/feedback", "ask", kept(_feedback, _do_feedback)),
     Page("GET", "/ledger", "ask", _ledger),

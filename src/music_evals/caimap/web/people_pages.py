@@ -71,7 +71,7 @@ PEOPLE_PAGES: Final = (
     Page("GET", "/withdraw", "ask", _withdrawal),
     Page("POST", "/withdraw", "ask", kept(_withdrawal, _withdraw)),
     Page("GET", "/new-password/{token}", "public", _new_password),
-    Page("POST", "/new-password/{token}", "public", kept(_new_password, _set_password)),
+    Page("POST", "/new-password/{token}", "public", kept(_new_password, _set_password), guessable=True),
     Page("GET", "/manage/people", "manage", _people),
     Page("POST", "/manage/person/{person:int}/reset", "manage", kept(_people, _reset)),
     Page("POST", "/manage/person/{person:int}/sign-out", "manage", kept(_people, _sign_out)),

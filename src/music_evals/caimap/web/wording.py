@@ -65,7 +65,9 @@ def amount_words(cents: int, currency: str, language: str) -> str:
     return f"{'-' if cents < 0 else ''}{whole}.{part:02d} {currency}"
 
 
-_OF_WORK: Final = re.compile(r"(?:(inspection|discarded): )?(structure|professional|amateur) of (.+)", re.DOTALL)
+_OF_WORK: Final = re.compile(
+    r"(?:(inspection|discarded|returned): )?(structure|professional|amateur) of (.+)", re.DOTALL
+)
 _OF_GRADE: Final = re.compile(r"grade (I{1,3}|IV), week of (\S+)")
 
 

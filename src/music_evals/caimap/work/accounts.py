@@ -16,8 +16,8 @@ from sqlalchemy import delete, select, update
 from music_evals.caimap.roles import ForbiddenError
 from music_evals.caimap.storage.tables import InviteRow, PersonRow, SessionRow, SettingRow
 from music_evals.caimap.values import ROLES
+from music_evals.caimap.work.consents import stand_ins
 from music_evals.caimap.work.desk import Desk, person_of
-from music_evals.caimap.work.managing import STAND_INS
 from music_evals.errors import InvalidInputError, importing
 
 if TYPE_CHECKING:
@@ -41,6 +41,7 @@ __all__ = [
     "end_sessions",
     "first_administrator",
     "found",
+    "has_people",
     "hash_of",
     "invite",
     "is_confirmed_by_name",
@@ -48,6 +49,7 @@ __all__ = [
     "new_session",
     "open_session",
     "reset_link",
+    "reset_links",
     "set_password",
     "sign_in",
     "sign_out_all",
@@ -152,10 +154,13 @@ def checked_name(name: str) -> str:
 def _account(desk: Desk, name: str, password: str, role: str) -> PersonRow:
     name = checked_name(name)
     _check_password(password)
-    consent = ""
-    return PersonRow(
-        name=name, role=role, password_hash=_hasher().hash(password), consent=consent, created=desk.clock()
-    )
+    return PersonRow(name=name, role=role, password_hash=_hasher().hash(password), consent="", created=desk.clock())
+
+
+def has_people(desk: Desk) -> bool:
+    """Tell whether a study has been founded."""
+    with desk.store.reading() as session:
+        return session.scalars(select(PersonRow.id)).first() is not None
 
 
 def first_administrator(desk: Desk) -> int:
@@ -377,7 +382,9 @@ def confirm(desk: Desk, who: int, given: str) -> None:
         row = session.get_one(PersonRow, who, with_for_update=True)
         now = desk.clock()
         locked = bool(row.locked_until and row.locked_until > now)
-        if not right and not locked:
+        if right and not locked:
+            row.failures = 0
+        elif not locked:
             row.failures += 1
             if row.failures >= MAX_FAILURES:
                 row.failures, row.locked_until = 0, now + LOCK
@@ -410,9 +417,9 @@ def reset_link(desk: Desk, who: int, person: int) -> str:
     with desk.store.writing() as session:
         acting = desk.person(session, who, "manage")
         row = session.get(PersonRow, person)
-        if row is None or row.withdrawn or row.name in STAND_INS.values():
+        if row is None or row.withdrawn or person in stand_ins(session).values():
             raise InvalidInputError(f"person {person} has no account to sign in to", kind="no_account", found=person)
-        for link in _links(session, person):
+        for link in reset_links(session, person):
             session.delete(link)
         value = {"person": person, "expires": (desk.clock() + RESET).isoformat()}
         session.add(SettingRow(name=_link_name(token), value=value))
@@ -465,7 +472,8 @@ def _link_name(token: str) -> str:
     return f"{_RESET}{hash_of(token)[:34]}"
 
 
-def _links(session: Session, person: int) -> list[SettingRow]:
+def reset_links(session: Session, person: int) -> list[SettingRow]:
+    """Return the links by which somebody may set a new password."""
     rows = session.scalars(select(SettingRow).where(SettingRow.name.startswith(_RESET)))
     return [row for row in rows if row.value["person"] == person]
 

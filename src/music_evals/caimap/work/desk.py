@@ -63,6 +63,8 @@ class Settings:
     rates: ledger.Rates = ledger.Rates()  # noqa: RUF009  (a tuple)
 
     def __post_init__(self) -> None:
+        if self.seed < 0:
+            raise InvalidInputError(f"the seed must be 0 or more, got {self.seed}")
         assurance.block_of(self.share)  # refused here, and not when somebody hands the first description in
 
     def to_dict(self) -> dict[str, Any]:

@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from sqlalchemy import select
 
 from music_evals.caimap import structure
-from music_evals.caimap.roles import ForbiddenError
+from music_evals.caimap.roles import RIGHTS
 from music_evals.caimap.storage.tables import MessageRow, PersonRow, SongRow, TaskRow
 from music_evals.caimap.training import DISCUSSIONS, MAX_SPREAD
-from music_evals.caimap.values import Person, Song, Structure
+from music_evals.caimap.values import Song, Structure
 from music_evals.caimap.work.desk import Desk, song_of
 from music_evals.caimap.work.practising import practice
 from music_evals.errors import InvalidAnnotationError, InvalidInputError
@@ -38,7 +38,6 @@ __all__ = [
 ]
 
 _MAX_REMARK: Final = 2000
-_JUDGES: Final = ("inspector", "administrator")
 
 
 class Model(NamedTuple):
@@ -102,7 +101,7 @@ def models(desk: Desk, who: int) -> list[Model]:
 
     """
     with desk.store.reading() as session:
-        _judge(desk, session, who)
+        desk.person(session, who, "judge")
         passes = [row.song for row in _passes(session)]
         rows = session.scalars(select(SongRow).where(SongRow.training.is_(True)).order_by(SongRow.id))
         return [Model(song_of(row), row.version, _accepted(row), passes.count(row.id)) for row in rows]
@@ -145,7 +144,7 @@ def lessons(desk: Desk, who: int) -> list[Lesson]:
         passes = _passes(session)
         found = []
         for row in passes:
-            if row.person == who or person.role in _JUDGES:
+            if row.person == who or person.role in RIGHTS["judge"]:
                 against, others = _references(session, row, passes)
                 own = Structure.from_dict(row.result or {})
                 agreements = [structure.agreement(own, other) for other in others]
@@ -202,7 +201,7 @@ def discuss(desk: Desk, who: int, item: int, content: str) -> None:
         )
     found = practice(desk, who)
     with desk.store.writing() as session:
-        _judge(desk, session, who)
+        desk.person(session, who, "judge")
         judged = found.judged
         if judged is None or item not in judged.discussed or item in {missed for missed, _ in judged.missing}:
             raise InvalidInputError(
@@ -236,7 +235,7 @@ def discussions(desk: Desk, who: int) -> dict[int, list[Remark]]:
 
     """
     with desk.store.reading() as session:
-        _judge(desk, session, who)
+        desk.person(session, who, "judge")
         chosen = select(MessageRow, PersonRow.role).join(PersonRow, PersonRow.id == MessageRow.author)
         chosen = chosen.where(MessageRow.place.startswith(DISCUSSIONS)).order_by(MessageRow.id)
         found: dict[int, list[Remark]] = {}
@@ -244,18 +243,6 @@ def discussions(desk: Desk, who: int) -> dict[int, list[Remark]]:
             _, number, item = row.place.split("/")
             found.setdefault(int(item), []).append(Remark(row.author, role, int(number), row.content, row.moment))
         return found
-
-
-def _judge(desk: Desk, session: Session, who: int) -> Person:
-    person = desk.person(session, who, "ask")
-    if person.role not in _JUDGES:
-        raise ForbiddenError(
-            f"this is for {' or '.join(_JUDGES)}, not for {person.role}",
-            kind="not_for_role",
-            roles=_JUDGES,
-            role=person.role,
-        )
-    return person
 
 
 def _passes(session: Session) -> list[TaskRow]:

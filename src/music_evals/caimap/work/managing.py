@@ -34,7 +34,6 @@ if TYPE_CHECKING:
     from sqlalchemy.orm import Session
 
 __all__ = [
-    "STAND_INS",
     "Progress",
     "add_finished",
     "add_songs",

@@ -11,6 +11,7 @@ from sqlalchemy import delete, func, select, update
 from music_evals.caimap.ledger import Entry
 from music_evals.caimap.machine import SONG
 from music_evals.caimap.storage.tables import AuditRow, EventRow, LedgerRow, MessageRow, SessionRow, SheetRow, TaskRow
+from music_evals.caimap.work import accounts
 from music_evals.caimap.work.desk import Desk
 
 if TYPE_CHECKING:
@@ -89,3 +90,5 @@ def erase(session: Session, who: int) -> None:
     session.execute(update(SheetRow).where(SheetRow.inspector == who).values(remark=""))
     session.execute(delete(MessageRow).where(MessageRow.author == who))
     session.execute(delete(SessionRow).where(SessionRow.person == who))
+    for link in accounts.reset_links(session, who):
+        session.delete(link)
