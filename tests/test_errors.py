@@ -1,4 +1,4 @@
-"""What the client of the Hub raises."""
+"""What errors carry, and what the client of the Hub raises."""
 
 from __future__ import annotations
 
@@ -7,7 +7,23 @@ import socket
 import pytest
 from huggingface_hub.errors import HfHubHTTPError
 
-from music_evals.errors import hub_errors
+from music_evals import errors
+from music_evals.errors import InvalidInputError, MusicEvalsError, hub_errors, located, worded
+
+KINDS = [found for found in vars(errors).values() if isinstance(found, type) and issubclass(found, MusicEvalsError)]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_error_can_be_worded_anew(kind: type[MusicEvalsError]) -> None:
+    plain = worded(kind, "as it is", {})
+    assert (type(plain), str(plain), plain.kind, dict(plain.facts)) == (kind, "as it is", "", {})
+    moved = located(worded(kind, "it broke", {"kind": "broken", "facts": {"limit": 3}}), "row 7")
+    assert (type(moved), str(moved), moved.kind, moved.facts) == (kind, "row 7: it broke", "broken", {"limit": 3})
+
+
+def test_an_error_carries_its_kind_and_facts() -> None:
+    error = InvalidInputError("at most 3, got 4", kind="too_many", limit=3, found=4)
+    assert (str(error), error.kind, error.facts) == ("at most 3, got 4", "too_many", {"limit": 3, "found": 4})
 
 
 def test_what_the_client_raises_without_an_answer_is_named(monkeypatch: pytest.MonkeyPatch) -> None:

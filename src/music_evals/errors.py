@@ -52,8 +52,9 @@ import contextlib
 import difflib
 import itertools
 import re
-from collections.abc import Iterable, Iterator
-from typing import Self
+from collections.abc import Iterable, Iterator, Mapping
+from types import MappingProxyType
+from typing import Any
 
 __all__ = [
     "BackendError",
@@ -102,6 +103,7 @@ __all__ = [
     "hub_errors",
     "importing",
     "located",
+    "worded",
 ]
 
 
@@ -124,14 +126,8 @@ class MusicEvalsError(Exception):
 
     """
 
-    kind: str
-    facts: dict[str, object]
-
-    def __new__(cls, *message: object, **_: object) -> Self:
-        """Make an error whose message stands even where `__init__` is left out, as those that build theirs need it."""
-        made = super().__new__(cls, *message)
-        made.args, made.kind, made.facts = message, "", {}
-        return made
+    kind: str = ""
+    facts: Mapping[str, object] = MappingProxyType({})
 
     def __init__(self, *message: object, kind: str = "", **facts: object) -> None:
         super().__init__(*message)
@@ -420,10 +416,18 @@ def hub_errors() -> tuple[type[Exception], ...]:
 
 def located(error: MusicEvalsError, place: str) -> MusicEvalsError:
     """Return an error of the same kind whose message starts with the place that it is about."""
-    # not __init__: some build their message there
-    moved: MusicEvalsError = type(error).__new__(type(error), f"{place}: {error}")
-    moved.__dict__.update(vars(error))  # its facts
-    return moved
+    return worded(type(error), f"{place}: {error}", vars(error))
+
+
+def worded(kind: type[MusicEvalsError], message: str, facts: Mapping[str, object]) -> MusicEvalsError:
+    """Return an error of this kind, message and attributes, also where `__init__` builds a message of its own."""
+    base: Any = kind
+    while base.__module__ != "builtins":  # the one that its memory is laid out by: no other may make it
+        base = base.__base__
+    made: MusicEvalsError = base.__new__(kind, message)
+    made.args = (message,)  # which those of the operating system leave to their __init__
+    made.__dict__.update(facts)
+    return made
 
 
 class UndefinedMetricWarning(UserWarning):

@@ -21,6 +21,7 @@ from music_evals.errors import (
     NoDataError,
     OutputError,
     UnreadableFileError,
+    worded,
 )
 from music_evals.remote import HASH_DIGITS, WEB, Remote, without_secrets
 
@@ -226,10 +227,7 @@ def _fingerprint_of_copy(copy: Path, place: Remote, content: str) -> str:
 
 
 def _renamed(error: MusicEvalsError, old: str, new: str) -> MusicEvalsError:
-    # not __init__: some build their message there
-    renamed: MusicEvalsError = type(error).__new__(type(error), str(error).replace(old, new))
-    renamed.__dict__.update(vars(error))
-    return renamed
+    return worded(type(error), str(error).replace(old, new), vars(error))
 
 
 def _scheme(text: str | os.PathLike[str]) -> str:

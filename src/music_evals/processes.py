@@ -24,7 +24,7 @@ from collections.abc import Callable, Mapping
 from multiprocessing.connection import Connection
 from typing import IO, Any, Generic, TypeVar, cast
 
-from music_evals.errors import InvalidInputError, MusicEvalsError, ParserCrashError
+from music_evals.errors import InvalidInputError, MusicEvalsError, ParserCrashError, worded
 
 __all__ = ["ReaderProcess", "forbid_core_files"]
 
@@ -148,9 +148,7 @@ class _Worker(Generic[T]):
         if kind is None:
             return cast("T", value)
         message, facts = value
-        error: MusicEvalsError = kind.__new__(kind, message)  # not __init__: some build their message there
-        error.__dict__.update(facts)
-        return error
+        return worded(kind, message, facts)
 
     def _ask(self, request: Any, timeout_sec: float) -> Any:
         """Send a request and return the answer, or text that says why there is none."""

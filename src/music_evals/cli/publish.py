@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from music_evals.cli._shared import Bar, add_verb, list_failures, quieten, say, to_stdout
-from music_evals.errors import HubForeignError, HubRightsError, InvalidInputError, MusicEvalsError
+from music_evals.errors import HubForeignError, HubRightsError, InvalidInputError, MusicEvalsError, worded
 
 if TYPE_CHECKING:
     from music_evals.hub.publishing import Published
@@ -114,7 +114,7 @@ def advising(advice: Mapping[type[MusicEvalsError], str]) -> Iterator[None]:
         for kind, text in advice.items():
             if isinstance(error, kind):
                 between = "\n" if "\n" in str(error) else "; "
-                raise type(error).__new__(type(error), f"{error}{between}{text}") from error
+                raise worded(type(error), f"{error}{between}{text}", vars(error)) from error
         raise
 
 

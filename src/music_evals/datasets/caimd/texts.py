@@ -57,8 +57,7 @@ class BrokenSongError(UnreadableFileError):
     """A song that cannot be read."""
 
     def __init__(self, kind: str, path: Path, reason: str) -> None:
-        self.kind = kind
-        super().__init__(f"{path.parent.name}/{path.name}: {reason}")
+        super().__init__(f"{path.parent.name}/{path.name}: {reason}", kind=kind)
 
 
 def read_text(path: Path, root: Path | None, found: Counter[str] | None = None) -> str:
