@@ -6,26 +6,29 @@ probabilistic model, so that every constant is a quantity that can be counted on
 Given are times a_1..a_n at which characters begin in a first alignment, and events of the voice (`evidence`). Sought
 are the frames b_1 < ... < b_n at which they do begin, at least `SHORTEST_SEC` apart. Frames are 10 ms long.
 
-1. Evidence. At each frame there is an event with features x, or none. If onsets are given, frames are independent, and
-   the events' likelihood is, up to a factor without b, the product over the onsets of the ratio
+Evidence. At each frame there is an event with features x, or none. If onsets are given, frames are independent, and the
+events' likelihood is, up to a factor without b, the product over the onsets of the ratio
 
-       r(t) = P(what is seen at t | onset at t) / P(what is seen at t | no onset at t).
+    r(t) = P(what is seen at t | onset at t) / P(what is seen at t | no onset at t).
 
-   Without an event, r is the share of onsets that show none. With one, Bayes turns the odds that an event with features
-   x is an onset, exp(w.x + w0), into r = exp(w.x + w0) * (1 - q) / q, q being the share of frames with an onset. An
-   event lies off its onset by some frames, two-sided geometrically. A melisma needs no rule of its own: a step of pitch
-   within a vowel has low odds, one with a dip of the level or a gap has high ones, and as there are as many onsets as
-   characters, the steps that are left over belong to the character that is sung.
-2. First alignment. a_i - b_i is Laplace distributed around a shift with a scale, or the character is mistaken: a_i lies
-   where another event is, one that is no onset, as when an aligner of speech takes a note of a melisma for the next
-   character; or it is lost, and a_i lies anywhere. Within a line, lengths keep their ratio to those of the first
-   alignment: |log of the ratio| is exponential with rate STIFFNESS.
-3. Shift, scale and the shares of mistaken and lost characters are those of the song: they are estimated by EM
-   (`N_ROUNDS` steps; the shares with a prior as of `PRIOR_CHARACTERS` characters). So a good first alignment is hardly
-   moved, and a draft may be.
-4. Forward and backward sums over all b within `reach_sec` of a give the probability of each frame for each character.
-   The answer is the b, in order, of which most are expected to lie within 50 ms of the truth (Viterbi over the
-   probabilities summed over 50 ms either way); that probability is the confidence of a character.
+Without an event, r is the share of onsets that show none. With one, Bayes turns the odds that an event with features x
+is an onset, exp(w.x + w0), into r = exp(w.x + w0) * (1 - q) / q, q being the share of frames with an onset. An event
+lies off its onset by some frames, two-sided geometrically. A melisma needs no rule of its own: a step of pitch within a
+vowel has low odds, one with a dip of the level or a gap has high ones, and as there are as many onsets as characters,
+the steps that are left over belong to the character that is sung.
+
+First alignment. a_i - b_i is Laplace distributed around a shift with a scale, or the character is mistaken: a_i lies
+where another event is, one that is no onset, as when an aligner of speech takes a note of a melisma for the next
+character; or it is lost, and a_i lies anywhere. Within a line, lengths keep their ratio to those of the first
+alignment: the absolute logarithm of the ratio is exponential with rate STIFFNESS.
+
+Shift, scale and the shares of mistaken and lost characters are those of the song: they are estimated by EM (`N_ROUNDS`
+steps; the shares with a prior as of `PRIOR_CHARACTERS` characters). So a good first alignment is hardly moved, and a
+draft may be.
+
+Answer. Forward and backward sums over all b within `reach_sec` of a give the probability of each frame for each
+character. The answer is the b, in order, of which most are expected to lie within 50 ms of the truth (Viterbi over the
+probabilities summed over 50 ms either way); that probability is the confidence of a character.
 
 The end of a character is where its voice ends, or where the next one begins. What lies between is a rest: a breath if
 noise of its own is heard in it, else a pause. Its notes are the held pitches between onset and end.
