@@ -128,9 +128,7 @@ def _notes(n_embedded: int, told: Mapping[str, Any], n_table: int) -> list[str]:
             f"{about['seed']}{drawn} (`{CLUSTERS}`)."
         )
     if n_table:
-        notes.append(
-            f"`{TABLE}` names {n_table} songs with recording and lyrics, for `music-evals caimap import --prepared`."
-        )
+        notes.append(f"`{TABLE}` names {n_table} songs with recording and lyrics, for `music-evals caimap import`.")
     return notes
 
 
