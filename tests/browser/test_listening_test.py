@@ -276,6 +276,29 @@ def test_nobody_answers_before_listening_and_a_page_that_was_left_goes_on(open_t
     read_listening_results(opened.study.folder, [downloaded(page, tmp_path / "answers.json")], strict=True)
 
 
+SLOW_DATABASE = """() => {
+  const listen = IDBTransaction.prototype.addEventListener;
+  IDBTransaction.prototype.addEventListener = function (name, heard) {
+    listen.call(this, name, (event) => setTimeout(() => heard(event), name === "complete" ? 2000 : 0));
+  };
+}"""
+
+
+def test_what_was_answered_in_the_last_moment_is_kept(open_test: Any) -> None:
+    """Also while a busy machine has not yet written what came before."""
+    opened = open_test()
+    page = opened.enter(0)
+    heard(page)
+    page.evaluate(SLOW_DATABASE)
+    for value in ("2", "3"):
+        page.locator(f"fieldset input[value='{value}']").check()
+    page.reload()
+    page.locator("#resume").click()
+    page.get_by_role("heading", name="Page 1 of").wait_for()
+    assert page.locator("fieldset input:checked").get_attribute("value") == "3"
+    assert page.locator("fieldset input").first.is_enabled()
+
+
 def test_a_page_from_a_disk_plays_too(open_test: Any, enter: Any, tmp_path: Path) -> None:
     """There a page may not read the files beside it: elements of sound take turns."""
     opened = open_test(type="ab", checks=0)

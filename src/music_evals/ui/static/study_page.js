@@ -59,6 +59,7 @@
           new Promise((answer, fail) => {
             const transaction = request.result.transaction("kept", mode);
             const asked = act(transaction.objectStore("kept"));
+            transaction.commit(); // not when the answer is there: by then the page may be gone
             transaction.addEventListener("complete", () => answer(asked.result ?? null));
             transaction.addEventListener("error", () => fail(transaction.error));
             transaction.addEventListener("abort", () => fail(transaction.error));
@@ -72,10 +73,14 @@
       });
     });
 
-  /** Write a value that changes often: one write at a time, and at the end the newest value. */
+  /**
+   * Write a value that changes often: one write at a time, and at the end the newest value. A page that is left has no time
+   * to wait for its turn; writes keep their order, so that the newest stays the last.
+   */
   const writer = (put) => {
     let newest;
     let writing = null;
+    let isLeaving = false;
     const run = async () => {
       while (newest) {
         const [value] = newest;
@@ -84,7 +89,14 @@
       }
       writing = null;
     };
+    addEventListener("pagehide", () => {
+      isLeaving = true;
+      if (newest) put(newest[0]);
+      newest = null;
+    });
+    addEventListener("pageshow", () => { isLeaving = false; });
     return (value) => {
+      if (isLeaving) return put(value);
       newest = [value];
       return (writing ||= run());
     };
