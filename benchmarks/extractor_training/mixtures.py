@@ -3,7 +3,8 @@
 They train the networks of our own that follow melodies and beats. Mixture number `index` is always the same: everything
 random in it comes from ``numpy.random.default_rng([seed, index])``. Pieces, instruments and sounds are disjoint from
 the benchmark `known_edits`: its chorales and tunes are left out, only `TRAIN_PROGRAMS` are played, and the additive
-renderer is given random timbres instead of its stock ones.
+renderer is given random timbres instead of its stock ones. The lead may be performed by `voices` instead: sung, or
+played with glides and vibrato.
 """
 
 from __future__ import annotations
@@ -17,21 +18,27 @@ from benchmarks.extractor_training.arranging import Part, arrange
 from benchmarks.extractor_training.composing import compose, harmonise
 from benchmarks.extractor_training.timbres import colour, random_recipe
 from benchmarks.extractor_training.tunes import TICKS, Tune, load_tunes
+from benchmarks.extractor_training.voices import CONTROL, Line, perform, random_performer
 
-from music_evals.annotations import DRUMS, Beats, Melody, Score, Tempo, TimeSignature
+from music_evals.annotations import DRUMS, Beats, F0Track, Melody, Score, Tempo, TimeSignature
 from music_evals.audio.rendering import render_additive, render_fluidsynth
 from music_evals.errors import InvalidInputError
 from music_evals.symbolic.midi import write_midi
 from music_evals.symbolic.notes import make_notes
 
-__all__ = ["RENDERERS", "SAMPLE_RATE", "Mixture", "make_mixture"]
+__all__ = ["LEADS", "RENDERERS", "SAMPLE_RATE", "Mixture", "make_mixture"]
 
 SAMPLE_RATE = 22050  # Hz
+HOP = 512  # samples from one frame of the spectra to the next
 RENDERERS = ("additive", "fluidsynth", "mixed")
+LEADS = ("rendered", "performed")
 SHARE_CHORALES, SHARE_TUNES = 0.2, 0.3  # of the pieces; the rest is composed
 TEMPO_BPM, TEMPO_SPREAD, TEMPO_RANGE_BPM = 105.0, 0.32, (50.0, 200.0)  # beats a minute, log-normal
 SHORTEST_NOTE_SEC = 0.11  # half of the notes of a melody are longer
 SILENT_BARS = 0.25  # share of mixtures whose melody pauses for a while
+SILENT_BARS_PERFORMED = 0.6  # the same, of a lead that is performed: singers wait while others play
+LEAD_DB = (-5.0, 10.0)  # level of a lead that is performed, over that of all others
+COMFORT = ((43, 70), (52, 82))  # MIDI pitches that the middle of a performed lead lies between, low and high voices
 SILENT_LEAD = 0.04  # share of mixtures whose melody is left out, where something else plays
 SHORTEST_SEC = 0.03  # of a note of the melody, after everything was moved a little
 
@@ -56,6 +63,9 @@ class Mixture:
         Whether drums play.
     source
         Name of the tune.
+    f0
+        What a lead that is performed has as its frequency, every 512 samples; None of one that is rendered, which keeps
+        to the pitches of its notes.
 
     """
 
@@ -65,10 +75,18 @@ class Mixture:
     downbeats_sec: npt.NDArray[np.float64]
     has_drums: bool
     source: str
+    f0: F0Track | None = None
 
 
 def make_mixture(
-    index: int, *, seconds: float = 30.0, renderer: str = "mixed", seed: int = 0, cache: Path | None = None
+    index: int,
+    *,
+    seconds: float = 30.0,
+    renderer: str = "mixed",
+    lead: str = "rendered",
+    seed: int = 0,
+    cache: Path | None = None,
+    is_raw: bool = False,
 ) -> Mixture:
     """Return mixture number `index`.
 
@@ -80,21 +98,28 @@ def make_mixture(
         Its length; the music may end earlier.
     renderer
         ``"additive"``, ``"fluidsynth"``, or ``"mixed"`` for either with equal chances.
+    lead
+        ``"rendered"`` as all other parts are, or ``"performed"`` by somebody who sings or plays.
     seed
         Of the whole collection; 0 and up.
+    is_raw
+        Whether it is left without room, equaliser and noise.
     cache
         A folder that keeps the notes of the corpus, which takes minutes to read the first time.
 
     Raises
     ------
     InvalidInputError
-        An unknown renderer.
+        An unknown renderer or kind of lead.
     MissingBackendError
         music21, or FluidSynth where it is asked for, is not installed.
 
     """
     if renderer not in RENDERERS:
         msg = f"unknown renderer {renderer!r}; expected one of {', '.join(RENDERERS)}"
+        raise InvalidInputError(msg)
+    if lead not in LEADS:
+        msg = f"unknown kind of lead {lead!r}; expected one of {', '.join(LEADS)}"
         raise InvalidInputError(msg)
     rng = np.random.default_rng([seed, index])
     if renderer == "mixed":
@@ -104,8 +129,13 @@ def make_mixture(
     tune, start_tick = _window(tune, bpm, seconds, rng)
     parts = arrange(tune, rng)
     tempos = _tempo_map(tune, bpm, start_tick, rng)
-    score, melody = _perform(tune, parts, start_tick, tempos, rng)
-    samples = _render(score, renderer, rng)
+    silent_bars = SILENT_BARS if lead == "rendered" else SILENT_BARS_PERFORMED
+    score, melody = _perform(tune, parts, start_tick, tempos, rng, silent_bars=silent_bars)
+    line = None
+    if lead == "rendered":
+        samples = _render(score, renderer, rng)
+    else:
+        samples, line, melody = _with_performed_lead(score, melody, renderer, rng)
     lead_in = int(rng.uniform(0, 0.8) * SAMPLE_RATE) if rng.random() < 0.3 else 0
     n_samples = round(seconds * SAMPLE_RATE)
     padded = np.zeros(n_samples, dtype=np.float32)
@@ -115,12 +145,13 @@ def make_mixture(
     grids = (_grid(score, tune, start_tick, step) + lead_in_sec for step in (tune.beat_ticks, tune.bar_ticks))
     beats, downbeats = (grid[grid < seconds] for grid in grids)
     return Mixture(
-        colour(padded, SAMPLE_RATE, rng),
+        padded if is_raw else colour(padded, SAMPLE_RATE, rng),
         _cut(melody, lead_in_sec, seconds),
         Beats(beats, 60 * (len(beats) - 1) / (beats[-1] - beats[0]) if len(beats) > 1 else float("nan")),
         downbeats,
         DRUMS in score.programs,
         tune.name,
+        None if line is None else _track(line, lead_in, n_samples),
     )
 
 
@@ -196,13 +227,13 @@ def _tempo_map(tune: Tune, bpm: float, start: int, rng: Rng) -> list[Tempo]:
 
 
 def _perform(
-    tune: Tune, parts: list[Part], start: int, tempos: list[Tempo], rng: Rng
+    tune: Tune, parts: list[Part], start: int, tempos: list[Tempo], rng: Rng, *, silent_bars: float
 ) -> tuple[Score, npt.NDArray[np.float64]]:
     """Return the score as it is played, and the melody's rows of onset, end (s) and pitch."""
     swing = float(rng.uniform(0.52, 0.68)) if tune.denominator != 8 and rng.random() < 0.15 else 0.5
     spread_sec = float(rng.choice((0.0, 0.004, 0.01, 0.018)))
     ticks_per_sec = tempos[0].bpm / 60 * TICKS
-    pauses = _pauses(tune, rng, alone=len(parts) == 1)
+    pauses = _pauses(tune, silent_bars, rng, alone=len(parts) == 1)
     columns: list[npt.NDArray[np.int64]] = []
     for voice, part in enumerate(parts):
         if not part.notes:
@@ -234,12 +265,12 @@ def _perform(
     return score, np.stack([score.seconds(lead["onset_tick"]), score.seconds(ends), lead["pitch"]], axis=1)
 
 
-def _pauses(tune: Tune, rng: Rng, *, alone: bool) -> npt.NDArray[np.bool_]:
+def _pauses(tune: Tune, silent_bars: float, rng: Rng, *, alone: bool) -> npt.NDArray[np.bool_]:
     """Return the bars in which the melody is silent."""
     n_bars = tune.end_tick // tune.bar_ticks + 1
     silent = np.zeros(n_bars, dtype=bool)
     draw = rng.random()
-    if draw < SILENT_BARS:
+    if draw < silent_bars:
         for first in rng.integers(0, n_bars, 1 + n_bars // 12):
             silent[first : first + int(rng.integers(1, 5))] = True
     if draw < SILENT_LEAD and not alone:
@@ -288,6 +319,46 @@ def _render(score: Score, renderer: str, rng: Rng) -> npt.NDArray[np.float32]:
     if renderer == "fluidsynth":
         return render_fluidsynth(write_midi(score), sample_rate=SAMPLE_RATE)
     return render_additive(score, seed=seed, timbres=recipes, sample_rate=SAMPLE_RATE)
+
+
+def _with_performed_lead(
+    score: Score, melody: npt.NDArray[np.float64], renderer: str, rng: Rng
+) -> tuple[npt.NDArray[np.float32], Line, npt.NDArray[np.float64]]:
+    """Return the mix of what the others play and a lead that somebody performs in a register of their own, and both."""
+    others = dataclasses.replace(score, notes=score.notes[score.notes["voice"] != 0])
+    band = _render(others, renderer, rng)
+    low, high = COMFORT[rng.integers(len(COMFORT))]
+    if len(melody):
+        middle = float(np.median(melody[:, 2]))
+        target = rng.uniform(low + 6, high - 6)
+        moved = melody + np.array([0.0, 0.0, 12 * round((target - middle) / 12)])
+        melody = moved[(moved[:, 2] >= low - 10) & (moved[:, 2] <= high + 12)]
+    n_samples = max(len(band), round((melody[:, 1].max(initial=0.0) + 1.0) * SAMPLE_RATE))
+    line = perform(melody[:, :2], melody[:, 2], n_samples, random_performer(rng), rng, sample_rate=SAMPLE_RATE)
+    gain = 10 ** (rng.uniform(*LEAD_DB) / 20)
+    mixed = np.zeros(n_samples, dtype=np.float32)
+    mixed[: len(band)] = band
+    loud = _loudness(band)
+    if loud and (own := _loudness(line.samples)):
+        mixed += np.float32(gain * loud / own) * line.samples
+    else:
+        mixed += line.samples
+    return mixed, line, melody
+
+
+def _loudness(samples: npt.NDArray[np.float32]) -> float:
+    """Return the root mean square where something sounds."""
+    sounding = samples[np.abs(samples) > 1e-3]
+    return float(np.sqrt(np.mean(sounding**2))) if len(sounding) else 0.0
+
+
+def _track(line: Line, lead_in: int, n_samples: int) -> F0Track:
+    """Return the frequency of a line that begins later, every 512 samples."""
+    frames = np.arange(-(-n_samples // HOP))
+    at = np.rint((frames * HOP - lead_in) / CONTROL).astype(int)
+    inside = (at >= 0) & (at < len(line.frequencies_hz))
+    hertz = np.where(inside, line.frequencies_hz[np.clip(at, 0, len(line.frequencies_hz) - 1)], 0.0)
+    return F0Track(frames * HOP / SAMPLE_RATE, hertz)
 
 
 def _grid(score: Score, tune: Tune, start: int, step: int) -> npt.NDArray[np.float64]:

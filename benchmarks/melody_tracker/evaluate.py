@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
-from benchmarks.extractor_training.mixtures import make_mixture
+from benchmarks.extractor_training.mixtures import LEADS, make_mixture
 from tqdm import tqdm
 
 from music_evals.annotations import F0Track, Melody
@@ -69,12 +69,19 @@ class Item(NamedTuple):
     melody: Melody
 
 
-def validation_items(renderer: str, count: int, tunes: Path) -> Iterator[Item]:
+def validation_items(renderer: str, count: int, tunes: Path, lead: str) -> Iterator[Item]:
     """Yield mixtures that the network was not trained on."""
     for index in range(FIRST_VALIDATION, FIRST_VALIDATION + count):
-        mixture = make_mixture(index, renderer=renderer, cache=tunes)
+        mixture = make_mixture(index, renderer=renderer, lead=lead, cache=tunes)
         if len(mixture.melody.pitches):
-            yield Item(str(index), _audio(mixture.samples), truth_track(mixture.melody, 30.0), mixture.melody)
+            truth = truth_track(mixture.melody, 30.0) if mixture.f0 is None else mixture.f0
+            yield Item(str(index), _audio(mixture.samples), truth, mixture.melody)
+
+
+def performed_track(sounding: np.ndarray) -> F0Track:
+    """Return the track of MIDI pitches on a grid of 512 samples, NaN where none sounds."""
+    hertz = 440 * 2 ** ((sounding - 69) / 12)
+    return F0Track(np.arange(len(sounding)) * HOP_SEC, np.where(np.isnan(sounding), 0.0, hertz))
 
 
 def truth_track(melody: Melody, duration_sec: float) -> F0Track:
@@ -120,7 +127,7 @@ def judge(item: Item, track: Tracker) -> dict[str, float]:
 def main() -> None:
     """Judge trackers on one set and both renderers."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--set", choices=["validation", "tuning", "held_out"], required=True)
+    parser.add_argument("--set", choices=[*LEADS, "tuning", "held_out"], required=True)
     parser.add_argument("--renderings", type=Path, required=True, help="folder of recordings and tunes, made if needed")
     parser.add_argument("--trackers", nargs="+", choices=list(TRACKERS), default=list(TRACKERS))
     parser.add_argument("--count", type=int, default=40, help="mixtures of each renderer")
@@ -129,8 +136,8 @@ def main() -> None:
     rows, details = [], []
     for renderer in RENDERERS:
         items = list(
-            validation_items(renderer, options.count, options.renderings)
-            if options.set == "validation"
+            validation_items(renderer, options.count, options.renderings, options.set)
+            if options.set in LEADS
             else piece_items(options.set, renderer, options.renderings)
         )
         for name in options.trackers:

@@ -36,6 +36,7 @@ __all__ = [
     "Targets",
     "augment",
     "export_onnx",
+    "inconsistency",
     "make_targets",
     "tracking_loss",
 ]
@@ -48,7 +49,9 @@ LOWEST_BIN_PITCH = 24  # MIDI pitch of bin 0
 N_BINS = 288
 HARMONICS = (0.5, 1, 2, 3, 4, 5, 6, 8)  # times the fundamental; the half gives octave errors away
 ONSET_WEIGHT = 3.0  # of a frame with an onset in the loss, which is rare; taken back where probabilities are wanted
+NEAR = 0.7  # semitones around a note that a voice may move and still be heard as it: most vibrato, no glide
 RARE = -6.0  # logit of an onset before training: one in four hundred pitches and frames
+REST_WIDTH = 32  # channels of the branch that says whether there is a melody
 HOP_REDUCTION = 4  # frames of the input a frame of the context
 
 
@@ -119,16 +122,31 @@ class _Lead(nn.Module):
 
 
 class _Voicing(nn.Module):
-    """Logits of the pitches and of their absence, (batch, 62, time), from (batch, width, 61, time)."""
+    """Logits of the pitches and of their absence, (batch, 62, time), from (batch, width, 61, time).
 
-    def __init__(self, width: int) -> None:
+    Whether there is a melody is a matter of all pitches, of the likeliest one, and of what was heard around: its branch
+    sees their mean, their maximum and how the likeliest sounds, over as many frames as its dilations reach.
+    """
+
+    def __init__(self, width: int, dilations: tuple[int, ...] = ()) -> None:
         super().__init__()
         self.pitch = nn.Conv2d(width, 1, 1)
-        self.rest = nn.Sequential(nn.Conv1d(2 * width, 32, 5, padding=2), nn.ReLU(), nn.Conv1d(32, 1, 5, padding=2))
+        self.first = nn.Conv1d(3 * width, REST_WIDTH, 5, padding=2)
+        self.along = nn.ModuleList(
+            nn.Sequential(
+                nn.BatchNorm1d(REST_WIDTH), nn.Conv1d(REST_WIDTH, REST_WIDTH, 3, padding=d, dilation=d), nn.ReLU()
+            )
+            for d in dilations
+        )
+        self.last = nn.Conv1d(REST_WIDTH, 1, 5, padding=2)
 
     def forward(self, x: Tensor) -> Tensor:
-        rest = self.rest(torch.cat([x.mean(dim=2), x.amax(dim=2)], dim=1))
-        return torch.cat([self.pitch(x)[:, 0], rest], dim=1)
+        pitch = self.pitch(x)  # (batch, 1, 61, time)
+        likeliest = (torch.softmax(pitch.float(), dim=2) * x).sum(dim=2)
+        rest = functional.relu(self.first(torch.cat([x.mean(dim=2), x.amax(dim=2), likeliest], dim=1)))
+        for step in self.along:
+            rest = rest + step(rest)
+        return torch.cat([pitch[:, 0], self.last(rest)], dim=1)
 
 
 class MelodyTracker(nn.Module):
@@ -144,6 +162,8 @@ class MelodyTracker(nn.Module):
         Semitones up and down that a block sees.
     window
         Frames of the context over which the sound of the lead is pooled around each frame; odd.
+    rest_dilations
+        Of the branch that says whether there is a melody, in frames.
 
     """
 
@@ -151,10 +171,11 @@ class MelodyTracker(nn.Module):
         self,
         *,
         local_width: int = 16,
-        width: int = 32,
+        width: int = 48,
         dilations: tuple[tuple[int, ...], tuple[int, ...]] = ((1, 2, 4, 8), (1, 2, 4, 8)),
         reach: int = 14,
         window: int = 65,
+        rest_dilations: tuple[int, ...] = (1, 2, 4, 8, 16),
     ) -> None:
         super().__init__()
         self.register_buffer("partials", _partials(), persistent=False)
@@ -166,7 +187,7 @@ class MelodyTracker(nn.Module):
         self.after = nn.Sequential(*(_Block(width, dilation, reach) for dilation in dilations[1]))
         self.up = nn.Conv2d(width, local_width, 1)
         self.fine = nn.Sequential(_Conv(local_width, local_width, (3, 3)), _Conv(local_width, local_width, (1, 5)))
-        self.voicing = _Voicing(local_width)
+        self.voicing = _Voicing(local_width, rest_dilations)
         self.onset = nn.Conv2d(local_width, 1, (1, 3), padding=(0, 1))
         nn.init.constant_(self.onset.bias, RARE)  # type: ignore[arg-type]
 
@@ -198,18 +219,36 @@ def _partials() -> Tensor:
 
 
 def tracking_loss(
-    predictions: Predictions, targets: Targets, *, onset_weight: float = 0.5, guess_weight: float = 0.2
+    predictions: Predictions,
+    targets: Targets,
+    *,
+    onset_weight: float = 0.5,
+    guess_weight: float = 0.2,
+    voicing_weight: float = 0.5,
 ) -> Tensor:
-    """Return the mean loss of a batch: nats a frame of the classes, plus onsets and first guess by their weights.
+    """Return the mean loss of a batch: nats a frame of the classes, plus the other terms by their weights.
 
-    An onset's cross-entropy is summed over pitches, so that it too is in nats a frame.
+    An onset's cross-entropy is summed over pitches, so that it too is in nats a frame. The voicing is judged once more
+    by itself, whatever the pitch.
     """
-    classes = functional.cross_entropy(predictions.classes.float(), targets.classes)
+    said = predictions.classes.float()
+    classes = functional.cross_entropy(said, targets.classes)
     onsets = functional.binary_cross_entropy_with_logits(
         predictions.onsets.float(), targets.onsets, reduction="none", pos_weight=torch.tensor(ONSET_WEIGHT)
     )
     guess = functional.cross_entropy(predictions.guess.float(), targets.classes[:, ::HOP_REDUCTION])
-    return classes + onset_weight * onsets.sum(dim=1).mean() + guess_weight * guess
+    known = targets.classes >= 0
+    voiced = said[:, :N_PITCHES].logsumexp(dim=1) - said[:, UNVOICED]
+    voicing = functional.binary_cross_entropy_with_logits(voiced[known], (targets.classes != UNVOICED).float()[known])
+    return classes + onset_weight * onsets.sum(dim=1).mean() + guess_weight * guess + voicing_weight * voicing
+
+
+def inconsistency(one: Predictions, other: Predictions) -> Tensor:
+    """Return how far apart two recordings of the same music are heard: nats a frame, by both directions of KL."""
+    p, q = (said.classes.float().log_softmax(dim=1) for said in (one, other))
+    apart = functional.kl_div(p, q, reduction="none", log_target=True)
+    apart = apart + functional.kl_div(q, p, reduction="none", log_target=True)
+    return 0.5 * apart.sum(dim=1).mean()
 
 
 FloatArray = npt.NDArray[np.float64]
@@ -217,7 +256,11 @@ Levels = npt.NDArray[np.float32]
 
 
 def make_targets(
-    intervals_sec: FloatArray, pitches: FloatArray, n_frames: int, hop_sec: float
+    intervals_sec: FloatArray,
+    pitches: FloatArray,
+    n_frames: int,
+    hop_sec: float,
+    sounding: FloatArray | None = None,
 ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.float32]]:
     """Return what the network should say of a melody: classes (n_frames,) and onsets (61, n_frames).
 
@@ -232,6 +275,9 @@ def make_targets(
         MIDI numbers, shape (n,).
     n_frames, hop_sec
         The grid.
+    sounding
+        The pitch of each frame, shape (n_frames,), NaN where none sounds, of a melody that does not keep to the pitches
+        of its notes. A frame is of its note as long as it is within `NEAR` semitones, else of the nearest semitone.
 
     """
     classes = np.full(n_frames, UNVOICED, dtype=np.int64)
@@ -243,16 +289,23 @@ def make_targets(
         if inside:
             frames = np.arange(max(0, math.floor(start) - 1), min(n_frames, math.floor(start) + 3))
             onsets[pitch, frames] = np.maximum(onsets[pitch, frames], 1 - np.abs(frames - start) / 1.5)
+    if sounding is not None:
+        silent = np.isnan(sounding)
+        place = np.where(silent, 0.0, sounding) - LOWEST_PITCH
+        nearest = np.rint(place).astype(np.int64)
+        nearest = np.where((nearest >= 0) & (nearest < N_PITCHES), nearest, -100)
+        is_of_note = (classes >= 0) & (classes < N_PITCHES) & (np.abs(place - classes) <= NEAR)
+        classes = np.where(silent, UNVOICED, np.where(is_of_note, classes, nearest))
     return classes, onsets
 
 
-def augment(levels: Levels, *, lowest: int, highest: int, rng: np.random.Generator) -> tuple[Levels, int]:
-    """Vary what was heard: transposed, louder or softer, through another loudspeaker, in noise.
+def augment(recordings: Levels, *, lowest: int, highest: int, rng: np.random.Generator) -> tuple[Levels, int]:
+    """Vary recordings of one performance: transposed alike; each louder or softer, by another loudspeaker, in noise.
 
     Parameters
     ----------
-    levels
-        Shape (288, n_frames); 1 = the reference level, 0 = 80 dB below it.
+    recordings
+        Shape (n, 288, n_frames); 1 = the reference level, 0 = 80 dB below it.
     lowest, highest
         Range of the melody in MIDI pitches; it stays within the pitches of the network.
     rng
@@ -261,23 +314,28 @@ def augment(levels: Levels, *, lowest: int, highest: int, rng: np.random.Generat
     Returns
     -------
     tuple
-        New levels, and by how many semitones they were moved up.
+        New levels, and by how many semitones they were moved up. One in two is a third of a semitone off, too.
 
     """
     down = min(5, max(0, lowest - LOWEST_PITCH))
     up = min(5, max(0, LOWEST_PITCH + N_PITCHES - 1 - highest))
     semitones = int(rng.integers(-down, up, endpoint=True))
-    moved = np.roll(levels, BINS_PER_SEMITONE * semitones, axis=0)
-    edge = slice(0, BINS_PER_SEMITONE * semitones) if semitones > 0 else slice(N_BINS + 3 * semitones, N_BINS)
-    moved[edge] = 0
+    bins_up = BINS_PER_SEMITONE * semitones + int(rng.choice((-1, 0, 0, 1)))
+    moved = np.roll(recordings, bins_up, axis=1)
+    moved[:, slice(0, bins_up) if bins_up > 0 else slice(N_BINS + bins_up, N_BINS)] = 0
+    return np.stack([_heard_again(levels, rng) for levels in moved]), semitones
+
+
+def _heard_again(levels: Levels, rng: np.random.Generator) -> Levels:
+    """Return levels of one recording with another equaliser, and half of the time with noise."""
     bins = np.linspace(0, 1, N_BINS, dtype=np.float32)[:, None]
     decibels = np.float32(rng.uniform(-6, 6)) + np.float32(rng.uniform(-12, 12)) * (bins - 0.4)
     for waves in (1, 2, 4):
         decibels += rng.normal(0, 1.5) * np.cos(2 * np.pi * (waves * bins + rng.random()))
-    varied: Levels = (moved + decibels / 80).astype(np.float32)
+    varied: Levels = (levels + decibels / 80).astype(np.float32)
     if rng.random() < 0.5:
         varied = _add_noise(varied, rng)
-    return np.clip(varied, 0, 1.3), semitones
+    return np.clip(varied, 0, 1.3)
 
 
 def _add_noise(levels: Levels, rng: np.random.Generator) -> Levels:

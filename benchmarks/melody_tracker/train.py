@@ -28,9 +28,11 @@ from benchmarks.melody_tracker.network import (
     N_PITCHES,
     UNVOICED,
     MelodyTracker,
+    Predictions,
     Targets,
     augment,
     export_onnx,
+    inconsistency,
     make_targets,
     tracking_loss,
 )
@@ -48,9 +50,11 @@ HOP_SEC = HOP_LENGTH / 22050
 WEIGHTS = Path(__file__).resolve().parents[2] / "src" / "music_evals" / "audio" / "weights"
 
 SEED = 7
+DATA_SEED = 21  # of the mixtures
 CROP = 512  # frames, 11.9 s
-BATCH = 6
-STEPS = 4000
+BATCH = 4  # mixtures; each is heard in two recordings
+CONSISTENCY = 0.3  # weight of what two recordings of one performance are heard apart
+STEPS = 2800
 EPOCH = 200  # steps between validations
 PEAK_RATE = 2e-3
 WARMUP = 100  # steps
@@ -61,30 +65,46 @@ VALIDATION = 80  # mixtures
 
 
 class Clip(NamedTuple):
-    """A rendered mixture: levels (288, n_frames) and the notes of its melody."""
+    """Recordings of a mixture, levels (2, 288, n_frames), the notes of its melody, and its pitch in each frame.
+
+    `sounding` has the MIDI pitch of a melody that was performed, NaN where none sounds, shape (n_frames,); it is None
+    where the melody keeps to the pitches of its notes.
+    """
 
     levels: np.ndarray
     intervals_sec: np.ndarray
     pitches: np.ndarray
+    sounding: np.ndarray | None
 
 
 def compute_features(cache: Path, indices: range, tunes: Path) -> None:
-    """Render mixtures and keep what the network hears of them; those that are there already are left alone."""
-    from benchmarks.extractor_training.mixtures import make_mixture
+    """Render mixtures and keep what the network hears of them; those that are there already are left alone.
+
+    Three of five have a melody that is performed. Each is recorded twice: in another room, through another codec.
+    """
+    from benchmarks.extractor_training.mixtures import SAMPLE_RATE, make_mixture
+    from benchmarks.extractor_training.recording import degrade
 
     cache.mkdir(parents=True, exist_ok=True)
     for index in tqdm(indices, desc="features"):
         path = cache / f"{index:06d}.npz"
         if path.exists():
             continue
-        mixture = make_mixture(index, cache=tunes)
-        heard = levels(constant_q(Audio(mixture.samples / max(float(np.abs(mixture.samples).max()), 1e-9))))
-        _write_whole(
-            path,
-            lambda file, heard=heard, melody=mixture.melody: np.savez(
-                file, levels=heard.astype(np.float16), intervals=melody.intervals_sec, pitches=melody.pitches
-            ),
-        )
+        lead = "performed" if index % 5 < 3 else "rendered"
+        mixture = make_mixture(index, lead=lead, seed=DATA_SEED, cache=tunes, is_raw=True)
+        rng = np.random.default_rng([DATA_SEED, index, 1])
+        takes = [degrade(mixture.samples, SAMPLE_RATE, rng) for _ in range(2)]
+        heard = np.stack([levels(constant_q(Audio(take / max(float(np.abs(take).max()), 1e-9)))) for take in takes])
+        arrays = {
+            "levels": heard.astype(np.float16),
+            "intervals": mixture.melody.intervals_sec,
+            "pitches": mixture.melody.pitches,
+        }
+        if mixture.f0 is not None:
+            with np.errstate(divide="ignore"):
+                pitch = 69 + 12 * np.log2(mixture.f0.frequencies_hz / 440)
+            arrays["sounding"] = np.where(np.isfinite(pitch), pitch, np.nan)[: heard.shape[2]]
+        _write_whole(path, lambda file, arrays=arrays: np.savez(file, **arrays))
 
 
 def _write_whole(path: Path, write: Any) -> None:
@@ -97,40 +117,48 @@ def _write_whole(path: Path, write: Any) -> None:
 def read_clip(path: Path) -> Clip:
     """Read what `compute_features` wrote."""
     with np.load(path) as arrays:
-        return Clip(arrays["levels"], arrays["intervals"], arrays["pitches"])
+        sounding = arrays.get("sounding")
+        return Clip(arrays["levels"], arrays["intervals"], arrays["pitches"], sounding)
 
 
 def crop(clip: Clip, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Cut an excerpt, play it faster or slower, and vary its sound; return levels, classes and onsets."""
+    """Cut an excerpt, play it faster or slower, and vary its sound; return levels (2, 288, CROP), classes, onsets."""
     speed = float(np.exp(rng.uniform(-0.2, 0.2))) if rng.random() < 0.6 else 1.0
-    spare = clip.levels.shape[1] - CROP * speed
+    spare = clip.levels.shape[2] - CROP * speed
     start = rng.uniform(0, spare) if spare > 0 else 0.0
-    heard = _resample(clip.levels, start + speed * np.arange(CROP))
+    frames = start + speed * np.arange(CROP)
+    heard = _resample(clip.levels, frames)
     intervals = np.maximum((clip.intervals_sec - start * HOP_SEC) / speed, 0)
     inside = (intervals[:, 1] > 0) & (intervals[:, 0] < CROP * HOP_SEC)
     intervals, pitches = intervals[inside], clip.pitches[inside]
     low, high = (int(pitches.min()), int(pitches.max())) if len(pitches) else (LOWEST_PITCH, LOWEST_PITCH)
     heard, semitones = augment(heard, lowest=low, highest=high, rng=rng)
-    classes, onsets = make_targets(intervals, pitches + semitones, CROP, HOP_SEC)
+    sounding = None
+    if clip.sounding is not None:
+        near = np.rint(frames).astype(int)
+        read = clip.sounding[np.minimum(near, len(clip.sounding) - 1)]
+        sounding = np.where(near < len(clip.sounding), read, np.nan) + semitones
+    classes, onsets = make_targets(intervals, pitches + semitones, CROP, HOP_SEC, sounding)
     return heard, classes, onsets
 
 
 def _resample(values: np.ndarray, positions: np.ndarray) -> np.ndarray:
     """Read frames between frames; silence beyond the end."""
-    padded = np.pad(values, ((0, 0), (0, max(0, math.ceil(positions[-1]) + 2 - values.shape[1]))))
+    padded = np.pad(values, ((0, 0), (0, 0), (0, max(0, math.ceil(positions[-1]) + 2 - values.shape[2]))))
     left = positions.astype(int)
     share = (positions - left).astype(np.float32)
-    return padded[:, left].astype(np.float32) * (1 - share) + padded[:, left + 1].astype(np.float32) * share
+    return padded[..., left].astype(np.float32) * (1 - share) + padded[..., left + 1].astype(np.float32) * share
 
 
 def batches(paths: list[Path], steps: range) -> Iterator[tuple[Tensor, Targets]]:
-    """Yield the batch of each step; it depends on the seed and the step alone."""
+    """Yield the batch of each step, the second recordings behind the first; it depends on seed and step alone."""
     for step in steps:
         rng = np.random.default_rng([SEED, step])
         clips = [read_clip(paths[i]) for i in rng.integers(0, len(paths), BATCH)]
         parts = [crop(clip, rng) for clip in clips]
         heard, classes, onsets = (torch.from_numpy(np.stack(part)) for part in zip(*parts, strict=True))
-        yield heard, Targets(classes, onsets)
+        both = heard.transpose(0, 1).flatten(0, 1)
+        yield both, Targets(classes.repeat(2, 1), onsets.repeat(2, 1, 1))
 
 
 class Run:
@@ -155,9 +183,9 @@ class Run:
         for heard, targets in bar:
             for group in self.optimizer.param_groups:
                 group["lr"] = self._rate()
-            with torch.autocast("cpu", torch.bfloat16):
-                predictions = self.network(heard)
-            loss = tracking_loss(predictions, targets)
+            predictions = self.network(heard)
+            one, other = (Predictions(*part) for part in zip(*(said.chunk(2) for said in predictions), strict=True))
+            loss = tracking_loss(predictions, targets) + CONSISTENCY * inconsistency(one, other)
             self.optimizer.zero_grad(set_to_none=True)
             loss.backward()
             torch.nn.utils.clip_grad_norm_(self.network.parameters(), 1.0)
@@ -179,11 +207,11 @@ class Run:
         loss, pitch, found, voiced, rests, right = 0.0, 0, 0, 0, 0, 0
         with torch.no_grad():
             for clip in clips:
-                n = clip.levels.shape[1] // 4 * 4
-                classes, onsets = make_targets(clip.intervals_sec, clip.pitches, n, HOP_SEC)
+                n = clip.levels.shape[2] // 4 * 4
+                sounding = None if clip.sounding is None else clip.sounding[:n]
+                classes, onsets = make_targets(clip.intervals_sec, clip.pitches, n, HOP_SEC, sounding)
                 truth = Targets(torch.from_numpy(classes)[None], torch.from_numpy(onsets)[None])
-                with torch.autocast("cpu", torch.bfloat16):
-                    said = self.average(torch.from_numpy(clip.levels[:, :n].astype(np.float32))[None])
+                said = self.average(torch.from_numpy(clip.levels[:1, :, :n].astype(np.float32)))
                 loss += float(tracking_loss(said, truth)) / len(clips)
                 scores = said.classes[0].float().numpy()
                 sounding, silent = (classes >= 0) & (classes < N_PITCHES), classes == UNVOICED

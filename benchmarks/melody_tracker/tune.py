@@ -18,7 +18,7 @@ from typing import NamedTuple
 
 import numpy as np
 import onnxruntime
-from benchmarks.melody_tracker.evaluate import RENDERERS, piece_items, truth_track
+from benchmarks.melody_tracker.evaluate import RENDERERS, performed_track, piece_items, truth_track
 from benchmarks.melody_tracker.train import WEIGHTS, read_clip
 from tqdm import tqdm
 
@@ -63,9 +63,11 @@ def listen(folder: Path) -> list[Heard]:
         clip = read_clip(path)
         if len(clip.pitches):
             melody = Melody(clip.intervals_sec, clip.pitches)
-            duration_sec = (clip.levels.shape[1] - 1) * HOP_SEC
-            said = run_network(session, clip.levels.astype(np.float32))
-            heard.append(Heard(said, truth_track(melody, duration_sec), melody))
+            duration_sec = (clip.levels.shape[2] - 1) * HOP_SEC
+            said = run_network(session, clip.levels[0].astype(np.float32))
+            performed = clip.sounding is not None
+            f0 = performed_track(clip.sounding) if performed else truth_track(melody, duration_sec)
+            heard.append(Heard(said, f0, melody))
     return heard
 
 

@@ -134,3 +134,22 @@ def test_an_abc_tune_with_a_pickup_begins_before_its_second_bar() -> None:
 def test_an_unknown_renderer_is_named() -> None:
     with pytest.raises(InvalidInputError, match=re.escape("additive, fluidsynth, mixed")):
         make_mixture(0, renderer="timidity")
+
+
+def test_an_unknown_lead_is_refused() -> None:
+    with pytest.raises(InvalidInputError, match="unknown kind of lead 'hummed'"):
+        make_mixture(0, lead="hummed")
+
+
+@pytest.mark.parametrize("index", range(6))
+def test_a_performed_lead_sounds_where_its_notes_are(index: int, cache: Path) -> None:
+    mixture = make_mixture(index, seconds=8, renderer="additive", lead="performed", cache=cache, is_raw=True)
+    assert mixture.f0 is not None
+    assert len(mixture.samples) == 8 * RATE
+    assert len(mixture.f0.times_sec) == -(-8 * RATE // 512)
+    inside = np.zeros(len(mixture.f0.times_sec), dtype=bool)
+    for start, end in mixture.melody.intervals_sec:
+        inside |= (mixture.f0.times_sec > start - 0.1) & (mixture.f0.times_sec < end + 0.1)
+    assert mixture.f0.voiced.any() == bool(len(mixture.melody.pitches))
+    assert inside[mixture.f0.voiced].all()
+    assert mixture.f0.voiced.sum() >= 0.5 * inside.sum()

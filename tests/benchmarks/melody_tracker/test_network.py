@@ -15,6 +15,7 @@ from benchmarks.melody_tracker.network import (  # noqa: E402 - after the check 
     Targets,
     augment,
     export_onnx,
+    inconsistency,
     make_targets,
     tracking_loss,
 )
@@ -26,7 +27,9 @@ pytestmark = pytest.mark.usefixtures("one_thread")
 def tiny() -> MelodyTracker:
     with torch.random.fork_rng():
         torch.manual_seed(3)
-        network = MelodyTracker(local_width=8, width=8, dilations=((1,), (2,)), reach=3, window=9)
+        network = MelodyTracker(
+            local_width=8, width=8, dilations=((1,), (2,)), reach=3, window=9, rest_dilations=(1, 2)
+        )
         for parameter in network.parameters():
             torch.nn.init.normal_(parameter, 0, 0.3)
     return network.eval()
@@ -46,6 +49,13 @@ def test_targets_leave_out_what_the_network_cannot_say() -> None:
     classes, onsets = make_targets(np.array([[0.0, 2.0], [2.0, 4.0]]), np.array([35.0, 97.0]), 5, 1.0)
     assert classes.tolist() == [-100, -100, -100, -100, UNVOICED]
     assert not onsets.any()
+
+
+def test_targets_of_a_voice_that_glides_and_closes() -> None:
+    # notes of pitch 40 and 43: the voice is within 0.7 semitones of its note, on its way, closed, and goes on after it
+    sounding = np.array([40.6, 39.5, 41.2, 42.4, np.nan, 42.6, 43.0, 35.0, np.nan])
+    classes, _ = make_targets(np.array([[0.0, 3.0], [3.0, 6.5]]), np.array([40.0, 43.0]), 9, 1.0, sounding)
+    assert classes.tolist() == [4, 4, 5, 7, UNVOICED, 7, 7, -100, UNVOICED]
 
 
 @pytest.mark.parametrize("batch", [1, 2])
@@ -73,13 +83,28 @@ def test_the_loss_falls_when_the_truth_is_said() -> None:
     silent = torch.full((1, N_PITCHES, 2), -20.0)
     guess = torch.zeros(1, N_PITCHES + 1, 1)
     # uniform over 62 classes: log 62 nats, in the guess too
-    assert float(tracking_loss(Predictions(wrong, silent, guess), truth, guess_weight=0.0)) == pytest.approx(
+    lost = Predictions(wrong, silent, guess)
+    assert float(tracking_loss(lost, truth, guess_weight=0.0, voicing_weight=0.0)) == pytest.approx(
         np.log(62), abs=1e-4
     )
-    assert float(tracking_loss(Predictions(wrong, silent, guess), truth, guess_weight=1.0)) == pytest.approx(
-        2 * np.log(62), abs=1e-4
-    )
-    assert float(tracking_loss(Predictions(right, silent, guess), truth, guess_weight=0.0)) < 0.01
+    guessed = float(tracking_loss(lost, truth, guess_weight=1.0, voicing_weight=0.0))
+    assert guessed == pytest.approx(2 * np.log(62), abs=1e-4)
+    # voicing alone: 61 of 62 say that there is a melody, where there is one and where there is none
+    voiced = float(tracking_loss(lost, truth, guess_weight=0.0, voicing_weight=1.0))
+    assert voiced == pytest.approx(np.log(62) - (np.log(61 / 62) + np.log(1 / 62)) / 2, abs=1e-4)
+    assert float(tracking_loss(Predictions(right, silent, guess), truth, guess_weight=0.0, voicing_weight=0.0)) < 0.01
+
+
+def test_equal_answers_are_consistent_and_others_are_not() -> None:
+    silent, guess = torch.zeros(1, N_PITCHES, 2), torch.zeros(1, N_PITCHES + 1, 1)
+    flat = Predictions(torch.zeros(1, 62, 2), silent, guess)
+    louder = Predictions(torch.full((1, 62, 2), 3.0), silent, guess)  # the same probabilities
+    # one class has log 3 more: probabilities 3/64 and 1/64 against 1/62; half of (p - q) . (log p - log q) by hand
+    sure = Predictions(torch.nn.functional.pad(torch.full((1, 1, 2), np.log(3.0)), (0, 0, 0, 61)), silent, guess)
+    assert float(inconsistency(flat, louder)) == pytest.approx(0, abs=1e-6)
+    expected = 0.5 * (3 / 64 - 1 / 62) * np.log(3)
+    assert float(inconsistency(flat, sure)) == pytest.approx(expected, rel=1e-4)
+    assert float(inconsistency(sure, flat)) == pytest.approx(expected, rel=1e-4)
 
 
 def test_a_few_steps_learn_one_excerpt(tiny: MelodyTracker) -> None:
@@ -90,7 +115,7 @@ def test_a_few_steps_learn_one_excerpt(tiny: MelodyTracker) -> None:
     truth = Targets(classes, torch.zeros(2, N_PITCHES, 32))
     optimizer = torch.optim.Adam(tiny.parameters(), lr=0.01)
     losses = []
-    for _ in range(20):
+    for _ in range(30):
         loss = tracking_loss(tiny(levels), truth)
         optimizer.zero_grad()
         loss.backward()
@@ -99,10 +124,10 @@ def test_a_few_steps_learn_one_excerpt(tiny: MelodyTracker) -> None:
     assert losses[-1] < 0.5 * losses[0]
 
 
-def test_augmentation_moves_a_partial_by_whole_semitones(rng: np.random.Generator) -> None:
-    levels = np.zeros((288, 40), dtype=np.float32)
-    levels[150] = 1.0
-    moves = set()
+def test_augmentation_moves_recordings_of_one_performance_alike(rng: np.random.Generator) -> None:
+    levels = np.zeros((2, 288, 40), dtype=np.float32)
+    levels[:, 150] = 1.0
+    moves, thirds = set(), set()
     for _ in range(60):
         varied, semitones = augment(levels, lowest=38, highest=94, rng=rng)
         moves.add(semitones)
@@ -110,13 +135,17 @@ def test_augmentation_moves_a_partial_by_whole_semitones(rng: np.random.Generato
         assert varied.dtype == np.float32
         assert varied.min() >= 0
         # the loudest row, unless noise drowns it: the partial stands 80 dB above silence
-        assert int(varied.mean(axis=1).argmax()) == 150 + 3 * semitones
+        one, other = varied.mean(axis=2).argmax(axis=1)
+        assert one == other
+        thirds.add(int(one) - 150 - 3 * semitones)
+        assert not np.array_equal(*varied)
     assert moves == {-2, -1, 0, 1, 2}  # pitches 36..96 hold the melody
-    assert levels.sum() == 40  # the input is left alone
+    assert thirds == {-1, 0, 1}  # mistuned by no more than a third of a semitone
+    assert levels.sum() == 80  # the input is left alone
 
 
 def test_augmentation_is_seeded() -> None:
-    levels = np.random.default_rng(0).random((288, 20)).astype(np.float32)
+    levels = np.random.default_rng(0).random((2, 288, 20)).astype(np.float32)
     first = augment(levels, lowest=60, highest=72, rng=np.random.default_rng(5))
     second = augment(levels, lowest=60, highest=72, rng=np.random.default_rng(5))
     np.testing.assert_array_equal(first[0], second[0])
