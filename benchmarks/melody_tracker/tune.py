@@ -2,10 +2,13 @@
 
 ::
 
-    python -m benchmarks.melody_tracker.tune --cache CACHE --renderings FOLDER [--trials 60]
+    python -m benchmarks.melody_tracker.tune --cache CACHE --renderings FOLDER [--recordings WORK] [--trials 60]
 
 Judges settings by the mean of overall accuracy and motif Jaccard on the validation mixtures, whose features train.py
-wrote, and on the tuning half of `known_edits`, both counted alike. The search starts at the defaults of
+wrote, and on the tuning half of `known_edits`, both counted alike. WORK is where
+``benchmarks/preservation_validity/real.py`` left edits of the development half of the real recordings, by ``--work``
+and ``--halves development``: where it is given, they count as much as both together, by the mean of the worst decile of
+motif Jaccard over edits that change nothing and of its AUC. The search starts at the defaults of
 `audio.f0.track_melody_net` and `audio.melody.notes_from_f0`, which README.md explains.
 """
 
@@ -14,22 +17,24 @@ from __future__ import annotations
 import argparse
 import warnings
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import onnxruntime
+import yaml
 from benchmarks.melody_tracker.evaluate import RENDERERS, performed_track, piece_items, truth_track
 from benchmarks.melody_tracker.train import WEIGHTS, read_clip
 from tqdm import tqdm
 
 from music_evals.annotations import F0Track, Melody
-from music_evals.audio.io import Audio
+from music_evals.audio.io import Audio, load_audio
 from music_evals.audio.melody import notes_from_f0
 from music_evals.audio.melody_net import MelodyActivations, decode, melody_activations, run_network
 from music_evals.errors import UndefinedMetricWarning
 from music_evals.metrics.melody import motif_jaccard, overall_accuracy, raw_pitch_accuracy
 
 HOP_SEC = 512 / 22050
+EDITS = Path(__file__).parents[1] / "preservation_validity" / "real_edits.yaml"
 # Setting -> values that are tried; the first is where the search starts.
 PATH = {
     "onset_weight": (1.0, 0.5, 0.75, 1.5),
@@ -71,16 +76,59 @@ def listen(folder: Path) -> list[Heard]:
     return heard
 
 
+class Edits(NamedTuple):
+    """What the network says of a recording and of edits of it, whose kinds are named."""
+
+    source: MelodyActivations
+    edits: dict[str, list[MelodyActivations]]
+
+
+def listen_to_edits(folder: Path) -> list[Edits]:
+    """Run the network over every recording in a folder, a folder each, and over its edits."""
+    found = []
+    for place in tqdm(sorted(folder.iterdir()), desc="recordings"):
+        edits: dict[str, list[MelodyActivations]] = {}
+        for path in sorted(place.glob("*_*.wav")):
+            edits.setdefault(path.stem.rpartition("_")[0], []).append(melody_activations(load_audio(path)))
+        found.append(Edits(melody_activations(load_audio(place / "source.wav")), edits))
+    return found
+
+
+def judge_edits(heard: list[Edits], settings: dict[str, float], plan: dict[str, Any]) -> dict[str, float]:
+    """Return how well motifs tell edits of recordings that keep intervals from those that do not."""
+    keep, kept, changed = [], [], []
+    for item in heard:
+        source = notes_of(item.source, settings)[1]
+        for kind, edits in item.edits.items():
+            is_changed = plan["kinds"][kind].get("labels", {}).get("intervals") == "changed"
+            for edit in edits:
+                score = motif_jaccard(source, notes_of(edit, settings)[1])
+                (changed if is_changed else kept).append(score)
+                if kind in plan["control"]:
+                    keep.append(score)
+    a, b = np.array(kept)[:, None], np.array(changed)[None]
+    defined = ~(np.isnan(a) | np.isnan(b))
+    return {
+        "motif_auc": float(np.where(a > b, 1.0, np.where(a == b, 0.5, 0.0))[defined].mean()),
+        "motif_worst_decile": float(np.nanquantile(keep, 0.1)),
+    }
+
+
+def notes_of(activations: MelodyActivations, settings: dict[str, float]) -> tuple[F0Track, Melody]:
+    """Return the track and the notes that some settings read."""
+    path = decode(activations, **{name: settings[name] for name in PATH})
+    hertz = 440 * 2 ** ((path.pitches - 69) / 12)
+    found = F0Track(np.arange(len(hertz)) * HOP_SEC, np.where(path.voiced, hertz, -hertz))
+    audio = Audio(np.zeros(1, dtype=np.float32))
+    audio.share("melody_activations", lambda: activations)
+    return found, notes_from_f0(audio, f0=found, **{name: settings[name] for name in NOTES})
+
+
 def judge(heard: list[Heard], settings: dict[str, float]) -> dict[str, float]:
     """Return the mean scores of one choice of settings."""
     scores = []
     for item in heard:
-        path = decode(item.activations, **{name: settings[name] for name in PATH})
-        hertz = 440 * 2 ** ((path.pitches - 69) / 12)
-        found = F0Track(np.arange(len(hertz)) * HOP_SEC, np.where(path.voiced, hertz, -hertz))
-        audio = Audio(np.zeros(1, dtype=np.float32))
-        audio.share("melody_activations", lambda said=item.activations: said)
-        notes = notes_from_f0(audio, f0=found, **{name: settings[name] for name in NOTES})
+        found, notes = notes_of(item.activations, settings)
         scores.append(
             (
                 raw_pitch_accuracy(item.f0, found),
@@ -97,6 +145,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--cache", type=Path, required=True, help="folder of the features")
     parser.add_argument("--renderings", type=Path, required=True, help="folder of recordings, made if needed")
+    parser.add_argument("--recordings", type=Path, help="folder of edits of real recordings, made by real.py")
     parser.add_argument("--trials", type=int, default=60)
     options = parser.parse_args()
     warnings.simplefilter("ignore", UndefinedMetricWarning)
@@ -106,6 +155,8 @@ def main() -> None:
         for renderer in RENDERERS
         for item in piece_items("tuning", renderer, options.renderings)
     ]
+    plan = yaml.safe_load(EDITS.read_text(encoding="utf-8"))
+    real = listen_to_edits(options.recordings / "audio") if options.recordings else []
     rng = np.random.default_rng(0)
     choices = PATH | NOTES
     best = {name: values[0] for name, values in choices.items()}
@@ -116,6 +167,9 @@ def main() -> None:
             settings[name] = float(rng.choice(choices[name]))
         scores = [judge(heard, settings) for heard in (mixtures, pieces)]
         goal = float(np.mean([(score["overall_accuracy"] + score["motif_jaccard"]) / 2 for score in scores]))
+        if real:
+            scores.append(judge_edits(real, settings, plan))
+            goal = (goal + float(np.mean(list(scores[-1].values())))) / 2
         if goal > top:
             best, top = settings, goal
             rounded = [{name: round(value, 4) for name, value in score.items()} for score in scores]
