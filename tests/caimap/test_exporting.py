@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 from sqlalchemy import select
 from tests.caimap.test_work import describe, two_passes
 from tests.caimap_bench import StudyBench, one_verse
@@ -102,13 +103,22 @@ def test_a_study_is_exported_by_the_verb(bench: StudyBench, tmp_path: Path, caps
     assert work["licence"] == "CC0"
     assert stat.S_IMODE((tmp_path / "study" / "export.key").stat().st_mode) == 0o600
     card = (tmp_path / "a" / "README.md").read_text()
-    assert "pretty_name: Ours, a test" in card
+    assert 'pretty_name: "Ours: a test"' in card
     everything = b"".join(path.read_bytes() for path in (tmp_path / "a").rglob("*") if path.is_file())
     assert not any(f"{role}{number}".encode() in everything for number, role in enumerate(bench.PEOPLE, 1))
     # whoever withdraws takes their work along
     managing.withdraw(bench.desk, bench.ADMIN, bench.FAN)
     assert main([*study, str(tmp_path / "b")]) == 2
     assert "no song of this study is finished" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("title", ['"Best" songs', "[draft] songs", "*songs*", "- a", "#1 songs", "a: b", "春天"])
+def test_any_title_stands_in_the_card_as_it_is(songs: list[FinishedSong], tmp_path: Path, title: str) -> None:
+    export_songs(songs[:1], tmp_path / "a", key=KEY, title=title)
+    header, text = (tmp_path / "a" / "README.md").read_text(encoding="utf-8").split("---\n", 2)[1:]
+    assert yaml.safe_load(header)["pretty_name"] == title
+    assert len(yaml.safe_load(header)["configs"]) == 2
+    assert f"# {title}\n" in text
 
 
 def finish(bench: StudyBench, verb: list[str]) -> list[str]:

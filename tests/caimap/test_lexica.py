@@ -31,7 +31,8 @@ def test_a_csv_with_lists_as_those_of_musiccaps(tmp_path: Path) -> None:
 def test_json_lines_with_texts_and_columns_of_columns(tmp_path: Path) -> None:
     file = tmp_path / "captions.jsonl"
     rows = [{"said": {"tags": ["钢琴", "弦乐"]}}, {"said": {"tags": "钢琴，鼓、 吉他"}}, {"said": {"tags": None}}]
-    file.write_text("\n".join(json.dumps(row) for row in rows))
+    rows[2]["note"] = "软\u2028的"  # ends no line of JSON
+    file.write_text("\n".join(json.dumps(row, ensure_ascii=False) for row in rows))
     assert read_terms(file, "said.tags") == [["钢琴", "弦乐"], ["钢琴", "鼓", "吉他"], []]
 
 

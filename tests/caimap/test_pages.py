@@ -236,6 +236,74 @@ def test_listening_again_asks_first_and_keeps_what_was_written(bench: StudyBench
 # no refusal loses what was written
 
 
+def test_a_refused_skip_keeps_the_lyrics_and_what_was_said(bench: StudyBench, visitor) -> None:
+    bench.songs("s1")
+    task = bench.take(bench.PRO)
+    browser, path = visitor(bench.PRO), f"/task/{task.id}"
+    before = browser.get(path).text
+    version = str(bench.version(TaskRow, task.id))
+    refused = browser.post(f"{path}/skip", version=version, reason="other", note="")
+    assert refused.status_code == 400
+    assert re.findall(r'name="line_\d+"[^>]*', refused.text) == re.findall(r'name="line_\d+"[^>]*', before) != []
+    assert '<option value="other" selected>' in refused.text
+    stale = browser.post(f"{path}/skip", version="999", reason="other", note="太吵")
+    assert stale.status_code == 409
+    assert 'value="太吵"' in stale.text
+
+
+def test_a_draft_without_lines_hides_no_lyrics(bench: StudyBench, visitor) -> None:
+    bench.songs("s1")
+    task = bench.take(bench.PRO)
+    annotating.save(bench.desk, bench.PRO, task.id, bench.version(TaskRow, task.id), {"theme": "春"})
+    assert 'name="line_0"' in visitor(bench.PRO).get(f"/task/{task.id}").text
+
+
+def test_listening_again_before_one_may_write_asks_and_saves_nothing(bench: StudyBench, visitor) -> None:
+    structured(bench, "verse1", "verse1")
+    task = bench.take(bench.FAN)
+    version = str(bench.version(TaskRow, task.id))
+    asking = visitor(bench.FAN).post(f"/task/{task.id}/restart", version=version, live="on")
+    assert asking.status_code == 200
+    with bench.store.reading() as session:
+        assert session.get(TaskRow, task.id).draft == {}
+
+
+def test_a_refused_entry_of_the_ledger_keeps_its_kind(bench: StudyBench, visitor) -> None:
+    sent = {"person": "99", "kind": "reward", "cents": "500", "reason": "for care"}
+    refused = visitor(bench.ADMIN).post("/ledger", **sent)
+    assert refused.status_code >= 400
+    assert '<option value="reward" selected>' in refused.text
+
+
+def test_who_breaks_a_rule_of_listening_is_told_at_once(bench: StudyBench, visitor) -> None:
+    structured(bench, "verse1", "verse1")
+    task = bench.take(bench.FAN)
+    browser = visitor(bench.FAN)
+    told = [
+        browser.send(f"/task/{task.id}/events", {"events": [{"kind": kind, "position_sec": 0}]}).json()["told"]
+        for kind in ("play", "paste")
+    ]
+    assert told[0] == ""
+    assert "重新听" in told[1]
+
+
+# a part of a page that asks
+
+
+def test_a_part_of_a_page_is_answered_by_a_part(bench: StudyBench, visitor) -> None:
+    browser = visitor(bench.ADMIN)
+    browser.client.headers["HX-Request"] = "true"
+    assert "<html" not in browser.get("/manage/progress").text
+    blank = browser.post("/feedback", content="  ", here="yes", place="/manage")
+    assert (blank.status_code, blank.headers["hx-reswap"]) == (400, "beforeend")
+    assert re.fullmatch(r'<p class="message" role="alert">[^<]+</p>', blank.text)
+    with bench.store.writing() as session:
+        for row in session.query(SessionRow):
+            session.delete(row)
+    out = browser.get("/manage/progress")
+    assert (out.status_code, out.headers["hx-redirect"], out.text) == (200, "/sign-in", "")
+
+
 def test_a_settlement_is_shown_where_its_song_is_gone(bench: StudyBench, visitor) -> None:
     structured(bench, "verse1", "bridge1")
     inspector, seen = visitor(bench.INSPECTOR), str(bench.version(SongRow, "s1"))

@@ -368,7 +368,10 @@ def check_song(song: SongRow, tasks: list[TaskRow]) -> None:
     assert max(map(len, both)) <= 1
     assert len(passes) <= 2
     assert song.state == "screened" or all(task.state != "screened" for task in tasks)
-    if song.state == "structuring":
+    if song.state == "excluded":
+        ended = {"accepted", "rejected", "discarded", "cancelled"}
+        assert {task.state for task in tasks} <= ended, "work on a song that is out"
+    elif song.state == "structuring":
         assert len(passes) < 2, "two passes and nobody compares them"
     elif song.state == "inspecting":
         assert len(passes) == 2, "an inspector has nothing to compare"

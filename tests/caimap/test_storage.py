@@ -202,6 +202,19 @@ def test_migrations_down_and_up_keep_the_data_in_postgresql(postgres_bench: Stud
     assert_migrations_keep_the_data(postgres_bench, "postgresql")
 
 
+def test_who_reads_sees_one_state_in_postgresql(postgres_bench: StudyBench) -> None:
+    bench = postgres_bench
+    bench.songs("s1")
+    with bench.store.reading() as session:
+        assert list(session.scalars(select(SongRow.state))) == ["structuring"]
+        with bench.store.writing() as other:
+            bench.desk.song(other, "s1").state = "excluded"
+        assert list(session.scalars(select(SongRow.state).execution_options(populate_existing=True))) == ["structuring"]
+        assert bench.desk.song(session, "s1").state == "structuring"  # and asks for no lock
+    with bench.store.reading() as session:
+        assert list(session.scalars(select(SongRow.state))) == ["excluded"]
+
+
 def test_the_tables_of_postgresql_equal_the_models(postgres_bench: StudyBench) -> None:
     from alembic.autogenerate import compare_metadata
     from alembic.migration import MigrationContext
@@ -262,6 +275,15 @@ def test_a_backup_is_the_whole_study_and_comes_back_whole(kept: StudyBench, stud
         assert session.scalars(select(LedgerRow)).first() is not None
         assert session.scalars(select(AuditRow)).first() is not None
     store.close()
+
+
+def test_a_recording_that_is_being_imported_is_left_out_of_a_copy(
+    kept: StudyBench, study: Path, tmp_path: Path
+) -> None:
+    part = study / "audio" / ".new.flac.0123.part"
+    part.write_bytes(b"half of it")
+    backup(study, kept.url, tmp_path / "copy")
+    assert part.name not in {path.name for path in (tmp_path / "copy" / "audio").iterdir()}
 
 
 def test_a_backup_is_readable_for_its_owner_alone(kept: StudyBench, study: Path, tmp_path: Path) -> None:

@@ -24,7 +24,7 @@ from music_evals.caimap.storage.tables import (
     WarningRow,
 )
 from music_evals.caimap.values import ScoreSheet, Song
-from music_evals.caimap.work import accounts, annotating, inspecting, managing, practising, watching
+from music_evals.caimap.work import accounts, annotating, inspecting, managing, practising, views, watching
 from music_evals.caimap.work.desk import Settings
 from music_evals.errors import (
     InvalidAnnotationError,
@@ -107,6 +107,88 @@ def test_a_song_is_skipped_and_the_administrator_decides(bench: StudyBench) -> N
     managing.decide_screening(bench.desk, bench.ADMIN, task.song, bench.version(SongRow, task.song), keep=False)
     assert state(bench, task.song) == "excluded"
     assert bench.take(bench.PRO).song != task.song
+
+
+def test_work_on_a_song_that_is_left_out_is_paid_and_its_open_tasks_end(bench: StudyBench) -> None:
+    bench.songs("s1")
+    task = bench.take(bench.PRO)
+    version = bench.version(TaskRow, task.id)
+    annotating.submit(bench.desk, bench.PRO, task.id, version, one_verse("春眠不觉晓"))
+    bench.clock.wait(days=2)
+    second = bench.take(bench.OTHER_PRO)
+    annotating.screen(bench.desk, bench.OTHER_PRO, second.id, bench.version(TaskRow, second.id), reason="poor_audio")
+    managing.decide_screening(bench.desk, bench.ADMIN, "s1", bench.version(SongRow, "s1"), keep=False)
+    with bench.store.reading() as session:
+        states = list(session.scalars(select(TaskRow.state).order_by(TaskRow.id)))
+    assert states == ["accepted", "cancelled"]
+    assert ledger.balances(managing.ledger_of(bench.desk, bench.ADMIN)) == {bench.PRO: 1000}
+    monday = bench.clock().date() - dt.timedelta(days=bench.clock().weekday())
+    bench.clock.wait(days=7)
+    assert bench.PRO not in managing.close_week(bench.desk, bench.ADMIN, monday)  # nobody judged it
+
+
+def test_descriptions_of_a_song_that_is_left_out_wait_for_nobody(bench: StudyBench) -> None:
+    bench.desk.configure(Settings(share=1.0))
+    bench.songs("s1")
+    two_passes(bench, one_verse("春眠不觉晓"), one_verse("春眠不觉晓"))
+    task = bench.take(bench.FAN)
+    bench.listen(bench.FAN, task.id)
+    annotating.submit(bench.desk, bench.FAN, task.id, bench.version(TaskRow, task.id), description("amateur"))
+    working = bench.take(bench.THIRD_PRO)
+    managing.withdraw(bench.desk, bench.ADMIN, bench.PRO)  # the song is structured again
+    with bench.store.writing() as session:
+        found = session.get(SongRow, "s1")
+        assert found.state == "structuring"
+        found.state = "screened"  # by whoever takes the place that became free
+    managing.decide_screening(bench.desk, bench.ADMIN, "s1", bench.version(SongRow, "s1"), keep=False)
+    assert inspecting.waiting(bench.desk, bench.INSPECTOR) == ([], [])
+    with bench.store.reading() as session:
+        assert session.get(TaskRow, task.id).state == "accepted"
+        assert session.get(TaskRow, working.id).state == "cancelled"
+    assert ledger.balances(managing.ledger_of(bench.desk, bench.ADMIN))[bench.FAN] == 1000
+
+
+def test_an_earlier_sitting_that_got_further_does_not_break_a_new_one(bench: StudyBench) -> None:
+    managing.add_songs(bench.desk, bench.ADMIN, [Song("s1", ("春眠不觉晓",), 200.0, rhymes=(True,))])
+    two_passes(bench, one_verse("春眠不觉晓"), one_verse("春眠不觉晓"))
+    task = bench.take(bench.FAN)
+
+    def play(upto: int) -> None:
+        annotating.record(bench.desk, bench.FAN, task.id, [{"kind": "play", "position_sec": 0}])
+        for at in range(5, upto + 1, 5):
+            bench.clock.wait(5)
+            annotating.record(bench.desk, bench.FAN, task.id, [{"kind": "beat", "position_sec": at}])
+
+    play(100)
+    annotating.record(bench.desk, bench.FAN, task.id, [{"kind": "pause", "position_sec": 100}])
+    bench.clock.wait(3600)  # another sitting
+    play(35)
+    annotating.save(bench.desk, bench.FAN, task.id, bench.version(TaskRow, task.id), {"text": "字"})
+    for at in range(40, 201, 5):
+        bench.clock.wait(5)
+        annotating.record(bench.desk, bench.FAN, task.id, [{"kind": "beat", "position_sec": at}])
+    found = annotating.heard(bench.desk, bench.FAN, task.id)
+    assert (found.complete, found.problems) == (True, ())
+
+
+def test_authors_read_the_score_that_counts_alone(bench: StudyBench) -> None:
+    bench.desk.configure(Settings(share=1.0))
+    bench.songs("s1")
+    two_passes(bench, one_verse("春眠不觉晓"), one_verse("春眠不觉晓"))
+    task = bench.take(bench.FAN)
+    bench.listen(bench.FAN, task.id)
+    annotating.submit(bench.desk, bench.FAN, task.id, bench.version(TaskRow, task.id), description("amateur"))
+    full = dict(assurance.FORMS["amateur"])
+    version = bench.version(TaskRow, task.id)
+    inspecting.score(bench.desk, ScoreSheet(task.id, bench.INSPECTOR, full, "good"), version)
+    watching.verify(bench.desk, ScoreSheet(task.id, bench.ADMIN, dict.fromkeys(full, 0), "far too generous"))
+    assert [remark for _, remark in views.task_view(bench.desk, bench.FAN, task.id).remarks] == ["good"]
+
+
+def test_songs_for_training_are_no_part_of_the_progress(bench: StudyBench) -> None:
+    bench.songs("s1", "s2", "s3")
+    practising.choose_songs(bench.desk, bench.ADMIN, 1)
+    assert sum(managing.progress(bench.desk, bench.ADMIN).songs.values()) == 2
 
 
 def test_a_description_without_listening_is_refused_and_may_be_started_again(bench: StudyBench) -> None:

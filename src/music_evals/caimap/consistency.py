@@ -63,7 +63,6 @@ MEASURES: Final = ("structure_accuracy", "description_points", "given_points")
 """What is followed over weeks: what annotators reached, from 0 to 1 and from 0 to 100, and what inspectors gave."""
 
 Item = TypeVar("Item")
-Found = tuple[float, float, float]
 
 
 class Coefficient(NamedTuple):
@@ -80,7 +79,7 @@ class Coefficient(NamedTuple):
     value, low, high
         The figure and its 95 % interval; NaN where it is not defined.
     n
-        Songs, or items, that it is of.
+        Songs, or items, that it is of: those without a value, as a song without sections, are left out.
 
     """
 
@@ -193,7 +192,7 @@ def structure_agreement(pairs: Sequence[tuple[Structure, Structure]]) -> list[Co
         "section_kappa": _kappa([[(_kind(a[0]), _kind(b[0])) for a, b in rows] for rows in shared]),
         "rhyme_kappa": _kappa([[(a[2].endswith("R"), b[2].endswith("R")) for a, b in rows] for rows in shared]),
     }
-    return [Coefficient(measure, "professional", "", *values, len(pairs)) for measure, values in found.items()]
+    return [Coefficient(measure, "professional", "", *values) for measure, values in found.items()]
 
 
 Line = tuple[str, str, str]
@@ -269,10 +268,10 @@ def tag_agreement(songs: Sequence[Sequence[Description]], encoder: TextEncoder |
         if not units:
             continue
         alpha = _without_each([[frozenset(tags) for tags in unit] for unit in units], krippendorff_alpha_of_sets)
-        found.append(Coefficient("tag_alpha", group, name, *alpha, len(units)))
+        found.append(Coefficient("tag_alpha", group, name, *alpha))
         if encoder is not None:
             related, unrelated = _similarities(units, encoder)
-            found.append(Coefficient("tag_similarity", group, name, *_mean(related, least=-1.0), len(units)))
+            found.append(Coefficient("tag_similarity", group, name, *_mean(related, least=-1.0)))
             values = (unrelated, math.nan, math.nan)
             found.append(Coefficient("tag_similarity_unrelated", group, name, *values, len(units)))
     return found
@@ -339,7 +338,7 @@ def scoring_agreement(sheets: Sequence[ScoreSheet], group: str, number: int) -> 
     for row in ("", *dict.fromkeys(row for row, _ in FORMS[group])):
         table = [[_points(given[who], row) if who in given else math.nan for who in inspectors] for given in scored]
         values = _without_each(table, krippendorff_alpha)
-        found.append(Coefficient("points_alpha", name, row, *values, len(scored)))
+        found.append(Coefficient("points_alpha", name, row, *values))
     return found
 
 
@@ -366,7 +365,7 @@ def verification_agreement(pairs: Sequence[tuple[float, float]]) -> list[Coeffic
     added = _mean([second - first for first, second in pairs], least=-100.0, most=100.0)
     passed = [[(first >= PASS_MARK, second >= PASS_MARK)] for first, second in pairs]
     found = {"points_added": added, "pass_kappa": _kappa(passed)}
-    return [Coefficient(measure, "inspector", "", *values, len(pairs)) for measure, values in found.items()]
+    return [Coefficient(measure, "inspector", "", *values) for measure, values in found.items()]
 
 
 # weeks
@@ -400,7 +399,7 @@ def drift_of(weeks: Iterable[PersonWeek]) -> list[Drift]:
     return found
 
 
-def _slope(points: Sequence[tuple[dt.date, float]]) -> Found:
+def _slope(points: Sequence[tuple[dt.date, float]]) -> tuple[float, float, float]:
     if len(points) < MIN_WEEKS:
         return math.nan, math.nan, math.nan
     from scipy.stats import theilslopes
@@ -413,17 +412,26 @@ def _slope(points: Sequence[tuple[dt.date, float]]) -> Found:
 # intervals
 
 
+class Found(NamedTuple):
+    """A figure with its interval, and of how many songs, sheets or people it is."""
+
+    value: float
+    low: float
+    high: float
+    n: int
+
+
 def _mean(values: Sequence[float], *, least: float = 0.0, most: float = 1.0) -> Found:
     found = mean_interval(values, None, span=(least, most))
-    return found.estimate, found.low, found.high
+    return Found(found.estimate, found.low, found.high, found.n_defined)
 
 
 def _without_each(items: Sequence[Item], statistic: Callable[[list[Item]], float]) -> Found:
     """Return a statistic with its interval by leaving out items, each alone or in `FOLDS` groups."""
     value = statistic(list(items))
     if len(items) < 3:
-        return value, math.nan, math.nan
+        return Found(value, math.nan, math.nan, len(items))
     folds = range(min(len(items), FOLDS))
     without = [statistic([item for place, item in enumerate(items) if place % FOLDS != fold]) for fold in folds]
     low, high = jackknife_interval(value, without)
-    return value, low, min(high, 1.0)
+    return Found(value, low, min(high, 1.0), len(items))

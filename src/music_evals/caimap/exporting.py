@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import hmac
+import json
 import secrets
 from collections import Counter
 from collections.abc import Iterable, Sequence
@@ -158,7 +159,7 @@ _ELSEWHERE: Final = """\
 in the name of two accounts that are nobody, with the consent "as published"."""
 
 _CARD: Final = """---
-pretty_name: {title}
+pretty_name: {quoted}
 license: other
 license_name: see-the-column-licence
 language: [zh]
@@ -194,8 +195,14 @@ Whoever withdrew is not in it. Recordings are not part of it.
 def _card(finished: Sequence[FinishedSong], title: str, n_people: int) -> str:
     counts = Counter(one.song.licence for one in finished)
     licences = "\n".join(f"| {' '.join(name.split())} | {n} |" for name, n in sorted(counts.items()))
-    plain = " ".join(title.split()).replace(":", ",")
+    plain = " ".join(title.split())
     elsewhere = sum(one.consent == AS_PUBLISHED for one in finished)
     origin = [_HERE.format(n_songs=len(finished) - elsewhere, n_people=n_people)] if elsewhere < len(finished) else []
     origin += [_ELSEWHERE.format(n_songs=elsewhere)] if elsewhere else []
-    return _CARD.format(title=plain, n_songs=len(finished), origin="\n\n".join(origin), licences=licences)
+    return _CARD.format(
+        title=plain,
+        quoted=json.dumps(plain, ensure_ascii=False),
+        n_songs=len(finished),
+        origin="\n\n".join(origin),
+        licences=licences,
+    )

@@ -162,7 +162,7 @@ def _caption_rows(path: Path) -> list[Mapping[str, Any]]:
         if kind == ".csv":
             return list(csv.DictReader(io.StringIO(text, newline="")))
         if kind == ".jsonl":
-            return [json.loads(line) for line in text.splitlines() if line.strip()]
+            return [json.loads(line) for line in text.split("\n") if line.strip()]
     except (OSError, ValueError, RecursionError, csv.Error) as error:
         raise UnreadableFileError(f"{path}: cannot be read ({error})") from error
     raise InvalidInputError(f"{path}: captions are read from .csv, .jsonl and .parquet")

@@ -5,8 +5,8 @@ a player cannot have moved on by more than the time between. So a whole song tak
 sent. What a forger cannot be kept from is to let the time pass without listening.
 
 Source: Wang et al., "MuChin", IJCAI 2024: the whole song in one sitting before seeking or changing the speed, no
-writing in the first 30 s, no paste, texts of at least 50 words (see `description`). `SLACK`, `MAX_GAP` and `MAX_PAUSE`
-are ours.
+writing in the first 30 s, no paste, texts of at least 50 words (see `description`). `SLACK`, `AHEAD`, `MAX_GAP` and
+`MAX_PAUSE` are ours.
 """
 
 from __future__ import annotations
@@ -19,12 +19,14 @@ from music_evals.caimap.values import PlaybackEvent
 from music_evals.errors import InvalidAnnotationError
 
 __all__ = [
+    "AHEAD",
     "EVENT_KINDS",
     "MAX_GAP",
     "MAX_PAUSE",
     "SILENT_START",
     "SLACK",
     "Listening",
+    "broken_rules",
     "check_event",
     "check_listening",
     "listening_of",
@@ -40,7 +42,10 @@ SILENT_START: Final = 30.0
 """Seconds of the song that are heard before anything is written; a shorter song is heard whole."""
 
 SLACK: Final = 1.5
-"""Seconds by which a player may be ahead of the server's clock, for events that wait on the network."""
+"""Seconds that may be missing at the ends of what is heard, for the times at which a page reports."""
+
+AHEAD: Final = 4.0
+"""Seconds by which a player may be ahead of the server's clock: so long may the report of a beginning be on its way."""
 
 MAX_GAP: Final = 15.0
 """Seconds between two events of a playing player, whose page sends a beat every 5 s; a longer one ends the sitting."""
@@ -164,7 +169,7 @@ class _Player:
         if self.heard < 0 or self.complete:
             return
         self.clock += passed
-        if event.position_sec > self.clock + SLACK:
+        if event.position_sec > self.clock + AHEAD:
             self.problems["faster_than_time"] = None
             self.heard = _BROKEN
         elif passed > MAX_GAP or event.position_sec < self.heard - SLACK:
@@ -199,6 +204,17 @@ def listening_of(events: Sequence[PlaybackEvent], duration_sec: float) -> Listen
     return Listening(player.complete, player.longest, tuple(player.problems), *player.counts.values())
 
 
+def broken_rules(found: Listening) -> InvalidAnnotationError | None:
+    """Return the refusal of a listening that broke rules, None of one that kept them."""
+    if not found.problems:
+        return None
+    return InvalidAnnotationError(
+        f"the rules of listening were broken: {', '.join(found.problems)}; start again",
+        kind="listening_broken",
+        problems=found.problems,
+    )
+
+
 def check_listening(events: Sequence[PlaybackEvent], duration_sec: float) -> Listening:
     """Refuse a description whose writer did not listen as the rules ask.
 
@@ -214,12 +230,8 @@ def check_listening(events: Sequence[PlaybackEvent], duration_sec: float) -> Lis
 
     """
     found = listening_of(events, duration_sec)
-    if found.problems:
-        raise InvalidAnnotationError(
-            f"the rules of listening were broken: {', '.join(found.problems)}; start again",
-            kind="listening_broken",
-            problems=found.problems,
-        )
+    if broken := broken_rules(found):
+        raise broken
     if not found.complete:
         raise InvalidAnnotationError(
             f"listen to the whole song in one sitting first; so far {found.longest_sec:.0f} of {duration_sec:.0f} s",

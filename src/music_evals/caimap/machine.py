@@ -125,6 +125,7 @@ TASK: Final = _machine(
     ("assigned working screened", "cancel", "cancelled", f"administrator {SYSTEM}"),
     # type A: by the congruence check, or by an inspector
     ("submitted", "accept", "accepted", SYSTEM),
+    ("sampled", "accept", "accepted", SYSTEM),  # its song was left out meanwhile
     # type B: sampled for assurance, or taken as it is
     ("submitted", "sample", "sampled", SYSTEM),
     ("sampled", "pass", "accepted", "inspector"),

@@ -24,8 +24,7 @@ function startPlayer(section) {
   let queue = Promise.resolve();
   let dragged = false;
 
-  function say(text, language = document.documentElement.lang) {
-    saved.lang = language; // refusals come in English
+  function say(text) {
     saved.textContent = text;
   }
 
@@ -42,10 +41,11 @@ function startPlayer(section) {
 
   function show(found) {
     if (found.error !== undefined) {
-      say(found.error, "en");
+      say(found.error);
       return;
     }
     if (!enforced) return;
+    if (found.told) say(found.told);
     section.querySelector(".heard").value = found.longest_sec;
     if (found.writes && !writes) {
       writes = true;
@@ -61,7 +61,8 @@ function startPlayer(section) {
   function letWrite(may) {
     form.classList.toggle("closed", !may);
     form.querySelectorAll("input:not([type=hidden]), textarea").forEach((field) => {
-      if (field.type === "radio" || field.type === "checkbox") field.disabled = !may;
+      // what is disabled would not be sent, and be lost with the next draft
+      if (isTick(field)) field.setAttribute("aria-disabled", String(!may));
       else field.readOnly = !may;
     });
   }
@@ -111,6 +112,7 @@ function startPlayer(section) {
 
   if (enforced) {
     letWrite(writes);
+    form.addEventListener("click", (event) => { if (!writes && isTick(event.target)) event.preventDefault(); });
     let wrote = false;
     form.addEventListener("input", (event) => {
       // what a browser lets in although it was kept away, and the first word
@@ -131,6 +133,10 @@ function startPlayer(section) {
   listenToKeys(form, audio);
 }
 
+function isTick(field) {
+  return field.type === "radio" || field.type === "checkbox";
+}
+
 function toggle(audio) {
   if (audio.paused) audio.play().catch(() => undefined); // paused at once, or the element says that it has no sound
   else audio.pause();
@@ -149,19 +155,31 @@ function keepDraft(form, section, say) {
   const { saved, unsaved } = section.querySelector(".saved").dataset;
   const versions = document.querySelectorAll("input[name=version]");
   const fields = () => Object.fromEntries([...new FormData(form)].filter(([name]) => name !== "csrf" && name !== "version"));
-  let kept = JSON.stringify(fields());
+  const refused = document.querySelector("main > .message") !== null;
+  let kept = refused ? "" : JSON.stringify(fields()); // a page that comes back with a refusal shows what nobody keeps yet
   let saving = null;
+
+  /** After signing in elsewhere, this page's key is of no use any more: take the new one. */
+  async function renewed() {
+    const page = await fetch(`/task/${section.dataset.task}`);
+    const found = new DOMParser().parseFromString(await page.text(), "text/html").querySelector(".player")?.dataset.csrf;
+    if (!found || found === section.dataset.csrf) return false;
+    section.dataset.csrf = found;
+    document.querySelectorAll("input[name=csrf]").forEach((field) => { field.value = found; });
+    return true;
+  }
 
   async function save() {
     const now = fields();
-    if (saving || JSON.stringify(now) === kept) return;
+    if (saving || form.classList.contains("closed") || JSON.stringify(now) === kept) return;
     saving = (async () => {
       try {
         const body = { version: Number(versions[0].value), fields: now };
         const answer = await send(`/task/${section.dataset.task}/draft`, section.dataset.csrf, body);
         const found = await answer.json();
         if (found.error !== undefined) {
-          say(found.error, "en");
+          const isSignedOut = answer.status === 401 || answer.status === 403;
+          if (!(isSignedOut && await renewed())) say(found.error); // with a new key the next turn tries again
           return;
         }
         kept = JSON.stringify(now);

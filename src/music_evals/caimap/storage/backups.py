@@ -225,7 +225,8 @@ def _check_sqlite(copy: Path) -> None:
 def _study_files(source: Path) -> Iterator[str]:
     """Name the files of a study beside its database."""
     if (source / _AUDIO).is_dir():
-        yield from (f"{_AUDIO}/{name}" for name in _files_below(source / _AUDIO))
+        # an import may be writing: its files have other names until they are whole
+        yield from (f"{_AUDIO}/{name}" for name in _files_below(source / _AUDIO) if not name.endswith(".part"))
     if (source / _KEY).is_file():
         yield _KEY
 

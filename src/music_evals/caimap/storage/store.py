@@ -1,7 +1,8 @@
 """Opening a study: connections, transactions, migrations.
 
 SQLite keeps a write-ahead log that is on the disk before a transaction is over, checks foreign keys, and lets one
-writer in at a time; in PostgreSQL whoever acts locks the song. Versions of rows show who came too late (`StaleError`).
+writer in at a time; in PostgreSQL whoever acts locks the song, and whoever reads sees
+one state throughout. Versions of rows show who came too late (`StaleError`).
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ import contextlib
 import os
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from sqlalchemy import Engine, create_engine, event
 from sqlalchemy.engine import make_url
@@ -20,7 +21,10 @@ from sqlalchemy.orm.exc import StaleDataError
 
 from music_evals.errors import InvalidInputError, MusicEvalsError, OutputError
 
-__all__ = ["StaleError", "Store", "migrate", "sqlite_file", "sqlite_url"]
+__all__ = ["READS", "StaleError", "Store", "migrate", "sqlite_file", "sqlite_url"]
+
+READS: Final = "reads"
+"""In the facts of a session that only reads."""
 
 _WAIT_SEC = 30.0
 
@@ -53,11 +57,16 @@ class Store:
         self.url = url
         self.engine = _engine(url)
         self._writer = self.engine.execution_options(writes=True)
+        # SQLite reads one state anyway
+        is_postgresql = self.engine.dialect.name == "postgresql"
+        self._reader = (
+            self.engine.execution_options(isolation_level="REPEATABLE READ") if is_postgresql else self.engine
+        )
 
     @contextlib.contextmanager
     def reading(self) -> Iterator[Session]:
-        """Read, in one state of the study."""
-        with Session(self.engine, expire_on_commit=False) as session:
+        """Read, in one state of the study; rows are not locked, whoever asks for them."""
+        with Session(self._reader, expire_on_commit=False, info={READS: True}) as session:
             yield session
 
     @contextlib.contextmanager

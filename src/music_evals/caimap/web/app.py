@@ -6,6 +6,7 @@ changes something carries the token of its session in the form, and comes from a
 
 from __future__ import annotations
 
+import html
 import inspect
 import secrets
 from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -428,7 +429,9 @@ def _response(answer: Answer, request: Request, asked: Asked) -> Response:
     from starlette.responses import FileResponse, HTMLResponse, JSONResponse, PlainTextResponse, RedirectResponse
 
     made: Response
-    if answer.go_to:
+    if request.headers.get("hx-request") == "true" and (answer.go_to or answer.status >= 400):
+        made = _part(answer)  # what is asked for a part of a page is no place for a whole one
+    elif answer.go_to:
         made = RedirectResponse(answer.go_to, 303)
     elif answer.file is not None:
         made = FileResponse(answer.file)
@@ -451,6 +454,17 @@ def _response(answer: Answer, request: Request, asked: Asked) -> Response:
         made = JSONResponse(dict(answer.values or {}), answer.status)
     _set_cookies(made, answer, asked, secure=_is_secure(request, asked.provider))
     return made
+
+
+def _part(answer: Answer) -> Response:
+    """Answer a part of a page that asked: it goes elsewhere whole, or says why it was refused and keeps what it has."""
+    from starlette.responses import HTMLResponse
+
+    if answer.go_to:
+        return HTMLResponse("", headers={"HX-Redirect": answer.go_to})
+    message = html.escape(str((answer.values or {}).get("message", "")))
+    shown = f'<p class="message" role="alert">{message}</p>'
+    return HTMLResponse(shown, answer.status, headers={"HX-Reswap": "beforeend"})
 
 
 def _set_cookies(made: Response, answer: Answer, asked: Asked, *, secure: bool) -> None:

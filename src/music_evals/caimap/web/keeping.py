@@ -15,17 +15,27 @@ from music_evals.errors import InvalidInputError, MusicEvalsError
 __all__ = ["arranged", "kept"]
 
 
-def kept(page: Callable[[Asked], Answer], act: Callable[[Asked], Answer]) -> Callable[[Asked], Answer]:
+def kept(
+    page: Callable[[Asked], Answer], act: Callable[[Asked], Answer], *, form: str = "fields"
+) -> Callable[[Asked], Answer]:
     """Return an act that shows its page again where it is refused.
 
     Where the page itself is refused too, as nothing of it is left, that refusal goes on; it shows what was sent.
+
+    Parameters
+    ----------
+    page, act
+        What shows the page, and what is done.
+    form
+        Under which name the page knows what was written: a page with several forms has one for each.
+
     """
 
     def keeping(asked: Asked) -> Answer:
         try:
             return act(asked)
         except (InvalidInputError, StaleError, ForbiddenStepError, SignInError) as error:
-            return _again(error, page, asked)
+            return _again(error, page, asked, form)
 
     return keeping
 
@@ -40,7 +50,7 @@ def arranged(page: Callable[[Asked], Answer]) -> Callable[[Asked], Answer]:
     return kept(page, arranging)
 
 
-def _again(error: MusicEvalsError, page: Callable[[Asked], Answer], asked: Asked) -> Answer:
+def _again(error: MusicEvalsError, page: Callable[[Asked], Answer], asked: Asked, form: str) -> Answer:
     shown, sent = page(asked), sent_texts(asked.form, asked.language)
-    added = {"message": refusal(error, asked.language), "fields": dict(asked.form), "sent": sent}
+    added = {"message": refusal(error, asked.language), form: dict(asked.form), "sent": sent}
     return shown._replace(values={**(shown.values or {}), **added}, status=status_of(error))

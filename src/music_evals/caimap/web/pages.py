@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from music_evals.annotations import AUDIO_EFFECTS, DIMENSIONS
-from music_evals.caimap import ledger, lexica, machine, structure, waveforms
+from music_evals.caimap import ledger, lexica, listening, machine, structure, waveforms
 from music_evals.caimap.description import MAX_TAGS, fewest_tags
 from music_evals.caimap.grades import MAX_WARNINGS
 from music_evals.caimap.reporting import agreement_values
@@ -35,6 +35,7 @@ from music_evals.caimap.web.people_pages import PEOPLE_PAGES
 from music_evals.caimap.web.scoring import asked_sheet, score_page
 from music_evals.caimap.web.settled_pages import SETTLED_PAGES
 from music_evals.caimap.web.training_pages import TRAINING_PAGES
+from music_evals.caimap.web.wording import refusal
 from music_evals.caimap.web.words import LANGUAGES
 from music_evals.caimap.work import (
     accounts,
@@ -157,13 +158,15 @@ def _task(asked: Asked) -> Answer:
     found = annotating.heard(asked.desk, asked.who, asked.path["number"])
     shared = {
         "seen": seen,
+        "skip": {},
         "reasons": structure.SCREENING_REASONS,
         "rests": views.rests(asked.desk, asked.who),
         "heard": found,
         "writes": found.may_write(seen.song.duration_sec),
     }
     if seen.task.kind == "structure":
-        draft = row_fields(split_rows(rows_of(seen.draft)), seen.draft.get("theme", "")) if seen.draft else {}
+        has_rows = "line_0" in seen.draft
+        draft = row_fields(split_rows(rows_of(seen.draft)), seen.draft.get("theme", "")) if has_rows else {}
         fields = draft or seen.fields(structure_fields)
         return Answer("structure.html", shared | editor_values(fields), waveform=True)
     group = seen.task.kind
@@ -226,7 +229,8 @@ def _restart(asked: Asked) -> Answer:
         annotating.restart_listening(asked.desk, asked.who, number, version)
         return Answer(go_to=f"/task/{number}")
     written, seen = _written(asked), views.task_view(asked.desk, asked.who, number)
-    if any(written.values()) and written != seen.draft:
+    may_write = annotating.heard(asked.desk, asked.who, number).may_write(seen.song.duration_sec)
+    if may_write and any(written.values()) and written != seen.draft:
         version = annotating.save(asked.desk, asked.who, number, version, written)
     return Answer("restart.html", {"seen": seen, "version": version})
 
@@ -238,7 +242,9 @@ def _events(asked: Asked) -> Answer:
     number = asked.path["number"]
     found = annotating.record(asked.desk, asked.who, number, reports)
     duration = views.task_view(asked.desk, asked.who, number).song.duration_sec
-    return Answer(values={**found._asdict(), "writes": found.may_write(duration)})
+    broken = listening.broken_rules(found)
+    told = "" if broken is None else refusal(broken, asked.language)
+    return Answer(values={**found._asdict(), "writes": found.may_write(duration), "told": told})
 
 
 def _recording(asked: Asked) -> Path:
@@ -390,7 +396,7 @@ PAGES: Final = (
     Page("POST", "/task/{number:int}/save", "annotate", kept(_task, _save)),
     Page("POST", "/task/{number:int}/draft", "annotate", _draft),
     Page("POST", "/task/{number:int}/submit", "annotate", kept(_task, _submit)),
-    Page("POST", "/task/{number:int}/skip", "annotate", kept(_task, _skip)),
+    Page("POST", "/task/{number:int}/skip", "annotate", kept(_task, _skip, form="skip")),
     Page("POST", "/task/{number:int}/restart", "annotate", kept(_task, _restart)),
     Page("POST", "/task/{number:int}/events", "annotate", _events),
     Page("GET", "/task/{number:int}/audio", "ask", _audio),

@@ -12,7 +12,7 @@ import numpy as np
 from music_evals.caimap import assignment, assurance, ledger
 from music_evals.caimap.machine import SONG, SYSTEM, TASK, step
 from music_evals.caimap.roles import ForbiddenError, check_right, may_open
-from music_evals.caimap.storage.store import StaleError, Store
+from music_evals.caimap.storage.store import READS, StaleError, Store
 from music_evals.caimap.storage.tables import AuditRow, LedgerRow, PersonRow, SettingRow, SongRow, TaskRow
 from music_evals.caimap.values import Person, Song, Task, TimedLine
 from music_evals.errors import InvalidInputError, UnknownNameError
@@ -143,7 +143,7 @@ class Desk:
         return person
 
     def own_task(self, session: Session, person: Person, number: int, version: int | None = None) -> TaskRow:
-        """Return a task that this person may open, its song locked for the transaction.
+        """Return a task that this person may open, its song locked for the transaction where it writes.
 
         Raises
         ------
@@ -167,7 +167,7 @@ class Desk:
 
     @staticmethod
     def song(session: Session, name: str, version: int | None = None) -> SongRow:
-        """Return a song, locked for the transaction.
+        """Return a song, locked for the transaction where it writes.
 
         Raises
         ------
@@ -177,7 +177,8 @@ class Desk:
             It has changed since the page was made.
 
         """
-        row = session.get(SongRow, name, with_for_update=True, populate_existing=True)
+        writes = READS not in session.info
+        row = session.get(SongRow, name, with_for_update=writes, populate_existing=writes)
         if row is None:
             raise UnknownNameError("song", name, ())
         if version is not None and row.version != version:

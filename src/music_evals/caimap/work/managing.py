@@ -23,10 +23,10 @@ from music_evals.caimap.storage.tables import (
 )
 from music_evals.caimap.training import DISCUSSIONS
 from music_evals.caimap.values import Description, FinishedSong, Song, Structure
-from music_evals.caimap.work.annotating import HANDED_IN, compare_passes, pass_tasks
+from music_evals.caimap.work.annotating import HANDED_IN, compare_passes, pass_tasks, pay_task
 from music_evals.caimap.work.consents import STAND_INS, consent_of, stand_in, stand_ins
 from music_evals.caimap.work.desk import Desk, song_of, song_row
-from music_evals.caimap.work.undoing import cancel_open, discard, erase, take_back
+from music_evals.caimap.work.undoing import OPEN, cancel_open, discard, erase, take_back
 from music_evals.caimap.work.weeks import earned_in, records
 from music_evals.errors import InvalidInputError
 
@@ -168,6 +168,8 @@ def _new_song(session: Session, known: set[str], song: Song, count: int) -> Song
 def decide_screening(desk: Desk, who: int, song: str, version: int, *, keep: bool) -> None:
     """Decide on a song that an annotator skipped: leave it out, or give it back to them.
 
+    Whoever has handed in work on a song that is left out is paid for it; open tasks on it are cancelled.
+
     Raises
     ------
     ForbiddenError, ForbiddenStepError, StaleError
@@ -178,8 +180,24 @@ def decide_screening(desk: Desk, who: int, song: str, version: int, *, keep: boo
         person = desk.person(session, who, "manage")
         row = desk.song(session, song, version)
         desk.move(session, row, "keep" if keep else "exclude", person)
-        for task in pass_tasks(session, song, ("screened",)):
-            desk.move(session, task, "resume" if keep else "cancel")
+        if keep:
+            for task in pass_tasks(session, song, ("screened",)):
+                desk.move(session, task, "resume")
+        else:
+            _let_go(desk, session, song)
+
+
+def _let_go(desk: Desk, session: Session, song: str) -> None:
+    """End all tasks of a song that is left out: what was handed in is accepted and paid, the rest is cancelled."""
+    handed_in = ("submitted", "sampled")
+    chosen = select(TaskRow).where(
+        TaskRow.song == song, TaskRow.training.is_(False), TaskRow.state.in_((*OPEN, "screened", *handed_in))
+    )
+    for task in list(session.scalars(chosen.order_by(TaskRow.id))):
+        is_done = task.state in handed_in
+        desk.move(session, task, "accept" if is_done else "cancel")
+        if is_done:
+            pay_task(desk, session, task)
 
 
 def decide(desk: Desk, who: int, song: str, version: int, *, returned: Sequence[str] = ()) -> None:
@@ -396,7 +414,7 @@ def ledger_of(desk: Desk, who: int) -> list[ledger.Entry]:
 
 
 def progress(desk: Desk, who: int) -> Progress:
-    """Return how far the study is.
+    """Return how far the study is; training is no part of it.
 
     Raises
     ------
@@ -406,8 +424,9 @@ def progress(desk: Desk, who: int) -> Progress:
     """
     with desk.store.reading() as session:
         desk.person(session, who, "manage")
-        songs = Counter[str](session.scalars(select(SongRow.state)))
+        songs = Counter[str](session.scalars(select(SongRow.state).where(SongRow.training.is_(False))))
         joined = select(PersonRow.role, TaskRow.state).join(PersonRow, PersonRow.id == TaskRow.person)
+        joined = joined.where(TaskRow.training.is_(False))
         tasks = Counter((role, state) for role, state in session.execute(joined))
         owed = session.scalar(select(func.coalesce(func.sum(LedgerRow.cents), 0)))
         return Progress(dict(songs), dict(tasks), int(owed or 0))

@@ -118,8 +118,9 @@ def task_view(desk: Desk, who: int, number: int) -> TaskView:
     with desk.store.reading() as session:
         person = desk.person(session, who, "ask")
         row = desk.own_task(session, person, number)
-        sheets = session.scalars(select(SheetRow).where(SheetRow.task == number).order_by(SheetRow.id))
-        remarks = [(sheet.total, sheet.remark) for sheet in sheets]
+        # scores that decided; a second verification is between inspectors and administrators
+        given = select(SheetRow).where(SheetRow.task == number, SheetRow.purpose == "assurance")
+        remarks = [(sheet.total, sheet.remark) for sheet in session.scalars(given.order_by(SheetRow.id))]
         song = song_of(desk.song(session, row.song))
         task = _own(row) if row.person == who else task_of(row)
         return TaskView(task, song, row.version, dict(row.draft), _result(row), remarks)

@@ -22,14 +22,14 @@
       });
       return field;
     });
-    const go = () => {
+    const go = async () => {
       const answers = {};
       for (const { name, options } of questions) {
         const chosen = document.querySelector(`input[name="${CSS.escape(name)}"]:checked`);
         if (chosen) answers[name] = options ? chosen.value : Number(chosen.value);
       }
       if (Object.keys(answers).length < questions.length) say("Answer every question first.");
-      else done(answers);
+      else await done(answers);
     };
     show(make("h2", {}, title), ...fields, button("Go on", go, { id: "answered" }));
   };
@@ -45,7 +45,7 @@
     const go = (next) => {
       Object.assign(position, next);
       save(position);
-      run();
+      return run();
     };
     const phases = {
       ready: ({ isTraining, place }) => {
@@ -76,18 +76,19 @@
         const title = isLimit ? "The time is over. Three questions" : "How was it?";
         ask(page, title, settings.questions, async (answers) => {
           await send(name, { code, ...result, answers: { ...position.before, ...answers } });
-          go({ step: position.step + 1, phase: "ready", before: {}, result: null });
+          await go({ step: position.step + 1, phase: "ready", before: {}, result: null });
         });
       },
     };
     const run = () => {
-      if (position.step < steps.length) phases[position.phase](steps[position.step]);
-      else if (settings.about.length && position.phase !== "over") {
-        ask(page, "About you", settings.about, async (answers) => {
+      if (position.step < steps.length) return phases[position.phase](steps[position.step]);
+      if (settings.about.length && position.phase !== "over") {
+        return ask(page, "About you", settings.about, async (answers) => {
           await send("about", { answers });
-          go({ phase: "over" });
+          await go({ phase: "over" });
         });
-      } else finish();
+      }
+      return finish();
     };
     run();
   };

@@ -288,9 +288,12 @@
       keep();
     };
 
-    const next = () => {
+    const next = async () => {
       const trial = trialNow();
-      if (!trial) return; // it is being sent
+      if (!trial) {
+        await draw(); // what could not be sent
+        return;
+      }
       const missing = new Set(unheard(trial, state.row, settings.least_heard));
       const open = unanswered(trial, state.row);
       if (missing.size) {
@@ -305,7 +308,7 @@
         count();
         Object.assign(state, { rows: [...state.rows, state.row], row: null });
         keep();
-        draw();
+        await draw();
       }
     };
 

@@ -82,12 +82,15 @@
     let writing = null;
     let isLeaving = false;
     const run = async () => {
-      while (newest) {
-        const [value] = newest;
-        newest = null;
-        await put(value);
+      try {
+        while (newest) {
+          const [value] = newest;
+          newest = null;
+          await put(value);
+        }
+      } finally {
+        writing = null; // what comes after a write that failed is written again
       }
-      writing = null;
     };
     addEventListener("pagehide", () => {
       isLeaving = true;
@@ -153,7 +156,20 @@
     const number = () => {
       foot.replaceChildren(state.token ? make("p", {}, "Your number: ", make("code", {}, state.token)) : "");
     };
-    const button = (text, onclick, attributes = {}) => make("button", { type: "button", onclick, ...attributes }, text);
+    /** A button whose act is not begun again before it is done: two quick clicks are one. */
+    const button = (text, onclick, attributes = {}) => {
+      let isBusy = false;
+      const act = async () => {
+        if (isBusy) return;
+        isBusy = true;
+        try {
+          await onclick();
+        } finally {
+          isBusy = false;
+        }
+      };
+      return make("button", { type: "button", onclick: act, ...attributes }, text);
+    };
     const about = () => ({ format: FORMAT, study: study.study, kind: study.kind, slot: state.slot });
 
     const sendPart = async (name) => {
@@ -218,7 +234,12 @@
     };
 
     const send = async (name, content) => {
-      await keeper.put(`part ${name}`, content);
+      try {
+        await keeper.put(`part ${name}`, content);
+      } catch (error) {
+        say(`This browser could not keep your answers (${error?.message}). Leave the page open, and try again.`);
+        throw error;
+      }
       state.parts = [...state.parts.filter((part) => part.name !== name), { name, sent: false }];
       await keepState();
       if (isServed) flush().catch(failed);
@@ -226,10 +247,13 @@
 
     const work = async () => {
       const kind = ns.studyKinds[study.kind];
-      const saving = writer((value) => keeper.put("work", value));
+      const telling = (write) => (value) => write(value).catch((error) => {
+        say(`This browser could not keep your last step (${error?.message}): leave the page open until the end.`);
+      });
+      const saving = telling(writer((value) => keeper.put("work", value)));
       const writers = new Map();
       const keep = (name, value) => {
-        if (!writers.has(name)) writers.set(name, writer((now) => keeper.put(`kept ${name}`, now)));
+        if (!writers.has(name)) writers.set(name, telling(writer((now) => keeper.put(`kept ${name}`, now))));
         return writers.get(name)(value);
       };
       const kept = (name) => keeper.get(`kept ${name}`);
