@@ -229,7 +229,7 @@ def _levels(spans: Spans, n_frames: int, performer: Performer, step_sec: float, 
     level, noise = np.zeros(n_frames), np.zeros(n_frames)
     attack = max(1, round(performer.attack_sec / step_sec))
     release = max(1, round(performer.release_sec / step_sec))
-    end = -n_frames
+    begin = end = -n_frames
     for first, last, _ in spans:
         n = last - first
         shape = np.minimum(1, np.arange(1, n + 1) / attack)
@@ -241,21 +241,23 @@ def _levels(spans: Spans, n_frames: int, performer: Performer, step_sec: float, 
         loudness = 10 ** (rng.normal(0, 2.5) / 20)
         level[first:last] = np.maximum(level[first:last], loudness * shape)
         if rng.random() < performer.consonants:
-            _consonant(level, noise, first, end=end, step_sec=step_sec, loudness=loudness, rng=rng)
-        end = last
+            # the second half of the note before at most: it is heard
+            earliest = max(0, (begin + first) // 2)
+            _consonant(level, noise, first, earliest=earliest, step_sec=step_sec, loudness=loudness, rng=rng)
+        begin, end = first, last
     noise += performer.breath * level
     return level, noise
 
 
 def _consonant(
-    level: Floats, noise: Floats, first: int, *, end: int, step_sec: float, loudness: float, rng: Rng
+    level: Floats, noise: Floats, first: int, *, earliest: int, step_sec: float, loudness: float, rng: Rng
 ) -> None:
     """Begin a note with a closure and a burst, or with a hiss; the note before ends earlier for it."""
     hisses = rng.random() < 0.5
     length = round(rng.uniform(0.05, 0.13) / step_sec) if hisses else round(rng.uniform(0.02, 0.07) / step_sec)
-    start = max(0, first - length)
+    start = max(earliest, first - length)
     level[start:first] = 0.0
-    if start > 2 and end > start:
+    if start >= 2:
         level[start - 2 : start] *= (0.7, 0.3)
     if hisses:
         noise[start:first] += rng.uniform(0.05, 0.35) * loudness * np.hanning(first - start + 2)[1:-1]

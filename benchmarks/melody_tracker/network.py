@@ -265,7 +265,7 @@ def make_targets(
     """Return what the network should say of a melody: classes (n_frames,) and onsets (61, n_frames).
 
     Frame t is centred at ``t * hop_sec``. A note outside the pitches of the network is left out of the loss (-100). An
-    onset is a hat of three frames, as an exact frame cannot be heard.
+    onset is a hat of three frames, as an exact frame cannot be heard; that of a note before the first frame is none.
 
     Parameters
     ----------
@@ -282,15 +282,17 @@ def make_targets(
     """
     classes = np.full(n_frames, UNVOICED, dtype=np.int64)
     onsets = np.zeros((N_PITCHES, n_frames), dtype=np.float32)
+    silent = np.zeros(n_frames, dtype=bool) if sounding is None else np.isnan(sounding)
     for (start, end), pitch in zip(intervals_sec / hop_sec, np.rint(pitches).astype(int) - LOWEST_PITCH, strict=True):
-        first, last = math.ceil(start), math.ceil(end)
+        first, last = max(0, math.ceil(start)), max(0, math.ceil(end))
+        if silent[first:last].all():
+            continue  # so short that nothing of it sounds
         inside = 0 <= pitch < N_PITCHES
         classes[first:last] = pitch if inside else -100
         if inside:
             frames = np.arange(max(0, math.floor(start) - 1), min(n_frames, math.floor(start) + 3))
             onsets[pitch, frames] = np.maximum(onsets[pitch, frames], 1 - np.abs(frames - start) / 1.5)
     if sounding is not None:
-        silent = np.isnan(sounding)
         place = np.where(silent, 0.0, sounding) - LOWEST_PITCH
         nearest = np.rint(place).astype(np.int64)
         nearest = np.where((nearest >= 0) & (nearest < N_PITCHES), nearest, -100)

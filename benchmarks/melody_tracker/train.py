@@ -15,7 +15,6 @@ import hashlib
 import json
 import math
 import os
-import tempfile
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -45,6 +44,7 @@ from tqdm import tqdm
 from music_evals.audio.io import Audio
 from music_evals.audio.melody_net import levels
 from music_evals.audio.spectra import HOP_LENGTH, constant_q
+from music_evals.files import written_whole
 
 HOP_SEC = HOP_LENGTH / 22050
 WEIGHTS = Path(__file__).resolve().parents[2] / "src" / "music_evals" / "audio" / "weights"
@@ -92,6 +92,8 @@ def compute_features(cache: Path, indices: range, tunes: Path) -> None:
             continue
         lead = "performed" if index % 5 < 3 else "rendered"
         mixture = make_mixture(index, lead=lead, seed=DATA_SEED, cache=tunes, is_raw=True)
+        if not mixture.samples.any():
+            continue  # nothing plays: there is no level to go by
         rng = np.random.default_rng([DATA_SEED, index, 1])
         takes = [degrade(mixture.samples, SAMPLE_RATE, rng) for _ in range(2)]
         heard = np.stack([levels(constant_q(Audio(take / max(float(np.abs(take).max()), 1e-9)))) for take in takes])
@@ -109,9 +111,8 @@ def compute_features(cache: Path, indices: range, tunes: Path) -> None:
 
 def _write_whole(path: Path, write: Any) -> None:
     """Write a file under another name first: it is there whole or not at all."""
-    with tempfile.NamedTemporaryFile(dir=path.parent, delete=False) as file:
+    with written_whole(path) as part, part.open("wb") as file:
         write(file)
-    os.replace(file.name, path)  # noqa: PTH105 - the name is text
 
 
 def read_clip(path: Path) -> Clip:
@@ -128,7 +129,7 @@ def crop(clip: Clip, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray, 
     start = rng.uniform(0, spare) if spare > 0 else 0.0
     frames = start + speed * np.arange(CROP)
     heard = _resample(clip.levels, frames)
-    intervals = np.maximum((clip.intervals_sec - start * HOP_SEC) / speed, 0)
+    intervals = (clip.intervals_sec - start * HOP_SEC) / speed
     inside = (intervals[:, 1] > 0) & (intervals[:, 0] < CROP * HOP_SEC)
     intervals, pitches = intervals[inside], clip.pitches[inside]
     low, high = (int(pitches.min()), int(pitches.max())) if len(pitches) else (LOWEST_PITCH, LOWEST_PITCH)
@@ -234,10 +235,11 @@ class Run:
             tensors |= {f"optimizer.{index}.{name}": value for name, value in values.items()}
         state = json.dumps({"step": self.step, "history": self.history})
         data = save({name: value.clone().contiguous() for name, value in tensors.items()}, metadata={"state": state})
-        _write_whole(self.out / "checkpoint.safetensors", lambda file: file.write(data))
+        # before the checkpoint: a run that is killed between them does an epoch again, and loses nothing
         if self.history[-1]["loss"] == min(row["loss"] for row in self.history):
             best = save({name: value.clone().contiguous() for name, value in self.average.module.state_dict().items()})
             _write_whole(self.out / "best.safetensors", lambda file: file.write(best))
+        _write_whole(self.out / "checkpoint.safetensors", lambda file: file.write(data))
         with (self.out / "log.csv").open("w", encoding="utf-8", newline="") as file:
             writer = csv.DictWriter(file, fieldnames=list(self.history[0]), lineterminator="\n")
             writer.writeheader()

@@ -6,9 +6,9 @@
 
 Judges settings by the mean of overall accuracy and motif Jaccard on the validation mixtures, whose features train.py
 wrote, and on the tuning half of `known_edits`, both counted alike. WORK is where
-``benchmarks/preservation_validity/real.py`` left edits of the development half of the real recordings, by ``--work``
-and ``--halves development``: where it is given, they count as much as both together, by the mean of the worst decile of
-motif Jaccard over edits that change nothing and of its AUC. The search starts at the defaults of
+``benchmarks/preservation_validity/real.py --work WORK`` left edits of the real recordings: where it is given, those of
+the development half count as much as both together, by the mean of the worst decile of motif Jaccard over edits that
+change nothing and of its AUC. The search starts at the defaults of
 `audio.f0.track_melody_net` and `audio.melody.notes_from_f0`, which README.md explains.
 """
 
@@ -30,7 +30,7 @@ from music_evals.annotations import F0Track, Melody
 from music_evals.audio.io import Audio, load_audio
 from music_evals.audio.melody import notes_from_f0
 from music_evals.audio.melody_net import MelodyActivations, decode, melody_activations, run_network
-from music_evals.errors import UndefinedMetricWarning
+from music_evals.errors import InvalidInputError, UndefinedMetricWarning
 from music_evals.metrics.melody import motif_jaccard, overall_accuracy, raw_pitch_accuracy
 
 HOP_SEC = 512 / 22050
@@ -83,13 +83,23 @@ class Edits(NamedTuple):
     edits: dict[str, list[MelodyActivations]]
 
 
-def listen_to_edits(folder: Path) -> list[Edits]:
-    """Run the network over every recording in a folder, a folder each, and over its edits."""
+def listen_to_edits(work: Path, plan: dict[str, Any]) -> list[Edits]:
+    """Run the network over the recordings of the development half, and over all edits of the plan.
+
+    Raises
+    ------
+    InvalidInputError
+        An edit is missing.
+
+    """
     found = []
-    for place in tqdm(sorted(folder.iterdir()), desc="recordings"):
+    for place in tqdm(sorted((work / "audio" / "development").iterdir()), desc="recordings"):
         edits: dict[str, list[MelodyActivations]] = {}
-        for path in sorted(place.glob("*_*.wav")):
-            edits.setdefault(path.stem.rpartition("_")[0], []).append(melody_activations(load_audio(path)))
+        for kind, facts in plan["kinds"].items():
+            paths = [place / f"{kind}_{strength:g}.wav" for strength in facts["strengths"]]
+            if absent := [path for path in paths if not path.is_file()]:
+                raise InvalidInputError(f"{absent[0]} is missing; run real.py --halves development with this --work")
+            edits[kind] = [melody_activations(load_audio(path)) for path in paths]
         found.append(Edits(melody_activations(load_audio(place / "source.wav")), edits))
     return found
 
@@ -156,7 +166,7 @@ def main() -> None:
         for item in piece_items("tuning", renderer, options.renderings)
     ]
     plan = yaml.safe_load(EDITS.read_text(encoding="utf-8"))
-    real = listen_to_edits(options.recordings / "audio") if options.recordings else []
+    real = listen_to_edits(options.recordings, plan) if options.recordings else []
     rng = np.random.default_rng(0)
     choices = PATH | NOTES
     best = {name: values[0] for name, values in choices.items()}

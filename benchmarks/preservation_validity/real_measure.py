@@ -39,7 +39,7 @@ def measure_recordings(
     work.mkdir(parents=True, exist_ok=True)
     chosen = [one for one in recordings if one.half == half and one.name in files]
     folders = {
-        one.name: work / "audio" / _digest([plan["excerpt"], plan["kinds"], *_excerpt_of(one)]) for one in chosen
+        one.name: work / "audio" / half / _digest([plan["excerpt"], plan["kinds"], *_excerpt_of(one)]) for one in chosen
     }
     scoring = _digest([receipt(), _formulas(), sorted(folder.name for folder in folders.values())])
     path = work / f"{half}-{scoring}.jsonl"

@@ -145,6 +145,13 @@ def test_fluidsynth_plays_the_pitch_at_its_time_and_ends_a_second_later() -> Non
 
 
 @needs_fluidsynth
+def test_fluidsynth_is_silent_where_nothing_plays() -> None:
+    samples = render_fluidsynth(write_midi(score()))
+    assert len(samples)
+    assert not samples.any()
+
+
+@needs_fluidsynth
 def test_fluidsynth_hears_nothing_of_the_file_before() -> None:
     one, other = (write_midi(score((0, 480, pitch, 100), program=48)) for pitch in (60, 65))
     first = render_fluidsynth(one)

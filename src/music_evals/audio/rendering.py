@@ -41,6 +41,7 @@ __all__ = [
 SAMPLE_RATE = 22050  # Hz
 RELEASE_SEC = 1.0  # what a rendering lasts after the end of the last note
 PEAK = 0.9  # of every rendering that is not silent
+SILENCE = 1e-6  # a rendering whose peak is no higher holds nothing
 TABLE_BITS = 12  # a wavetable holds 4096 samples: read without interpolation its noise lies 70 dB below the tone
 VELOCITY_EXPONENT = 1.5  # amplitude = (velocity / 127) ** 1.5, between linear and General MIDI's square
 
@@ -392,7 +393,7 @@ def render_fluidsynth(
     Returns
     -------
     Samples
-        float32, mono, shape (n,), peak `PEAK`; 1 s longer than the file plays.
+        float32, mono, shape (n,), peak `PEAK` (0 for a file without notes); 1 s longer than the file plays.
 
     Raises
     ------
@@ -405,4 +406,5 @@ def render_fluidsynth(
     font = Path(soundfont) if soundfont is not None else find_soundfont()
     samples = _fluidsynth.play(midi, font, sample_rate, RELEASE_SEC)
     peak = float(np.abs(samples).max(initial=0.0))
-    return samples * np.float32(PEAK / peak) if peak > 0 else samples
+    # where nothing plays FluidSynth writes the dither of its output, at -156 dB
+    return samples * np.float32(PEAK / peak) if peak > SILENCE else np.zeros_like(samples)

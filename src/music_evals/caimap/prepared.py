@@ -88,7 +88,7 @@ def read_prepared(folder: str | os.PathLike[str]) -> dict[str, Automatic]:
 
 def _automatic(row: Mapping[str, Any]) -> Automatic:
     # clusters, sample and themes are columns of some versions and steps alone
-    timed = tuple(TimedLine(line["start_sec"], line["text"]) for line in row["lines"])
+    timed = tuple(TimedLine(line["start_sec"], line["text"]) for line in row["lines"] if line["text"])
     columns: dict[str, Any] = {"lines": [line.text for line in timed]}
     steps = {"lines": "alignment", "rhymes": "rhymes", "cluster": "clusters", "theme": "themes"}
     if row["sections"]:

@@ -26,7 +26,16 @@ def write(tmp_path: Path):
 
 def test_stamps_are_minutes_seconds_and_parts_of_them(write) -> None:
     found = read_timed_lines(write("[ti:名]\n[00:10.5][01:00:25]副歌\n[00:03]主歌\n[00:04.125]\n没有\n"))
-    assert found == [(3.0, "主歌"), (10.5, "副歌"), (60.25, "副歌")]
+    assert found == [(3.0, "主歌"), (4.125, ""), (10.5, "副歌"), (60.25, "副歌")]
+
+
+def test_a_stamp_without_words_is_kept_where_it_ends_a_line(write) -> None:
+    lines = "[00:00]\n[00:10]天地\n[00:14]\n[00:15]\n[01:10]玄黄\n[01:20]\n[01:20]宇宙\n[01:30]\n"
+    worded = [(10.0, "天地"), (14.0, ""), (70.0, "玄黄"), (80.0, "宇宙")]
+    assert read_timed_lines(write(lines)) == [*worded, (90.0, "")]
+    assert read_timed_lines(write(lines), 85.0) == worded  # the last lies behind the end of the recording
+    with pytest.raises(InvalidLyricsError, match="no line with a time stamp"):
+        read_timed_lines(write("[00:01]\n[00:02]\n"))
 
 
 @pytest.mark.parametrize(

@@ -107,6 +107,18 @@ def test_rests_are_taken_out_of_characters(
     assert rest.kind == kind
 
 
+def test_what_sounds_long_after_a_character_is_not_of_it() -> None:
+    song = _in_a_row([0.5, 0.6, 0.5], [60, 62, 64])
+    stray = [*song, Sung(12.0, ((0.2, 67),)), Sung(20.0, ((0.5, 60),))]  # somebody hums in the interlude
+    voice = _voice(stray)
+    found = refine(_characters([*song, stray[-1]]), *voice)
+    assert found.characters[2].end_sec == pytest.approx(song[2].end, abs=0.05)
+    assert [round(note.pitch) for note in found.characters[2].notes] == [64]
+    assert found.characters[3].start_sec == pytest.approx(20.0, abs=0.05)
+    alone = refine(_characters(song), *_voice([*song, Sung(12.0, ((0.2, 67),))]))
+    assert alone.characters[2].end_sec == pytest.approx(song[2].end, abs=0.05)
+
+
 def test_a_song_that_is_late_as_a_whole_is_moved_back() -> None:
     song = _in_a_row([0.3, 0.5, 0.4, 0.7, 0.3, 0.45, 0.6, 0.35], [60, 62, 60, 65, 64, 62, 60, 67])
     first = [dataclasses.replace(one, start_sec=one.start_sec + 0.2, end_sec=one.end_sec + 0.2) for one in

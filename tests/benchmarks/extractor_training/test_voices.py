@@ -72,6 +72,16 @@ def test_consonants_close_the_voice_before_their_note() -> None:
     assert without.frequencies_hz[before].all()
 
 
+def test_a_consonant_leaves_something_of_a_short_note_before_it() -> None:
+    starts = np.arange(20) * 0.09
+    intervals = np.stack([starts, starts + 0.09], axis=1)
+    player = plain(sings=True, consonants=1.0)
+    for seed in range(5):
+        line = perform(intervals, 60.0 + np.arange(20) % 5, 2 * RATE, player, np.random.default_rng(seed))
+        for start, end in np.round(intervals * RATE / CONTROL).astype(int):
+            assert line.frequencies_hz[start:end].any()
+
+
 def test_a_line_without_notes_is_silent() -> None:
     line = perform(np.zeros((0, 2)), np.zeros(0), 1000, plain(), np.random.default_rng(0))
     assert not line.samples.any()

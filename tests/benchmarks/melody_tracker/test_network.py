@@ -58,6 +58,16 @@ def test_targets_of_a_voice_that_glides_and_closes() -> None:
     assert classes.tolist() == [4, 4, 5, 7, UNVOICED, 7, 7, -100, UNVOICED]
 
 
+def test_notes_of_which_nothing_sounds_and_those_before_the_excerpt_have_no_onset() -> None:
+    silent = np.array([40.0, 40.0, np.nan, np.nan, 43.0, 43.0])
+    classes, onsets = make_targets(np.array([[0.5, 2], [2, 4], [4, 6]]), np.array([40.0, 41, 43]), 6, 1.0, silent)
+    assert classes.tolist() == [4, 4, UNVOICED, UNVOICED, 7, 7]
+    assert onsets.max(axis=1)[[4, 5, 7]].tolist() == pytest.approx([2 / 3, 0, 1])
+    classes, onsets = make_targets(np.array([[-3.0, 2.0], [-2.5, -0.5]]), np.array([40.0, 41.0]), 4, 1.0)
+    assert classes.tolist() == [4, 4, UNVOICED, UNVOICED]
+    assert not onsets.any()
+
+
 @pytest.mark.parametrize("batch", [1, 2])
 def test_the_network_keeps_time(tiny: MelodyTracker, batch: int) -> None:
     said = tiny(torch.rand(batch, 288, 36))

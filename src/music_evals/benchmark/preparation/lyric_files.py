@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import itertools
+import math
 import re
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -32,6 +35,8 @@ def read_lyrics(path: str) -> str:
 def read_timed_lines(path: str, duration_sec: float | None = None) -> list[TimedLine]:
     """Return the lines of an LRC file with their times, in the order in which they are sung.
 
+    A stamp without words behind a line is kept as a line without text: it ends the one before it, as at an interlude.
+
     Parameters
     ----------
     path
@@ -52,17 +57,28 @@ def read_timed_lines(path: str, duration_sec: float | None = None) -> list[Timed
     timed = []
     for line in text.splitlines():
         stamps, words = _STAMP.findall(line), _STAMP.sub("", line).strip()
-        timed += [(60 * int(minutes) + float(seconds.replace(":", ".")), words) for minutes, seconds in stamps if words]
-    if not timed:
+        timed += [(60 * int(minutes) + float(seconds.replace(":", ".")), words) for minutes, seconds in stamps]
+    if not any(words for _, words in timed):
         raise InvalidLyricsError(f"{path} has no line with a time stamp, as [00:12.30]; the step alignment needs them")
     moved = [TimedLine(max(0.0, start - shift), words) for start, words in sorted(timed, key=lambda line: line[0])]
-    late = [line for line in moved if duration_sec is not None and line.start_sec > duration_sec]
+    sung = [line for line in moved if line.text]
+    late = [line for line in sung if duration_sec is not None and line.start_sec > duration_sec]
     if late:
         raise InvalidLyricsError(
-            f"{path}: {len(late)} of {len(moved)} lines begin after the recording has ended, at {duration_sec:.2f} s, "
+            f"{path}: {len(late)} of {len(sung)} lines begin after the recording has ended, at {duration_sec:.2f} s, "
             f"such as {late[0].text!r} at {late[0].start_sec:.2f} s; these are the lyrics of another recording"
         )
-    return moved
+    return _without_idle(moved, math.inf if duration_sec is None else duration_sec)
+
+
+def _without_idle(lines: Sequence[TimedLine], end_sec: float) -> list[TimedLine]:
+    """Leave out lines without text that end no line before they do, or that are over at once."""
+    kept: list[TimedLine] = []
+    for line, later in itertools.zip_longest(lines, lines[1:]):
+        until = min(end_sec, math.inf if later is None else later.start_sec)
+        if line.text or (kept and kept[-1].text and kept[-1].start_sec < line.start_sec < until):
+            kept.append(line)
+    return kept
 
 
 def _offset_sec(text: str, path: str) -> float:

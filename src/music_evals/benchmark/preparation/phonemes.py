@@ -19,8 +19,6 @@ import math
 import os
 import re
 import shutil
-import signal
-import subprocess
 import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -28,6 +26,7 @@ from typing import Final, NamedTuple
 
 from music_evals.audio.io import Audio
 from music_evals.benchmark.preparation.characters import Character, characters_of_line
+from music_evals.benchmark.preparation.programs import run_program
 from music_evals.errors import BackendError, InvalidLyricsError, MissingBackendError, UnreadableFileError
 
 __all__ = ["ACOUSTIC_MODEL", "DICTIONARY", "INSTALL", "Aligned", "Phone", "align_phonemes", "read_textgrid"]
@@ -141,7 +140,8 @@ def align_phonemes(
             "--output_format", "long_textgrid", "--temporary_directory", str(Path(folder, "work")),
             str(corpus), dictionary, acoustic_model, str(out),
         ]  # fmt: skip
-        _run(command, folder, timeout_sec)
+        hint = f"where a model is missing, install it with: {INSTALL}"
+        run_program(command, "mfa", timeout_sec=timeout_sec, folder=folder, task="align the song", hint=hint)
         found = sorted(out.rglob("*.TextGrid")) if out.is_dir() else []
         if len(found) != 1:
             raise BackendError(
@@ -197,28 +197,6 @@ def _textgrid(name: str, intervals: Sequence[Interval], end_sec: float) -> str:
         rows += [f"        intervals [{i}]:", f"            xmin = {one.start_sec:.6f}",
                  f"            xmax = {one.end_sec:.6f}", f'            text = "{text}"']  # fmt: skip
     return "\n".join(rows) + "\n"
-
-
-def _run(command: Sequence[str], folder: str, timeout_sec: float) -> None:
-    """Run the program in a group of its own, which is ended as a whole when its time is over."""
-    with tempfile.TemporaryFile() as messages:
-        process = subprocess.Popen(  # noqa: S603 - a program by name, without a shell
-            command, cwd=folder, stdin=subprocess.DEVNULL, stdout=messages, stderr=messages, start_new_session=True
-        )
-        try:
-            status = process.wait(timeout=timeout_sec)
-        except subprocess.TimeoutExpired as error:
-            raise BackendError(f"mfa did not align the song within {timeout_sec:g} s; it was ended") from error
-        finally:
-            if process.poll() is None:
-                os.killpg(process.pid, signal.SIGKILL)
-                process.wait()
-        messages.seek(0)
-        said = messages.read(1_000_000).decode(errors="replace").strip().splitlines() or ["no message"]
-    if status:
-        raise BackendError(
-            f"mfa failed with exit status {status}: {said[-1]}; where a model is missing, install it with: {INSTALL}"
-        )
 
 
 def _aligned(tiers: Mapping[str, Sequence[Interval]], words: Sequence[Sequence[str]]) -> Aligned:

@@ -105,6 +105,7 @@ SHORTEST_SEC: Final = 0.06  # of a character; faster syllables are not sung
 LEAST_FRAMES: Final = round(SHORTEST_SEC / GRID_SEC)
 SURE_SEC: Final = 0.05
 SHORTEST_REST_SEC: Final = 0.08
+LONGEST_CLOSURE_SEC: Final = 1.0  # without a voice within a character; what sounds behind a longer one is not of it
 SHORTEST_NOTE_SEC: Final = 0.08
 SHORTEST_BREATH_SEC: Final = 0.15
 BREATH_DB: Final = 8.0  # above the quietest 50 ms of its rest
@@ -428,6 +429,8 @@ def _end_of_voice(voice: Voice, start: int, limit: int) -> int | None:
     inside = np.flatnonzero(voice.voiced[start:limit])
     if not len(inside):
         return None
+    silences = np.flatnonzero(np.diff(inside) * GRID_SEC > LONGEST_CLOSURE_SEC)
+    inside = inside[: silences[0] + 1] if len(silences) else inside
     last = start + int(inside[-1]) + 1
     if last >= limit - 3:
         return last

@@ -19,6 +19,7 @@ from typing import Any, Final
 
 from music_evals.audio.io import load_channels
 from music_evals.benchmark.preparation.contract import Inputs
+from music_evals.benchmark.preparation.programs import run_program
 from music_evals.errors import BackendError, MissingBackendError
 
 __all__ = ["FILES", "OPTIONS", "STEMS", "TWO_STEMS", "about", "left_out", "separate"]
@@ -65,7 +66,9 @@ def separate(inputs: Inputs) -> dict[str, Any]:
     with tempfile.TemporaryDirectory() as folder:
         track = Path(folder, f"song{path.suffix.lower()}")  # demucs calls its folder so
         track.symlink_to(path)
-        _run([command, *_arguments(inputs.options), "-o", str(Path(folder, "out")), str(track)], wanted_sec)
+        arguments = [*_arguments(inputs.options), "-o", str(Path(folder, "out")), str(track)]
+        task = f"separate a recording of {wanted_sec:.0f} s"
+        run_program([command, *arguments], "demucs", timeout_sec=TIMEOUT_SEC, task=task)
         made = Path(folder, "out", model, "song")
         stems = {stem: _encoded(made / f"{stem}.wav", wanted_sec) for stem in _stems(inputs.options)}
     return {**stems, "duration_sec": wanted_sec, "model": model, "version": _version(command)}
@@ -96,24 +99,14 @@ def _version(command: str) -> str | None:
     python = first.removeprefix("#!").strip() if first.startswith("#!") and "python" in first else ""
     if not python:
         return None
-    done = subprocess.run(  # noqa: S603 - the interpreter that the command itself runs in
-        [*python.split(), "-c", _VERSION], capture_output=True, text=True, timeout=60, check=False
-    )
-    return done.stdout.strip() or None
-
-
-def _run(command: list[str], duration_sec: float) -> None:
     try:
-        done = subprocess.run(  # noqa: S603 - the command that the user named, without a shell
-            command, capture_output=True, text=True, errors="replace", timeout=TIMEOUT_SEC, check=False
-        )
-    except subprocess.TimeoutExpired as error:
-        raise BackendError(f"demucs took more than {TIMEOUT_SEC} s for a recording of {duration_sec:.0f} s") from error
-    except OSError as error:
-        raise BackendError(f"demucs does not run ({error.strerror}); check {command[0]}") from error
-    if done.returncode:
-        reason = (done.stderr.strip().splitlines() or done.stdout.strip().splitlines() or ["no message"])[-1]
-        raise BackendError(f"demucs failed with exit status {done.returncode}: {reason}")
+        done = subprocess.run(  # noqa: S603 - the interpreter that the command itself runs in
+            [*python.split(), "-c", _VERSION], stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=60,
+            check=False,
+        )  # fmt: skip
+    except (OSError, subprocess.TimeoutExpired):  # an environment that is gone, or hangs: demucs itself will say so
+        return None
+    return done.stdout.strip() or None
 
 
 def _encoded(path: Path, wanted_sec: float) -> bytes:
