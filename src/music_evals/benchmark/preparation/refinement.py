@@ -90,7 +90,7 @@ class Model:
 
 VOICE_ALONE: Final = Model((1.35, 2.41, 1.54, 1.68), -3.6, 0.011, 0.135, 1.37)
 """Of a voice alone, or of a stem of it."""
-MIXTURE: Final = Model((0.22, -0.2, 1.74, 1.03), -2.62, 0.011, 0.405, 1.37)
+MIXTURE: Final = Model((0.32, -0.38, 1.76, 0.93), -2.55, 0.011, 0.423, 1.36)
 """Of a voice with accompaniment: the level says less, and two onsets in five show nothing."""
 
 STIFFNESS: Final = 0.3
