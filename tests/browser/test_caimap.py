@@ -120,7 +120,7 @@ def test_the_waveform_obeys_the_rules_of_listening(chromium: Any, address: str) 
 
 def test_a_player_without_motion_and_one_without_a_waveform(chromium: Any, address: str) -> None:
     wrong: list[str] = []
-    still = sign_in(chromium, address, "professional1", wrong, reduced_motion="reduce")
+    still = sign_in(chromium, address, "professional2", wrong, reduced_motion="reduce")
     still.click("form[action='/work/next'] button")
     still.wait_for_selector(".wave canvas")
     seen = reports(still)
@@ -138,3 +138,43 @@ def test_a_player_without_motion_and_one_without_a_waveform(chromium: Any, addre
     plain.wait_for_selector(".wave", state="hidden")
     plain.click(".play")
     plain.wait_for_function("() => document.querySelector('audio').currentTime > 0.5")
+
+
+def test_no_refusal_and_no_new_sign_in_loses_a_draft(chromium: Any, address: str) -> None:
+    from playwright.sync_api import expect
+
+    wrong: list[str] = []
+    page = sign_in(chromium, address, "professional2", wrong)
+    page.click("form[action='/work/next'] button")
+    page.wait_for_load_state()
+    task = page.url
+    page.wait_for_selector("[name=line_0]")
+    # handed in at once, and refused: what was written is kept without another key
+    page.fill("[name=theme]", "春天的早晨")
+    page.select_option("[name=label_0]", "")  # no section begins
+    page.click("form.annotation button.first")
+    expect(page.locator("main > .message")).to_be_visible()
+    expect(page.locator(".saved")).to_have_text("草稿已保存", timeout=30_000)
+    # the session ends, and in another tab a new one begins: this page goes on
+    other = page.context.new_page()
+    other.goto(f"{address}/work")
+    other.click("form[action='/sign-out'] button")
+    other.goto(f"{address}/sign-in")
+    other.fill("[name=name]", "professional2")
+    other.fill("[name=password]", PASSWORD)
+    other.click("main button")
+    other.wait_for_load_state()
+    page.fill("[name=theme]", "春天的傍晚")
+    for _ in range(20):
+        other.goto(task)
+        if other.input_value("[name=theme]") == "春天的傍晚":
+            break
+        other.wait_for_timeout(1000)
+    assert other.input_value("[name=theme]") == "春天的傍晚"
+    # a skip that is refused leaves the lines where they are
+    n_lines = other.locator("[name^=line_]").count()
+    other.select_option("[name=reason]", "other")
+    other.click("form[action$='/skip'] button")
+    expect(other.locator("main > .message")).to_be_visible()
+    assert other.locator("[name^=line_]").count() == n_lines > 0
+    assert other.input_value("[name=reason]") == "other"
