@@ -2,7 +2,7 @@
 
 ::
 
-    python -m benchmarks.melody_tracker.train features --cache CACHE --first 0 --count 2400
+    python -m benchmarks.melody_tracker.train features --cache CACHE --first 0 --count 2000
     python -m benchmarks.melody_tracker.train fit --cache CACHE --out RUN
     python -m benchmarks.melody_tracker.train export --out RUN
 """
@@ -54,8 +54,8 @@ DATA_SEED = 21  # of the mixtures
 CROP = 512  # frames, 11.9 s
 BATCH = 4  # mixtures; each is heard in two recordings
 CONSISTENCY = 0.3  # weight of what two recordings of one performance are heard apart
-STEPS = 2800
-EPOCH = 200  # steps between validations
+STEPS = 9000
+EPOCH = 300  # steps between validations
 PEAK_RATE = 2e-3
 WARMUP = 100  # steps
 WEIGHT_DECAY = 0.01
@@ -80,9 +80,9 @@ class Clip(NamedTuple):
 def compute_features(cache: Path, indices: range, tunes: Path) -> None:
     """Render mixtures and keep what the network hears of them; those that are there already are left alone.
 
-    Three of five have a melody that is performed. Each is recorded twice: in another room, through another codec.
+    Every second has a melody that is performed. Each is recorded twice: in another room, through another codec.
     """
-    from benchmarks.extractor_training.mixtures import SAMPLE_RATE, make_mixture
+    from benchmarks.extractor_training.mixtures import LEADS, SAMPLE_RATE, make_mixture
     from benchmarks.extractor_training.recording import degrade
 
     cache.mkdir(parents=True, exist_ok=True)
@@ -90,7 +90,7 @@ def compute_features(cache: Path, indices: range, tunes: Path) -> None:
         path = cache / f"{index:06d}.npz"
         if path.exists():
             continue
-        lead = "performed" if index % 5 < 3 else "rendered"
+        lead = LEADS[index % 2]
         mixture = make_mixture(index, lead=lead, seed=DATA_SEED, cache=tunes, is_raw=True)
         if not mixture.samples.any():
             continue  # nothing plays: there is no level to go by
@@ -168,7 +168,8 @@ class Run:
     def __init__(self, out: Path, steps: int) -> None:
         torch.manual_seed(SEED)
         self.out, self.steps, self.step = out, steps, 0
-        self.network = MelodyTracker()
+        # with channels last a step takes a fifth less time on the processors tried
+        self.network = MelodyTracker().to(memory_format=torch.channels_last)  # type: ignore[call-overload]
         self.average = AveragedModel(self.network, multi_avg_fn=get_ema_multi_avg_fn(AVERAGING), use_buffers=True)
         self.optimizer = torch.optim.AdamW(self.network.parameters(), lr=PEAK_RATE, weight_decay=WEIGHT_DECAY)
         self.history: list[dict[str, float]] = []
@@ -317,7 +318,7 @@ def main() -> None:
     parser.add_argument("--out", type=Path, help="folder of the run")
     parser.add_argument("--weights", type=Path, default=WEIGHTS, help="where export writes")
     parser.add_argument("--first", type=int, default=0)
-    parser.add_argument("--count", type=int, default=2400)
+    parser.add_argument("--count", type=int, default=2000)
     parser.add_argument("--steps", type=int, default=STEPS)
     options = parser.parse_args()
     if options.step == "features":
