@@ -267,6 +267,13 @@ def test_recordings_are_those_of_the_study_alone(bench: StudyBench, visitor, tmp
         assert browser.get(f"/task/{number}/audio").status_code == status
 
 
+def test_an_address_of_no_page_is_answered_in_both_languages(bench: StudyBench, visitor) -> None:
+    for answer, status in ((visitor(bench.FAN).get("/nothing"), 404), (visitor(bench.FAN).get("/work/next"), 405)):
+        assert answer.status_code == status
+        assert answer.text == "没有这一页。 There is no such page."
+        assert "content-security-policy" in answer.headers
+
+
 @pytest.mark.requirement(number=8)
 def test_terms_are_suggested_while_somebody_types(bench: StudyBench, visitor) -> None:
     answer = visitor(bench.FAN).get("/lexicon/amateur/instrumentation?tags_instrumentation=随便、钢琴")

@@ -204,6 +204,7 @@ def build_app(desk: Desk, audio: str | Path, *, provider: Provider | None = None
     """
     with importing("caimap", "the annotation platform"):
         from fastapi import FastAPI
+        from starlette.exceptions import HTTPException
         from starlette.staticfiles import StaticFiles
 
     from music_evals.caimap.web.hugging_face import PROVIDER_PAGES
@@ -215,6 +216,7 @@ def build_app(desk: Desk, audio: str | Path, *, provider: Provider | None = None
 
     app = Application(openapi_url=None, docs_url=None, redoc_url=None)
     app.add_exception_handler(Exception, _failed)
+    app.add_exception_handler(HTTPException, _no_page)
     limits = _Limits(Attempts(), RateLimit(most=60))
     _register_numbers()
     for page in PAGES if provider is None else (*PAGES, *PROVIDER_PAGES):
@@ -242,6 +244,13 @@ def _register_numbers() -> None:
         regex = f"[0-9]{{1,{MAX_DIGITS}}}"
 
     register_url_convertor(_NUMBER, Number())
+
+
+async def _no_page(request: Request, error: Exception) -> Response:  # noqa: ARG001
+    """Answer where an address, or what was asked of it, belongs to no page."""
+    from starlette.responses import PlainTextResponse
+
+    return PlainTextResponse("没有这一页。 There is no such page.", getattr(error, "status_code", 404))
 
 
 async def _failed(request: Request, error: Exception) -> Response:  # noqa: ARG001
