@@ -31,7 +31,7 @@ def test_an_export_is_private_and_stands_in_one_commit(house: Any, study: str) -
     repo = house.hub.repo("dataset", name)
     assert repo.private
     assert set(repo.head.tree) >= FILES
-    assert "pretty_name: Songs" in house.hub.text("dataset", name, "README.md")
+    assert 'pretty_name: "Songs"' in house.hub.text("dataset", name, "README.md")
     assert repo.history()[0] == "CaiMAP: 24 songs"
     # nothing has changed: nothing is sent
     again = house.cli("caimap", "publish", study, name, "--title", "Songs")
