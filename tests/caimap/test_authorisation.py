@@ -24,7 +24,8 @@ from music_evals.caimap.roles import RIGHTS
 from music_evals.caimap.storage.store import Store, sqlite_url
 from music_evals.caimap.storage.tables import AuditRow, Base, IdentityRow, PersonRow, SheetRow, SongRow, TaskRow
 from music_evals.caimap.values import ROLES, ScoreSheet
-from music_evals.caimap.web.app import COOKIE, build_app
+from music_evals.caimap.web.answering import COOKIE
+from music_evals.caimap.web.app import build_app
 from music_evals.caimap.web.forms import structure_fields
 from music_evals.caimap.web.hugging_face import PROVIDER_PAGES
 from music_evals.caimap.web.pages import PAGES

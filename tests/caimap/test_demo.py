@@ -30,7 +30,8 @@ from music_evals.caimap.storage.tables import (
     TaskRow,
     WarningRow,
 )
-from music_evals.caimap.web.app import COOKIE, build_app
+from music_evals.caimap.web.answering import COOKIE
+from music_evals.caimap.web.app import build_app
 from music_evals.caimap.web.pages import PAGES
 from music_evals.caimap.web.words import translator
 from music_evals.caimap.work import (

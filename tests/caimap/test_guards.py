@@ -13,7 +13,8 @@ from music_evals.caimap.roles import RIGHTS
 from music_evals.caimap.storage.store import migrate
 from music_evals.caimap.storage.tables import TaskRow
 from music_evals.caimap.web import app as web
-from music_evals.caimap.web.app import COOKIE, build_app
+from music_evals.caimap.web.answering import COOKIE
+from music_evals.caimap.web.app import build_app
 from music_evals.caimap.web.guards import Attempts, RateLimit, check_texts, number_of, proxies_of
 from music_evals.caimap.web.hardening import HEADERS
 from music_evals.caimap.web.pages import PAGES

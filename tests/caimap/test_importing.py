@@ -307,7 +307,8 @@ def test_what_programs_prepared_fills_a_row_and_is_said_to_be_theirs(
 
 def test_the_editor_says_what_a_program_wrote(bench: StudyBench, tmp_path: Path) -> None:
     testclient = pytest.importorskip("starlette.testclient")
-    from music_evals.caimap.web.app import COOKIE, build_app
+    from music_evals.caimap.web.answering import COOKIE
+    from music_evals.caimap.web.app import build_app
 
     wrote = (("rhymes", "a program"), ("theme", "a model"), ("cluster", "a program"))
     songs = [Song("s1", ("春眠不觉晓",), 40.0, automatic=wrote), Song("s2", ("春眠不觉晓",), 40.0)]

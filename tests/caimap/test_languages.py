@@ -15,7 +15,8 @@ import music_evals.caimap
 from music_evals.caimap import grades, machine, structure
 from music_evals.caimap.storage.tables import PersonRow, SongRow, TaskRow, WarningRow, WeekRow
 from music_evals.caimap.values import ROLES, ScoreSheet
-from music_evals.caimap.web.app import LANGUAGE_COOKIE, build_app
+from music_evals.caimap.web.answering import LANGUAGE_COOKIE
+from music_evals.caimap.web.app import build_app
 from music_evals.caimap.web.pages import PAGES
 from music_evals.caimap.web.wording import reason_words, refusal
 from music_evals.caimap.web.words import LANGUAGES, catalogue

@@ -353,7 +353,8 @@ def test_analytics_count_what_the_player_reported(bench: StudyBench) -> None:
 @pytest.mark.requirement(number=13)
 def test_the_pages_of_oversight(bench: StudyBench, tmp_path) -> None:
     testclient = pytest.importorskip("starlette.testclient")
-    from music_evals.caimap.web.app import COOKIE, build_app
+    from music_evals.caimap.web.answering import COOKIE
+    from music_evals.caimap.web.app import build_app
 
     task = scored(bench)
     practising.take_training(bench.desk, bench.OTHER_FAN)

@@ -16,7 +16,8 @@ from music_evals.caimap import machine, structure
 from music_evals.caimap.roles import RIGHTS
 from music_evals.caimap.storage.tables import SongRow, TaskRow
 from music_evals.caimap.values import ROLES
-from music_evals.caimap.web.app import COOKIE, build_app
+from music_evals.caimap.web.answering import COOKIE
+from music_evals.caimap.web.app import build_app
 from music_evals.caimap.web.forms import structure_fields, structure_of
 from music_evals.caimap.web.hardening import HEADERS
 from music_evals.caimap.web.hugging_face import PROVIDER_PAGES

@@ -127,13 +127,19 @@ def test_work_on_a_song_that_is_left_out_is_paid_and_its_open_tasks_end(bench: S
     assert bench.PRO not in managing.close_week(bench.desk, bench.ADMIN, monday)  # nobody judged it
 
 
-def test_descriptions_of_a_song_that_is_left_out_wait_for_nobody(bench: StudyBench) -> None:
+def sampled(bench: StudyBench) -> int:
+    """Hand in a description that an inspector has to score, and return its task."""
     bench.desk.configure(Settings(share=1.0))
     bench.songs("s1")
     two_passes(bench, one_verse("春眠不觉晓"), one_verse("春眠不觉晓"))
     task = bench.take(bench.FAN)
     bench.listen(bench.FAN, task.id)
     annotating.submit(bench.desk, bench.FAN, task.id, bench.version(TaskRow, task.id), description("amateur"))
+    return int(task.id)
+
+
+def test_descriptions_of_a_song_that_is_left_out_wait_for_nobody(bench: StudyBench) -> None:
+    number = sampled(bench)
     working = bench.take(bench.THIRD_PRO)
     managing.withdraw(bench.desk, bench.ADMIN, bench.PRO)  # the song is structured again
     with bench.store.writing() as session:
@@ -143,7 +149,7 @@ def test_descriptions_of_a_song_that_is_left_out_wait_for_nobody(bench: StudyBen
     managing.decide_screening(bench.desk, bench.ADMIN, "s1", bench.version(SongRow, "s1"), keep=False)
     assert inspecting.waiting(bench.desk, bench.INSPECTOR) == ([], [])
     with bench.store.reading() as session:
-        assert session.get(TaskRow, task.id).state == "accepted"
+        assert session.get(TaskRow, number).state == "accepted"
         assert session.get(TaskRow, working.id).state == "cancelled"
     assert ledger.balances(managing.ledger_of(bench.desk, bench.ADMIN))[bench.FAN] == 1000
 
@@ -172,17 +178,12 @@ def test_an_earlier_sitting_that_got_further_does_not_break_a_new_one(bench: Stu
 
 
 def test_authors_read_the_score_that_counts_alone(bench: StudyBench) -> None:
-    bench.desk.configure(Settings(share=1.0))
-    bench.songs("s1")
-    two_passes(bench, one_verse("春眠不觉晓"), one_verse("春眠不觉晓"))
-    task = bench.take(bench.FAN)
-    bench.listen(bench.FAN, task.id)
-    annotating.submit(bench.desk, bench.FAN, task.id, bench.version(TaskRow, task.id), description("amateur"))
+    number = sampled(bench)
     full = dict(assurance.FORMS["amateur"])
-    version = bench.version(TaskRow, task.id)
-    inspecting.score(bench.desk, ScoreSheet(task.id, bench.INSPECTOR, full, "good"), version)
-    watching.verify(bench.desk, ScoreSheet(task.id, bench.ADMIN, dict.fromkeys(full, 0), "far too generous"))
-    assert [remark for _, remark in views.task_view(bench.desk, bench.FAN, task.id).remarks] == ["good"]
+    version = bench.version(TaskRow, number)
+    inspecting.score(bench.desk, ScoreSheet(number, bench.INSPECTOR, full, "good"), version)
+    watching.verify(bench.desk, ScoreSheet(number, bench.ADMIN, dict.fromkeys(full, 0), "far too generous"))
+    assert [remark for _, remark in views.task_view(bench.desk, bench.FAN, number).remarks] == ["good"]
 
 
 def test_songs_for_training_are_no_part_of_the_progress(bench: StudyBench) -> None:

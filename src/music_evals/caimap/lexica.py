@@ -161,7 +161,7 @@ def _caption_rows(path: Path) -> list[Mapping[str, Any]]:
         text = path.read_text(encoding="utf-8-sig")
         if kind == ".csv":
             return list(csv.DictReader(io.StringIO(text, newline="")))
-        if kind == ".jsonl":
+        if kind == ".jsonl":  # `splitlines` would cut texts at characters that end no line of JSON
             return [json.loads(line) for line in text.split("\n") if line.strip()]
     except (OSError, ValueError, RecursionError, csv.Error) as error:
         raise UnreadableFileError(f"{path}: cannot be read ({error})") from error

@@ -1,8 +1,8 @@
 """Opening a study: connections, transactions, migrations.
 
 SQLite keeps a write-ahead log that is on the disk before a transaction is over, checks foreign keys, and lets one
-writer in at a time; in PostgreSQL whoever acts locks the song, and whoever reads sees
-one state throughout. Versions of rows show who came too late (`StaleError`).
+writer in at a time; in PostgreSQL whoever acts locks the song, and whoever reads sees one state throughout. Versions of
+rows show who came too late (`StaleError`).
 """
 
 from __future__ import annotations

@@ -6,9 +6,7 @@ changes something carries the token of its session in the form, and comes from a
 
 from __future__ import annotations
 
-import html
 import inspect
-import secrets
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
@@ -16,14 +14,21 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from music_evals.caimap.machine import ForbiddenStepError
 from music_evals.caimap.roles import RIGHTS, ForbiddenError
 from music_evals.caimap.storage.store import StaleError
+from music_evals.caimap.web.answering import (
+    COOKIE,
+    LANGUAGE_COOKIE,
+    attempt_cookie,
+    is_secure,
+    respond,
+)
 from music_evals.caimap.web.forms import plain_form, sent_texts
 from music_evals.caimap.web.guards import MAX_DIGITS, Attempts, RateLimit, check_texts, is_text, proxies_of
-from music_evals.caimap.web.hardening import POLICY, Hardened, with_nonce
+from music_evals.caimap.web.hardening import Hardened
 from music_evals.caimap.web.provider import Provider, ProviderError
-from music_evals.caimap.web.rendering import STATIC, render
+from music_evals.caimap.web.rendering import STATIC
 from music_evals.caimap.web.wording import refusal
 from music_evals.caimap.web.words import LANGUAGES
-from music_evals.caimap.work import accounts, identities
+from music_evals.caimap.work import accounts
 from music_evals.caimap.work.desk import Desk
 from music_evals.errors import InvalidInputError, MusicEvalsError, UnknownNameError, importing
 
@@ -33,9 +38,6 @@ if TYPE_CHECKING:
     from starlette.responses import Response
 
 __all__ = [
-    "ATTEMPT_COOKIE",
-    "COOKIE",
-    "LANGUAGE_COOKIE",
     "Answer",
     "Asked",
     "Page",
@@ -43,17 +45,6 @@ __all__ = [
     "build_app",
     "serve",
 ]
-
-COOKIE: Final = "caimap_session"
-"""Holds the token of a session; no script reads it, no other site sends it."""
-
-LANGUAGE_COOKIE: Final = "caimap_language"
-"""Holds the language that was last chosen in this browser, or with which somebody signed in there."""
-
-ATTEMPT_COOKIE: Final = "caimap_sign_in"
-"""Holds the secret of a sign-in with a provider; it comes along when the provider sends the browser back."""
-
-_YEAR_SEC: Final = 31_536_000
 
 
 class Asked(NamedTuple):
@@ -204,7 +195,6 @@ def build_app(desk: Desk, audio: str | Path, *, provider: Provider | None = None
     """
     with importing("caimap", "the annotation platform"):
         from fastapi import FastAPI
-        from starlette.exceptions import HTTPException
         from starlette.staticfiles import StaticFiles
 
     from music_evals.caimap.web.hugging_face import PROVIDER_PAGES
@@ -216,7 +206,8 @@ def build_app(desk: Desk, audio: str | Path, *, provider: Provider | None = None
 
     app = Application(openapi_url=None, docs_url=None, redoc_url=None)
     app.add_exception_handler(Exception, _failed)
-    app.add_exception_handler(HTTPException, _no_page)
+    for status in (404, 405):  # of the router; what else it refuses says why
+        app.add_exception_handler(status, _no_page)
     limits = _Limits(Attempts(), RateLimit(most=60))
     _register_numbers()
     for page in PAGES if provider is None else (*PAGES, *PROVIDER_PAGES):
@@ -309,7 +300,7 @@ def _endpoint(
         visit = await run_in_threadpool(accounts.visit, desk, token)
         language = _language(request, visit)
         form, json, broken = await _body(request)
-        attempt = request.cookies.get(_attempt_cookie(secure=_is_secure(request, provider)), "")
+        attempt = request.cookies.get(attempt_cookie(secure=is_secure(request, provider)), "")
         asked = Asked(
             desk, visit, request.path_params, dict(request.query_params), form, json, language, audio,
             request.url.path, token, attempt, provider,
@@ -324,7 +315,7 @@ def _endpoint(
                 limits.attempts.forgive(*_attempt(request, asked))
         except MusicEvalsError as error:
             answer = _refusal(error, asked, as_json=json is not None)
-        return _response(answer, request, asked)
+        return respond(answer, request, asked)
 
     return endpoint
 
@@ -432,72 +423,3 @@ def _refusal(error: MusicEvalsError, asked: Asked, *, as_json: bool) -> Answer:
     if isinstance(error, _SignedOutError) and not sent:
         return Answer(go_to="/sign-in")
     return Answer("error.html", {"message": message, "sent": sent}, status=status)
-
-
-def _response(answer: Answer, request: Request, asked: Asked) -> Response:
-    from starlette.responses import FileResponse, HTMLResponse, JSONResponse, PlainTextResponse, RedirectResponse
-
-    made: Response
-    if request.headers.get("hx-request") == "true" and (answer.go_to or answer.status >= 400):
-        made = _part(answer)  # what is asked for a part of a page is no place for a whole one
-    elif answer.go_to:
-        made = RedirectResponse(answer.go_to, 303)
-    elif answer.file is not None:
-        made = FileResponse(answer.file)
-    elif answer.download is not None:
-        name, text = answer.download
-        made = PlainTextResponse(
-            text, media_type="text/csv", headers={"Content-Disposition": f'attachment; filename="{name}"'}
-        )
-    elif answer.template:
-        nonce = secrets.token_urlsafe(16) if answer.waveform else ""
-        shown = {
-            "visit": asked.visit, "message": "", "nonce": nonce, "address": asked.address,
-            "has_provider": asked.provider is not None,
-        }  # fmt: skip
-        page = render(answer.template, asked.language, **{**shown, **(answer.values or {})})
-        made = HTMLResponse(page, answer.status)
-        if nonce:
-            made.headers[POLICY] = with_nonce(nonce)
-    else:
-        made = JSONResponse(dict(answer.values or {}), answer.status)
-    _set_cookies(made, answer, asked, secure=_is_secure(request, asked.provider))
-    return made
-
-
-def _part(answer: Answer) -> Response:
-    """Answer a part of a page that asked: it goes elsewhere whole, or says why it was refused and keeps what it has."""
-    from starlette.responses import HTMLResponse
-
-    if answer.go_to:
-        return HTMLResponse("", headers={"HX-Redirect": answer.go_to})
-    message = html.escape(str((answer.values or {}).get("message", "")))
-    shown = f'<p class="message" role="alert">{message}</p>'
-    return HTMLResponse(shown, answer.status, headers={"HX-Reswap": "beforeend"})
-
-
-def _set_cookies(made: Response, answer: Answer, asked: Asked, *, secure: bool) -> None:
-    if answer.session:
-        made.set_cookie(COOKIE, answer.session, httponly=True, samesite="strict", secure=secure, path="/")
-    elif answer.session is not None:
-        made.delete_cookie(COOKIE, path="/")
-    language = answer.language or (asked.language if asked.query.get("language") == asked.language else "")
-    if language:  # lax: whoever follows a link from elsewhere reads the language of before
-        made.set_cookie(LANGUAGE_COOKIE, language, _YEAR_SEC, httponly=True, samesite="lax", secure=secure, path="/")
-    name = _attempt_cookie(secure=secure)
-    if answer.attempt:
-        # lax: the provider sends the browser back from another site
-        span = int(identities.ATTEMPT.total_seconds())
-        made.set_cookie(name, answer.attempt, span, httponly=True, samesite="lax", secure=secure, path="/")
-    elif answer.attempt is not None:
-        made.delete_cookie(name, path="/", secure=secure, httponly=True, samesite="lax")
-
-
-def _is_secure(request: Request, provider: Provider | None) -> bool:
-    """Tell whether browsers reach the study over TLS, perhaps by a proxy that does not say so."""
-    return request.url.scheme == "https" or (provider is not None and provider.address.startswith("https://"))
-
-
-def _attempt_cookie(*, secure: bool) -> str:
-    """Return the name of the cookie; with the prefix no site beside ours can set it."""
-    return f"__Host-{ATTEMPT_COOKIE}" if secure else ATTEMPT_COOKIE

@@ -249,9 +249,8 @@ def save(desk: Desk, who: int, number: int, version: int, draft: Mapping[str, An
         row = desk.own_task(session, person, number, version)
         events = _events(session, row) if row.kind != "structure" else []
         if row.kind != "structure" and not (row.draft and any(event.kind == "write" for event in events)):
-            position = (
-                events[-1].position_sec if events else 0.0
-            )  # of this sitting; an earlier one may have got further
+            # of this sitting: an earlier one may have got further
+            position = events[-1].position_sec if events else 0.0
             duration = song_of(desk.song(session, row.song)).duration_sec
             _record(desk, session, row, [{"kind": "write", "position_sec": min(position, duration)}])
             if "early_writing" in listening_of(_events(session, row), duration).problems:
