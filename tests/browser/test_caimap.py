@@ -57,7 +57,7 @@ def test_people_work_at_the_demo_study(chromium: Any, address: str, screenshot: 
 
     inspector = sign_in(chromium, address, "inspector1", wrong)
     inspector.click("a[href^='/inspect/song/']")
-    assert inspector.locator(".differs").count() > 0
+    inspector.locator(".differs").first.wait_for()  # a click does not wait for the page that it leads to
     screenshot(inspector, "caimap", full_page=False)
     inspector.click("main form button")
     inspector.wait_for_url(f"{address}/inspect")
@@ -146,9 +146,8 @@ def test_no_refusal_and_no_new_sign_in_loses_a_draft(chromium: Any, address: str
     wrong: list[str] = []
     page = sign_in(chromium, address, "professional2", wrong)
     page.click("form[action='/work/next'] button")
-    page.wait_for_load_state()
-    task = page.url
     page.wait_for_selector("[name=line_0]")
+    task = page.url
     # handed in at once, and refused: what was written is kept without another key
     page.fill("[name=theme]", "春天的早晨")
     page.select_option("[name=label_0]", "")  # no section begins
@@ -159,11 +158,11 @@ def test_no_refusal_and_no_new_sign_in_loses_a_draft(chromium: Any, address: str
     other = page.context.new_page()
     other.goto(f"{address}/work")
     other.click("form[action='/sign-out'] button")
-    other.goto(f"{address}/sign-in")
+    other.wait_for_url(f"{address}/sign-in")
     other.fill("[name=name]", "professional2")
     other.fill("[name=password]", PASSWORD)
     other.click("main button")
-    other.wait_for_load_state()
+    other.wait_for_selector("form[action='/sign-out']")
     page.fill("[name=theme]", "春天的傍晚")
     for _ in range(20):
         other.goto(task)
