@@ -106,14 +106,13 @@ def spread_lines(lines: Sequence[tuple[float, str]], end_sec: float, f0: F0Track
     InvalidLyricsError
         No line has a letter.
     InvalidAnnotationError
-        Stamps that do not increase, or that reach beyond `end_sec`.
+        Stamps that do not increase, as those of a translation, or that reach beyond `end_sec`.
 
     """
-    stamps = [*(start for start, _ in lines), end_sec]
-    if not all(first < second for first, second in itertools.pairwise(stamps)):
-        raise InvalidAnnotationError(f"expected time stamps that increase up to the end of the song, got {stamps}")
+    _check_stamps(lines, end_sec)
     characters: list[Character] = []
-    for number, ((start, text), end) in enumerate(zip(lines, stamps[1:], strict=True)):
+    ends = [*(start for start, _ in lines[1:]), end_sec]
+    for number, ((start, text), end) in enumerate(zip(lines, ends, strict=True)):
         names = characters_of_line(text)
         if not names:
             continue
@@ -126,6 +125,20 @@ def spread_lines(lines: Sequence[tuple[float, str]], end_sec: float, f0: F0Track
     if not characters:
         raise InvalidLyricsError("no line has a letter that could be sung; check the lyrics")
     return characters
+
+
+def _check_stamps(lines: Sequence[tuple[float, str]], end_sec: float) -> None:
+    for (start, text), (later, other) in itertools.pairwise(lines):
+        if start >= later:
+            raise InvalidAnnotationError(
+                f"expected time stamps that increase, but {text!r} begins at {start:.2f} s and {other!r} at "
+                f"{later:.2f} s; of lines that begin together keep the one that is sung, no translation and no credits"
+            )
+    if lines and lines[-1][0] >= end_sec:
+        raise InvalidAnnotationError(
+            f"expected time stamps that increase up to the end of the song at {end_sec:.2f} s, but {lines[-1][1]!r} "
+            f"begins at {lines[-1][0]:.2f} s"
+        )
 
 
 def _syllables(name: str) -> int:
