@@ -12,9 +12,9 @@ import pytest
 
 from music_evals.caimap.consistency import Coefficient, Drift, PersonWeek
 from music_evals.caimap.demo import PEOPLE, make_demo
-from music_evals.caimap.reporting import write_report
 from music_evals.caimap.storage.store import Store, sqlite_url
 from music_evals.caimap.web.pages import PAGES
+from music_evals.caimap.web.reporting import write_report
 from music_evals.caimap.work import accounts, inspecting, practising, watching
 from music_evals.caimap.work.comparing import StudyAgreement
 from music_evals.caimap.work.desk import Desk

@@ -16,11 +16,11 @@ from tests.caimap_bench import START, StudyBench, description, one_verse
 from music_evals.annotations import DIMENSIONS
 from music_evals.caimap import assurance, consistency
 from music_evals.caimap.consistency import Judged
-from music_evals.caimap.reporting import write_report
 from music_evals.caimap.roles import ForbiddenError
 from music_evals.caimap.storage.tables import SheetRow, TaskRow
 from music_evals.caimap.structure import line_pattern
 from music_evals.caimap.values import Description, Effects, ScoreSheet, Section, Structure, Tagged
+from music_evals.caimap.web.reporting import write_report
 from music_evals.caimap.work import annotating, managing, practising, watching
 from music_evals.caimap.work.comparing import study_agreement
 from music_evals.errors import UnknownNameError

@@ -328,7 +328,7 @@ def _simulate(options: argparse.Namespace) -> int:
 
 
 def _report(options: argparse.Namespace) -> int:
-    from music_evals.caimap.reporting import write_report
+    from music_evals.caimap.web.reporting import write_report
     from music_evals.caimap.work.comparing import study_agreement
     from music_evals.pipelines.descriptions import resolve_encoder
 

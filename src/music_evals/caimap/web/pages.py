@@ -15,7 +15,6 @@ from music_evals.annotations import AUDIO_EFFECTS, DIMENSIONS
 from music_evals.caimap import ledger, lexica, listening, machine, structure, waveforms
 from music_evals.caimap.description import MAX_TAGS, fewest_tags
 from music_evals.caimap.grades import MAX_WARNINGS
-from music_evals.caimap.reporting import agreement_values
 from music_evals.caimap.roles import ForbiddenError
 from music_evals.caimap.values import ROLES, Description, Structure
 from music_evals.caimap.web.app import Answer, Asked, Page
@@ -32,6 +31,7 @@ from music_evals.caimap.web.forms import (
 from music_evals.caimap.web.guards import number_of
 from music_evals.caimap.web.keeping import arranged, kept
 from music_evals.caimap.web.people_pages import PEOPLE_PAGES
+from music_evals.caimap.web.reporting import agreement_values
 from music_evals.caimap.web.scoring import asked_sheet, score_page
 from music_evals.caimap.web.settled_pages import SETTLED_PAGES
 from music_evals.caimap.web.training_pages import TRAINING_PAGES
