@@ -133,6 +133,24 @@ def test_a_rock_beat_is_found(track, bpm: float) -> None:  # type: ignore[no-unt
     assert found.bpm == pytest.approx(bpm, rel=0.03)
 
 
+@pytest.mark.parametrize("bpm", [96.0, 124.0])
+@pytest.mark.parametrize("silent_sec", [3, 20])
+def test_silence_around_the_music_moves_beats_alone(bpm: float, silent_sec: int) -> None:
+    music, silence = rock(bpm, 5).samples, np.zeros(silent_sec * RATE, np.float32)
+    alone, among = track_beats_tcn(Audio(music)), track_beats_tcn(Audio(np.concatenate([silence, music, silence])))
+    assert among.bpm == pytest.approx(alone.bpm, abs=0.3)
+    f_measure = mir_eval.beat.f_measure(silent_sec + alone.times_sec, among.times_sec)
+    assert f_measure > 0.9
+    assert len(among.pulse) >= len(alone.pulse) - 1
+
+
+def test_long_rests_do_not_halve_the_tempo() -> None:
+    music = rock(124.0, 10).samples
+    bars = np.split(music[: 4 * (len(music) // 4)], 4)
+    with_rests = np.concatenate([part for bar in bars for part in (bar, np.zeros(5 * RATE, np.float32))])
+    assert track_beats_tcn(Audio(with_rests)).bpm == pytest.approx(124, rel=0.04)
+
+
 @pytest.mark.parametrize(("beats", "bpm"), [(4, 88.0), (3, 126.0)])
 def test_beats_without_drums_are_found(beats: int, bpm: float) -> None:
     """Four voices on the beats, with passing eighths, as in a chorale; strings."""

@@ -51,6 +51,14 @@ def test_two_seconds_are_enough() -> None:
     assert estimate_key(audio(wave[: 2 * RATE])).tonic in {0, 5}  # C, or F: only I, IV and half of V have sounded
 
 
+@pytest.mark.parametrize("places", [(0,), (-1,), (0, 12800, 30000, 44100, -1)])
+def test_rests_play_no_part(places: tuple[int, ...]) -> None:
+    wave = cadence(57, "minor")
+    for place in sorted((place % len(wave) for place in places), reverse=True):
+        wave = np.insert(wave, place, np.zeros(12 * RATE))
+    assert estimate_key(audio(wave)) == Key(9, "minor")
+
+
 def test_silence_has_no_key() -> None:
     with pytest.raises(UndefinedFeature, match="no key"):
         estimate_key(Audio(np.zeros(4 * RATE, np.float32)))

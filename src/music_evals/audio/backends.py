@@ -211,7 +211,7 @@ def _madmom(feature: str, name: str, function: str, **more: Any) -> Backend:
 
 
 _ALL = (
-    Backend("beats", "tcn", f"{_HERE}.beats:track_beats_tcn", version=2, weights=("beat_tracker.safetensors",)),
+    Backend("beats", "tcn", f"{_HERE}.beats:track_beats_tcn", version=3, weights=("beat_tracker.safetensors",)),
     Backend("beats", "librosa", f"{_HERE}.beats:track_beats_librosa", packages=_LIBROSA),
     Backend("beats", "librosa_official", f"{_HERE}.beats:track_beats_official", packages=_LIBROSA),
     _madmom("beats", "madmom", "track_beats"),
@@ -226,9 +226,9 @@ _ALL = (
         install="pip install beat-this, and let MUSIC_EVALS_BEAT_THIS_CHECKPOINT name the checkpoint (final0.ckpt) "
         "that you have fetched",
     ),
-    Backend("key", "aarden_essen", f"{_HERE}.key:estimate_key", version=2),
+    Backend("key", "aarden_essen", f"{_HERE}.key:estimate_key", version=3),
     _essentia("key", "essentia_bgate", "estimate_key"),
-    Backend("chords", "hmm", f"{_HERE}.chords:recognise_chords"),
+    Backend("chords", "hmm", f"{_HERE}.chords:recognise_chords", version=2),
     _madmom("chords", "madmom_crf", "recognise_chords", version=2, ffmpeg=True),
     Backend("chroma", "cqt", f"{_HERE}.chroma:compute_chroma"),
     Backend("chroma", "librosa_cqt", f"{_HERE}.chroma:compute_chroma_official", packages=_LIBROSA),

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import itertools
 from typing import Any
 
 import numpy as np
@@ -51,6 +52,8 @@ FLUX_LAG = 2  # frames: half a window
 DYNAMIC_RANGE = 1e5  # levels are compressed from 50 dB below the loudest band on
 AUDIBLE = 0.15  # of the range of levels: some 43 dB below the loudest band
 FASTEST_BPM, SLOWEST_BPM = 210.0, 48.0
+SLACK_FRAMES = 2  # of what is heard, to both sides
+LONGEST_REST_FRAMES = round(60 / SLOWEST_BPM * FRAME_RATE_HZ)  # of the music that a beat is sought in
 PULSE_RANGE_SEC = (0.2, 8.0)  # from less than the shortest beat to some bars
 PULSE_SHARE = 0.6  # of the recording: what recurs later recurs too rarely
 PULSE_STEPS = 48  # an octave of lags
@@ -111,17 +114,25 @@ def track_beats_tcn(audio: Audio) -> Beats:
     """Return the beats that our network hears, with the fitted tempo; none in silence or below 0.1 s.
 
     Beats follow the tactus of the training data: the unit of the time signature, the dotted quarter in 6/8, between 48
-    and 210 a minute. They cover the sounding part of the recording without a gap.
+    and 210 a minute. They cover the sounding part of the recording without a gap; silence before and after it plays no
+    part, and a rest of more than the slowest beat speaks neither for nor against beats in it.
     """
     if len(audio.samples) < SHORTEST_SAMPLES or not audio.samples.any():
         return Beats(np.zeros(0))
     features = beat_features(audio)
     sounding = np.flatnonzero(features.max(axis=1) > AUDIBLE)
-    slack_sec = 2 / FRAME_RATE_HZ
-    first, last = sounding[0] / FRAME_RATE_HZ - slack_sec, sounding[-1] / FRAME_RATE_HZ + slack_sec
-    span_sec = np.array([max(first, 0), min(last, audio.duration_sec)])
-    evidence = Beats(np.zeros(0), float("nan"), activations(features)[0], span_sec, pulse_profile(features))
-    return beats_within(evidence)
+    span_sec = np.array(
+        [
+            max((sounding[0] - SLACK_FRAMES) / FRAME_RATE_HZ, 0),
+            min((sounding[-1] + SLACK_FRAMES) / FRAME_RATE_HZ, audio.duration_sec),
+        ]
+    )
+    log_odds = activations(features)[0]
+    for first, last in itertools.pairwise(sounding):
+        if last - first > LONGEST_REST_FRAMES:
+            log_odds[first + SLACK_FRAMES : last - SLACK_FRAMES + 1] = -BEAT_BONUS  # a beat gains and costs nothing
+    pulse = pulse_profile(features[sounding[0] : sounding[-1] + 1])
+    return beats_within(Beats(np.zeros(0), float("nan"), log_odds, span_sec, pulse))
 
 
 def beats_within(evidence: Beats, slowest_bpm: float = SLOWEST_BPM, fastest_bpm: float = FASTEST_BPM) -> Beats:
@@ -140,9 +151,11 @@ def beats_within(evidence: Beats, slowest_bpm: float = SLOWEST_BPM, fastest_bpm:
         None where no beat of such a tempo fits into the recording.
 
     """
-    times_sec = decode_beats(evidence.log_odds, slowest_bpm=slowest_bpm, fastest_bpm=fastest_bpm)
+    frames_sec = np.arange(len(evidence.log_odds)) / FRAME_RATE_HZ
     first, last = evidence.span_sec
-    times_sec = np.round(times_sec[(times_sec >= first) & (times_sec <= last)], TIME_DECIMALS)
+    inside = slice(np.searchsorted(frames_sec, first), np.searchsorted(frames_sec, last, side="right"))
+    times_sec = decode_beats(evidence.log_odds[inside], slowest_bpm=slowest_bpm, fastest_bpm=fastest_bpm)
+    times_sec = np.round(times_sec + inside.start / FRAME_RATE_HZ, TIME_DECIMALS)
     return dataclasses.replace(evidence, times_sec=times_sec, bpm=fit_tempo(times_sec))
 
 

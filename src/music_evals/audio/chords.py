@@ -11,7 +11,7 @@ from music_evals.annotations import NO_CHORD, Chords
 from music_evals.audio._filters import median_filter, viterbi
 from music_evals.audio.chroma import accompaniment_chroma
 from music_evals.audio.io import Audio
-from music_evals.audio.spectra import HOP_LENGTH, frame_levels
+from music_evals.audio.spectra import HOP_LENGTH, sounding_frames
 
 __all__ = ["CHORD_LABELS", "log_softmax", "recognise_chords", "states_to_chords"]
 
@@ -25,7 +25,6 @@ HARMONIC_DECAY: Final = 0.6
 HARMONICS: Final = 4
 TEMPERATURE: Final = 20.0
 STAY: Final = 0.98
-SILENCE: Final = 1e-3  # -60 dB below the loudest frame
 
 
 def recognise_chords(audio: Audio) -> Chords:
@@ -47,8 +46,7 @@ def recognise_chords(audio: Audio) -> Chords:
     """
     chroma = median_filter(accompaniment_chroma(audio)[:, ::DECIMATION], MEDIAN_FRAMES)
     path = viterbi(log_softmax(TEMPERATURE * _cosines(chroma)), STAY)
-    levels = frame_levels(audio)
-    sounds = (levels > SILENCE * levels.max())[: len(path) * DECIMATION : DECIMATION]
+    sounds = sounding_frames(audio)[: len(path) * DECIMATION : DECIMATION]
     states = np.where(sounds, path, len(CHORD_LABELS))
     # frame t is centred at t hops: it reaches half a hop to either side
     starts_sec = np.maximum((np.arange(len(states)) - 0.5) * (DECIMATION * HOP_LENGTH / audio.sample_rate), 0)

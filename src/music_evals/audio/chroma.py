@@ -10,11 +10,9 @@ import numpy.typing as npt
 from music_evals.annotations import Chroma
 from music_evals.audio._filters import bin_pitches, fold_matrix
 from music_evals.audio.io import Audio
-from music_evals.audio.spectra import HOP_LENGTH, constant_q, frame_levels, tuning
+from music_evals.audio.spectra import HOP_LENGTH, constant_q, sounding_frames, tuning
 
 __all__ = ["accompaniment_chroma", "compute_chroma", "compute_chroma_official"]
-
-SILENCE: Final = 1e-3  # -60 dB below the loudest frame; the same bound as that of a silent recording
 
 COMPRESSION: Final = 100.0
 LOUD_PERCENTILE: Final = 99.5
@@ -38,9 +36,8 @@ def compute_chroma(audio: Audio) -> Chroma:
 
     """
     chroma = fold_matrix(tuning(audio)) @ constant_q(audio)
-    levels = frame_levels(audio)
     strongest = chroma.max(axis=0)
-    sounds = (levels > SILENCE * levels.max()) & (strongest > 0)
+    sounds = sounding_frames(audio) & (strongest > 0)
     scale = np.where(sounds, 1 / np.where(sounds, strongest, 1), 0)
     return Chroma((chroma * scale).astype(np.float32), HOP_LENGTH / audio.sample_rate)
 
@@ -56,8 +53,10 @@ def accompaniment_chroma(audio: Audio) -> npt.NDArray[np.float32]:
 
 def _accompaniment_chroma(audio: Audio) -> npt.NDArray[np.float32]:
     magnitudes = constant_q(audio)
-    # every other frame is enough to know what is loud
-    loud = max(float(np.percentile(magnitudes[:, ::2], LOUD_PERCENTILE)), float(np.finfo(np.float32).tiny))
+    # every other frame is enough to know what is loud in the music, however much silence is around it
+    heard = magnitudes[:, ::2][:, sounding_frames(audio)[::2]]
+    loud = float(np.percentile(heard, LOUD_PERCENTILE)) if heard.size else 0.0
+    loud = max(loud, float(np.finfo(np.float32).tiny))
     bell = np.exp(-0.5 * ((bin_pitches() - CENTRE_MIDI) / WIDTH_SEMITONES) ** 2)
     chroma: npt.NDArray[np.float32] = fold_matrix(tuning(audio), bell) @ np.log1p(COMPRESSION * (magnitudes / loud))
     return chroma

@@ -10,8 +10,9 @@ import numpy.typing as npt
 from music_evals.annotations import Key
 from music_evals.audio._filters import unit_columns
 from music_evals.audio.backends import UndefinedFeature
-from music_evals.audio.chroma import SILENCE, accompaniment_chroma
+from music_evals.audio.chroma import accompaniment_chroma
 from music_evals.audio.io import Audio
+from music_evals.audio.spectra import SILENCE, sounding_frames
 
 __all__ = ["AARDEN_ESSEN", "estimate_key", "key_correlations"]
 
@@ -44,7 +45,7 @@ def estimate_key(audio: Audio) -> Key:
     """Estimate the key: the profile that the mean chroma correlates best with, of twelve tonics and two modes.
 
     The chroma is that of the chords (`accompaniment_chroma`), each frame of length 1. It finds the mode more often than
-    a chroma of plain magnitudes does, in which a loud bass or melody drowns the thirds.
+    a chroma of plain magnitudes does, in which a loud bass or melody drowns the thirds. Silence plays no part.
 
     Where single pitches stand out while they sound, a correlation of 0.37 is enough; where they do not, as under drums
     or noise, it must be 0.6, and without any of them there is no key. The confidence is the correlation of the key less
@@ -73,7 +74,7 @@ def estimate_key(audio: Audio) -> Key:
     """
     if audio.samples.std() <= SILENCE * np.abs(audio.samples).max(initial=0.0):
         raise UndefinedFeature("no key: nothing sounds")
-    chroma = accompaniment_chroma(audio)
+    chroma = accompaniment_chroma(audio)[:, sounding_frames(audio)]
     weights = unit_columns(chroma).mean(axis=1, dtype=np.float64)
     spread = _spread(weights)
     clarity = float(np.median(_spread(chroma.astype(np.float64))))

@@ -21,6 +21,7 @@ __all__ = [
     "frame_levels",
     "mel_decibels",
     "power_spectrum",
+    "sounding_frames",
     "tuning",
 ]
 
@@ -33,6 +34,7 @@ SHORTEST_SAMPLES: Final = 1 << 16  # 3 s; what is shorter is continued by silenc
 N_FFT = 2048  # samples; 92.9 ms
 N_MELS = 128
 DYNAMIC_RANGE_DB: Final = 80.0  # below the loudest
+SILENCE: Final = 1e-3  # -60 dB below the loudest frame; the same bound as that of a silent recording
 
 TUNING_BINS: Final = slice(36, 216)  # C2..B6, where a partial is narrower than a semitone and strong
 TUNING_FLOOR: Final = 0.1  # peaks below this share of their frame's loudest are left out
@@ -138,6 +140,13 @@ def _frame_levels(audio: Audio) -> npt.NDArray[np.float64]:
     starts, ends = (np.clip(centres + half, 0, len(audio.samples)) for half in (-N_FFT // 2, N_FFT // 2))
     levels: npt.NDArray[np.float64] = np.sqrt(np.maximum(energy[ends] - energy[starts], 0) / N_FFT)
     return levels
+
+
+def sounding_frames(audio: Audio) -> npt.NDArray[np.bool_]:
+    """Return which frames of `constant_q` sound: those less than 60 dB below the loudest, shape (n_frames,)."""
+    levels = frame_levels(audio)
+    sounds: npt.NDArray[np.bool_] = levels > SILENCE * levels.max(initial=0.0)
+    return sounds
 
 
 def tuning(audio: Audio) -> float:
