@@ -92,6 +92,20 @@ def test_metrics_whose_controls_overlap_are_left_out_and_named() -> None:
     assert "Rhythm ↑ (0 of 1)" in text_report(results)
 
 
+def test_controls_next_to_each_other_place_nothing() -> None:
+    """They are told apart without a mistake, yet a place between them would be a quotient of small numbers."""
+    controls = {
+        CEILING: spread(0.1, 0.9, 0.95, 0.998, width=0.001),
+        UNRELATED: spread(0.5, 0.1, 0.25, 0.95, width=0.001),
+    }
+    results = results_of(records({"s": spread(0.2, 0.5, 0.6, 0.8), **controls}))
+    assert results["facets"]["separation"]["voicing_recall"] == 1
+    assert results["facets"]["metrics"]["melody"] == {"used": [], "left_out": ["voicing_recall"]}
+    assert results["facets"]["scores"]["s"]["melody"]["value"] is None
+    (caution,) = [text for text in cautions(results) if "left out of the summary" in text]
+    assert "Voicing recall (means 5 % of its range apart)" in caution
+
+
 def test_what_is_undefined_is_counted_and_said() -> None:
     half = [[None if n % 2 else row[0], *row[1:]] for n, row in enumerate(spread(0.2, 0.5, 0.6, 0.6))]
     results = results_of(records({"s": half, "t": [[None, *row[1:]] for row in half], **CONTROLS}))

@@ -160,6 +160,15 @@ def test_names_of_metrics(folders: dict[str, Any], tmp_path: Path) -> None:
     assert (own.metrics, own.companions) == (("ssm_correlation",), ("boundary_f_measure_3s",))
 
 
+def test_a_companion_that_is_asked_for_as_a_metric_has_its_place(
+    folders: dict[str, Any], tmp_path: Path, judge: Any
+) -> None:
+    names = "ssm_correlation,motif_recall"
+    results = run_preservation(Settings(tmp_path / "out", **folders, metrics=names), judge=judge).results
+    assert set(results["facets"]["separation"]) == {"ssm_correlation", "motif_recall"}
+    assert set(results["facets"]["scores"]["one"]) == {"structure", "melody"}
+
+
 def test_backends_that_are_not_there(folders: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(UnknownNameError, match="beats backend"):
         run_preservation(Settings(tmp_path / "out", **{**folders, "backends": {"beats": "tcnn"}}))

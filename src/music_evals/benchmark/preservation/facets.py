@@ -2,7 +2,8 @@
 
 A facet is the mean of the positions of its metrics between the two controls of the run (`stats.calibration`), so that
 it follows from the means in the tables. The metrics are those of the run, not their companions; one whose controls
-overlap is left out of it for all systems, and named. There is no score over facets unless it is asked for: `grade`.
+overlap or lie next to each other is left out of it for all systems, and named. There is no score over facets unless it
+is asked for: `grade`.
 
 Beside it stands what the controls of this very run say of its scores: how far from their ends unrelated music and the
 same music lie, and how many of the unrelated pairs share key or tempo.
@@ -10,8 +11,10 @@ same music lie, and how many of the unrelated pairs share key or tempo.
 
 from __future__ import annotations
 
+import dataclasses
+import functools
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -21,13 +24,17 @@ from music_evals.benchmark.columns import Pairs
 from music_evals.benchmark.found import Found
 from music_evals.benchmark.preservation.controls import heard, shares_key, shares_tempo
 from music_evals.benchmark.preservation.pairs import CEILING, UNRELATED
-from music_evals.metrics.catalogue import PRESERVATION_METRICS, Metric
+from music_evals.metrics.catalogue import CATALOGUE, Metric
 from music_evals.stats.calibration import LEAST_AUC, Clustered, Position, combined_positions, separation
 
-__all__ = ["FAR_FROM_WORST", "NEAR_BEST", "facets", "grade", "on_shared", "told_of_controls"]
+__all__ = ["FAR_FROM_WORST", "LEAST_GAP", "NEAR_BEST", "facets", "grade", "on_shared", "told_of_controls"]
 
 FAR_FROM_WORST, NEAR_BEST = 0.5, 0.9
 """Shares of the range of a score: unrelated music above the first, and the same music below the second, are named."""
+
+LEAST_GAP = 0.1
+"""Share of the range of a score by which the means of both controls must lie apart: places between two that are closer
+are quotients of small numbers. It is not asked of scores without bounds."""
 
 MANY_SHARED = 0.2
 """From this share of unrelated pairs on, a corpus is said to share its key or tempo."""
@@ -64,17 +71,34 @@ def on_shared(about: Mapping[str, Any]) -> Iterator[str]:
             )
 
 
-class _Calibrated(NamedTuple):
-    """Metrics with their facets, the controls, and which metrics tell the controls apart."""
+@dataclasses.dataclass(frozen=True)
+class _Calibrated:
+    """Metrics with their facets, the controls, how well each metric tells them apart, and how far they lie apart."""
 
     scales: Mapping[str, Metric]
     same: Clustered
     unrelated: Clustered
     apart: Mapping[str, float]
 
-    @property
+    @functools.cached_property
+    def gaps(self) -> dict[str, float]:
+        """Distance of the means of both controls, as a share of the range; infinite for scores without bounds."""
+        pairs = zip(self.scales.items(), _means(self.same), _means(self.unrelated), strict=True)
+        return {
+            name: abs(_share(same, scale) - _share(unrelated, scale)) if np.isfinite(scale.high) else np.inf
+            for (name, scale), same, unrelated in pairs
+        }
+
+    @functools.cached_property
     def used(self) -> list[str]:
-        return [name for name, chance in self.apart.items() if chance >= LEAST_AUC]
+        return [name for name, chance in self.apart.items() if chance >= LEAST_AUC and self.gaps[name] >= LEAST_GAP]
+
+    def why_not(self, name: str) -> str:
+        """Return what keeps a metric out, in short."""
+        if np.isnan(self.apart[name]):
+            return "too few"
+        auc = self.apart[name]
+        return f"AUC {auc:.2f}" if auc < LEAST_AUC else f"means {100 * self.gaps[name]:.0f} % of its range apart"
 
     @property
     def by_facet(self) -> dict[str, list[str]]:
@@ -104,10 +128,10 @@ def facets(found: Found, *, confidence: float = 0.95) -> dict[str, Any]:
     dict
         ``scores``: system -> facet -> ``value`` (0 unrelated, 1 the same music, higher is better, not clipped),
         ``low``, ``high``, ``undefined`` (share of the scores of its metrics that have no value), ``n`` pairs and
-        ``n_groups``; ``metrics``: facet -> ``used`` and ``left_out``; ``separation``: metric -> the chance that the
-        same music scores better than unrelated music; ``remarks``, in words. NaN where there is no score. Where the run
-        names facets that the edits are meant to change, ``others`` has these as ``intended`` and, as ``scores``, a cell
-        for each system over the other facets, which count alike.
+        ``n_groups``; ``metrics``: facet -> ``used`` and ``left_out``, since its controls differ too little;
+        ``separation``: metric -> the chance that the same music scores better than unrelated music; ``remarks``, in
+        words. NaN where there is no score. Where the run names facets that the edits are meant to change, ``others``
+        has these as ``intended`` and, as ``scores``, a cell for each system over the other facets, which count alike.
 
     """
     held = _calibrated(found)
@@ -181,7 +205,7 @@ def _over(pairs: Pairs, held: _Calibrated, kept: Sequence[str], confidence: floa
 def _calibrated(found: Found) -> _Calibrated | None:
     if not {CEILING, UNRELATED} <= set(found.controls):
         return None
-    every = {name: PRESERVATION_METRICS[name] for name in found.header["metrics"]}
+    every = {name: CATALOGUE[name] for name in found.header["metrics"]}
     scales = {name: scale for name, scale in every.items() if scale.direction in {"higher", "lower"}}
     same, unrelated = found.readable(CEILING), found.readable(UNRELATED)
     # every original stands in the first control: the group of one that is met
@@ -255,13 +279,11 @@ def _share(mean: float, scale: Metric) -> float:
 def _on_facets(held: _Calibrated, scores: Mapping[str, Mapping[str, Mapping[str, Any]]]) -> Iterator[str]:
     """Yield which metrics and scores the summary does without."""
     dropped = [
-        f"{scale.heading} ({f'AUC {held.apart[name]:.2f}' if held.apart[name] == held.apart[name] else 'too few'})"
-        for name, scale in held.scales.items()
-        if name not in held.used
+        f"{scale.heading} ({held.why_not(name)})" for name, scale in held.scales.items() if name not in held.used
     ]
     if dropped:
         yield (
-            f"left out of the summary by facet, since they do not tell {CEILING} from {UNRELATED} in this run: "
+            f"left out of the summary by facet, since they hardly tell {CEILING} from {UNRELATED} in this run: "
             f"{', '.join(dropped)}"
         )
     thin = [
