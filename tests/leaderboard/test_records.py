@@ -116,7 +116,7 @@ def test_edits_from_end_to_end(write_files: Any, stub_judge: Any, tmp_path: Path
     assert (one.items, one.unranked) == (("a", "b", "c", "d"), "")
     assert one.extractors["beats"]["backend"] == "librosa"
     assert "chords" not in one.extractors
-    assert "definition" not in found["good", "motif_recall"].extractors  # 1, as in records older than the number
+    assert "definition" not in found["good", "ssm_correlation"].extractors  # 1, as in records older than the number
     assert one.extractors["definition"] == 2
     assert results["definitions"] == {
         name: metric.definition

@@ -94,8 +94,8 @@ def test_a_metric_that_contradicts_itself_is_refused(wrong: dict[str, Any]) -> N
 
 def test_results_of_another_definition_are_labelled() -> None:
     changed = Metric("x", "An x", "toys", definition=3)
-    assert [changed.definition_under(variant) for variant in ("corrected", "official", "paper")] == [3, 1, 1]
-    assert changed.heading_of("corrected", 3) == changed.heading_of("paper", 1) == "An x"
+    assert [changed.definition_under(variant) for variant in ("corrected", "official", "paper")] == [3, 1, 3]
+    assert changed.heading_of("corrected", 3) == changed.heading_of("paper", 3) == "An x"
     assert changed.heading_of("corrected", 1) == "An x, definition 1"
     assert changed.heading_of("official", 3) == "An x, definition 3"
 

@@ -194,7 +194,7 @@ def test_scores_stay_within_their_scale_and_are_repeatable(name: str, variant: s
     np.testing.assert_equal(again, value)
 
 
-@pytest.mark.parametrize("name", [name for name, scale in SCALES.items() if scale.definition == 1])
+@pytest.mark.parametrize("name", [name for name in SCALES if name != "chroma_dtw_similarity"])
 @settings(max_examples=EXAMPLES)
 @given(data=st.data())
 def test_paper_is_corrected_where_the_text_settles_nothing(name: str, data: st.DataObject) -> None:

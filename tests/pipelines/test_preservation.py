@@ -31,6 +31,7 @@ from music_evals.errors import (
     UnreadableFileError,
     UnsupportedTypeError,
 )
+from music_evals.metrics.catalogue import features_of
 from music_evals.pipelines import preservation
 from music_evals.pipelines._measures import check_options, measure, options_of
 from music_evals.pipelines.preservation import (
@@ -47,6 +48,7 @@ from music_evals.pipelines.preservation import (
     judge,
     load_features,
 )
+from music_evals.pipelines.score_features import score_features
 from music_evals.symbolic.midi import save_midi
 from music_evals.symbolic.notes import make_notes
 
@@ -157,6 +159,21 @@ def test_a_feature_that_is_undefined_makes_nan_with_its_reason() -> None:
         for value in compare(*pair, metrics=HARMONY).values():
             assert math.isnan(value.value)
             assert value.reason == f"{side}: silent"
+
+
+@pytest.mark.parametrize("variant", ["corrected", "paper"])
+def test_an_estimate_without_a_sound_scores_as_low_as_can_be(variant: str) -> None:
+    score = Score(make_notes(480 * np.arange(48), [400] * 48, [60, 64, 67, 65] * 12), 480)
+    music, nothing = score_features(score), score_features(Score(make_notes([], [], []), 480))
+    found = compare(music, nothing, companions=True, variant=variant)
+    of_sound = {name for name, value in found.items() if math.isnan(value.value)}
+    features = {feature for name in of_sound for feature in features_of(name, variant)}
+    assert features == {"key", "beats", "segments", "structure"}  # no key, no tempo, no form
+    assert of_sound.isdisjoint({"beat_f_measure", "information_gain"})
+    low = {name: value.value for name, value in found.items() if name not in of_sound}
+    assert low.pop("overall_accuracy") < 0.1  # frames without a pitch on both sides agree
+    assert low == pytest.approx(dict.fromkeys(low, 0))
+    assert all(math.isnan(value.value) for value in compare(nothing, music, companions=True, variant=variant).values())
 
 
 def test_what_is_there_but_empty_is_the_metrics_affair() -> None:

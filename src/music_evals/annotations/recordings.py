@@ -334,6 +334,9 @@ class Features:
         The annotations, or None.
     undefined
         Feature -> reason, for features that the recording does not have ("silent", "shorter than 2 s").
+    silent
+        Whether nothing sounds at all. Beside a reference with content such music scores as low as can be, see
+        `pipelines.preservation.compare`.
 
     """
 
@@ -347,6 +350,7 @@ class Features:
     segments: Segments | None = None
     structure: StructureFrames | None = None
     undefined: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    silent: bool = False
 
     def __post_init__(self) -> None:
         if not 0 <= self.duration_sec < float("inf"):

@@ -91,8 +91,8 @@ class Metric:
         nothing.
     definition
         Number of its formula, or of what is heard for it, counted up where a version of this package changes what the
-        score means: results of another definition are labelled, and never ranked together. The formulas of
-        ``official`` and ``paper`` never change.
+        score means: results of another definition are labelled, and never ranked together. ``official`` never
+        changes; ``paper`` keeps its formulas, but hears what ``corrected`` hears.
 
     Raises
     ------
@@ -133,7 +133,7 @@ class Metric:
 
     def definition_under(self, variant: str) -> int:
         """Return the number of the formula that this version computes under a variant."""
-        return 1 if variant in {"official", "paper"} else self.definition
+        return 1 if variant == "official" else self.definition
 
     def heading_of(self, variant: str, definition: int) -> str:
         """Return the heading of results, which names their definition where this version has another one."""
@@ -186,9 +186,9 @@ PRESERVATION_METRICS: Final = block(
         "circle_of_fifths_distance", "Circle-of-fifths distance", "harmony", direction="lower", features=("key",),
         chance=0.44, definition=2,
     ),
-    _music("major_minor_score", "Major-minor score", "harmony", features=("chords",), chance=0.06),
+    _music("major_minor_score", "Major-minor score", "harmony", features=("chords",), chance=0.06, definition=2),
     _music(
-        "chroma_dtw_similarity", "Chroma DTW similarity", "harmony", features=("chroma",), chance=0.30, definition=2
+        "chroma_dtw_similarity", "Chroma DTW similarity", "harmony", features=("chroma",), chance=0.30, definition=2,
     ),
     _music(
         "delta_bpm", "Delta BPM", "rhythm", high=_INF, direction="lower", unit="BPM", features=("beats",),
@@ -201,9 +201,9 @@ PRESERVATION_METRICS: Final = block(
         "boundary_f_measure", "Boundary F-measure", "structure", heading="Boundary F, 0.5 s", features=("segments",),
         chance=0.09, definition=2,
     ),
-    _music("voicing_recall", "Voicing recall", "melody", features=("f0",), chance=0.84),
-    _music("motif_jaccard", "Motif Jaccard", "melody", features=("melody",), chance=0.03),
-    _music("motif_recall", "Motif recall", "melody", features=("melody",), chance=0.07),
+    _music("voicing_recall", "Voicing recall", "melody", features=("f0",), chance=0.84, definition=2),
+    _music("motif_jaccard", "Motif Jaccard", "melody", features=("melody",), chance=0.03, definition=2),
+    _music("motif_recall", "Motif recall", "melody", features=("melody",), chance=0.07, definition=2),
 )  # fmt: skip
 """The eleven metrics of music context preservation."""
 
@@ -213,10 +213,13 @@ _signed = functools.partial(
 
 COMPANIONS: Final = block(
     _companion("same_mode", "Same mode", "harmony", features=("key",), definition=2),
-    _companion("chroma_dtw_centred", "Chroma DTW, centred", "harmony", low=-1.0, features=("chroma",), chance=0.26),
+    _companion(
+        "chroma_dtw_centred", "Chroma DTW, centred", "harmony", low=-1.0, features=("chroma",), chance=0.26,
+        definition=2,
+    ),
     _companion(
         "chroma_dtw_centred_transposed", "Chroma DTW, centred, any transposition", "harmony", low=-1.0,
-        features=("chroma",), chance=0.56,
+        features=("chroma",), chance=0.56, definition=2,
     ),
     _signed("tempo_log2", "Tempo change, octaves folded", low=-0.5, high=0.5, definition=2),
     _signed("tempo_octave", "Tempo octaves", definition=2),
@@ -227,12 +230,16 @@ COMPANIONS: Final = block(
         "boundary_f_measure_3s", "Boundary F, 3 s", "structure", features=("segments",), chance=0.54, definition=2
     ),
     _companion("ssm_correlation", "SSM correlation", "structure", low=-1.0, features=("structure",), chance=0.10),
-    _companion("voicing_false_alarm", "Voicing false alarm", "melody", direction="lower", features=("f0",)),
-    _companion("raw_pitch_accuracy", "Raw pitch accuracy", "melody", features=("f0",), chance=0.05),
-    _companion("raw_chroma_accuracy", "Raw chroma accuracy", "melody", features=("f0",)),
-    _companion("overall_accuracy", "Overall accuracy", "melody", features=("f0",)),
-    _companion("melody_contour_accuracy", "Melody contour accuracy", "melody", features=("f0",), chance=0.19),
-    _companion("interval_lcs", "Interval LCS", "melody", features=("melody",), chance=0.39),
+    _companion(
+        "voicing_false_alarm", "Voicing false alarm", "melody", direction="lower", features=("f0",), definition=2
+    ),
+    _companion("raw_pitch_accuracy", "Raw pitch accuracy", "melody", features=("f0",), chance=0.05, definition=2),
+    _companion("raw_chroma_accuracy", "Raw chroma accuracy", "melody", features=("f0",), definition=2),
+    _companion("overall_accuracy", "Overall accuracy", "melody", features=("f0",), definition=2),
+    _companion(
+        "melody_contour_accuracy", "Melody contour accuracy", "melody", features=("f0",), chance=0.19, definition=2
+    ),
+    _companion("interval_lcs", "Interval LCS", "melody", features=("melody",), chance=0.39, definition=2),
 )  # fmt: skip
 """What is reported beside the eleven, never mixed into them."""
 

@@ -16,13 +16,15 @@ import os
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, Final, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from music_evals.annotations import Features, Score
-from music_evals.audio.io import Audio, AudioPolicy
+from music_evals.annotations import Beats, Chords, Chroma, F0Track, Features, Melody, Score
+from music_evals.audio.io import SAMPLE_RATE, Audio, AudioPolicy
+from music_evals.audio.spectra import HOP_LENGTH
 from music_evals.audio.store import FeatureStore
 from music_evals.audio.tempo_levels import share_level
 from music_evals.errors import (
@@ -127,7 +129,9 @@ def compare(
     dict
         Name -> `Value`. A feature that is undefined on either side makes NaN with the reason
         (``"reference: no key ..."``); what a metric makes of features that are there but empty is up to the metric: no
-        beats on one side is an F measure of 0.
+        beats on one side is an F measure of 0. An estimate in which nothing sounds has no beats, no chords, no melody
+        and no pitch class, so that it scores as low as can be beside a reference that has some; it has no key, no tempo
+        and no form, and what compares those is NaN.
 
     Raises
     ------
@@ -433,11 +437,25 @@ def _recounted(reference: Source, estimate: Source, compared: tuple[Features, Fe
     return notes
 
 
+_NOTHING: Final[Mapping[str, Any]] = MappingProxyType(
+    {
+        "beats": Beats(np.zeros(0)),
+        "chords": Chords(np.zeros((0, 2)), ()),
+        "chroma": Chroma(np.zeros((12, 1), np.float32), HOP_LENGTH / SAMPLE_RATE),
+        "f0": F0Track(np.zeros(1), np.zeros(1)),
+        "melody": Melody(np.zeros((0, 2)), np.zeros(0)),
+    }
+)
+"""What is heard of music in which nothing sounds. It has no key, no sections and no form."""
+
+
 def _value(name: str, reference: Features, estimate: Features, settings: Settings) -> Value:
     compared = []
     for feature in features_of(name, settings.variant):
         for side, features in (("reference", reference), ("estimate", estimate)):
             annotation = getattr(features, feature)
+            if side == "estimate" and features.silent and settings.variant != "official" and annotation is None:
+                annotation = _NOTHING.get(feature)  # a system that falls silent does not leave the mean
             if annotation is None and feature in features.undefined:
                 return Value(float("nan"), f"{side}: {features.undefined[feature]}")
             if annotation is None:
@@ -463,6 +481,8 @@ def _notes(reference: Source, estimate: Source, settings: Settings) -> tuple[str
     notes = [f"both: {note}" for note in both]
     for side, source in (("reference", reference), ("prediction", estimate)):
         notes += [f"{side}: {note}" for note in source.notes if note not in both]
+    if estimate.features.silent and not reference.features.silent and settings.variant != "official":
+        notes.append("prediction: nothing sounds, which counts as the lowest score wherever the reference has content")
     first, second = reference.features.duration_sec, estimate.features.duration_sec
     if abs(first - second) > LENGTH_TOLERANCE * max(first, second):
         notes.append(

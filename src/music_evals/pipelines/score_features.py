@@ -105,7 +105,7 @@ def score_features(score: Score, features: Iterable[str] | None = None) -> Featu
     found: dict[str, Any] = {name: _READERS[name](reading) for name in wanted if name not in undefined}
     if "key" in found and found["key"] is None:
         undefined["key"] = "the notes fit all keys alike"
-    return Features(reading.duration_sec, **found, undefined=undefined)
+    return Features(reading.duration_sec, **found, undefined=undefined, silent=not len(score.notes))
 
 
 def score_remarks(score: Score) -> tuple[str, ...]:

@@ -107,7 +107,8 @@ def test_a_run_is_not_resumed_by_another_definition() -> None:
     header = {"variant": "corrected", "metrics": ["chroma_dtw_similarity", "delta_bpm"], "companions": []}
     with pytest.raises(CorruptRecordsError, match=r"chroma_dtw_similarity was 'absent' and is now 2.*another folder"):
         check_same_run(header, {**header, **definitions_of(header)}, Path("records"))
-    assert definitions_of({**header, "variant": "paper"}) == {}
+    assert definitions_of({**header, "variant": "official"}) == {}
+    assert definitions_of({**header, "variant": "paper"}) == definitions_of(header)
 
 
 def test_the_order_of_records_changes_nothing() -> None:
