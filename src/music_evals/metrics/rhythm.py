@@ -12,7 +12,8 @@ change of tempo from one of metrical level, and `beat_offset_sec`, by which ``al
 Variants
 --------
 ``corrected`` is ours, ``official`` the authors' code stage by stage. The paper's text settles none of the cases below,
-so ``paper`` equals ``corrected`` throughout.
+so ``paper`` equals ``corrected`` throughout; pipelines count both recordings of a pair at one metrical level for
+``corrected`` alone (`audio.tempo_levels`).
 
 ========================  ==============================================  ==========================================
 Case                      ``corrected``, ``paper``                        ``official``
