@@ -472,13 +472,19 @@ class TestHeadersThatLie:
             (4 * RATE + 4, "claims 176404 bytes of audio, 176400 are there"),
             (4 * RATE // 2, "88200 bytes follow the last chunk"),
             (4 * RATE - 8, "8 bytes follow the last chunk"),
+            (0x7FFFEF00, "claims 2147479296 bytes"),  # near what a pipe states, and no such number
+            (0x80000001, "claims 2147483649 bytes"),
+            (0xFFFFFEFF, "claims 4294967039 bytes"),
         ],
     )
     def test_wav(self, tmp_path, files, size, match):
         refused(write(tmp_path, with_data_size(files["wav"], size)), match)
 
     @pytest.mark.parametrize("kind", ["wav", "wav_float"])
-    @pytest.mark.parametrize("size", [0, 0xFFFFFFFF, 0x7FFFF000])  # the last one is sox's
+    @pytest.mark.parametrize(  # ffmpeg, sox, arecord, LAME, and what others make of the bounds
+        "size",
+        [0, 0xFFFFFFFF, 0x7FFFF000, 0x7FFFEFD0, 0x7FFFFF00, 0x7FFFFFFF, 0x80000000, 0x7FFFFFDB, 0xFFFFFFDB, 0xFFFFFF00],
+    )
     @pytest.mark.parametrize(
         "whole", [0, 36, 0xFFFFFFFF, 0x7FFFF024, None]
     )  # of the whole, as its header claims it; None: right
@@ -488,6 +494,12 @@ class TestHeadersThatLie:
             content = content[:4] + struct.pack("<I", whole) + content[8:]
         plain = load_audio(write(tmp_path, files[kind], "plain.wav"))
         assert load_audio(write(tmp_path, content)).content_hash == plain.content_hash
+
+    @pytest.mark.parametrize("size", [0x7FFFFFFF, 0xFFFFFF00])
+    def test_an_aiff_that_states_no_length_is_refused_for_that(self, tmp_path, files, size):
+        at = files["aiff"].index(b"SSND") + 4
+        content = files["aiff"][:at] + struct.pack(">I", size) + files["aiff"][at + 4 :]
+        refused(write(tmp_path, content), "states no length.*write it to a file, not a pipe")
 
     def test_libsndfile_believes_that_it_holds_nothing(self, tmp_path, files):
         """Why it is shown a mended header."""

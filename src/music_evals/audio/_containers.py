@@ -7,8 +7,8 @@ that holds less than it claims, or more, is refused:
 
 - WAV (RIFF, RF64) and AIFF: the audio chunk must lie in the file, and what follows it must be chunks too, up to where
   the header says that all ends; what lies beyond, and zeros anywhere, are no concern of the audio. A WAV file that was
-  written into a pipe states a length of 0 or 0xFFFFFFFF (sox: 0x7FFFF000), and is read as far as it goes: a cut
-  cannot be seen.
+  written into a pipe states no bytes of audio, or about 2 or 4 GiB of it (`_UNSTATED_SIZES`), and is read as far as it
+  goes: a cut cannot be seen.
 - Ogg: one stream whose pages follow one another, have the right checksum, and end with a last page.
 - MP3: frame after frame up to the end, the last one whole, as many as a Xing, Info or VBRI header counts. An MP3 file
   without such a header that was cut exactly between two frames cannot be distinguished from a shorter one.
@@ -133,7 +133,9 @@ def _skip_id3(file: IO[bytes]) -> int:
 # --- WAV and AIFF ----------------------------------------------------------------------------------------------------
 
 _UNSTATED = 0xFFFFFFFF
-_SOX_UNSTATED = 0x7FFFF000  # what sox writes into a pipe, less what is no whole frame: 2 GiB, over any limit of length
+# What writes into a pipe states the most that it can. Up to 2 GiB: sox 0x7FFFF000 less what is no whole frame, arecord
+# 0x7FFFFF00, LAME 0x7FFFFFFF; up to 4 GiB: ffmpeg 0xFFFFFFFF, others that less the bytes of a header.
+_UNSTATED_SIZES = (range(0x7FFFF000 - 63, 0x80000001), range(0xFFFFFF00, 0x100000000))
 _MAX_CHUNKS = 10_000  # a hostile file may consist of nothing else
 
 
@@ -180,7 +182,7 @@ def _form_end(file: IO[bytes], start: int, order: str) -> int:
 
 def _audio_size(file: IO[bytes], name: bytes, size: int, start: int, n_bytes: int) -> int:
     there = n_bytes - start
-    unstated = size in {_UNSTATED, 2**64 - 1} or (size > there and _SOX_UNSTATED - 64 < size <= _SOX_UNSTATED)
+    unstated = size in {_UNSTATED, 2**64 - 1} or (size > there and any(size in sizes for sizes in _UNSTATED_SIZES))
     if unstated or (size == 0 and there and not _chunk_follows(file, start, there)):
         if name == b"SSND":
             raise _UnstatedError
