@@ -230,6 +230,16 @@ class TestTheCommand:
         load_audio(write(tmp_path, CONTAINERS[kind], "playlist.m3u"))
         assert f" -f {demuxer} -i " in (folder / "ffmpeg.words").read_text()
 
+    def test_a_mended_file_opens_no_other(self, tmp_path, impostor):
+        folder = impostor(f'echo "$*" > "$0.words"; cat > "$0.got"\n{AU_HALVES}')
+        path = tmp_path / "stream.wav"
+        soundfile.write(path, np.float32([0.5, -0.5]), 22050)
+        whole = path.read_bytes()
+        path.write_bytes(whole[:40] + b"\xff" * 4 + whole[44:])
+        load_audio(path, policy=BY_FFMPEG)
+        assert "-protocol_whitelist pipe -f wav -i pipe:0 " in (folder / "ffmpeg.words").read_text()
+        assert (folder / "ffmpeg.got").read_bytes() == whole
+
     @pytest.mark.parametrize("decoder", ["soundfile", "ffmpeg", "torchcodec"])
     @pytest.mark.parametrize(
         "playlist", [b"#EXTM3U\n#EXTINF:1,\n/etc/passwd\n", b"ffconcat version 1.0\nfile /etc/passwd\n", b"v=0\r\nc=IN"]
@@ -259,6 +269,7 @@ class TestTheCommand:
         ("body", "match"),
         [
             ("echo first >&2; echo then >&2; exit 3", r"cannot be decoded by ffmpeg \(first\)"),
+            ("echo odd >&2; echo \\'0:a:0\\' matches no streams. >&2; exit 1", "holds no audio track"),
             (f"{AU_HALVES}; exit 1", r"cannot be decoded by ffmpeg \(no message\)"),
             ("exit 0", "found no audio"),
             ("printf '012345678901234567890123456789'", "no AU header"),
@@ -368,8 +379,20 @@ class TestFilesOfFFmpeg:
         if subprocess.run(film, check=False).returncode:
             pytest.skip("this ffmpeg encodes no film")
         assert encoded
-        with pytest.raises(UnreadableFileError, match=r"film\.webm: cannot be decoded by ffmpeg"):
-            load_audio(path)
+        for policy in (AudioPolicy(), BY_FFMPEG):
+            with pytest.raises(
+                UnreadableFileError, match=r"film\.webm: holds no audio track; get a copy with its sound"
+            ):
+                load_audio(path, policy=policy)
+
+    def test_a_wav_out_of_its_own_pipe_is_read_by_it_too(self, encoded, tmp_path):
+        into_a_pipe = ["ffmpeg", "-v", "error", "-i", encoded["wav"], "-f", "wav", "pipe:1"]
+        content = subprocess.run(into_a_pipe, check=True, capture_output=True).stdout
+        assert struct.unpack("<I", content[4:8]) == (0xFFFFFFFF,)  # states no length
+        path = write(tmp_path, content + b"\1", "stream.wav")  # and the first byte of a frame that never came
+        named = load_audio(path, policy=AudioPolicy(decoder="ffmpeg"))
+        assert (named.content_hash, named.read_by) == (load_audio(encoded["wav"]).content_hash, "")
+        assert path.read_bytes() == content + b"\1"
 
     def test_an_upload_of_that_kind_becomes_its_samples(self, encoded, tmp_path):
         from music_evals.ui.uploads import load_recording, trusted_sources

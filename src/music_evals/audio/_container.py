@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import dataclasses
+import os
 from typing import IO
 
-__all__ = ["CONVERT", "COPY", "Container", "ContradictionError", "check_tail", "only_zeros"]
+__all__ = ["CONVERT", "COPY", "Container", "ContradictionError", "Mended", "check_tail", "only_zeros"]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -19,6 +20,32 @@ class Container:
     sample_bytes: int = 0  # FLAC: bytes of one sample in that digest
     mends: tuple[tuple[int, bytes], ...] = ()  # WAV, AIFF: where the header should say something else, and what
     end: int | None = None  # WAV, AIFF: where the file should end; None where it does
+
+
+class Mended:
+    """A file with the header that it should have, and without what follows its end."""
+
+    def __init__(self, file: IO[bytes], container: Container) -> None:
+        self._file, self._mends, self._at = file, container.mends, 0
+        self._end = os.fstat(file.fileno()).st_size if container.end is None else container.end
+
+    def tell(self) -> int:
+        return self._at
+
+    def seek(self, offset: int, whence: int = os.SEEK_SET) -> int:
+        self._at = offset + (0, self._at, self._end)[whence]
+        return self._at
+
+    def read(self, n_bytes: int = -1) -> bytes:
+        start, left = self._at, max(self._end - self._at, 0)
+        self._file.seek(start)
+        content = bytearray(self._file.read(left if n_bytes < 0 else min(n_bytes, left)))
+        for at, new in self._mends:
+            for place, byte in enumerate(new, at - start):
+                if 0 <= place < len(content):
+                    content[place] = byte
+        self._at += len(content)
+        return bytes(content)
 
 
 COPY = "get a whole copy"

@@ -207,14 +207,14 @@ def _wav(file: IO[bytes], start: int, n_bytes: int, order: str) -> Container:
     tag, block_align = struct.unpack(f"{order}H10xH", file.read(14))
     plain = tag in {1, 3, 0xFFFE} and block_align  # whole numbers, floats, extensible
     n_frames = chunks[b"data"][1] // block_align if plain else None
-    mends = _wav_mends(file, start, chunks, order)
+    mends = _wav_mends(file, start, chunks, order, frame_bytes=block_align if plain else 1)
     return Container("WAV", n_frames, mends=mends, end=end if end < n_bytes else None)
 
 
 def _wav_mends(
-    file: IO[bytes], start: int, chunks: dict[bytes, tuple[int, int]], order: str
+    file: IO[bytes], start: int, chunks: dict[bytes, tuple[int, int]], order: str, *, frame_bytes: int
 ) -> tuple[tuple[int, bytes], ...]:
-    """Return what the header of a file from a pipe should say, for decoders that believe it."""
+    """Return what the header of a file from a pipe should say, for decoders that believe it: whole frames."""
     at, size = chunks[b"data"]
     file.seek(at - 4)
     stated = int(struct.unpack(f"{order}I", file.read(4))[0])
@@ -223,9 +223,11 @@ def _wav_mends(
         file.seek(place + 8)
         if struct.unpack("<Q", file.read(8))[0] == size:
             return ()
+        size -= size % frame_bytes
         return (place, struct.pack("<2Q", at + size - 8, size)), (at - 4, b"\xff" * 4)
     if stated == size or at + size > _UNSTATED:
         return ()
+    size -= size % frame_bytes
     return (start - 8, struct.pack(f"{order}I", at + size - 8)), (at - 4, struct.pack(f"{order}I", size))
 
 

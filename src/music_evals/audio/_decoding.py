@@ -5,15 +5,14 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import importlib.metadata
-import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import IO, Any, Protocol
+from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
 
-from music_evals.audio._container import Container
+from music_evals.audio._container import Container, Mended
 from music_evals.audio._containers import is_checked, read_container
 from music_evals.audio._ffmpeg import ffmpeg_version, open_ffmpeg
 from music_evals.errors import MissingBackendError, UnreadableFileError
@@ -56,7 +55,7 @@ def _open_soundfile(path: Path) -> Iterator[Decoded]:
             yield decoded
         return
     try:
-        with path.open("rb") as raw, Forward(_Mended(raw, container) if _is_off(container) else path) as file:
+        with path.open("rb") as raw, Forward(Mended(raw, container) if _is_off(container) else path) as file:
             if file.format not in _FORMATS[container.format]:
                 raise UnreadableFileError(
                     f"{path}: starts as {container.format} and is read as {file.format}; convert it to WAV or FLAC"
@@ -75,32 +74,6 @@ def _open_soundfile(path: Path) -> Iterator[Decoded]:
 def _is_off(container: Container) -> bool:
     """Tell whether libsndfile would believe a header that is wrong, or take what follows the audio for a part of it."""
     return bool(container.mends) or container.end is not None
-
-
-class _Mended:
-    """A file with the header that it should have, and without what follows its end."""
-
-    def __init__(self, file: IO[bytes], container: Container) -> None:
-        self._file, self._mends, self._at = file, container.mends, 0
-        self._end = os.fstat(file.fileno()).st_size if container.end is None else container.end
-
-    def tell(self) -> int:
-        return self._at
-
-    def seek(self, offset: int, whence: int = os.SEEK_SET) -> int:
-        self._at = offset + (0, self._at, self._end)[whence]
-        return self._at
-
-    def read(self, n_bytes: int = -1) -> bytes:
-        start, left = self._at, max(self._end - self._at, 0)
-        self._file.seek(start)
-        content = bytearray(self._file.read(left if n_bytes < 0 else min(n_bytes, left)))
-        for at, new in self._mends:
-            for place, byte in enumerate(new, at - start):
-                if 0 <= place < len(content):
-                    content[place] = byte
-        self._at += len(content)
-        return bytes(content)
 
 
 @contextlib.contextmanager

@@ -2,7 +2,8 @@
 
 It gets one file, whose container was walked before (`audio._containers`), and the name of the one demuxer that may read
 it: nothing is guessed from the content, so that no playlist makes it open other files, and no protocol but that of
-local files is open to it. No shell is involved, and it ends after `TIMEOUT_SEC` at the latest.
+local files is open to it. A file whose header has to be mended comes as its standard input, and no other protocol is
+open then. No shell is involved, and it ends after `TIMEOUT_SEC` at the latest.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from typing import IO, Any, Final
 import numpy as np
 import numpy.typing as npt
 
-from music_evals.audio._container import Container
+from music_evals.audio._container import Container, Mended
 from music_evals.errors import UnreadableFileError
 
 __all__ = ["FFmpegStream", "ffmpeg_version", "open_ffmpeg"]
@@ -62,19 +63,29 @@ def ffmpeg_version() -> str:
 @contextlib.contextmanager
 def open_ffmpeg(path: Path, container: Container) -> Iterator[FFmpegStream]:
     """Decode the first audio track of a file, whose container was walked, by the command."""
-    with tempfile.TemporaryFile() as messages, _running(_command(path, container), messages) as process:
+    with contextlib.ExitStack() as stack:
+        messages = stack.enter_context(tempfile.TemporaryFile())
+        mended = None
+        if container.mends:  # it would take a header that claims more than there is for a cut
+            mended = stack.enter_context(tempfile.TemporaryFile())
+            with path.open("rb") as file:
+                shutil.copyfileobj(Mended(file, container), mended)
+            mended.seek(0)
+        process = stack.enter_context(_running(_command(path, container), mended, messages))
         yield FFmpegStream(process, messages, path, container)
 
 
 def _command(path: Path, container: Container) -> list[str]:
-    source = ["-protocol_whitelist", "file", "-f", _DEMUXERS[container.format], "-i", f"file:{path.absolute()}"]
+    protocol, name = ("pipe", "pipe:0") if container.mends else ("file", f"file:{path.absolute()}")
+    source = ["-protocol_whitelist", protocol, "-f", _DEMUXERS[container.format], "-i", name]
     floats = ["-map", "0:a:0", "-map_metadata", "-1", "-c:a", "pcm_f32be", "-f", "au", "pipe:1"]
     return ["ffmpeg", "-nostdin", "-hide_banner", "-v", "error", "-xerror", "-threads", "1", *source, *floats]
 
 
 @contextlib.contextmanager
-def _running(command: list[str], messages: IO[bytes]) -> Iterator[_Process]:
-    with subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=messages) as popen:  # noqa: S603
+def _running(command: list[str], content: IO[bytes] | None, messages: IO[bytes]) -> Iterator[_Process]:
+    stdin = subprocess.DEVNULL if content is None else content
+    with subprocess.Popen(command, stdin=stdin, stdout=subprocess.PIPE, stderr=messages) as popen:  # noqa: S603
         process = _Process(popen)
         try:
             yield process
@@ -145,4 +156,6 @@ class FFmpegStream:
         if status:
             self._messages.seek(0)
             said = self._messages.read(100_000).decode(errors="replace").strip().splitlines() or ["no message"]
+            if any("matches no streams" in line for line in said):
+                raise UnreadableFileError(f"{self._path}: holds no audio track; get a copy with its sound")
             raise UnreadableFileError(f"{self._path}: cannot be decoded by ffmpeg ({said[0]}); get a whole copy")
