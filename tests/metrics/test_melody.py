@@ -213,6 +213,24 @@ def test_a_contour_survives_transposition_and_stretch(curve: list[float], semito
     assert melody.melody_contour_accuracy(reference, track(*other, hop_sec=0.007)) == 1
 
 
+@pytest.mark.parametrize("length", [0.5, 0.8, 0.9, 1.1, 1.25])
+def test_a_contour_of_another_steady_tempo_loses_frames_at_the_ends_of_notes(length: float) -> None:
+    rng = np.random.default_rng(0)
+    ends_sec = np.cumsum(rng.uniform(0.1, 0.8, 60))  # 0.45 s a note on average
+    pitches_hz = 440 * 2 ** (rng.integers(-9, 6, 60) / 12)
+
+    def played(factor: float) -> F0Track:
+        times_sec = np.arange(round(1000 * factor)) * 0.0232
+        notes = np.searchsorted(ends_sec * factor, times_sec, side="right")
+        return F0Track(times_sec, pitches_hz[notes])
+
+    reference = played(1.0)
+    score = melody.melody_contour_accuracy(reference, played(length))
+    n_ends = np.count_nonzero(np.diff(reference.frequencies_hz))
+    assert 0.975 < score < 1
+    assert (1 - score) * len(reference.times_sec) <= n_ends
+
+
 @given(CURVES, CURVES, st.floats(-30, 30))
 def test_a_transposed_estimate_scores_the_same(curve: list[float], estimate: list[float], semitones: float) -> None:
     reference = track(220, *curve)
