@@ -20,6 +20,8 @@ from benchmarks.melody_tracker.network import (  # noqa: E402 - after the check 
     tracking_loss,
 )
 
+from music_evals.audio.melody_net import MARGIN, MULTIPLE, PIECE  # noqa: E402 - as above
+
 pytestmark = pytest.mark.usefixtures("one_thread")
 
 
@@ -33,6 +35,27 @@ def tiny() -> MelodyTracker:
         for parameter in network.parameters():
             torch.nn.init.normal_(parameter, 0, 0.3)
     return network.eval()
+
+
+def test_a_piece_of_a_recording_sees_what_the_convolutions_reach() -> None:
+    # Width does not change how far they reach. The average over the whole input reaches everywhere: it is shut out.
+    with torch.random.fork_rng():
+        torch.manual_seed(0)
+        network = MelodyTracker(local_width=8, width=8).double().eval()
+        levels = torch.rand(1, 288, 704, dtype=torch.float64)
+    query = network.lead.query[0]
+    with torch.no_grad():
+        query.weight[:, query.in_channels // 2 :] = 0
+    reach = 0
+    for frame in range(352, 352 + MULTIPLE):  # a frame of the context is shared by four
+        asked = levels.clone().requires_grad_()
+        said = network(asked)
+        (said.classes[..., frame].sum() + said.onsets[..., frame].sum()).backward()
+        seen = asked.grad.abs().amax(dim=(0, 1)).nonzero().flatten()
+        reach = max(reach, frame - int(seen.min()), int(seen.max()) - frame)
+    assert MARGIN - MULTIPLE < reach <= MARGIN
+    assert MARGIN % MULTIPLE == 0
+    assert PIECE % MULTIPLE == 0
 
 
 def test_targets_of_two_notes_and_a_rest() -> None:
