@@ -112,7 +112,8 @@ def of_pairs(records: Records, header: dict[str, Any], task: ScoreTask) -> Found
     """Read records whose selections name the pairs."""
     import pyarrow as pa
 
-    systems, whole, edits, numbers = _selected(records)
+    selection, whole, edits, numbers = _selected(records)
+    systems = list(selection["systems"])
     found_systems, order, slices = _by_system(whole)
     if (order[1:] < order[:-1]).any():
         whole, numbers, edits = whole.take(pa.array(order)), numbers[order], edits.take(pa.array(order))
@@ -143,7 +144,7 @@ def of_pairs(records: Records, header: dict[str, Any], task: ScoreTask) -> Found
     made = _Made(records, index, columns, grid)
     table.texts = made.texts.all
     return Found(
-        header=header,
+        header=header | {key: value for key, value in selection.items() if key not in {"kind", "systems"}},
         roles=dict.fromkeys(systems, "system") | dict.fromkeys(controls, "control"),
         pairs={name: Pairs(table, name, np.arange(rows.start, rows.stop)) for name, rows in slices.items()},
         table=table,
@@ -156,8 +157,8 @@ def of_pairs(records: Records, header: dict[str, Any], task: ScoreTask) -> Found
     )
 
 
-def _selected(records: Records) -> tuple[list[str], pa.Table, pa.StringArray, npt.NDArray[np.int64]]:
-    """Return the systems of the last selection, its pairs, what their edits hold, and the numbers of their rows."""
+def _selected(records: Records) -> tuple[dict[str, Any], pa.Table, pa.StringArray, npt.NDArray[np.int64]]:
+    """Return the row of the last selection, its pairs, what their edits hold, and the numbers of their rows."""
     import pyarrow as pa
 
     start, batches = last_selection(records)
@@ -169,7 +170,7 @@ def _selected(records: Records) -> tuple[list[str], pa.Table, pa.StringArray, np
     del batches
     edits = pa.concat_arrays([part["estimate"].cast(pa.string()).combine_chunks() for part in parts])
     whole = pa.concat_tables([part.drop_columns(["estimate"]) for part in parts]).unify_dictionaries()
-    return list(records[start]["systems"]), whole, edits, numbers
+    return records[start], whole, edits, numbers
 
 
 def _by_system(pairs: pa.Table) -> tuple[Words, Integers, dict[str, slice]]:

@@ -29,7 +29,7 @@ OUTSIDE = frozenset({"control", "leaking"})
 class Found:
     """The records of a run, those of its last selection."""
 
-    header: dict[str, Any]  # the run row, with ``metrics`` and ``companions``
+    header: dict[str, Any]  # the run row, with ``metrics`` and ``companions``, and what the selection adds to it
     # System -> ``"system"``, ``"model"``, ``"baseline"``, ``"leaking"`` or ``"control"``, in the order of the tables.
     roles: dict[str, str]
     pairs: Mapping[str, Pairs]  # system -> its pairs, those too that could not be judged

@@ -24,8 +24,9 @@ kernels
 sitting
     Wall time of one; a run that was killed and resumed has several.
 selection, pair
-    What is compared in the sittings that follow, where that may grow: the systems, then a row a pair, with names and
-    hashes of its files, or why there is none. A score is then known by these hashes (`content`), and by no seed.
+    What is compared in the sittings that follow, where that may grow: the systems, and what results depend on and
+    scores do not; then a row a pair, with names and hashes of its files, or why there is none. A score is then known by
+    these hashes (`content`), and by no seed.
 remarks, explanation
     What a reader should know of one pair, and where it lost points.
 outline

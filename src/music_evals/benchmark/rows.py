@@ -114,6 +114,8 @@ class PairJob(Job):
     before: Callable[[Sequence[Any], Progress | None], None] | None = None
     # Systems that a later job on the same records adds: a selection that has them besides says the same.
     later: Collection[str] = ()
+    # What results depend on and scores do not: it may change from one sitting to the next, and the last one counts.
+    about: Mapping[str, Any] = dataclasses.field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self._chosen = [*self.judged.pairs, *self.controls]
@@ -135,7 +137,7 @@ class PairJob(Job):
 
     @property
     def _selected(self) -> list[Row]:
-        return [{"kind": "selection", "systems": list(self.judged.systems)}]
+        return [{"kind": "selection", "systems": list(self.judged.systems), **self.about}]
 
     def _pair_rows(self) -> Iterator[Row]:
         yield from map(_pair_row, self._chosen)

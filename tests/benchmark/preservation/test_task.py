@@ -11,12 +11,19 @@ import numpy as np
 import pytest
 
 from music_evals.annotations import Score, Tempo
+from music_evals.benchmark.load import load_results
 from music_evals.benchmark.preservation.pair_datasets import pairs_of_dataset
 from music_evals.benchmark.preservation.pairs import CEILING, UNRELATED, Columns
 from music_evals.benchmark.preservation.report import SHOWN_PAIRS
 from music_evals.benchmark.preservation.task import Settings, run_preservation
 from music_evals.datasets.known_edits.labels import kinds
-from music_evals.errors import InvalidInputError, MissingBackendError, UndefinedMetricWarning, UnknownNameError
+from music_evals.errors import (
+    CorruptRecordsError,
+    InvalidInputError,
+    MissingBackendError,
+    UndefinedMetricWarning,
+    UnknownNameError,
+)
 from music_evals.metrics.catalogue import SHOWN_COMPANIONS
 from music_evals.pipelines.preservation import COMPANIONS, PRESERVATION_METRICS, evaluate_preservation
 from music_evals.symbolic.midi import save_midi
@@ -237,6 +244,29 @@ def test_an_added_system_leaves_the_first_alone(folders: dict[str, Any], tmp_pat
     )
     assert len(calls) == 5  # of the second system alone
     assert list(outcome.results["systems"]) == ["one", "two"]
+
+
+def test_facets_that_were_meant_to_change_are_named_afterwards_too(
+    folders: dict[str, Any], tmp_path: Path, judge: Any
+) -> None:
+    """They change no score: nothing is judged again, and the results are those of a run that named them at once."""
+
+    def results(name: str, intended: str | None) -> tuple[dict[str, Any], list[str]]:
+        calls: list[str] = []
+        settings = Settings(tmp_path / name, **{**folders, "report": False}, intended=intended)
+        run_preservation(settings, judge=judge, progress=lambda *call: calls.append(call[2]))
+        return load_results(tmp_path / name).results, calls
+
+    plain, first = results("a", None)
+    assert first
+    assert "intended" not in plain
+    at_once, _ = results("b", "melody, harmony")
+    assert at_once["facets"]["others"]["intended"] == ["harmony", "melody"]
+    assert results("a", "harmony,melody") == (at_once, [])
+    assert results("a", "melody")[0]["intended"] == ["melody"]
+    assert results("a", None) == (plain, [])
+    with pytest.raises(CorruptRecordsError, match="variant was 'corrected' and is now 'paper'"):
+        run_preservation(Settings(tmp_path / "a", **{**folders, "variant": "paper", "backends": {}}), judge=judge)
 
 
 def save_tune(path: Path, pitches: list[int], *, bpm: float = 120.0) -> None:

@@ -96,7 +96,7 @@ class Settings(RunSettings):
         Add the rows of the same music and of unrelated music.
     intended
         Facets that the edits are meant to change, with commas: the results also have one score over the others. It
-        needs the controls.
+        needs the controls. Changes no score: a run that is done may be resumed with other facets.
     timelines
         Pairs to draw in the report, the worst of each system to equal shares, and at least one of each; 0 for none.
     audio
@@ -205,6 +205,7 @@ def run_preservation(settings: Settings, *, progress: Progress | None = None, ju
         )
         job = PairJob(
             header=_header(settings, pairs),
+            about={"intended": settings.intended_facets} if settings.intended_facets else {},
             judged=pairs,
             controls=(),
             scores=measures.scores,
@@ -275,7 +276,6 @@ def _header(settings: Settings, pairs: PairSet) -> dict[str, Any]:
         "variant": settings.variant,
         "metrics": list(measures.metrics),
         "companions": list(measures.companions),
-        **({"intended": settings.intended_facets} if settings.intended else {}),
         "extractors": describe_extractors(measures) if heard else {"features": {}},
         "versions": package_versions((*PACKAGES, *AUDIO_PACKAGES)),
     }
