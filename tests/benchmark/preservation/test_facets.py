@@ -117,6 +117,8 @@ def test_what_is_undefined_is_counted_and_said() -> None:
         "without a value are 25 % of harmony of s and 50 % of harmony of t" in text for text in cautions(results)
     )
     assert "undefined 25 %" in text_report(results)
+    # on the screen the name of a system stays as it was given
+    assert "\nt has no Circle-of-fifths distance" in screen_text(results)
 
 
 @pytest.mark.parametrize("failing", ["s", CEILING, UNRELATED])

@@ -55,3 +55,10 @@ def test_one_original_is_compared_with_itself_alone() -> None:
 
 def test_without_controls_nothing_is_said() -> None:
     assert preserved_sentence(results(SAME), "mine") == ""
+
+
+def test_of_scores_without_a_word_nothing_is_said() -> None:
+    for controls in ({"same_music": SAME}, {"same_music": SAME, "unrelated_music": OTHER}):
+        found = results(OTHER, **controls)
+        found["scales"] = {"interval_lcs": {"direction": "higher"}}
+        assert preserved_sentence(found, "mine") == ""

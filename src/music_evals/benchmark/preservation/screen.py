@@ -106,7 +106,8 @@ def preserved_sentence(results: Mapping[str, Any], system: str) -> str:
     """Say in one sentence what a system preserved, by where its scores stand between those of the two controls.
 
     0 % is what unrelated music scores, 100 % the same music. Where all originals are of one group there is no unrelated
-    music: then it is said which scores are as good as those of the same music. Empty without that control too.
+    music: then it is said which scores are as good as those of the same music. Empty without that control too, and
+    where none of the scores has a word in `WORDS`.
     """
     controls = [name for name in (CEILING, UNRELATED) if name in results["scores"]]
     if CEILING not in controls:
@@ -123,6 +124,8 @@ def preserved_sentence(results: Mapping[str, Any], system: str) -> str:
             lower = results["scales"][name]["direction"] == "lower"
             where, words = _beside(WORDS[name], *(-number if lower else number for number in numbers))
         groups.setdefault(where, []).append(words)
+    if not groups:
+        return ""
     verb, order, end = (
         ("preserved", ("in full: ", "in part: ", "not: "), " (0 % is unrelated music)")
         if len(controls) == 2
@@ -151,7 +154,7 @@ def _remarks(results: Mapping[str, Any], *, published: bool) -> Iterator[str]:
         yield f"{few[0].upper()}{few[1:]}."
     if any(results["systems"][name]["n_groups"] == 1 for name in judged(results)):
         yield "One group says nothing of a second: no interval."
-    yield from (f"{text[0].upper()}{text[1:]}." for text in undefined_notes(results))
+    yield from (f"{text}." for text in undefined_notes(results))  # which begin with the name of a system
     about = results["systems"].get(UNRELATED, {})
     if any(on_shared(about)):
         yield f"Unrelated music is partly alike: {about['note'].strip('[]')}."
