@@ -109,7 +109,13 @@ def _add_input(what: Any) -> None:
         metavar="WHAT",
         help="clusters of the intervals: file (each original, by what it holds; default), folder, or a column",
     )
-    what.add_argument("--limit", type=int, metavar="N", help="compare the first N pairs only")
+    what.add_argument(
+        "--limit",
+        type=int,
+        metavar="N",
+        help="compare the first N items only: originals of a folder, ids of a manifest, each with the edits of all "
+        "systems, or rows of a dataset",
+    )
     what.add_argument(
         "--no-controls",
         action="store_false",

@@ -26,6 +26,7 @@ from music_evals.benchmark.preservation.pairs import (
     pairs_in_folders,
     pairs_in_manifest,
 )
+from music_evals.cli import main
 from music_evals.errors import InvalidInputError, NoDataError, PairCountError, UnreadableFileError
 
 Write = Callable[[str, dict[str, str]], Path]
@@ -73,6 +74,22 @@ def test_several_systems_share_their_items(write_files: Write) -> None:
     for names in (["x", "x"], ["x", CEILING]):
         with pytest.raises(InvalidInputError, match="systems need different names"):
             pairs_in_folders(reference, [f"{name}={one}" for name in names])
+
+
+def test_the_limit_counts_items_as_the_help_says(
+    write_files: Write, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """An item of a manifest has the edits of all systems."""
+    rows = "id,system,reference,estimate\na,x,o.wav,1.wav\nb,x,o.wav,2.wav\na,y,o.wav,3.wav\nb,y,o.wav,4.wav\n"
+    folder = write_files("m", {"list.csv": rows, **{f"{name}.wav": name for name in "o1234"}})
+    found = pairs_in_manifest(folder / "list.csv", limit=1)
+    assert [(pair.item, pair.system) for pair in found.pairs] == [("a", "x"), ("a", "y")]
+    monkeypatch.setenv("COLUMNS", "200")
+    with pytest.raises(SystemExit):
+        main(["preserve", "--help"])
+    assert "the first N items only: originals of a folder, ids of a manifest" in " ".join(
+        capsys.readouterr().out.split()
+    )
 
 
 def test_one_pair_of_files(write_files: Write) -> None:
