@@ -160,12 +160,12 @@ def test_an_audio_value_arrives_as_it_is(arrived: Arrived) -> None:
     """Its policy and its silence come along: they cannot be told from the samples."""
     quiet = load_audio(SAMPLES / 1e5, rate=RATE, policy=AudioPolicy(sample_rate=16000, peak_normalise=False))
     assert quiet.silent
-    quiet = dataclasses.replace(quiet, read_by="ffmpeg 7.1")
+    quiet = dataclasses.replace(quiet, read_by="ffmpeg 7.1", cancelled=True)
     arrived.compute(predictions=[quiet], references=[quiet])
     [[prediction], _] = arrived.loaded
     np.testing.assert_array_equal(prediction.samples, quiet.samples)
     assert (prediction.policy, prediction.silent, prediction.sample_rate) == (quiet.policy, True, 16000)
-    assert prediction.read_by == "ffmpeg 7.1"
+    assert (prediction.read_by, prediction.cancelled) == ("ffmpeg 7.1", True)
     assert prediction.content_hash == quiet.content_hash
 
 

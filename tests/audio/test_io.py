@@ -159,8 +159,21 @@ class TestWhatComesOut:
         assert not load_audio(0.3 + tone(amplitude=0.0011), rate=RATE).silent
         assert not load_audio(np.where(np.arange(RATE) == 99, 0.0011, 0.0), rate=22050).silent
 
-    def test_opposite_channels_are_silence(self):
-        assert load_audio(np.stack([tone(), -tone()]), rate=RATE).silent
+    def test_opposite_channels_are_silence_and_it_is_known_why(self, tmp_path):
+        opposite = np.stack([tone(), -tone()])
+        for source, rate in ((opposite, RATE), (write(tmp_path, encoded("wav", opposite.T)), None)):
+            audio = load_audio(source, rate=rate)
+            assert audio.silent
+            assert audio.cancelled
+        for plain in (tone(), np.stack([tone(), tone()]), np.zeros((2, RATE)), np.stack([tone() + 0.1, 0 * tone()])):
+            assert not load_audio(plain, rate=RATE).cancelled
+        # one of sixteen channels, at -50 dBFS: the mean lies below -60
+        assert load_audio(np.stack([tone(amplitude=0.003), *np.zeros((15, RATE))]), rate=RATE).cancelled
+        assert not load_audio(np.stack([tone(amplitude=0.0009), *np.zeros((15, RATE))]), rate=RATE).cancelled
+        # silent at the rate that is wanted, and not because of its channels
+        above = tone(hertz=20000) * np.hanning(RATE)
+        audio = load_audio(np.stack([above, above]), rate=RATE)
+        assert (audio.silent, audio.cancelled) == (True, False)
 
     def test_the_policy_is_kept(self):
         policy = AudioPolicy(16000, peak_normalise=False, silence_dbfs=-40)

@@ -15,15 +15,13 @@ __all__ = [
     "BLOCK",
     "HIGHEST_RATE",
     "LOWEST_RATE",
+    "Mixing",
     "Samples",
-    "Swing",
     "as_float",
     "bounded",
     "check_format",
     "frames_of",
     "join_channels",
-    "mix_down",
-    "mono_blocks",
     "resample",
 ]
 
@@ -88,11 +86,6 @@ def bounded(
         yield block
 
 
-def mono_blocks(decoded: Decoded, max_frames: float, too_long: FileTooLargeError, place: str) -> Iterator[Samples]:
-    """Yield mono blocks, never more frames than the bound."""
-    return (mix_down(block, place) for block in bounded(decoded, max_frames, too_long))
-
-
 def mix_down(block: npt.NDArray[np.floating[Any]], place: str) -> Samples:
     """Return the mean of the channels of frames of shape (n, channels)."""
     with np.errstate(over="ignore", invalid="ignore"):
@@ -111,20 +104,47 @@ class Swing:
     def __init__(self) -> None:
         self._low, self._high, self._total, self._n = np.inf, -np.inf, 0.0, 0
 
-    def watched(self, blocks: Iterator[Samples]) -> Iterator[Samples]:
-        """Yield the blocks as they are."""
-        for block in blocks:
-            if len(block):
-                self._low, self._high = min(self._low, float(block.min())), max(self._high, float(block.max()))
-                self._total += float(block.sum(dtype=np.float64))
-                self._n += len(block)
-            yield block
+    def add(self, samples: npt.NDArray[np.floating[Any]]) -> None:
+        """Take the next samples into account."""
+        if len(samples):
+            self._low, self._high = min(self._low, float(samples.min())), max(self._high, float(samples.max()))
+            self._total += float(samples.sum(dtype=np.float64))
+            self._n += len(samples)
 
     @property
     def peak(self) -> float:
         """The largest distance of a sample from the mean of all."""
         mean = self._total / self._n if self._n else 0.0
         return max(self._high - mean, mean - self._low)
+
+
+class Mixing:
+    """Blocks of channels on their way to their mean, and whether that is silent where a channel is not."""
+
+    def __init__(self, silence: float) -> None:
+        self._silence, self._mean, self._channels = silence, Swing(), [Swing()]
+
+    def mixed(self, blocks: Iterator[npt.NDArray[np.floating[Any]]], place: str) -> Iterator[Samples]:
+        """Yield the mean of the channels of blocks of shape (n, channels)."""
+        for block in blocks:
+            mono = mix_down(block, place)
+            self._mean.add(mono)
+            # beyond twice that, nothing that follows makes a silence of the mean
+            if block.shape[1] > 1 and self._mean.peak < 2 * self._silence:
+                self._channels += [Swing() for _ in range(block.shape[1] - len(self._channels))]
+                for swing, channel in zip(self._channels, block.T, strict=True):
+                    swing.add(channel)
+            yield mono
+
+    @property
+    def peak(self) -> float:
+        """The largest distance of the mean of the channels from its own mean."""
+        return self._mean.peak
+
+    @property
+    def cancelled(self) -> bool:
+        """Whether a channel lies above silence, and the mean of all does not."""
+        return self.peak < self._silence <= max(swing.peak for swing in self._channels)
 
 
 def resample(blocks: Iterator[Samples], rate: int, target: int) -> Samples:

@@ -194,8 +194,13 @@ class _Extraction:
 
 def _edge(audio: Audio, feature: str) -> str:
     """Return why the recording cannot have the feature, or nothing."""
+    if audio.cancelled:
+        return (
+            f"silent: the peak of the mean of the channels lies below {audio.policy.silence_dbfs:g} dBFS, though a "
+            "channel is louder (channels in opposite phase cancel); turn one of them over, or give one alone"
+        )
     if audio.silent:
-        loud = np.abs(audio.samples).max() >= 10 ** (audio.policy.silence_dbfs / 20)
+        loud = np.abs(audio.samples).max() >= audio.policy.silence
         aside = ", the mean aside," if loud else ""
         return f"silent: the peak{aside} lies below {audio.policy.silence_dbfs:g} dBFS"
     if audio.duration_sec < SHORTEST_SEC:

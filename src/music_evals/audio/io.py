@@ -31,15 +31,13 @@ from music_evals.audio._samples import (
     BLOCK,
     HIGHEST_RATE,
     LOWEST_RATE,
+    Mixing,
     Samples,
-    Swing,
     as_float,
     bounded,
     check_format,
     frames_of,
     join_channels,
-    mix_down,
-    mono_blocks,
     resample,
 )
 from music_evals.errors import (
@@ -109,6 +107,11 @@ class AudioPolicy:
             raise InvalidInputError(f"sample_rate must lie in {LOWEST_RATE}..{HIGHEST_RATE} Hz, got {self.sample_rate}")
         if self.decoder not in DECODERS:
             raise InvalidInputError(f"decoder must be one of {', '.join(DECODERS)}, got {self.decoder!r}")
+
+    @property
+    def silence(self) -> float:
+        """The amplitude below which a recording is silent."""
+        return float(10 ** (self.silence_dbfs / 20))
 
 
 DEFAULT_POLICY = AudioPolicy()
@@ -188,6 +191,8 @@ class Audio:
         Name and version of the decoder, where it is another than the policy's: ``"ffmpeg 7.1"``.
     source_rate
         Rate of the file or array in Hz; None where there is no source.
+    cancelled
+        True if the recording is silent in the mean of its channels alone, as where they are in opposite phase.
 
     Raises
     ------
@@ -203,6 +208,7 @@ class Audio:
     reload: Callable[..., Audio] | None = dataclasses.field(default=None, repr=False)
     read_by: str = ""
     source_rate: int | None = None
+    cancelled: bool = False
     _memo: _Memo = dataclasses.field(default_factory=_Memo, init=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -427,10 +433,10 @@ def _too_long(path: Path, limits: AudioLimits, found_sec: float | None = None) -
 
 def _load_file(path: Path, policy: AudioPolicy, limits: AudioLimits) -> Audio:
     with _opened(path, policy, limits) as decoded:
-        swing = Swing()
-        blocks = mono_blocks(decoded, limits.max_sec * decoded.rate, _too_long(path, limits), f"{path}: ")
-        samples = resample(swing.watched(blocks), decoded.rate, policy.sample_rate)
-    audio = _finish(samples, swing, policy, functools.partial(load_audio, path, limits=limits), f"{path}: ")
+        mixing = Mixing(policy.silence)
+        blocks = bounded(decoded, limits.max_sec * decoded.rate, _too_long(path, limits))
+        samples = resample(mixing.mixed(blocks, f"{path}: "), decoded.rate, policy.sample_rate)
+    audio = _finish(samples, mixing, policy, functools.partial(load_audio, path, limits=limits), f"{path}: ")
     return dataclasses.replace(audio, read_by=decoded.read_by, source_rate=decoded.rate)
 
 
@@ -460,11 +466,11 @@ def _check_file(path: Path, limits: AudioLimits) -> None:
 
 def _load_array(array: npt.NDArray[Any], rate: int | None, policy: AudioPolicy, limits: AudioLimits) -> Audio:
     frames, rate = _checked_array(array, rate, limits)
-    blocks = [mix_down(as_float(frames[start : start + BLOCK]), "") for start in range(0, len(frames), BLOCK)]
-    mono = np.concatenate([np.zeros(0, np.float32), *blocks])
-    swing = Swing()
-    samples = resample(swing.watched(iter([mono])), rate, policy.sample_rate)
-    audio = _finish(samples, swing, policy, functools.partial(load_audio, mono, rate=rate, limits=limits), "")
+    blocks = (as_float(frames[start : start + BLOCK]) for start in range(0, len(frames), BLOCK))
+    mixing = Mixing(policy.silence)
+    mono = np.concatenate([np.zeros(0, np.float32), *mixing.mixed(blocks, "")])
+    samples = resample(iter([mono]), rate, policy.sample_rate)
+    audio = _finish(samples, mixing, policy, functools.partial(load_audio, mono, rate=rate, limits=limits), "")
     return dataclasses.replace(audio, source_rate=rate)
 
 
@@ -489,11 +495,11 @@ def _checked_array(array: npt.NDArray[Any], rate: int | None, limits: AudioLimit
     return frames, rate
 
 
-def _finish(samples: Samples, swing: Swing, policy: AudioPolicy, reload: Callable[..., Audio], place: str) -> Audio:
+def _finish(samples: Samples, mixing: Mixing, policy: AudioPolicy, reload: Callable[..., Audio], place: str) -> Audio:
     if not len(samples):
         raise InvalidAudioError(f"{place}holds no samples")
     peak = np.abs(samples).max()
-    silent = bool(min(peak, swing.peak) < 10 ** (policy.silence_dbfs / 20))
+    silent = bool(min(peak, mixing.peak) < policy.silence)
     if policy.peak_normalise and not silent:
         samples = samples / peak
-    return Audio(samples, policy.sample_rate, policy, silent, reload)
+    return Audio(samples, policy.sample_rate, policy, silent, reload, cancelled=mixing.cancelled)

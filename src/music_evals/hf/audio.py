@@ -62,6 +62,7 @@ Args:
 {INTERVALS}.
 """
 _SCORE, _AUDIO = "score:", "audio:"
+_FACTS = ("sample_rate", "silent", "cancelled", "read_by")  # of an `Audio`, which its samples do not tell
 
 
 class AudioMetric(PairModule):
@@ -160,7 +161,8 @@ def _read(text: str) -> str | Audio | Score:
         with np.load(text.removeprefix(_AUDIO), allow_pickle=False) as held:
             about = json.loads(str(held["about"]))
             policy = AudioPolicy(**about["policy"])
-            return Audio(held["samples"], about["sample_rate"], policy, about["silent"], read_by=about["read_by"])
+            facts = {name: about[name] for name in _FACTS}
+            return Audio(held["samples"], policy=policy, **facts)
     return text
 
 
@@ -187,6 +189,6 @@ def _wav(audio: Audio) -> bytes:
 
 
 def _npz(audio: Audio) -> bytes:
-    about = {name: getattr(audio, name) for name in ("sample_rate", "silent", "read_by")}
+    about = {name: getattr(audio, name) for name in _FACTS}
     about["policy"] = dataclasses.asdict(audio.policy)
     return _written(lambda file: np.savez(file, samples=audio.samples, about=json.dumps(about)))
