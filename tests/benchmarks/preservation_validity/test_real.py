@@ -382,6 +382,19 @@ def test_the_committed_evidence_is_that_of_the_committed_scores(real: SimpleName
         assert f"<!-- real -->\n{text}<!-- /real -->\n" in path.read_text(encoding="utf-8"), "run real.py --write"
 
 
+@pytest.mark.parametrize("name", ["melody_contour_accuracy", "interval_lcs"])
+def test_who_is_judged_by_a_label_that_order_does_not_change_says_so(name: str) -> None:
+    """Both see the order of intervals; the table of edits, which stays as it is, calls swapped sections the same."""
+    assert PLAN["responds_to"][name]["field"] == "intervals"
+    assert "intervals" not in PLAN["kinds"]["sections_swapped"]["labels"]
+    median = pd.read_csv(FOLDER / "real_scores.csv").groupby("kind")[name].median()
+    assert median["sections_swapped"] < min(median[PLAN["control"]])
+    for place in (FOLDER, FOLDER.parents[1] / "metrics" / name):
+        said = (place / "README.md").read_text(encoding="utf-8")
+        assert "`sections_swapped`" in said, place
+        assert "sees a new order by design" in said or "see a new order by design" in said, place
+
+
 def test_a_card_of_what_was_not_measured_says_so(real: SimpleNamespace) -> None:
     found = real.real_evidence.real_evidence(scores().drop(columns="interval_lcs"), PLAN, "test")
     run = json.loads((FOLDER / "real_run.json").read_text(encoding="utf-8"))
