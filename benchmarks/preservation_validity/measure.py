@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-import hashlib
 import itertools
 import json
 import multiprocessing
@@ -14,13 +13,12 @@ from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 from typing import Any
 
+from formulas import scoring_digest
 from tqdm import tqdm
 
 from music_evals.annotations import Features
-from music_evals.audio.extraction import receipt
 from music_evals.audio.store import FeatureStore
 from music_evals.datasets.known_edits import build as known_edits
-from music_evals.metrics.catalogue import CATALOGUE
 from music_evals.pipelines.preservation import compare, load_features
 
 UNRELATED = "unrelated"
@@ -34,10 +32,10 @@ def measure(rows: Sequence[Row], renderer: str, work: Path, workers: int) -> Pat
     """Append what is missing to the records of a renderer, and return their path.
 
     One line a pair: item_id, renderer, half, piece, kind, strength, and the value (or null and a reason) of each
-    metric. A run that was stopped goes on. The records of another receipt (other extractors, versions or weights)
-    and of other definitions of the scores are left aside.
+    metric. A run that was stopped goes on. Records of other extractors (versions, weights), formulas or
+    renderings are left aside.
     """
-    path = work / f"{renderer}-{_receipt_digest()}.jsonl"
+    path = work / f"{renderer}-{scoring_digest(modules=[known_edits.__name__])}.jsonl"
     work.mkdir(parents=True, exist_ok=True)
     done = {json.loads(line)["item_id"] for line in path.read_text().splitlines()} if path.exists() else set()
     by_piece = [list(group) for _, group in itertools.groupby(rows, key=lambda row: row["piece"])]
@@ -57,11 +55,6 @@ def measure(rows: Sequence[Row], renderer: str, work: Path, workers: int) -> Pat
         ):
             append_records(file, [record])
     return path
-
-
-def _receipt_digest() -> str:
-    about = [receipt(), {name: scale.definition for name, scale in CATALOGUE.items()}]
-    return hashlib.sha256(json.dumps(about, sort_keys=True).encode()).hexdigest()[:12]
 
 
 def append_records(file: Any, records: Iterable[Row]) -> None:

@@ -10,21 +10,18 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from formulas import scoring_digest
 from measure import UNRELATED, append_records, compare_sides, record_of
 from real_edits import edits_of, make_edit, make_excerpt
 from real_recordings import Recording
 from tqdm import tqdm
 
-import music_evals
 from music_evals.annotations import Features
-from music_evals.audio.extraction import receipt
 from music_evals.audio.store import FeatureStore
 from music_evals.pipelines.preservation import load_features
 
 RENDERER = "recordings"
 """In the column of the renderers."""
-
-_FORMULAS = ("metrics/*.py", "pipelines/_measures.py", "pipelines/preservation.py")
 
 
 def measure_recordings(
@@ -41,7 +38,7 @@ def measure_recordings(
     folders = {
         one.name: work / "audio" / half / _digest([plan["excerpt"], plan["kinds"], *_excerpt_of(one)]) for one in chosen
     }
-    scoring = _digest([receipt(), _formulas(), sorted(folder.name for folder in folders.values())])
+    scoring = scoring_digest(sorted(folder.name for folder in folders.values()))
     path = work / f"{half}-{scoring}.jsonl"
     done = {json.loads(line)["item_id"] for line in path.read_text().splitlines()} if path.exists() else set()
     excerpts = {}
@@ -62,12 +59,6 @@ def measure_recordings(
             scores = compare_sides(first, second, RENDERER)
             append_records(file, [record_of(scores, item_id=_pair_id(one, other), renderer=RENDERER, **facts)])
     return path
-
-
-def _formulas() -> list[str]:
-    """Return what is written of everything between features and scores."""
-    root = Path(music_evals.__file__).parent
-    return [path.read_text(encoding="utf-8") for pattern in _FORMULAS for path in sorted(root.glob(pattern))]
 
 
 def _digest(value: Any) -> str:

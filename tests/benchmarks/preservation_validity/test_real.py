@@ -9,6 +9,7 @@ import importlib.resources
 import json
 import os
 import string
+import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -31,7 +32,7 @@ PLAN = yaml.safe_load((FOLDER / "real_edits.yaml").read_text(encoding="utf-8"))
 RATE = 44100
 MODULES = (
     "analyse", "measure", "run", "real", "real_edits", "real_evidence", "real_measure", "real_recordings",
-    "extractors", "real_extractors",
+    "extractors", "real_extractors", "formulas",
 )  # fmt: skip
 
 
@@ -314,6 +315,38 @@ def test_a_run_goes_on_where_it_stood(real: SimpleNamespace, programs: None, tmp
     path.write_text("\n".join(lines[:3]) + "\n")
     assert measure(recordings, files, plan, "test", tmp_path / "work") == path
     assert sorted(path.read_text().splitlines()) == sorted(lines)
+
+
+COMPARING = """
+import sys
+from music_evals import Score, evaluate_preservation
+from music_evals.symbolic.notes import make_notes
+tune = Score(make_notes([240 * n for n in range(64)], [240] * 64, [60 + 7 * n % 12 for n in range(64)]), 480)
+evaluate_preservation([tune], [tune], companions=True)
+found = {name: module.__file__ for name, module in sys.modules.items() if name.startswith("music_evals.")}
+print(*(name for name, file in found.items() if not file.endswith("__init__.py")))
+"""
+
+
+def test_a_change_in_whatever_decides_scores_leaves_the_records_of_a_run_aside(
+    real: SimpleNamespace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What is loaded to compare two pieces is counted, whoever imports it and however."""
+    command = [sys.executable, "-W", "ignore", "-c", COMPARING]
+    loaded = subprocess.run(command, check=True, capture_output=True, text=True).stdout.split()
+    texts = real.formulas.formulas()
+    assert set(loaded) <= set(texts)
+    assert {"music_evals.audio.tempo_levels", "music_evals.pipelines._sources"} <= set(loaded)
+    digest = real.formulas.scoring_digest()
+    assert real.formulas.scoring_digest() == digest
+    assert real.formulas.scoring_digest("other excerpts") != digest
+    for name in loaded:
+        changed = {**texts, name: texts[name] + " "}
+        monkeypatch.setattr(real.formulas, "formulas", lambda _, changed=changed: changed)
+        assert real.formulas.scoring_digest() != digest, name
+    edits = "music_evals.datasets.known_edits.build"
+    monkeypatch.undo()
+    assert set(real.formulas.formulas([edits])) > {edits, "music_evals.audio.rendering", *texts}
 
 
 # From records to evidence.
