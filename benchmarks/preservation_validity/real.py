@@ -44,6 +44,8 @@ def main() -> None:
         run = json.loads((options.out / "real_run.json").read_text(encoding="utf-8"))
         if run["inputs"] != _inputs(options.manifest):
             raise InvalidInputError(f"manifest or edits have changed since the scores were made: run {COMMAND}")
+        if changed := outdated(run):
+            raise InvalidInputError(f"{', '.join(changed)} changed since the scores were made: run {COMMAND}")
         _write(pd.read_csv(options.out / "real_scores.csv"), plan, run, options)
         return
     scores = _measure(recordings, plan, options)
@@ -122,7 +124,28 @@ def _run_facts(scores: pd.DataFrame, manifest: Path) -> dict[str, Any]:
         "sources": {half: int(rows.source.nunique()) for half, rows in scores.groupby("half")},
         "pairs": len(scores),
         "extractors": receipt(),
+        "definitions": _definitions(),
     }
+
+
+def outdated(run: Mapping[str, Any]) -> list[str]:
+    """Return the extractors, and the scores by their definitions, that ship otherwise than a run had them."""
+    # versions of packages, which differ from one machine to the next, are left to the reader of real_run.json
+    then, now = (found["features"] for found in (run["extractors"], json.loads(json.dumps(receipt()))))
+    kept = ("backend", "version", "parameters", "weights", "inputs")
+    told = [{name: [about.get(key) for key in kept] for name, about in found.items()} for found in (then, now)]
+    definitions = [run.get("definitions", _definitions()), _definitions()]  # runs of before name none
+    return [
+        f"{what} {name}"
+        for what, (old, new) in (("extractor of", told), ("definition of", definitions))
+        for name in sorted(old.keys() | new.keys())
+        if old.get(name) != new.get(name)
+    ]
+
+
+def _definitions() -> dict[str, int]:
+    """Return the number of the definition of each score."""
+    return {name: scale.definition for name, scale in SCALES.items()}
 
 
 def _inputs(manifest: Path) -> dict[str, str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import hashlib
 import importlib
 import importlib.resources
@@ -408,6 +409,7 @@ def test_the_committed_evidence_is_that_of_the_committed_scores(real: SimpleName
     pd.testing.assert_frame_equal(made, committed, check_exact=False, atol=1e-4, check_dtype=False)
     run = json.loads((FOLDER / "real_run.json").read_text(encoding="utf-8"))
     assert run["inputs"] == real.real._inputs(FOLDER / "recordings.csv")
+    assert not real.real.outdated(run), f"not measured as they ship: run {real.real.COMMAND}"
     assert run["pairs"] == len(table)
     pages = real.real_evidence.real_pages(found, run)
     assert {path.parent.name for path in pages} >= {*PRESERVATION_METRICS, *SHOWN_COMPANIONS, "preservation_validity"}
@@ -426,6 +428,40 @@ def test_who_is_judged_by_a_label_that_order_does_not_change_says_so(name: str) 
         said = (place / "README.md").read_text(encoding="utf-8")
         assert "`sections_swapped`" in said, place
         assert "sees a new order by design" in said or "see a new order by design" in said, place
+
+
+@pytest.mark.parametrize(
+    ("change", "named"),
+    [
+        (("extractors", "features", "beats", "version", 99), ["extractor of beats"]),
+        (("extractors", "features", "f0", "weights", "melody_net.onnx", "0" * 64), ["extractor of f0"]),
+        (("extractors", "features", "melody", "parameters", "attack", 0.9), ["extractor of melody"]),
+        (("extractors", "features", "loudness", {"backend": "new"}), ["extractor of loudness"]),
+        (("extractors", "features", "beats", "packages", "numpy", "1.0"), []),
+        (("definitions", "delta_bpm", 99), ["definition of delta_bpm"]),
+        ((), []),
+    ],
+)
+def test_pages_are_not_written_of_what_ships_otherwise(
+    real: SimpleNamespace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, change: tuple[Any, ...], named: list[str]
+) -> None:
+    run = json.loads(json.dumps(real.real._run_facts(scores(), FOLDER / "recordings.csv")))
+    assert not real.real.outdated(run)
+    if change:
+        *above, last, value = change
+        functools.reduce(dict.__getitem__, above, run)[last] = value
+    else:
+        del run["definitions"]  # as in runs of before
+    assert real.real.outdated(run) == named
+    (tmp_path / "real_run.json").write_text(json.dumps(run))
+    scores().to_csv(tmp_path / "real_scores.csv", index=False)
+    monkeypatch.setattr(sys, "argv", ["real.py", "--write", "--out", str(tmp_path)])
+    if named:
+        with pytest.raises(InvalidInputError, match=f"{named[0]} changed since the scores were made: run python"):
+            real.real.main()
+    else:
+        real.real.main()
+    assert (tmp_path / "real_evidence.csv").exists() == (not named)
 
 
 def test_a_card_of_what_was_not_measured_says_so(real: SimpleNamespace) -> None:
