@@ -53,7 +53,7 @@ Args:
         a score with a score.
     groups: one cluster id an item; the interval is resampled by groups. Default: edits of one original are a cluster.
     variant, also the config name: "corrected" (default), "official" (the authors' code) or "paper" (their text).
-    companions: True, or names: further scores beside the module's own.
+    companions: names, or True for all: further scores, none of which is returned unless it is asked for.
     backends: a dict, feature -> extractor, where it is not the variant's.
     store: folder where features are kept from one call to the next.
     policy: an AudioPolicy, how recordings are decoded, where it is not the variant's.

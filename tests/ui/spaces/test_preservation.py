@@ -24,7 +24,8 @@ from music_evals.errors import (
     UnknownNameError,
     UnreadableFileError,
 )
-from music_evals.pipelines.preservation import PRESERVATION_METRICS, evaluate_preservation
+from music_evals.metrics.catalogue import SHOWN_COMPANIONS
+from music_evals.pipelines.preservation import COMPANIONS, PRESERVATION_METRICS, evaluate_preservation
 from music_evals.symbolic.midi import save_midi
 from music_evals.ui.spaces.preservation import (
     Compared,
@@ -42,6 +43,8 @@ from music_evals.ui.widgets.bars import bars_html
 
 soundfile = pytest.importorskip("soundfile")
 pytest.importorskip("librosa")
+
+SHOWN = (*PRESERVATION_METRICS, *(name for name in COMPANIONS if name in SHOWN_COMPANIONS))
 
 
 def compared(original: str | None, edit: str | None, **options) -> Compared:
@@ -78,7 +81,7 @@ def test_recordings_are_compared_a_stage_at_a_time(examples):
     assert stages[0] == (0.0, "Reading the original")
     assert [stage.done for stage in stages] == sorted({stage.done for stage in stages})
     assert stages[-1].text == "Comparing"
-    assert sum(stage.text.startswith("Listening to the edit") for stage in stages) == 7
+    assert sum(stage.text.startswith("Listening to the edit") for stage in stages) == 8
 
 
 def test_what_is_known_of_the_example_is_found(recordings):
@@ -90,12 +93,9 @@ def test_what_is_known_of_the_example_is_found(recordings):
 
 
 def test_the_page_gives_the_numbers_of_the_pipeline(recordings, examples):
-    expected = evaluate_preservation([examples[0].original], [examples[0].edit], per_item=True, failures="record")[
-        "per_item"
-    ][0]
-    assert {name: entry(recordings, name)["value"] for name in PRESERVATION_METRICS} == {
-        name: expected[name] for name in PRESERVATION_METRICS
-    }
+    options = {"companions": SHOWN_COMPANIONS, "per_item": True, "failures": "record"}
+    expected = evaluate_preservation([examples[0].original], [examples[0].edit], **options)["per_item"][0]
+    assert {bar.score: bar.value for bar in recordings.bars} == {name: expected[name] for name in SHOWN}
 
 
 def test_levels_are_told_against_the_files(tmp_path):
@@ -115,8 +115,8 @@ def test_every_score_carries_its_markers(recordings):
     assert (found["low"], found["high"], found["direction"]) == (0.0, 1.0, "lower")
     assert (found["identical"], found["unrelated"], found["state"]) == (0.0, 0.44, "defined")
     shown = bars_html(recordings.bars)
-    assert shown.count('class="score"') == 11
-    assert [shown.count(f'<span class="{kind}"') for kind in ("best", "chance", "value")] == [11, 11, 11]
+    assert shown.count('class="score"') == len(SHOWN)
+    assert [shown.count(f'<span class="{kind}"') for kind in ("best", "chance", "value")] == [len(SHOWN)] * 3
     assert "0 and up, drawn to 30.5; lower is better; identical pair 0; unrelated pair about 24.4" in shown
     assert [shown.index(f"<h3>{facet}") for facet in ("Harmony", "Rhythm", "Structure", "Melody")] == sorted(
         shown.index(f"<h3>{facet}") for facet in ("Harmony", "Rhythm", "Structure", "Melody")
@@ -135,7 +135,7 @@ def test_undefined_is_shown_as_undefined_with_its_reason(examples):
     pair = compared(examples[3].original, examples[3].edit)
     assert {bar.state for bar in pair.bars} == {"undefined"}
     shown = bars_html(pair.bars)
-    assert shown.count(">undefined</b>") == 11
+    assert shown.count(">undefined</b>") == len(SHOWN)
     assert "silent: the peak lies below -60 dBFS" in shown
     assert '<span class="value"' not in shown
     assert "both play as they are" in show(pair)[3]["html"].lower()
@@ -157,7 +157,18 @@ def test_companions_without_bounds_are_drawn_as_far_as_they_go(examples):
     shown = bars_html(pair.bars)
     assert 'data-score="tempo_octave"' in shown
     assert "any number, drawn to 1; nearer to 0 is better" in shown
-    assert len(pair.bars) > 20
+    assert {bar.score for bar in pair.bars} == {*PRESERVATION_METRICS, *COMPANIONS}
+    python, shell = code_of(pair)
+    assert "companions=True" in python
+    assert "--companions all" in shell
+
+
+def test_what_the_verb_shows_by_default_is_shown(scores):
+    """Scores that see which pitch sounds when, and form where sections are not found."""
+    assert {bar.score for bar in scores.bars} == {*PRESERVATION_METRICS, *SHOWN_COMPANIONS}
+    python, shell = code_of(scores)
+    assert f"companions={list(scores.settings.companions)}" in python
+    assert "--companions" not in shell
 
 
 @pytest.mark.gradio
@@ -166,7 +177,7 @@ def test_everything_that_is_shown_is_there(scores, examples):
     assert json.loads(Path(json_path).read_text(encoding="utf-8"))["findings"] == results["findings"]
     with Path(csv_path).open(encoding="utf-8", newline="") as stream:
         rows = list(csv.DictReader(stream))
-    assert [row["score"] for row in rows] == list(PRESERVATION_METRICS)
+    assert [row["score"] for row in rows] == list(SHOWN)
     assert float(rows[0]["value"]) == results["scores"]["circle_of_fifths_distance"]["value"]
     assert results["entrance"] == "symbolic"
     assert "51 of 62 melody notes found again" in told

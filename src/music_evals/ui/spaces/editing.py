@@ -21,6 +21,7 @@ import numpy as np
 from music_evals.annotations import EditInstruction, EditRequest, EditResult
 from music_evals.audio.io import encode_flac, load_audio, load_channels
 from music_evals.errors import InvalidInputError, MusicEvalsError, UnknownNameError
+from music_evals.metrics.catalogue import SHOWN_COMPANIONS
 from music_evals.pipelines.edit_conditions import hear_conditions
 from music_evals.protocols import EditingSystem
 from music_evals.ui.frame import edits_of, forget_when, friendly, on_click, privacy, space, temporary_folder
@@ -209,7 +210,8 @@ def code_of(edited: EditedUpload) -> tuple[str, str]:
         "from music_evals.pipelines.preservation import evaluate_preservation\n\n"
         "# original.wav: what was edited; edit.flac: out of the downloaded archive\n"
         "result = evaluate_preservation(\n"
-        '    references=["original.wav"], predictions=["edit.flac"], per_item=True, failures="record"\n'
+        '    references=["original.wav"], predictions=["edit.flac"], per_item=True, failures="record",\n'
+        f"    companions={list(SHOWN_COMPANIONS)},\n"
         ")\n"
         'print(result["per_item"][0])\n'
     )

@@ -26,6 +26,7 @@ from music_evals.errors import (
     NoDataError,
 )
 from music_evals.metrics.arrays import VARIANTS
+from music_evals.metrics.catalogue import SHOWN_COMPANIONS
 from music_evals.pipelines.preservation import Judgement, Settings, Source, SourceLoader, entrance, judge
 from music_evals.ui.assets import html, style
 from music_evals.ui.frame import (
@@ -71,8 +72,8 @@ __all__ = [
 TITLE: Final = "What did the edit preserve?"
 INTRO: Final = (
     "Give an original and an edited version of the same music, two recordings of at most six minutes or two scores "
-    "(MIDI, MusicXML, ABC). You get the eleven scores of music context preservation, what changed in plain words, and "
-    "both versions side by side to hear and see."
+    "(MIDI, MusicXML, ABC). You get the eleven scores of music context preservation with four companions, what changed "
+    "in plain words, and both versions side by side to hear and see."
 )
 PLAY_RATE: Final = 44100  # Hz; what is analysed has half of it
 WARM_UP: Final = ("key", "beats", "segments", "f0")
@@ -128,9 +129,9 @@ class Compared:
 def compare_uploads(
     original: str | None, edit: str | None, *, variant: str = "corrected", companions: bool = False
 ) -> Generator[Stage, None, Compared]:
-    """Compare two uploaded files, a stage at a time."""
+    """Compare two uploaded files, a stage at a time; with all companions, or those that are shown by default."""
     paths = _both(original, edit)
-    settings = Settings.of(variant=variant, companions=companions)
+    settings = Settings.of(variant=variant, companions=companions or SHOWN_COMPANIONS)
     steps = _steps(paths, settings)
     loaded: list[tuple[Source, Track]] = []
     with SourceLoader(settings) as loader:
@@ -252,14 +253,15 @@ def _receipt(pair: Compared) -> dict[str, Any]:
 def code_of(pair: Compared) -> tuple[str, str]:
     """Return Python and a command line that give the same scores of the same files."""
     original, edit = pair.names
-    companions = bool(pair.settings.companions)
+    chosen = pair.settings.companions
+    by_default = set(chosen) == set(SHOWN_COMPANIONS)
     python = (
         "from music_evals.pipelines.preservation import evaluate_preservation\n\n"
         "result = evaluate_preservation(\n"
         f"    references=[{original!r}],\n"
         f"    predictions=[{edit!r}],\n"
         f"    variant={pair.settings.variant!r},\n"
-        f"    companions={companions},\n"
+        f"    companions={list(chosen) if by_default else True},\n"
         "    per_item=True,\n"
         '    failures="record",\n'
         ")\n"
@@ -267,7 +269,7 @@ def code_of(pair: Compared) -> tuple[str, str]:
     )
     words = [
         "music-evals", "preserve", "--reference", f"./{original}", "--estimate", f"edit=./{edit}",
-        "--variant", pair.settings.variant, *(("--companions", "all") if companions else ()),
+        "--variant", pair.settings.variant, *(() if by_default else ("--companions", "all")),
         "--no-controls", "--out", "results/preservation",
     ]  # fmt: skip
     return python, shlex.join(words) + "\n"
@@ -337,7 +339,12 @@ def _inputs() -> tuple[Any, Any, list[Any], tuple[Any, Any]]:
             "are installed. paper: the formulas of the text.",
             elem_id="variant",
         )
-        companions = gr.Checkbox(value=False, label="Also compute the companions of the eleven scores")
+        companions = gr.Checkbox(
+            value=False,
+            label="All companions of the eleven scores",
+            info=f"Without it {len(SHOWN_COMPANIONS)} of them are shown.",
+            elem_id="companions",
+        )
     with gr.Row():
         compare = gr.Button("Compare", variant="primary", elem_id="compare")
         cancel = gr.Button("Cancel", elem_id="cancel")
@@ -378,7 +385,7 @@ def _run(
         original: recording (at most six minutes) or score (MIDI, MusicXML, ABC).
         edit: the edited version, of the same kind.
         variant: corrected, official or paper.
-        companions: also compute the companions of the eleven scores.
+        companions: all companions of the eleven scores, and not only the four that are shown by default.
 
     """
     import gradio as gr
