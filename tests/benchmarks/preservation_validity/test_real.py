@@ -516,6 +516,15 @@ def test_the_command_says_why_it_skips(
 
 
 # ------------------------------------------------------------------------------------------------------- extractors
+def test_cards_of_rhythm_say_that_no_beats_of_recordings_are_annotated(real: SimpleNamespace) -> None:
+    """The only annotation of the manifest is a fundamental frequency; one of beats would have to be used."""
+    assert list(real.real_extractors.ANNOTATED) == ["vocadito_1"]
+    for name in ("delta_bpm", "beat_f_measure", "information_gain", "rhythm_preservation"):
+        text = (FOLDER.parents[1] / "metrics" / name / "README.md").read_text(encoding="utf-8")
+        limits = " ".join(text.partition("## Limitations")[2].partition("\n## ")[0].split())
+        assert "not measured on annotated real recordings: the manifest" in limits, name
+
+
 def f0_of(*hertz: float) -> Features:
     return Features(len(hertz) * 0.5, f0=F0Track(0.5 * np.arange(len(hertz)), np.array(hertz, dtype=float)))
 
