@@ -78,7 +78,7 @@ def extract(
     found = {name: run.feature(name) for name in names}
     undefined = {name: value.reason for name, value in found.items() if isinstance(value, Undefined)}
     values = {name: value for name, value in found.items() if name not in undefined}
-    return Features(audio.duration_sec, **values, undefined=undefined, silent=audio.silent)
+    return Features(audio.duration_sec, **values, undefined=undefined, silent=audio.silent and not audio.cancelled)
 
 
 def receipt(

@@ -200,7 +200,8 @@ class SourceLoader:
         as_asked = audio.policy == settings.audio_policy
         notes = [] if as_asked else [f"decoded under another policy than asked for: {audio.policy}"]
         notes += [f"decoded by {audio.read_by}"] if audio.read_by else []
-        features = Features(audio.duration_sec, **values, undefined=undefined, silent=audio.silent)
+        silent = audio.silent and not audio.cancelled
+        features = Features(audio.duration_sec, **values, undefined=undefined, silent=silent)
         return Source(features, "audio", audio.content_hash, tuple(notes), failures)
 
     def _of_score(self, score: Score) -> Source:
