@@ -52,7 +52,7 @@ def main() -> None:
     if scores is None:
         return
     scores.to_csv(options.out / "real_scores.csv", index=False, float_format="%.6g")
-    run = _run_facts(scores, options.manifest)
+    run = _run_facts(scores, options.manifest, options.backend)
     (options.out / "real_run.json").write_text(json.dumps(run, indent=1) + "\n", encoding="utf-8")
     _write(pd.read_csv(options.out / "real_scores.csv"), plan, run, options)
 
@@ -74,7 +74,8 @@ def _measure(
     if not set(chosen) & set(files):
         print("skipped: no recording is there; see README.md for how to get them", file=sys.stderr)
         return None
-    paths = [measure_recordings(recordings, files, plan, half, options.work) for half in options.halves]
+    at = {"work": options.work, "backends": tuple(options.backend)}
+    paths = [measure_recordings(recordings, files, plan, half, **at) for half in options.halves]
     scores = load_records(paths)
     if set(chosen) <= set(files):
         return scores
@@ -96,7 +97,13 @@ def _options() -> argparse.Namespace:
         "--work", type=Path, default=Path(tempfile.gettempdir()) / "preservation_validity_real",
         help="excerpts, edits, features, records",
     )  # fmt: skip
+    parser.add_argument(
+        "--backend", action="append", default=[], metavar="FEATURE=NAME",
+        help="an extractor in the place of the default one, for comparison: into another folder (--out)",
+    )  # fmt: skip
     options = parser.parse_args()
+    if options.backend and options.out == HERE:
+        parser.error("--backend goes with --out: the pages here are of the default extractors")
     if not options.write and options.recordings is None:
         parser.error("--recordings is missing: the folder of the recordings, see README.md")
     return options
@@ -114,7 +121,7 @@ def _write(scores: pd.DataFrame, plan: Mapping[str, Any], run: Mapping[str, Any]
         write_pages(found, run)
 
 
-def _run_facts(scores: pd.DataFrame, manifest: Path) -> dict[str, Any]:
+def _run_facts(scores: pd.DataFrame, manifest: Path, backends: Sequence[str]) -> dict[str, Any]:
     halves = [half for half in HALVES if half in set(scores.half)]
     return {
         "command": COMMAND if len(halves) == len(HALVES) else f"{COMMAND} --halves {' '.join(halves)}",
@@ -123,7 +130,7 @@ def _run_facts(scores: pd.DataFrame, manifest: Path) -> dict[str, Any]:
         "recordings": {half: int(rows.piece.nunique()) for half, rows in scores.groupby("half")},
         "sources": {half: int(rows.source.nunique()) for half, rows in scores.groupby("half")},
         "pairs": len(scores),
-        "extractors": receipt(),
+        "extractors": receipt(dict(each.split("=", 1) for each in backends)),
         "definitions": _definitions(),
     }
 

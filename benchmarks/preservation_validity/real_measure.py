@@ -25,20 +25,27 @@ RENDERER = "recordings"
 
 
 def measure_recordings(
-    recordings: Sequence[Recording], files: Mapping[str, Path], plan: Mapping[str, Any], half: str, work: Path
+    recordings: Sequence[Recording],
+    files: Mapping[str, Path],
+    plan: Mapping[str, Any],
+    half: str,
+    *,
+    work: Path,
+    backends: tuple[str, ...] = (),
 ) -> Path:
     """Append what is missing to the records of a half, and return their path.
 
     One line a pair: item_id, renderer, half, source, piece, kind, strength, and the value (or null and a reason) of
-    each metric and companion. A run that was stopped goes on. Records of other extractors or formulas are left aside;
-    features are kept through a change of formula.
+    each metric and companion. `backends` are extractors in the place of the default ones, as ``"segments=foote"``. A
+    run that was stopped goes on. Records of other extractors or formulas are left aside; features are kept through a
+    change of formula.
     """
     work.mkdir(parents=True, exist_ok=True)
     chosen = [one for one in recordings if one.half == half and one.name in files]
     folders = {
         one.name: work / "audio" / half / _digest([plan["excerpt"], plan["kinds"], *_excerpt_of(one)]) for one in chosen
     }
-    scoring = scoring_digest(sorted(folder.name for folder in folders.values()))
+    scoring = scoring_digest([*sorted(folder.name for folder in folders.values()), *backends])
     path = work / f"{half}-{scoring}.jsonl"
     done = {json.loads(line)["item_id"] for line in path.read_text().splitlines()} if path.exists() else set()
     excerpts = {}
@@ -49,12 +56,14 @@ def measure_recordings(
         for one, kind, strength in tqdm(jobs, desc=f"edits, {half}", unit="pair", mininterval=5):
             target = folders[one.name] / f"{kind}_{strength:g}.wav"
             edited = make_edit(plan, kind, strength, excerpts[one.name], target)
-            scores = compare_sides(_features(excerpts[one.name], work), _features(edited, work), RENDERER)
+            scores = compare_sides(
+                *(_features(side, work, backends) for side in (excerpts[one.name], edited)), RENDERER
+            )
             facts = {"half": half, "source": one.source, "piece": one.name, "kind": kind, "strength": strength}
             append_records(file, [record_of(scores, item_id=_edit_id(one, kind, strength), renderer=RENDERER, **facts)])
         pairs = list(_unrelated(chosen, done))
         for one, other in tqdm(pairs, desc=f"unrelated, {half}", unit="pair", mininterval=5):
-            first, second = (_features(excerpts[each.name], work) for each in (one, other))
+            first, second = (_features(excerpts[each.name], work, backends) for each in (one, other))
             facts = {"half": half, "source": one.source, "piece": one.name, "kind": UNRELATED, "strength": 0.0}
             scores = compare_sides(first, second, RENDERER)
             append_records(file, [record_of(scores, item_id=_pair_id(one, other), renderer=RENDERER, **facts)])
@@ -70,8 +79,9 @@ def _excerpt_of(recording: Recording) -> tuple[str, float, float]:
 
 
 @functools.lru_cache(maxsize=64)
-def _features(path: Path, work: Path) -> Features:
-    return load_features(path, companions=True, store=FeatureStore(work / "features"))
+def _features(path: Path, work: Path, backends: tuple[str, ...]) -> Features:
+    chosen = dict(each.split("=", 1) for each in backends)
+    return load_features(path, companions=True, backends=chosen, store=FeatureStore(work / "features"))
 
 
 def _edit_id(recording: Recording, kind: str, strength: float) -> str:
