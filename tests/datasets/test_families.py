@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from tests.datasets.making import melody, quarter_tokens
 
-from music_evals.datasets.families import find_families, overlap, passages, skeleton
+from music_evals.datasets.families import COMMON, find_families, overlap, passages, skeleton
 
 
 def ornamented(pitches: list[int]) -> np.ndarray:
@@ -50,6 +50,20 @@ def test_a_family_is_linked_through_others() -> None:
     families = find_families([quarter_tokens(first), quarter_tokens(last), quarter_tokens(middle)])
     assert families == [0, 0, 0]
     assert find_families([quarter_tokens(first), quarter_tokens(last)]) == [0, 1]
+
+
+def test_any_number_of_settings_are_one_family_and_a_common_phrase_makes_none() -> None:
+    phrase = melody(31, 2)
+    settings = []
+    for number in range(COMMON + 20):  # each in another key, and with one other note
+        pitches = [pitch + number % 12 for pitch in phrase + melody(30, 18)]
+        pitches[number % len(pitches)] += 1
+        settings.append(quarter_tokens(pitches))
+    assert set(find_families(settings)) == {0}
+    others = [quarter_tokens(phrase + melody(100 + number, 18)) for number in range(COMMON + 20)]
+    assert find_families(others) == list(range(len(others)))
+    mixed = [voice for pair in zip(settings, others, strict=True) for voice in pair]  # no two settings side by side
+    assert find_families(mixed) == [0 if number % 2 == 0 else number for number in range(len(mixed))]
 
 
 @pytest.mark.parametrize("voices", [[], [np.full(24 * 16, 129, dtype=np.uint8)] * 2])

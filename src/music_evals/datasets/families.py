@@ -12,8 +12,9 @@ So a tune is read as its skeleton, the pitch class that sounds on each beat, and
    family is a connected component.
 
 Not every pair is compared. An index holds the intervals of eight beats in a row, from every bar line, and of eight half
-measures in a row; pairs that share `SHARED_KEYS` of its entries are. An entry that more than `COMMON` tunes have says
-nothing of a tune and is left out.
+measures in a row; pairs that share `SHARED_KEYS` of its entries are. Where more than `COMMON` tunes share an entry,
+each is compared with the next of them alone, so that the work grows as their number does: settings of one tune, however
+many, are linked through others, and tunes that have no more than a phrase in common stay apart.
 """
 
 from __future__ import annotations
@@ -170,9 +171,12 @@ def _candidates(bones: Sequence[Skeleton]) -> dict[tuple[int, int], list[int]]:
     n = len(bones)
     codes = []  # one number for a pair and a transposition
     for tunes in index.values():
-        if 1 < len(tunes) <= COMMON:
+        if len(tunes) > 1:
             names, pitches = np.array(sorted(tunes.items()), dtype=np.int64).T
-            one, other = np.triu_indices(len(names), k=1)
+            if len(names) <= COMMON:
+                one, other = np.triu_indices(len(names), k=1)
+            else:
+                one, other = np.arange(len(names) - 1), np.arange(1, len(names))
             codes.append((names[one] * n + names[other]) * 12 + (pitches[other] - pitches[one]) % 12)
     found, counts = np.unique(np.concatenate([np.empty(0, dtype=np.int64), *codes]), return_counts=True)
     pairs: dict[tuple[int, int], list[int]] = defaultdict(list)

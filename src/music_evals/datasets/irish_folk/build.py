@@ -62,8 +62,8 @@ SMALL = {"train": 136, "validation": 17, "test": 18}
 """Tunes of `small`: those of MUSIB's JSB set, 171 in all."""
 
 SEED = 42
-BUILD = 1
-"""Raised when what is built changes, so that no older copy in a cache is taken for it."""
+BUILDS = {"music21": 1, "folk_rnn": 2}
+"""Raised when what is built of a source changes, so that no older copy in a cache is taken for it."""
 
 
 def prepare(config: str) -> str:
@@ -90,7 +90,7 @@ def prepare(config: str) -> str:
 
 def place_of(source: str) -> Path:
     """Return where what is built of a source is kept: ``"music21"`` or ``"folk_rnn"``."""
-    name = f"irish_folk-{source}-{BUILD}"
+    name = f"irish_folk-{source}-{BUILDS[source]}"
     if source == "music21":
         with importing("symbolic", "reading the folk tunes of music21"):
             name += f"-{version('music21')}"
