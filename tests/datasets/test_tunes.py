@@ -26,6 +26,21 @@ def test_a_pickup_is_left_out() -> None:
     assert (tune.pickup_quarters, tune.time_signature) == (1, "2/2")
 
 
+@pytest.mark.parametrize(("numerator", "denominator"), [(0, 1), (1, 16), (1, 32), (3, 16)])
+def test_times_are_rounded_from_the_bar_line_whatever_the_pickup(numerator: int, denominator: int) -> None:
+    pickup = 4 * 480 * numerator // denominator
+    meters = [TimeSignature(0, numerator, denominator)] if pickup else []
+    pitches = [60 + place % 12 for place in range(256)]
+    onsets, lengths = [pickup + 120 * place for place in range(256)], [120] * 256
+    before = ([0], [pickup], [50]) if pickup else ([], [], [])
+    notes = make_notes(before[0] + onsets, before[1] + lengths, before[2] + pitches)
+    tune = tune_from_score(Score(notes, 480, (*meters, TimeSignature(pickup, 4, 4)), voices=("",)), "a")
+    # sixteenths are 1.5 steps long: they start at 0, 1.5, 3, 4.5, ..., which is 0, 2, 3, 5, ...
+    assert tune.tokens.reshape(-1, 3).tolist() == [
+        [one, 128, two] for one, two in zip(*[iter(pitches)] * 2, strict=True)
+    ]
+
+
 def test_of_an_irregular_piece_the_longest_run_is_taken() -> None:
     pitches = melody(1, 40)
     meters = (TimeSignature(0, 4, 4), TimeSignature(480 * 40, 3, 4), TimeSignature(480 * 43, 4, 4))

@@ -169,3 +169,13 @@ def test_other_layouts():
     assert context[:8].tolist() == [4, HOLD, HOLD, HOLD, 5, HOLD, HOLD, HOLD]
     with pytest.raises(InvalidInputError, match="multiple of 4"):
         cut_context(scale(16), 0, layout=ContextLayout(steps_per_measure=18))
+
+
+def test_times_are_rounded_from_the_notated_bar_line():
+    # a pickup of a sixteenth is 1.5 steps; after it, sixteenths start at steps 0, 1.5, 3, ... of the context
+    notes = make_notes(np.arange(257), np.ones(257, dtype=int), np.arange(257) % 128)
+    score = Score(notes, 4, (TimeSignature(0, 1, 16), TimeSignature(1, 4, 4)))
+    context = cut_context(score, 1, measures="notated")
+    assert context[:6].tolist() == [1, HOLD, 2, 3, HOLD, 4]
+    assert len(context) == 384
+    assert tokens_from_score(score, start_tick=1).tolist() == context.tolist()

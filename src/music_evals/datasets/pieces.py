@@ -43,7 +43,7 @@ VOICES: tuple[Voices, ...] = ("one", "each", "skyline")
 
 _MIDI = {".mid", ".midi"}
 TIMEOUT_SEC = 120.0
-READER = 2
+READER = 3
 """Raised when pieces are read otherwise, so that nothing kept of an older reading is taken for it."""
 
 _MODES = {

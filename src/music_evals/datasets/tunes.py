@@ -69,6 +69,8 @@ def tune_from_score(
 ) -> Tune:
     """Read one voice of a score as a tune.
 
+    Onsets and ends are counted from the first bar line, after a pickup, and rounded half up to a sixth of a quarter.
+
     Parameters
     ----------
     score
@@ -101,16 +103,17 @@ def tune_from_score(
     first = 0
     if measures == "notated":
         first, count = _longest_run(bars.lengths == 4 * tpq)
-        start = int(rescale_tick(bars.starts[first], tpq, STEPS_PER_QUARTER)) if count else 0
+        origin = bars.pickup_ticks if first else 0
+        start = int(rescale_tick(bars.starts[first] - origin, tpq, STEPS_PER_QUARTER)) if count else 0
     else:
         end = int(rescale_tick(score.end_tick, tpq, STEPS_PER_QUARTER))
-        start, count = 0, -(-end // MUSIB_LAYOUT.steps_per_measure) if n_measures is None else n_measures
+        origin, start, count = 0, 0, -(-end // MUSIB_LAYOUT.steps_per_measure) if n_measures is None else n_measures
     if count < MUSIB_LAYOUT.n_measures:
         raise ContextLengthError(
             f"{name}: {count} measures of four quarters in a row; a window has {MUSIB_LAYOUT.n_measures}"
         )
     stop = start + count * MUSIB_LAYOUT.steps_per_measure
-    tokens = tokens_from_score(score, stop, voice=voice, steps_per_quarter=STEPS_PER_QUARTER)[start:].copy()
+    tokens = tokens_from_score(score, stop, voice=voice, start_tick=origin)[start:].copy()
     key = score.key_signatures[0] if score.key_signatures else None
     meter = bars.signatures[first] if bars.signatures else None
     return Tune(

@@ -77,7 +77,7 @@ def pick_voice(score: Score, voice: int | str | None = None, *, highest: bool = 
     return score.voice(index)
 
 
-def quantize_voice(notes: NoteArray, from_tpq: int, to_tpq: int) -> NoteArray:
+def quantize_voice(notes: NoteArray, from_tpq: int, to_tpq: int, *, delay_ticks: int = 0) -> NoteArray:
     """Put the notes of one voice on a grid so that no two sound at once.
 
     Onsets and ends are rounded half up. What is smaller than a step does not exist on the grid: an overlap of less than
@@ -90,6 +90,9 @@ def quantize_voice(notes: NoteArray, from_tpq: int, to_tpq: int) -> NoteArray:
         One voice, shape (n,), on a grid of `from_tpq` ticks a quarter.
     from_tpq, to_tpq
         Ticks in a quarter note of the two grids.
+    delay_ticks
+        All notes are moved later by so many ticks before they are rounded: a bar line that lies between two steps can
+        be moved to one.
 
     Returns
     -------
@@ -114,8 +117,8 @@ def quantize_voice(notes: NoteArray, from_tpq: int, to_tpq: int) -> NoteArray:
             f"({second['onset_tick'] / from_tpq:.2f} quarters) while another note sounds; split the voices, or keep "
             "the highest notes with highest=True"
         )
-    starts = rescale_tick(onsets, from_tpq, to_tpq)
-    stops = np.maximum(rescale_tick(ends, from_tpq, to_tpq), starts + 1)
+    starts = rescale_tick(onsets + delay_ticks, from_tpq, to_tpq)
+    stops = np.maximum(rescale_tick(ends + delay_ticks, from_tpq, to_tpq), starts + 1)
     stops[:-1] = np.minimum(stops[:-1], starts[1:])
     moved = notes.copy()
     moved["onset_tick"] = starts
@@ -131,13 +134,14 @@ def tokens_from_score(
     voice: int | str | None = None,
     highest: bool = False,
     steps_per_quarter: int = STEPS_PER_QUARTER,
+    start_tick: int = 0,
 ) -> Tokens:
     """Encode one voice of a score as NoteSeq tokens.
 
     Parameters
     ----------
     score
-        On any grid, with any meter: time is counted in quarters from tick 0.
+        On any grid, with any meter: time is counted in quarters from `start_tick`.
     n_steps
         Length of the result: what lies beyond it is cut, what is missing is rest. None takes the whole piece up to the
         end of its last note, in whole steps.
@@ -145,6 +149,9 @@ def tokens_from_score(
         As `pick_voice`.
     steps_per_quarter
         The grid.
+    start_tick
+        Where the first step is, a bar line for example. Times are rounded as they are counted from it; a note that is
+        held over it shows as leading holds without an onset.
 
     Returns
     -------
@@ -165,10 +172,13 @@ def tokens_from_score(
     [60, 128, 128, 128, 128, 128, 64, 128, 128, 129]
 
     """
-    notes = quantize_voice(pick_voice(score, voice, highest=highest), score.ticks_per_quarter, steps_per_quarter)
+    tpq = score.ticks_per_quarter
+    delay = -start_tick % tpq  # whole quarters lie on every grid
+    notes = quantize_voice(pick_voice(score, voice, highest=highest), tpq, steps_per_quarter, delay_ticks=delay)
+    first_step = (start_tick + delay) // tpq * steps_per_quarter
     if n_steps is None:
-        n_steps = int((notes["onset_tick"] + notes["duration_tick"]).max(initial=0))
-    return encode(notes, n_steps)
+        n_steps = max(int((notes["onset_tick"] + notes["duration_tick"]).max(initial=0)) - first_step, 0)
+    return encode(notes, first_step + n_steps)[first_step:].copy()
 
 
 def window_starts(n_measures: int, layout: ContextLayout = MUSIB_LAYOUT, *, stride: int = 1) -> range:
@@ -255,24 +265,29 @@ def cut_context(
         As `tokens_from_score`.
 
     """
-    steps_per_quarter = _steps_per_quarter(layout)
+    steps_per_quarter, tpq = _steps_per_quarter(layout), score.ticks_per_quarter
     if measures == "fixed":
-        first_step = start * layout.steps_per_measure
+        start_tick = start * 4 * tpq
     else:
         _check_measures(measures)
-        first_step = _first_notated_step(score, start, layout)
-    end_step = int(rescale_tick(score.end_tick, score.ticks_per_quarter, steps_per_quarter))
-    if not 0 <= first_step < max(end_step, 1):
+        start_tick = _notated_start(score, start, layout)
+    end_step = int(rescale_tick(score.end_tick, tpq, steps_per_quarter))
+    if not 0 <= start_tick * steps_per_quarter < max(end_step, 1) * tpq:
         n_measures = end_step / layout.steps_per_measure
         raise ContextLengthError(
             f"no context starts at measure {start}: the piece has measures 0..{max(math.ceil(n_measures) - 1, 0)}"
         )
-    stop = first_step + layout.n_steps
-    tokens = tokens_from_score(score, stop, voice=voice, highest=highest, steps_per_quarter=steps_per_quarter)
-    return tokens[first_step:].copy()
+    return tokens_from_score(
+        score,
+        layout.n_steps,
+        voice=voice,
+        highest=highest,
+        steps_per_quarter=steps_per_quarter,
+        start_tick=start_tick,
+    )
 
 
-def _first_notated_step(score: Score, start: int, layout: ContextLayout) -> int:
+def _notated_start(score: Score, start: int, layout: ContextLayout) -> int:
     bars = meter_map(score)
     inside = bars.lengths[start : start + layout.n_measures] if start >= 0 else bars.lengths[:0]
     regular = _is_regular(inside, score.ticks_per_quarter, layout)
@@ -287,7 +302,7 @@ def _first_notated_step(score: Score, start: int, layout: ContextLayout) -> int:
             f"a context of {layout.n_measures} bars of {layout.steps_per_measure} steps cannot start at bar {start}: "
             f'bar {bar} {reason}; choose from context_starts(score, measures="notated"), or use measures="fixed"'
         )
-    return int(rescale_tick(bars.starts[start], score.ticks_per_quarter, _steps_per_quarter(layout)))
+    return int(bars.starts[start])
 
 
 def _is_regular(lengths: npt.NDArray[np.int64], ticks_per_quarter: int, layout: ContextLayout) -> npt.NDArray[np.bool_]:
