@@ -7,10 +7,12 @@ from pathlib import Path
 import pytest
 from tests.datasets.making import chords, melody, quarter_tokens, score, write_abc
 
+from music_evals.annotations import DRUMS, Score, TimeSignature
 from music_evals.datasets import pieces
-from music_evals.datasets.pieces import Reading, Source, mode_of, read_pieces
+from music_evals.datasets.pieces import VOICES, Reading, Source, Voices, mode_of, read_pieces
 from music_evals.files import Store
 from music_evals.symbolic.midi import write_midi
+from music_evals.symbolic.notes import make_notes
 
 
 def midi(name: str, content: bytes) -> Source:
@@ -53,6 +55,34 @@ def test_voices() -> None:
     assert one.left_out.startswith("PolyphonyError")
     assert not one.facts.error
     assert line.tunes[0].tokens.tolist() == quarter_tokens(melody(1)).tolist()
+
+
+def with_kit(*lines: tuple[str, list[int]]) -> Score:
+    """Return voices of a name and a pitch a quarter each, and a kit that plays on for a measure more."""
+    kit = [42] * (len(lines[0][1]) + 4 if lines else 64)
+    voices = [*(pitches for _, pitches in lines), kit]
+    onsets = [480 * place for pitches in voices for place in range(len(pitches))]
+    index = [number for number, pitches in enumerate(voices) for _ in pitches]
+    notes = make_notes(onsets, [480] * len(onsets), [pitch for pitches in voices for pitch in pitches], voice=index)
+    names, programs = (*(name for name, _ in lines), "Kit"), (*(0 for _ in lines), DRUMS)
+    return Score(notes, 480, (TimeSignature(0, 4, 4),), voices=names, programs=programs)
+
+
+@pytest.mark.parametrize("voices", VOICES)
+def test_drums_are_no_voice(voices: Voices) -> None:
+    songs = {"song": with_kit(("Lead", melody(1, 16))), "kit": with_kit()}
+    sources = [midi(name, write_midi(song)) for name, song in songs.items()]
+    song, kit = read_pieces(sources, Reading(voices=voices), workers=1)
+    assert [tune.tokens.tolist() for tune in song.tunes] == [quarter_tokens(melody(1, 16)).tolist()]
+    assert kit.left_out == "NoDataError: drums alone have notes; a melody needs another voice"
+
+
+def test_of_several_voices_and_drums_each_voice_is_a_tune() -> None:
+    source = midi("song", write_midi(with_kit(("Lead", melody(1, 16)), ("Bass", melody(2, 16)))))
+    one, each = (next(read_pieces([source], Reading(voices=voices), workers=1)) for voices in ("one", "each"))
+    assert one.left_out.startswith("PolyphonyError")
+    assert [tune.voice for tune in each.tunes] == ["Lead", "Bass"]
+    assert [tune.n_measures for tune in each.tunes] == [16, 16]
 
 
 def test_abc_gives_title_and_mode(tmp_path: Path) -> None:

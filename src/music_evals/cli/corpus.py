@@ -57,7 +57,8 @@ def add(verbs: Any) -> None:
         "--voices",
         default="one",
         choices=("one", "each", "skyline"),
-        help="of a piece with several: leave it out, take each, or the highest notes (default: %(default)s)",
+        help="of a piece with several: leave it out, take each, or the highest notes; drums are none "
+        "(default: %(default)s)",
     )
     step.add_argument(
         "--measures",

@@ -57,6 +57,7 @@ class CorpusSettings:
     voices
         ``"one"``: a piece in which several voices have notes is left out. ``"each"``: each of them is a tune, and all
         of one piece stand in one split. ``"skyline"``: the highest note wherever notes start; see `symbolic.melody`.
+        Drums are no voice in any of them.
     measures
         ``"notated"`` or ``"fixed"``; see `tunes.tune_from_score`.
     workers

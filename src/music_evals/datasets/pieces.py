@@ -24,13 +24,13 @@ import numpy as np
 from music_evals.annotations import Score
 from music_evals.datasets.style_pieces import whole_columns
 from music_evals.datasets.tunes import Measures, Tune, tune_from_score
-from music_evals.errors import MusicEvalsError, UnreadableFileError, importing
+from music_evals.errors import MusicEvalsError, NoDataError, UnreadableFileError, importing
 from music_evals.files import Store
 from music_evals.processes import ReaderProcess
 from music_evals.symbolic.files import READERS
 from music_evals.symbolic.frame import Counting, FileFacts, file_facts
 from music_evals.symbolic.limits import DEFAULT_LIMITS, read_bytes
-from music_evals.symbolic.melody import skyline_score
+from music_evals.symbolic.melody import skyline_score, without_drums
 from music_evals.symbolic.notation import abc_fields, from_abc
 from music_evals.symbolic.piano_rolls import STEPS_PER_QUARTER
 from music_evals.symbolic.roles import take_roles
@@ -39,7 +39,9 @@ __all__ = ["VOICES", "Piece", "Reading", "Source", "mode_of", "read_pieces"]
 
 Voices = Literal["one", "each", "skyline"]
 VOICES: tuple[Voices, ...] = ("one", "each", "skyline")
-"""What becomes of several voices: a piece that has them is left out, each is a tune, or their skyline is."""
+"""What becomes of several voices: a piece that has them is left out, each is a tune, or their skyline is.
+
+Drums are no voice: what they play is left out first."""
 
 _MIDI = {".mid", ".midi"}
 TIMEOUT_SEC = 120.0
@@ -211,10 +213,13 @@ def _score_of(name: str, suffix: str, content: bytes) -> tuple[Score, bool]:
 
 def _voices_of(score: Score, voices: Voices) -> list[tuple[Score, int | None]]:
     """Return the voices that are made tunes of, each as a score and the index in it, None for the only one."""
+    pitched = without_drums(score)
+    if len(score.notes) and not len(pitched.notes):
+        raise NoDataError("drums alone have notes; a melody needs another voice")
     if voices == "skyline":
-        return [(skyline_score(score), None)]
-    sounding = np.unique(score.notes["voice"]).tolist()
-    return [(score, voice) for voice in sounding] if voices == "each" and len(sounding) > 1 else [(score, None)]
+        return [(skyline_score(pitched), None)]
+    sounding = np.unique(pitched.notes["voice"]).tolist()
+    return [(pitched, voice) for voice in sounding] if voices == "each" and len(sounding) > 1 else [(pitched, None)]
 
 
 def _failed(name: str, error: MusicEvalsError, content: bytes) -> Piece:

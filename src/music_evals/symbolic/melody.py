@@ -8,7 +8,7 @@ import numpy as np
 
 from music_evals.annotations import DRUMS, NoteArray, Score
 
-__all__ = ["LEGATO_QUARTERS", "skyline", "skyline_score"]
+__all__ = ["LEGATO_QUARTERS", "skyline", "skyline_score", "without_drums"]
 
 LEGATO_QUARTERS = 1 / 6
 """Notes that sound on for less than this into the next, a step of a context, are played legato and count as over."""
@@ -62,9 +62,13 @@ def skyline(notes: NoteArray, *, overlap: float = 0) -> NoteArray:
     return line
 
 
+def without_drums(score: Score) -> Score:
+    """Return a score without the notes of drums, whose pitches are no melody; the voices keep their indices."""
+    drums = np.flatnonzero(np.array(score.programs, dtype=np.int64) == DRUMS)
+    return dataclasses.replace(score, notes=score.notes[~np.isin(score.notes["voice"], drums)])
+
+
 def skyline_score(score: Score) -> Score:
     """Return a score of one voice, the skyline of all voices but drums; meter, tempo and key stay."""
-    drums = np.flatnonzero(np.array(score.programs) == DRUMS) if score.programs else np.empty(0, dtype=np.int64)
-    pitched = score.notes[~np.isin(score.notes["voice"], drums)]
-    line = skyline(pitched, overlap=score.ticks_per_quarter * LEGATO_QUARTERS)
+    line = skyline(without_drums(score).notes, overlap=score.ticks_per_quarter * LEGATO_QUARTERS)
     return dataclasses.replace(score, notes=line, voices=("skyline",), programs=())
