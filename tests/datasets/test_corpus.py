@@ -13,6 +13,7 @@ from tests.datasets.making import chords, melody, score, write_abc, write_midis
 from music_evals.datasets import pieces
 from music_evals.datasets.corpus import CorpusSettings, build_corpus, score_sources
 from music_evals.datasets.manifest import load_split
+from music_evals.datasets.pieces import own_names
 from music_evals.errors import InvalidInputError, NoDataError, UnknownNameError
 from music_evals.symbolic.midi import save_midi
 
@@ -126,6 +127,33 @@ def test_all_voices_of_a_piece_stand_in_one_split(tmp_path: Path) -> None:
     rows = load_split(corpus.folder, "default", "train")
     assert set(rows["voice"]) == {"upper", "lower"}
     assert len(set(rows["item_id"])) == len(rows)
+
+
+@pytest.mark.parametrize("name", ["Piano", "melody"])
+def test_voices_of_one_name_are_told_apart(name: str, tmp_path: Path) -> None:
+    from music_evals.annotations import Score, TimeSignature
+    from music_evals.symbolic.notes import make_notes
+
+    (tmp_path / "in").mkdir()
+    lines = [melody(number, 18) for number in range(3)]
+    notes = make_notes(
+        [480 * place for _ in lines for place in range(72)],
+        [480] * 216,
+        [pitch for line in lines for pitch in line],
+        voice=[index for index in range(3) for _ in range(72)],
+    )
+    save_midi(Score(notes, 480, (TimeSignature(0, 4, 4),), voices=(name,) * 3), tmp_path / "in/p0.mid")
+    corpus = build_corpus(CorpusSettings(tmp_path / "in", tmp_path / "out", voices="each", workers=1))
+    rows = load_split(corpus.folder, "default", "train").with_format("numpy")[:]
+    assert list(dict.fromkeys(rows["voice"].tolist())) == [name, f"{name}.2", f"{name}.3"]
+    assert rows["item_id"].tolist() == [f"p0.mid/{voice}/{start:03d}" for voice in range(3) for start in range(3)]
+    for voice, line in zip(dict.fromkeys(rows["voice"].tolist()), lines, strict=True):
+        [first] = rows["tokens"][(rows["voice"] == voice) & (rows["start"] == 0)]
+        assert first[::6].tolist() == line[:64]
+
+
+def test_names_that_come_again_are_numbered() -> None:
+    assert own_names(["a", "b", "a", "a.2", "a"]) == ["a", "b", "a.2", "a.2.2", "a.3"]
 
 
 def test_what_cannot_be_built_is_named(folder: Path, tmp_path: Path) -> None:

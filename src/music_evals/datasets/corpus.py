@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from music_evals.datasets.families import find_families, link
-from music_evals.datasets.pieces import VOICES, Piece, Reading, Source, Voices, read_pieces
+from music_evals.datasets.pieces import VOICES, Piece, Reading, Source, Voices, own_names, read_pieces
 from music_evals.datasets.tune_files import SPLITS, Placed, parse_shares, place, split_counts, write_tunes
 from music_evals.datasets.tunes import MEASURES, Measures, Tune
 from music_evals.errors import InvalidInputError, NoDataError, PolyphonyError, UnknownNameError
@@ -55,9 +55,9 @@ class CorpusSettings:
     seed
         Of the split.
     voices
-        ``"one"``: a piece in which several voices have notes is left out. ``"each"``: each of them is a tune, and all
-        of one piece stand in one split. ``"skyline"``: the highest note wherever notes start; see `symbolic.melody`.
-        Drums are no voice in any of them.
+        ``"one"``: a piece in which several voices have notes is left out. ``"each"``: each of them is a tune, those
+        of one name with a number, and all of one piece stand in one split. ``"skyline"``: the highest note wherever
+        notes start; see `symbolic.melody`. Drums are no voice in any of them.
     measures
         ``"notated"`` or ``"fixed"``; see `tunes.tune_from_score`.
     workers
@@ -180,7 +180,7 @@ def score_sources(root: Path) -> list[Source]:
     if not paths:
         what = f"holds no file that ends in {', '.join(READERS)}" if root.is_dir() else "no such folder"
         raise NoDataError(f"{root}: {what}; give a folder of scores")
-    sources: dict[str, Source] = {}
+    sources: list[Source] = []
     for path in paths:
         name, suffix = path.relative_to(root).as_posix(), path.suffix.lower()
         collection = path.relative_to(root).parent.as_posix()
@@ -188,13 +188,9 @@ def score_sources(root: Path) -> list[Source]:
         contents: list[tuple[str, bytes | Path]] = [(name, path)]
         if suffix == ".abc":
             contents = [(_abc_name(name, text), text.encode()) for text in split_abc(path)]
-        for given, content in contents:
-            unique, number = given, 1
-            while unique in sources:
-                number += 1
-                unique = f"{given}.{number}"
-            sources[unique] = Source(unique, collection, suffix, content)
-    return list(sources.values())
+        sources += [Source(given, collection, suffix, content) for given, content in contents]
+    names = own_names(source.name for source in sources)
+    return [source._replace(name=own) for source, own in zip(sources, names, strict=True)]
 
 
 def _abc_name(name: str, text: str) -> str:

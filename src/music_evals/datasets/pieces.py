@@ -13,7 +13,7 @@ import json
 import os
 import re
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from importlib.metadata import version
 from pathlib import Path
@@ -35,7 +35,7 @@ from music_evals.symbolic.notation import abc_fields, from_abc
 from music_evals.symbolic.piano_rolls import STEPS_PER_QUARTER
 from music_evals.symbolic.roles import take_roles
 
-__all__ = ["VOICES", "Piece", "Reading", "Source", "mode_of", "read_pieces"]
+__all__ = ["VOICES", "Piece", "Reading", "Source", "mode_of", "own_names", "read_pieces"]
 
 Voices = Literal["one", "each", "skyline"]
 VOICES: tuple[Voices, ...] = ("one", "each", "skyline")
@@ -198,7 +198,21 @@ def read_request(request: bytes) -> bytes:
         )
     except MusicEvalsError as error:
         return _to_bytes(Piece(facts, (), f"{type(error).__name__}: {error}", as_written, title))
+    names = own_names([tune.voice for tune in tunes])
+    tunes = tuple(dataclasses.replace(tune, voice=voice) for tune, voice in zip(tunes, names, strict=True))
     return _to_bytes(Piece(facts, tunes, "", as_written, title))
+
+
+def own_names(names: Iterable[str]) -> list[str]:
+    """Return names that all differ: where one comes again, it is given a number, as in ``Piano`` and ``Piano.2``."""
+    taken: dict[str, None] = {}
+    for name in names:
+        unique, number = name, 1
+        while unique in taken:
+            number += 1
+            unique = f"{name}.{number}"
+        taken[unique] = None
+    return list(taken)
 
 
 def _score_of(name: str, suffix: str, content: bytes) -> tuple[Score, bool]:

@@ -44,6 +44,7 @@ class Tune:
     pickup_quarters: float = 0.0
     voice: str = "melody"
     voice_index: int = 0
+    one_of_several: bool = False  # whether other voices of the piece are tunes too: ids then name the voice's index
 
     @property
     def n_measures(self) -> int:
@@ -127,6 +128,7 @@ def tune_from_score(
         pickup_quarters=bars.pickup_ticks / tpq,
         voice="melody" if voice is None else score.voices[voice] or str(voice),
         voice_index=voice or 0,
+        one_of_several=voice is not None,
     )
 
 
@@ -185,7 +187,7 @@ def tune_rows(tune: Tune, family: str, split: str, train: Training) -> Iterator[
         seen = [key in train.keys for key in middle_keys(windows)]
         near = near_train(windows, train.passages).tolist()
     repeats = repeats_in_context(windows).tolist()
-    prefix = tune.name if tune.voice == "melody" else f"{tune.name}/{tune.voice_index}"
+    prefix = f"{tune.name}/{tune.voice_index}" if tune.one_of_several else tune.name
     for start, tokens in enumerate(windows):
         notes = decode(tokens)
         columns = (notes["onset_tick"].tolist(), notes["duration_tick"].tolist(), notes["pitch"].tolist())
