@@ -90,6 +90,19 @@ def test_both_ends_of_the_range_are_drawn() -> None:
     assert ROLLS[1].cells[0, 21 - LOWEST_PITCH]
 
 
+def test_the_hash_changes_with_the_rolls_their_order_and_what_is_cut_out_of_them() -> None:
+    others = [
+        examples(),
+        RollExamples(ROLLS[::-1], WINDOW),
+        RollExamples(ROLLS[:2], WINDOW),
+        RollExamples(ROLLS, WINDOW + 1),
+        RollExamples(ROLLS, WINDOW, stride=7),
+        RollExamples([tune([60, 64, 67, 71]), *ROLLS[1:]], WINDOW),
+    ]
+    assert len({one.content_hash() for one in others}) == len(others)
+    assert examples().content_hash() == examples().content_hash()
+
+
 def test_no_rolls() -> None:
     with pytest.raises(NoDataError, match="split"):
         RollExamples([], WINDOW)

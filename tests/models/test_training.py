@@ -25,6 +25,7 @@ from music_evals.errors import (
     UnknownNameError,
     UnreadableFileError,
 )
+from music_evals.models._checkpoints import read_checkpoint, write_checkpoint
 from music_evals.models.anticipation_rnn import AnticipationRNN, AnticipationRNNConfig
 from music_evals.models.examples import draw_transpositions, transpose
 from music_evals.models.recipe import DataConfig, Recipe, TrainingConfig
@@ -376,6 +377,19 @@ def test_damaged_or_foreign_checkpoints_are_named(tmp_path):
         (tmp_path / CHECKPOINT).write_bytes(broken)
         with pytest.raises(CorruptRecordsError, match="damaged"):
             fit(Recorder(), tunes(4), tunes(2), recipe(cycles=(1,)), tmp_path)
+
+
+def test_a_checkpoint_of_other_data_is_refused_and_one_that_does_not_say_is_taken(tmp_path):
+    fit(Recorder(), tunes(4), tunes(2), recipe(cycles=(2,)), tmp_path)
+    for train, validation in ((tunes(4, seed=9), tunes(2)), (tunes(4), tunes(2, seed=9)), (tunes(5), tunes(2))):
+        with pytest.raises(CorruptRecordsError, match="on other data; name another folder as `out`, delete "):
+            fit(Recorder(), train, validation, recipe(cycles=(2,)), tmp_path)
+    path = tmp_path / CHECKPOINT
+    state, tensors = read_checkpoint(path, "")
+    del state["data"], state["history"][1:]  # as written before data were looked at, after one epoch of two
+    write_checkpoint(path, tensors, state)
+    fit(Recorder(), tunes(4), tunes(2), recipe(cycles=(2,)), tmp_path)
+    assert set(read_checkpoint(path, "")[0]["data"]) == {"train", "validation"}
 
 
 def test_a_folder_that_cannot_be_written_to_is_named(tmp_path):

@@ -21,7 +21,8 @@ def add(verbs: Any) -> None:
         "train",
         _run,
         help="train a model from its recipe",
-        description="Train a model from its recipe, on a GPU if there is one; a run that was killed is taken up again.",
+        description="Train a model from its recipe, on a GPU if there is one. A run that was killed is taken up again, "
+        "if recipe and data are the same.",
         epilog="examples:\n"
         "  music-evals train models/anticipation_rnn/train.yaml\n"
         "  music-evals train models/vli/train-folk.yaml --trackio inpainting\n"

@@ -5,7 +5,8 @@ An `Examples` knows how many there are, how far each may be moved, and what a ba
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import hashlib
+from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
@@ -38,6 +39,10 @@ class Examples(Protocol):
         """Return some of them, moved, as the network takes them."""
         ...
 
+    def content_hash(self) -> str:
+        """Return a hash of all of them, in their order."""
+        ...
+
 
 class TokenExamples:
     """Contexts of a melody, shape (n, steps), values 0..129; a batch is int64, (rows, steps)."""
@@ -59,6 +64,10 @@ class TokenExamples:
         """Return some contexts, moved."""
         moved = transpose(self.contexts[rows], shifts)
         return torch.from_numpy(moved.astype(np.int64)).to(device)
+
+    def content_hash(self) -> str:
+        """Return a hash of the contexts and their number."""
+        return _content_hash([self.contexts.astype(np.uint8)])
 
 
 class RollWindows(NamedTuple):
@@ -136,8 +145,20 @@ class RollExamples:
         arrays = [*(_moved(array, shifts) for array in notes), meta]
         return RollWindows(*(torch.from_numpy(array).to(device) for array in arrays))
 
+    def content_hash(self) -> str:
+        """Return a hash of the rolls, and of where their examples start and how far they reach."""
+        return _content_hash([np.array([self.window, self.stride]), *(array for roll in self.padded for array in roll)])
+
     def _piece(self, rows: Shifts) -> Shifts:
         return np.searchsorted(self.ends, rows, side="right")
+
+
+def _content_hash(arrays: Iterable[npt.NDArray[Any]]) -> str:
+    """Return a hash of arrays, each with its shape."""
+    sha256 = hashlib.sha256()
+    for array in arrays:
+        sha256.update(repr((array.shape, array.dtype.str)).encode() + array.tobytes())
+    return sha256.hexdigest()
 
 
 def _padded(roll: PianoRoll, window: int) -> tuple[npt.NDArray[Any], ...]:

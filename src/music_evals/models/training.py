@@ -19,7 +19,7 @@ from __future__ import annotations
 
 import contextlib
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -137,7 +137,7 @@ def train_from_file(
     NoDataError
         A split is missing or empty.
     CorruptRecordsError
-        The checkpoint is damaged or belongs to another recipe.
+        The checkpoint is damaged, or belongs to another recipe or other data.
     OutputError
         The folder cannot be written to.
     MissingBackendError
@@ -236,7 +236,7 @@ def fit(
     train, validation
         Contexts, shape (n, steps), values 0..129, which come to the network as int64 (batch, steps); or other examples.
     recipe
-        Its `training` is obeyed, all of it is compared with a checkpoint's.
+        Its `training` is obeyed, all of it is compared with a checkpoint's, and so are the examples.
     folder
         Where the files go.
     resume, device, progress
@@ -257,11 +257,13 @@ def fit(
     device = device or ("cuda" if torch.cuda.is_available() else "cpu")
     model.to(device)
     train, validation = (TokenExamples(one) if isinstance(one, np.ndarray) else one for one in (train, validation))
+    data = {"train": train.content_hash(), "validation": validation.content_hash()}
     history: list[dict[str, float]] = []
     for stage in recipe.stages or (None,):
         if stage is not None:
             model.begin_stage(stage.name)
-        run = _Run(model, recipe if stage is None else recipe.until(stage), folder, device, stage.name if stage else "")
+        own = recipe if stage is None else recipe.until(stage)
+        run = _Run(model, own, folder, device, data=data, stage=stage.name if stage else "")
         if resume and run.checkpoint.exists():
             run.restore()
         while not run.finished:
@@ -286,9 +288,12 @@ def fit(
 class _Run:
     """A run in progress, or a stage of one: everything that changes from epoch to epoch, and its checkpoint."""
 
-    def __init__(self, model: Any, recipe: Recipe, folder: Path, device: str, stage: str = "") -> None:
+    def __init__(
+        self, model: Any, recipe: Recipe, folder: Path, device: str, *, data: Mapping[str, str], stage: str = ""
+    ) -> None:
         self.model = model
         self.recipe = recipe
+        self.data = data
         self.settings = recipe.training
         self.title = f"{stage}, epoch" if stage else "epoch"
         self.checkpoint, self.log = ((folder / name).parent / stage / Path(name).name for name in (CHECKPOINT, LOG))
@@ -437,7 +442,12 @@ class _Run:
         tensors["random.cpu"] = torch.get_rng_state()
         if self.device.startswith("cuda"):
             tensors["random.cuda"] = torch.cuda.get_rng_state(self.device)
-        state = {"recipe": self.recipe.key(), "history": self.history, "random": self.rng.bit_generator.state}
+        state = {
+            "recipe": self.recipe.key(),
+            "data": self.data,
+            "history": self.history,
+            "random": self.rng.bit_generator.state,
+        }
         write_checkpoint(self.checkpoint, tensors, state)
 
     def restore(self) -> None:
@@ -446,6 +456,10 @@ class _Run:
         state, tensors = read_checkpoint(self.checkpoint, advice)
         if state["recipe"] != self.recipe.key():
             raise CorruptRecordsError(f"the checkpoint was written by another recipe; {advice}")
+        if state.get("data", self.data) != self.data:  # one that is older than this entry does not say
+            raise CorruptRecordsError(
+                f"the checkpoint was written by a training on other data; name another folder as `out`, {advice}"
+            )
         self.history = state["history"]
         self.rng.bit_generator.state = state["random"]
         self.best = section(tensors, "best.")
