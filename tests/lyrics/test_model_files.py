@@ -94,7 +94,8 @@ def test_devices() -> None:
 
     assert choose_device("cpu") == torch.device("cpu")
     assert choose_device(None).type == ("cuda" if torch.cuda.is_available() else "cpu")
-    with pytest.raises(InvalidInputError, match="torch has no device 'gpu'"):
-        choose_device("gpu")
+    for missing in ("gpu", "cuda:x", "mtia", "meta"):  # no name, no number, not built in, keeps no numbers
+        with pytest.raises(InvalidInputError, match=f"torch has no device '{missing}' here; expected 'cpu'"):
+            choose_device(missing)
     with pytest.raises(InvalidInputError, match="needs a GPU that is not there"):
         choose_device("cuda:99")

@@ -137,6 +137,21 @@ def test_a_recipe_says_only_what_differs_from_its_base(tmp_path, write_recipe):
     own.write_text("base: train.yaml\nstages:\n- {name: decoder}\n")
     with pytest.raises(UnknownNameError, match="unknown stage 'decoder'; known: latent_rnn, vae"):
         read_recipe(own)
+    (tmp_path / "bare").mkdir()
+    for stages, message in (
+        ("null", "stages must be a list of mappings with the settings name and training, at least one; got None"),
+        ("[vae]", r"at least one; got \['vae'\]"),
+        ("[{training: {cycles: [9]}}]", r"must have a name, a text; one has the settings {'training'"),
+        ("[{name: vae, training: [9]}]", r"training of the stage 'vae' must be a mapping, got \[9\]"),
+    ):
+        own.write_text(f"base: train.yaml\nstages: {stages}\n")
+        with pytest.raises(InvalidInputError, match=message):
+            read_recipe(own)
+        bare = write_recipe(tmp_path / "bare", stages=stages)
+        with pytest.raises(InvalidInputError, match=message):
+            read_recipe(bare)
+        with pytest.raises(InvalidInputError, match=message):
+            read_sections(bare, ["stages.vae.cycles=[1]"])
     own.write_text("base: other.yaml\n")
     with pytest.raises(UnreadableFileError, match=r"other\.yaml"):
         read_recipe(own)

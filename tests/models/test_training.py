@@ -392,6 +392,12 @@ def test_a_checkpoint_of_other_data_is_refused_and_one_that_does_not_say_is_take
     assert set(read_checkpoint(path, "")[0]["data"]) == {"train", "validation"}
 
 
+def test_a_device_that_is_not_there_is_named(tmp_path):
+    for device, message in (("cuda:99", "needs a GPU that is not there"), ("foo", "torch has no device 'foo' here")):
+        with pytest.raises(InvalidInputError, match=message):
+            fit(Recorder(), tunes(4), tunes(2), recipe(), tmp_path, device=device)
+
+
 def test_a_folder_that_cannot_be_written_to_is_named(tmp_path):
     (tmp_path / "file").write_text("")
     with pytest.raises(OutputError, match="run: cannot be made"):

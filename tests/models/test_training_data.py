@@ -142,7 +142,9 @@ def test_what_does_not_fit_a_network_of_rolls_is_named(pieces: Path, folder: Pat
         recipe_examples("vli", None, DataConfig("one", "default", validation_stride_steps=3), folder)
     with pytest.raises(InvalidInputError, match=r"one \(default\).*lacks the columns ticks_per_quarter"):
         recipe_examples("bmst", config, DataConfig("one", "default"), folder)
-    with pytest.raises(InvalidInputError, match="has 8 steps a quarter, the network 12"):
+    with pytest.raises(InvalidInputError, match=r"pieces \(default\), split train: the rows have 8 steps a quarter"):
         recipe_examples("bmst", BMSTConfig(window=4, steps_per_quarter=12), DataConfig("pieces", "default"), pieces)
+    with pytest.raises(InvalidInputError, match=r"pieces \(default\), split validation: no column tokens; expected"):
+        recipe_examples("vli", None, DataConfig("pieces", "default"), pieces)
     with pytest.raises(NoDataError, match="cannot load split 'test' of pieces"):
         recipe_examples("bmst", config, DataConfig("pieces", "default", validation="test"), pieces)

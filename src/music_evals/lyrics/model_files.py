@@ -168,25 +168,24 @@ def choose_device(device: str | None) -> torch.device:
     Raises
     ------
     InvalidInputError
-        A name that torch does not have, or a GPU that is not there.
+        A name that torch does not have, or a GPU or another device that is not there.
     MissingBackendError
         torch is not installed.
 
     """
     with importing("models", "a model of transformers"):
         import torch
-    try:
-        found = torch.device(device or ("cuda" if torch.cuda.is_available() else "cpu"))
-    except RuntimeError as error:
-        raise InvalidInputError(
-            f"torch has no device {device!r}; expected 'cpu', 'cuda', 'cuda:1' ...: {str(error).splitlines()[0]}"
-        ) from error
     n_gpus = torch.cuda.device_count() if torch.cuda.is_available() else 0
-    if found.type == "cuda" and (found.index or 0) >= n_gpus:
-        seen = f"{n_gpus} of them" if n_gpus else "none"
-        raise InvalidInputError(
-            f"device {device!r} needs a GPU that is not there: torch sees {seen}; leave the device out or say 'cpu'"
-        )
+    try:
+        found = torch.device(device or ("cuda" if n_gpus else "cpu"))
+        if found.type == "cuda" and (found.index or 0) >= n_gpus:
+            seen = f"{n_gpus} of them" if n_gpus else "none"
+            raise InvalidInputError(
+                f"device {device!r} needs a GPU that is not there: torch sees {seen}; leave the device out or say 'cpu'"
+            )
+        torch.zeros(1, device=found).item()  # torch knows the names of devices that it was not built for
+    except (RuntimeError, AssertionError, ImportError) as error:
+        raise InvalidInputError(f"torch has no device {device!r} here; expected 'cpu', 'cuda', 'cuda:1' ...") from error
     return found
 
 

@@ -82,14 +82,11 @@ def rolls_of_split(data: DataConfig | MoreData, split: str, folder: Path, steps_
     def rolls(rows: Any) -> list[PianoRoll]:
         found = []
         for row in rows:
-            try:
-                score = score_of_row(row)
-            except InvalidInputError as error:
-                raise located(error, f"{data.dataset} ({data.config})") from error
+            score = score_of_row(row)
             if score.ticks_per_quarter != steps_per_quarter:
                 raise InvalidInputError(
-                    f"{data.dataset} ({data.config}) has {score.ticks_per_quarter} steps a quarter, the network "
-                    f"{steps_per_quarter}; set model.steps_per_quarter, or name another config"
+                    f"the rows have {score.ticks_per_quarter} steps a quarter, the network {steps_per_quarter}; set "
+                    "model.steps_per_quarter, or name another config"
                 )
             found.append(piano_roll(score, steps_per_quarter=steps_per_quarter))
         return found
@@ -125,11 +122,19 @@ def _load_split(data: DataConfig | MoreData, split: str, folder: Path, read: Cal
         ) from error
     if len(rows) == 0:
         raise NoDataError(f"split {split!r} of {data.dataset} ({data.config}) is empty; training needs examples")
-    return read(rows)
+    try:
+        return read(rows)
+    except InvalidInputError as error:
+        raise located(error, f"{data.dataset} ({data.config}), split {split}") from error
 
 
 def _tokens(rows: Any) -> tuple[dict[str, npt.NDArray[Any]], Tokens]:
     """Return what rows say of where their windows were cut, and the windows."""
+    if "tokens" not in rows.column_names:
+        raise InvalidInputError(
+            f"no column tokens; expected windows of 384 NoteSeq tokens, got {', '.join(rows.column_names)}: name a "
+            "config that has them, or train a network of piano rolls"
+        )
     wanted = [name for name in ("tokens", *_VOICE_COLUMNS) if name in rows.column_names]
     columns = rows.select_columns(wanted).with_format("numpy")[:]
     return columns, check_contexts(np.stack(columns.pop("tokens")))

@@ -380,15 +380,33 @@ def _merged(base: Mapping[str, Any], own: Mapping[str, Any]) -> dict[str, Any]:
         if isinstance(base.get(name), dict) and isinstance(own.get(name), dict):
             merged[name] = {**base[name], **own[name]}
     if "stages" in own:
-        merged["stages"] = [{**stage, "training": {**stage.get("training", {})}} for stage in base.get("stages", ())]
-        for stage in own["stages"]:
+        below = _check_stages(base["stages"]) if "stages" in base else []
+        merged["stages"] = [{**stage, "training": {**stage.get("training", {})}} for stage in below]
+        for stage in _check_stages(own["stages"]):
             _stage(merged, stage["name"])["training"].update(stage.get("training", {}))
     return merged
 
 
+def _check_stages(entries: Any) -> list[dict[str, Any]]:
+    """Return the entries of stages, or raise where they are not mappings with a name."""
+    if not isinstance(entries, list) or not entries or not all(isinstance(entry, dict) for entry in entries):
+        raise InvalidInputError(
+            f"stages must be a list of mappings with the settings name and training, at least one; got {entries!r}"
+        )
+    for entry in entries:
+        if not isinstance(entry.get("name"), str):
+            raise InvalidInputError(f"each of the stages must have a name, a text; one has the settings {entry!r}")
+        if not isinstance(entry.get("training", {}), dict):
+            raise InvalidInputError(
+                f"training of the stage {entry['name']!r} must be a mapping, got {entry['training']!r}"
+            )
+    return entries
+
+
 def _stage(values: Mapping[str, Any], name: str) -> dict[str, Any]:
     """Return the entry of a stage."""
-    stages = {str(stage.get("name")): stage for stage in values.get("stages", ()) if isinstance(stage, dict)}
+    entries = _check_stages(values["stages"]) if "stages" in values else []
+    stages = {entry["name"]: entry for entry in entries}
     if name not in stages:
         raise UnknownNameError("stage", name, stages, "" if stages else "the recipe has no stages")
     found: dict[str, Any] = stages[name]
@@ -454,14 +472,9 @@ def build_recipe(values: Mapping[str, Any]) -> Recipe:
 
 def _build_stages(entries: Any, shared: Mapping[str, Any]) -> tuple[Stage, ...]:
     """Check the stages; each takes the shared settings of training and replaces some."""
-    if not isinstance(entries, list) or not entries or not all(isinstance(entry, dict) for entry in entries):
-        raise InvalidInputError("stages must be a list of mappings with the settings name and training, at least one")
     stages = []
-    for entry in entries:
-        own = entry.get("training", {})
-        if not isinstance(own, dict):
-            raise InvalidInputError(f"training of the stage {entry.get('name')!r} must be a mapping, got {own!r}")
-        training = from_mapping(TrainingConfig, {**shared, **own}, "training setting")
+    for entry in _check_stages(entries):
+        training = from_mapping(TrainingConfig, {**shared, **entry.get("training", {})}, "training setting")
         stages.append(from_mapping(Stage, {**entry, "training": training}, "stage setting"))
     return tuple(stages)
 

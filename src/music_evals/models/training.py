@@ -29,6 +29,7 @@ from torch import Tensor
 
 from music_evals.annotations import Tokens
 from music_evals.errors import CorruptRecordsError, InvalidInputError, OutputError
+from music_evals.lyrics.model_files import choose_device
 from music_evals.models._checkpoints import (
     optimizer_tensors,
     read_checkpoint,
@@ -133,7 +134,8 @@ def train_from_file(
     UnknownNameError
         It names a network, a dataset or a setting that does not exist.
     InvalidInputError
-        A setting is outside its range, `out` is missing, or the loss is no longer a finite number.
+        A setting is outside its range, the dataset has no windows, torch has no such device, `out` is missing, or the
+        loss is no longer a finite number.
     NoDataError
         A split is missing or empty.
     CorruptRecordsError
@@ -249,12 +251,12 @@ def fit(
     Raises
     ------
     InvalidInputError
-        The loss is no longer a finite number.
+        The loss is no longer a finite number, or torch has no such device.
     CorruptRecordsError, OutputError
         As in `train_from_file`.
 
     """
-    device = device or ("cuda" if torch.cuda.is_available() else "cpu")
+    device = str(choose_device(device))
     model.to(device)
     train, validation = (TokenExamples(one) if isinstance(one, np.ndarray) else one for one in (train, validation))
     data = {"train": train.content_hash(), "validation": validation.content_hash()}
