@@ -74,6 +74,7 @@ def test_the_installed_command(small: list[str]) -> None:
         (["--protocol", "0fficial"], "did you mean official"),
         (["--predictions", "missing.jsonl"], "no such file"),
         (["--pairs", "folder"], "one of --dataset and --pairs"),
+        (["--voice", "Soprano"], "--voice goes with --pairs; give that too, or leave it out"),
         (["--seeds", "0"], "--seeds must be at least 1"),
     ],
 )
@@ -134,6 +135,26 @@ def test_failed_items_are_listed(tmp_path: Path, capsys: pytest.CaptureFixture[s
     assert "note: no train split to fit on" in err
     assert "prediction" in out
     assert (tmp_path / "out" / "report.html").exists()
+
+
+def test_a_voice_or_the_highest_notes_of_pairs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for side in ("reference", "prediction"):
+        write_midi(tmp_path / "pairs" / side / "a.mid", chords=True)
+    arguments = ["inpainting", "--pairs", str(tmp_path / "pairs"), "--baselines", "none", "--no-report", "--resamples"]
+    arguments += ["20", "--out", str(tmp_path / "out"), "--json"]
+    assert cli.main(arguments) == 1
+    assert "split the voices, or keep the highest notes with --highest" in capsys.readouterr().err
+    assert cli.main([*arguments, "--overwrite", "--highest", "--voice", "1"]) == 0
+    results = json.loads(capsys.readouterr().out)
+    assert (results["options"]["voice"], results["options"]["highest"]) == ("1", True)
+    onsets = np.tile(np.arange(64) * 480, 2)
+    duet = Score(make_notes(onsets, 480, np.repeat([60, 64], 64), voice=np.repeat([0, 1], 64)), 480, voices=("A", "B"))
+    save_midi(duet, tmp_path / "pairs" / "reference" / "a.mid")
+    assert cli.main([*arguments, "--overwrite"]) == 1
+    assert (
+        "(1 'A', 2 'B'); choose one by name or number, as with --voice 1, or the highest notes of all with --highest"
+        in (capsys.readouterr().err)
+    )
 
 
 def test_pairs_that_are_none(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

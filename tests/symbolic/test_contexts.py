@@ -1,3 +1,5 @@
+import dataclasses
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -23,9 +25,14 @@ TWO_VOICES = Score(
 def test_a_voice_is_chosen_by_index_or_name():
     assert pick_voice(TWO_VOICES, 1)["pitch"].tolist() == [48]
     assert pick_voice(TWO_VOICES, "Tune")["pitch"].tolist() == [72, 74]
-    with pytest.raises(PolyphonyError, match=r"0 'Tune', 1 'Bass'.*voice="):
+    assert pick_voice(TWO_VOICES, "2")["pitch"].tolist() == [48]
+    with pytest.raises(PolyphonyError, match=r"1 'Tune', 2 'Bass'.* with `voice='1'`, or .* with `highest=True`"):
         pick_voice(TWO_VOICES)
-    for unknown in (2, -1, "Tun"):
+    twice = dataclasses.replace(TWO_VOICES, voices=("Tune", "Tune"))
+    with pytest.raises(InvalidInputError, match="2 voices are called 'Tune'; choose one by its number, 1 or 2"):
+        pick_voice(twice, "Tune")
+    assert pick_voice(dataclasses.replace(TWO_VOICES, voices=("2", "1")), "2")["pitch"].tolist() == [72, 74]  # a name
+    for unknown in (2, -1, "Tun", "0", "3"):
         with pytest.raises(UnknownNameError, match="voice"):
             pick_voice(TWO_VOICES, unknown)
 

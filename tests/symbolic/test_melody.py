@@ -62,6 +62,8 @@ def test_scores_become_contexts_by_their_highest_notes() -> None:
     assert cut_context(score, 0, highest=True)[[0, 6]].tolist() == [60, 72]
     with pytest.raises(UnknownNameError, match="voice"):
         pick_voice(score, "alto", highest=True)
+    kit = Score(notes, 480, voices=("melody", "kit"), programs=(0, DRUMS))
+    assert pick_voice(kit, highest=True)["pitch"].tolist() == [60, 62]  # drums are no melody
 
 
 def test_of_one_pitch_the_longest_stays() -> None:

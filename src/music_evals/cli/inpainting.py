@@ -15,6 +15,7 @@ from music_evals.cli._shared import (
     add_output_options,
     add_verb,
     chosen,
+    in_options,
     list_failures,
     print_results,
     quieten,
@@ -42,6 +43,7 @@ examples:
   music-evals inpainting --dataset jsb_chorales --config musib --predictions part.jsonl --allow-missing \\
       --extensions all --out results/part
   music-evals inpainting --pairs my_midi_pairs --out results/pairs --json > results.json
+  music-evals inpainting --pairs my_chorale_pairs --voice Soprano --out results/soprano
   music-evals inpainting --dataset jsb_chorales --protocol official --model models/anticipation_rnn \\
       --decoding teacher_forced --out results/official
 """
@@ -64,6 +66,14 @@ def add(verbs: Any) -> None:
     what.add_argument("--revision", help="commit, tag or branch of a Hub dataset")
     what.add_argument(
         "--pairs", metavar="PATH", help="folder or manifest (CSV, JSONL) of reference and prediction files"
+    )
+    what.add_argument(
+        "--voice", metavar="NAME", help="of --pairs: name or number of the voice, where several have notes"
+    )
+    what.add_argument(
+        "--highest",
+        action="store_true",
+        help="of --pairs: judge the highest notes, of the --voice or of all but drums, where several sound at once",
     )
     what.add_argument(
         "--limit",
@@ -132,7 +142,8 @@ def _run(options: argparse.Namespace) -> int:
     if undrawn:
         say(undrawn)
     print_results(text_report(outcome.results, published=options.protocol is not None), files, as_json=options.json)
-    code = list_failures([(_failed(row), row["error"]) for row in failures], "see the records", n_failed)
+    reasons = [(_failed(row), in_options(row["error"], options.verb)) for row in failures]
+    code = list_failures(reasons, "see the records", n_failed)
     if failures and options.update_card:
         raise OutputError(
             f"{n_failed} results failed; cards of models are left as they were, run again or judge other items"

@@ -24,7 +24,7 @@ import numpy as np
 from music_evals.annotations import Score
 from music_evals.datasets.style_pieces import whole_columns
 from music_evals.datasets.tunes import Measures, Tune, tune_from_score
-from music_evals.errors import MusicEvalsError, NoDataError, UnreadableFileError, importing
+from music_evals.errors import MusicEvalsError, NoDataError, PolyphonyError, UnreadableFileError, importing
 from music_evals.files import Store
 from music_evals.processes import ReaderProcess
 from music_evals.symbolic.files import READERS
@@ -196,6 +196,9 @@ def read_request(request: bytes) -> bytes:
             )
             for chosen, voice in _voices_of(score, reading.voices)
         )
+    except PolyphonyError as error:  # what to do about it is said in the words of a corpus
+        reason = str(error).partition("; ")[0]
+        return _to_bytes(Piece(facts, (), f"{type(error).__name__}: {reason}", as_written, title))
     except MusicEvalsError as error:
         return _to_bytes(Piece(facts, (), f"{type(error).__name__}: {error}", as_written, title))
     names = own_names([tune.voice for tune in tunes])

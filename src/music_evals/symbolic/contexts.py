@@ -20,7 +20,7 @@ import numpy.typing as npt
 from music_evals.annotations import MUSIB_LAYOUT, ContextLayout, NoteArray, Score, Tokens
 from music_evals.errors import ContextLengthError, InvalidInputError, PolyphonyError, UnknownNameError
 from music_evals.symbolic.measures import meter_map
-from music_evals.symbolic.melody import LEGATO_QUARTERS, skyline
+from music_evals.symbolic.melody import LEGATO_QUARTERS, skyline, without_drums
 from music_evals.symbolic.notes import rescale_tick
 from music_evals.symbolic.noteseq import encode
 
@@ -46,8 +46,8 @@ def pick_voice(score: Score, voice: int | str | None = None, *, highest: bool = 
     score
         Any score.
     voice
-        Index or name. None takes the only voice that has notes, or with `highest` all of them; a score without notes
-        gives none.
+        Index from 0, or as a text: a name, or else a number from 1. None takes the only voice that has notes, or with
+        `highest` all of them but drums; a score without notes gives none.
     highest
         Whether to keep the highest notes alone, one at a time; see `melody.skyline`.
 
@@ -56,25 +56,44 @@ def pick_voice(score: Score, voice: int | str | None = None, *, highest: bool = 
     PolyphonyError
         No voice was chosen and several have notes.
     UnknownNameError
-        There is no voice of this index or name.
+        There is no voice of this index, name or number.
+    InvalidInputError
+        Several voices have this name.
 
     """
     if highest:
-        notes = score.notes if voice is None else pick_voice(score, voice)
+        notes = without_drums(score).notes if voice is None else pick_voice(score, voice)
         return skyline(notes, overlap=score.ticks_per_quarter * LEGATO_QUARTERS)
     if voice is None:
         sounding = np.unique(score.notes["voice"])
         if len(sounding) > 1:
-            names = ", ".join(f"{index} {score.voices[index]!r}" for index in sounding)
+            names = ", ".join(f"{index + 1} {score.voices[index]!r}" for index in sounding)
             raise PolyphonyError(
-                f"one voice is needed, but {len(sounding)} have notes ({names}); choose one with voice=, or the "
-                "highest notes of all with highest=True"
+                f"one voice is needed, but {len(sounding)} have notes ({names}); choose one by name or number, as with "
+                f"`voice='{sounding[0] + 1}'`, or the highest notes of all with `highest=True`"
             )
         return score.notes
-    index = score.voices.index(voice) if voice in score.voices else voice
-    if not isinstance(index, int) or not 0 <= index < len(score.voices):
-        raise UnknownNameError("voice", str(voice), [*map(str, range(len(score.voices))), *filter(None, score.voices)])
-    return score.voice(index)
+    return score.voice(_named_voice(score, voice) if isinstance(voice, str) else _check_voice(score, voice))
+
+
+def _named_voice(score: Score, voice: str) -> int:
+    """Return the index of a voice by its name, or by its number from 1."""
+    found = [index for index, name in enumerate(score.voices) if name == voice]
+    if len(found) > 1:
+        numbers = " or ".join(str(index + 1) for index in found)
+        raise InvalidInputError(f"{len(found)} voices are called {voice!r}; choose one by its number, {numbers}")
+    if not found and voice.isdecimal() and 1 <= int(voice) <= len(score.voices):
+        found = [int(voice) - 1]
+    if not found:
+        known = [*(str(index + 1) for index in range(len(score.voices))), *filter(None, score.voices)]
+        raise UnknownNameError("voice", voice, known)
+    return found[0]
+
+
+def _check_voice(score: Score, index: int) -> int:
+    if not 0 <= index < len(score.voices):
+        raise UnknownNameError("voice", str(index), map(str, range(len(score.voices))))
+    return index
 
 
 def quantize_voice(notes: NoteArray, from_tpq: int, to_tpq: int, *, delay_ticks: int = 0) -> NoteArray:
@@ -115,7 +134,7 @@ def quantize_voice(notes: NoteArray, from_tpq: int, to_tpq: int, *, delay_ticks:
         raise PolyphonyError(
             f"one voice is needed, but pitch {second['pitch']} starts at tick {second['onset_tick']} "
             f"({second['onset_tick'] / from_tpq:.2f} quarters) while another note sounds; split the voices, or keep "
-            "the highest notes with highest=True"
+            "the highest notes with `highest=True`"
         )
     starts = rescale_tick(onsets + delay_ticks, from_tpq, to_tpq)
     stops = np.maximum(rescale_tick(ends + delay_ticks, from_tpq, to_tpq), starts + 1)
@@ -162,8 +181,8 @@ def tokens_from_score(
     ------
     PolyphonyError
         Several voices and none chosen, or two notes at once; see `quantize_voice`.
-    UnknownNameError
-        There is no such voice.
+    UnknownNameError, InvalidInputError
+        There is no such voice, or several have this name.
 
     Examples
     --------
@@ -261,7 +280,7 @@ def cut_context(
     ------
     ContextLengthError
         The context starts after the end of the piece, or a notated bar in it is not `layout.steps_per_measure` steps.
-    PolyphonyError, UnknownNameError
+    PolyphonyError, UnknownNameError, InvalidInputError
         As `tokens_from_score`.
 
     """

@@ -31,7 +31,7 @@ _PARTS = {"past": MUSIB_LAYOUT.past, "middle": MUSIB_LAYOUT.middle, "future": MU
 _NOTE_ROW = frozenset({"onset_step", "duration_step", "pitch"})
 
 
-def read_tokens(item: Any, *, whole: bool) -> Tokens:
+def read_tokens(item: Any, *, whole: bool, voice: int | str | None = None, highest: bool = False) -> Tokens:
     """Return the NoteSeq tokens of one item of any kind that is offered.
 
     Parameters
@@ -42,6 +42,8 @@ def read_tokens(item: Any, *, whole: bool) -> Tokens:
         True: the item is a context of 384 steps. False: it is a middle of 96 steps or a whole context.
         Notes and files end with their last note, and are filled up with rests: those that end within 96 steps are a
         middle, those that reach into the future are a context. What ends in between is neither.
+    voice, highest
+        Of notes and files, as `contexts.pick_voice`; tokens are one voice already.
 
     Returns
     -------
@@ -54,6 +56,8 @@ def read_tokens(item: Any, *, whole: bool) -> Tokens:
         An item of any other type.
     ContextLengthError
         Tokens of another number, or notes that end where neither a middle nor a context does.
+    PolyphonyError, UnknownNameError, InvalidInputError
+        As `contexts.tokens_from_score`.
 
     """
     lengths = (MUSIB_LAYOUT.n_steps,) if whole else (MUSIB_LAYOUT.middle_steps, MUSIB_LAYOUT.n_steps)
@@ -62,15 +66,17 @@ def read_tokens(item: Any, *, whole: bool) -> Tokens:
             raise UnsupportedTypeError(
                 f"a context in parts has the keys past, middle and future; got {', '.join(map(str, item)) or 'none'}"
             )
-        parts = [_one_kind(item[name], (part.stop - part.start,)) for name, part in _PARTS.items()]
+        parts = [
+            _one_kind(item[name], (part.stop - part.start,), voice, highest=highest) for name, part in _PARTS.items()
+        ]
         return np.concatenate(parts)
-    return _one_kind(item, lengths)
+    return _one_kind(item, lengths, voice, highest=highest)
 
 
-def _one_kind(item: Any, lengths: tuple[int, ...]) -> Tokens:
+def _one_kind(item: Any, lengths: tuple[int, ...], voice: int | str | None, *, highest: bool) -> Tokens:
     if (isinstance(item, np.ndarray) and item.dtype != NOTE_DTYPE) or holds_only(item, int | np.integer):
         return _check_length(_check_tokens(item), lengths)
-    return _fill(tokens_from_score(_read_score(item)), lengths)
+    return _fill(tokens_from_score(_read_score(item), voice=voice, highest=highest), lengths)
 
 
 def _read_score(item: Any) -> Score:

@@ -200,6 +200,47 @@ def test_pairs_beside_each_other_and_middles_alone(tmp_path: Path) -> None:
     assert (system.stored[0] == 65).sum() == 16
 
 
+def write_duet(path: Path, upper: int, lower: int) -> None:
+    """Two voices, Soprano in chords of a third, Bass one note at a time."""
+    onsets, voices = np.tile(np.arange(64) * 480, 3), np.repeat([0, 0, 1], 64)
+    notes = make_notes(onsets, 480, np.repeat([upper, upper - 4, lower], 64), voice=voices)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    save_midi(Score(notes, 480, voices=("Soprano", "Bass")), path)
+
+
+@pytest.mark.parametrize(
+    ("options", "pitches"),
+    [
+        ({"voice": "Bass"}, (40, 41)),
+        ({"voice": "2"}, (40, 41)),
+        ({"voice": "Soprano", "highest": True}, (72, 73)),
+        ({"highest": True}, (72, 80)),
+    ],
+)
+@pytest.mark.filterwarnings("ignore::music_evals.errors.ContextMismatchWarning")
+def test_a_voice_of_pairs_is_chosen_or_the_highest_notes(
+    tmp_path: Path, options: dict[str, Any], pitches: tuple[int, int]
+) -> None:
+    write_duet(tmp_path / "reference" / "a.mid", 72, 40)
+    write_duet(tmp_path / "prediction" / "a.mid", 73, 41)
+    if "voice" not in options:
+        write_duet(tmp_path / "prediction" / "a.mid", 73, 80)  # voices that cross
+    items, system = load_pairs(tmp_path, **options)
+    assert system.stored is not None
+    assert (items.contexts[0, 0], system.stored[0][0, 0]) == pitches
+    assert items.failures == system.failures == {}
+
+
+def test_pairs_of_several_voices_say_what_to_do(tmp_path: Path) -> None:
+    write_duet(tmp_path / "reference" / "a.mid", 72, 40)
+    write_midi(tmp_path / "prediction" / "a.mid")
+    assert "as with `voice='1'`, or the highest notes of all" in load_pairs(tmp_path)[0].failures["a"]
+    assert "keep the highest notes with `highest=True`" in load_pairs(tmp_path, voice="Soprano")[0].failures["a"]
+    assert "unknown voice 'Bas'; did you mean Bass" in load_pairs(tmp_path, voice="Bas")[0].failures["a"]
+    # a voice that is asked for is looked for in both files
+    assert "unknown voice 'Bass'" in load_pairs(tmp_path, voice="Bass")[1].failures["a"]
+
+
 def test_pairs_in_manifests(tmp_path: Path) -> None:
     write_midi(tmp_path / "true.mid")
     write_midi(tmp_path / "guess.mid")

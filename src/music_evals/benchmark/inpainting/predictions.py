@@ -129,8 +129,13 @@ def _read_line(row: Mapping[str, Any], where: str, stem: str) -> tuple[str, str,
         raise type(error)(f"{where}: {error}") from error
 
 
-def load_pairs(path: str | os.PathLike[str], *, allow_missing: bool = False) -> tuple[ItemSet, System]:
-    """Read pairs of score files; with `allow_missing` a reference without a prediction is a failure."""
+def load_pairs(
+    path: str | os.PathLike[str], *, allow_missing: bool = False, voice: str | None = None, highest: bool = False
+) -> tuple[ItemSet, System]:
+    """Read pairs of score files; with `allow_missing` a reference without a prediction is a failure.
+
+    `voice` and `highest` say what is taken of both files of a pair, as of `symbolic.contexts.pick_voice`.
+    """
     path = Path(path)
     pairs = (_pairs_in_folder if path.is_dir() else _pairs_in_manifest)(path, allow_missing=allow_missing)
     if not pairs:
@@ -138,8 +143,8 @@ def load_pairs(path: str | os.PathLike[str], *, allow_missing: bool = False) -> 
             f"{path} holds no pairs; expected sub-folders reference and prediction with files of the same names, or "
             f"files named <name>_reference.mid and <name>_prediction.mid"
         )
-    references = _read_side([pair.reference for pair in pairs], whole=True)
-    predictions = _read_side([pair.prediction for pair in pairs], whole=False)
+    references = _read_side([pair.reference for pair in pairs], whole=True, voice=voice, highest=highest)
+    predictions = _read_side([pair.prediction for pair in pairs], whole=False, voice=voice, highest=highest)
     readable = [row for row, tokens in enumerate(references) if not isinstance(tokens, str)]
     judged = ItemSet(
         dataset=path.name,
@@ -156,7 +161,7 @@ def load_pairs(path: str | os.PathLike[str], *, allow_missing: bool = False) -> 
     return judged, stored_system("prediction", {0: middles.reshape(-1, MUSIB_LAYOUT.middle_steps)}, failures)
 
 
-def _read_side(paths: Sequence[Path | None], *, whole: bool) -> list[Tokens | str]:
+def _read_side(paths: Sequence[Path | None], *, whole: bool, voice: str | None, highest: bool) -> list[Tokens | str]:
     """Return the tokens of each file, or the reason why there are none."""
     found: list[Tokens | str] = [MISSING] * len(paths)
     given = [(place, path) for place, path in enumerate(paths) if path is not None]
@@ -166,7 +171,7 @@ def _read_side(paths: Sequence[Path | None], *, whole: bool) -> list[Tokens | st
         try:
             if isinstance(result, MusicEvalsError):
                 raise result
-            found[place] = items.read_tokens(result, whole=whole)
+            found[place] = items.read_tokens(result, whole=whole, voice=voice, highest=highest)
         except MusicEvalsError as error:
             found[place] = f"{type(error).__name__}: {path.name}: {error}"
     return found

@@ -54,6 +54,9 @@ class Settings(RunSettings):
         split all the same. The report needs matplotlib.
     pairs
         Folder or manifest of score files in place of a dataset; see `predictions.load_pairs`.
+    voice, highest
+        Of pairs with several voices or chords: the voice that is judged, by its name or its number from 1, as a text;
+        or the highest notes, of this voice or of all but drums. See `symbolic.contexts.pick_voice`.
     predictions
         Path or URL of JSON lines of predictions for the dataset; see `predictions.load_predictions`.
     allow_missing
@@ -88,6 +91,8 @@ class Settings(RunSettings):
     """
 
     pairs: str | os.PathLike[str] | None = None
+    voice: str | None = None
+    highest: bool = False
     predictions: str | os.PathLike[str] | None = None
     allow_missing: bool = False
     models: Sequence[str | os.PathLike[str]] = ()
@@ -106,6 +111,7 @@ class Settings(RunSettings):
         self._one_of("dataset", "pairs")
         self._goes_with("dataset", "predictions", "limit")  # pairs hold their predictions, and are named one by one
         self._goes_with("predictions" if self.pairs is None else "pairs", "allow_missing")
+        self._goes_with("pairs", "voice", "highest")
         self._goes_with("models", "decoding", "temperature", "cache")
         self._local("pairs")
         self._local("cache")
@@ -151,6 +157,8 @@ def run_inpainting(settings: Settings, *, progress: Progress | None = None) -> O
 
     def scored(items: ItemSet, systems: Sequence[System], name: str) -> Found:
         options = {option: getattr(settings, option) for option in ("limit", "decoding", "temperature")}
+        taken = {"voice": settings.voice, "highest": settings.highest}
+        options |= {option: value for option, value in taken.items() if value}  # older records do not have them
         seeds = range(settings.n_seeds)
         answers = None if settings.cache is None else Answers(Store(Path(settings.cache).absolute()))
         extensions = extension_names(settings.extensions)
@@ -188,7 +196,9 @@ def _judged(settings: Settings) -> tuple[ItemSet, list[System]]:
         load_model(name, decoding=settings.decoding, temperature=settings.temperature) for name in settings.models
     ]
     if settings.pairs is not None:
-        items, predicted = load_pairs(settings.pairs, allow_missing=settings.allow_missing)
+        items, predicted = load_pairs(
+            settings.pairs, allow_missing=settings.allow_missing, voice=settings.voice, highest=settings.highest
+        )
         return items, [predicted, *models]
     whole = load_items(str(settings.dataset), settings.judged_config, settings.split, revision=settings.revision)
     items = whole.head(settings.limit)
