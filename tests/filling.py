@@ -229,6 +229,17 @@ def write_abcs(folder: Path) -> None:
     (folder / "duet.abc").write_text(DUET, encoding="utf-8", newline="")
 
 
+def write_chords(folder: Path) -> None:
+    """Write sixteen measures of C D E F, each over its lower octave, as one voice in three formats."""
+    upper = [(index, 1.0, (72, 74, 76, 77)[index % 4]) for index in range(64)]
+    lower = [(onset, duration, pitch - 12) for onset, duration, pitch in upper]
+    (folder / "octaves.mid").write_bytes(midi([chunk([meter(4, 2), *line(upper, 24), *line(lower, 24)])], 24))
+    (folder / "octaves.abc").write_text("X:1\nM:4/4\nL:1/4\nK:C\n" + "[cC][dD][eE][fF]|" * 16 + "\n")
+    both = "".join(xml_note(s, 5, 1) + xml_note(s, 4, 1).replace("<note>", "<note><chord/>") for s in "CDEF")
+    part = xml_part("P1", [both] * 16, divisions=1, time=(4, 4))
+    (folder / "octaves.musicxml").write_text(xml({"P1": part}, {"P1": "Piano"}), encoding="utf-8")
+
+
 TUNES = {
     "type0.mid": ("one track channel 1", "7-10", "lag_vote"),
     "odd_running.mid": ("Tune", "7-10", "copy_past"),

@@ -196,6 +196,24 @@ def test_what_cannot_be_edited_is_said_before_anything_is_drawn(
     assert "never ends" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize("name", ["octaves.mid", "octaves.abc", "octaves.musicxml"])
+def test_of_chords_the_highest_notes_are_filled_and_compared(tmp_path: Path, name: str) -> None:
+    filling.write_chords(tmp_path)
+    command = ["fill", str(tmp_path / name), "--measures", "7-10", "--model", "copy_past", "--highest"]
+    assert main([*command, "--out", str(tmp_path / "out")]) == 0
+    content = json.loads((tmp_path / "out/fill.json").read_text())
+    assert content["highest"] is True
+    assert [note["pitch"] for note in content["truth"]] == [72, 74, 76, 77] * 4
+    [candidate] = content["candidates"]
+    assert [note["pitch"] for note in candidate["notes"]] == [72, 74, 76, 77] * 4
+    assert candidate["scores"]["note_f1"] == 1
+    old, new = open_tune(tmp_path / name), open_tune(tmp_path / "out" / candidate["file"])
+    (truth, kept), (inside, outside) = parts(old, 0, 6, 4), parts(new, 0, 6, 4)
+    assert outside == kept
+    assert len(outside) == 12 * 8  # chords of two
+    assert inside == [note for note in truth if note[2] >= 72]  # the lower notes of the chords are gone
+
+
 def test_a_gap_without_notes_is_not_scored(folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     tune = open_tune(folder / "type0.mid")
     (tmp_path / "gap.mid").write_bytes(tune.replaced(0, 6, 4, make_notes([], [], [])))
@@ -227,7 +245,7 @@ REFUSED = {
         "lag_vote is always shown 6 measures before the gap and 6 after it; leave --context out",
     ),
     "no context": (["lonely.mid", "--measures", "1-4"], "there are no notes before and after the gap"),
-    "chords": (["chords.mid", "--measures", "7-10"], "choose a voice of one note at a time"),
+    "chords": (["chords.mid", "--measures", "7-10"], "of one note at a time, or its highest notes with --highest"),
     "no meter": (["free.mid", "--measures", "1"], "it has no measures; say what they are with --meter"),
     "truth": (["odd_running.mid", "--voice", "Tune", "--measures", "7-10", "--model", "reference"], "sees the true"),
     "fitted": (["waltz.midi", "--measures", "5-8", "--model", "markov"], "is fitted on training data"),

@@ -42,6 +42,7 @@ _EXAMPLES = """\
 examples:
   music-evals fill my_tune.mid --model anticipation_rnn --measures 7-10 --candidates 4 --out filled
   music-evals fill my_song.musicxml --voice Soprano --model lag_vote --measures 9-12 --out filled
+  music-evals fill my_piano.mid --voice "Right hand" --highest --model lag_vote --measures 9-12 --out filled
   music-evals fill my_reels.abc --tune 3 --model lag_vote --measures 5-8 --out filled --json
 """
 
@@ -56,6 +57,11 @@ def add(verbs: Any) -> None:
     what.add_argument("file", help="a .mid, .midi, .musicxml, .xml, .mxl or .abc file")
     what.add_argument("--measures", required=True, metavar="FIRST-LAST", help="the gap, such as 7-10; by place #7-#10")
     what.add_argument("--voice", metavar="NAME", help="name or number of the voice, where several have notes")
+    what.add_argument(
+        "--highest",
+        action="store_true",
+        help="of chords in the voice, show the model the highest notes; what it writes replaces the chords in the gap",
+    )
     what.add_argument("--tune", type=int, metavar="N", help="number of the tune (X:), where an ABC file holds several")
     what.add_argument("--meter", metavar="N/D", help="meter of a MIDI file that states none, such as 4/4")
     who = verb.add_argument_group("who fills it")
@@ -92,6 +98,7 @@ def add(verbs: Any) -> None:
 def _run(options: argparse.Namespace) -> int:
     os.environ.setdefault("OMP_NUM_THREADS", "1")  # as of the verb inpainting
     from music_evals.pipelines.gap_filling import fill
+    from music_evals.symbolic.contexts import pick_voice
     from music_evals.symbolic.tunes import open_tune
 
     out = Path(options.out)
@@ -107,7 +114,7 @@ def _run(options: argparse.Namespace) -> int:
     with Bar("candidate") as bar:
         bar(0, options.n_candidates, system.name)
         filling = fill(
-            tune.score.voice(voice),
+            pick_voice(tune.score, voice, highest=options.highest),
             system.inpainter,
             bars=tune.bars,
             first=first,
@@ -226,6 +233,7 @@ def _content(options: argparse.Namespace, tune: Tune, voice: int, system: System
         "tune": options.tune,
         "meter": options.meter,
         "voice": {"number": voice + 1, "name": tune.score.voices[voice]},
+        "highest": options.highest,
         "measures": options.measures,
         "places": [first + 1, first + n_measures],
         "model": {"name": system.name, "content_hash": system.content_hash, **system.details},

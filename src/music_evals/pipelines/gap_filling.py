@@ -220,8 +220,9 @@ def fill(
     Parameters
     ----------
     notes
-        One voice, shape (n,), in the ticks of `bars`; `symbolic.tunes.open_tune` reads it from a file. What stands in
-        the gap is not shown to the model.
+        One voice, shape (n,), in the ticks of `bars`; `symbolic.tunes.open_tune` reads it from a file, and
+        `symbolic.contexts.pick_voice` takes the highest notes of one with chords. What stands in the gap is not shown
+        to the model.
     inpainter
         A `protocols.Inpainter`, or a `protocols.GapInpainter`; see the top of this module.
     bars

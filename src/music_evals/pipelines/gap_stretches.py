@@ -306,7 +306,10 @@ def _check_one_voice(notes: NoteArray, ticks_per_quarter: int) -> None:
         quantize_voice(notes, ticks_per_quarter, STEPS_PER_QUARTER)
     except PolyphonyError as error:
         what = str(error).partition("; ")[0]
-        raise PolyphonyError(f"{what}; a gap is filled in one melody: choose a voice of one note at a time") from None
+        raise PolyphonyError(
+            f"{what}; a gap is filled in one melody: choose a voice of one note at a time, or its highest notes with "
+            "`highest=True`"
+        ) from None
 
 
 def _show(keep: NoteArray, tokens: Tokens, hidden: npt.NDArray[np.bool_], place: _Place, origin: int) -> None:
