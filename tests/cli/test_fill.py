@@ -171,6 +171,34 @@ def test_a_network_fills_and_ranks(folder: Path, tmp_path: Path, capsys: pytest.
     assert "anticipation_rnn" in err
 
 
+def test_a_model_may_name_its_decoding(folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    pytest.importorskip("torch")
+    command = ["fill", str(folder / "odd_running.mid"), "--voice", "Tune", "--measures", "7-10", "--candidates", "1"]
+    for name, options in (("a", ["anticipation_rnn:argmax"]), ("b", ["anticipation_rnn", "--decoding", "argmax"])):
+        assert main([*command, "--model", *options, "--out", str(tmp_path / name)]) == 0
+    assert (tmp_path / "a/candidate_1.mid").read_bytes() == (tmp_path / "b/candidate_1.mid").read_bytes()
+    assert json.loads((tmp_path / "a/fill.json").read_text())["model"]["decoding"] == "argmax"
+    assert main([*command, "--model", "anticipation_rnn:x", "--out", str(tmp_path / "c")]) == 2
+    assert "unknown decoding 'x'" in capsys.readouterr().err
+
+
+def test_what_fills_no_gap_is_not_offered(folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    command = [
+        "fill",
+        str(folder / "waltz.midi"),
+        "--measures",
+        "5-8",
+        "--model",
+        "zzz",
+        "--out",
+        str(tmp_path / "out"),
+    ]
+    assert main(command) == 2
+    offered = capsys.readouterr().err.partition("known: ")[2].partition(";")[0].split(", ")
+    assert {"lag_vote", "anticipation_rnn"} <= set(offered)
+    assert not {"best_lag", "reference", "markov", "corpus_prior"} & set(offered)
+
+
 def test_what_is_no_truth_is_neither_written_nor_drawn(
     folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

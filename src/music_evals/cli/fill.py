@@ -68,7 +68,8 @@ def add(verbs: Any) -> None:
     who.add_argument(
         "--model",
         required=True,
-        help="a name (see list), a folder, a Hub id[@revision], or a baseline that needs no training, such as lag_vote",
+        help="a name (see list), a folder or a Hub id[@revision], and :DECODING after it for one that is not its "
+        "default; or a baseline that needs no training, such as lag_vote",
     )
     who.add_argument("--decoding", help="decoding of the model")
     who.add_argument("--temperature", type=float, help="temperature of the model")
@@ -188,17 +189,17 @@ def _sha256(content: bytes) -> str:
 
 
 def _system(options: argparse.Namespace) -> System:
-    from music_evals.benchmark.inpainting.systems import baseline_system, load_model
-    from music_evals.protocols import BASELINES, INPAINTERS
+    from music_evals.benchmark.inpainting.systems import baseline_system, load_model, split_decoding
+    from music_evals.protocols import BASELINES, CONTROLS, INPAINTERS
     from music_evals.windows import MODELS, find_window
 
     chosen = {"decoding": options.decoding, "temperature": options.temperature}
     if options.model not in BASELINES:
         try:
-            find_window(options.model, MODELS, "model", INPAINTERS)
+            find_window(split_decoding(options.model)[0], MODELS, "model", INPAINTERS)
         except UnknownNameError as error:
-            plain_ones = sorted({*BASELINES, *INPAINTERS} - set(_FITTED))
-            raise UnknownNameError("model", options.model, plain_ones, "or name a folder or a Hub id") from error
+            usable = {*BASELINES, *INPAINTERS} - {*_FITTED, *CONTROLS}
+            raise UnknownNameError("model", options.model, usable, "or name a folder or a Hub id") from error
         return load_model(options.model, **chosen)
     if options.model in _FITTED:
         raise NoDataError(f"the baseline {options.model} is fitted on training data, and a tune is none; name another")

@@ -434,7 +434,7 @@ def _draws(
     if not (tokens[~hidden] < HOLD).any():
         raise NoDataError("there are no notes before and after the gap")
     if inpainter.sees_reference:
-        raise InvalidInputError("a system that sees the true middle fills no gap")
+        raise InvalidInputError(f"{inpainter.name} sees the true middle, and so fills no gap; name another model")
     for name, value, least in (("seed", seed, 0), ("n_candidates", n_candidates, 1)):
         if value < least:
             raise InvalidInputError(f"`{name}` must be {least} or more, got {value}")

@@ -18,7 +18,7 @@ from music_evals.benchmark.model_folders import find_model, hash_of
 from music_evals.errors import InvalidInputError, UnknownNameError
 from music_evals.protocols import BASELINES, CONTROL, CONTROLS, INPAINTERS, Inpainter, load_plugin
 
-__all__ = ["Role", "System", "baseline_names", "baseline_system", "load_model", "stored_system"]
+__all__ = ["Role", "System", "baseline_names", "baseline_system", "load_model", "split_decoding", "stored_system"]
 
 Role = Literal["model", "baseline", "control", "leaking"]
 """A control or a leaking system has seen the reference and stands outside of all comparisons."""
@@ -109,7 +109,7 @@ def load_model(
     name: str | os.PathLike[str], *, decoding: str | None = None, temperature: float | None = None
 ) -> System:
     """Load a model with weights; a name such as ``vli:sample`` has a decoding of its own, which counts more."""
-    name, own = _split_decoding(os.fspath(name))
+    name, own = split_decoding(os.fspath(name))
     decoding = own or decoding
     found = find_model(name, INPAINTERS)
     plugin = found.plugin(INPAINTERS)
@@ -125,7 +125,7 @@ def load_model(
     return System(label, role, found.content_hash(options), make, details=details)
 
 
-def _split_decoding(name: str) -> tuple[str, str | None]:
+def split_decoding(name: str) -> tuple[str, str | None]:
     """Split ``name:decoding``; a folder with a colon in its name is one."""
     before, _, decoding = name.rpartition(":")
     split = before and decoding.isidentifier() and not Path(name).exists()
