@@ -12,7 +12,7 @@ import threading
 import pytest
 import threadpoolctl
 
-from music_evals.numerics import kernels, n_threads, one_thread
+from music_evals.numerics import kernels, n_cores, n_threads, one_thread
 
 HASWELL = "Haswell"  # kernels of OpenBLAS that round a sum in another order where it is cut in two
 
@@ -183,6 +183,7 @@ def test_a_process_works_on_as_many_items_as_it_may(monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr(os, "sched_getaffinity", lambda _: {0, 1, 2, 3}, raising=False)
     monkeypatch.setenv("OMP_NUM_THREADS", told)
     assert n_threads() == expected
+    assert n_cores() == 4
 
 
 def test_kernels_are_named_by_what_the_libraries_chose() -> None:

@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["kernels", "n_threads", "one_thread"]
+__all__ = ["kernels", "n_cores", "n_threads", "one_thread"]
 
 _lock = threading.Lock()
 _inside = 0  # threads that are in a section
@@ -38,9 +38,14 @@ def one_thread() -> Iterator[None]:
         yield
 
 
+def n_cores() -> int:
+    """Return how many cores this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
 def n_threads() -> int:
     """Return how many items this process may work on at once: its cores, or OMP_NUM_THREADS where that is less."""
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    cores = n_cores()
     # what holds linear algebra to one thread: processes that share the cores have it set
     told = os.environ.get("OMP_NUM_THREADS", "")
     return min(cores, max(int(told), 1)) if told.isdecimal() else cores

@@ -97,7 +97,7 @@ def add(verbs: Any) -> None:
 
 
 def _run(options: argparse.Namespace) -> int:
-    os.environ.setdefault("OMP_NUM_THREADS", "1")  # as of the verb inpainting
+    os.environ.setdefault("OMP_NUM_THREADS", "1")  # as of the verb inpainting; a gap is one item, for one thread
     from music_evals.pipelines.gap_filling import fill
     from music_evals.symbolic.contexts import pick_voice
     from music_evals.symbolic.tunes import open_tune

@@ -115,14 +115,14 @@ def add(verbs: Any) -> None:
     how.add_argument("--variant", help="corrected (default), official or paper")
     how.add_argument("--protocol", help="official: the published conditions, beside the published table")
     add_interval_options(how)
-    add_engine_options(how)
+    add_engine_options(how, "number of cores, at most 4, for networks on many items, else 1")
     where = add_output_options(verb, drawn=True)
     where.add_argument("--update-card", action="store_true", help="write the scores into the model folder's README.md")
 
 
 def _run(options: argparse.Namespace) -> int:
     # Small networks gain little from threads, and lose an order of magnitude where another program wants the cores;
-    # one thread also gives the same sums on every machine. --workers spreads the work over processes instead.
+    # one thread also gives the same sums on every machine. Work is spread over processes instead.
     os.environ.setdefault("OMP_NUM_THREADS", "1")
     from music_evals.benchmark.contents import n_failures
     from music_evals.benchmark.inpainting.task import Settings, run_inpainting

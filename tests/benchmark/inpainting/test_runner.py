@@ -249,6 +249,21 @@ def test_processes_give_the_same_records(tmp_path: Path, items: ItemSet, tiny_da
     assert canonical[0] == canonical[1]
 
 
+@pytest.mark.parametrize(
+    ("cores", "n", "n_seeds", "expected"),
+    [(2, 64, 2, 2), (8, 64, 2, 2), (8, 200, 3, 4), (2, 64, 1, 1), (2, 63, 5, 1), (1, 640, 5, 1)],
+)
+def test_networks_on_many_items_have_a_process_for_each_core(  # noqa: PLR0917
+    fake_model: Path, monkeypatch: pytest.MonkeyPatch, cores: int, n: int, n_seeds: int, expected: int
+) -> None:
+    monkeypatch.setattr("music_evals.benchmark.inpainting.runner.n_cores", lambda: cores)
+    names = tuple(map(str, range(n)))
+    items = ItemSet("many", None, "test", names, names, np.full((n, 384), 60, dtype=np.uint8))
+    network, rule = load_model(str(fake_model)), baseline_system("markov", items.contexts)
+    assert runner.InpaintingJob(items, [network, rule], seeds=range(n_seeds)).workers == expected
+    assert runner.InpaintingJob(items, [rule], seeds=range(n_seeds)).workers == 1
+
+
 @dataclasses.dataclass
 class Fatal(Moody):
     """Ends its process on contexts that start with one pitch."""

@@ -42,7 +42,7 @@ from music_evals.benchmark.engines.process import WorkerProcess
 from music_evals.benchmark.engines.units import Answered, Answers, Failed, Unit, Work, answer
 from music_evals.benchmark.versions import package_versions
 from music_evals.errors import BackendError, InvalidInputError, ParserCrashError, importing
-from music_evals.numerics import kernels
+from music_evals.numerics import kernels, n_cores
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -330,7 +330,7 @@ def _cluster(address: str | None, workers: int | None) -> Iterator[Any]:
     where = address or os.environ.get("RAY_ADDRESS") or "local"
     options: dict[str, Any] = {}
     if where == "local":
-        options = {"num_cpus": workers or _n_cores(), "include_dashboard": False}
+        options = {"num_cpus": workers or n_cores(), "include_dashboard": False}
     else:
         check_address(where)
         _reach(where)
@@ -345,10 +345,6 @@ def _cluster(address: str | None, workers: int | None) -> Iterator[Any]:
         finally:
             with contextlib.redirect_stdout(sys.stderr):  # it prints what it has not yet said
                 ray.shutdown()
-
-
-def _n_cores() -> int:
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def _reach(address: str) -> None:

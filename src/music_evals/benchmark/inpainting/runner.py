@@ -27,6 +27,7 @@ from music_evals.benchmark.versions import package_versions
 from music_evals.errors import InvalidInputError, InvalidTokensError, MusicEvalsError, UnknownNameError
 from music_evals.metrics.catalogue import INPAINTING_EXTENSIONS, INPAINTING_METRICS
 from music_evals.metrics.likelihood import inpainting_nll
+from music_evals.numerics import n_cores
 from music_evals.pipelines.inpainting import FEATURES, item_features, item_scores
 from music_evals.protocols import LikelihoodInpainter
 from music_evals.symbolic import noteseq
@@ -35,6 +36,9 @@ __all__ = ["COMPANION", "EXTENSIONS", "INTERVALS", "METRICS", "NLL", "Inpainting
 
 CHUNK_ITEMS = 64
 """Items in a unit: enough for a network to run them together, few enough to lose little by a kill."""
+
+MOST_WORKERS = 4
+"""Processes by default: each holds PyTorch and the networks."""
 
 NLL = "inpainting_nll"
 
@@ -166,6 +170,13 @@ class InpaintingJob(Job):
     def size(self) -> int:  # type: ignore[override]
         """Items, for each system and seed."""
         return sum(len(chunk.rows) for chunk in self._chunks())
+
+    @property
+    def workers(self) -> int:  # type: ignore[override]
+        """Processes that suit it: networks, which take long, decode a chunk with one thread; rules are soon done."""
+        networks = [system for system in self.systems if system.role in {"model", "leaking"} and system.make]
+        full = sum(len(system.seeds(self.seeds)) for system in networks) * (len(self.judged) // CHUNK_ITEMS)
+        return max(min(n_cores(), MOST_WORKERS, full), 1)
 
     @property
     def work(self) -> InpaintingJob:

@@ -45,6 +45,7 @@ from music_evals.benchmark.run import Settings as RunSettings
 from music_evals.benchmark.versions import PACKAGES, package_versions
 from music_evals.errors import InvalidInputError, MissingBackendError, UnknownNameError
 from music_evals.metrics.catalogue import SHOWN_COMPANIONS
+from music_evals.numerics import n_cores
 from music_evals.pipelines import preservation as pipeline
 
 __all__ = [
@@ -212,7 +213,7 @@ def run_preservation(settings: Settings, *, progress: Progress | None = None, ju
             variant=settings.variant,
             judge=judge or PairJudge(stored),
             engine="local",  # an extractor may die of a recording
-            workers=_n_workers(),
+            workers=min(n_cores(), MOST_WORKERS),
             before=None
             if judge
             else functools.partial(compile_extractors, CompileExtractors(settings.variant, settings.backends)),
@@ -298,11 +299,6 @@ def describe_extractors(measures: pipeline.Settings) -> dict[str, Any]:
         features |= found["features"]
         reported |= found
     return {**reported, "features": features}
-
-
-def _n_workers() -> int:
-    allowed = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    return min(allowed, MOST_WORKERS)
 
 
 def compile_extractors(compiling: CompileExtractors, left: Sequence[Pair], progress: Progress | None) -> None:
