@@ -2,7 +2,9 @@
 
 A page that is forged can send any event, but not faster than time passes: the server notes when each event came, and
 a player cannot have moved on by more than the time between. So a whole song takes at least its duration, whatever is
-sent. What a forger cannot be kept from is to let the time pass without listening.
+sent. What a forger cannot be kept from is to let the time pass without listening. On a slow line the report of the
+beginning comes late, and the server's clock starts late: an honest page lets all that it reports afterwards wait as
+long (`static/reports.js`).
 
 Source: Wang et al., "MuChin", IJCAI 2024: the whole song in one sitting before seeking or changing the speed, no
 writing in the first 30 s, no paste, texts of at least 50 words (see `description`). `SLACK`, `AHEAD`, `MAX_GAP` and
@@ -45,7 +47,7 @@ SLACK: Final = 1.5
 """Seconds that may be missing at the ends of what is heard, for the times at which a page reports."""
 
 AHEAD: Final = 4.0
-"""Seconds by which a player may be ahead of the server's clock: so long may the report of a beginning be on its way."""
+"""Seconds by which a player may be ahead of the server's clock."""
 
 MAX_GAP: Final = 15.0
 """Seconds between two events of a playing player, whose page sends a beat every 5 s; a longer one ends the sitting."""

@@ -20,8 +20,8 @@ function startPlayer(section) {
   const duration = Number(section.dataset.duration);
   const address = `/task/${section.dataset.task}/events`;
   const form = document.querySelector("form.annotation");
+  const line = musicEvals.reports.line((body) => send(address, section.dataset.csrf, body).then((answer) => answer.json()));
   let writes = section.dataset.writes === "yes";
-  let queue = Promise.resolve();
   let dragged = false;
 
   function say(text) {
@@ -30,16 +30,12 @@ function startPlayer(section) {
 
   function report(kind, value = 0) {
     const at = Math.min(audio.currentTime, duration);
-    const body = { events: [{ kind, position_sec: at, value }] };
-    queue = queue
-      .then(() => send(address, section.dataset.csrf, body))
-      .then((answer) => answer.json())
-      .then(show)
-      .catch(() => undefined); // without a connection nothing is heard; the next beat tries again
-    return queue;
+    // without a connection nothing is heard; the next beat tries again
+    line(kind, { events: [{ kind, position_sec: at, value }] }).then(show).catch(() => undefined);
   }
 
   function show(found) {
+    if (found === null) return; // a beat that a later report made needless
     if (found.error !== undefined) {
       say(found.error);
       return;
@@ -152,11 +148,16 @@ function startWave(wave, audio, duration, seek) {
 }
 
 function keepDraft(form, section, say) {
-  const { saved, unsaved } = section.querySelector(".saved").dataset;
+  const word = section.querySelector(".saved");
+  const { saved, unsaved } = word.dataset;
   const versions = document.querySelectorAll("input[name=version]");
-  const fields = () => Object.fromEntries([...new FormData(form)].filter(([name]) => name !== "csrf" && name !== "version"));
+  const fieldsOf = (any) => Object.fromEntries([...new FormData(any)].filter(([name]) => name !== "csrf" && name !== "version"));
+  const fields = () => fieldsOf(form);
+  const isKept = () => JSON.stringify(fields()) === kept;
   const refused = document.querySelector("main > .message") !== null;
-  let kept = refused ? "" : JSON.stringify(fields()); // a page that comes back with a refusal shows what nobody keeps yet
+  const served = form.cloneNode(true);
+  served.reset(); // without what was typed before this script ran
+  let kept = refused ? "" : JSON.stringify(fieldsOf(served)); // a page that comes back with a refusal shows what nobody keeps yet
   let saving = null;
 
   /** After signing in elsewhere, this page's key is of no use any more: take the new one. */
@@ -171,7 +172,7 @@ function keepDraft(form, section, say) {
 
   async function save() {
     const now = fields();
-    if (saving || form.classList.contains("closed") || JSON.stringify(now) === kept) return;
+    if (saving || form.classList.contains("closed") || isKept()) return;
     saving = (async () => {
       try {
         const body = { version: Number(versions[0].value), fields: now };
@@ -184,7 +185,7 @@ function keepDraft(form, section, say) {
         }
         kept = JSON.stringify(now);
         versions.forEach((field) => { field.value = found.version; });
-        say(saved);
+        if (isKept()) say(saved);
       } catch {
         say(unsaved); // the next turn tries again
       }
@@ -204,8 +205,9 @@ function keepDraft(form, section, say) {
     kept = JSON.stringify(fields());
   }));
   window.addEventListener("beforeunload", (event) => {
-    if (JSON.stringify(fields()) !== kept) event.preventDefault();
+    if (!isKept()) event.preventDefault();
   });
+  form.addEventListener("input", () => { if (word.textContent === saved) say(""); });
 }
 
 function listenToKeys(form, audio) {
