@@ -68,6 +68,7 @@ def test_results_go_when_what_was_compared_is_changed(open_space: Any) -> None:
     assert page.is_disabled("#download_csv")
     for change in (
         lambda: page.fill("#set_b textarea", "song_purpose: 睡前"),
+        lambda: page.press("#set_b textarea", "Backspace"),
         lambda: page.click("#use_example"),
         lambda: page.get_by_label("amateur", exact=True).check(),
     ):

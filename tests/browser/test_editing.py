@@ -23,7 +23,7 @@ def test_a_recording_is_edited_heard_judged_and_kept(open_space: Any, screenshot
     page.click("text=A tune, rendered here")
     page.wait_for_selector("#upload >> text=original")
     choose(page, "system", "noise_vocoder")
-    page.wait_for_selector("#about >> text=Needs no weights")
+    page.wait_for_selector("#about >> text=highest_hz")
     page.click("#edit")
     page.wait_for_selector("#status >> text=edited by noise_vocoder in", timeout=120_000)
     assert page.locator("#scores .score").count() == 15  # the eleven, and four companions
@@ -34,7 +34,7 @@ def test_a_recording_is_edited_heard_judged_and_kept(open_space: Any, screenshot
     kept = tmp_path / "kept.zip"
     waiting.value.save_as(kept)
     assert sorted(zipfile.ZipFile(kept).namelist()) == ["edit.flac", "provenance.json"]
-    choose(page, "system", "transposition")
+    page.fill("#parameters textarea, #parameters input", "semitones=3")  # as if it was pasted
     page.wait_for_selector("#status >> text=edited by", state="detached")  # no result beside inputs that it is not of
 
 

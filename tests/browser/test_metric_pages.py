@@ -41,6 +41,8 @@ def test_typed_notes_by_keyboard_alone(open_space: Any) -> None:
             break
     page.keyboard.press("Enter")
     assert value_of(page, "note_f1") == "1.000"
+    page.press("#prediction_tokens textarea", "Backspace")
+    page.wait_for_selector("#result [data-score]", state="detached")  # it was of another text
 
 
 def test_what_is_wrong_is_told_in_words(open_space: Any) -> None:

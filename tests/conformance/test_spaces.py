@@ -202,6 +202,8 @@ for app in sys.argv[1:]:
         "delete_cache": page.delete_cache,
         "analytics": page.analytics_enabled,
         "cancels": any(d["cancels"] for d in config["dependencies"]),
+        "events": config["dependencies"],
+        "names": {c["id"]: c["props"].get("elem_id") for c in config["components"]},
     }
 print(json.dumps(pages))
 """
@@ -226,6 +228,25 @@ def test_every_space_builds() -> None:
         assert page["delete_cache"], f"{name}: temporary files stay"
         assert page["analytics"] is False
         assert page["cancels"], f"{name}: nothing can be cancelled"
+        slow = waiting(page["events"], page["names"])
+        assert not slow, f"{name}: these wait for the server, what it answers is wired by frame.follow: {slow}"
+
+
+def waiting(wired: list[dict[str, Any]], names: dict[str, str]) -> list[str]:
+    """Name the events that stop a run whose input was changed, or wipe its results, and also wait for the server."""
+    stopped = {number for event in wired for number in event["cancels"]}
+    inputs = {part for event in wired if event["id"] in stopped for part in event["inputs"]}
+    together: dict[tuple[int, str], list[dict[str, Any]]] = {}
+    for event in wired:
+        for part, kind in event["targets"]:
+            together.setdefault((part, kind), []).append(event)
+    return [
+        f"{names[str(part)]}.{kind}"
+        for (part, kind), events in together.items()
+        if part in inputs
+        and any(event["cancels"] or (event["js"] and not event["backend_fn"]) for event in events)
+        and any(event["backend_fn"] for event in events)
+    ]
 
 
 @pytest.fixture(params=DOCKER, ids=lambda path: path.name)

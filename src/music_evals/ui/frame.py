@@ -34,7 +34,7 @@ from music_evals.errors import (
     MusicEvalsError,
     check_extras,
 )
-from music_evals.ui.assets import html, style
+from music_evals.ui.assets import html, script, style
 from music_evals.ui.uploads import MAX_UPLOAD_BYTES
 from music_evals.ui.words import ENGLISH
 
@@ -49,6 +49,7 @@ __all__ = [
     "code_panel",
     "downloads_panel",
     "edits_of",
+    "follow",
     "forget_when",
     "friendly",
     "language_switch",
@@ -167,6 +168,7 @@ def launch(page: gr.Blocks, **options: Any) -> Any:
         "allowed_paths": [],
         "theme": gr.themes.Soft(font=FONTS, font_mono=MONO_FONTS),
         "css": style("frame", "bars"),
+        "head": f"<script>{script('typed')}\nmusicEvals.typed.start();</script>",
         "show_error": False,  # a named error is shown as gr.Error; what is a bug tells visitors nothing of the machine
         "share": False,
         "run_history": False,
@@ -372,6 +374,18 @@ def forget_when(changed: Sequence[Any], outputs: Sequence[Any], *, run: Any = No
     # in the browser alone: what a visitor does next is not overtaken by an answer of the server
     empty = f"() => ({json.dumps(first)})"
     gr.on(changed, None, None, list(outputs), js=empty, cancels=cancels, api_visibility="private")
+
+
+def follow(changed: Sequence[Any], function: Callable[..., Any], inputs: Any, outputs: Any, **options: Any) -> Any:
+    """Ask the server when inputs change; of changes while it works, the last one is asked for."""
+    # Gradio handles what belongs to an event one after the other, waits for each answer, and begins anew where a change
+    # came meanwhile: `forget_when` would come late, and again, and cancel a run that was started in between. What
+    # follows an event is no part of it.
+    import gradio as gr
+
+    settings: dict[str, Any] = {"api_visibility": "private", "trigger_mode": "always_last"}
+    event = gr.on(changed, None, api_visibility="private")
+    return event.then(friendly(function), inputs, outputs, **settings | options)
 
 
 def edits_of(inputs: Sequence[Any]) -> list[Any]:

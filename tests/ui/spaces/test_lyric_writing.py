@@ -71,8 +71,6 @@ def test_what_was_written_is_scored(poet: Poet) -> None:
     lyrics, judged, *views = page.write_and_score("月光", PATTERN)
     assert lyrics == POEM
     assert judged.score.total == judge(POEM, PATTERN).score.total > 50
-    assert judged.is_of(POEM.replace("\n", "\r\n"), PATTERN)
-    assert not judged.is_of(POEM, f"{PATTERN}\nc")
     poet.answer = "I cannot do that."
     with pytest.warns(UserWarning, match="no section header"):  # outside of a page, what it would say there
         lyrics, judged, *others = page.write_and_score("月光", PATTERN)

@@ -176,3 +176,12 @@ def test_a_sweep_is_one_call_of_the_card(root: Path, monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(space, "_one_sweep", counted)
     list(space.rewrite(root, None, "tune", "", "bmst:bach", 3, 0))
     assert calls == [True, False, False]
+
+
+def test_a_menu_that_comes_late_leaves_the_choice_alone(monkeypatch: pytest.MonkeyPatch, root: Path) -> None:
+    pytest.importorskip("gradio")
+    monkeypatch.setattr(space, "find_models", lambda _root: {"bmst:bach": None, "bmst:chopin": None})
+    late = space._menu_now(root, "bmst:bach")
+    assert (late["choices"], "value" in late) == (["bmst:bach", "bmst:chopin"], False)
+    assert space._menu_now(root, "bmst:gone")["value"] == "bmst:bach"
+    assert space._menu_now(root, None)["value"] == "bmst:bach"

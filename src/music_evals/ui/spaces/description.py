@@ -30,7 +30,7 @@ from music_evals.metrics.semantics import AGGREGATIONS
 from music_evals.pipelines.descriptions import check_description
 from music_evals.protocols import TAGGERS, Tagger, load_plugin
 from music_evals.ui.assets import style
-from music_evals.ui.frame import RETENTION_SEC, friendly, on_click, receipt_html, space, write_downloads
+from music_evals.ui.frame import RETENTION_SEC, edits_of, follow, on_click, receipt_html, space, write_downloads
 from music_evals.ui.gpu import on_gpu
 from music_evals.ui.spaces.spoken_parts import PRIVATE, Parts
 from music_evals.ui.spaces.tag_comparison import (
@@ -316,7 +316,6 @@ def _wire_song(parts: Parts, known: Sequence[Song]) -> None:
     """Show the tags of the song, with cosines by the encoder, in the language that is chosen."""
     by_id = {song.id: song for song in known}
 
-    @friendly
     def show(song: str, encoder: str, language: str) -> str:
         """Show the tags of a demo song.
 
@@ -328,11 +327,11 @@ def _wire_song(parts: Parts, known: Sequence[Song]) -> None:
         """
         return song_tags(by_id, song, encoder, language)
 
-    calls: dict[str, Any] = {"inputs": parts.pick("song", "encoder", "language"), "outputs": parts["song_view"]}
+    asked = parts.pick("song", "encoder", "language")
+    changed = [parts["song"].input, parts["encoder"].input, parts["language"].change]
     queue: dict[str, Any] = {"concurrency_id": "judge", "concurrency_limit": 1}  # one encoder at a time
-    parts["song"].input(show, **calls, **queue, api_name="song_tags")
-    for event in (parts["encoder"].input, parts["language"].change):
-        event(show, **calls, **queue, **PRIVATE)
+    options = {"api_name": "song_tags", "api_visibility": "public", "show_progress": "minimal"}
+    follow(changed, show, asked, parts["song_view"], **queue, **options)
 
 
 def _add_texts(parts: Parts, examples: Sequence[_Example]) -> None:
@@ -379,6 +378,7 @@ def _sets_help(language: str) -> str:
 
 def _wire_comparison(parts: Parts, examples: Sequence[_Example]) -> None:
     """Wire examples and the comparison; it goes when what was compared is changed."""
+    import gradio as gr
 
     def take(at: int, spoken: str) -> tuple[str, str, str]:
         return *examples[at].texts(spoken), examples[at].group
@@ -387,8 +387,11 @@ def _wire_comparison(parts: Parts, examples: Sequence[_Example]) -> None:
         choice = _matrix_choice(found, dimension, spoken)
         return table_html(found, spoken), choice, matrix_html(found, dimension, spoken)
 
+    def views_of_page(found: Compared | None, values: Any, dimension: str | None, spoken: str) -> tuple[Any, ...]:
+        return views(found if values else None, dimension, spoken)  # what was emptied stays empty
+
     def empty(spoken: str) -> tuple[Any, ...]:
-        return None, None, *views(None, None, spoken), "", "", None, None, ""
+        return None, *views(None, None, spoken), "", "", None, None, ""
 
     texts, language = parts.pick("set_a", "set_b"), parts["language"]
     shown = parts.pick("table", "dimension", "matrix")
@@ -398,12 +401,14 @@ def _wire_comparison(parts: Parts, examples: Sequence[_Example]) -> None:
         parts["compare"], compare_descriptions, [*texts, *options, language], outputs, name="compare",
         cancel=parts["cancel"],
     )  # fmt: skip
-    parts.empty_when([*(part.change for part in texts), *(part.input for part in options)], empty, outputs, run)
     chosen = [*parts.pick("example"), language]
-    parts["use_example"].click(take, chosen, [*texts, parts["group"]], queue=False, **PRIVATE)
+    taken = parts["use_example"].click(take, chosen, [*texts, parts["group"]], queue=False, **PRIVATE)
     chosen = [*parts.pick("found", "dimension"), language]
-    parts["dimension"].input(matrix_html, chosen, parts["matrix"], **PRIVATE)
-    language.change(views, chosen, shown, **PRIVATE)
+    drawn = parts["dimension"].input(matrix_html, chosen, parts["matrix"], trigger_mode="always_last", **PRIVATE)
+    spoken = language.change(views_of_page, parts.pick("found", "values", "dimension", "language"), shown, **PRIVATE)
+    parts.empty_when([*texts, *options], empty, outputs[1:], filled=[taken])
+    changed = [*(part.change for part in texts), *(part.input for part in options)]
+    gr.on(changed, None, cancels=[run, drawn, spoken], **PRIVATE)
 
 
 def _add_probe(parts: Parts) -> None:
@@ -461,6 +466,7 @@ def _wire_probe(parts: Parts) -> None:
     def empty(language: str) -> tuple[Any, ...]:
         return None, _no_tags(language), "", None, None, ""
 
-    parts.empty_when([parts["recording"].change], empty, outputs, run)
+    parts.empty_when(inputs[:1], empty, outputs)
+    gr.on(edits_of(inputs[:1]), None, cancels=[run], **PRIVATE)
     for file in files:
         file.change(lambda path: gr.update(interactive=path is not None), file, file, queue=False, **PRIVATE)

@@ -24,7 +24,7 @@ from music_evals.errors import InvalidInputError, MusicEvalsError, UnknownNameEr
 from music_evals.metrics.catalogue import SHOWN_COMPANIONS
 from music_evals.pipelines.edit_conditions import hear_conditions
 from music_evals.protocols import EditingSystem
-from music_evals.ui.frame import edits_of, forget_when, friendly, on_click, privacy, space, temporary_folder
+from music_evals.ui.frame import edits_of, follow, forget_when, on_click, privacy, space, temporary_folder
 from music_evals.ui.gpu import moved_to_card, on_gpu
 from music_evals.ui.spaces.editors import Offer, find_editors
 from music_evals.ui.spaces.preservation import Compared, Stage, add_results, compare_uploads, results_of, show
@@ -284,7 +284,7 @@ def build_demo() -> gr.Blocks:
         archive = gr.DownloadButton("The edit (FLAC) with how it was made (JSON)", elem_id="archive", size="sm")
         inputs = [upload, system, parameters, target, source, before, after, seed, accepted, text]
         outputs = [status, archive, *add_results()]
-        system.input(friendly(lambda name: about_html(find_editors()[name])), system, about, api_visibility="private")
+        follow([system.input], lambda name: about_html(find_editors()[name]), system, about)
         run = on_click(
             button, _run, inputs, outputs, name="edit", cancel=cancel, cancelled=(_cancelled, status),
             show_progress_on=status,

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from music_evals.annotations import MUSIB_LAYOUT
+from music_evals.ui import frame
 from music_evals.ui.spaces.gap_filling import (
     FIRST,
     MAX_CANDIDATES,
@@ -198,11 +199,11 @@ def wire_controls(page: gr.Blocks, places: Places, controls: Controls, editor: g
             load_system(places, known[0])
 
     controls.system.change(choose, controls.system, [*changed, editor], **quiet)
-    controls.decoding.input(decode, [controls.system, controls.decoding], [controls.temperature, controls.n], **quiet)
-    gap = [controls.system, controls.first, controls.n_measures, controls.sketch]
-    for part in (controls.first, controls.n_measures):
-        part.input(place, gap, [controls.first, controls.n_measures, editor], trigger_mode="always_last", **quiet)
-    controls.sketch.input(place, gap, [controls.first, controls.n_measures, editor], **quiet)
+    drawn = [controls.system, controls.decoding], [controls.temperature, controls.n]
+    frame.follow([controls.decoding.input], decode, *drawn, **quiet)
+    placed = [controls.first, controls.n_measures, controls.sketch]
+    moved = [part.input for part in placed]  # one call for all: of two, the first could be answered last
+    frame.follow(moved, place, [controls.system, *placed], [controls.first, controls.n_measures, editor], **quiet)
     if places.owner:
         page.load(arrive, None, controls.system, **quiet).then(warm, None, None, **quiet)
     else:

@@ -142,9 +142,9 @@ def _melody_part(places: Places) -> tuple[gr.HTML, list[Any]]:
         api_name="open_file",
         concurrency_limit=1,
     )
-    window = {"inputs": [piece, voice, start, editor], "outputs": editor, "api_visibility": "private"}
-    voice.input(frame.friendly(change_voice), **window)
-    start.input(frame.friendly(change_voice), **window, trigger_mode="always_last")
+    window = {"inputs": [piece, voice, start, editor], "outputs": editor, "trigger_mode": "always_last"}
+    for part in (voice, start):
+        part.input(frame.friendly(change_voice), **window, api_visibility="private")
     return editor, [*(button.click for button, _ in buttons), file.upload, voice.input, start.input]
 
 

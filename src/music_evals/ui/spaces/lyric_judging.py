@@ -88,10 +88,6 @@ class Judged(NamedTuple):
     """What the normaliser made of the lyrics; None where it was off."""
     score: LyricStructure
 
-    def is_of(self, lyrics: str, pattern: str) -> bool:
-        """Tell whether it is of these texts, as a page holds them."""
-        return (_one_line_end(lyrics).rstrip("\n"), _one_line_end(pattern).strip("\n")) == (self.lyrics, self.pattern)
-
     @property
     def options(self) -> dict[str, Any]:
         """Options of `lyric_structure`."""

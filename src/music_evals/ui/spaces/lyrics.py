@@ -7,14 +7,14 @@ from __future__ import annotations
 
 import functools
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from music_evals.errors import InvalidInputError, NoDataError
 from music_evals.lyrics.rhyme import METHODS
 from music_evals.metrics.lyric_structure import VARIANTS
 from music_evals.ui.assets import style
-from music_evals.ui.frame import RETENTION_SEC, on_click, space
+from music_evals.ui.frame import RETENTION_SEC, follow, on_click, space
 from music_evals.ui.spaces.lyric_judging import (
     KINDS,
     MAX_CHARACTERS,
@@ -61,8 +61,7 @@ def build_demo(examples: str | os.PathLike[str]) -> gr.Blocks:
         _add_results(parts)
         with bar:
             parts.add_switch()
-        _wire_texts(parts, known)
-        _wire_score(parts)
+        _wire_score(parts, _wire_texts(parts, known))
     return page
 
 
@@ -140,49 +139,50 @@ def _add_results(parts: Parts) -> None:
     parts.add_results()
 
 
-def _wire_texts(parts: Parts, known: Sequence[LyricExample]) -> None:
-    """Wire examples, the check of a pattern, and what builds one."""
+def _wire_texts(parts: Parts, known: Sequence[LyricExample]) -> list[Any]:
+    """Wire examples, the check of a pattern, and what builds one; return the events that fill texts."""
     by_name = {example.name: example for example in known}
 
     def take(name: str) -> tuple[str, str, str]:
         return by_name[name].lyrics, by_name[name].pattern, ""
 
-    parts["use_example"].click(
-        take, parts["example"], parts.pick("lyrics", "pattern", "remark"), queue=False, **PRIVATE
-    )
     built, language = parts.pick("pattern", "remark"), parts["language"]
+    taken = parts["use_example"].click(take, parts["example"], [parts["lyrics"], *built], queue=False, **PRIVATE)
     read = [*parts.pick("lyrics", "rhyme", "normalise"), language]
-    on_click(parts["derive"], _in_language(derive_pattern), read, built, name="derive_pattern")
+    derived = on_click(parts["derive"], _in_language(derive_pattern), read, built, name="derive_pattern")
     wanted = [*parts.pick("pattern", "kind", "n_lines", "n_characters", "rhymes"), language]
-    on_click(parts["add_section"], _in_language(add_section), wanted, built, name="add_section")
-    checked: Mapping[str, Any] = {"inputs": [parts["pattern"], language], "outputs": parts["told"], "queue": False}
-    parts["pattern"].change(
-        check_pattern_text, **checked, api_name="check_pattern", trigger_mode="always_last", show_progress="hidden"
-    )
-    language.change(check_pattern_text, **checked, **PRIVATE)
+    added = on_click(parts["add_section"], _in_language(add_section), wanted, built, name="add_section")
+    follow(
+        [parts["pattern"].change, language.change], check_pattern_text, [parts["pattern"], language], parts["told"],
+        queue=False, api_name="check_pattern", api_visibility="public", show_progress="hidden",
+    )  # fmt: skip
+    return [taken, derived, added]
 
 
-def _wire_score(parts: Parts) -> None:
+def _wire_score(parts: Parts, filled: Sequence[Any]) -> None:
     """Wire the score; it goes when what was scored is changed, and its views follow the language."""
+    import gradio as gr
+
+    def show_again(judged: Judged | None, values: Any, language: str) -> tuple[str, ...]:
+        return show(judged if values else None, language)  # what was emptied stays empty
+
     views, rest = parts.pick(*VIEWS), ("python", "shell", "json", "csv", "receipt")
     outputs = [*parts.pick("judged", "values"), *views, *parts.pick(*rest)]
     texts, options = parts.pick("lyrics", "pattern"), parts.pick("variant", "rhyme", "normalise")
-    run = on_click(
+    scored = on_click(
         parts["score_button"], score_lyrics, [*texts, *options, parts["language"]], outputs, name="score",
         cancel=parts["cancel"],
     )  # fmt: skip
-
-    def empty_if_other(language: str, judged: Judged | None, lyrics: str, pattern: str) -> tuple[Any, ...]:
-        import gradio as gr
-
-        if judged is not None and judged.is_of(lyrics, pattern):  # what was written and scored in one go
-            return (gr.skip(),) * len(outputs)
-        return _empty(language)
-
-    parts.empty_when([part.input for part in options], _empty, outputs, run)
-    parts.empty_when([part.change for part in texts], empty_if_other, outputs, run, told=[parts["judged"], *texts])
-    _wire_writing(parts, outputs)
-    parts["language"].change(show, [parts["judged"], parts["language"]], views, **PRIVATE)
+    # what a model wrote is put into the lyrics, and scored
+    asked = [*parts.pick("theme", "pattern", "seed"), *options, parts["language"]]
+    written = on_click(
+        parts["write"], write_and_score, asked, [parts["lyrics"], *outputs], name="write", cancel=parts["cancel"]
+    )
+    shown = parts["language"].change(show_again, parts.pick("judged", "values", "language"), views, **PRIVATE)
+    parts.empty_when([*texts, *options], lambda language: _empty(language)[1:], outputs[1:], filled=filled)
+    gr.on([parts["lyrics"].change], None, cancels=[scored, shown], **PRIVATE)
+    changed = [parts["pattern"].change, *(part.input for part in options)]
+    gr.on(changed, None, cancels=[scored, written, shown], **PRIVATE)
 
 
 def _empty(language: str) -> tuple[Any, ...]:
@@ -222,13 +222,6 @@ def write_and_score(  # noqa: PLR0917  (a page gives its fields in their order)
     except InvalidInputError as error:  # no lyrics, such as a text without a header: shown all the same
         gr.Warning(str(error))
         return lyrics, *_empty(language)
-
-
-def _wire_writing(parts: Parts, outputs: Sequence[Any]) -> None:
-    """Wire the model: what it wrote is put into the lyrics, and scored."""
-    options = parts.pick("variant", "rhyme", "normalise")
-    asked = [*parts.pick("theme", "pattern", "seed"), *options, parts["language"]]
-    on_click(parts["write"], write_and_score, asked, [parts["lyrics"], *outputs], name="write", cancel=parts["cancel"])
 
 
 def _in_language(function: Callable[..., Any]) -> Callable[..., Any]:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
-from music_evals.ui.frame import code_panel, downloads_panel, language_switch, privacy
+from music_evals.ui.frame import code_panel, downloads_panel, edits_of, language_switch, privacy
 from music_evals.ui.words import Words
 
 __all__ = ["PRIVATE", "Parts"]
@@ -78,20 +79,20 @@ class Parts(dict[str, Any]):
 
     def empty_when(
         self,
-        changed: Sequence[Any],
-        empty: Callable[..., Any],
+        inputs: Sequence[Any],
+        empty: Callable[[str], Sequence[Any]],
         outputs: Sequence[Any],
-        run: Any,
         *,
-        told: Sequence[Any] = (),
+        filled: Sequence[Any] = (),
     ) -> None:
-        """Put into outputs what `empty` gives for the language and what else it is told, as soon as an input changes.
-
-        `run` is cancelled.
-        """
-        # No result stays beside inputs that it is not of.
+        """Put into outputs what `empty` gives for the language when visitors change inputs, or events filled them."""
+        # No result stays beside inputs that it is not of. In the browser alone: an answer of the server could come
+        # after the next result, and wipe it.
         import gradio as gr
 
-        # two events: cancelling comes after the answer of a function, and would hit a run that was started meanwhile
-        gr.on(changed, None, cancels=[run], trigger_mode="multiple", **PRIVATE)
-        gr.on(changed, empty, [self["language"], *told], list(outputs), trigger_mode="multiple", queue=False, **PRIVATE)
+        found = {language: list(empty(language)) for language in self.words.languages}
+        js = f"(language) => ({json.dumps(found)})[language]"
+        wiped: dict[str, Any] = {"inputs": self["language"], "outputs": list(outputs), "js": js, **PRIVATE}
+        gr.on(edits_of(inputs), None, **wiped)
+        for event in filled:
+            event.then(None, **wiped)

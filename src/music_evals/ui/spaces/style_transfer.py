@@ -220,10 +220,9 @@ def build_page(root: str | os.PathLike[str]) -> gr.Blocks:
         midi = gr.DownloadButton("MIDI of this sweep", elem_id="download_midi", size="sm")
         outputs = [status, picture, heard, midi]
         # asked again at each visit: the Hub may have been out of reach when the page was built
-        page.load(lambda: gr.update(**_menu(root)), None, model, api_visibility="private")
+        page.load(functools.partial(_menu_now, root), model, model, api_visibility="private")
         choose = functools.partial(_choose_on_page, root)
-        for event in (file.upload, piece.input):
-            event(frame.friendly(choose), [file, piece], [melody, remark], api_visibility="private")
+        frame.follow([file.upload, piece.input], choose, [file, piece], [melody, remark])
         work = functools.partial(rewrite, root)
         work.__doc__ = rewrite.__doc__  # tells programs what the inputs are
         inputs = [file, piece, melody, model, sweeps, seed]
@@ -246,6 +245,16 @@ def _menu(root: str | os.PathLike[str]) -> dict[str, Any]:
     names = list(find_models(root))
     info = "A type of model and the style that it has learnt." if names else "No model with weights is here."
     return {"choices": names, "value": names[0] if names else None, "info": info}
+
+
+def _menu_now(root: str | os.PathLike[str], chosen: str | None) -> Any:
+    """Return the menu of this moment; a model that is still there stays chosen, whatever was chosen meanwhile."""
+    import gradio as gr
+
+    menu = _menu(root)
+    if chosen in menu["choices"]:
+        del menu["value"]
+    return gr.update(**menu)
 
 
 def _choose_on_page(root: str | os.PathLike[str], path: str | None, piece: str) -> tuple[Any, str]:
