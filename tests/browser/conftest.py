@@ -5,12 +5,12 @@ from __future__ import annotations
 import dataclasses
 import importlib.util
 import os
+import re
 import shutil
 import socket
 import subprocess
 import sys
 import time
-import urllib.error
 import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
@@ -92,55 +92,52 @@ def servers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
 
 def start(name: str, log: Path) -> Served:
     app = ROOT / (name if "/" in name else f"spaces/{name}") / "app.py"
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
-    with log.open("wb") as output:
-        process = subprocess.Popen(
-            [sys.executable, "-P", "-c", SERVE, str(app), str(port)], stdout=output, stderr=output, cwd=app.parent,
-            env=os.environ | {"GRADIO_ANALYTICS_ENABLED": "False"},
-        )  # fmt: skip
-    url = f"http://127.0.0.1:{port}"
+    command = [sys.executable, "-P", "-c", SERVE, str(app)]
+    environment = os.environ | {"GRADIO_ANALYTICS_ENABLED": "False"}
+    return serving(command, log, "/gradio_api/info", cwd=app.parent, env=environment)
+
+
+def serving(command: list[str], log: Path, path: str = "/", **options: Any) -> Served:
+    """Start a server whose command ends with its port, and wait for a page of it."""
     end = time.monotonic() + START_SEC
-    while time.monotonic() < end:
-        if process.poll() is not None:
-            pytest.fail(f"{app} did not start:\n{log.read_text(errors='replace')[-4000:]}")
-        try:
-            urllib.request.urlopen(f"{url}/gradio_api/info", timeout=5).close()  # noqa: S310
-        except (urllib.error.URLError, ConnectionError, TimeoutError):
-            time.sleep(0.2)
-        else:
-            return Served(url, process, log)
-    process.kill()
-    pytest.fail(f"{app} did not answer within {START_SEC:g} s:\n{log.read_text(errors='replace')[-4000:]}")
-
-
-@pytest.fixture(scope="module")
-def serve_caimap() -> Iterator[Any]:
-    """Serve studies of the annotation platform: `serve_caimap(folder, "--demo")` gives the address of its pages."""
-    running: list[subprocess.Popen[bytes]] = []
-
-    def serve(folder: Path, *options: str, **environment: str) -> str:
+    told = "in use"
+    # another process may take the port before the server does
+    while re.search("in use|empty port", told) and time.monotonic() < end:
         with socket.socket() as probe:
             probe.bind(("127.0.0.1", 0))
             port = probe.getsockname()[1]
-        verb = [sys.executable, "-m", "music_evals", "caimap", "serve", str(folder), "--port", str(port), *options]
-        running.append(subprocess.Popen(verb, env=os.environ | environment, stderr=subprocess.DEVNULL))
-        end = time.monotonic() + START_SEC
-        while time.monotonic() < end:
+        with log.open("wb") as output:
+            process = subprocess.Popen([*command, str(port)], stdout=output, stderr=output, **options)
+        url = f"http://127.0.0.1:{port}"
+        while process.poll() is None and time.monotonic() < end:
             try:
-                urllib.request.urlopen(f"http://127.0.0.1:{port}/sign-in").close()
-            except (urllib.error.URLError, ConnectionError):
+                urllib.request.urlopen(f"{url}{path}", timeout=5).close()  # noqa: S310  (http, ours)
+            except OSError:
                 time.sleep(0.2)
             else:
-                return f"http://127.0.0.1:{port}"
-        pytest.fail(f"the study in {folder} did not answer within {START_SEC:g} s")
+                return Served(url, process, log)
+        process.kill()
+        process.wait()
+        told = log.read_text(errors="replace")[-4000:]
+    pytest.fail(f"{' '.join(command)} did not start:\n{told}")
+
+
+@pytest.fixture(scope="module")
+def serve_caimap(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
+    """Serve studies of the annotation platform: `serve_caimap(folder, "--demo")` gives the address of its pages."""
+    running: list[Served] = []
+
+    def serve(folder: Path, *options: str, **environment: str) -> str:
+        verb = [sys.executable, "-m", "music_evals", "caimap", "serve", str(folder), *options, "--port"]
+        log = tmp_path_factory.mktemp("server") / "log.txt"
+        running.append(serving(verb, log, "/sign-in", env=os.environ | environment))
+        return running[-1].url
 
     yield serve
-    for process in running:
-        process.terminate()
-    for process in running:
-        process.wait(timeout=30)
+    for served in running:
+        served.process.terminate()
+    for served in running:
+        served.process.wait(timeout=30)
 
 
 @dataclasses.dataclass

@@ -98,8 +98,8 @@ class Looker:
         self.open("/sign-in")
         self.page.fill("[name=name]", name)
         self.page.fill("[name=password]", PASSWORD)
-        self.page.click("main button")
-        self.page.wait_for_load_state()
+        with self.page.expect_navigation():
+            self.page.click("main button")
         return self
 
     def open(self, path: str) -> Any:
@@ -151,7 +151,7 @@ def test_strangers(looker: Any, study: Study) -> None:
 def test_annotators(looker: Any) -> None:
     amateur = looker("amateur2")
     amateur.open("/work").click("form[action='/work/next'] button")
-    amateur.page.wait_for_load_state()
+    amateur.page.wait_for_url("**/task/*")
     task = amateur.page.url.removeprefix(amateur.study.base)
     amateur.open(task).wait_for_selector(".wave canvas")
     amateur.look()
@@ -167,7 +167,7 @@ def test_annotators(looker: Any) -> None:
     assert amateur.page.locator("[role=alert]").count() == 1  # the page of another role
     professional = looker("professional1")
     professional.open("/work").click("form[action='/work/next'] button")
-    professional.page.wait_for_load_state()
+    professional.page.wait_for_url("**/task/*")
     professional.open(professional.page.url.removeprefix(professional.study.base)).wait_for_selector(".wave canvas")
     professional.look()
     professional.look(professional.open("/work").locator("a[href^='/task/']").last.get_attribute("href"))
@@ -207,6 +207,7 @@ def test_administrators(looker: Any, study: Study) -> None:
     manager.look(f"{person}/withdraw")
     manager.open("/manage").click("form[action='/manage/invite'] button")
     manager.page.wait_for_selector("[role=status] code")
+    manager.page.wait_for_load_state()
     manager.look()
 
 
@@ -230,6 +231,7 @@ def test_what_is_judged_again(looker: Any) -> None:
     if manager.page.locator("button.first").count():  # in the other language it was verified
         manager.page.click("button.first")
         manager.page.wait_for_selector("[role=status]")
+        manager.page.wait_for_load_state()
         manager.look()
 
 

@@ -4,18 +4,14 @@ from __future__ import annotations
 
 import os
 import re
-import socket
-import subprocess
 import sys
-import time
-import urllib.error
-import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 from axe_playwright_python.base import AXE_SCRIPT
+from tests.browser.conftest import serving
 from tests.browser.test_caimap_access import RUN
 from tests.caimap.local_provider import CLIENT, SECRET, LocalProvider, running
 
@@ -41,21 +37,12 @@ def provider() -> Iterator[LocalProvider]:
 def address(provider: LocalProvider, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
     monkeypatch.setenv("MUSIC_EVALS_CAIMAP_PASSWORD", PASSWORD)
     assert main(["caimap", "init", str(tmp_path / "study")]) == 0
-    with socket.socket() as taken:
-        taken.bind(("127.0.0.1", 0))
-        port = taken.getsockname()[1]
-    verb = ["caimap", "serve", str(tmp_path / "study"), "--port", str(port)]
+    verb = [sys.executable, "-m", "music_evals", "caimap", "serve", str(tmp_path / "study"), "--port"]
     given = {"OAUTH_CLIENT_ID": CLIENT, "OAUTH_CLIENT_SECRET": SECRET, "OPENID_PROVIDER_URL": provider.url}
-    with subprocess.Popen([sys.executable, "-m", "music_evals", *verb], env={**os.environ, **given}) as server:
-        base = f"http://127.0.0.1:{port}"
-        for _ in range(240):
-            try:
-                urllib.request.urlopen(f"{base}/sign-in").close()  # noqa: S310  (http, ours)
-                break
-            except urllib.error.URLError:
-                time.sleep(0.5)
-        yield base
-        server.terminate()
+    server = serving(verb, tmp_path / "server.txt", "/sign-in", env=os.environ | given)
+    yield server.url
+    server.process.terminate()
+    server.process.wait(timeout=30)
 
 
 def sent(requests: list[Any], path: str) -> dict[str, str]:
@@ -103,6 +90,7 @@ def test_people_sign_in_at_another_site(chromium: Any, address: str, provider: L
     page.fill("[name=name]", "admin")
     page.fill("[name=password]", PASSWORD)
     page.click("main button")
+    page.wait_for_url(f"{address}/manage")
     provider.subject = "another"
     page.goto(f"{address}/account")
     assert page.evaluate(RUN) == []

@@ -71,7 +71,8 @@ class Person:
         return self.page
 
     def press(self, selector: str) -> Any:
-        self.page.click(selector)
+        with self.page.expect_navigation():
+            self.page.click(selector)
         return self.seen()
 
     def sign_in(self, name: str) -> None:
@@ -149,9 +150,8 @@ def test_a_study_from_invitation_to_load_dataset(chromium: Any, study: Study, tm
         page.click("main form button")
         page.wait_for_url("**/inspect")
 
-    page = manager.open("/manage")
-    page.click("button[value=finish]")
-    page.wait_for_url("**/manage")
+    manager.open("/manage")
+    manager.press("button[value=finish]")
     for path in ("/manage/analytics", "/manage/verify", "/training", "/ledger", "/feedback"):
         manager.open(path)
     (song,) = managing.finished_songs(study.desk)

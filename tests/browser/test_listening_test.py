@@ -9,12 +9,9 @@ import functools
 import http.server
 import json
 import os
-import socket
 import subprocess
 import sys
 import threading
-import time
-import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -22,7 +19,7 @@ from typing import Any
 import numpy as np
 import pytest
 import soundfile
-from tests.browser.conftest import Watch
+from tests.browser.conftest import Watch, serving
 
 from music_evals.studies.folders import Introduction, StudyFolder, read_study_folder
 from music_evals.studies.listening import ListeningSettings
@@ -48,24 +45,14 @@ def music_evals(*options: str) -> str:
 @contextlib.contextmanager
 def served(study: StudyFolder) -> Iterator[str]:
     """Serve a study as a leader does."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
-    command = [sys.executable, "-m", "music_evals", "listening-test", "serve", str(study.folder), "--port", str(port)]
-    process = subprocess.Popen(command, env=os.environ | {"MUSIC_EVALS_STUDY_SECRET": "a secret of sixteen"})
+    command = [sys.executable, "-m", "music_evals", "listening-test", "serve", str(study.folder), "--port"]
+    environment = os.environ | {"MUSIC_EVALS_STUDY_SECRET": "a secret of sixteen"}
+    server = serving(command, study.folder.with_suffix(".log"), env=environment)
     try:
-        url, end = f"http://127.0.0.1:{port}", time.monotonic() + 120
-        while True:
-            try:
-                urllib.request.urlopen(url, timeout=5).close()
-                break
-            except OSError:
-                assert time.monotonic() < end, "the server did not start"
-                time.sleep(0.1)
-        yield url
+        yield server.url
     finally:
-        process.terminate()
-        process.wait(timeout=30)
+        server.process.terminate()
+        server.process.wait(timeout=30)
 
 
 class Handler(http.server.SimpleHTTPRequestHandler):

@@ -91,6 +91,7 @@ def loop_between(page) -> None:
     page.click("#player [data-act='to']")
     assert state(page)["loop"] == "true"
     page.click("#player [data-act='play']")
+    page.wait_for_selector("#player .ab[data-playing='true']")
     page.wait_for_timeout(1500)  # three rounds
     assert middle <= float(state(page)["position"]) <= middle + 0.55
     assert state(page)["playing"] == "true"

@@ -159,7 +159,7 @@ def test_a_point_names_its_pair(open_report: Any) -> None:
     page.locator(".scatter > svg > path").first.hover()
     assert "Beat F-measure" in page.locator(".told").text_content()
     page.keyboard.press("Enter")
-    assert "#pair-" in page.url
+    page.wait_for_url("**#pair-*")
 
 
 @pytest.mark.parametrize("how", ["Enter", "click"])

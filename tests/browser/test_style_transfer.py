@@ -40,7 +40,7 @@ def test_a_piece_is_rewritten_seen_heard_and_kept(open_space: Any, screenshot: A
     choose(page, "model", "full_sequence:bach")
     set_sweeps(page, 2)
     page.click("#rewrite")
-    page.wait_for_selector("#status >> text=Sweep 2 of 2 by full_sequence:bach.")
+    page.wait_for_selector("#status >> text=Sweep 2 of 2 by full_sequence:bach.", timeout=120_000)
     assert page.locator("#picture .roll").count() == 2  # the original and the sweep
     assert page.locator("#picture .accompaniment").count() > 20
     text = page.inner_text("body")
