@@ -24,9 +24,9 @@ TAIL = 0.025
 NORMAL = float(scipy.stats.norm.ppf(1 - TAIL))
 
 
-def chosen(sums: Floats, counts: Floats) -> Ends:
+def chosen(sums: Floats, counts: Floats, confidence: float = 1 - 2 * TAIL) -> Ends:
     """Return the interval of the library."""
-    return interval_of_totals(sums, counts, 1 - 2 * TAIL)[:2]
+    return interval_of_totals(sums, counts, confidence)[:2]
 
 
 def _parts(sums: Floats, counts: Floats) -> tuple[Floats, Floats, Floats]:

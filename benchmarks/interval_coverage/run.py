@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import argparse
 import csv
+import functools
 import io
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
@@ -30,6 +31,11 @@ START, END = "<!-- tables:start -->", "<!-- tables:end -->"
 CLUSTERS = (5, 10, 18, 30, 60, 120)
 DIVERGENCE_CLUSTERS = (5, 10, 18, 30)
 SHOWN = (10, 18, 30, 60)
+CONFIDENCE = 0.95
+OTHER_CONFIDENCES = (0.9875, 0.99375)
+"""Of four and of eight intervals that hold together in 95 %, as in `benchmarks/musib/hypotheses.py`."""
+WIDE = 0.95
+"""Quantile of the widths that is reported beside their median."""
 BANDS = (2, 5, 10, 17)
 """Effective numbers of clusters where a row of `SIMULATED_COVERAGE` begins."""
 N_RESAMPLES = 200
@@ -52,8 +58,12 @@ class Found(NamedTuple):
     coverage: float
     width: float
     """Median."""
+    wide: float
+    """95 % quantile of the widths."""
     beside: float
     """Share of estimates outside of their own interval."""
+    confidence: float
+    """Nominal coverage."""
     promised: bool
     """Counts for `SIMULATED_COVERAGE`: a bounded score, and no world of stress."""
 
@@ -64,22 +74,20 @@ def of_means(every: Sequence[World], n_simulations: int, clusters: Sequence[int]
         for n_clusters in clusters:
             rng = np.random.default_rng([n_clusters, n_simulations])
             sums, counts = world.draw(rng, n_clusters, n_simulations)
+            estimates = sums.sum(axis=0) / counts.sum(axis=0)
+            effective = counts.sum(axis=0) ** 2 / (counts**2).sum(axis=0)
+            compared = rivals.estimators(rng, bounded=world.bounded)
+            tried = [(name, CONFIDENCE, interval) for name, interval in compared.items()]
+            tried += [
+                ("chosen", confidence, functools.partial(rivals.chosen, confidence=confidence))
+                for confidence in OTHER_CONFIDENCES
+            ]
             with np.errstate(divide="ignore", invalid="ignore"):  # samples that are all alike have no interval
-                for name, interval in rivals.estimators(rng, bounded=world.bounded).items():
-                    low, high = interval(sums, counts)
-                    estimates = sums.sum(axis=0) / counts.sum(axis=0)
-                    yield Found(
-                        kind="mean",
-                        sizes=world.sizes,
-                        world=world.name,
-                        n_clusters=n_clusters,
-                        effective=float((counts.sum(axis=0) ** 2 / (counts**2).sum(axis=0)).mean()),
-                        estimator=name,
-                        coverage=_coverage(low, high, world.truth),
-                        width=float(np.nanmedian(high - low)),
-                        beside=float(((estimates < low) | (estimates > high)).mean()),
-                        promised=world.bounded and not world.stress,
-                    )
+                for name, confidence, interval in tried:
+                    what = ("mean", world.sizes, world.name, n_clusters, name)
+                    made = np.stack([*interval(sums, counts), estimates, effective], axis=1)
+                    promised = world.bounded and not world.stress
+                    yield _judged(what, made, world.truth, confidence, promised=promised)
 
 
 class _Recorder:
@@ -113,8 +121,8 @@ def of_divergences(songs: Songs, n_simulations: int, clusters: Sequence[int] = D
                     ends.append((*quantiles, *basic, found.low, found.high, found.estimate, found.n_clusters))
                 made = np.array(ends)
                 for i, name in enumerate(("percentile", "basic", "chosen")):
-                    what = ("divergence", f"{system}, {feature}", n_clusters, name)
-                    yield _judged(what, made[:, [2 * i, 2 * i + 1, 6, 7]], truth)
+                    what = ("divergence", "test songs", f"{system}, {feature}", n_clusters, name)
+                    yield _judged(what, made[:, [2 * i, 2 * i + 1, 6, 7]], truth, promised=True)
 
 
 def of_differences(songs: Songs, n_simulations: int, clusters: Sequence[int] = DIVERGENCE_CLUSTERS) -> Iterator[Found]:
@@ -134,8 +142,8 @@ def of_differences(songs: Songs, n_simulations: int, clusters: Sequence[int] = D
                 )  # fmt: skip
                 sizes = np.bincount(groups)
                 ends.append((found.low, found.high, found.difference, sizes.sum() ** 2 / (sizes**2).sum()))
-            what = ("difference", f"copy - mode pitch, {feature}", n_clusters, "chosen")
-            yield _judged(what, np.array(ends), truth)
+            what = ("difference", "test songs", f"copy - mode pitch, {feature}", n_clusters, "chosen")
+            yield _judged(what, np.array(ends), truth, promised=False)
 
 
 def _draws(songs: Songs, n_clusters: int, n_simulations: int) -> Iterator[tuple[worlds.Integers, worlds.Integers, int]]:
@@ -147,15 +155,25 @@ def _draws(songs: Songs, n_clusters: int, n_simulations: int) -> Iterator[tuple[
         yield np.concatenate(drawn), np.repeat(np.arange(n_clusters), list(map(len, drawn))), seed
 
 
-def _judged(what: tuple[str, str, int, str], made: rivals.Floats, truth: float) -> Found:
-    kind, world, n_clusters, name = what
+def _judged(
+    what: tuple[str, str, str, int, str],
+    made: rivals.Floats,
+    truth: float,
+    confidence: float = CONFIDENCE,
+    *,
+    promised: bool,
+) -> Found:
+    """Return a row from the ends, the estimate and the effective number of clusters of each sample."""
+    kind, sizes, world, n_clusters, name = what
     low, high, estimates, effective = made.T
     return Found(
-        kind, "test songs", world, n_clusters, float(effective.mean()), name,
+        kind, sizes, world, n_clusters, float(effective.mean()), name,
         coverage=_coverage(low, high, truth),
         width=float(np.nanmedian(high - low)),
+        wide=float(np.nanquantile(high - low, WIDE)),
         beside=float(((estimates < low) | (estimates > high)).mean()),
-        promised=kind == "divergence",
+        confidence=confidence,
+        promised=promised,
     )  # fmt: skip
 
 
@@ -166,7 +184,7 @@ def _coverage(low: rivals.Floats, high: rivals.Floats, truth: float) -> float:
 
 def bands(rows: Iterable[Found]) -> list[tuple[int, tuple[float, float], tuple[float, float]]]:
     """Return least and largest coverage of means and of divergences by effective number of clusters."""
-    kept = [row for row in rows if row.estimator == "chosen" and row.promised]
+    kept = [row for row in rows if row.estimator == "chosen" and row.promised and row.confidence == CONFIDENCE]
     made = []
     for least, below in zip(BANDS, (*BANDS[1:], MANY_CLUSTERS), strict=True):
         parts = []
@@ -190,7 +208,9 @@ def read(path: Path = HERE / "results.csv") -> list[Found]:
                 row["estimator"],
                 float(row["coverage"]),
                 float(row["width"]),
+                float(row["wide"]),
                 float(row["beside"]),
+                float(row["confidence"]),
                 row["promised"] == "True",
             )
             for row in csv.DictReader(file)
@@ -203,7 +223,8 @@ def write(rows: Sequence[Found]) -> None:
     writer = csv.writer(table, lineterminator="\n")
     writer.writerow(Found._fields)
     for row in rows:
-        writer.writerow([f"{value:.4f}" if isinstance(value, float) else value for value in row])
+        numbers = {name: f"{getattr(row, name):.4f}" for name in ("effective", "coverage", "width", "wide", "beside")}
+        writer.writerow(row._replace(**numbers))
     write_atomically(HERE / "results.csv", table.getvalue().encode())
     page = HERE / "README.md"
     before, _, rest = page.read_text(encoding="utf-8").partition(START)
@@ -221,9 +242,24 @@ def text(rows: Sequence[Found]) -> str:
     }
     for kind, title in titles.items():
         for n_clusters in SHOWN:
-            held = [row for row in rows if (row.kind, row.n_clusters) == (kind, n_clusters)]
+            wanted = (kind, n_clusters, CONFIDENCE)
+            held = [row for row in rows if (row.kind, row.n_clusters, row.confidence) == wanted]
             parts += [f"### {title}, {n_clusters} clusters", _table(held)] if held else []
-    return "\n\n".join(parts)
+    return "\n\n".join([*parts, "### Means, other confidences", _confidences_text(rows)])
+
+
+def _confidences_text(rows: Sequence[Found]) -> str:
+    """Return least and largest coverage at each confidence, over the worlds that count."""
+    kept = [row for row in rows if row.kind == "mean" and row.estimator == "chosen" and row.promised]
+    confidences = (CONFIDENCE, *OTHER_CONFIDENCES)
+    lines = [["clusters", *map(str, confidences)], ["---:", *("---:" for _ in confidences)]]
+    for n_clusters in CLUSTERS:
+        cells = []
+        for confidence in confidences:
+            held = [row.coverage for row in kept if (row.n_clusters, row.confidence) == (n_clusters, confidence)]
+            cells.append(f"{min(held):.3f} to {max(held):.3f}")
+        lines.append([str(n_clusters), *cells])
+    return _markdown(lines)
 
 
 def _bands_text(rows: Sequence[Found]) -> str:
@@ -236,12 +272,13 @@ def _bands_text(rows: Sequence[Found]) -> str:
 
 def _table(rows: Sequence[Found]) -> str:
     names = list(dict.fromkeys(row.estimator for row in rows))
-    lines = [["sizes", "world", "effective", *names, "width"], ["---", "---", *("---:" for _ in range(len(names) + 2))]]
+    head = ["sizes", "world", "effective", *names, "width", "95 % of widths"]
+    lines = [head, ["---", "---", *("---:" for _ in head[2:])]]
     for place in dict.fromkeys((row.sizes, row.world) for row in rows):
         held = {row.estimator: row for row in rows if (row.sizes, row.world) == place}
         chosen = held["chosen"]
         covered = [f"{held[name].coverage:.3f}" if name in held else "" for name in names]
-        lines.append([*place, f"{chosen.effective:.1f}", *covered, f"{chosen.width:.3f}"])
+        lines.append([*place, f"{chosen.effective:.1f}", *covered, f"{chosen.width:.3f}", f"{chosen.wide:.3f}"])
     return _markdown(lines)
 
 

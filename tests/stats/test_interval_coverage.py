@@ -16,12 +16,23 @@ def test_the_package_prints_what_was_simulated() -> None:
 
 
 def test_bounded_scores_are_covered_from_thirty_clusters_on() -> None:
-    rows = [row for row in run.read() if row.kind == "mean" and row.promised and row.n_clusters >= MANY_CLUSTERS]
+    read = [row for row in run.read() if row.kind == "mean" and row.promised and row.confidence == run.CONFIDENCE]
+    rows = [row for row in read if row.n_clusters >= MANY_CLUSTERS]
     error = 0.007  # standard error of .95 in 1,000 simulations
     covered = {name: [row.coverage for row in rows if row.estimator == name] for name in ("chosen", "percentile")}
     assert len(covered["chosen"]) >= 27
     assert all(PROMISED[0] - error <= coverage <= PROMISED[1] + error for coverage in covered["chosen"])
     assert min(covered["percentile"]) < 0.9
+
+
+def test_higher_confidences_are_simulated_too() -> None:
+    chosen = [row for row in run.read() if row.kind == "mean" and row.estimator == "chosen"]
+    kept = [row for row in chosen if row.promised and row.n_clusters >= MANY_CLUSTERS]
+    for confidence in run.OTHER_CONFIDENCES:
+        covered = [row.coverage for row in kept if row.confidence == confidence]
+        assert len(covered) >= 27
+        assert min(covered) > confidence - 0.02
+    assert all(row.wide >= row.width for row in chosen)
 
 
 @pytest.mark.slow
@@ -30,10 +41,12 @@ def test_the_simulation_finds_it_again() -> None:
     every = [world for world in worlds.made_up(songs.sizes) if world.bounded]
     found = list(run.of_means(every, 300, (30,)))
     known = {
-        (row.sizes, row.world, row.n_clusters, row.estimator): row.coverage for row in run.read() if row.kind == "mean"
+        (row.sizes, row.world, row.n_clusters, row.estimator, row.confidence): row.coverage
+        for row in run.read()
+        if row.kind == "mean"
     }
     for row in found:
         error = 4 * (0.08 * 0.92 * (1 / 300 + 1 / 1000)) ** 0.5
-        before = known[row.sizes, row.world, row.n_clusters, row.estimator]
+        before = known[row.sizes, row.world, row.n_clusters, row.estimator, row.confidence]
         assert row.coverage == pytest.approx(before, abs=error)
     assert {row.estimator for row in found} == {*rivals.estimators(None, bounded=True)}  # type: ignore[arg-type]

@@ -8,8 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from music_evals.errors import InvalidInputError, PairCountError
-from music_evals.stats import mean_interval, mean_intervals
+from music_evals.stats import mean_interval, mean_intervals, paired_mean_test
 from music_evals.stats.intervals import (
+    LEAST_CUBE,
     MANY_CLUSTERS,
     SIMULATED_COVERAGE,
     degrees_of_freedom,
@@ -55,6 +56,8 @@ def test_closed_form_is_the_matrix_form(sizes, confidence):
     found = mean_interval(values, groups, confidence=confidence)
     assert found.estimate == pytest.approx(mean, rel=1e-12)
     reach = scipy.stats.t.ppf((1 + confidence) / 2, df)
+    largest = max(np.roots([1 / 6, reach, LEAST_CUBE - 1]))  # there 1 - a (t + a/6) is the least that it may be
+    skewness = np.clip(skewness, -largest, largest)
     ends = [(mean - end) / math.sqrt(variance) for end in (found.high, found.low)]
     np.testing.assert_allclose([transformed(t, skewness) for t in ends], [-reach, reach], rtol=1e-8)
 
@@ -92,6 +95,27 @@ def test_a_long_tail_moves_the_interval_towards_it():
     values = np.random.default_rng(1).exponential(size=40)
     found = mean_interval(values, None)
     assert found.high - found.estimate > 1.1 * (found.estimate - found.low)
+
+
+@settings(max_examples=25, deadline=None)
+@given(st.integers(0, 10**6), st.integers(10, 60), st.sampled_from([0.5, 0.8, 0.95, 0.99375]), st.booleans())
+def test_a_small_change_of_one_score_makes_a_small_change_of_the_ends(seed, n, confidence, upwards):
+    # one score goes through its whole range, and so does the skewness: nowhere does an end jump
+    values = np.random.default_rng(seed).beta(0.5, 2, size=n)
+    ends = []
+    for last in np.linspace(0, 1, 501):
+        values[-1] = last
+        ends.append(mean_interval(values if upwards else 1 - values, None, confidence=confidence)[1:3])
+    steps = np.abs(np.diff(ends, axis=0))
+    assert steps.max() < 40 * 0.002 / n  # the mean itself moves by 0.002 / n
+
+
+def test_an_outlier_does_not_let_the_interval_contradict_the_test():
+    # 135 songs say -0.3 and one, ten times as long, +0.3
+    values = np.concatenate([np.random.default_rng(1).normal(-0.3, 0.02, size=135), np.full(10, 0.3)])
+    found = paired_mean_test(values, np.zeros(145), np.concatenate([np.arange(135), np.full(10, 135)]))
+    assert found.p_value < 0.001
+    assert found.high < 0
 
 
 @pytest.mark.parametrize(
