@@ -100,9 +100,10 @@ def rivals(whole: InfillTransformer, train: ItemSet, items: ItemSet) -> Iterator
 
 def row_of(name: str, kind: str, scores: Scores, whole: Scores, songs: Sequence[str]) -> dict[str, Any]:
     """Return a row of the table: the score, and how it differs from that of the whole network."""
-    found, test = mean_interval(scores, list(songs), span=(0, 1)), paired_mean_test(scores, whole, list(songs))
+    found = mean_interval(scores, list(songs), span=(0, 1))
+    test = paired_mean_test(scores, whole, list(songs), span=(0, 1))
     alike, alike_whole = by_song(scores, songs), by_song(whole, songs)
-    song_test = paired_mean_test(alike, alike_whole, None)
+    song_test = paired_mean_test(alike, alike_whole, None, span=(0, 1))
     return {
         "system": name,
         "kind": kind,

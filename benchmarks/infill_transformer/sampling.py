@@ -108,7 +108,7 @@ class Repeats(NamedTuple):
 def repeats(items: ItemSet, middles: Tokens) -> Repeats:
     """Compare how often a note is that before it."""
     found, true = (melodic_intervals.repeated_note_rate(part) for part in (middles, items.middles))
-    test = paired_mean_test(found, true, list(items.songs))
+    test = paired_mean_test(found, true, list(items.songs), span=(0, 1))
     return Repeats(float(np.nanmean(found)), float(np.nanmean(true)), test.low, test.high)
 
 

@@ -138,7 +138,7 @@ def of_differences(songs: Songs, n_simulations: int, clusters: Sequence[int] = D
             for items, groups, seed in _draws(songs, n_clusters, n_simulations):
                 found = swap_test_divergence(
                     reference[items], a[items], b[items], groups, n_bins=size, divergence=jensen_shannon,
-                    n_resamples=1, n_bootstrap=N_RESAMPLES, seed=seed,
+                    upper=LARGEST, n_resamples=1, n_bootstrap=N_RESAMPLES, seed=seed,
                 )  # fmt: skip
                 sizes = np.bincount(groups)
                 ends.append((found.low, found.high, found.difference, sizes.sum() ** 2 / (sizes**2).sum()))

@@ -101,7 +101,7 @@ def result_rows(studies: Studies) -> Iterator[Row]:
             "core_minutes": about["core_minutes"],
         }
         for metric, values in scores.values.items():
-            found = tables.interval_of_mean(values, scores.songs)
+            found = tables.interval_of_mean(values, scores.songs, span=tables.span_of(metric))
             interval = {"value": found.estimate, "low": found.low, "high": found.high}
             counts = {"n": found.n, "n_defined": found.n_defined, "n_groups": len(set(scores.songs))}
             yield {**shared, "metric": metric, **interval, **counts}

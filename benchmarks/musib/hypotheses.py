@@ -14,11 +14,12 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 import numpy.typing as npt
 from benchmarks.musib.judging import Judged, design_of
-from benchmarks.musib.tables import Row, interval_of_mean
+from benchmarks.musib.tables import Row, interval_of_mean, span_of
 
 from music_evals.benchmark.aggregate import over_seeds, side_by_side
 from music_evals.benchmark.cells import markdown_rows
 from music_evals.benchmark.inpainting.results import HEADINGS
+from music_evals.metrics.catalogue import metric_of
 from music_evals.metrics.divergence import histogram_bins, n_bins
 from music_evals.pipelines.inpainting import FEATURES
 from music_evals.protocols import CONTROL
@@ -251,7 +252,9 @@ def mean_difference(a: Scores, b: Scores, metrics: tuple[str, str], confidence: 
     first, second = (np.array(side, dtype=np.intp) for side in zip(*rows, strict=True))
     differences = a.values[metrics[0]][first] - b.values[metrics[1]][second]
     songs = np.array(a.songs)[first]
-    found = interval_of_mean(differences, songs.tolist(), confidence)
+    (low, high), (other_low, other_high) = map(span_of, metrics)
+    span = (low - other_high, high - other_low)
+    found = interval_of_mean(differences, songs.tolist(), confidence, span)
     defined = ~np.isnan(differences)
     return found.estimate, found.low, found.high, int(defined.sum()), len(set(songs[defined].tolist()))
 
@@ -276,6 +279,7 @@ def divergence_difference(found: Any, a: str, b: str, metric: str, confidence: f
         np.tile(songs, n_rows).tolist(),
         n_bins=n_rows * size,
         divergence=over_seeds(n_rows, size),
+        upper=metric_of(metric).high,
         confidence=confidence,
         n_resamples=1,  # the p-value is not read
         n_bootstrap=N_RESAMPLES,

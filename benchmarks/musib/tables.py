@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -19,6 +20,7 @@ from music_evals.benchmark.inpainting.compact import compact_table
 from music_evals.benchmark.inpainting.results import HEADINGS
 from music_evals.benchmark.published import read_published
 from music_evals.files import write_atomically
+from music_evals.metrics.catalogue import CATALOGUE
 from music_evals.stats import Interval, mean_interval
 
 Row = dict[str, Any]
@@ -67,9 +69,20 @@ def _subsets(results: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, Map
             yield name, {system: {results["ranked_by"]: cell} for system, cell in part["scores"].items()}
 
 
-def interval_of_mean(values: npt.ArrayLike, songs: Sequence[str], confidence: float = 0.95) -> Interval:
+def interval_of_mean(
+    values: npt.ArrayLike,
+    songs: Sequence[str],
+    confidence: float = 0.95,
+    span: tuple[float, float] = (-math.inf, math.inf),
+) -> Interval:
     """Return the mean over windows with its interval by songs."""
-    return mean_interval(values, list(songs), confidence=confidence)
+    return mean_interval(values, list(songs), confidence=confidence, span=span)
+
+
+def span_of(metric: str) -> tuple[float, float]:
+    """Return the range of a score; a model's own loss, which the catalogue does not know, has none."""
+    known = CATALOGUE.get(metric)
+    return (-math.inf, math.inf) if known is None else (known.low, known.high)
 
 
 def compared_rows(data: Data, runs: Sequence[Judged]) -> Iterator[Row]:

@@ -91,5 +91,12 @@ def test_seeds_are_one_item() -> None:
     assert compare(first, B).difference == pytest.approx(0.1)
 
 
+def test_differences_stay_within_what_the_score_can_reach() -> None:
+    few = [compare(record("A", [1.0, 0.9, 0.1], **what), record("B", [0.0, 0.1, 0.9], **what))
+           for what in ({"metric": "note_f1"}, {"metric": "not_in_the_catalogue"})]  # fmt: skip
+    assert (few[0].low, few[0].high) == (-1, 1)
+    assert few[1].low < -1
+
+
 def test_a_pair_that_was_not_compared_is_open() -> None:
     assert [tuple(row) for row in rank_ranges(2, [Comparison(0, 1, 0, None, *NOT_COMPARED)])] == [(1, 2)] * 2

@@ -144,6 +144,26 @@ def test_the_interval_is_that_of_the_differences_of_items():
         assert (found.difference, found.low, found.high) == pytest.approx(expected[:3], rel=1e-12)
 
 
+def test_ends_stay_within_what_a_difference_of_scores_can_be():
+    a, b = np.array([[1.0, 0.9, 0.1], [0.6, 0.4, 0.1]]), np.array([[0.0, 0.1, 0.9], [0.5, 0.5, 0.4]])
+    free = [paired_mean_test(one, other, None) for one, other in zip(a, b, strict=True)]
+    held = paired_mean_tests(a.T, b.T, None, spans=[(0, 1), (-2, 5)])
+    assert free[0].low < -1
+    assert free[0].high > 1
+    assert held == [free[0]._replace(low=-1, high=1), free[1]]  # seven apart is more than the second reaches
+    assert held[0] == paired_mean_test(a[0], b[0], None, span=(0, 1))
+
+
+def test_ends_stay_within_what_a_difference_of_divergences_can_be():
+    bins = ([0, 0, 0, 0], [0, 0, 1, 1], [1, 1, 1, 0])
+    free, held = (
+        swap_test_divergence(*bins, ["a", "b", "c", "d"], n_bins=2, divergence=total_variation, upper=upper)
+        for upper in (np.inf, 1)
+    )
+    assert free.low < -1
+    assert held == free._replace(low=-1, high=1)
+
+
 def test_one_cluster_has_no_interval():
     assert np.isnan(paired_mean_test([1, 2], [0, 0], ["a", "a"])[1:3]).all()
     result = swap_test_divergence([0, 0], [0, 1], [1, 1], ["a", "a"], n_bins=2, divergence=total_variation)

@@ -94,7 +94,7 @@ def table(found: Found, task: ScoreTask, best: Mapping[str, str], draws: Draws) 
             "scores": scores,
             "n_shared": len(_shared_by_all(found)),
             "best": _best(found, task) if len(found.judged) > 1 else {},
-            "comparisons": _comparisons(found, draws),
+            "comparisons": _comparisons(found, task, draws),
         }
     for name in found.judged:
         for metric, test in _tests(found, task, name, best, draws).items():
@@ -378,7 +378,7 @@ def _tests(found: Found, task: ScoreTask, system: str, best: Mapping[str, str], 
             if task.is_divergence(metric):
                 made = _compare_divergences(found, task, (system, against), metric, draws)
             else:
-                made = _compare_means(found, (system, against), metric, draws)
+                made = _compare_means(found, task, (system, against), metric, draws)
             tests[metric] = {"against": against, **made._asdict(), "p_holm": math.nan}
     _correct([test for test in tests.values() if not math.isnan(test["p_value"])])
     return tests
@@ -390,9 +390,10 @@ def _correct(tests: Sequence[Cell]) -> None:
         test["p_holm"] = float(p_holm)
 
 
-def _compare_means(found: Found, both: tuple[str, str], metric: str, draws: Draws) -> PairedTest:
-    a, b = shared(found, *both)
-    return paired_mean_test(a.values(metric)[:, 0], b.values(metric)[:, 0], a.groups, **draws.of_tests)
+def _compare_means(found: Found, task: ScoreTask, both: tuple[str, str], metric: str, draws: Draws) -> PairedTest:
+    (a, b), scale = shared(found, *both), task.scale(metric)
+    first, second = (side.values(metric)[:, 0] for side in (a, b))
+    return paired_mean_test(first, second, a.groups, span=(scale.low, scale.high), **draws.of_tests)
 
 
 def _compare_divergences(found: Found, task: ScoreTask, both: tuple[str, str], metric: str, draws: Draws) -> PairedTest:
@@ -407,6 +408,7 @@ def _compare_divergences(found: Found, task: ScoreTask, both: tuple[str, str], m
         a.groups,
         size=a.size,
         measure=a.measure,
+        upper=task.scale(metric).high,
         n_bootstrap=draws.n_resamples,
         **draws.of_tests,
     )
@@ -468,12 +470,14 @@ def _merit(direction: str, value: float) -> float:
     return value if direction == "higher" else -value if direction == "lower" else -abs(value)
 
 
-def _comparisons(found: Found, draws: Draws) -> list[Cell]:
+def _comparisons(found: Found, task: ScoreTask, draws: Draws) -> list[Cell]:
+    spans = [(scale.low, scale.high) for scale in map(task.scale, found.names)]
     tests: list[Cell] = []
     for first, second in itertools.combinations(found.judged, 2):
         a, b = shared(found, first, second)
         if len(a):
-            made = paired_mean_tests(a.values(*found.names), b.values(*found.names), a.groups, **draws.of_tests)
+            values = [side.values(*found.names) for side in (a, b)]
+            made = paired_mean_tests(values[0], values[1], a.groups, spans=spans, **draws.of_tests)
             tests += [
                 {"a": first, "b": second, "metric": name, **test._asdict()}
                 for name, test in zip(found.names, made, strict=True)

@@ -33,6 +33,7 @@ import numpy.typing as npt
 
 from music_evals.benchmark.aggregate import swap_test_over_seeds
 from music_evals.leaderboard.records import ResultRecord
+from music_evals.metrics.catalogue import CATALOGUE
 from music_evals.metrics.divergence import histogram_bins, n_bins
 from music_evals.stats import PairedTest, holm, paired_mean_test
 from music_evals.stats.paired import NOT_COMPARED
@@ -142,9 +143,16 @@ def compare(first: ResultRecord, second: ResultRecord, *, n_tests: int = 1, seed
     if first.kind == "divergence":
         return _compare_divergences(first, second, rows, groups, n_resamples=n_resamples, seed=seed)
     sides = [np.array([_mean(record.values[row[side]]) for row in rows]) for side, record in enumerate((first, second))]
+    span = _span(first)
     if first.direction == "zero":
-        sides = [np.abs(side) for side in sides]
-    return paired_mean_test(sides[0], sides[1], groups, n_resamples=n_resamples, seed=seed)
+        sides, span = [np.abs(side) for side in sides], (0.0, max(map(abs, span)))
+    return paired_mean_test(sides[0], sides[1], groups, span=span, n_resamples=n_resamples, seed=seed)
+
+
+def _span(record: ResultRecord) -> tuple[float, float]:
+    """Return the range of a score, which is open where the catalogue does not know it."""
+    metric = CATALOGUE.get(record.metric)
+    return (-math.inf, math.inf) if metric is None else (metric.low, metric.high)
 
 
 def _shared(first: ResultRecord, second: ResultRecord) -> list[tuple[int, int]]:
@@ -198,6 +206,7 @@ def _compare_divergences(
         (a, b),
         groups[chosen],
         size=n_bins(first.variant),
+        upper=_span(first)[1],
         n_resamples=n_resamples,
         seed=seed,
     )

@@ -12,7 +12,8 @@ With c clusters no p-value can be under 2 / 2^c, however large the difference: f
 The interval of a difference is that of `stats.intervals`, made of the differences of items; that of two divergences is
 the clustered bootstrap of `stats.resampling`, with the reference and both systems of an item drawn together. Test and
 interval answer different questions, and near the limit they may disagree: the test asks whether the systems could have
-been exchanged, the interval how far apart their true scores are.
+been exchanged, the interval how far apart their true scores are. The ends lie within what a difference of two such
+scores can be: two scores from 0 to 1 are at most 1 apart.
 
 References
 ----------
@@ -23,7 +24,7 @@ should never be zero, Stat. Appl. Genet. Mol. Biol. 9(1).
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -97,6 +98,7 @@ def paired_mean_test(
     groups: npt.ArrayLike | None,
     *,
     confidence: float = 0.95,
+    span: tuple[float, float] = (-np.inf, np.inf),
     n_resamples: int = 10_000,
     seed: int = 0,
 ) -> PairedTest:
@@ -114,6 +116,8 @@ def paired_mean_test(
         Cluster of each item, shape (n,), whole numbers or strings; None makes each item its own cluster.
     confidence
         Nominal coverage of the interval, above 0 and below 1.
+    span
+        Least and largest value that the score can have: the ends of the interval are no further apart from 0.
     n_resamples
         Number of random swaps where they cannot all be listed.
     seed
@@ -136,7 +140,7 @@ def paired_mean_test(
     if first.ndim != 1 or second.ndim != 1:
         raise InvalidInputError(f"a and b must have shape (n,), got {first.shape} and {second.shape}")
     return paired_mean_tests(
-        first[:, None], second[:, None], groups, confidence=confidence, n_resamples=n_resamples, seed=seed
+        first[:, None], second[:, None], groups, confidence=confidence, spans=[span], n_resamples=n_resamples, seed=seed
     )[0]
 
 
@@ -146,6 +150,7 @@ def paired_mean_tests(
     groups: npt.ArrayLike | None,
     *,
     confidence: float = 0.95,
+    spans: Sequence[tuple[float, float]] | None = None,
     n_resamples: int = 10_000,
     seed: int = 0,
 ) -> list[PairedTest]:
@@ -159,6 +164,8 @@ def paired_mean_tests(
         Scores of the two systems, shape (n, n_metrics), in the same order of items; NaN is undefined.
     groups, confidence, n_resamples, seed
         As in `paired_mean_test`.
+    spans
+        As `span` in `paired_mean_test`, one a metric.
 
     Returns
     -------
@@ -182,12 +189,18 @@ def paired_mean_tests(
         )
     check_options(confidence, n_resamples, seed)
     clusters, swaps = check_groups(groups, len(first)), _Signs(n_resamples, seed)
-    return [_mean_test(*both, clusters, confidence, swaps) for both in zip(first.T, second.T, strict=True)]
+    reaches = [np.inf] * first.shape[1] if spans is None else [high - low for low, high in spans]
+    return [
+        _mean_test((a, b), clusters, confidence, reach, swaps)
+        for a, b, reach in zip(first.T, second.T, reaches, strict=True)
+    ]
 
 
 def _mean_test(
-    first: Floats, second: Floats, clusters: tuple[Integers, int], confidence: float, swaps: _Signs
+    sides: tuple[Floats, Floats], clusters: tuple[Integers, int], confidence: float, reach: float, swaps: _Signs
 ) -> PairedTest:
+    """Return the test of one metric, whose two scores are at most `reach` apart."""
+    first, second = sides
     defined = ~(np.isnan(first) | np.isnan(second))
     n = int(np.count_nonzero(defined))
     if not n:
@@ -195,7 +208,7 @@ def _mean_test(
     codes, n_clusters = clusters[0][defined], clusters[1]
     with np.errstate(invalid="ignore"):  # inf - inf is NaN, and rightly so
         differences = first[defined] - second[defined]
-    mean, low, high, _ = interval_of_column(differences, codes, n_clusters, confidence)
+    mean, low, high, _ = interval_of_column(differences, codes, n_clusters, confidence, (-reach, reach))
     if not np.isfinite(differences).all():
         return PairedTest(mean, np.nan, np.nan, np.nan, n)
     sums = np.bincount(codes, weights=differences, minlength=n_clusters)
@@ -211,6 +224,7 @@ def swap_test_divergence(
     n_bins: int,
     divergence: Divergence,
     term: Divergence | None = None,
+    upper: float = np.inf,
     confidence: float = 0.95,
     n_resamples: int = 10_000,
     n_bootstrap: int = 1000,
@@ -234,6 +248,8 @@ def swap_test_divergence(
     term
         Where `divergence` is a sum over bins: what a bin adds, from two arrays of masses of single bins. The swaps are
         then looked up in a table of all counts that a bin can have, with the same p-value in far less time.
+    upper
+        Largest value of `divergence`, which two are at most apart: ln 2 for Jensen-Shannon in nats.
     confidence
         Nominal coverage of the interval, above 0 and below 1.
     n_resamples
@@ -288,8 +304,9 @@ def swap_test_divergence(
         evaluate(divergence, p, one, p.sum(axis=1)) - evaluate(divergence, p, other, p.sum(axis=1))
         for p, one, other in draws
     ]
-    low, high, _ = bias_corrected(difference, np.concatenate([[], *resampled]), clusters, confidence)
-    return PairedTest(difference, low, high, p_value, n)
+    ends = bias_corrected(difference, np.concatenate([[], *resampled]), clusters, confidence)[:2]
+    low, high = np.clip(ends, -upper, upper)
+    return PairedTest(difference, float(low), float(high), p_value, n)
 
 
 def _to_target(divergence: Divergence, target: Floats, counts: Floats, n: int) -> Floats:

@@ -164,6 +164,21 @@ def test_tests_against_the_best_baseline() -> None:
     assert table["ranking"] == ["model", "copy_past"]
 
 
+def test_no_difference_is_larger_than_scores_can_be_apart() -> None:
+    songs = tuple("abc")
+    values = {
+        "model": {"pitch_accuracy": [[1.0, 0.9, 0.1]], "silence_rate": [[0.0, 0.0, 0.5]]},
+        "copy_past": {"pitch_accuracy": [[0.0, 0.1, 0.9]], "silence_rate": [[0.5, 0.5, 0.0]]},
+        "reference": {"silence_rate": [[0.0, 0.0, 0.0]]},
+    }
+    rows = make_rows(values, {**CONTROL, "model": "model"}, songs=songs)
+    best = dict.fromkeys(("pitch_accuracy", "silence_divergence"), "copy_past")
+    scores = summarize(collect(rows), best, n_resamples=200)["all"]["scores"]["model"]
+    tests = [scores[metric]["test"] for metric in best]
+    assert [(tests[0]["low"], tests[0]["high"])] == [(-1, 1)]
+    assert tests[1]["low"] == pytest.approx(-math.log(2))
+
+
 def test_a_divergence_is_compared_by_swapping_songs() -> None:
     songs = tuple("abcdefgh")
     truth = [0.05, 0.15, 0.25, 0.35, 0.45, 0.55, 0.65, 0.75]
