@@ -9,13 +9,14 @@ from typing import Any
 import pytest
 
 from music_evals.benchmark.cautions import cautions
+from music_evals.benchmark.cells import coverage_note
 from music_evals.benchmark.contents import MOST_COLUMNS, tables, undefined_systems
 from music_evals.benchmark.report import score_page
 from music_evals.benchmark.results import ScoreTask, build_results, collect
 from music_evals.benchmark.tables import MOST_CHARACTERS, markdown_report, summary, text_report
 from music_evals.errors import UnknownNameError
 from music_evals.metrics.catalogue import Metric, block
-from music_evals.stats.intervals import simulated_coverage
+from music_evals.stats.intervals import UNEQUAL_COVERAGE, simulated_coverage
 
 SCALES = block(
     *(Metric(f"part_{number}", f"Part {number}", "parts", high=9.0) for number in range(10)),
@@ -206,7 +207,28 @@ def test_intervals_from_few_groups_come_with_what_they_cover(n: int, read_page: 
     for text in (text_report(results), markdown_report(results), page):
         assert ("Effective number of groups 12.0: in simulations with so few, nominal 95 %" in text) == (n < 30)
     low, high = (round(100 * share) for share in simulated_coverage(12).means)  # type: ignore[union-attr]
-    assert (f"held the truth {low} to {high} % of the time for means." in page) == (n < 30)
+    assert (f"held the truth {low} to {high} % of the time for means and their differences." in page) == (n < 30)
+
+
+def test_a_range_of_effective_numbers_has_the_range_of_what_was_simulated() -> None:
+    spanned = [simulated_coverage(number).means for number in (2, 7, 12)]  # type: ignore[union-attr]
+    least, most = round(100 * min(low for low, _ in spanned)), round(100 * max(high for _, high in spanned))
+    note = coverage_note([(12.4, 12), (2.2, 3)], "songs", divergences=False)
+    assert note == (
+        "effective number of songs 2.2 to 12.4: in simulations with so few, nominal 95 % intervals held the truth "
+        f"{least} to {most} % of the time for means and their differences"
+    )
+    assert "divergences and theirs" in coverage_note([(12.0, 12)], "songs", divergences=True)
+
+
+def test_groups_of_very_unequal_size_are_named_however_many_they_are() -> None:
+    assert coverage_note([(90.0, 120)], "songs", divergences=True) == ""
+    note = coverage_note([(90.0, 120), (47.5, 120)], "songs", divergences=True)
+    assert note.startswith("the songs are of very unequal size, 120 weigh as much as 47.5 of one size: ")
+    assert f"held the truth {100 * UNEQUAL_COVERAGE:.0f} % of the time at worst" in note
+    both = coverage_note([(10.2, 18)], "songs", divergences=True)
+    assert both.startswith("effective number of songs 10.2: ")
+    assert "; the songs are of very unequal size, 18 weigh as much as 10.2" in both
 
 
 def test_differences_have_intervals(rows: list[dict[str, Any]], read_page: Any) -> None:

@@ -2,20 +2,36 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 from benchmarks.interval_coverage import rivals, run, worlds
 
-from music_evals.stats.intervals import MANY_CLUSTERS, SIMULATED_COVERAGE
+from music_evals.benchmark.cells import coverage_note
+from music_evals.stats.intervals import MANY_CLUSTERS, SIMULATED_COVERAGE, UNEQUAL_COVERAGE
 
 PROMISED = (0.93, 0.97)
-"""Where nominal 95 % intervals of bounded scores shall lie from `MANY_CLUSTERS` clusters on."""
+"""Where nominal 95 % intervals shall lie from `MANY_CLUSTERS` clusters on."""
 
 
 def test_the_package_prints_what_was_simulated() -> None:
     assert [tuple(row) for row in SIMULATED_COVERAGE] == run.bands(run.read())
+    assert run.unequal(run.read()) == UNEQUAL_COVERAGE
 
 
-def test_bounded_scores_are_covered_from_thirty_clusters_on() -> None:
+def test_nothing_that_is_printed_contradicts_what_was_simulated() -> None:
+    rows = [row for row in run.read() if row.estimator == "chosen" and row.confidence == run.CONFIDENCE]
+    assert {row.kind for row in rows} == {"mean", "divergence", "difference"}
+    for row in rows:
+        note = coverage_note([(row.effective, row.n_clusters)], "songs", divergences=True)
+        ranges = re.findall(r"(\d+) to (\d+) %", note)
+        low, high = map(int, ranges[row.kind != "mean"]) if ranges else [round(100 * share) for share in PROMISED]
+        worst = re.search(r"held the truth (\d+) % of the time at worst", note)
+        least = min(low, int(worst[1])) if worst else low
+        assert least - 0.7 <= 100 * row.coverage <= high + 0.7, row
+
+
+def test_means_are_covered_from_thirty_clusters_on() -> None:
     read = [row for row in run.read() if row.kind == "mean" and row.promised and row.confidence == run.CONFIDENCE]
     rows = [row for row in read if row.n_clusters >= MANY_CLUSTERS]
     error = 0.007  # standard error of .95 in 1,000 simulations

@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from music_evals.stats.intervals import simulated_coverage
+from music_evals.stats.intervals import SIMULATED_COVERAGE, UNEQUAL_COVERAGE, UNEQUAL_SHARE, simulated_coverage
 
 __all__ = [
     "ARROWS",
@@ -83,19 +83,44 @@ def is_beside(cell: Mapping[str, Any]) -> bool:
     return bool(value < low - LAST_BITS or value > high + LAST_BITS)
 
 
-def coverage_note(numbers: Iterable[float], groups: str, *, divergences: bool) -> str:
-    """Return the effective number of groups behind intervals, and what was simulated for so few; empty for many."""
-    known = sorted(number for number in numbers if simulated_coverage(number))
-    if not known:
+def coverage_note(found: Iterable[tuple[float, int]], groups: str, *, divergences: bool) -> str:
+    """Return what was simulated for intervals from groups that are few, or very unequal; empty where they are neither.
+
+    `found` holds the effective number of groups and their number, for each interval.
+    """
+    numbers = list(found)
+    return "; ".join(filter(None, [_on_few(numbers, groups, divergences=divergences), _on_unequal(numbers, groups)]))
+
+
+def _on_few(numbers: Sequence[tuple[float, int]], groups: str, *, divergences: bool) -> str:
+    few = sorted(effective for effective, _ in numbers if simulated_coverage(effective))
+    if not few:
         return ""
-    least, most = f"{known[0]:.1f}", f"{known[-1]:.1f}"
-    held = simulated_coverage(known[0])
-    covered = [f"{100 * held.means[0]:.0f} to {100 * held.means[1]:.0f} % of the time for means"] if held else []
-    if held and divergences:
-        covered.append(f"{100 * held.divergences[0]:.0f} to {100 * held.divergences[1]:.0f} % for divergences")
+    first, last = (SIMULATED_COVERAGE.index(row) for row in map(simulated_coverage, (few[0], few[-1])) if row)
+    spanned = SIMULATED_COVERAGE[first : last + 1]
+    covered = [f"{_least_to_most([row.means for row in spanned])} of the time for means and their differences"]
+    if divergences:
+        covered.append(f"{_least_to_most([row.divergences for row in spanned])} for divergences and theirs")
+    least, most = f"{few[0]:.1f}", f"{few[-1]:.1f}"
     return (
         f"effective number of {groups} {least if least == most else f'{least} to {most}'}: in simulations with so few, "
         f"nominal 95 % intervals held the truth {', '.join(covered)}"
+    )
+
+
+def _least_to_most(shares: Sequence[tuple[float, float]]) -> str:
+    return f"{100 * min(low for low, _ in shares):.0f} to {100 * max(high for _, high in shares):.0f} %"
+
+
+def _on_unequal(numbers: Sequence[tuple[float, int]], groups: str) -> str:
+    unequal = [(effective, n) for effective, n in numbers if 0 < effective < UNEQUAL_SHARE * n]
+    if not unequal:
+        return ""
+    effective, n = min(unequal, key=lambda pair: pair[0] / pair[1])
+    return (
+        f"the {groups} are of very unequal size, {n} weigh as much as {effective:.1f} of one size: where a larger one "
+        f"may exist that is not among them, intervals of means held the truth {100 * UNEQUAL_COVERAGE:.0f} % of the "
+        "time at worst, however many they were"
     )
 
 

@@ -178,7 +178,7 @@ def legend(results: Mapping[str, Any], style: Style = TEXT) -> str:
         )
     reported.append(wording["explained"])
     every = [cell for _, table in views(results) for cells in table["scores"].values() for cell in cells.values()]
-    held = [cell.get("n_clusters", 0) for cell in every if cell["low"] is not None]
+    held = [(cell.get("n_clusters", 0), cell["n_groups"]) for cell in every if cell["low"] is not None]
     if few := coverage_note(held, wording["groups"], divergences=divergences):
         reported.append(f"{few[0].upper()}{few[1:]}.")
     if any(map(is_beside, every)):

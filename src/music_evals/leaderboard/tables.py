@@ -331,16 +331,16 @@ def _notes(records: Sequence[ResultRecord], entries: Sequence[Entry]) -> Iterato
     if clusters and min(clusters) < FEW_GROUPS:
         yield f"as few as {min(clusters)} groups of items: few differences can be found"
     held = [record for record in counted if record.low is not None]
-    few = coverage_note(map(_n_clusters, held), "groups", divergences=any(r.kind == DIVERGENCE for r in held))
+    few = coverage_note(map(_clusters, held), "groups", divergences=any(r.kind == DIVERGENCE for r in held))
     if few:
         yield few
 
 
-def _n_clusters(record: ResultRecord) -> float:
-    """Return the effective number of groups behind a record."""
+def _clusters(record: ResultRecord) -> tuple[float, int]:
+    """Return the effective number of groups behind a record, and their number."""
     defined = [None not in seeds and bool(seeds) for seeds in record.values]
     sizes = collections.Counter(group for group, is_defined in zip(record.groups, defined, strict=True) if is_defined)
-    return float(effective_clusters(np.array([*sizes.values()], dtype=np.float64)))
+    return float(effective_clusters(np.array([*sizes.values()], dtype=np.float64))), len(sizes)
 
 
 def _title(task: str, settings: Mapping[str, Any]) -> str:

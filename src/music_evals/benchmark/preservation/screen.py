@@ -150,7 +150,8 @@ def _beside(word: str, own: float, same: float) -> tuple[str, str]:
 def _remarks(results: Mapping[str, Any], *, published: bool) -> Iterator[str]:
     """Yield what must be known at once, a line each, and where the rest is."""
     held = [cell for name in judged(results) for cell in results["scores"][name].values() if cell["low"] is not None]
-    if few := coverage_note((cell.get("n_clusters", 0) for cell in held), "groups", divergences=False):
+    numbers = [(cell.get("n_clusters", 0), cell["n_groups"]) for cell in held]
+    if few := coverage_note(numbers, "groups", divergences=False):
         yield f"{few[0].upper()}{few[1:]}."
     if any(results["systems"][name]["n_groups"] == 1 for name in judged(results)):
         yield "One group says nothing of a second: no interval."

@@ -98,7 +98,7 @@ def _how(study: DiscrepancyStudy) -> str:
 
 
 def _legend(study: DiscrepancyStudy) -> str:
-    held = (cell.n_clusters for cell in study.cells if not math.isnan(cell.low))
+    held = ((cell.n_clusters, cell.n_defined) for cell in study.cells if not math.isnan(cell.low))
     few = coverage_note(held, "songs", divergences=False)
     return (
         f"Each cell: mean similarity and {study.settings['confidence']:.0%} interval, clustered by song; lower is a "
