@@ -42,7 +42,7 @@ __all__ = [
     "shown",
 ]
 
-FORMAT = 2
+FORMAT = 3
 """Of the tests in a kept leaderboard: those of another one are made again."""
 
 UNDEFINED = "undefined"
