@@ -31,7 +31,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from music_evals.benchmark.aggregate import swap_test_over_seeds
+from music_evals.benchmark.divergences import swap_test_over_seeds
 from music_evals.leaderboard.records import ResultRecord
 from music_evals.metrics.catalogue import CATALOGUE
 from music_evals.metrics.divergence import histogram_bins, n_bins
