@@ -154,11 +154,8 @@ def divergence_cell(found: Found, task: ScoreTask, system: str, metric: str, dra
     if not sides.estimate.size or listed == 0:
         undefined = dict.fromkeys(("value", "low", "high", "seed_std", "null"), math.nan)
         return {**undefined, "n_defined": 0, "n_groups": 0, "n_clusters": 0.0}
-    if listed:  # a group is as large as its values are many
-        filled = _filled(sides)
-        sides = sides._replace(
-            reference=sides.reference[filled], estimate=sides.estimate[:, filled], groups=sides.groups[filled]
-        )
+    if listed:
+        sides = _at(sides, _filled(sides))
     n_seeds = len(sides.estimate)
     # the histograms of all seeds stand side by side, so that a group is drawn with all its seeds
     interval = bootstrap_divergence(
@@ -203,6 +200,13 @@ def _filled(sides: _Sides) -> npt.NDArray[np.bool_]:
     return filled
 
 
+def _at(sides: _Sides, filled: npt.NDArray[np.bool_]) -> _Sides:
+    """Leave out room that nothing fills, so that a group is as large as its values are many."""
+    return sides._replace(
+        reference=sides.reference[filled], estimate=sides.estimate[:, filled], groups=sides.groups[filled]
+    )
+
+
 def divergence_of(found: Found, task: ScoreTask, system: str, metric: str) -> float:
     """Return a divergence, the mean over seeds; NaN where nothing defines it."""
     sides = _sides(found, task, system, metric)
@@ -216,6 +220,9 @@ def compare_divergences(found: Found, task: ScoreTask, both: tuple[str, str], me
     a, b = (_sides(found, task, system, metric, common) for system in both)
     if not (a.estimate.size and b.estimate.size):
         return NOT_COMPARED
+    if metric in task.listed:
+        filled = _filled(a) | _filled(b)
+        a, b = _at(a, filled), _at(b, filled)
     test = swap_test_over_seeds(
         a.reference,
         (a.estimate, b.estimate),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +10,7 @@ import numpy as np
 import pytest
 from tests.judging import judge_items
 
+from music_evals.annotations import MUSIB_LAYOUT
 from music_evals.benchmark.contents import heading
 from music_evals.benchmark.inpainting.items import ItemSet, load_items
 from music_evals.benchmark.inpainting.results import INPAINTING
@@ -18,7 +20,9 @@ from music_evals.benchmark.results import build_results, collect
 from music_evals.benchmark.tables import blocks, text_report
 from music_evals.errors import CorruptRecordsError, UnknownNameError
 from music_evals.metrics import melodic_intervals
+from music_evals.metrics.divergence import normalised_jensen_shannon
 from music_evals.pipelines.inpainting import evaluate_inpainting
+from music_evals.stats import swap_test_divergence
 
 H, R = 128, 129
 NAME = "interval_divergence"
@@ -110,6 +114,38 @@ def test_a_rate_has_no_best_baseline_and_the_divergence_has(
     assert (test["against"], test["n"]) == ("copy_past", len(items))
     other = results["tables"]["all"]["scores"]["copy_past"][NAME]["value"]
     assert test["difference"] == pytest.approx(cells[NAME]["value"] - other)
+
+
+def test_a_song_weighs_as_many_intervals_as_it_has_in_cell_and_test(
+    items: ItemSet, melodies: np.ndarray, tmp_path: Path
+) -> None:
+    songs, codes = np.unique(items.songs, return_inverse=True)
+    assert len(songs) > 2
+    sparse = melodies[0].copy()
+    sparse[codes != 0] = np.where(np.arange(96) % 48 == 0, sparse[codes != 0] % 12 + 60, H)  # two notes a window
+    own = dataclasses.replace(items, contexts=items.contexts.copy())
+    own.contexts[:, MUSIB_LAYOUT.middle] = sparse  # in the reference, too, the first song has nearly all intervals
+    middles = {"model": np.roll(sparse, 1, axis=0), "copy": np.where(sparse < H, sparse + 1, sparse)}
+    middles["model"][codes != 0] = sparse[codes != 0]
+    systems = [dataclasses.replace(stored_system(name, {0: part}), role=role)
+               for (name, part), role in zip(middles.items(), ("model", "baseline"), strict=True)]  # fmt: skip
+    rows = judge_items(own, [*systems, baseline_system("reference", None)], tmp_path / "records.jsonl")
+    found = collect(rows, INPAINTING)
+    results = build_results(found, INPAINTING, found, n_resamples=200)
+    assert results["best_baseline"][NAME] == "copy"
+    cell = results["tables"]["all"]["scores"]["model"][NAME]
+    sides = [melodic_intervals.interval_bins(part) for part in (sparse, *middles.values())]
+    width = max(part.shape[1] for part in sides)
+    laid = [np.pad(part, ((0, 0), (0, width - part.shape[1])), constant_values=-1).ravel() for part in sides]
+    filled = np.max(laid, axis=0) >= 0
+    expected = swap_test_divergence(
+        *(part[filled].astype(int) for part in laid), np.repeat(codes, width)[filled],
+        n_bins=melodic_intervals.INTERVAL_BINS, divergence=normalised_jensen_shannon, upper=np.log(2),
+        n_resamples=2000, n_bootstrap=200,
+    )  # fmt: skip
+    assert cell["n_clusters"] < 0.9 * len(songs)
+    assert (cell["test"]["low"], cell["test"]["high"]) == pytest.approx((expected.low, expected.high))
+    assert cell["test"]["p_value"] == pytest.approx(expected.p_value)
 
 
 def test_extensions_are_recorded_where_they_are_asked_for(items: ItemSet, tmp_path: Path) -> None:
