@@ -17,7 +17,9 @@ Who is compared
     the scores of that system. What has seen the reference is never compared: it shows where a score begins and ends.
 Failures
     A pair is scored for a system when every seed of it was. Who was scored on fewer items ranks below all that were
-    scored on more, and is neither best nor the best baseline: nobody wins by failing on what is hard.
+    scored on more, and is neither best nor the best baseline, nor better than a baseline that was scored on more:
+    nobody wins by failing on what is hard. An item for which no prediction was given has the worst score, where there
+    is one.
 """
 
 from __future__ import annotations
@@ -86,7 +88,8 @@ def table(found: Found, task: ScoreTask, best: Mapping[str, str], draws: Draws) 
         }
     for name in found.judged:
         for metric, test in _tests(found, task, name, best, draws).items():
-            scores[name][metric]["test"] = test
+            n, n_against = (_n_counted(scores[system][metric]) for system in (name, test["against"]))
+            scores[name][metric]["test"] = {**test, "on_fewer_items": n < n_against}
     pairs = max(map(found.of, found.systems), key=len)
     return {
         "n_items": len(pairs),
@@ -94,6 +97,11 @@ def table(found: Found, task: ScoreTask, best: Mapping[str, str], draws: Draws) 
         "ranking": sorted(found.judged, key=lambda name: _rank(scores[name][task.ranked_by])),
         "scores": scores,
     }
+
+
+def _n_counted(cell: Cell) -> int:
+    """Return how many items a score could have: those with a prediction, and those without that count all the same."""
+    return int(cell["n_scored"]) + int(cell.get("n_not_given", 0))
 
 
 def _rank(cell: Cell) -> tuple[int, float]:
@@ -108,18 +116,26 @@ def _cells(found: Found, task: ScoreTask, system: str, draws: Draws) -> dict[str
     cells: dict[str, Cell] = {}
     means = [name for name in found.names if not task.is_divergence(name)]
     for failed in (False, True):
-        names = [name for name in means if (name in task.without_prediction) == failed]
+        names = [name for name in means if _counts_failed(found, task, name) == failed]
         cells |= _mean_cells(found, task, system, names, draws.confidence) if names else {}
     cells |= {name: divergence_cell(found, task, system, name, draws) for name in found.names if name not in cells}
     if task.ranked_by:
         n_scored = len(found.readable(system))
         cells = {name: {**cell, "n_scored": n_scored} for name, cell in cells.items()}
+        absent = found.of(system).take(found.of(system).failed)
+        for name in task.not_given(found.header).keys() & cells.keys():
+            cells[name]["n_not_given"] = int(np.count_nonzero(absent.states(name) != ABSENT))
     recorded = {name for name in found.names if (pairs.states(name) != ABSENT).any()}
     return {
         name: {**cells[name], "n": len(pairs), "n_failed": _n_failed(pairs, task, name)}
         for name in found.names
         if name not in task.without_prediction or name in recorded
     }
+
+
+def _counts_failed(found: Found, task: ScoreTask, name: str) -> bool:
+    """Tell whether items count at a score although there is no prediction for them."""
+    return name in task.without_prediction or name in task.not_given(found.header)
 
 
 def _n_failed(pairs: Pairs, task: ScoreTask, name: str) -> int:
@@ -131,7 +147,7 @@ def _n_failed(pairs: Pairs, task: ScoreTask, name: str) -> int:
 
 def _mean_cells(found: Found, task: ScoreTask, system: str, names: Sequence[str], confidence: float) -> dict[str, Cell]:
     """Return the cells of scores that all have a prediction, or all do without one."""
-    pairs = found.readable(system, failed=names[0] in task.without_prediction)
+    pairs = found.readable(system, failed=_counts_failed(found, task, names[0]))
     values, groups = pairs.values(*names), pairs.groups
     spans = [(task.scale(name).low, task.scale(name).high) for name in names]
     intervals = mean_intervals(values, groups, confidence=confidence, spans=spans)
@@ -207,7 +223,7 @@ def _correct(tests: Sequence[Cell]) -> None:
 
 
 def _compare_means(found: Found, task: ScoreTask, both: tuple[str, str], metric: str, draws: Draws) -> PairedTest:
-    (a, b), scale = shared(found, *both), task.scale(metric)
+    (a, b), scale = shared(found, *both, failed=_counts_failed(found, task, metric)), task.scale(metric)
     first, second = (side.values(metric)[:, 0] for side in (a, b))
     return paired_mean_test(first, second, a.groups, span=(scale.low, scale.high), **draws.of_tests)
 
@@ -283,9 +299,9 @@ def _comparisons(found: Found, task: ScoreTask, draws: Draws) -> list[Cell]:
     return tests
 
 
-def shared(found: Found, a: str, b: str) -> tuple[Pairs, Pairs]:
-    """Return the pairs of two systems that are of the same item and original, in one order."""
-    first, second = found.readable(a), found.readable(b)
+def shared(found: Found, a: str, b: str, *, failed: bool = False) -> tuple[Pairs, Pairs]:
+    """Return the pairs of two systems that are of the same item and original, in one order; see `Found.readable`."""
+    first, second = found.readable(a, failed=failed), found.readable(b, failed=failed)
     place = np.minimum(np.searchsorted(second.items, first.items), max(len(second) - 1, 0))
     if not len(second):
         return first.take(place[:0]), second

@@ -29,6 +29,7 @@ def cautions(results: Mapping[str, Any]) -> list[str]:
         *results["wording"]["on_remarks"],
         *on_kernels(results["kernels"]),
         *undefined_notes(results),
+        *_on_not_given(results),
         *_on_survivors(results),
         *_on_systems(results),
         *_on_groups(results),
@@ -59,6 +60,20 @@ def undefined_notes(results: Mapping[str, Any]) -> Iterator[str]:
 def of_few(cell: Mapping[str, Any]) -> bool:
     """Return whether fewer than nine in ten of the items that did not fail define a score, but some do."""
     return bool(0 < cell["n_defined"] < SURE_SHARE * (cell["n"] - cell["n_failed"]))
+
+
+def _on_not_given(results: Mapping[str, Any]) -> Iterator[str]:
+    """Yield for how many items no prediction was given, and where they count."""
+    scores = table_of(results)["scores"]
+    for system in judged(results):
+        counts = {name: n for name, cell in scores.get(system, {}).items() if (n := cell.get("n_not_given"))}
+        if counts:
+            titles = [results["scales"][name]["title"] for name in results["scales"] if name in counts]
+            yield (
+                f"no prediction of {system} for {max(counts.values())} of {scores[system][next(iter(counts))]['n']} "
+                f"{results['wording']['items']}: they count as the worst at {', '.join(titles)}, and have no other "
+                "score, at which it is not said to be better than a system that was scored on more"
+            )
 
 
 def _on_survivors(results: Mapping[str, Any]) -> Iterator[str]:

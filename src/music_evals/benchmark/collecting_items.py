@@ -21,9 +21,12 @@ from music_evals.benchmark.records import Records
 if TYPE_CHECKING:
     from music_evals.benchmark.results import ScoreTask
 
-__all__ = ["SeededScores", "of_items"]
+__all__ = ["NOT_GIVEN", "SeededScores", "of_items"]
 
 NO_PREDICTION = "no prediction of every seed"
+
+NOT_GIVEN = "no prediction was given"
+"""Why an item failed that predictions made elsewhere leave out, where that is allowed."""
 
 
 def of_items(records: Records, header: dict[str, Any], task: ScoreTask) -> Found:
@@ -31,7 +34,9 @@ def of_items(records: Records, header: dict[str, Any], task: ScoreTask) -> Found
     items, songs, broken = _items(records)
     seeds = {name: list(held["seeds"]) for name, held in header["systems"].items()}
     columns = dict.fromkeys((*task.scales, *task.divergences.values()))
-    made = SeededScores(records, list(items), seeds, list(columns), alone=task.without_prediction)
+    made = SeededScores(
+        records, list(items), seeds, list(columns), alone=task.without_prediction, not_given=task.not_given(header)
+    )
     table = _table_of_items(records, items, songs, made)
     table.listed = {
         (name, system): bins for name, listed in task.listed.items() for system, bins in made.listed(listed).items()
@@ -88,11 +93,13 @@ class SeededScores:
         columns: Sequence[str],
         *,
         alone: Collection[str] = (),
+        not_given: Mapping[str, float] | None = None,
     ) -> None:
         self.items, self.seeds, self.columns, self._records = items, seeds, tuple(columns), records
         self.texts, self.sittings = Texts(), Sittings(records)
         # without a prediction every metric of it fails, for one reason; what needs none has its own
         self._alone = np.array([name in alone for name in self.columns])
+        self._not_given = np.array([(not_given or {}).get(name, np.nan) for name in self.columns])
         self._places = {item: place for place, item in enumerate(items)}
         self._starts = np.cumsum([0, *(len(items) * len(held) for held in seeds.values())])
         n_rows = int(self._starts[-1])
@@ -157,7 +164,10 @@ class SeededScores:
         predictions = self._predictions[rows].reshape(shape)
         complete = np.logical_and.reduce(predictions >= 0, axis=1)
         there = np.logical_or.reduce(states != ABSENT, axis=1) & (complete[:, None] | self._alone)
-        return values, there, predictions
+        # what was not given has the worst score, where there is one
+        missing = self._grid.messages[rows].reshape(states.shape) == self.texts.place(NOT_GIVEN)
+        worst = ((states == ERROR) & missing).all(axis=1) & ~np.isnan(self._not_given)
+        return np.where(worst[:, None], self._not_given, values), there | worst, predictions
 
     def listed(self, listed: Listed) -> dict[str, Bins]:
         """Return what is listed of the predictions of each system, shape (seeds, items, most)."""

@@ -100,12 +100,19 @@ def mark(results: Mapping[str, Any], table: Mapping[str, Any], system: str, metr
     if not test or not is_significant(test):
         return ""
     higher = results["scales"][metric]["direction"] == "higher"
-    return "better" if (test["difference"] > 0) == higher else "worse"
+    if (test["difference"] > 0) != higher:
+        return "worse"
+    # who failed on items is not better for that
+    return "" if test.get("on_fewer_items") else "better"
 
 
 def verdict(results: Mapping[str, Any], system: str, metric: str) -> str:
     """Return the words for `mark` over all items, to stand before "the best baseline"."""
-    return _VERDICTS.get(mark(results, table_of(results), system, metric), "not significantly different from")
+    table = table_of(results)
+    marked = mark(results, table, system, metric)
+    if not marked and table["scores"][system][metric].get("test", {}).get("on_fewer_items"):
+        return f"scored on fewer {results['wording']['items']} than, and so not shown to be better than,"
+    return _VERDICTS.get(marked, "not significantly different from")
 
 
 def undefined_systems(results: Mapping[str, Any]) -> list[str]:

@@ -43,6 +43,10 @@ class Texts:
         known = [self._places.setdefault(word, len(self._places)) for word in words]
         return np.array([*known, -1], dtype=np.int32)[codes]
 
+    def place(self, message: str) -> int:
+        """Return the place of a message; -2, which no score has, for one that is not there."""
+        return self._places.get(message, -2)
+
     @property
     def all(self) -> list[str]:
         """All of them, in the order of their places."""

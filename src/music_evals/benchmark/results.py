@@ -59,6 +59,10 @@ def _nothing_about(_: Found) -> Mapping[str, Mapping[str, Any]]:
     return {}
 
 
+def _nothing_not_given(_: Mapping[str, Any]) -> Mapping[str, float]:
+    return {}
+
+
 def _nothing_of_facets(_: Found, *, confidence: float) -> Mapping[str, Any]:  # noqa: ARG001
     return {}
 
@@ -102,6 +106,9 @@ class ScoreTask:
     on_request: Collection[str] = ()  # scores that are shown only where the records hold them
     # Scores that a system has although it failed to predict; they are compared with nobody.
     without_prediction: Collection[str] = ()
+    # Header -> what an item scores for which no prediction was given, by score: the worst. At scores that are not named
+    # it counts nowhere.
+    not_given: Callable[[Mapping[str, Any]], Mapping[str, float]] = _nothing_not_given
     # The score that ranks. Systems are then tested against the best baseline of each score, which is chosen on the
     # validation records, and not two by two.
     ranked_by: str = ""

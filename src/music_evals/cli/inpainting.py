@@ -96,8 +96,8 @@ def add(verbs: Any) -> None:
     who.add_argument(
         "--allow-missing",
         action="store_true",
-        help="take --predictions or --pairs for part of the items; the others count as failed: they are listed and "
-        "rank the system below all that were scored on more",
+        help="take --predictions or --pairs for part of the items; the others count as failed: they are listed, score "
+        "0 at note F1 and position, and rank the system below all that were scored on more",
     )
     who.add_argument("--baselines", default="all", help="all, none, or names with commas (default: %(default)s)")
     who.add_argument("--seeds", type=int, default=5, dest="n_seeds", metavar="N", help="seeds (default: %(default)s)")

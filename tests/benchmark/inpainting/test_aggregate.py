@@ -11,6 +11,7 @@ import scipy.stats
 from scipy.spatial.distance import jensenshannon
 
 from music_evals.benchmark import aggregate, results
+from music_evals.benchmark.contents import mark, table_of, verdict
 from music_evals.benchmark.inpainting.results import INPAINTING
 from music_evals.benchmark.inpainting.runner import METRICS, NLL
 from music_evals.benchmark.tables import cell_note, markdown_report, markdown_table, part_blocks, text_report
@@ -324,9 +325,37 @@ def test_nobody_wins_by_failing() -> None:
     assert "`picky` [1/4 scored]" in markdown_table(_results(rows))
 
 
-def _results(rows: list[dict[str, Any]]) -> dict[str, Any]:
-    dataset = {"id": "d", "config": None, "split": "test"}
-    return results.build_results(collect([{**rows[0], "dataset": dataset}, *rows[1:]]), INPAINTING, n_resamples=20)
+def test_who_failed_on_items_is_not_better_than_a_baseline_that_did_not() -> None:
+    songs = tuple("abcdefghijkl")
+    values = {
+        "picky": {"note_f1": [[1.0] * 12]},
+        "fair": {"note_f1": [[0.3, 0.2] * 6]},
+        "reference": {"note_f1": [[1.0] * 12]},
+    }
+    rows = make_rows(values, {**CONTROL, "picky": "model"}, songs=songs)
+    whole = _results(rows, rows)
+    assert mark(whole, table_of(whole), "picky", "note_f1") == "better"
+    assert verdict(whole, "picky", "note_f1") == "significantly better than"
+    fail(rows, "picky", "i0")
+    partly = _results(rows, rows)
+    test = table_of(partly)["scores"]["picky"]["note_f1"]["test"]
+    assert test["p_holm"] < 0.05
+    assert test["on_fewer_items"]
+    assert mark(partly, table_of(partly), "picky", "note_f1") == ""
+    assert verdict(partly, "picky", "note_f1").startswith("scored on fewer windows than")
+    # it may well be worse
+    worse = [{**row, "value": 0.0} if row.get("system") == "picky" and row.get("value") else row for row in rows]
+    assert mark(_results(worse, rows), table_of(_results(worse, rows)), "picky", "note_f1") == "worse"
+
+
+def _results(rows: list[dict[str, Any]], validation: list[dict[str, Any]] | None = None) -> dict[str, Any]:
+    found, chosen_on = (None if part is None else collect(with_dataset(part)) for part in (rows, validation))
+    assert found is not None
+    return results.build_results(found, INPAINTING, chosen_on, n_resamples=20)
+
+
+def with_dataset(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    return [{**rows[0], "dataset": {"id": "d", "config": None, "split": "test"}}, *rows[1:]]
 
 
 def test_an_item_that_fails_for_one_seed_is_not_scored() -> None:

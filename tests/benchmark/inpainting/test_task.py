@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 
 from music_evals.benchmark import canvas
+from music_evals.benchmark.contents import mark
 from music_evals.benchmark.inpainting.task import Settings, run_inpainting
 from music_evals.benchmark.published import JSB_TABLE
 from music_evals.benchmark.records import read_records
@@ -261,9 +262,43 @@ def test_predictions_for_part_of_the_items_are_failures_of_the_rest(settings: di
     for name, cell in table["scores"]["part"].items():
         assert (cell["n"], cell["n_scored"], cell["n_failed"]) == (70, 65, 5), name
     # right wherever there is a prediction, and yet below all that answered every item
-    assert table["scores"]["part"]["note_f1"]["value"] == 1
+    for name in ("note_f1", "position_score"):
+        cell = table["scores"]["part"][name]
+        assert (cell["value"], cell["n_defined"], cell["test"]["n"]) == (pytest.approx(65 / 70), 70, 70)
+    assert table["scores"]["part"]["pitch_accuracy"]["value"] == 1
     assert table["ranking"][-1] == "part"
-    assert "part [65/70 scored]" in text_report(results)
+    text = text_report(results)
+    assert "part [65/70 scored]" in text
+    assert "no prediction of part for 5 of 70 windows: they count as the worst at note F1, position, and" in text
+
+
+def test_the_official_accuracies_of_a_missing_prediction_are_0(settings: dict[str, Any], tmp_path: Path) -> None:
+    items = [row for row in _items(settings) if row["kind"] == "item"]
+    path = tmp_path / "part.jsonl"
+    rows = ({"item_id": row["item"], "middle": row["tokens"][144:240]} for row in items[5:])
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    few = {**settings, "report": False, "n_resamples": 20, "baselines": "none", "variant": "official"}
+    table = run_inpainting(Settings(**few, predictions=path, allow_missing=True)).results["tables"]["all"]
+    assert table["scores"]["part"]["pitch_accuracy"]["value"] == pytest.approx(65 / 70)
+
+
+def test_right_answers_to_a_few_windows_win_nothing(settings: dict[str, Any], tmp_path: Path, read_page: Any) -> None:
+    items = [row for row in _items(settings) if row["kind"] == "item"]
+    path = tmp_path / "few.jsonl"
+    rows = ({"item_id": row["item"], "middle": row["tokens"][144:240]} for row in items[::35])
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    outcome = run_inpainting(Settings(**{**settings, "report": True}, predictions=path, allow_missing=True))
+    results, n = outcome.results, len(items[::35])
+    cells = results["tables"]["all"]["scores"]["few"]
+    assert cells["note_f1"]["value"] == pytest.approx(n / 70)
+    assert cells["silence_divergence"]["value"] == 0
+    marks = {name: mark(results, results["tables"]["all"], "few", name) for name in cells}
+    assert "better" not in marks.values()
+    page = " ".join(read_page((settings["out"] / "report.html").read_text(encoding="utf-8")).text)
+    lead = page[page.index("reaches a note F1 of") - 40 :][:400]
+    assert "few reaches" not in lead
+    assert f"few answered {n} of 70 windows and is ranked below." in " ".join(lead.split())
+    assert "better than" not in lead
 
 
 def test_what_allows_missing_predictions(settings: dict[str, Any]) -> None:

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from music_evals.annotations import MUSIB_LAYOUT, Tokens
+from music_evals.benchmark.collecting_items import NOT_GIVEN
 from music_evals.benchmark.inpainting.items import ItemSet
 from music_evals.benchmark.inpainting.systems import System, stored_system
 from music_evals.benchmark.manifests import json_lines, manifest_rows, shown_types, some
@@ -33,8 +34,6 @@ SIDES = ("reference", "prediction")
 SEED_END = 2**63
 """Seeds of predictions are below: records and tables hold them as 64-bit integers."""
 
-MISSING = "no prediction was given"
-"""Why an item failed that was left out, where that is allowed."""
 OR_FAILED = "or count the items without one as failed, with `allow_missing=True`"
 
 
@@ -95,7 +94,7 @@ def _group(
                 f"{some(missing)}; give one of each item, {OR_FAILED}"
             )
         # an item counts where every seed has it, so a seed without it fails it whole
-        failures[system] |= dict.fromkeys(missing, MISSING)
+        failures[system] |= dict.fromkeys(missing, NOT_GIVEN)
         stored[system][seed] = np.stack([found.get(row, NO_MIDDLE) for row in range(len(judged))])
     return [stored_system(name, by_seed, failures[name]) for name, by_seed in stored.items()]
 
@@ -163,7 +162,7 @@ def load_pairs(
 
 def _read_side(paths: Sequence[Path | None], *, whole: bool, voice: str | None, highest: bool) -> list[Tokens | str]:
     """Return the tokens of each file, or the reason why there are none."""
-    found: list[Tokens | str] = [MISSING] * len(paths)
+    found: list[Tokens | str] = [NOT_GIVEN] * len(paths)
     given = [(place, path) for place, path in enumerate(paths) if path is not None]
     # the parsers are native code: a file that kills one must not take the other files down
     read = files.read_many([path for _, path in given], reader=files.read_score)

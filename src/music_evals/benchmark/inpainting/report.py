@@ -67,10 +67,20 @@ def render_report(results: Mapping[str, Any], found: Found) -> str:
 
 
 def _highlight(results: Mapping[str, Any]) -> str | None:
-    """Return the best model, the best system where there is no model, or None where nothing is ranked."""
-    ranking: Sequence[str] = table_of(results)["ranking"]
-    models = [name for name in ranking if results["systems"][name]["role"] == "model"]
-    return next(iter([*models, *ranking]), None)
+    """Return the best model, the best system where there is no model, or None where nothing is ranked.
+
+    One that answered every item comes before one that did not.
+    """
+    table = table_of(results)
+
+    def later(name: str) -> tuple[bool, bool]:
+        return _failed_on_some(table["scores"][name]), results["systems"][name]["role"] != "model"
+
+    return min(table["ranking"], key=later, default=None)
+
+
+def _failed_on_some(cells: Mapping[str, Any]) -> bool:
+    return bool(cells[RANKING]["n_scored"] < cells[RANKING]["n"])
 
 
 def _rival(results: Mapping[str, Any]) -> str | None:
@@ -87,6 +97,7 @@ def _lead(results: Mapping[str, Any]) -> str:
     if name is None:
         return render(_PACKAGE, "lead.html", name=None)
     cell = scores[name][RANKING]
+    others = [other for other in table_of(results)["ranking"] if other != name and _failed_on_some(scores[other])]
     test = cell.get("test") or {"against": "", "p_holm": None}
     return render(
         _PACKAGE,
@@ -95,6 +106,8 @@ def _lead(results: Mapping[str, Any]) -> str:
         reached=_with_interval(cell),
         n=cell["n"],
         n_scored=cell["n_scored"],
+        n_not_given=cell["n_not_given"],
+        others=[(other, scores[other][RANKING]) for other in others],
         against=test["against"],
         against_reached=_with_interval(scores[test["against"]][RANKING]) if test["against"] else "",
         verdict=verdict(results, name, RANKING),
@@ -169,6 +182,8 @@ def _music(results: Mapping[str, Any], found: Found) -> str:
         return ""
     items = list(found.items)
     values = _drawn_scores(found, items, name)
+    written = np.isin(found.table.items.codes_of(items), found.readable(name).items)
+    values = np.where(written, values, np.nan)
     defined = [row for row in np.argsort(values, kind="stable")[::-1] if not np.isnan(values[row])]
     if not defined:
         return ""

@@ -79,6 +79,12 @@ def _how(header: Mapping[str, Any]) -> str:
     return f"variant {header['variant']}{protocol}"
 
 
+def _not_given(header: Mapping[str, Any]) -> dict[str, float]:
+    """Return what an empty prediction scores at each metric that defines it: the official accuracies, but not ours."""
+    accuracies = ("pitch_accuracy", "rhythm_accuracy") if header["variant"] == OFFICIAL else ()
+    return dict.fromkeys((RANKING, "position_score", *accuracies), 0.0)
+
+
 def _published(header: Mapping[str, Any]) -> dict[str, Any]:
     """Return table 3 of MUSIB where the run is under its conditions and on its data; nothing elsewhere."""
     if header.get("protocol") == OFFICIAL and Path(header["dataset"]["id"]).name == PUBLISHED_ON:
@@ -153,6 +159,7 @@ INPAINTING: Final = ScoreTask(
     listed={INTERVALS: Listed(interval_bins, INTERVAL_BINS)},
     on_request=(COMPANION, *EXTENSIONS),
     without_prediction=(NLL,),
+    not_given=_not_given,
     ranked_by=RANKING,
     views=_views,
     view_titles=SUBSETS,

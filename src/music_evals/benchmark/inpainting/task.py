@@ -61,7 +61,8 @@ class Settings(RunSettings):
         Path or URL of JSON lines of predictions for the dataset; see `predictions.load_predictions`.
     allow_missing
         True takes predictions or pairs for part of the items: an item without a prediction is a failure, which is
-        listed, is in no mean and ranks its system below all that were scored on more items. Else it is refused.
+        listed, scores 0 at note F1 and position, and ranks its system below all that were scored on more items. It has
+        no other score, and there its system is not said to be better than the best baseline. Else it is refused.
     models
         Names, folders or Hub ids, with ``:DECODING`` after them where it is to be one's own; see `systems.load_model`.
     decoding, temperature
