@@ -1,7 +1,8 @@
-"""Positions between two controls, with their jackknife."""
+"""Positions between two controls, and means over pairs of two sides, with their jackknife."""
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import hypothesis.extra.numpy as arrays
@@ -11,8 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from music_evals.errors import InvalidInputError, PairCountError
-from music_evals.stats.calibration import Clustered, combined_positions, separation
-from music_evals.stats.intervals import student
+from music_evals.stats.calibration import Clustered, combined_positions, mean_intervals_of_pairs, separation
+from music_evals.stats.intervals import mean_interval, student
 
 SAME = Clustered([[0.9, 1.0], [0.7, 3.0], [0.8, 2.0]], [0, 1, 2])
 UNRELATED = Clustered([[0.1, 21.0], [0.3, 23.0], [0.2, 22.0]], [[0, 1], [1, 2], [2, 0]])
@@ -132,3 +133,36 @@ def test_wrong_input() -> None:
         combined_positions(Clustered(SAME.values, [0, 1]), SAME, UNRELATED, [[1, 1]])
     with pytest.raises(InvalidInputError, match="confidence"):
         combined_positions(SAME, SAME, UNRELATED, [[1, 1]], confidence=95)
+
+
+@pytest.mark.parametrize(("n", "own", "least"), [(10, 1.0, 0.93), (40, 1.0, 0.94), (40, 0.0, 0.95)])
+def test_a_mean_over_pairs_is_covered_where_originals_stand_in_two(n: int, own: float, least: float) -> None:
+    rng = np.random.default_rng(3)
+    one = np.arange(n)
+    other = (one + 1) % n
+    held = {"sides": 0, "one side": 0}
+    for _ in range(600):
+        share = own * rng.standard_normal(n)
+        values = share[one] + share[other] + rng.standard_normal(n) * (1 - own)
+        (both,) = mean_intervals_of_pairs(Clustered(values[:, None], np.column_stack([one, other])))
+        single = mean_interval(values, one)
+        held["sides"] += both.low <= 0 <= both.high
+        held["one side"] += single.low <= 0 <= single.high
+    assert held["sides"] / 600 >= least
+    if own:
+        assert held["one side"] / 600 < 0.9
+
+
+def test_a_mean_over_pairs_counts_and_clips() -> None:
+    sides = np.array([[0, 1], [1, 2], [2, 0], [3, 3]])
+    values = np.array([[0.9, 0.1, np.nan], [0.8, 0.2, np.nan], [1.0, np.nan, np.nan], [0.1, np.nan, 0.5]])
+    high, two, one = mean_intervals_of_pairs(Clustered(values, sides), spans=[(0, 1)] * 3)
+    assert (high.estimate, high.n, high.n_defined, high.n_clusters) == (pytest.approx(0.7), 4, 4, 4)
+    assert 0 <= high.low < high.estimate < high.high == 1
+    # three originals, of which one stands in both pairs: without it nothing is left
+    assert (two.estimate, two.n_defined, two.n_clusters) == (pytest.approx(0.15), 2, 3)
+    assert math.isnan(two.low)
+    assert (one.estimate, one.n_clusters) == (0.5, 1)
+    assert math.isnan(one.high)
+    moved = mean_intervals_of_pairs(Clustered(values[::-1], sides[::-1, ::-1] + 7), spans=[(0, 1)] * 3)
+    np.testing.assert_allclose(np.array(moved), np.array([high, two, one]))

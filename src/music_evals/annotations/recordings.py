@@ -335,8 +335,8 @@ class Features:
     undefined
         Feature -> reason, for features that the recording does not have ("silent", "shorter than 2 s").
     silent
-        Whether nothing sounds at all, in no channel. Beside a reference with content such music scores as low as can be, see
-        `pipelines.preservation.compare`.
+        Whether nothing sounds at all, in no channel. Beside a reference with content such music scores as low as can
+        be, see `pipelines.preservation.compare`.
 
     """
 

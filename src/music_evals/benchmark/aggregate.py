@@ -35,6 +35,7 @@ import numpy.typing as npt
 from music_evals.benchmark.batches import ABSENT, ERROR
 from music_evals.benchmark.divergences import compare_divergences, divergence_cell, divergence_of, spread
 from music_evals.stats import PairedTest, holm, mean_intervals, paired_mean_test, paired_mean_tests
+from music_evals.stats.calibration import Clustered, mean_intervals_of_pairs
 
 if TYPE_CHECKING:
     from music_evals.benchmark.columns import Pairs
@@ -150,7 +151,11 @@ def _mean_cells(found: Found, task: ScoreTask, system: str, names: Sequence[str]
     pairs = found.readable(system, failed=_counts_failed(found, task, names[0]))
     values, groups = pairs.values(*names), pairs.groups
     spans = [(task.scale(name).low, task.scale(name).high) for name in names]
-    intervals = mean_intervals(values, groups, confidence=confidence, spans=spans)
+    sides = task.sides(found, system)
+    if sides is None:
+        intervals = mean_intervals(values, groups, confidence=confidence, spans=spans)
+    else:
+        intervals = mean_intervals_of_pairs(Clustered(values, sides), confidence=confidence, spans=spans)
     return {
         name: {
             "value": interval.estimate,

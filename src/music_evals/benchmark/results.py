@@ -15,6 +15,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any, TypeVar
 
 import numpy as np
+import numpy.typing as npt
 
 from music_evals.benchmark import aggregate
 from music_evals.benchmark.cells import plain
@@ -59,6 +60,10 @@ def _nothing_about(_: Found) -> Mapping[str, Mapping[str, Any]]:
     return {}
 
 
+def _one_side(_: Found, system: str) -> None:  # noqa: ARG001
+    return None
+
+
 def _nothing_not_given(_: Mapping[str, Any]) -> Mapping[str, float]:
     return {}
 
@@ -88,6 +93,9 @@ class ScoreTask:
     remarks: str = "lengths that differ"  # what remarks are about, as ``"lengths that differ"``
     # Records -> what else is known of systems, by name; ``note`` stands beside the name.
     about: Callable[[Found], Mapping[str, Mapping[str, Any]]] = _nothing_about
+    # Records and a system -> the groups of both sides of its pairs that could be read, shape (n, 2), where the other
+    # side is of a group too; None where it is not.
+    sides: Callable[[Found, str], npt.NDArray[np.int64] | None] = _one_side
     # Records and the confidence of intervals -> one score a facet, as `tables.facet_blocks` shows them, with remarks.
     facets: Callable[..., Mapping[str, Any]] = _nothing_of_facets
     # ``systems`` of the results -> what a reader should know of the controls.

@@ -30,6 +30,7 @@ which it is consistent); J. A. Hanley, B. J. McNeil, Radiology 143, 1982 (the ar
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -38,9 +39,17 @@ import numpy.typing as npt
 from music_evals.errors import InvalidInputError, PairCountError
 from music_evals.stats._clusters import Floats, Integers
 from music_evals.stats.discrimination import auc
-from music_evals.stats.intervals import check_confidence, student
+from music_evals.stats.intervals import Interval, check_confidence, student
 
-__all__ = ["LEAST_AUC", "LEAST_VALUES", "Clustered", "Position", "combined_positions", "separation"]
+__all__ = [
+    "LEAST_AUC",
+    "LEAST_VALUES",
+    "Clustered",
+    "Position",
+    "combined_positions",
+    "mean_intervals_of_pairs",
+    "separation",
+]
 
 LEAST_AUC = 0.75
 """Below this a metric does not tell its controls apart: in one comparison of four it takes one for the other."""
@@ -151,6 +160,62 @@ def combined_positions(
     reach = student(n_placed - 1, confidence) * np.sqrt((len(names) - 1) / len(names) * spread)
     reach = np.where(reach > 0, reach, np.nan)  # clusters that are all alike do not say how far the next may lie
     return [Position(*map(float, (x, x - far, x + far))) for x, far in zip(whole[0], reach, strict=True)]
+
+
+def mean_intervals_of_pairs(
+    pairs: Clustered, *, confidence: float = 0.95, spans: Sequence[tuple[float, float]] | None = None
+) -> list[Interval]:
+    """Return the mean of each metric over pairs whose two sides belong to clusters, with its interval.
+
+    Pairs that share a side are not independent, whichever side it is: clustered by one side alone, an interval of 95 %
+    covers less than 90 % of a score to which each original brings a share (``tests/stats/test_calibration.py``).
+    The interval is the jackknife of this module. It errs on the wide side: what is a pair's own is left out twice.
+
+    Parameters
+    ----------
+    pairs
+        Values of shape (n, n_metrics) and the clusters of both sides, shape (n, 2). NaN is undefined.
+    confidence
+        Nominal coverage, above 0 and below 1.
+    spans
+        Least and largest value of each metric; the ends are clipped to it.
+
+    Returns
+    -------
+    list of Interval
+        One a metric; `n_clusters` is the number of clusters that a defined pair belongs to. The ends are NaN with fewer
+        than three of them, and where leaving one out leaves nothing or changes nothing.
+
+    Raises
+    ------
+    PairCountError
+        Not one cluster, or two, for each item.
+    InvalidInputError
+        Arrays of other shapes, or a confidence out of range.
+
+    Examples
+    --------
+    >>> ring = Clustered([[0.1], [0.4], [0.2], [0.5]], [[0, 1], [1, 2], [2, 3], [3, 0]])
+    >>> (found,) = mean_intervals_of_pairs(ring)
+    >>> print(f"{found.estimate:.2f}, {found.low:.2f} to {found.high:.2f}, {found.n_clusters:.0f} originals")
+    0.30, 0.11 to 0.49, 4 originals
+
+    """
+    check_confidence(confidence)
+    values = np.asarray(pairs.values, dtype=np.float64)
+    groups = np.asarray(pairs.groups)
+    found = []
+    for place, (low, high) in enumerate(spans or [(-np.inf, np.inf)] * values.shape[1]):
+        defined = ~np.isnan(values[:, place])
+        part = _Totals.of(Clustered(values[defined, place : place + 1], groups[defined]), 1)
+        names = np.unique(part.groups)
+        mean, n = float(part.mean[0, 0]), len(names)
+        without = part.means_without(names)[:, 0]
+        spread = float(((without - without.mean()) ** 2).sum()) if n > 2 else np.nan
+        reach = float(student(n - 1, confidence)) * np.sqrt((n - 1) / n * spread) if spread > 0 else np.nan
+        first, last = (float(np.clip(end, low, high)) for end in (mean - reach, mean + reach))
+        found.append(Interval(mean, first, last, len(values), int(defined.sum()), float(n)))
+    return found
 
 
 class _Totals(NamedTuple):

@@ -27,7 +27,7 @@ from music_evals.benchmark.preservation.pairs import CEILING, UNRELATED
 from music_evals.metrics.catalogue import CATALOGUE, Metric
 from music_evals.stats.calibration import LEAST_AUC, Clustered, Position, combined_positions, separation
 
-__all__ = ["FAR_FROM_WORST", "LEAST_GAP", "NEAR_BEST", "facets", "grade", "on_shared", "told_of_controls"]
+__all__ = ["FAR_FROM_WORST", "LEAST_GAP", "NEAR_BEST", "facets", "grade", "on_shared", "sides", "told_of_controls"]
 
 FAR_FROM_WORST, NEAR_BEST = 0.5, 0.9
 """Shares of the range of a score: unrelated music above the first, and the same music below the second, are named."""
@@ -69,6 +69,21 @@ def on_shared(about: Mapping[str, Any]) -> Iterator[str]:
                 f"originals of this corpus share their {what}: {n['shared']} of {n['known']} pairs of {UNRELATED} are "
                 f"in one {what}, though chosen to differ; their scores of {facet} may lie above those of chance"
             )
+
+
+def sides(found: Found, system: str) -> npt.NDArray[np.int64] | None:
+    """Return the groups of both sides of unrelated pairs; an edit is of no group but its original's."""
+    return _both_groups(found) if system == UNRELATED and CEILING in found.controls else None
+
+
+def _both_groups(found: Found) -> npt.NDArray[np.int64]:
+    """Return the groups of the two originals of each unrelated pair, shape (n, 2)."""
+    same, unrelated = found.readable(CEILING), found.readable(UNRELATED)
+    # every original stands in the first control: the group of one that is met
+    groups = dict(zip((pair["reference"]["content"] for pair in same), same.groups.tolist(), strict=True))
+    own = unrelated.groups.tolist()
+    met = [groups.get(pair["estimate"]["content"], group) for pair, group in zip(unrelated, own, strict=True)]
+    return np.column_stack([own, met]).astype(np.int64).reshape(len(own), 2)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -208,17 +223,12 @@ def _calibrated(found: Found) -> _Calibrated | None:
     every = {name: CATALOGUE[name] for name in found.header["metrics"]}
     scales = {name: scale for name, scale in every.items() if scale.direction in {"higher", "lower"}}
     same, unrelated = found.readable(CEILING), found.readable(UNRELATED)
-    # every original stands in the first control: the group of one that is met
-    groups = dict(zip((pair["reference"]["content"] for pair in same), same.groups.tolist(), strict=True))
-    own = unrelated.groups.tolist()
-    met = [groups.get(pair["estimate"]["content"], group) for pair, group in zip(unrelated, own, strict=True)]
     values = [pairs.values(*scales) for pairs in (same, unrelated)]
     apart = {
         name: separation(*(column[:, place] for column in values), lower_is_better=scale.direction == "lower")
         for place, (name, scale) in enumerate(scales.items())
     }
-    sides = np.column_stack([unrelated.groups, np.array(met, dtype=np.int64)])
-    return _Calibrated(scales, Clustered(values[0], same.groups), Clustered(values[1], sides), apart)
+    return _Calibrated(scales, Clustered(values[0], same.groups), Clustered(values[1], _both_groups(found)), apart)
 
 
 def _clustered(pairs: Pairs, held: _Calibrated) -> Clustered:

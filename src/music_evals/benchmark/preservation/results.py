@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
-from music_evals.benchmark.preservation.facets import facets, on_shared, told_of_controls
+from music_evals.benchmark.preservation.facets import facets, on_shared, sides, told_of_controls
 from music_evals.benchmark.preservation.pairs import CEILING, CONTROLS, UNRELATED
 from music_evals.benchmark.preservation.reencoding import REENCODED_AUDIO, REENCODED_SCORE
 from music_evals.benchmark.published import published_preservation
@@ -27,7 +27,7 @@ def _on_controls(systems: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:
     if CEILING in systems and UNRELATED not in systems:
         yield "all originals are of one group: there is no row of unrelated music to compare with"
     if UNRELATED in systems and systems[UNRELATED]["n_pairs"] == 2:
-        yield f"the two pairs of {UNRELATED} share originals: they are not independent, as its interval supposes"
+        yield f"the two pairs of {UNRELATED} share originals, and do not say how far those of others may lie"
     yield from on_shared(systems.get(UNRELATED, {}))
 
 
@@ -48,6 +48,7 @@ PRESERVATION: Final = ScoreTask(
         "and tempo differ where the corpus allows it, which is what chance gives."
     ),
     about=told_of_controls,
+    sides=sides,
     facets=facets,
     how=_how,
     published=lambda header: published_preservation(header["metrics"]),
