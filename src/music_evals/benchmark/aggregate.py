@@ -11,10 +11,11 @@ Sets
 Who is compared
     Systems are compared two by two on the items that they share and that have the same reference: a permutation test
     that swaps the two within whole groups, with Holm's correction over all tests of the table, and beside it the
-    difference with its interval, which is not corrected. Best at a score is who
-    defines it for as many of the items that all share as any other, and is beaten by nobody. A task that ranks compares
-    each system with the best baseline of each score, which is chosen on validation records, with Holm's correction over
-    the scores of that system. What has seen the reference is never compared: it shows where a score begins and ends.
+    difference with its interval, which is not corrected. Best at a score is who defines it for as many of the items
+    that all share as any other, and is beaten by nobody. A task that ranks compares each system with the best baseline
+    of each score, which is chosen on validation records, with Holm's correction over the scores of that system; those
+    that a run asks for on top are a family of their own. What has seen the reference is never compared: it shows where
+    a score begins and ends.
 Failures
     A pair is scored for a system when every seed of it was. Who was scored on fewer items ranks below all that were
     scored on more, and is neither best nor the best baseline, nor better than a baseline that was scored on more:
@@ -190,7 +191,7 @@ def best_baselines(found: Found, task: ScoreTask) -> dict[str, str]:
     # run's order is taken.
     names = [name for name, role in found.roles.items() if role == "baseline"]
     best = {}
-    for metric in task.scales:
+    for metric in found.names:
         if metric in task.without_prediction or task.scale(metric).direction == "none":
             continue
         merits = {name: _merit(task.scale(metric).direction, _value(found, task, name, metric)) for name in names}
@@ -217,7 +218,9 @@ def _tests(found: Found, task: ScoreTask, system: str, best: Mapping[str, str], 
             else:
                 made = _compare_means(found, task, (system, against), metric, draws)
             tests[metric] = {"against": against, **made._asdict(), "p_holm": math.nan}
-    _correct([test for test in tests.values() if not math.isnan(test["p_value"])])
+    defined = {metric: test for metric, test in tests.items() if not math.isnan(test["p_value"])}
+    for asked in (False, True):
+        _correct([test for metric, test in defined.items() if (metric in task.on_request) == asked])
     return tests
 
 

@@ -42,7 +42,8 @@ def of_items(records: Records, header: dict[str, Any], task: ScoreTask) -> Found
         (name, system): bins for name, listed in task.listed.items() for system, bins in made.listed(listed).items()
     }
     may_be_absent = {*task.without_prediction, *task.on_request}
-    metrics = [name for name in task.scales if name not in may_be_absent or made.has(name)]
+    not_asked = _not_asked(records, task)
+    metrics = [name for name in task.scales if name not in not_asked and (name not in may_be_absent or made.has(name))]
     failed = [*broken, *made.failures()]
     failures = [dict(zip(("item", "system", "seed", "metric", "error"), row, strict=True)) for row in failed]
     return Found(
@@ -62,6 +63,12 @@ def of_items(records: Records, header: dict[str, Any], task: ScoreTask) -> Found
         wall_time_sec=made.sittings.wall_time_sec,
         kernels=made.sittings.kernels,
     )
+
+
+def _not_asked(records: Records, task: ScoreTask) -> set[str]:
+    """Return the scores that the last selection did not ask for; none of records that hold no selection."""
+    selections = list(records.of("selection"))
+    return set(task.on_request).difference(selections[-1]["scores"]) if selections else set()
 
 
 Failure = tuple[str, str | None, int | None, str | None, str]

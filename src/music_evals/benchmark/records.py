@@ -26,7 +26,8 @@ sitting
 selection, pair
     What is compared in the sittings that follow, where that may grow: the systems, and what results depend on and
     scores do not; then a row a pair, with names and hashes of its files, or why there is none. A score is then known by
-    these hashes (`content`), and by no seed.
+    these hashes (`content`), and by no seed. Where the header names the systems, a selection holds the scores that were
+    asked for beside those of every run.
 remarks, explanation
     What a reader should know of one pair, and where it lost points.
 outline

@@ -111,7 +111,7 @@ class ScoreTask:
     divergences: Mapping[str, str] = dataclasses.field(default_factory=dict)
     # Score of a whole set of items -> a feature of which an item has many values, compared with the control's too.
     listed: Mapping[str, Listed] = dataclasses.field(default_factory=dict)
-    on_request: Collection[str] = ()  # scores that are shown only where the records hold them
+    on_request: Collection[str] = ()  # scores that are shown only where they were asked for, and the records hold them
     # Scores that a system has although it failed to predict; they are compared with nobody.
     without_prediction: Collection[str] = ()
     # Header -> what an item scores for which no prediction was given, by score: the worst. At scores that are not named

@@ -17,6 +17,7 @@ import pytest
 from music_evals.benchmark import canvas
 from music_evals.benchmark.contents import mark
 from music_evals.benchmark.inpainting.task import Settings, run_inpainting
+from music_evals.benchmark.load import load_results
 from music_evals.benchmark.published import JSB_TABLE
 from music_evals.benchmark.records import read_records
 from music_evals.benchmark.tables import markdown_table, text_report
@@ -299,6 +300,21 @@ def test_right_answers_to_a_few_windows_win_nothing(settings: dict[str, Any], tm
     assert "few reaches" not in lead
     assert f"few answered {n} of 70 windows and is ranked below." in " ".join(lead.split())
     assert "better than" not in lead
+
+
+def test_a_run_shows_and_corrects_what_it_asks_for(settings: dict[str, Any]) -> None:
+    few = {**settings, "report": False, "baselines": "copy_past,mode_pitch_beats,silence"}
+    plain = run_inpainting(Settings(**few)).results
+    more = run_inpainting(Settings(**few, extensions="all")).results
+    again = run_inpainting(Settings(**few)).results
+    extensions = {"consonance_pitch_accuracy", "self_replication_rate"}
+    assert set(more["scales"]) == set(plain["scales"]) | extensions
+    assert again == plain
+    assert load_results(settings["out"]).results == again
+    cells, others = (found["tables"]["all"]["scores"] for found in (plain, more))
+    # asking for more changes no correction of what every run has
+    assert cells == {system: {name: others[system][name] for name in row} for system, row in cells.items()}
+    assert any("test" in row["consonance_pitch_accuracy"] for row in others.values())
 
 
 def test_what_allows_missing_predictions(settings: dict[str, Any]) -> None:

@@ -194,6 +194,11 @@ class InpaintingJob(Job):
 
         return [self._unit(chunk) for chunk in self._chunks() if not finished(chunk)]
 
+    def selection(self, rows: Records) -> list[Row]:
+        """Return what is asked for from here on, where the last selection does not say it."""
+        asked = {"kind": "selection", "scores": [COMPANION, *self.extensions]}
+        return [] if [asked] == list(rows.of("selection"))[-1:] else [asked]
+
     def _chunks(self) -> Iterator[_Chunk]:
         starts = range(0, len(self.judged), CHUNK_ITEMS)
         for index, system in enumerate(self.systems):
