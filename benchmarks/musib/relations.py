@@ -1,7 +1,10 @@
 """How the scores go together: Spearman correlations by item, within a system, and by system, over their means.
 
-Every score is turned so that more is better. Intervals are the middle 95 % over resamples of whole songs; by item the
-correlation is that of each model, and then their mean.
+Every score is turned so that more is better, but for the rate of repeated notes, which has no better end and stands as
+it is. Two scores of the tables are not here: the divergence of intervals, which is of a whole set of predictions and of
+no window; and by system the likelihood, of which no two models count the same. By item a score is here that every model
+has. Intervals are the middle 95 % over resamples of whole songs; by item the correlation is that of each model, and
+then their mean.
 """
 
 from __future__ import annotations
@@ -20,6 +23,7 @@ from benchmarks.musib.reasons import NLL
 from benchmarks.musib.tables import Row
 from scipy import stats
 
+from music_evals.benchmark.inpainting.runner import INTERVALS
 from music_evals.metrics.divergence import histogram_bins, jensen_shannon, n_bins
 from music_evals.pipelines.inpainting import FEATURES
 from music_evals.protocols import CONTROL
@@ -71,6 +75,7 @@ def _varies(values: Floats) -> bool:
 
 
 def _upwards(name: str, values: Floats) -> Floats:
+    """Turn a score so that more is better; a rate without a better end stays."""
     return -values if name == NLL or name in FEATURES else values
 
 
@@ -97,16 +102,14 @@ def system_scores(
 ) -> Mapping[str, Floats]:
     """Return each score of each system, turned upwards, shape (rows, systems), with songs weighted as in each row."""
     found = {}
-    for metric in (name for name in run.found.names if name != NLL):
+    for metric in (name for name in run.found.names if name not in {NLL, INTERVALS}):
         columns = [
             _divergences(run, system, metric, codes, weights)
             if metric in FEATURES
             else _means(run.found.values(list(run.found.items), system, metric), codes, weights)
             for system in systems
         ]
-        # what is worked out of a whole set of predictions alone has no score of a window
-        if not np.isnan(columns).all():
-            found[metric] = np.array([_upwards(metric, column) for column in columns]).T
+        found[metric] = np.array([_upwards(metric, column) for column in columns]).T
     return found
 
 

@@ -6,6 +6,7 @@ import csv
 import dataclasses
 import re
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -18,6 +19,8 @@ from benchmarks.musib.likelihood import bits_a_note, own_loss, published_table  
 from benchmarks.musib.systems import DATA, DESIGNS, Data, n_parameters, size_of, weights_of  # noqa: E402
 
 from benchmarks.musib import hypotheses, judging, relations, run, systems, tables  # noqa: E402 - after the checks
+from music_evals.benchmark.inpainting.results import HEADINGS  # noqa: E402
+from music_evals.benchmark.inpainting.runner import EXTENSIONS  # noqa: E402
 from music_evals.models.anticipation_rnn import AnticipationRNN, AnticipationRNNConfig  # noqa: E402
 from music_evals.models.recipe import DataConfig, Recipe, TrainingConfig  # noqa: E402
 from music_evals.models.training import fit  # noqa: E402
@@ -265,6 +268,27 @@ def test_correlations_by_system_are_of_means() -> None:
     (row,) = relations.by_system(values)
     assert row["rho"] == pytest.approx(0.8)
     assert row["low"] == row["high"] == pytest.approx(-1)
+
+
+def test_a_rate_stands_as_it_is_and_what_has_no_score_of_a_window_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    names = ("note_f1", "interval_divergence", "repeated_note_rate", "silence_divergence", "inpainting_nll")
+    found = SimpleNamespace(names=names, items=["a", "b"], values=lambda *_: np.array([0.25, 0.75]))
+    monkeypatch.setattr(relations, "_divergences", lambda *_: np.array([0.1]))
+    made = relations.system_scores(SimpleNamespace(found=found), ["model"], np.array([0, 1]), np.ones((1, 2)))
+    assert {name: column.tolist() for name, column in made.items()} == {
+        "note_f1": [[0.5]], "repeated_note_rate": [[0.5]], "silence_divergence": [[-0.1]],
+    }  # fmt: skip
+
+
+def test_the_correlations_are_of_the_scores_that_the_page_names() -> None:
+    rows = tables.read_csv(systems.HERE / "correlations.csv")
+    held = {row[side] for row in rows for side in "ab"}
+    page = " ".join((systems.HERE / "README.md").read_text(encoding="utf-8").split())
+    assert "repeated_note_rate" in held
+    assert "turned so that more is better, but for `repeated_note_rate`, which has no better end" in page
+    assert HEADINGS.keys() - held - set(EXTENSIONS) == {"interval_divergence", "inpainting_nll"}
+    assert "`interval_divergence` is not there, since" in page
+    assert "nor `inpainting_nll`, which" in page
 
 
 def test_csv_files_keep_what_is_undefined_empty(tmp_path: Path) -> None:
