@@ -11,7 +11,12 @@ from collections.abc import Mapping
 from typing import Final, NamedTuple
 
 REASONS: Final[Mapping[str, str]] = {
-    "noise": "The published value lies within the interval of ours, so that there is no difference to explain.",
+    "noise": (
+        "The published value cannot be told from ours by the songs there are, 18 of the chorales: it lies within the "
+        "interval of ours. That does not say that the two are equal. A published divergence is the plain estimate, and "
+        "the interval is corrected for the bias of one: so the plain estimates are compared, and differ by no more "
+        "than half the width of the interval."
+    ),
     "nll": (
         "The published NLL is most likely the best validation loss of each model as it trains, over all measures drawn "
         "at random; ours is that of the test windows, from the distribution that the model draws from."
@@ -73,9 +78,19 @@ class Cell(NamedTuple):
     metric: str
     music: str  # "jsb" or "folk"
     published: float
-    low: float | None = None  # interval of ours under the published conditions, where there is one
+    ours: float | None = None  # under the published conditions, with its interval, where there is one
+    low: float | None = None
     high: float | None = None
     small: bool = False  # whether ours is the small design
+
+    @property
+    def is_noise(self) -> bool:
+        """Whether the songs there are cannot tell the published value from ours."""
+        if self.ours is None or self.low is None or self.high is None:
+            return False
+        if self.metric in DIVERGENCES:
+            return abs(self.published - self.ours) <= (self.high - self.low) / 2
+        return self.low <= self.published <= self.high
 
 
 def not_repeated(cell: Cell) -> list[str]:
@@ -84,7 +99,7 @@ def not_repeated(cell: Cell) -> list[str]:
     auto_encoded = cell.design in {"inpaintnet", "sketchnet"}
     if cell.metric == NLL:  # never the same thing, however near the numbers
         return ["vli_nll" if vli else "nll", *(["size"] if cell.small else []), "weights"]
-    if cell.low is not None and cell.high is not None and cell.low <= cell.published <= cell.high:
+    if cell.is_noise:
         return ["noise"]
     rules = {
         "ticks": vli and jsb,

@@ -121,6 +121,7 @@ def _compared(
         metric,
         "jsb" if data.dataset == "jsb_chorales" else "folk",
         value,
+        ours.get("value"),
         ours.get("low"),
         ours.get("high"),
         small=official is not None and official["size"].startswith("small"),
