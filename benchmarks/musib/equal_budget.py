@@ -8,7 +8,8 @@ Usage: python -m benchmarks.musib.equal_budget [--plan] [--minutes-in-all 360] [
                          and what each run found into equal_budget_runs/
 
 An interrupted table goes on where it stood when it is started again: what is finished, here or in equal_budget_runs/,
-is not done again, and an unfinished run goes on from its last epoch. Several processes may share the work: start the
+is not done again, and an unfinished run goes on from its last epoch. Where a shipped model decodes otherwise than it
+did, the weights in results/ are judged again, and not trained. Several processes may share the work: start the
 command once a core, with OMP_NUM_THREADS=1. Each takes a run that nobody is at, and all end when all runs are done.
 """
 
@@ -22,7 +23,9 @@ from pathlib import Path
 
 import datasets
 from benchmarks.musib.run import STUDIES
-from benchmarks.musib.studies import COMPARED_DESIGNS, Limits, Run, Studies, parts
+from benchmarks.musib.shortening import Limits
+from benchmarks.musib.studies import COMPARED_DESIGNS, Run, Studies, parts
+from benchmarks.musib.study_scores import BITS, in_words
 from benchmarks.musib.systems import HERE, ROOT
 from benchmarks.musib.tables import Row, number
 
@@ -32,15 +35,15 @@ from music_evals.files import write_atomically
 from music_evals.windows import MODELS
 
 COLUMNS = (
-    "run", "design", "size", "data", "songs", "start", "steps", "core_minutes", "metric", "value", "low", "high", "n",
-    "n_defined", "n_groups",
+    "run", "design", "size", "data", "songs", "start", "steps", "core_minutes", "decoding", "metric", "value", "low",
+    "high", "n", "n_defined", "n_groups",
 )  # fmt: skip
 """Columns of equal_budget.csv; `songs` is those of the training split, `n_groups` those that are judged."""
 
 PAUSE_SEC = 10.0
 """Until it is looked again whether the runs that others are at are done."""
 
-SHOWN = ("note_f1", "position_score", "pitch_accuracy", "rhythm_accuracy", "own_loss")
+SHOWN = ("note_f1", "position_score", "pitch_accuracy", "rhythm_accuracy", "own_loss", BITS)
 
 
 def affordable(left: Sequence[Run], estimates: Mapping[str, float], minutes: float, done: Sequence[str]) -> list[Run]:
@@ -99,6 +102,7 @@ def result_rows(studies: Studies) -> Iterator[Row]:
             "start": run.start or "",
             "steps": studies.limits.steps,
             "core_minutes": about["core_minutes"],
+            "decoding": in_words(studies.decoding(run)),
         }
         for metric, values in scores.values.items():
             found = tables.interval_of_mean(values, scores.songs, span=tables.span_of(metric))
@@ -109,14 +113,18 @@ def result_rows(studies: Studies) -> Iterator[Row]:
 
 def section(rows: Sequence[Row], left_out: Mapping[str, str]) -> str:
     """Return the table of the runs, and what is not in it."""
-    head = ["run", "size", "songs", "core-minutes", "note F1", "position", "pitch acc.", "rhythm acc.", "own loss"]
-    lines = [head, ["---", "---", *["---:"] * 7]]
+    head = [
+        "run", "size", "songs", "core-minutes", "decoding", "note F1", "position", "pitch acc.", "rhythm acc.",
+        "own loss", "bits a note",
+    ]  # fmt: skip
+    lines = [head, ["---", "---", "---:", "---:", "---", *["---:"] * len(SHOWN)]]
     for name in dict.fromkeys(row["run"] for row in rows):
         own = {row["metric"]: row for row in rows if row["run"] == name}
         first = own["note_f1"]
         values = [number(own[metric]["value"]) for metric in SHOWN]
         values[0] += f" ({number(first['low'])} to {number(first['high'])})"
-        lines.append([f"`{name}`", first["size"], str(first["songs"]), number(first["core_minutes"]), *values])
+        about = [first["size"], str(first["songs"]), number(first["core_minutes"]), first["decoding"]]
+        lines.append([f"`{name}`", *about, *values])
     named = [f"- `{name}`: {reason}" for name, reason in left_out.items()]
     return "\n\n".join([markdown_rows(lines), *(["Not run:\n\n" + "\n".join(named)] if named else [])])
 

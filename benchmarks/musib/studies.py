@@ -2,12 +2,14 @@
 
 All runs have the same number of steps, each of as many contexts, whatever the size of their data; the stages of a
 design share them as its recipe does. Everything else is as the recipe says, but for the length of the schedules. The
-best validation epoch of a run is kept, and judged on the test split.
+best validation epoch of a run is kept, and judged on the test split as `study_scores` says.
 
-A run that is done has a file in its folder that says so. While it is being done its process holds a lock, which the
-system takes back when the process ends, however it ends: any number of processes may share a table. What a run found
-can be kept elsewhere, without its weights: such a run is done wherever that file is, so that a table may be made piece
-by piece, on more than one machine.
+A run that is trained has a file in its folder that says so, and its scores say what they were decoded with: where that
+is another decoding today, the weights are judged again, and nothing is trained. The folder also says which data it was
+trained on, and is refused for others. While a run is being done its process holds a lock, which the system takes back
+when the process ends, however it ends: any number of processes may share a table. What a run found can be kept
+elsewhere, without its weights: such a run is done wherever that file is, so that a table may be made piece by piece, on
+more than one machine.
 """
 
 from __future__ import annotations
@@ -18,7 +20,6 @@ import dataclasses
 import fcntl
 import hashlib
 import json
-import math
 import tempfile
 import time
 from collections.abc import Iterator, Mapping, Sequence
@@ -28,14 +29,14 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 import torch
 from benchmarks.musib.hypotheses import Part, Scores, mean_difference
-from benchmarks.musib.likelihood import own_loss
+from benchmarks.musib.shortening import Limits, shortened
+from benchmarks.musib.study_scores import BITS, decode_by, judge, shipped_decoding
 from benchmarks.musib.systems import DATA, DESIGNS, absent, size_of
 
 from music_evals.benchmark.inpainting.items import ItemSet, load_items
 from music_evals.files import write_atomically
-from music_evals.models.recipe import Recipe, TrainingConfig, from_mapping, read_recipe
+from music_evals.models.recipe import Recipe, from_mapping, read_recipe
 from music_evals.models.training import fit
-from music_evals.pipelines.inpainting import item_scores
 from music_evals.protocols import INPAINTERS, load_plugin
 from music_evals.symbolic.noteseq import mask_middle
 
@@ -45,17 +46,17 @@ SIZES: Final = (171, 342, 684)
 COMPARED_DESIGNS: Final = ("inpaintnet", "vli")
 """An autoencoder and a transformer: those whose training is repeated on subsets, and after other music."""
 
-RECIPE_EPOCH: Final = 79
-"""Steps of an epoch of the chorales, which the recipes were made for."""
-
 DONE: Final = "done.json"
-"""In the folder of a run that is done: its core-minutes, size, songs it trained on, epochs, best validation loss."""
+"""In the folder of a run that is trained: its core-minutes, size, songs it trained on, epochs, best validation loss."""
+
+SCORES: Final = "scores.json"
+"""In the folder of a run that is judged: what it scored, and the key and the decoding that it was judged by."""
+
+TRAINED_ON: Final = "data.json"
+"""In the folder of a run: a hash of its data. Folders from before there was this file are taken as they are."""
 
 KEPT_DIGITS: Final = 6
 """Decimal places of the scores that are kept."""
-
-WARMUP: Final = 0.05
-"""Share of a stage's steps in which the learning rate rises."""
 
 
 class Run(NamedTuple):
@@ -68,19 +69,6 @@ class Run(NamedTuple):
     start: str | None = None
 
 
-@dataclasses.dataclass(frozen=True)
-class Limits:
-    """How far all runs go; a table of runs has one of these."""
-
-    steps: int = 1500
-    batch: int = 32
-    epoch_steps: int = 50  # steps between two looks at validation
-    validation: int = 256  # contexts that a validation looks at, spread over the split
-    test: int = 400  # contexts that are judged, spread over the test split
-    seeds: int = 5  # samples of what uses randomness
-    seed: int = 0
-
-
 def runs() -> list[Run]:
     """Return all runs, the weightiest first: what a budget leaves out stands at the end."""
     designs = [design.name for design in DESIGNS]
@@ -91,61 +79,6 @@ def runs() -> list[Run]:
 
 
 # --- one run
-
-
-def shortened(recipe: Recipe, limits: Limits) -> Recipe:
-    """Return a recipe whose stages share so many steps as its own do, without early stopping."""
-    stages = [stage.training for stage in recipe.stages] or [recipe.training]
-    epochs = shares([training.n_epochs for training in stages], limits.steps // limits.epoch_steps)
-    cut = [_cut(training, n, limits) for training, n in zip(stages, epochs, strict=True)]
-    named = tuple(
-        dataclasses.replace(stage, training=training) for stage, training in zip(recipe.stages, cut, strict=False)
-    )
-    model = dict(recipe.model)
-    if "forcing_decay" in model:
-        model["forcing_decay"] = decay_for(stages[0], epochs[0] * limits.epoch_steps, model["forcing_decay"])
-    return dataclasses.replace(recipe, model=model, training=cut[0], stages=named)
-
-
-def _cut(training: TrainingConfig, epochs: int, limits: Limits) -> TrainingConfig:
-    plain = training.plain_epochs
-    return dataclasses.replace(
-        training,
-        seed=limits.seed,
-        batch_size=limits.batch,
-        epoch_contexts=limits.batch * limits.epoch_steps,
-        cycles=(epochs,),
-        plain_epochs=None if plain is None else round(epochs * plain / training.n_epochs),
-        max_minutes=None,
-        patience=epochs,
-        warmup_steps=round(WARMUP * epochs * limits.epoch_steps),
-    )
-
-
-def shares(weights: Sequence[int], total: int) -> list[int]:
-    """Share a number of epochs out by weights, at least one each, so that they add up."""
-    if total < len(weights):
-        message = f"{len(weights)} stages need an epoch each, and there are {total}"
-        raise ValueError(message)
-    exact = [weight * total / sum(weights) for weight in weights]
-    found = [max(1, math.floor(value)) for value in exact]
-    while sum(found) != total:
-        step = 1 if sum(found) < total else -1
-        able = [place for place, n in enumerate(found) if n + step >= 1]
-        place = max(able, key=lambda place: step * (exact[place] - found[place]))
-        found[place] += step
-    return found
-
-
-def decay_for(training: TrainingConfig, steps: int, decay: float) -> int:
-    """Return SketchNet's decay of teacher forcing for a shorter stage: a half is reached at the same share of it."""
-    # a half is reached at step k ln k
-    share = decay * math.log(decay) / (training.n_epochs * RECIPE_EPOCH)
-    target = share * steps
-    k = 2.0
-    while k * math.log(k) < target:
-        k += 1
-    return int(k)
 
 
 def subset(items: ItemSet, songs: int | None, seed: int) -> ItemSet:
@@ -218,32 +151,53 @@ class Studies:
         return {name: about for name, about in found.items() if about is not None}
 
     def _done(self, run: Run) -> dict[str, Any] | None:
-        path = self.folder(run) / DONE
-        if path.is_file():
-            about: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+        about = self._trained(run)
+        if about is not None and self._judged(run) is not None:
             return about
         kept = self._kept(run)
         return None if kept is None else kept["about"]
+
+    def _trained(self, run: Run) -> dict[str, Any] | None:
+        """Return what is known of a run whose weights are here, of the data that are here."""
+        path = self.folder(run) / DONE
+        if not path.is_file() or self._data_of(self.folder(run) / TRAINED_ON) not in {None, self.data(run)}:
+            return None
+        about: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+        return about
+
+    def _judged(self, run: Run) -> dict[str, Any] | None:
+        """Return the scores in the folder of a run; None where there are none, or of another decoding."""
+        path = self.folder(run) / SCORES
+        if not path.is_file():
+            return None
+        scores: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+        return scores if scores.get("key") == self.key(run) else None
+
+    @staticmethod
+    def _data_of(path: Path) -> str | None:
+        """Return the hash that a file of `TRAINED_ON` holds; None where there is no such file."""
+        return str(json.loads(path.read_text(encoding="utf-8"))) if path.is_file() else None
 
     def keep(self) -> None:
         """Write what each run found into the other folder, one file a run, without weights."""
         if self.kept is None:
             return
         for name, about in self.done().items():
-            path = self.folder(self.named[name]) / "scores.json"
-            if path.is_file():
-                scores = json.loads(path.read_text(encoding="utf-8"))
+            run = self.named[name]
+            scores = self._judged(run)
+            if scores is not None:
                 scores["values"] = {
                     metric: [None if value is None else round(value, KEPT_DIGITS) for value in values]
                     for metric, values in scores["values"].items()
                 }
-                content = {"key": self.key(self.named[name]), "about": about, "scores": scores}
+                data = self._data_of(self.folder(run) / TRAINED_ON)
+                content = {"key": scores["key"], "data": data, "about": about, "scores": scores}
                 text = json.dumps(content, allow_nan=False, separators=(",", ":"))
                 write_atomically(self.kept / f"{name}.json", text.encode(), parents=True)
 
     def _is_kept_alone(self, run: Run) -> bool:
         """Return whether what a run found is known, but its weights are not here."""
-        return not (self.folder(run) / DONE).is_file() and self._kept(run) is not None
+        return self._trained(run) is None and self._kept(run) is not None
 
     def _kept(self, run: Run) -> dict[str, Any] | None:
         """Return what is kept of a run; None where nothing is, or of other settings."""
@@ -251,7 +205,8 @@ class Studies:
         if path is None or not path.is_file():
             return None
         found: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
-        return found if found["key"] == self.key(run) else None
+        same_data = None in {found.get("data"), self.data(run)} or found["data"] == self.data(run)
+        return found if found["key"] == self.key(run) and same_data else None
 
     def left(self) -> list[Run]:
         """Return what is not yet done, of the runs whose data are here."""
@@ -262,24 +217,40 @@ class Studies:
         """Return what a run is trained with."""
         return shortened(read_recipe(self.models / run.design / "train.yaml"), self.limits)
 
+    def decoding(self, run: Run) -> dict[str, Any]:
+        """Return what a run is judged by."""
+        return shipped_decoding(run.design, run.data, self.models)
+
+    def training_key(self, run: Run) -> str:
+        """Return a hash of what decides the weights of a run, but for the data."""
+        before = None if run.start is None else self.training_key(self.named[run.start])
+        return _hash([run._asdict(), self.recipe(run).key(), dataclasses.asdict(self.limits), before])
+
     def key(self, run: Run) -> str:
-        """Return a hash of what decides the result of a run."""
-        before = None if run.start is None else self.key(self.named[run.start])
-        facts = [run._asdict(), self.recipe(run).key(), dataclasses.asdict(self.limits), before]
-        return hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()[:16]
+        """Return a hash of what decides the scores of a run, but for the data."""
+        return _hash([self.training_key(run), self.decoding(run), BITS])
+
+    def data(self, run: Run) -> str | None:
+        """Return a hash of the data that a run is trained and judged on; None where they are not here."""
+        if run.data not in self.places:
+            return None
+        return _hash([self._split(run.data, split).fingerprint for split in ("train", "validation", "test")])
 
     def items(self, run: Run, split: str) -> ItemSet:
         """Return the windows that a run trains on, looks at or is judged on."""
-        if (run.data, split) not in self._whole:
-            self._whole[run.data, split] = load_items(*self.places[run.data], split)
-        whole = self._whole[run.data, split]
+        whole = self._split(run.data, split)
         if split == "train":
             return subset(whole, run.songs, self.limits.seed)
         return spread(whole, self.limits.validation if split == "validation" else self.limits.test)
 
+    def _split(self, data: str, split: str) -> ItemSet:
+        if (data, split) not in self._whole:
+            self._whole[data, split] = load_items(*self.places[data], split)
+        return self._whole[data, split]
+
     def folder(self, run: Run) -> Path:
-        """Return where a run lies; runs with other settings lie elsewhere."""
-        return self.out / f"{run.name}-{self.key(run)}"
+        """Return where a run lies; runs that are trained otherwise lie elsewhere."""
+        return self.out / f"{run.name}-{self.training_key(run)}"
 
     def do_if_free(self, run: Run) -> bool:
         """Do a run unless another process is at it; return whether it is done."""
@@ -289,14 +260,14 @@ class Studies:
             return mine
 
     def do(self, run: Run) -> None:
-        """Do a run, from where it stood, and write down that it is done.
+        """Do a run, from where it stood, and write down that it is done; one that is trained is only judged.
 
         What it starts from is done first where its weights are not here.
 
         Raises
         ------
         ValueError
-            The run that it starts from is not done.
+            The run that it starts from is not done, or its folder is of other data.
 
         """
         start = None
@@ -309,23 +280,42 @@ class Studies:
             if self._is_kept_alone(before):
                 self.do(before)
         folder, recipe = self.folder(run), self.recipe(run)
-        train, validation = (self.items(run, split) for split in ("train", "validation"))
+        self._hold_to_data(run)
         with _settings(recipe):
             # epochs are timed in processor seconds, of all threads: a busy machine changes nothing
-            network = self._network(recipe, start)
-            trained = fit(network, train.contexts, validation.contexts, recipe, folder, clock=time.process_time)
+            about = self._trained(run)
+            if about is None:
+                about = self._train(run, start)
             began = time.process_time()
-            scores = judge(self._network(recipe, folder), self.items(run, "test"), self.limits.seeds)
-            seconds = trained.seconds + time.process_time() - began
-        write_atomically(folder / "scores.json", json.dumps(scores, allow_nan=False).encode())
-        found = {
-            "core_minutes": round(seconds / 60, 2),
+            model = decode_by(self._network(recipe, folder), self.decoding(run))
+            scores = judge(model, self.items(run, "test"), self.limits.seeds)
+            if not (folder / DONE).is_file():  # another judging costs no training
+                about["core_minutes"] = round(about["core_minutes"] + (time.process_time() - began) / 60, 2)
+        scores = {"key": self.key(run), "decoding": self.decoding(run), **scores}
+        write_atomically(folder / SCORES, json.dumps(scores, allow_nan=False).encode())
+        write_atomically(folder / DONE, json.dumps(about, indent=1).encode())
+
+    def _hold_to_data(self, run: Run) -> None:
+        """Note the data in the folder of a run, and refuse one that is of others."""
+        path, data = self.folder(run) / TRAINED_ON, self.data(run)
+        if self._data_of(path) not in {None, data}:
+            message = f"{path.parent} is of other data of the name {run.data}; remove it, or name another --out"
+            raise ValueError(message)
+        write_atomically(path, json.dumps(data).encode(), parents=True)
+
+    def _train(self, run: Run, start: Path | None) -> dict[str, Any]:
+        """Train a run, from where it stood, and return what is to be known of it."""
+        folder, recipe = self.folder(run), self.recipe(run)
+        train, validation = (self.items(run, split) for split in ("train", "validation"))
+        network = self._network(recipe, start)
+        trained = fit(network, train.contexts, validation.contexts, recipe, folder, clock=time.process_time)
+        return {
+            "core_minutes": trained.seconds / 60,
             "size": size_of(folder),
             "songs": len(set(train.songs)),
             "epochs": trained.epochs,
             "validation_loss": trained.validation_loss,
         }
-        write_atomically(folder / DONE, json.dumps(found, indent=1).encode())
 
     def _network(self, recipe: Recipe, folder: Path | None) -> Any:
         network = load_plugin(INPAINTERS, recipe.model_type, "model type")
@@ -339,9 +329,11 @@ class Studies:
         if about is None:
             return None
         run = self.named[name]
-        path = self.folder(run) / "scores.json"
-        kept = None if path.is_file() else self._kept(run)
-        found = json.loads(path.read_text(encoding="utf-8")) if kept is None else kept["scores"]
+        found = self._judged(run) if self._trained(run) is not None else None
+        if found is None and (kept := self._kept(run)) is not None:
+            found = kept["scores"]
+        if found is None:
+            return None
         # what is undefined is null in the file, and NaN here
         values = {metric: np.array(row, dtype=np.float64) for metric, row in found["values"].items()}
         return Scores(found["items"], found["songs"], values, about["size"])
@@ -362,6 +354,8 @@ class Studies:
             # a validation passes forward alone, which is about a third of a step
             per_epoch = self.limits.epoch_steps + len(self.items(run, "validation")) / self.limits.batch / 3
             trained = sum(n * per_epoch * step for n, step in zip(epochs, steps, strict=True))
+            if self._trained(run) is not None:
+                trained = 0.0  # it is only judged again
             judged = seconds_a_window * len(self.items(run, "test")) * self.limits.seeds
             found[run.name] = (trained + judged) / 60
             if run.start is not None and self._is_kept_alone(before := self.named[run.start]):
@@ -398,8 +392,12 @@ class Studies:
             # the first epoch of a stage has what is done once in it
             steps = [min(float(row["seconds"]) for row in _rows(place)) / 2 for place in places]
             began = time.process_time()
-            model.inpaint(mask_middle(contexts[:8]), rng=np.random.default_rng(0))
+            decode_by(model, self.decoding(run)).inpaint(mask_middle(contexts[:8]), rng=np.random.default_rng(0))
             return steps, (time.process_time() - began) / len(contexts[:8])
+
+
+def _hash(facts: Sequence[Any]) -> str:
+    return hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()[:16]
 
 
 def _rows(path: Path) -> list[dict[str, str]]:
@@ -418,27 +416,6 @@ def _settings(recipe: Recipe) -> Iterator[None]:
             yield
         finally:
             torch.set_num_threads(threads)
-
-
-def judge(model: Any, items: ItemSet, seeds: int) -> dict[str, Any]:
-    """Return the scores of each window, the mean over seeds, and the model's own loss."""
-    masked = mask_middle(items.contexts)
-    filled = [
-        item_scores(items.contexts, model.inpaint(masked, rng=np.random.default_rng(seed)))
-        for seed in range(1 if model.deterministic else seeds)
-    ]
-    values = {metric: _mean([one[metric] for one in filled]) for metric in filled[0]}
-    values["own_loss"] = own_loss(model, items.contexts).tolist()
-    return {"items": items.item_ids, "songs": items.songs, "values": values}
-
-
-def _mean(rows: Sequence[Any]) -> list[float | None]:
-    """Return the mean over seeds of the defined scores of each window; None where no seed has one."""
-    stacked = np.array(rows)
-    defined = ~np.isnan(stacked)
-    sums, counts = np.where(defined, stacked, 0).sum(axis=0), defined.sum(axis=0)
-    means = np.divide(sums, counts, out=np.full(stacked.shape[1], np.nan), where=counts > 0)
-    return [None if math.isnan(value) else float(value) for value in means]
 
 
 # --- what they say

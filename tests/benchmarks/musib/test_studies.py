@@ -2,39 +2,44 @@
 
 from __future__ import annotations
 
+import dataclasses
+import hashlib
 import json
+import shutil
 import subprocess
 import sys
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
 torch = pytest.importorskip("torch")
 
+from benchmarks.musib.shortening import Limits, decay_for, shares, shortened  # noqa: E402
 from benchmarks.musib.studies import (  # noqa: E402
     DONE,
+    SCORES,
     SIZES,
-    Limits,
+    TRAINED_ON,
     Run,
     Studies,
-    decay_for,
     parts,
     runs,
-    shares,
-    shortened,
     spread,
     subset,
 )
+from benchmarks.musib.study_scores import in_words, shipped_decoding  # noqa: E402
 from benchmarks.musib.systems import DESIGNS, ROOT  # noqa: E402
 
 from benchmarks.musib import equal_budget  # noqa: E402 - after the check for torch
 from music_evals.benchmark.inpainting.items import ItemSet  # noqa: E402
 from music_evals.files import write_atomically  # noqa: E402
 from music_evals.models.recipe import TrainingConfig, read_recipe  # noqa: E402
+from music_evals.windows import MODELS  # noqa: E402
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 
@@ -46,6 +51,11 @@ TINY = {
 STAGES = {
     "inpaintnet": "stages:\n- {name: vae, training: {cycles: [4]}}\n- {name: latent_rnn, training: {cycles: [6]}}\n"
 }
+SHIPPED = {
+    "jsb": {"decoding": "sample", "temperature": 0.5, "top_p": 0.9},
+    "folk": {"decoding": "argmax", "temperature": 1.0, "top_p": 1.0},
+}
+"""Data -> how the shipped models of it decode."""
 LIMITS = Limits(steps=3, batch=4, epoch_steps=1, validation=3, test=5, seeds=2)
 TABLE = [
     Run("inpaintnet-jsb", "inpaintnet", "jsb"),
@@ -83,7 +93,7 @@ def places(tmp_path_factory: pytest.TempPathFactory) -> dict[str, tuple[str, str
 
 @pytest.fixture(scope="module")
 def models(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Recipes of tiny networks."""
+    """Recipes of tiny networks, and what shipped models decode by."""
     home = tmp_path_factory.mktemp("models")
     for name, sizes in TINY.items():
         folder = home / name
@@ -92,7 +102,16 @@ def models(tmp_path_factory: pytest.TempPathFactory) -> Path:
             f"model_type: {name}\nmodel: {sizes}\ndata: {{dataset: nowhere, config: none}}\n"
             f"training: {{cycles: [10], plain_epochs: 5, learning_rate: 0.01, threads: 1}}\n{STAGES.get(name, '')}"
         )
+        for data, decoding in SHIPPED.items():
+            ship(home, name, data, decoding)
     return home
+
+
+def ship(home: Path, design: str, data: str, decoding: dict[str, Any]) -> None:
+    folder = home / design / data
+    folder.mkdir(exist_ok=True)
+    (folder / "config.json").write_text(json.dumps({"model_type": design, "size": "small", **decoding}))
+    (folder / "model.safetensors").write_bytes(b"")
 
 
 @pytest.fixture(scope="module")
@@ -206,6 +225,95 @@ def test_a_table_goes_on_where_it_stood(studies: Studies, monkeypatch: pytest.Mo
     assert other.left() == TABLE
 
 
+def test_a_run_is_judged_by_the_shipped_decoding(
+    done: Studies, models: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert [done.decoding(run) for run in TABLE[:2]] == [SHIPPED["jsb"], SHIPPED["folk"]]
+    own = json.loads((done.folder(TABLE[0]) / SCORES).read_text())
+    assert own["decoding"] == SHIPPED["jsb"]
+    assert set(own["values"]) >= {"note_f1", "own_loss", "bits_a_note"}
+    assert all(value > 0 for value in own["values"]["bits_a_note"])
+    rows = list(equal_budget.result_rows(done))
+    assert {row["run"]: row["decoding"] for row in rows} == {
+        run.name: "sample, T 0.5, top p 0.9" if run.data == "jsb" else "argmax" for run in TABLE
+    }
+
+    # another decoding is shipped: what is trained is judged again, and not trained
+    from benchmarks.musib import studies as module
+
+    out, home = tmp_path / "out", tmp_path / "models"
+    shutil.copytree(done.out, out)
+    shutil.copytree(models, home)
+    ship(home, "inpaintnet", "jsb", SHIPPED["folk"])
+    again = Studies(out, LIMITS, home, table=TABLE, places=done.places)
+    assert [run.data for run in again.left()] == ["jsb", "jsb"]
+    assert again.estimate(TABLE[:1])[TABLE[0].name] < done.estimate(TABLE[:1])[TABLE[0].name]
+    judged, judge = [], module.judge
+    monkeypatch.setattr(module, "fit", lambda *_, **__: pytest.fail("trained again"))
+    monkeypatch.setattr(module, "judge", lambda model, *rest: (judged.append(model.decoding), judge(model, *rest))[1])
+    for run in again.left():
+        again.do(run)
+    assert judged == ["argmax", "argmax"]
+    assert again.left() == []
+    assert again.done() == done.done()  # nor does it cost core-minutes of training
+    assert json.loads((again.folder(TABLE[0]) / SCORES).read_text())["decoding"] == SHIPPED["folk"]
+
+
+def test_scores_of_before_there_were_decodings_are_made_again(
+    done: Studies, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from benchmarks.musib import studies as module
+
+    shutil.copytree(done.out, tmp_path / "out")
+    old = Studies(tmp_path / "out", LIMITS, done.models, table=TABLE[:1], places=done.places)
+    folder = old.folder(TABLE[0])
+    (folder / TRAINED_ON).unlink()
+    scores = json.loads((folder / SCORES).read_text())
+    write_atomically(folder / SCORES, json.dumps({key: scores[key] for key in ("items", "songs", "values")}).encode())
+    assert old.left() == TABLE[:1]
+    monkeypatch.setattr(module, "fit", lambda *_, **__: pytest.fail("trained again"))
+    old.do(TABLE[0])
+    assert json.loads((folder / SCORES).read_text()) == scores
+
+
+def test_a_folder_is_named_as_before_by_what_its_weights_depend_on(done: Studies) -> None:
+    run = TABLE[0]
+    facts = [run._asdict(), done.recipe(run).key(), dataclasses.asdict(LIMITS), None]
+    digest = hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()[:16]
+    assert done.folder(run).name == f"inpaintnet-jsb-{digest}"
+
+
+def test_a_folder_of_other_data_is_refused(done: Studies, tmp_path: Path) -> None:
+    shutil.copytree(done.out, tmp_path / "out")
+    places = {"jsb": done.places["folk"], "folk": done.places["jsb"]}
+    other = Studies(tmp_path / "out", LIMITS, done.models, table=TABLE, places=places)
+    assert other.left() == TABLE
+    with pytest.raises(ValueError, match="is of other data of the name jsb; remove it"):
+        other.do(TABLE[0])
+    # so is what is kept of other data, where the data are here
+    Studies(done.out, LIMITS, done.models, table=TABLE, places=done.places, kept=tmp_path / "kept").keep()
+    kept = {"table": TABLE, "kept": tmp_path / "kept"}
+    assert Studies(tmp_path / "new", LIMITS, done.models, places=places, **kept).done() == {}
+    assert Studies(tmp_path / "new", LIMITS, done.models, places=done.places, **kept).done() == done.done()
+
+
+def test_every_design_has_a_shipped_decoding_of_both_data_sets(tmp_path: Path) -> None:
+    for design in DESIGNS:
+        for data in ("jsb", "folk"):
+            found = shipped_decoding(design.name, data, ROOT / MODELS)
+            assert in_words(found)
+            assert found["decoding"] != design.decoding or not design.leaks
+    with pytest.raises(ValueError, match="has no weights for jsb, by whose decoding vli is judged"):
+        shipped_decoding("vli", "jsb", tmp_path)
+
+
+def test_decodings_in_words() -> None:
+    sampled = {"decoding": "two_stage", "temperature": 0.5, "kind_temperature": 0.75, "top_p": 1.0}
+    assert in_words(sampled) == "two_stage, T 0.5, kinds T 0.75"
+    assert in_words({**sampled, "kind_temperature": None, "top_p": 0.9}) == "two_stage, T 0.5, top p 0.9"
+    assert in_words({**sampled, "decoding": "argmax"}) == "argmax"
+
+
 def marked_done(studies: Studies, did: list[str]) -> Callable[[Run], None]:
     """A quick stand-in for a training: note the run, take a moment, and say that it is done."""
 
@@ -214,6 +322,7 @@ def marked_done(studies: Studies, did: list[str]) -> Callable[[Run], None]:
         time.sleep(0.02)
         assert run.start is None or run.start in studies.done()
         write_atomically(studies.folder(run) / DONE, b"{}", parents=True)
+        write_atomically(studies.folder(run) / SCORES, json.dumps({"key": studies.key(run)}).encode())
 
     return do
 
