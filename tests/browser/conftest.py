@@ -84,10 +84,7 @@ def servers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
         return running[name]
 
     yield serve
-    for served in running.values():
-        served.process.terminate()
-    for served in running.values():
-        served.process.wait(timeout=30)
+    end(*running.values())
 
 
 def start(name: str, log: Path) -> Served:
@@ -99,17 +96,17 @@ def start(name: str, log: Path) -> Served:
 
 def serving(command: list[str], log: Path, path: str = "/", **options: Any) -> Served:
     """Start a server whose command ends with its port, and wait for a page of it."""
-    end = time.monotonic() + START_SEC
+    latest = time.monotonic() + START_SEC
     told = "in use"
     # another process may take the port before the server does
-    while re.search("in use|empty port", told) and time.monotonic() < end:
+    while re.search("in use|empty port", told) and time.monotonic() < latest:
         with socket.socket() as probe:
             probe.bind(("127.0.0.1", 0))
             port = probe.getsockname()[1]
         with log.open("wb") as output:
             process = subprocess.Popen([*command, str(port)], stdout=output, stderr=output, **options)
         url = f"http://127.0.0.1:{port}"
-        while process.poll() is None and time.monotonic() < end:
+        while process.poll() is None and time.monotonic() < latest:
             try:
                 urllib.request.urlopen(f"{url}{path}", timeout=5).close()  # noqa: S310  (http, ours)
             except OSError:
@@ -120,6 +117,14 @@ def serving(command: list[str], log: Path, path: str = "/", **options: Any) -> S
         process.wait()
         told = log.read_text(errors="replace")[-4000:]
     pytest.fail(f"{' '.join(command)} did not start:\n{told}")
+
+
+def end(*running: Served) -> None:
+    """End servers; on a busy machine that takes its time too."""
+    for served in running:
+        served.process.terminate()
+    for served in running:
+        served.process.wait(timeout=START_SEC)
 
 
 @pytest.fixture(scope="module")
@@ -134,10 +139,7 @@ def serve_caimap(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
         return running[-1].url
 
     yield serve
-    for served in running:
-        served.process.terminate()
-    for served in running:
-        served.process.wait(timeout=30)
+    end(*running)
 
 
 @dataclasses.dataclass

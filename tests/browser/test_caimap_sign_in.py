@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 from axe_playwright_python.base import AXE_SCRIPT
-from tests.browser.conftest import serving
+from tests.browser.conftest import end, serving
 from tests.browser.test_caimap_access import RUN
 from tests.caimap.local_provider import CLIENT, SECRET, LocalProvider, running
 
@@ -41,8 +41,7 @@ def address(provider: LocalProvider, tmp_path: Path, monkeypatch: pytest.MonkeyP
     given = {"OAUTH_CLIENT_ID": CLIENT, "OAUTH_CLIENT_SECRET": SECRET, "OPENID_PROVIDER_URL": provider.url}
     server = serving(verb, tmp_path / "server.txt", "/sign-in", env=os.environ | given)
     yield server.url
-    server.process.terminate()
-    server.process.wait(timeout=30)
+    end(server)
 
 
 def sent(requests: list[Any], path: str) -> dict[str, str]:

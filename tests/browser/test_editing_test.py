@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.browser.conftest import Served, serving
+from tests.browser.conftest import Served, end, serving
 
 from music_evals.annotations import Score, Tempo
 from music_evals.studies.edit_logs import check_log, count_log, replay_log
@@ -80,9 +80,7 @@ def serve(tmp_path: Path) -> Iterator[Callable[[StudyFolder], str]]:
         return running[-1].url
 
     yield start
-    for served in running:
-        served.process.terminate()
-        served.process.wait(timeout=30)
+    end(*running)
 
 
 @pytest.fixture

@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 import pytest
 import soundfile
-from tests.browser.conftest import Watch, serving
+from tests.browser.conftest import Watch, end, serving
 
 from music_evals.studies.folders import Introduction, StudyFolder, read_study_folder
 from music_evals.studies.listening import ListeningSettings
@@ -51,8 +51,7 @@ def served(study: StudyFolder) -> Iterator[str]:
     try:
         yield server.url
     finally:
-        server.process.terminate()
-        server.process.wait(timeout=30)
+        end(server)
 
 
 class Handler(http.server.SimpleHTTPRequestHandler):
