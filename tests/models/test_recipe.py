@@ -152,6 +152,9 @@ def test_a_recipe_says_only_what_differs_from_its_base(tmp_path, write_recipe):
             read_recipe(bare)
         with pytest.raises(InvalidInputError, match=message):
             read_sections(bare, ["stages.vae.cycles=[1]"])
+    own.write_text("base: train.yaml\nstages:\n- {name: vae, trainings: {cycles: [9]}}\n")
+    with pytest.raises(UnknownNameError, match="unknown stage setting 'trainings'; did you mean training"):
+        read_recipe(own)
     own.write_text("base: other.yaml\n")
     with pytest.raises(UnreadableFileError, match=r"other\.yaml"):
         read_recipe(own)

@@ -156,7 +156,7 @@ def test_stages_share_settings_and_replace_some(tmp_path, write_recipe):
         ("[]", InvalidInputError, "stages must be a list"),
         ("{name: vae}", InvalidInputError, "stages must be a list"),
         ("[{name: vae, training: 3}]", InvalidInputError, "training of the stage 'vae' must be a mapping"),
-        ("[{training: {}}]", InvalidInputError, "stage settings are incomplete.*name"),
+        ("[{training: {}}]", InvalidInputError, "each of the stages must have a name"),
         ("[{name: vae, trainings: {}}]", UnknownNameError, "unknown stage setting 'trainings'; did you mean training"),
         ("[{name: vae, training: {cycle: [1]}}]", UnknownNameError, "unknown training setting 'cycle'"),
     ],

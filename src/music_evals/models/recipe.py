@@ -394,6 +394,9 @@ def _check_stages(entries: Any) -> list[dict[str, Any]]:
             f"stages must be a list of mappings with the settings name and training, at least one; got {entries!r}"
         )
     for entry in entries:
+        for setting in entry:
+            if setting not in {"name", "training"}:
+                raise UnknownNameError("stage setting", str(setting), ["name", "training"])
         if not isinstance(entry.get("name"), str):
             raise InvalidInputError(f"each of the stages must have a name, a text; one has the settings {entry!r}")
         if not isinstance(entry.get("training", {}), dict):
