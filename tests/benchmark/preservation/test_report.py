@@ -212,7 +212,7 @@ def test_systems_are_compared_on_the_pairs_that_they_share() -> None:
     page = " ".join(render_report(results, found).split())
     assert "4 pairs (of 5 and 4) shared" in page
     first, second = np.array([0.9, 0.2, 0.8]), np.array([0.4, 0.1, 0.7])
-    test = paired_mean_test(first, second, ["a", "b", "d"], n_resamples=200)
+    test = paired_mean_test(first, second, ["a", "b", "d"], n_resamples=200, span=(0, 1))
     row = re.search(r'rowheader">Beat F-measure ↑</th>(.*?)</tr>', page)
     assert row
     cells = re.findall(r">([^<]+)</td>", row[1])
