@@ -121,7 +121,7 @@ def _write(scores: pd.DataFrame, plan: Mapping[str, Any], run: Mapping[str, Any]
         write_pages(found, run)
 
 
-def _run_facts(scores: pd.DataFrame, manifest: Path, backends: Sequence[str]) -> dict[str, Any]:
+def _run_facts(scores: pd.DataFrame, manifest: Path, backends: Sequence[str] = ()) -> dict[str, Any]:
     halves = [half for half in HALVES if half in set(scores.half)]
     return {
         "command": COMMAND if len(halves) == len(HALVES) else f"{COMMAND} --halves {' '.join(halves)}",
