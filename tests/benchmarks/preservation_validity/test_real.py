@@ -302,7 +302,7 @@ def test_a_run_goes_on_where_it_stood(real: SimpleNamespace, programs: None, tmp
     files, missing = real.real_recordings.attach(recordings, tmp_path)
     assert not missing
     measure = real.real_measure.measure_recordings
-    path = measure(recordings, files, plan, "test", tmp_path / "work")
+    path = measure(recordings, files, plan, "test", work=tmp_path / "work")
     lines = path.read_text().splitlines()
     records = [json.loads(each) for each in lines]
     # two edits of each, and the pairs by different artists
@@ -314,7 +314,7 @@ def test_a_run_goes_on_where_it_stood(real: SimpleNamespace, programs: None, tmp
     by_id = {each["item_id"]: each for each in records}
     assert by_id["a:gain:-6"]["raw_pitch_accuracy"] > 0.95 > by_id["a:transpose:1"]["raw_pitch_accuracy"]
     path.write_text("\n".join(lines[:3]) + "\n")
-    assert measure(recordings, files, plan, "test", tmp_path / "work") == path
+    assert measure(recordings, files, plan, "test", work=tmp_path / "work") == path
     assert sorted(path.read_text().splitlines()) == sorted(lines)
 
 
