@@ -166,3 +166,9 @@ def test_a_mean_over_pairs_counts_and_clips() -> None:
     assert math.isnan(one.high)
     moved = mean_intervals_of_pairs(Clustered(values[::-1], sides[::-1, ::-1] + 7), spans=[(0, 1)] * 3)
     np.testing.assert_allclose(np.array(moved), np.array([high, two, one]))
+
+
+def test_pairs_that_all_score_the_same_have_no_interval() -> None:
+    ring = [[place, (place + 1) % 7] for place in range(7)]
+    (found,) = mean_intervals_of_pairs(Clustered([[0.1]] * 7, ring))
+    assert (found.estimate, math.isnan(found.low), math.isnan(found.high)) == (pytest.approx(0.1), True, True)

@@ -17,15 +17,15 @@ import hashlib
 import io
 import os
 import stat
-import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any, Self, TypeVar, cast
+from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
 from music_evals.audio._decoding import OPENERS, Decoded
+from music_evals.audio._memo import Memo
 from music_evals.audio._recordings import AUDIO_SUFFIXES, recordings
 from music_evals.audio._samples import (
     BLOCK,
@@ -153,26 +153,6 @@ DEFAULT_AUDIO_LIMITS = AudioLimits()
 """Limits where none are given."""
 
 
-class _Memo:
-    """Values worked out once each, by whichever thread comes first; another process starts anew."""
-
-    def __init__(self) -> None:
-        self._values: dict[str, Any] = {}
-        self._locks: dict[str, threading.RLock] = {}
-        self._lock = threading.Lock()
-
-    def get(self, key: str, compute: Callable[[], Value]) -> Value:
-        with self._lock:
-            lock = self._locks.setdefault(key, threading.RLock())
-        with lock:
-            if key not in self._values:
-                self._values[key] = compute()
-            return cast("Value", self._values[key])
-
-    def __reduce__(self) -> tuple[type[Self], tuple[()]]:
-        return type(self), ()
-
-
 @dataclasses.dataclass(frozen=True, eq=False)
 class Audio:
     """One recording, ready for extraction.
@@ -209,7 +189,7 @@ class Audio:
     read_by: str = ""
     source_rate: int | None = None
     cancelled: bool = False
-    _memo: _Memo = dataclasses.field(default_factory=_Memo, init=False, repr=False)
+    _memo: Memo = dataclasses.field(default_factory=Memo, init=False, repr=False)
 
     def __post_init__(self) -> None:
         if self.samples.ndim != 1 or self.samples.dtype != np.float32 or not len(self.samples):

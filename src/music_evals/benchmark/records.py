@@ -58,6 +58,7 @@ from typing import IO, Any, NamedTuple, Self, overload
 import numpy as np
 
 from music_evals.benchmark.batches import Batch, dump_json, to_table
+from music_evals.benchmark.headers import check_same_run
 from music_evals.errors import CorruptRecordsError, MusicEvalsError, OutputError
 
 __all__ = [
@@ -65,7 +66,6 @@ __all__ = [
     "MemoryRecords",
     "RecordFile",
     "Records",
-    "check_same_run",
     "dump_json",
     "lock",
     "output_errors",
@@ -407,31 +407,6 @@ def lock(file: IO[bytes], path: Path) -> None:
             f"{path} cannot be locked against other runs ({error.strerror or error}); choose a folder (`out`) on a "
             "file system that knows locks"
         ) from error
-
-
-def check_same_run(found: dict[str, Any], wanted: dict[str, Any], path: Path) -> None:
-    """Raise where the headers of two runs differ, with what differs: settings before what follows from them."""
-    old, new = _flatten(found), _flatten(wanted)
-    differences = [
-        f"{key} was {old.get(key, 'absent')!r} and is now {new.get(key, 'absent')!r}"
-        for key in sorted(old | new, key=lambda key: ("." in key, key))
-        if old.get(key) != new.get(key) or (key in old) != (key in new)
-    ]
-    if differences:
-        shown = "; ".join(differences[:5]) + (f"; and {len(differences) - 5} more" if len(differences) > 5 else "")
-        raise CorruptRecordsError(
-            f"{path} belongs to another run: {shown}. Choose another folder (`out`), or start afresh (`overwrite=True`)"
-        )
-
-
-def _flatten(value: Any, prefix: str = "") -> dict[str, Any]:
-    """Return nested dictionaries as one, with dotted keys, so that a difference can be named."""
-    if not isinstance(value, dict):
-        return {prefix: value}
-    flat: dict[str, Any] = {}
-    for key, inner in value.items():
-        flat.update(_flatten(inner, f"{prefix}.{key}" if prefix else key))
-    return flat
 
 
 def _write_all(descriptor: int, data: bytes) -> None:

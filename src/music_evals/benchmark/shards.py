@@ -22,11 +22,11 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, Self
 import numpy as np
 
 from music_evals.benchmark.batches import COLUMNS, TYPED, WORDS, Batch, to_rows, to_table
+from music_evals.benchmark.headers import check_same_run
 from music_evals.benchmark.records import (
     REMEDY,
     RecordFile,
     Records,
-    check_same_run,
     dump_json,
     lock,
     output_errors,

@@ -39,7 +39,7 @@ import numpy.typing as npt
 from music_evals.errors import InvalidInputError, PairCountError
 from music_evals.stats._clusters import Floats, Integers
 from music_evals.stats.discrimination import auc
-from music_evals.stats.intervals import Interval, check_confidence, student
+from music_evals.stats.intervals import NO_SPREAD, Interval, check_confidence, student
 
 __all__ = [
     "LEAST_AUC",
@@ -204,18 +204,27 @@ def mean_intervals_of_pairs(
     check_confidence(confidence)
     values = np.asarray(pairs.values, dtype=np.float64)
     groups = np.asarray(pairs.groups)
-    found = []
-    for place, (low, high) in enumerate(spans or [(-np.inf, np.inf)] * values.shape[1]):
-        defined = ~np.isnan(values[:, place])
-        part = _Totals.of(Clustered(values[defined, place : place + 1], groups[defined]), 1)
-        names = np.unique(part.groups)
-        mean, n = float(part.mean[0, 0]), len(names)
+    spans = spans or [(-np.inf, np.inf)] * values.shape[1]
+    return [_interval_of_pairs(column, groups, confidence, span) for column, span in zip(values.T, spans, strict=True)]
+
+
+def _interval_of_pairs(values: Floats, groups: Integers, confidence: float, span: tuple[float, float]) -> Interval:
+    defined = ~np.isnan(values)
+    column = values[defined]
+    part = _Totals.of(Clustered(column[:, None], groups[defined]), 1)
+    names = np.unique(part.groups)
+    mean, n = float(part.mean[0, 0]), len(names)
+    low = high = np.nan
+    if n > 2:
         without = part.means_without(names)[:, 0]
-        spread = float(((without - without.mean()) ** 2).sum()) if n > 2 else np.nan
-        reach = float(student(n - 1, confidence)) * np.sqrt((n - 1) / n * spread) if spread > 0 else np.nan
-        first, last = (float(np.clip(end, low, high)) for end in (mean - reach, mean + reach))
-        found.append(Interval(mean, first, last, len(values), int(defined.sum()), float(n)))
-    return found
+        error = np.sqrt((n - 1) / n * ((without - without.mean()) ** 2).sum())
+        least, largest = float(column.min()), float(column.max())
+        if error > NO_SPREAD * max(abs(least), abs(largest)):
+            reach = student(n - 1, confidence) * error
+            # a score that leaves its range keeps its own
+            ends = np.clip([mean - reach, mean + reach], min(span[0], least), max(span[1], largest))
+            low, high = float(ends[0]), float(ends[1])
+    return Interval(mean, low, high, len(values), len(column), float(n))
 
 
 class _Totals(NamedTuple):

@@ -13,12 +13,12 @@ import pytest
 from music_evals.benchmark.cautions import cautions
 from music_evals.benchmark.cells import plain
 from music_evals.benchmark.contents import significant
+from music_evals.benchmark.headers import check_same_run
 from music_evals.benchmark.preservation.pairs import CEILING, UNRELATED
 from music_evals.benchmark.preservation.plots import RIM, differing_notes, differing_spans, outward, timeline, unmatched
 from music_evals.benchmark.preservation.report import _left_out, render_report, worst_pairs
 from music_evals.benchmark.preservation.results import PRESERVATION
 from music_evals.benchmark.published import read_published
-from music_evals.benchmark.records import check_same_run
 from music_evals.benchmark.results import build_results, collect
 from music_evals.benchmark.tables import legend, markdown_report, text_report
 from music_evals.benchmark.versions import definitions_of
