@@ -50,7 +50,10 @@ AHEAD: Final = 4.0
 """Seconds by which a player may be ahead of the server's clock."""
 
 MAX_GAP: Final = 15.0
-"""Seconds between two events of a playing player, whose page sends a beat every 5 s; a longer one ends the sitting."""
+"""Seconds between two events of a playing player; a longer one ends the sitting.
+
+A page sends a beat every 5 s, so a line is good enough whose answers take less than 10 s.
+"""
 
 MAX_PAUSE: Final = 600.0
 """Seconds of a pause, beyond which it is another sitting."""

@@ -131,13 +131,16 @@ def test_markers_of_unrelated_pairs_are_left_out_where_they_were_not_measured(sc
 
 
 @pytest.mark.gradio
-def test_undefined_is_shown_as_undefined_with_its_reason(examples):
+def test_of_a_silent_edit_nothing_was_kept_and_what_has_no_worst_value_is_undefined(examples):
     pair = compared(examples[3].original, examples[3].edit)
-    assert {bar.state for bar in pair.bars} == {"undefined"}
+    undefined = {bar.score for bar in pair.bars if bar.state == "undefined"}
+    sections = {"segment_ari", "boundary_f_measure", "ssm_correlation"}
+    assert undefined == {"circle_of_fifths_distance", "delta_bpm", *sections}
+    assert {bar.value for bar in pair.bars if bar.score not in undefined} == {0.0}
     shown = bars_html(pair.bars)
-    assert shown.count(">undefined</b>") == len(SHOWN)
+    assert shown.count(">undefined</b>") == len(undefined)
+    assert shown.count('<span class="value"') == len(SHOWN) - len(undefined)
     assert "silent: the peak lies below -60 dBFS" in shown
-    assert '<span class="value"' not in shown
     assert "both play as they are" in show(pair)[3]["html"].lower()
 
 

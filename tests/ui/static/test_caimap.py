@@ -103,7 +103,8 @@ def playing(start: float, stop: float, at: float = 0.0) -> list[tuple[str, float
     return [("play", start, at), *beats, ("ended" if stop == 60 else "pause", stop, at + stop - start)]
 
 
-WAYS = st.lists(st.tuples(st.floats(0, 6), st.floats(0, 6)), min_size=1, max_size=20)
+# a beat every 5 s whose answer takes less than 10 s stays within the gap that is allowed
+WAYS = st.lists(st.tuples(st.floats(0, 4.9), st.floats(0, 4.9)), min_size=1, max_size=20)
 
 
 @given(WAYS, st.floats(0, 60), st.floats(0, 30))
