@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import hashlib
 import json
 from collections import Counter
@@ -15,6 +16,7 @@ from music_evals.datasets.tune_files import (
     Placed,
     parse_shares,
     place,
+    place_as,
     split_counts,
     split_families,
     write_tunes,
@@ -43,6 +45,19 @@ def test_shares_are_obeyed_and_no_split_that_was_asked_for_stays_empty() -> None
     assert Counter(split_families(range(10), shares=(1, 0, 1))) == {"train": 5, "test": 5}
     assert Counter(split_families(range(4))) == {"train": 2, "validation": 1, "test": 1}
     assert split_families([0, 0, 0]) == ["train"] * 3
+
+
+def test_what_was_drawn_once_stays_whatever_is_read_later() -> None:
+    tune = tune_from_score(score(melody(1, 16)), "")
+    tunes = [dataclasses.replace(tune, name=name) for name in "abcdef"]
+    drawn = {"b": "validation", "c": "test", "gone": "test"}
+    apart = place_as(tunes, range(6), drawn)
+    assert [item.split for item in apart] == ["train", "validation", "test", "train", "train", "train"]
+    # a and b are settings of one tune, as c and d are; e is new, and links nothing
+    together = place_as(tunes, [0, 0, 2, 2, 4, 5], drawn)
+    assert [item.split for item in together] == ["validation", "validation", "test", "test", "train", "train"]
+    assert [item.family for item in together] == ["a", "a", "c", "c", "e", "f"]
+    assert {item.split for item in place_as(tunes, [0] * 6, drawn)} == {"test"}
 
 
 @pytest.mark.parametrize("text", ["8:1", "8:1:1:1", "a:1:1", "0:1:1", "8:-1:1", "8:1:1.5", ""])

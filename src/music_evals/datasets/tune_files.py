@@ -25,6 +25,7 @@ __all__ = [
     "folder_card",
     "parse_shares",
     "place",
+    "place_as",
     "shown_on",
     "split_counts",
     "split_families",
@@ -102,6 +103,26 @@ def place(
         Placed(tune, family, split)
         for tune, family, split in zip(tunes, names, split_families(names, shares=shares, seed=seed), strict=True)
     ]
+
+
+def place_as(tunes: Sequence[Tune], families: Sequence[int], drawn: Mapping[str, str]) -> list[Placed]:
+    """Give tunes their family, and the split that was drawn for it once; families that are new go to train.
+
+    Parameters
+    ----------
+    tunes, families
+        As of `place`.
+    drawn
+        Name of a tune -> ``"validation"`` or ``"test"``. A family goes where its tunes were; of one that has grown
+        together out of two splits, all goes to test before validation.
+
+    """
+    names = [tunes[family].name for family in families]
+    splits: dict[str, str] = {}
+    for tune, family in zip(tunes, names, strict=True):
+        ranks = SPLITS.index(splits.get(family, "train")), SPLITS.index(drawn.get(tune.name, "train"))
+        splits[family] = SPLITS[max(ranks)]
+    return [Placed(tune, family, splits[family]) for tune, family in zip(tunes, names, strict=True)]
 
 
 def split_counts(placed: Sequence[Placed]) -> dict[str, dict[str, int]]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import shutil
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -18,6 +19,11 @@ from music_evals.datasets.irish_folk.music21_tunes import read_tunes, tune_sourc
 from music_evals.datasets.manifest import load_split
 from music_evals.errors import NoDataError, UnknownNameError
 from music_evals.files import Store
+
+DRAWN = build.Drawn(
+    {"airdsAirs/book1/2": "validation", "oneills1850/0001-0050/9": "test", "ryansMammoth/AirFourReel": "test"},
+    frozenset({"airdsAirs/book1/1", "airdsAirs/book1/2", "oneills1850/0001-0050/9"}),
+)
 
 
 @pytest.fixture(scope="module")
@@ -49,6 +55,7 @@ def cache(corpus: Path, read: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPa
     shutil.copytree(read, tmp_path, dirs_exist_ok=True)
     monkeypatch.setenv("MUSIC_EVALS_CACHE", str(tmp_path))
     monkeypatch.setattr(build, "corpus_folder", lambda: corpus)
+    monkeypatch.setattr(build, "drawn", lambda: DRAWN)
     return tmp_path
 
 
@@ -89,9 +96,11 @@ def test_it_is_built_on_first_use_and_found_by_its_name(
     items = load_items("irish_folk", "music21_folk", "test")
     assert "reading the folk tunes" in capsys.readouterr().err  # with a bar
     train = load_split("irish_folk", "music21_folk", "train")
-    assert len({"Air 4", "Air Four -- Reel"} & set(train["title"])) in {0, 2}
+    settings = {"airdsAirs/book1/4", "ryansMammoth/AirFourReel"}  # of one tune: where one was drawn for, both are
+    assert set(items.songs) == {"oneills1850/0001-0050/9", *settings}
     assert not set(items.songs) & set(train["song"])
     assert set(split_names("irish_folk", "small")) == {"train", "validation", "test"}
+    assert set(load_items("irish_folk", "small", "test").songs) == {"oneills1850/0001-0050/9"}
     manifest = json.loads((build.place_of("music21") / "manifest.json").read_text())
     assert manifest["books"]["music21_folk"]["ryansMammoth"]["songs"] == 5
     assert manifest["families"]["music21_folk"] == 12  # 13 tunes, one of them in two books
@@ -126,6 +135,13 @@ def test_the_cleared_part_keeps_families_and_splits() -> None:
     }
     [four] = [item for item in cleared if item.tune.name == "ryansMammoth/AirFourReel"]
     assert four.family == "airdsAirs/book1/4"  # a book that is not passed on names it, and holds nothing else of it
+
+
+def test_what_was_drawn_has_the_sizes_of_the_card() -> None:
+    splits, small = build.drawn()
+    counts = Counter(splits.values())
+    assert (counts["validation"], counts["test"], len(small)) == (136, 135, 171)
+    assert Counter(splits.get(name, "train") for name in small) == {"train": 136, "validation": 17, "test": 18}
 
 
 def test_the_small_set_has_the_sizes_of_the_chorales() -> None:

@@ -16,12 +16,14 @@ What is built is kept in the cache folder, whole or not at all.
 
 from __future__ import annotations
 
+import csv
+import importlib.resources
 import json
 import random
 from collections.abc import Sequence
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from music_evals.datasets.families import pair_overlaps
 from music_evals.datasets.irish_folk.folk_rnn import PUBLISHED, read_folk_rnn, song_counts
@@ -37,6 +39,7 @@ from music_evals.datasets.tune_files import (
     Placed,
     families_of,
     place,
+    place_as,
     shown_on,
     split_counts,
     write_tunes,
@@ -47,8 +50,10 @@ from music_evals.files import Store, cache_folder
 
 __all__ = [
     "CLEARED",
+    "Drawn",
     "build_folk_rnn",
     "build_music21",
+    "drawn",
     "measure_leakage",
     "place_of",
     "prepare",
@@ -62,8 +67,33 @@ SMALL = {"train": 136, "validation": 17, "test": 18}
 """Tunes of `small`: those of MUSIB's JSB set, 171 in all."""
 
 SEED = 42
-BUILDS = {"music21": 1, "folk_rnn": 2}
+BUILDS = {"music21": 2, "folk_rnn": 2}
 """Raised when what is built of a source changes, so that no older copy in a cache is taken for it."""
+
+
+class Drawn(NamedTuple):
+    """Which tunes of `music21_folk` were drawn for what; it does not change where tunes are read otherwise.
+
+    Attributes
+    ----------
+    splits
+        Name of a tune -> ``"validation"`` or ``"test"``; all others are of train.
+    small
+        Names of the tunes of `small`.
+
+    """
+
+    splits: dict[str, str]
+    small: frozenset[str]
+
+
+def drawn() -> Drawn:
+    """Read `splits.csv`."""
+    table = importlib.resources.files("music_evals.datasets.irish_folk") / "splits.csv"
+    with table.open(encoding="utf-8", newline="") as file:
+        rows = list(csv.DictReader(file))
+    splits = {row["song"]: row["split"] for row in rows if row["split"] != "train"}
+    return Drawn(splits, frozenset(row["song"] for row in rows if row["small"]))
 
 
 def prepare(config: str) -> str:
@@ -98,19 +128,20 @@ def place_of(source: str) -> Path:
 
 
 def place_music21() -> tuple[list[Placed], dict[str, int]]:
-    """Read, group and split the tunes of the installed music21; some minutes, with bars on stderr."""
+    """Read and group the tunes of music21, each family in its split; some minutes, with bars on stderr."""
     from tqdm import tqdm
 
     with tqdm(desc="reading the folk tunes of music21", unit="tune") as bar:
         store = Store(cache_folder("pieces"))
         tunes, counts = read_tunes(tune_sources(corpus_folder()), store=store, progress=shown_on(bar))
-    return place(tunes, families_of(tunes), seed=SEED), counts
+    return place_as(tunes, families_of(tunes), drawn().splits), counts
 
 
 def build_music21(folder: Path) -> dict[str, Any]:
     """Write `music21_folk` and `small` into a folder."""
     placed, counts = place_music21()
-    configs = {"music21_folk": placed, "small": draw_small(placed)}
+    small = drawn().small
+    configs = {"music21_folk": placed, "small": [item for item in placed if item.tune.name in small]}
     return write_whole(
         folder, configs, "Folk tunes inside music21, built from the installed package", music21_facts(configs, counts)
     )
@@ -173,7 +204,7 @@ def measure_leakage() -> str:
     tunes = [item.tune for item in placed]
     overlaps = pair_overlaps([tune.tokens for tune in tunes])
     study = {
-        **split_leakage(tunes, [item.family for item in placed], seed=SEED),
+        **split_leakage(tunes, [item.split for item in placed], seed=SEED),
         "pairs_compared": len(overlaps),
         "same_title": title_check(overlaps, same_titles(tunes)),
         "thresholds": threshold_table(tunes, overlaps, (0.2, 0.25, 0.3, 0.4, 0.5), seed=SEED),
