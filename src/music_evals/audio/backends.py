@@ -297,7 +297,7 @@ DEFAULT_BACKENDS: Mapping[str, str] = MappingProxyType(
         "chroma": "cqt",
         "f0": "melody_net",
         "melody": "from_f0",
-        "segments": "form",
+        "segments": "foote",
         "structure": "timbre_harmony",
     }
 )
