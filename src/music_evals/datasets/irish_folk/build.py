@@ -90,8 +90,7 @@ class Drawn(NamedTuple):
 def drawn() -> Drawn:
     """Read `splits.csv`."""
     table = importlib.resources.files("music_evals.datasets.irish_folk") / "splits.csv"
-    with table.open(encoding="utf-8", newline="") as file:
-        rows = list(csv.DictReader(file))
+    rows = list(csv.DictReader(table.read_text(encoding="utf-8").splitlines()))
     splits = {row["song"]: row["split"] for row in rows if row["split"] != "train"}
     return Drawn(splits, frozenset(row["song"] for row in rows if row["small"]))
 
