@@ -196,10 +196,10 @@ PRESERVATION_METRICS: Final = block(
     ),
     _music("beat_f_measure", "Beat F-measure", "rhythm", features=("beats",), chance=0.30, definition=2),
     _music("information_gain", "Information gain", "rhythm", features=("beats",), chance=0.16, definition=2),
-    _music("segment_ari", "Segment ARI", "structure", low=-1.0, features=("segments",), chance=0.41, definition=2),
+    _music("segment_ari", "Segment ARI", "structure", low=-1.0, features=("segments",), chance=0.36, definition=2),
     _music(
         "boundary_f_measure", "Boundary F-measure", "structure", heading="Boundary F, 0.5 s", features=("segments",),
-        chance=0.09, definition=2,
+        chance=0.14, definition=2,
     ),
     _music("voicing_recall", "Voicing recall", "melody", features=("f0",), chance=0.84, definition=2),
     _music("motif_jaccard", "Motif Jaccard", "melody", features=("melody",), chance=0.03, definition=2),
@@ -227,7 +227,7 @@ COMPANIONS: Final = block(
     _companion("information_gain_aligned", "Information gain, aligned", "rhythm", features=("beats",), definition=2),
     _signed("beat_offset_sec", "Beat offset, s", unit="s", definition=2),
     _companion(
-        "boundary_f_measure_3s", "Boundary F, 3 s", "structure", features=("segments",), chance=0.54, definition=2
+        "boundary_f_measure_3s", "Boundary F, 3 s", "structure", features=("segments",), chance=0.70, definition=2
     ),
     _companion("ssm_correlation", "SSM correlation", "structure", low=-1.0, features=("structure",), chance=0.10),
     _companion(
