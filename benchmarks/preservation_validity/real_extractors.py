@@ -3,7 +3,7 @@
 ``python benchmarks/preservation_validity/real_extractors.py --recordings FOLDER`` runs every backend that is installed
 on the excerpts of recordings.csv, and writes real_extractors.csv and its tables in README.md; FOLDER as for real.py.
 Features are kept beside the excerpts: a run that was stopped goes on where it stood. Backends that are not installed
-are named and left out.
+are named and left out. With `--features` the rows of the others stay as they are.
 """
 
 from __future__ import annotations
@@ -76,10 +76,21 @@ def main() -> None:
     table = agreement(found, {one.name: one.half for one in recordings if one.name in files})
     accuracy = against_annotations(found, [one for one in recordings if one.name in files], options.recordings)
     print(f"{_lines(table)}\n{_lines(accuracy)}")
-    if missing or set(options.features) < set(SCORERS):
+    if missing:
         print("not all is measured: nothing is written", file=sys.stderr)
         return
-    pd.concat([table, accuracy]).to_csv(HERE / "real_extractors.csv", index=False, float_format="%.4f")
+    _write(table, accuracy, options.features)
+
+
+def _write(table: pd.DataFrame, accuracy: pd.DataFrame, features: Iterable[str]) -> None:
+    """Write the CSV and the tables of README.md; what was measured of other features stays."""
+    path = HERE / "real_extractors.csv"
+    before = pd.read_csv(path)
+    before = before[~before.feature.isin(list(features))]
+    annotated = before["as truth"] == "annotation"
+    table, accuracy = pd.concat([before[~annotated], table]), pd.concat([before[annotated], accuracy])
+    table = table.sort_values("feature", key=lambda column: column.map(list(SCORERS).index), kind="stable")
+    pd.concat([table, accuracy])[before.columns].to_csv(path, index=False, float_format="%.4f")
     ours = table[table.backend == table.feature.map(DEFAULT_BACKENDS)]
     fill_in(HERE / "README.md", "real_extractors", f"{_lines(ours)}\nAgainst the annotation:\n\n{_lines(accuracy)}")
 
@@ -131,16 +142,16 @@ def against_annotations(found: Found, recordings: Iterable[Recording], folder: P
 
     """
     rows = []
-    for recording in recordings:
+    tracks = {backend: features for (feature, backend), features in found.items() if feature == "f0"}
+    for recording in recordings if tracks else ():
         if recording.name not in ANNOTATED:
             continue
-        truth = _annotated(recording, folder)
-        for (feature, backend), features in found.items():
-            if feature == "f0":
-                pairs = list(_both({recording.name: truth}, features, feature, [recording.name]))
-                facts = {"feature": feature, "backend": backend, "as truth": "annotation", "half": recording.half}
-                counts = {"files": len(pairs), "undefined": 1 - len(pairs)}
-                rows.append({**facts, **counts, **_means(feature, pairs)})
+        truth = {recording.name: _annotated(recording, folder)}
+        for backend, features in tracks.items():
+            pairs = list(_both(truth, features, "f0", [recording.name]))
+            facts = {"feature": "f0", "backend": backend, "as truth": "annotation", "half": recording.half}
+            counts = {"files": len(pairs), "undefined": 1 - len(pairs)}
+            rows.append({**facts, **counts, **_means("f0", pairs)})
     return pd.DataFrame(rows)
 
 
@@ -173,7 +184,7 @@ def _annotated(recording: Recording, folder: Path) -> Features:
 def _lines(table: pd.DataFrame) -> str:
     """Return a table in Markdown for each feature."""
     parts = []
-    for feature, rows in table.groupby("feature", sort=False):
+    for feature, rows in table.groupby("feature", sort=False) if len(table) else ():
         shown = rows.drop(columns="feature").dropna(axis=1, how="all")
         heads = "| " + " | ".join(shown.columns) + " |\n" + "|---" * len(shown.columns) + "|\n"
         lines = [

@@ -262,8 +262,8 @@ _ALL = (
         weights=("melody_net.onnx",),
     ),
     Backend("structure", "timbre_harmony", f"{_HERE}.structure:compute_structure"),
-    Backend("segments", "form", f"{_HERE}.segments:segment_form", version=2),
     Backend("segments", "foote", f"{_HERE}.segments:segment_foote", inputs=("structure",)),
+    Backend("segments", "form", f"{_HERE}.segments:segment_form", version=2),
     Backend(
         "segments",
         "agglomerative",
