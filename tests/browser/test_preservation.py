@@ -149,7 +149,9 @@ def test_a_recording_that_is_too_long_is_refused_in_words_of_visitors(open_space
 def test_what_is_undefined_says_why(open_space):
     page = open_space("preservation")
     compare(page, SILENT)
-    assert page.locator("#scores [data-state='undefined']").count() == 15
+    # key, tempo, sections and form; of all else nothing was kept
+    assert page.locator("#scores [data-state='undefined']").count() == 5
+    assert page.locator("#scores [data-state='defined']").count() == 10
     assert "silent: the peak lies below -60 dBFS" in page.inner_text("#scores")
     assert "Loudness could not be matched" in page.inner_text("#player")
 
