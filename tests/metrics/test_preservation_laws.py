@@ -194,7 +194,10 @@ def test_scores_stay_within_their_scale_and_are_repeatable(name: str, variant: s
     np.testing.assert_equal(again, value)
 
 
-@pytest.mark.parametrize("name", [name for name in SCALES if name != "chroma_dtw_similarity"])
+DEFINED_ANEW = {"chroma_dtw_similarity", "motif_jaccard", "motif_recall"}  # corrected, for reasons that the cards tell
+
+
+@pytest.mark.parametrize("name", [name for name in SCALES if name not in DEFINED_ANEW])
 @settings(max_examples=EXAMPLES)
 @given(data=st.data())
 def test_paper_is_corrected_where_the_text_settles_nothing(name: str, data: st.DataObject) -> None:
@@ -355,13 +358,17 @@ def test_repeated_frames_change_nothing(chroma: Chroma, times: int) -> None:
     assert harmony.chroma_dtw_similarity(*held) == pytest.approx(1, abs=1e-12)
 
 
-@given(melodies(), melodies(), st.integers(-24, 24), st.floats(0.3, 3.0))
+@given(melodies(), melodies(), st.integers(-24, 24), st.floats(0.3, 3.0), st.data())
 def test_motifs_know_no_key_tempo_or_register(
-    reference: Melody, estimate: Melody, semitones: int, tempo: float
+    reference: Melody, estimate: Melody, semitones: int, tempo: float, data: st.DataObject
 ) -> None:
     moved = Melody(estimate.intervals_sec * tempo, estimate.pitches + semitones)
+    octaves = data.draw(st.lists(st.integers(-2, 2), min_size=len(moved.pitches), max_size=len(moved.pitches)))
+    scattered = Melody(moved.intervals_sec, moved.pitches + 12 * np.array(octaves, dtype=np.float64))
     for metric in (melody.motif_jaccard, melody.motif_recall):
-        np.testing.assert_equal(score(metric, reference, moved), score(metric, reference, estimate))
+        of_paper = functools.partial(metric, variant="paper")
+        np.testing.assert_equal(score(of_paper, reference, moved), score(of_paper, reference, estimate))
+        np.testing.assert_equal(score(metric, reference, scattered), score(metric, reference, estimate))
 
 
 @given(beats(), beats(), st.integers(0, 2**20))
@@ -399,9 +406,13 @@ def test_chroma_is_easier_than_pitch(reference: F0Track, estimate: F0Track) -> N
     assert pitch <= pitch_class
 
 
+def has_a_motif(tune: Melody) -> bool:
+    return np.count_nonzero(np.diff(tune.pitches) % 12) >= 3
+
+
 @given(melodies(), melodies())
 def test_recall_is_never_below_the_jaccard_index(reference: Melody, estimate: Melody) -> None:
-    assume(len(reference.pitches) >= 4)
+    assume(has_a_motif(reference))
     assert melody.motif_jaccard(reference, estimate) <= melody.motif_recall(reference, estimate)
 
 
@@ -450,7 +461,7 @@ def test_lost_voice(reference: F0Track, rng: np.random.Generator) -> None:
 
 @given(melodies())
 def test_a_melody_that_stops_earlier(reference: Melody) -> None:
-    assume(len(reference.pitches) >= 4)
+    assume(has_a_motif(reference))
     left = [Melody(reference.intervals_sec[:n], reference.pitches[:n]) for n in range(len(reference.pitches), -1, -1)]
     assert falling([melody.motif_recall(reference, estimate) for estimate in left])
     assert falling([melody.motif_jaccard(reference, estimate) for estimate in left])

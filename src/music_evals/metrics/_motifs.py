@@ -18,9 +18,15 @@ OFFICIAL_EPSILON: Final = 1e-8
 """Added by the authors to the sizes that they divide by, and in Hz the frequency of an unvoiced frame."""
 
 
-def note_patterns(melody: Melody, n: int) -> Counter[Pattern]:
-    """Return how often each row of n intervals between consecutive notes occurs, in whole semitones."""
+def note_patterns(melody: Melody, n: int, *, folded: bool) -> Counter[Pattern]:
+    """Return how often each row of n intervals between consecutive notes occurs, in whole semitones.
+
+    `folded` takes intervals modulo the octave and leaves out those of 0: a note that is struck again, in whatever
+    octave, is the same note.
+    """
     steps = intervals(melody)
+    if folded:
+        steps = [step % 12 for step in steps if step % 12]
     return Counter(zip(*(steps[i:] for i in range(n)), strict=False))
 
 

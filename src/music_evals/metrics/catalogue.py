@@ -202,8 +202,8 @@ PRESERVATION_METRICS: Final = block(
         chance=0.14, definition=2,
     ),
     _music("voicing_recall", "Voicing recall", "melody", features=("f0",), chance=0.84, definition=2),
-    _music("motif_jaccard", "Motif Jaccard", "melody", features=("melody",), chance=0.03, definition=2),
-    _music("motif_recall", "Motif recall", "melody", features=("melody",), chance=0.07, definition=2),
+    _music("motif_jaccard", "Motif Jaccard", "melody", features=("melody",), chance=0.03, definition=3),
+    _music("motif_recall", "Motif recall", "melody", features=("melody",), chance=0.07, definition=3),
 )  # fmt: skip
 """The eleven metrics of music context preservation."""
 

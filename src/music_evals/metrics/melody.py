@@ -17,19 +17,21 @@ transposition and a change of tempo, `interval_lcs` through notes that were left
 Variants
 --------
 ``corrected`` is ours, ``official`` the authors' code stage by stage. The paper calls voicing recall "how often the
-melody is correctly predicted" while it defines voicing only, and motifs "melodic interval patterns", which ours are;
-``paper`` equals ``corrected``.
+melody is correctly predicted" while it defines voicing only, and motifs "melodic interval patterns". ``paper`` takes
+these by the letter, every interval as it is; ``corrected`` takes them modulo the octave and skips notes that are struck
+again, and is the same otherwise.
 
 ========================  ========================================  ================================================
-Case                      ``corrected``, ``paper``                  ``official``
+Case                      ``corrected``; ``paper`` where it says    ``official``
 ========================  ========================================  ================================================
 different frames          the estimate is put on the reference's    `NotComparableError` unless equally many
 no voiced frame in the    NaN                                       recall 1, pitch accuracies 0
 reference
 no unvoiced frame there   false alarm NaN                           0
 pitch tolerance           50 cents                                  50 Hz: their code passes Hz where cents belong
-motifs                    multisets of 3 intervals between notes    sets of 3 steps between frames of 1/20 s,
-                                                                    silence being a pitch of 1e-8 Hz
+motifs                    multisets of 3 intervals between notes,   sets of 3 steps between frames of 1/20 s,
+                          1 to 11 semitones upwards; ``paper``: as  silence being a pitch of 1e-8 Hz
+                          they are, repetitions 0
 motifs of input           `Melody`                                  `F0Track`
 no motif in the           recall NaN; Jaccard NaN if the estimate   0
 reference                 has none either, else 0
@@ -373,9 +375,13 @@ def motif_jaccard(
 ) -> float:
     """Share of melodic motifs that reference and estimate have in common.
 
-    A motif is a row of n intervals between consecutive notes, in semitones; it takes n + 1 notes. With c how often
-    each occurs, J = sum(min(c_R, c_E)) / sum(max(c_R, c_E)). In [0, 1], higher is better, symmetric; unchanged by
-    transposition, tempo and note lengths. 0 where one side has no motif; undefined (NaN) where neither has.
+    A motif is a row of n intervals between consecutive notes, in semitones modulo the octave (1..11, upwards); a note
+    that is struck again, in whatever octave, is the same note. It takes n + 1 notes. With c how often each occurs,
+    J = sum(min(c_R, c_E)) / sum(max(c_R, c_E)). In [0, 1], higher is better, symmetric; unchanged by transposition,
+    tempo, note lengths, and the octave of any note. 0 where one side has no motif; undefined (NaN) where neither has.
+
+    Definition 3. Up to definition 2 intervals were taken as they are, repetitions too, as ``paper`` does still: on
+    recordings whether a note is struck again and in which octave it sounds is what an extractor gets wrong first.
 
     Parameters
     ----------
@@ -384,7 +390,7 @@ def motif_jaccard(
     n
         Intervals of a motif, at least 1.
     variant
-        ``"official"``: sets of steps between frames; see the top of this module.
+        ``"paper"``: intervals as they are; ``"official"``: sets of steps between frames; see the top of this module.
 
     Returns
     -------
@@ -402,7 +408,7 @@ def motif_jaccard(
     --------
     >>> intervals_sec = np.array([[0.0, 1.0], [1.0, 2.0], [2.0, 3.0], [3.0, 4.0], [4.0, 5.0]])
     >>> reference = Melody(intervals_sec, np.array([60.0, 62.0, 64.0, 65.0, 67.0]))  # 2 2 1, 2 1 2
-    >>> estimate = Melody(intervals_sec, np.array([67.0, 69.0, 71.0, 72.0, 71.0]))  # 2 2 1, 2 1 -1
+    >>> estimate = Melody(intervals_sec, np.array([67.0, 69.0, 71.0, 72.0, 71.0]))  # 2 2 1, 2 1 11
     >>> motif_jaccard(reference, estimate)
     0.3333333333333333
 
@@ -426,7 +432,7 @@ def motif_recall(
     if variant == "official":
         return counts.shared / (counts.reference + OFFICIAL_EPSILON)
     if not counts.reference:
-        return undefined("motif_recall", f"the reference has no motif: it has fewer than {n + 1} notes")
+        return undefined("motif_recall", f"the reference has no motif, which takes {n + 1} different notes in a row")
     return counts.shared / counts.reference
 
 
@@ -444,6 +450,6 @@ def _motif_counts(reference: Melody | F0Track, estimate: Melody | F0Track, n: in
             return _MotifCounts(len(a & b), len(a | b), len(a))
         raise UnsupportedTypeError("official motifs are made of F0Track, not of notes; give the f0 of both sides")
     if isinstance(reference, Melody) and isinstance(estimate, Melody):
-        c, d = note_patterns(reference, n), note_patterns(estimate, n)
+        c, d = (note_patterns(side, n, folded=variant == "corrected") for side in (reference, estimate))
         return _MotifCounts((c & d).total(), (c | d).total(), c.total())
     raise UnsupportedTypeError('motifs are made of Melody, notes; for the F0Track of both sides use variant="official"')
