@@ -4,7 +4,7 @@
 
     python -m benchmarks.melody_tracker.evaluate --set tuning --renderings FOLDER [--trackers melody_net basic_pitch]
 
-Writes its rows into results.csv, in place of those of the same set, renderer and tracker.
+Writes its rows into results.csv, in place of those of the same set, renderer and tracker, and the table of README.md.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from typing import NamedTuple
 
 import numpy as np
 from benchmarks.extractor_training.mixtures import LEADS, make_mixture
+from benchmarks.musib.tables import fill, read_csv
 from tqdm import tqdm
 
 from music_evals.annotations import F0Track, Melody
@@ -29,6 +30,7 @@ from music_evals.audio.optional_f0 import track_basic_pitch
 from music_evals.datasets.known_edits.build import RENDERERS, annotations, iter_edits, render, row_of
 from music_evals.datasets.known_edits.labels import declared
 from music_evals.errors import UndefinedMetricWarning
+from music_evals.files import write_atomically
 from music_evals.metrics.melody import (
     motif_jaccard,
     motif_recall,
@@ -40,6 +42,7 @@ from music_evals.metrics.melody import (
 )
 
 RESULTS = Path(__file__).with_name("results.csv")
+PAGE = Path(__file__).with_name("README.md")
 HOP_SEC = 512 / 22050
 FIRST_VALIDATION = 1_000_000
 
@@ -58,6 +61,16 @@ FRAME_METRICS = {
     "voicing_false_alarm": voicing_false_alarm,
 }
 NOTE_METRICS = {"motif_jaccard": motif_jaccard, "motif_recall": motif_recall}
+SETS = (*LEADS, "tuning", "held_out")
+COLUMNS = {
+    "raw_pitch_accuracy": "RPA",
+    "raw_chroma_accuracy": "RCA",
+    "overall_accuracy": "OA",
+    "voicing_recall": "VR",
+    "voicing_false_alarm": "VFA",
+    "motif_jaccard": "MJ",
+    "cpu_seconds_per_30s": "CPU",
+}
 
 
 class Item(NamedTuple):
@@ -127,7 +140,7 @@ def judge(item: Item, track: Tracker) -> dict[str, float]:
 def main() -> None:
     """Judge trackers on one set and both renderers."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--set", choices=[*LEADS, "tuning", "held_out"], required=True)
+    parser.add_argument("--set", choices=SETS, required=True)
     parser.add_argument("--renderings", type=Path, required=True, help="folder of recordings and tunes, made if needed")
     parser.add_argument("--trackers", nargs="+", choices=list(TRACKERS), default=list(TRACKERS))
     parser.add_argument("--count", type=int, default=40, help="mixtures of each renderer")
@@ -149,6 +162,7 @@ def main() -> None:
             rows.append({**key, "n": len(items), **means})
             print(rows[-1], flush=True)
     _merge(rows)
+    write_atomically(PAGE, fill(PAGE.read_text(encoding="utf-8"), {"results": table_of(RESULTS)}).encode())
     if options.details:
         _write(options.details, details)
 
@@ -161,6 +175,18 @@ def _merge(rows: list[dict[str, object]]) -> None:
     new = {tuple(row[name] for name in ("set", "renderer", "tracker")) for row in rows}
     kept = [row for row in kept if (row["set"], row["renderer"], row["tracker"]) not in new]
     _write(RESULTS, sorted([*kept, *rows], key=lambda row: (str(row["set"]), str(row["renderer"]))))
+
+
+def table_of(results: Path) -> str:
+    """Return the table of README.md."""
+    rows = read_csv(results)
+    rows.sort(key=lambda row: (SETS.index(row["set"]), row["renderer"], list(TRACKERS).index(row["tracker"])))
+    lines = [["set", "renderer", "n", "tracker", *COLUMNS.values()], ["---"] * (4 + len(COLUMNS))]
+    for row in rows:
+        name = f"**{row['tracker']}**" if row["tracker"] == next(iter(TRACKERS)) else row["tracker"]
+        scores = [f"{float(row[column]):.2f}" for column in COLUMNS]
+        lines.append([row["set"], row["renderer"], row["n"], name, *scores])
+    return "\n".join("| " + " | ".join(cells) + " |" for cells in lines)
 
 
 def _write(path: Path, rows: list[dict[str, object]]) -> None:

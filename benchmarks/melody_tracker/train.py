@@ -288,7 +288,7 @@ def export(out: Path, folder: Path) -> None:
 
     network = MelodyTracker()
     network.load_state_dict(load_file(out / "best.safetensors"))
-    path = folder / "melody_net.onnx"
+    path = folder / "melody_performed.onnx"
     part = path.with_suffix(".part")
     export_onnx(network, part)
     part.replace(path)
@@ -306,7 +306,7 @@ def export(out: Path, folder: Path) -> None:
         "torch": torch.__version__,
         "sha256": hashlib.sha256(path.read_bytes()).hexdigest(),
     }
-    (folder / "melody_net.json").write_text(json.dumps(receipt, indent=2) + "\n", encoding="utf-8")
+    path.with_suffix(".json").write_text(json.dumps(receipt, indent=2) + "\n", encoding="utf-8")
 
 
 def main() -> None:

@@ -1,14 +1,15 @@
-"""Choose how the network's output is read: a random search. See README.md beside this file.
+"""Choose how what the networks say is read: a random search. See README.md beside this file.
 
 ::
 
     python -m benchmarks.melody_tracker.tune --cache CACHE --renderings FOLDER [--recordings WORK] [--trials 60]
+    python -m benchmarks.melody_tracker.tune ... --trials 1 --networks melody_rendered.onnx    # one alone
 
 Judges settings by the mean of overall accuracy and motif Jaccard on the validation mixtures, whose features train.py
 wrote, and on the tuning half of `known_edits`, both counted alike. WORK is where
 ``benchmarks/preservation_validity/real.py --work WORK`` left edits of the real recordings: where it is given, those of
-the development half count as much as both together, by the mean of the worst decile of motif Jaccard over edits that
-change nothing and of its AUC. The search starts at the defaults of
+the development half count as much as both together, by the mean of the AUCs of motif Jaccard and of voicing recall, and
+of the worst decile of motif Jaccard over edits that change nothing. The search starts at the defaults of
 `audio.f0.track_melody_net` and `audio.melody.notes_from_f0`, which README.md explains.
 """
 
@@ -16,22 +17,23 @@ from __future__ import annotations
 
 import argparse
 import warnings
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-import onnxruntime
 import yaml
 from benchmarks.melody_tracker.evaluate import RENDERERS, performed_track, piece_items, truth_track
-from benchmarks.melody_tracker.train import WEIGHTS, read_clip
+from benchmarks.melody_tracker.train import read_clip
 from tqdm import tqdm
 
 from music_evals.annotations import F0Track, Melody
 from music_evals.audio.io import Audio, load_audio
 from music_evals.audio.melody import notes_from_f0
-from music_evals.audio.melody_net import MelodyActivations, decode, melody_activations, run_network
+from music_evals.audio.melody_net import WEIGHTS, MelodyActivations, decode, levels_of, load_sessions, run_networks
 from music_evals.errors import InvalidInputError, UndefinedMetricWarning
-from music_evals.metrics.melody import motif_jaccard, overall_accuracy, raw_pitch_accuracy
+from music_evals.metrics.melody import motif_jaccard, overall_accuracy, raw_pitch_accuracy, voicing_recall
+from music_evals.stats.discrimination import auc
 
 HOP_SEC = 512 / 22050
 EDITS = Path(__file__).parents[1] / "preservation_validity" / "real_edits.yaml"
@@ -39,8 +41,8 @@ EDITS = Path(__file__).parents[1] / "preservation_validity" / "real_edits.yaml"
 PATH = {
     "onset_weight": (1.0, 0.5, 0.75, 1.5),
     "change_cost": (2.0, 0.0, 1.0, 4.0),
-    "rest_cost": (4.0, 0.0, 1.0, 2.0),
-    "rest_bias": (-1.0, -1.5, -0.5, 0.0),
+    "rest_cost": (2.0, 0.0, 1.0, 4.0),
+    "rest_bias": (-2.0, -4.0, -3.0, -2.5, -1.5, -1.0, -0.5, 0.0),
 }
 NOTES = {
     "median_sec": (0.07, 0.02, 0.12),
@@ -51,40 +53,44 @@ NOTES = {
 
 
 class Heard(NamedTuple):
-    """What the network says of a recording, and the truth."""
+    """What the networks say of a recording, and the truth."""
 
     activations: MelodyActivations
     f0: F0Track
     melody: Melody
 
 
-def listen(folder: Path) -> list[Heard]:
-    """Run the network over the validation mixtures that have a melody."""
-    options = onnxruntime.SessionOptions()
-    options.intra_op_num_threads = 1
-    session = onnxruntime.InferenceSession(WEIGHTS / "melody_net.onnx", options, providers=["CPUExecutionProvider"])
+def listen(folder: Path, sessions: Sequence[Any]) -> list[Heard]:
+    """Run the networks over the validation mixtures that have a melody."""
     heard = []
-    for path in tqdm(sorted(folder.glob("*.npz")), desc="network"):
+    for path in tqdm(sorted(folder.glob("*.npz")), desc="mixtures"):
         clip = read_clip(path)
         if len(clip.pitches):
             melody = Melody(clip.intervals_sec, clip.pitches)
             duration_sec = (clip.levels.shape[2] - 1) * HOP_SEC
-            said = run_network(session, clip.levels[0].astype(np.float32))
+            said = run_networks(sessions, clip.levels[0].astype(np.float32))
             performed = clip.sounding is not None
             f0 = performed_track(clip.sounding) if performed else truth_track(melody, duration_sec)
             heard.append(Heard(said, f0, melody))
     return heard
 
 
+# Field of the plan -> metric of it, and whether that takes the track (0) or the notes (1).
+JUDGED: dict[str, tuple[Callable[[Any, Any], float], int]] = {
+    "intervals": (motif_jaccard, 1),
+    "voicing": (voicing_recall, 0),
+}
+
+
 class Edits(NamedTuple):
-    """What the network says of a recording and of edits of it, whose kinds are named."""
+    """What the networks say of a recording and of edits of it, whose kinds are named."""
 
     source: MelodyActivations
     edits: dict[str, list[MelodyActivations]]
 
 
-def listen_to_edits(work: Path, plan: dict[str, Any]) -> list[Edits]:
-    """Run the network over the recordings of the development half, and over all edits of the plan.
+def listen_to_edits(work: Path, plan: dict[str, Any], sessions: Sequence[Any]) -> list[Edits]:
+    """Run the networks over the recordings of the development half, and over all edits of the plan.
 
     Raises
     ------
@@ -99,28 +105,36 @@ def listen_to_edits(work: Path, plan: dict[str, Any]) -> list[Edits]:
             paths = [place / f"{kind}_{strength:g}.wav" for strength in facts["strengths"]]
             if absent := [path for path in paths if not path.is_file()]:
                 raise InvalidInputError(f"{absent[0]} is missing; run real.py --halves development with this --work")
-            edits[kind] = [melody_activations(load_audio(path)) for path in paths]
-        found.append(Edits(melody_activations(load_audio(place / "source.wav")), edits))
+            edits[kind] = [hear(load_audio(path), sessions) for path in paths]
+        found.append(Edits(hear(load_audio(place / "source.wav"), sessions), edits))
     return found
 
 
+def hear(audio: Audio, sessions: Sequence[Any]) -> MelodyActivations:
+    """Run the networks over a recording."""
+    return run_networks(sessions, levels_of(audio))
+
+
 def judge_edits(heard: list[Edits], settings: dict[str, float], plan: dict[str, Any]) -> dict[str, float]:
-    """Return how well motifs tell edits of recordings that keep intervals from those that do not."""
-    keep, kept, changed = [], [], []
+    """Return how well motifs and voicing tell edits of recordings that change them from those that do not."""
+    control: list[float] = []
+    scores: dict[str, dict[str, list[float]]] = {field: {"same": [], "changed": []} for field in JUDGED}
     for item in heard:
-        source = notes_of(item.source, settings)[1]
+        source = notes_of(item.source, settings)
         for kind, edits in item.edits.items():
-            is_changed = plan["kinds"][kind].get("labels", {}).get("intervals") == "changed"
+            labels = plan["kinds"][kind].get("labels", {})
             for edit in edits:
-                score = motif_jaccard(source, notes_of(edit, settings)[1])
-                (changed if is_changed else kept).append(score)
-                if kind in plan["control"]:
-                    keep.append(score)
-    a, b = np.array(kept)[:, None], np.array(changed)[None]
-    defined = ~(np.isnan(a) | np.isnan(b))
+                found = notes_of(edit, settings)
+                for field, (metric, side) in JUDGED.items():
+                    score = metric(source[side], found[side])
+                    scores[field].get(labels.get(field, "same"), []).append(score)  # scaled times are neither
+                    if field == "intervals" and kind in plan["control"]:
+                        control.append(score)
+    areas = {field: auc(-np.array(found["changed"]), -np.array(found["same"])) for field, found in scores.items()}
     return {
-        "motif_auc": float(np.where(a > b, 1.0, np.where(a == b, 0.5, 0.0))[defined].mean()),
-        "motif_worst_decile": float(np.nanquantile(keep, 0.1)),
+        "motif_auc": areas["intervals"],
+        "voicing_auc": areas["voicing"],
+        "motif_worst_decile": float(np.nanquantile(control, 0.1)),
     }
 
 
@@ -157,16 +171,18 @@ def main() -> None:
     parser.add_argument("--renderings", type=Path, required=True, help="folder of recordings, made if needed")
     parser.add_argument("--recordings", type=Path, help="folder of edits of real recordings, made by real.py")
     parser.add_argument("--trials", type=int, default=60)
+    parser.add_argument("--networks", nargs="+", choices=WEIGHTS, default=WEIGHTS, help="files of audio/weights")
     options = parser.parse_args()
     warnings.simplefilter("ignore", UndefinedMetricWarning)
-    mixtures = listen(options.cache / "validation")
+    sessions = load_sessions(tuple(options.networks))
+    mixtures = listen(options.cache / "validation", sessions)
     pieces = [
-        Heard(melody_activations(item.audio), item.f0, item.melody)
+        Heard(hear(item.audio, sessions), item.f0, item.melody)
         for renderer in RENDERERS
         for item in piece_items("tuning", renderer, options.renderings)
     ]
     plan = yaml.safe_load(EDITS.read_text(encoding="utf-8"))
-    real = listen_to_edits(options.recordings, plan) if options.recordings else []
+    real = listen_to_edits(options.recordings, plan, sessions) if options.recordings else []
     rng = np.random.default_rng(0)
     choices = PATH | NOTES
     best = {name: values[0] for name, values in choices.items()}

@@ -2,7 +2,7 @@
 
 ``python benchmarks/preservation_validity/extractors.py`` writes extractors.csv and its table in README.md. Slow
 backends run on 20 files only. A run that was stopped goes on where it stood. Backends that are not installed are
-named and left out.
+named and left out. With ``--features`` the rows of the others stay as they are.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import json
 import os
 import tempfile
 import warnings
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -34,6 +34,7 @@ from music_evals.metrics.harmony import major_minor_score
 SLOW = {"pyin_official", "torchcrepe", "madmom", "madmom_crf", "msaf_sf", "beat_this", "essentia_melodia"}
 SLOW_FILES = 20
 KEY = ("item_id", "renderer", "feature", "backend", "described")
+GROUP = ["feature", "backend", "renderer"]
 EDITS_A_PIECE = 5
 TOLERANCE_CENTS = 50
 
@@ -119,7 +120,8 @@ def main() -> None:
                 for record in _judge(backend, options.work, done):
                     file.write(json.dumps(record) + "\n")
                     file.flush()
-    _write_tables(pd.DataFrame([json.loads(line) for line in path.open()]))
+    records = pd.DataFrame([json.loads(line) for line in path.open()])
+    _write(merged(pd.read_csv(HERE / "extractors.csv", index_col=GROUP), means_of(records, options.features)))
 
 
 def _judge(backend: Backend, work: Path, done: set[tuple[str, ...]]) -> Iterator[dict[str, Any]]:
@@ -171,14 +173,26 @@ def _processor_sec() -> float:
     return sum(os.times()[:4])
 
 
-def _write_tables(records: pd.DataFrame) -> None:
+def means_of(records: pd.DataFrame, features: Sequence[str]) -> pd.DataFrame:
+    """Return the means of some features, a row for each backend and renderer."""
+    records = records[records.feature.isin(features)]
     numbers = [name for name in records.columns if name not in {*KEY, "error"}]
     records = records[records["error"].isna()] if "error" in records else records
-    groups = records.groupby(["feature", "backend", "renderer"], sort=False)
+    groups = records.groupby(GROUP, sort=False)
     means = groups[numbers].mean()
     means["CPU s per 30 s"] = groups["CPU s per 30 s"].median()  # the first file also pays for compilation
-    counts = groups.size().rename("files")
-    table = pd.concat([counts, means], axis=1)
+    return pd.concat([groups.size().rename("files"), means], axis=1)
+
+
+def merged(before: pd.DataFrame, now: pd.DataFrame) -> pd.DataFrame:
+    """Return both tables, of a feature that both have the rows of `now`, in the order of features."""
+    measured = before.index.get_level_values("feature").isin(now.index.get_level_values("feature"))
+    table = pd.concat([before[~measured], now])
+    order = {feature: place for place, feature in enumerate(SCORERS)}
+    return table.sort_index(level="feature", key=lambda level: level.map(order), sort_remaining=False, kind="stable")
+
+
+def _write(table: pd.DataFrame) -> None:
     table.to_csv(HERE / "extractors.csv", float_format="%.4f")
     parts = []
     for feature, rows in table.groupby(level="feature", sort=False):

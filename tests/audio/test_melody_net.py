@@ -10,7 +10,7 @@ import pytest
 
 from music_evals.audio import melody_net
 from music_evals.audio.io import Audio
-from music_evals.audio.melody_net import LOWEST_PITCH, N_PITCHES, MelodyActivations, decode, levels, run_network
+from music_evals.audio.melody_net import LOWEST_PITCH, N_PITCHES, MelodyActivations, decode, levels, run_networks
 
 from .sounds import audio, tone
 
@@ -49,6 +49,14 @@ class _Local:
         return [x[:, :62], x[:, 62:123]]
 
 
+class _Other(_Local):
+    """A session that says something else."""
+
+    def run(self, names: list[str], inputs: dict[str, np.ndarray]) -> list[np.ndarray]:
+        classes, onsets = super().run(names, inputs)
+        return [classes[:, ::-1], 1 - onsets]
+
+
 @pytest.mark.parametrize("n_frames", [1, 7, 40, 41, 83])
 def test_a_long_recording_is_run_in_pieces(
     n_frames: int, monkeypatch: pytest.MonkeyPatch, rng: np.random.Generator
@@ -56,14 +64,16 @@ def test_a_long_recording_is_run_in_pieces(
     values = rng.normal(0, 1, (288, n_frames)).astype(np.float32)
     monkeypatch.setattr(melody_net, "PIECE", 20)
     monkeypatch.setattr(melody_net, "MARGIN", 6)
-    said = run_network(_Local(), values)
+    said = run_networks([_Local()], values)
     assert said.classes.shape == (62, n_frames)
     np.testing.assert_allclose(np.exp(said.classes).sum(axis=0), 1.0, atol=1e-5)
     np.testing.assert_allclose(said.classes - said.classes[:1], values[:62] - values[:1], atol=1e-5)
     np.testing.assert_allclose(said.onsets, 1 / (1 + np.exp(-values[62:123])), atol=1e-6)
 
 
-def test_the_network_hears_nearly_the_same_in_pieces_as_in_the_whole(rng: np.random.Generator) -> None:
+def test_the_networks_hear_nearly_the_same_in_pieces_as_in_the_whole(
+    monkeypatch: pytest.MonkeyPatch, rng: np.random.Generator
+) -> None:
     """Pieces have another average sound of the lead than the whole; at their seams nothing else may show."""
     notes = [
         tone(melody, 0.4) * (place % 7 > 0) + tone(bass, 0.4) / 2  # rests in the melody, every 2.8 s
@@ -72,15 +82,20 @@ def test_the_network_hears_nearly_the_same_in_pieces_as_in_the_whole(rng: np.ran
     values = melody_net.levels_of(audio(np.concatenate(notes)))
     values = values[:, : values.shape[1] // melody_net.MULTIPLE * melody_net.MULTIPLE]
     assert values.shape[1] > 2 * melody_net.PIECE
-    classes, onsets = (said[0] for said in melody_net._session().run(["classes", "onsets"], {"levels": values[None]}))
-    probabilities = np.exp(classes - classes.max(axis=0))
-    probabilities /= probabilities.sum(axis=0)
+    said = run_networks(melody_net.load_sessions(), values)
+    monkeypatch.setattr(melody_net, "PIECE", values.shape[1])
+    whole = run_networks(melody_net.load_sessions(), values)
+    assert (said.classes.argmax(axis=0) != whole.classes.argmax(axis=0)).mean() < 0.005
+    assert np.abs(np.exp(said.classes) - np.exp(whole.classes)).max() < 0.15
+    assert np.abs(said.onsets - whole.onsets).max() < 0.15
 
-    said = run_network(melody_net._session(), values)
-    assert (said.classes.argmax(axis=0) != classes.argmax(axis=0)).mean() < 0.005
-    # without a margin the largest differences are 0.44 and 0.34; with it 0.02 and 0.01
-    assert np.abs(np.exp(said.classes) - probabilities).max() < 0.15
-    assert np.abs(said.onsets - 1 / (1 + np.exp(-onsets))).max() < 0.15
+
+def test_networks_are_averaged(rng: np.random.Generator) -> None:
+    values = rng.normal(0, 1, (288, 9)).astype(np.float32)
+    one, other, both = (run_networks(sessions, values) for sessions in ([_Local()], [_Other()], [_Local(), _Other()]))
+    product = np.exp(one.classes + other.classes) ** 0.5
+    np.testing.assert_allclose(np.exp(both.classes), product / product.sum(axis=0), rtol=1e-5)
+    np.testing.assert_allclose(both.onsets, (one.onsets + other.onsets) / 2, atol=1e-6)
 
 
 def test_a_recording_is_run_once_and_what_was_said_is_kept_with_it(rng: np.random.Generator) -> None:
@@ -157,10 +172,11 @@ def test_the_path_is_the_best_of_all(rng: np.random.Generator) -> None:
         assert (path.pitches[path.voiced] - LOWEST_PITCH).tolist() == sounding
 
 
-def test_the_receipt_is_that_of_the_weights() -> None:
+@pytest.mark.parametrize("name", melody_net.WEIGHTS)
+def test_the_receipt_is_that_of_the_weights(name: str) -> None:
     folder = resources.files("music_evals.audio") / "weights"
-    weights = (folder / melody_net.WEIGHTS).read_bytes()
-    receipt = json.loads((folder / "melody_net.json").read_text(encoding="utf-8"))
+    weights = (folder / name).read_bytes()
+    receipt = json.loads((folder / name).with_suffix(".json").read_text(encoding="utf-8"))
     assert receipt["sha256"] == hashlib.sha256(weights).hexdigest()
     assert len(weights) < 5_000_000
     assert receipt["best"]["raw_pitch_accuracy"] > 0.8

@@ -182,6 +182,7 @@ def _sha256(path: Path) -> str:
 _HERE = "music_evals.audio"
 _OPTIONAL = f"{_HERE}.optional"
 _ONNX = ("numpy", "onnxruntime", "scipy", "soxr")
+_MELODY = ("melody_performed.onnx", "melody_rendered.onnx")
 _LIBROSA = ("librosa", "numba", "numpy", "scipy", "soxr")
 
 
@@ -232,7 +233,7 @@ _ALL = (
     _madmom("chords", "madmom_crf", "recognise_chords", version=2, ffmpeg=True),
     Backend("chroma", "cqt", f"{_HERE}.chroma:compute_chroma"),
     Backend("chroma", "librosa_cqt", f"{_HERE}.chroma:compute_chroma_official", packages=_LIBROSA),
-    Backend("f0", "melody_net", f"{_HERE}.f0:track_melody_net", packages=_ONNX, weights=("melody_net.onnx",)),
+    Backend("f0", "melody_net", f"{_HERE}.f0:track_melody_net", version=2, packages=_ONNX, weights=_MELODY),
     Backend("f0", "harmonic_sum", f"{_HERE}.f0:track_harmonic_sum"),
     Backend("f0", "pyin", f"{_HERE}.f0:track_pyin", packages=_LIBROSA),
     Backend("f0", "pyin_official", f"{_HERE}.f0:track_pyin_official", packages=_LIBROSA),
@@ -257,9 +258,10 @@ _ALL = (
         "melody",
         "from_f0",
         f"{_HERE}.melody:notes_from_f0",
+        version=2,
         packages=_ONNX,
         inputs=("f0",),
-        weights=("melody_net.onnx",),
+        weights=_MELODY,
     ),
     Backend("structure", "timbre_harmony", f"{_HERE}.structure:compute_structure"),
     Backend("segments", "foote", f"{_HERE}.segments:segment_foote", inputs=("structure",)),

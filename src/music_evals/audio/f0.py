@@ -4,7 +4,7 @@ Every backend but `track_pyin_official` gives one frame each 512 samples, centre
 rests holds the best guess of its pitch, as a negative frequency, or 0 where the backend has none.
 
 ============================ =========================================================================================
-`track_melody_net`           default: a network of our own, made for mixtures
+`track_melody_net`           default: two networks of our own, made for mixtures
 `track_harmonic_sum`         harmonic sum of the constant-Q transform, smoothed; for comparison, needs no weights
 `track_pyin`                 pYIN (Mauch and Dixon, ICASSP 2014) by librosa, for one voice alone
 `track_pyin_official`        pYIN at the settings of the official code of MuseCPBench, 15 times as slow
@@ -51,10 +51,10 @@ def track_melody_net(
     *,
     onset_weight: float = 1.0,
     change_cost: float = 2.0,
-    rest_cost: float = 4.0,
-    rest_bias: float = -1.0,
+    rest_cost: float = 2.0,
+    rest_bias: float = -2.0,
 ) -> F0Track:
-    """Follow the melody of a mixture with the network of `melody_net`.
+    """Follow the melody of a mixture with the networks of `melody_net`.
 
     Range: C2 to C7. The frequency of a frame is refined within its semitone by the constant-Q transform.
 
@@ -63,7 +63,7 @@ def track_melody_net(
     audio
         Not silent.
     onset_weight, change_cost, rest_cost, rest_bias
-        Of the path through what the network says; see `melody_net.decode`. Chosen by
+        Of the path through what the networks say; see `melody_net.decode`. Chosen by
         ``benchmarks/melody_tracker/tune.py``; the measures of voicing and of motifs depend on them, pitch hardly does.
 
     Raises

@@ -35,7 +35,7 @@ def notes_from_f0(
 
     1. Frames are rounded to semitones and smoothed by a running median.
     2. Voiced frames at one pitch in succession are a note; two at one pitch with hardly a gap between them are one.
-    3. A note is split where the melody network hears the same pitch struck again.
+    3. A note is split where the melody networks hear the same pitch struck again.
     4. Notes that are too short are left out.
 
     Parameters

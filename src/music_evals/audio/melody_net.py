@@ -1,13 +1,15 @@
-"""The network that follows the melody of a mixture: its input, its run, and the reading of what it says.
+"""The networks that follow the melody of a mixture: their input, their run, and the reading of what they say.
 
-The network was trained by ``benchmarks/melody_tracker`` on renderings of public-domain tunes and of random music;
-``weights/melody_net.json`` is its receipt. It runs by onnxruntime on one thread.
+Both were trained by ``benchmarks/melody_tracker`` on renderings of public-domain tunes and of random music: one heard
+leads that are rendered, the other in every second mixture a lead that is performed. What they say is averaged, which is
+steadier than either. ``weights/<name>.json`` are their receipts. They run by onnxruntime on one thread.
 """
 
 from __future__ import annotations
 
 import functools
 import importlib.resources
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -30,12 +32,12 @@ __all__ = [
 
 LOWEST_PITCH = 36  # MIDI, C2
 N_PITCHES = 61  # up to C7
-WEIGHTS = "melody_net.onnx"
+WEIGHTS = ("melody_rendered.onnx", "melody_performed.onnx")
 RANGE_DB = 80.0
-MULTIPLE = 4  # the network works at a quarter of the frame rate inside
+MULTIPLE = 4  # the networks work at a quarter of the frame rate inside
 
 # A long recording is run in pieces, so that memory stays bounded. Each piece is run with as much around it as the
-# convolutions reach (307 frames, which a test works out). But the network also compares every frame with how the lead
+# convolutions reach (307 frames, which a test works out). But a network also compares every frame with how the lead
 # sounds on average over all that it is given: here that is the piece and what is around it, not the whole recording.
 # In recordings of 100 and 200 s that moved the likeliest class of one to two frames in a thousand, whatever the margin.
 PIECE = 2048  # frames, 48 s
@@ -45,7 +47,7 @@ FloatArray = npt.NDArray[np.float32]
 
 
 class MelodyActivations(NamedTuple):
-    """What the network says, frame by frame, on the grid of the constant-Q transform.
+    """What the networks say, frame by frame, on the grid of the constant-Q transform.
 
     `classes`: log-probabilities of the 61 pitches from MIDI 36 and of a rest, shape (62, n_frames). `onsets`:
     probability that a note of the melody begins, at each pitch, shape (61, n_frames).
@@ -91,7 +93,7 @@ def levels_of(audio: Audio) -> FloatArray:
 
 
 def melody_activations(audio: Audio) -> MelodyActivations:
-    """Run the network over a recording that is not silent; worked out once and kept with it.
+    """Run the networks over a recording that is not silent; worked out once and kept with it.
 
     Raises
     ------
@@ -99,11 +101,21 @@ def melody_activations(audio: Audio) -> MelodyActivations:
         onnxruntime is not installed.
 
     """
-    return audio.share("melody_activations", lambda: run_network(_session(), levels_of(audio)))
+    return audio.share("melody_activations", lambda: run_networks(load_sessions(), levels_of(audio)))
 
 
-def run_network(session: Any, values: FloatArray) -> MelodyActivations:
-    """Run a session over levels of any length, shape (288, n_frames), in pieces where there are more than `PIECE`."""
+def run_networks(sessions: Sequence[Any], values: FloatArray) -> MelodyActivations:
+    """Return what sessions say on average about levels of any length, shape (288, n_frames).
+
+    Of classes the mean is that of log-probabilities, so that a pitch needs the consent of every network.
+    """
+    said = [_run(session, values) for session in sessions]
+    classes = _log_softmax(np.mean([one.classes for one in said], axis=0))
+    return MelodyActivations(classes, np.mean([one.onsets for one in said], axis=0))
+
+
+def _run(session: Any, values: FloatArray) -> MelodyActivations:
+    """Run one session, in pieces where there are more than `PIECE` frames."""
     n_frames = values.shape[1]
     pieces = []
     for start in range(0, n_frames, PIECE):
@@ -113,20 +125,35 @@ def run_network(session: Any, values: FloatArray) -> MelodyActivations:
         kept = slice(start - first, min(n_frames, start + PIECE) - first)
         pieces.append([output[0][:, kept] for output in session.run(["classes", "onsets"], {"levels": piece})])
     classes, onsets = (np.concatenate(parts, axis=1) for parts in zip(*pieces, strict=True))
-    top = classes.max(axis=0)
-    logarithm = classes - top - np.log(np.exp(classes - top).sum(axis=0))
-    return MelodyActivations(logarithm, (1 / (1 + np.exp(-onsets))).astype(np.float32))
+    return MelodyActivations(_log_softmax(classes), (1 / (1 + np.exp(-onsets))).astype(np.float32))
+
+
+def _log_softmax(classes: FloatArray) -> FloatArray:
+    above = classes - classes.max(axis=0)
+    logarithm: FloatArray = above - np.log(np.exp(above).sum(axis=0))
+    return logarithm
 
 
 @functools.cache
-def _session() -> Any:
+def load_sessions(names: tuple[str, ...] = WEIGHTS) -> tuple[Any, ...]:
+    """Return a session of each of the networks; of all of them unless some are named.
+
+    Raises
+    ------
+    MissingBackendError
+        onnxruntime is not installed.
+
+    """
     with importing("audio", "following the melody"):
         import onnxruntime
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = 1  # many recordings at once are the benchmark's business, not one's
     options.inter_op_num_threads = 1
-    weights = (importlib.resources.files("music_evals.audio") / "weights" / WEIGHTS).read_bytes()
-    return onnxruntime.InferenceSession(weights, options, providers=["CPUExecutionProvider"])
+    folder = importlib.resources.files("music_evals.audio") / "weights"
+    return tuple(
+        onnxruntime.InferenceSession((folder / name).read_bytes(), options, providers=["CPUExecutionProvider"])
+        for name in names
+    )
 
 
 def decode(
@@ -147,7 +174,7 @@ def decode(
     activations
         Of one recording.
     onset_weight
-        Weight of what the network says about onsets.
+        Weight of what the networks say about onsets.
     change_cost, rest_cost
         Nats that a new note costs, and a rest after a note; >= 0.
     rest_bias

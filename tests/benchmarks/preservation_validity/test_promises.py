@@ -46,10 +46,11 @@ def test_intervals_in_their_order_are_steadier_than_motifs(edits: Any) -> None:
 
 
 @pytest.mark.parametrize("kind", ["eq", "mp3"])
-def test_an_equaliser_or_mp3_may_take_half_of_the_motifs(edits: Any, kind: str) -> None:
+def test_on_some_recordings_an_equaliser_or_mp3_takes_half_of_the_motifs(kind: str) -> None:
     """As the cards of both say."""
+    scores = pd.read_csv(FOLDER / "real_scores.csv")
     for name in ("motif_jaccard", "motif_recall"):
-        assert edits[name][edits.kind == kind].min() <= 0.5
+        assert scores[name][scores.kind == kind].min() <= 0.5
 
 
 def test_companions_that_are_shown_tell_edits_apart_where_the_motifs_do_not() -> None:

@@ -434,7 +434,7 @@ def test_who_is_judged_by_a_label_that_order_does_not_change_says_so(name: str) 
     ("change", "named"),
     [
         (("extractors", "features", "beats", "version", 99), ["extractor of beats"]),
-        (("extractors", "features", "f0", "weights", "melody_net.onnx", "0" * 64), ["extractor of f0"]),
+        (("extractors", "features", "f0", "weights", "melody_rendered.onnx", "0" * 64), ["extractor of f0"]),
         (("extractors", "features", "melody", "parameters", "attack", 0.9), ["extractor of melody"]),
         (("extractors", "features", "loudness", {"backend": "new"}), ["extractor of loudness"]),
         (("extractors", "features", "beats", "packages", "numpy", "1.0"), []),
@@ -562,3 +562,18 @@ def test_the_annotation_is_cut_to_the_excerpt(
     place.write_bytes(content + b"2.5,440.0\n")
     with pytest.raises(InvalidInputError, match="another file"):
         module.against_annotations(found, [recording], tmp_path)
+
+
+def test_rows_of_features_that_were_not_measured_again_stay(real: SimpleNamespace) -> None:
+    def table(*rows: tuple[str, str, float]) -> Any:
+        found = pd.DataFrame([{"feature": a, "backend": b, "renderer": "additive", "F": c} for a, b, c in rows])
+        return found.set_index(real.extractors.GROUP)
+
+    before = table(("beats", "tcn", 0.9), ("f0", "pyin", 0.3), ("f0", "melody_net", 0.8), ("segments", "foote", 0.5))
+    found = real.extractors.merged(before, table(("f0", "melody_net", 0.85), ("key", "aarden_essen", 1.0)))
+    assert [(*index[:2], value) for index, value in found.F.items()] == [
+        ("beats", "tcn", 0.9),
+        ("key", "aarden_essen", 1.0),
+        ("f0", "melody_net", 0.85),
+        ("segments", "foote", 0.5),
+    ]

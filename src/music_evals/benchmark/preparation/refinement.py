@@ -88,10 +88,10 @@ class Model:
     off_frames: float
 
 
-VOICE_ALONE: Final = Model((1.35, 2.41, 1.54, 1.68), -3.6, 0.011, 0.135, 1.37)
+VOICE_ALONE: Final = Model((3.23, 4.22, 1.16, 2.26), -3.8, 0.011, 0.114, 1.34)
 """Of a voice alone, or of a stem of it."""
-MIXTURE: Final = Model((0.32, -0.38, 1.76, 0.93), -2.55, 0.011, 0.423, 1.36)
-"""Of a voice with accompaniment: the level says less, and two onsets in five show nothing."""
+MIXTURE: Final = Model((0.22, -0.09, 2.31, 1.79), -3.25, 0.011, 0.34, 1.3)
+"""Of a voice with accompaniment: the level says less, and one onset in three shows nothing."""
 
 STIFFNESS: Final = 0.3
 LOST_SEC: Final = 0.5
