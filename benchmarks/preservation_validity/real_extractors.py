@@ -72,9 +72,11 @@ def main() -> None:
         for one in recordings
         if one.name in files
     }
+    attached = [one for one in recordings if one.name in files]
+    truths = {one.name: read_annotation(one, options.recordings) for one in attached if one.name in ANNOTATED}
     found = extract_all(excerpts, options.features, FeatureStore(options.work / "features"))
-    table = agreement(found, {one.name: one.half for one in recordings if one.name in files})
-    accuracy = against_annotations(found, [one for one in recordings if one.name in files], options.recordings)
+    table = agreement(found, {one.name: one.half for one in attached})
+    accuracy = against_annotations(found, attached, truths)
     print(f"{_lines(table)}\n{_lines(accuracy)}")
     if missing:
         print("not all is measured: nothing is written", file=sys.stderr)
@@ -132,23 +134,15 @@ def agreement(found: Found, halves: Mapping[str, str]) -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
-def against_annotations(found: Found, recordings: Iterable[Recording], folder: Path) -> pd.DataFrame:
-    """Return a row for each tracker of f0 and annotated recording.
-
-    Raises
-    ------
-    InvalidInputError
-        An annotation that is another file than the one that was measured.
-
-    """
+def against_annotations(found: Found, recordings: Iterable[Recording], truths: Mapping[str, Features]) -> pd.DataFrame:
+    """Return a row for each tracker of f0 and annotated recording."""
     rows = []
     tracks = {backend: features for (feature, backend), features in found.items() if feature == "f0"}
     for recording in recordings if tracks else ():
-        if recording.name not in ANNOTATED:
+        if recording.name not in truths:
             continue
-        truth = {recording.name: _annotated(recording, folder)}
         for backend, features in tracks.items():
-            pairs = list(_both(truth, features, "f0", [recording.name]))
+            pairs = list(_both(truths, features, "f0", [recording.name]))
             facts = {"feature": "f0", "backend": backend, "as truth": "annotation", "half": recording.half}
             counts = {"files": len(pairs), "undefined": 1 - len(pairs)}
             rows.append({**facts, **counts, **_means("f0", pairs)})
@@ -170,9 +164,22 @@ def _means(feature: str, pairs: Iterable[tuple[Features, Features]]) -> dict[str
     return {str(name): float(value) for name, value in scores.mean().items()}
 
 
-def _annotated(recording: Recording, folder: Path) -> Features:
+def read_annotation(recording: Recording, folder: Path) -> Features:
+    """Return the annotated fundamental frequency of a recording.
+
+    Raises
+    ------
+    InvalidInputError
+        The annotation is missing, or another file than the one that was measured.
+
+    """
     annotation = ANNOTATED[recording.name]
     path = folder / recording.repository / annotation.path
+    if not path.is_file():
+        raise InvalidInputError(
+            f"{path} is missing, the annotation of {recording.name}; it lies at {recording.commit} of "
+            f"{recording.repository}"
+        )
     content = path.read_bytes()
     if hashlib.sha256(content).hexdigest() != annotation.sha256:
         raise InvalidInputError(f"{path} is another file: its SHA-256 is not {annotation.sha256}")

@@ -557,11 +557,15 @@ def test_the_annotation_is_cut_to_the_excerpt(
     annotation = module.Annotation("truth.csv", hashlib.sha256(content).hexdigest())
     monkeypatch.setitem(module.ANNOTATED, recording.name, annotation)
     found = {("f0", "ours"): {recording.name: f0_of(440, 0, 220)}}
-    (row,) = module.against_annotations(found, [recording], tmp_path).to_dict("records")
+    truths = {recording.name: module.read_annotation(recording, tmp_path)}
+    (row,) = module.against_annotations(found, [recording], truths).to_dict("records")
     assert (row["RPA"], row["RCA"], row["VFA"]) == (0.5, 1.0, 0.0)
     place.write_bytes(content + b"2.5,440.0\n")
     with pytest.raises(InvalidInputError, match="another file"):
-        module.against_annotations(found, [recording], tmp_path)
+        module.read_annotation(recording, tmp_path)
+    place.unlink()
+    with pytest.raises(InvalidInputError, match="is missing, the annotation of"):
+        module.read_annotation(recording, tmp_path)
 
 
 def test_rows_of_features_that_were_not_measured_again_stay(real: SimpleNamespace) -> None:
