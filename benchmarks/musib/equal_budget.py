@@ -18,6 +18,7 @@ from __future__ import annotations
 import argparse
 import sys
 import time
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
@@ -130,12 +131,14 @@ def section(rows: Sequence[Row], left_out: Mapping[str, str]) -> str:
 
 
 def size_rows(rows: Sequence[Row]) -> list[Row]:
-    """Return the note F1 of the runs on folk tunes, of the designs that are trained on subsets."""
-    return [
+    """Return the note F1 of the runs on folk tunes, of designs that were trained on two sets of tunes."""
+    folk = [
         row
         for row in rows
         if row["metric"] == "note_f1" and row["data"] == "folk" and row["design"] in COMPARED_DESIGNS
     ]
+    counts = Counter(row["design"] for row in folk)
+    return [row for row in folk if counts[row["design"]] > 1]
 
 
 def write(studies: Studies, left_out: Mapping[str, str], folder: Path) -> str:

@@ -488,3 +488,13 @@ def test_what_is_left_out_says_why(tmp_path: Path, models: Path) -> None:
         "c": "it starts from `b`, which is left out",
         "d": "about 9 core-minutes, which the budget no longer had",
     }
+
+
+def test_what_the_number_of_tunes_does_is_drawn_of_designs_with_two_numbers() -> None:
+    def row(run: str, design: str, data: str = "folk", metric: str = "note_f1") -> dict[str, str]:
+        return {"run": run, "design": design, "data": data, "metric": metric}
+
+    one = [row("vli-folk", "vli"), row("inpaintnet-folk", "inpaintnet"), row("vli-jsb", "vli", "jsb")]
+    assert equal_budget.size_rows(one) == []
+    two = [*one, row("vli-folk-171", "vli"), row("vli-folk-171", "vli", metric="pitch_accuracy")]
+    assert [each["run"] for each in equal_budget.size_rows(two)] == ["vli-folk", "vli-folk-171"]
