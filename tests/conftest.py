@@ -124,6 +124,21 @@ def one_thread() -> Iterator[None]:
 
 
 @pytest.fixture
+def without_essentia(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Have the extractors believe that essentia is not installed, wherever it is."""
+    import importlib.metadata
+
+    from music_evals.audio import backends
+
+    def version(package: str) -> str:
+        if package == "essentia":
+            raise importlib.metadata.PackageNotFoundError(package)
+        return importlib.metadata.version(package)
+
+    monkeypatch.setattr(backends, "_version", version)
+
+
+@pytest.fixture
 def in_root(root: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Run the test from the root of the repository, as `./metrics/<name>` asks for."""
     monkeypatch.chdir(root)

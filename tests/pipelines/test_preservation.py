@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import importlib.metadata
 import inspect
 import math
 import os
@@ -98,18 +97,6 @@ def wav(tmp_path: Path) -> Callable[..., str]:
         return str(tmp_path / name)
 
     return write
-
-
-@pytest.fixture
-def without_essentia(monkeypatch: pytest.MonkeyPatch) -> None:
-    installed = importlib.metadata.version
-
-    def version(package: str) -> str:
-        if package == "essentia":
-            raise importlib.metadata.PackageNotFoundError(package)
-        return installed(package)
-
-    monkeypatch.setattr(importlib.metadata, "version", version)
 
 
 # The table of metrics

@@ -176,29 +176,21 @@ def test_a_companion_that_is_asked_for_as_a_metric_has_its_place(
     assert set(results["facets"]["scores"]["one"]) == {"structure", "melody"}
 
 
-def test_backends_that_are_not_there(folders: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.usefixtures("without_essentia")
+def test_backends_that_are_not_there(folders: dict[str, Any], tmp_path: Path) -> None:
     with pytest.raises(UnknownNameError, match="beats backend"):
         run_preservation(Settings(tmp_path / "out", **{**folders, "backends": {"beats": "tcnn"}}))
     with pytest.raises(UnknownNameError, match="feature 'beat'"):
         run_preservation(Settings(tmp_path / "out", **{**folders, "backends": {"beat": "tcn"}}))
-    monkeypatch.setattr("importlib.metadata.version", _no_package)
     with pytest.raises(MissingBackendError, match="essentia"):
         run_preservation(Settings(tmp_path / "out", **{**folders, "backends": {"key": "essentia_bgate"}}))
     assert not (tmp_path / "out").exists()
 
 
-def _no_package(name: str) -> str:
-    import importlib.metadata
-
-    if name == "essentia":
-        raise importlib.metadata.PackageNotFoundError(name)
-    return "1.0"
-
-
+@pytest.mark.usefixtures("without_essentia")
 def test_missing_extractors_of_a_variant_are_told_and_cost_their_metrics_alone(
-    folders: dict[str, Any], tmp_path: Path, judge: Any, monkeypatch: pytest.MonkeyPatch
+    folders: dict[str, Any], tmp_path: Path, judge: Any
 ) -> None:
-    monkeypatch.setattr("importlib.metadata.version", _no_package)
     changes = {"variant": "official", "metrics": "circle_of_fifths_distance,delta_bpm", "backends": {}}
     settings = Settings(tmp_path / "out", **{**folders, **changes})
     told = run_preservation(settings, judge=judge).results["extractors"]["features"]
