@@ -171,6 +171,7 @@ def main() -> None:
     parser.add_argument("--renderings", type=Path, required=True, help="folder of recordings, made if needed")
     parser.add_argument("--recordings", type=Path, help="folder of edits of real recordings, made by real.py")
     parser.add_argument("--trials", type=int, default=60)
+    parser.add_argument("--start", nargs="+", default=[], metavar="SETTING=VALUE", help="where the search starts")
     parser.add_argument("--networks", nargs="+", choices=WEIGHTS, default=WEIGHTS, help="files of audio/weights")
     options = parser.parse_args()
     warnings.simplefilter("ignore", UndefinedMetricWarning)
@@ -186,6 +187,11 @@ def main() -> None:
     rng = np.random.default_rng(0)
     choices = PATH | NOTES
     best = {name: values[0] for name, values in choices.items()}
+    for given in options.start:
+        name, _, value = given.partition("=")
+        if name not in best:
+            parser.error(f"no setting {name!r}; there are: {', '.join(best)}")
+        best[name] = float(value)
     top = -1.0
     for trial in range(options.trials):
         settings = dict(best)

@@ -6,6 +6,7 @@ import csv
 import dataclasses
 import json
 import math
+import re
 import shlex
 import subprocess
 import sys
@@ -89,7 +90,10 @@ def test_what_is_known_of_the_example_is_found(recordings):
     texts = [finding.text for finding in recordings.findings]
     assert "key moved up a fifth (C major to G major)" in texts
     assert "tempo 4 BPM slower (120 to 116 BPM)" in texts
-    assert "melody moved up a fifth, at the edit's tempo: 48 of 48 notes found again there" in texts
+    pattern = r"melody moved up a fifth, at the edit's tempo: (\d+) of (\d+) notes found again there"
+    [(again, heard)] = [map(int, found.groups()) for found in (re.fullmatch(pattern, text) for text in texts) if found]
+    written = np.count_nonzero(score_of(Piece()).notes["voice"] == 0)
+    assert 0.75 * written < again == heard <= written  # notes struck again are not all heard apart
 
 
 def test_the_page_gives_the_numbers_of_the_pipeline(recordings, examples):
