@@ -2,11 +2,22 @@
 
 from __future__ import annotations
 
+import itertools
+
 import numpy as np
 import pytest
 from tests.datasets.making import melody, quarter_tokens
 
-from music_evals.datasets.families import COMMON, find_families, overlap, passages, skeleton
+from music_evals.datasets.families import (
+    ANY_OFFSET,
+    BAR_LINES,
+    COMMON,
+    find_families,
+    overlap,
+    pair_overlaps,
+    passages,
+    skeleton,
+)
 
 
 def ornamented(pitches: list[int]) -> np.ndarray:
@@ -20,6 +31,7 @@ def test_the_skeleton_is_what_sounds_on_the_beats() -> None:
     assert skeleton(np.array(half, dtype=np.uint8)).tolist() == [[0, 0, 0, 7]]
     late = [129, *[128] * 5, 62, *[128] * 17]
     assert skeleton(np.array(late, dtype=np.uint8)).tolist() == [[-1, 2, 2, 2]]
+    assert skeleton(np.array(half * 2, dtype=np.uint8), 6).tolist() == [[7, 0, 0, 0]]
 
 
 def test_one_tune_in_another_key_overlaps_wholly() -> None:
@@ -64,6 +76,29 @@ def test_any_number_of_settings_are_one_family_and_a_common_phrase_makes_none() 
     assert find_families(others) == list(range(len(others)))
     mixed = [voice for pair in zip(settings, others, strict=True) for voice in pair]  # no two settings side by side
     assert find_families(mixed) == [0 if number % 2 == 0 else number for number in range(len(mixed))]
+
+
+@pytest.mark.parametrize(("one", "other"), [*itertools.product(range(8), repeat=2)])
+def test_a_pickup_hides_no_setting(one: int, other: int) -> None:
+    tune = melody(40, 20)
+    voices = [behind_rests(tune, one), behind_rests(melody(41, 20), one), behind_rests([p + 4 for p in tune], other)]
+    assert find_families(voices) == [0, 1, 0]
+    same_quarters_on_the_beats = ((one + 1) // 2 - (other + 1) // 2) % 4 == 0
+    assert find_families(voices, offsets=BAR_LINES) == ([0, 1, 0] if same_quarters_on_the_beats else [0, 1, 2])
+
+
+def behind_rests(pitches: list[int], eighths: int) -> np.ndarray:
+    """A tune whose measures begin some eighths before its own, so that they cut it elsewhere."""
+    tokens = np.concatenate([np.full(3 * eighths, 129, dtype=np.uint8), quarter_tokens(pitches)])
+    return tokens[: len(tokens) // 24 * 24]
+
+
+def test_any_offset_finds_what_bar_lines_find() -> None:
+    voices = [quarter_tokens(melody(seed)) for seed in range(8)]
+    voices += [quarter_tokens([pitch + 3 for pitch in melody(2)]), ornamented(melody(5))]
+    at_bars, anywhere = pair_overlaps(voices, offsets=BAR_LINES), pair_overlaps(voices, offsets=ANY_OFFSET)
+    assert all(anywhere[pair] >= found for pair, found in at_bars.items())
+    assert {pair for pair, found in at_bars.items() if found == 1} == {(2, 8), (5, 9)}
 
 
 @pytest.mark.parametrize("voices", [[], [np.full(24 * 16, 129, dtype=np.uint8)] * 2])

@@ -6,22 +6,28 @@ So a tune is read as its skeleton, the pitch class that sounds on each beat, and
 
 1. Two passages agree where at least `AGREEING_BEATS` of their 16 beats have the same pitch class, after one of them was
    transposed.
-2. The overlap of two tunes is the share of the passages of the one with fewer measures that agree with one of the
-   other, all in one transposition.
-3. Tunes whose overlap reaches `OVERLAP` are settings of one tune, and so are those that are linked through others: a
-   family is a connected component.
+2. The overlap of two tunes is the share of the passages of the one with fewer that agree with one of the other, all in
+   one transposition. Where measures are counted from the first sound, a pickup moves them: so the measures of both
+   tunes are moved, by each pair of `ANY_OFFSET`, and the best counts. Between pages whose bar lines are known,
+   `BAR_LINES` is enough.
+3. Tunes whose overlap reaches `OVERLAP` are settings of one tune, or `OVERLAP_ANYWHERE` where measures were moved,
+   since chance has more to choose from then. So are those that are linked through others: a family is a connected
+   component.
 
-Not every pair is compared. An index holds the intervals of eight beats in a row, from every bar line, and of eight half
-measures in a row; pairs that share `SHARED_KEYS` of its entries are. Where more than `COMMON` tunes share an entry,
-each is compared with the next of them alone, so that the work grows as their number does: settings of one tune, however
-many, are linked through others, and tunes that have no more than a phrase in common stay apart.
+Not every pair is compared. An index holds the intervals of eight beats in a row, from every bar line, and of every
+other beat, eight in a row; pairs that share `SHARED_KEYS` of its entries are, in the transposition and with the offsets
+in which they share them. Where more than `COMMON` tunes share an entry, each is compared with the next of them alone,
+so that the work grows as their number does: settings of one tune, however many, are linked through others, and tunes
+that have no more than a phrase in common stay apart.
 """
 
 from __future__ import annotations
 
+import functools
+import itertools
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -30,8 +36,11 @@ from music_evals.annotations import HOLD, MUSIB_LAYOUT, Tokens
 
 __all__ = [
     "AGREEING_BEATS",
+    "ANY_OFFSET",
+    "BAR_LINES",
     "INCIPIT_INTERVALS",
     "OVERLAP",
+    "OVERLAP_ANYWHERE",
     "find_families",
     "incipit_families",
     "link",
@@ -42,9 +51,19 @@ __all__ = [
 
 AGREEING_BEATS = 12
 OVERLAP = 0.3
+OVERLAP_ANYWHERE = 0.4
 SHARED_KEYS = 1
 COMMON = 100
 BEATS, PASSAGE_MEASURES = 4, 4
+
+BAR_LINES = ((0, 0),)
+"""Eighths by which two tunes are moved where every tune begins at a bar line of its page: not at all."""
+ANY_OFFSET = tuple(itertools.product(range(2), range(2 * BEATS)))
+"""And where it need not: one by nothing or half a beat, the other to every eighth of a measure."""
+
+_ROW = 8  # pitch classes of an entry of the index
+_DIGITS = 12 ** np.arange(_ROW - 1, dtype=np.int64)
+_N_KEYS = 12 ** (_ROW - 1)
 
 INCIPIT_INTERVALS = 20
 """Intervals that whole pieces of one family begin with."""
@@ -52,11 +71,15 @@ INCIPIT_INTERVALS = 20
 Skeleton = npt.NDArray[np.int8]
 
 
-def skeleton(tokens: Tokens) -> Skeleton:
-    """Return the pitch class on each beat, shape (n_measures, 4); over a rest the last one goes on, -1 before any."""
+def skeleton(tokens: Tokens, offset: int = 0) -> Skeleton:
+    """Return the pitch class on each beat, shape (n_measures, 4); over a rest the last one goes on, -1 before any.
+
+    With an offset, measures begin as many eighths later; the last, which is then not whole, is left out.
+    """
     beat = MUSIB_LAYOUT.steps_per_measure // BEATS
     onsets = np.where(tokens < HOLD, np.arange(len(tokens)), -1)
-    last = np.maximum.accumulate(onsets)[::beat]
+    last = np.maximum.accumulate(onsets)[offset * beat // 2 :: beat]
+    last = last[: len(last) // BEATS * BEATS]
     classes = np.where(last >= 0, tokens[last] % 12, -1)
     return classes.astype(np.int8).reshape(-1, BEATS)
 
@@ -93,36 +116,49 @@ def overlap(first: Skeleton, second: Skeleton, shifts: Iterable[int] = range(12)
 
 
 def find_families(
-    voices: Sequence[Tokens], *, threshold: float = OVERLAP, progress: Callable[[int, int], object] | None = None
+    voices: Sequence[Tokens],
+    *,
+    offsets: Sequence[tuple[int, int]] = ANY_OFFSET,
+    progress: Callable[[int, int], object] | None = None,
 ) -> list[int]:
     """Return for each tune the index of the first tune of its family.
 
     Parameters
     ----------
     voices
-        Tokens of each tune from a bar line on, in whole measures of 24 steps.
-    threshold
-        Least overlap of two settings of one tune.
+        Tokens of each tune, in whole measures of 24 steps.
+    offsets
+        `ANY_OFFSET`, or `BAR_LINES` where every tune begins at a bar line of its page.
     progress
         Called with the number of pairs compared and of all pairs.
 
     """
-    return link(len(voices), pair_overlaps(voices, progress=progress), threshold)
+    threshold = OVERLAP if tuple(offsets) == BAR_LINES else OVERLAP_ANYWHERE
+    return link(len(voices), pair_overlaps(voices, offsets=offsets, progress=progress), threshold)
 
 
 def pair_overlaps(
-    voices: Sequence[Tokens], *, progress: Callable[[int, int], object] | None = None
+    voices: Sequence[Tokens],
+    *,
+    offsets: Sequence[tuple[int, int]] = ANY_OFFSET,
+    progress: Callable[[int, int], object] | None = None,
 ) -> dict[tuple[int, int], float]:
-    """Return the overlap of every pair that the index finds."""
-    bones = [skeleton(voice) for voice in voices]
-    different = [passages(bone) for bone in bones]
-    pairs = sorted(_candidates(bones).items())
-    overlaps = {}
-    for number, ((one, other), shifts) in enumerate(pairs):
-        overlaps[one, other] = overlap(different[one], different[other], shifts)
+    """Return the overlap of every pair that the index finds; parameters as in `find_families`."""
+    bones = {offset: [skeleton(voice, offset) for voice in voices] for pair in offsets for offset in pair}
+
+    @functools.cache
+    def different(tune: int, offset: int) -> Skeleton:
+        return passages(bones[offset][tune])
+
+    candidates = _candidates(bones, offsets)
+    overlaps: dict[tuple[int, int], float] = defaultdict(float)
+    for number, ((one, other, moved), shifts) in enumerate(candidates.items()):
+        found = overlap(different(one, moved[0]), different(other, moved[1]), shifts)
+        pair = min(one, other), max(one, other)
+        overlaps[pair] = max(overlaps[pair], found)
         if progress is not None:
-            progress(number + 1, len(pairs))
-    return overlaps
+            progress(number + 1, len(candidates))
+    return dict(overlaps)
 
 
 def incipit_families(lines: Mapping[str, npt.NDArray[np.integer[Any]]]) -> dict[str, str]:
@@ -162,35 +198,68 @@ def _root(first: list[int], index: int) -> int:
     return index
 
 
-def _candidates(bones: Sequence[Skeleton]) -> dict[tuple[int, int], list[int]]:
-    """Return the pairs that share enough entries of the index, with the transpositions in which they share them."""
-    index: dict[bytes, dict[int, int]] = defaultdict(dict)
-    for tune, bone in enumerate(bones):
-        for key, pitch in _keys(bone):
-            index[key].setdefault(tune, pitch)
-    n = len(bones)
-    codes = []  # one number for a pair and a transposition
-    for tunes in index.values():
-        if len(tunes) > 1:
-            names, pitches = np.array(sorted(tunes.items()), dtype=np.int64).T
-            if len(names) <= COMMON:
-                one, other = np.triu_indices(len(names), k=1)
-            else:
-                one, other = np.arange(len(names) - 1), np.arange(1, len(names))
-            codes.append((names[one] * n + names[other]) * 12 + (pitches[other] - pitches[one]) % 12)
-    found, counts = np.unique(np.concatenate([np.empty(0, dtype=np.int64), *codes]), return_counts=True)
-    pairs: dict[tuple[int, int], list[int]] = defaultdict(list)
-    for code in found[counts >= SHARED_KEYS].tolist():
-        pair, shift = divmod(code, 12)
-        pairs[divmod(pair, n)].append(shift)
+def _candidates(
+    bones: Mapping[int, Sequence[Skeleton]], offsets: Sequence[tuple[int, int]]
+) -> dict[tuple[int, int, tuple[int, int]], list[int]]:
+    """Return the pairs that share enough entries of the index, with the transpositions in which they share them.
+
+    A pair is two tunes, and the eighths by which they are moved.
+    """
+    halves = (0,) if tuple(offsets) == BAR_LINES else (0, 1)
+    every = {offset: _entries(rows, halves) for offset, rows in bones.items()}
+    pairs: dict[tuple[int, int, tuple[int, int]], list[int]] = defaultdict(list)
+    for moved in offsets:
+        index, others = every[moved[0]], every[moved[1]]
+        n = len(bones[moved[0]])
+        begin, end = index.group(others.keys)
+        first, last = others.group(others.keys)
+        crowded = np.maximum(end - begin, last - first) > COMMON
+        # of the same skeletons each pair once; where it is crowded, the next tune alone, and the first after the last
+        following = np.searchsorted(index.keys * n + index.tunes, others.keys * n + others.tunes, side="right")
+        begin = np.where((crowded & (following < end)) | (moved[0] == moved[1]), following, begin)
+        counts = np.where(crowded, np.minimum(end - begin, 1), end - begin)
+        # every entry of the others, beside each of the index from `begin` on
+        there = np.repeat(np.arange(len(counts)), counts)
+        here = np.arange(len(there)) + np.repeat(begin - np.cumsum(counts) + counts, counts)
+        tunes, pitches = (index.tunes[here], others.tunes[there]), (index.pitches[here], others.pitches[there])
+        if moved[0] == moved[1]:  # the first of the data set first
+            tunes, pitches = tunes[::-1], pitches[::-1]
+        codes = ((tunes[0] * n + tunes[1]) * 12 + (pitches[1] - pitches[0]) % 12)[tunes[0] != tunes[1]]
+        found, shared = np.unique(codes, return_counts=True)
+        for code in found[shared >= SHARED_KEYS].tolist():
+            pair, shift = divmod(code, 12)
+            pairs[(*divmod(pair, n), moved)].append(shift)
     return pairs
 
 
-def _keys(bone: Skeleton) -> Iterator[tuple[bytes, int]]:
-    """Yield entries of the index, each with the pitch class that it starts from."""
-    halves = bone[:, ::2].ravel()
-    for kind, row, step in ((b"b", bone.ravel(), BEATS), (b"h", halves, 2)):
-        for start in range(0, len(row) - 7, step):
-            eight = row[start : start + 8]
-            if (eight >= 0).all() and len(set(eight.tolist())) > 2:
-                yield kind + ((eight[1:] - eight[:-1]) % 12).tobytes(), int(eight[0])
+class _Entries(NamedTuple):
+    """What an index holds: rows of eight pitch classes, as their intervals, each once a tune; by key, then tune."""
+
+    keys: npt.NDArray[np.int64]
+    tunes: npt.NDArray[np.int64]
+    pitches: npt.NDArray[np.int64]  # that a row begins with
+
+    def group(self, keys: npt.NDArray[np.int64]) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+        """Return where the entries of each key begin and end."""
+        return np.searchsorted(self.keys, keys), np.searchsorted(self.keys, keys, side="right")
+
+
+def _entries(bones: Sequence[Skeleton], halves: Sequence[int]) -> _Entries:
+    """Return what stands in an index of skeletons; of every other beat from the first, the second, or both."""
+    keys, tunes, pitches = [], [], []
+    for tune, bone in enumerate(bones):
+        rows = [(bone.ravel(), BEATS), *((bone[:, half::2].ravel(), BEATS // 2) for half in halves)]
+        for kind, (row, step) in enumerate(rows):
+            if len(row) < _ROW:
+                continue
+            eights = np.lib.stride_tricks.sliding_window_view(row, _ROW)[::step].astype(np.int64)
+            different = 1 + (np.diff(np.sort(eights, axis=1), axis=1) > 0).sum(axis=1)
+            eights = eights[(eights >= 0).all(axis=1) & (different > 2)]
+            keys.append(kind * _N_KEYS + np.diff(eights, axis=1) % 12 @ _DIGITS)
+            tunes.append(np.full(len(eights), tune))
+            pitches.append(eights[:, 0])
+    if not keys:
+        return _Entries(*np.empty((3, 0), dtype=np.int64))
+    every = np.concatenate(keys), np.concatenate(tunes), np.concatenate(pitches)
+    _, first = np.unique(every[0] * len(bones) + every[1], return_index=True)
+    return _Entries(*(column[first] for column in every))

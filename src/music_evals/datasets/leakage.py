@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import itertools
 import re
 from collections import Counter, defaultdict
@@ -10,13 +11,14 @@ from typing import Any
 
 import numpy as np
 
-from music_evals.datasets.families import link
+from music_evals.annotations import MUSIB_LAYOUT, REST, Tokens
+from music_evals.datasets.families import ANY_OFFSET, BAR_LINES, OVERLAP, OVERLAP_ANYWHERE, link, pair_overlaps
 from music_evals.datasets.near_copies import NEAR, near_train
 from music_evals.datasets.tune_files import split_families
 from music_evals.datasets.tunes import Training, Tune
 from music_evals.datasets.windows import cut_windows, middle_keys
 
-__all__ = ["leaked_shares", "same_titles", "split_leakage", "threshold_table", "title_check"]
+__all__ = ["leaked_shares", "pickup_check", "same_titles", "split_leakage", "threshold_table", "title_check"]
 
 # Words that say what kind of tune it is, or that are left out as often as not.
 _KINDS = [
@@ -85,6 +87,59 @@ def title_check(overlaps: Mapping[tuple[int, int], float], titled: Iterable[tupl
         f"{low:.1f} to {min(high, 1):.1f}": sum(low <= value < high for value in found)
         for low, high in itertools.pairwise(edges)
     }
+
+
+def pickup_check(
+    tunes: Sequence[Tune], overlaps: Mapping[tuple[int, int], float], *, seed: int = 42
+) -> list[dict[str, Any]]:
+    """Say what becomes of families where measures are counted from the first sound, as of MIDI files without bars.
+
+    Parameters
+    ----------
+    tunes
+        Read from their first bar line on; they are put behind their pickups again.
+    overlaps
+        From `pair_overlaps` with `BAR_LINES`.
+    seed
+        Of the split.
+
+    Returns
+    -------
+    list of dict
+        For each way to find families: ``threshold``, ``families``, ``largest``, ``settings_parted`` of ``settings``,
+        the pairs found without pickups that are no family with them, and what the split leaks (`leaked_shares`).
+
+    """
+    steps = [round(tune.pickup_quarters * MUSIB_LAYOUT.steps_per_measure / 4) for tune in tunes]
+    moved = [
+        dataclasses.replace(tune, tokens=_whole(np.concatenate([np.full(n, REST, dtype=np.uint8), tune.tokens])))
+        for tune, n in zip(tunes, steps, strict=True)
+    ]
+    settings = {pair for pair, found in overlaps.items() if found >= OVERLAP}
+    rows = []
+    for name, offsets, thresholds in (
+        ("bar lines", BAR_LINES, (OVERLAP,)),
+        ("any offset", ANY_OFFSET, (OVERLAP, OVERLAP_ANYWHERE)),
+    ):
+        found = pair_overlaps([tune.tokens for tune in moved], offsets=offsets)
+        for threshold in thresholds:
+            families = link(len(moved), found, threshold)
+            rows.append(
+                {
+                    "compared": name,
+                    "threshold": threshold,
+                    "families": len(set(families)),
+                    "largest": max(Counter(families).values(), default=0),
+                    "settings": len(settings),
+                    "settings_parted": sum(families[one] != families[other] for one, other in settings),
+                    **leaked_shares(moved, split_families(families, seed=seed)),
+                }
+            )
+    return rows
+
+
+def _whole(tokens: Tokens) -> Tokens:
+    return tokens[: len(tokens) // MUSIB_LAYOUT.steps_per_measure * MUSIB_LAYOUT.steps_per_measure]
 
 
 def threshold_table(

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from music_evals.datasets.families import find_families
+from music_evals.datasets.families import ANY_OFFSET, find_families
 from music_evals.datasets.manifest import parquet_bytes, rows_sha256
 from music_evals.datasets.tunes import Training, Tune, features, tune_rows
 from music_evals.errors import InvalidInputError
@@ -257,9 +257,9 @@ def shown_on(bar: Any) -> Callable[[int, int], None]:
     return show
 
 
-def families_of(tunes: Sequence[Tune]) -> list[int]:
-    """Find families, with a bar on stderr."""
+def families_of(tunes: Sequence[Tune], offsets: Sequence[tuple[int, int]] = ANY_OFFSET) -> list[int]:
+    """Find families, with a bar on stderr; `offsets` as in `find_families`."""
     from tqdm import tqdm
 
     with tqdm(desc="finding settings of one tune", unit="pair") as bar:
-        return find_families([tune.tokens for tune in tunes], progress=shown_on(bar))
+        return find_families([tune.tokens for tune in tunes], offsets=offsets, progress=shown_on(bar))

@@ -41,7 +41,7 @@ __all__ = ["PUBLISHED_PIECES", "build_archive", "build_stand_in", "piano_piece",
 STAND_IN, ARCHIVE = "stand_in", "ailabs_1k7"
 PUBLISHED_PIECES = 1747
 SEED = 42
-BUILD = 1
+BUILD = 2
 READING = Reading(voices="skyline", measures="fixed")
 
 N_STAND_INS, STAND_IN_MEASURES = 40, 24
