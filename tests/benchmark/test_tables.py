@@ -251,6 +251,19 @@ def test_an_interval_without_0_beside_a_large_p_is_counted(rows: list[dict[str, 
     assert "1 further difference with an interval that leaves out 0" in text_report(results)
 
 
+def test_a_small_p_beside_an_interval_with_0_is_explained(rows: list[dict[str, Any]], read_page: Any) -> None:
+    found = collect(rows, TASK)
+    results = build_results(found, TASK)
+
+    def told() -> tuple[str, ...]:
+        page = " ".join(read_page(score_page(results, found, {})).text)
+        return text_report(results), markdown_report(results), page
+
+    assert not any("Test and interval disagree" in text for text in told())
+    results["comparisons"][0] |= {"difference": 0.5, "low": -0.1, "high": 0.9, "p_holm": 0.002}
+    assert all("Test and interval disagree" in text for text in told())
+
+
 def test_a_score_outside_of_its_interval_is_explained_where_it_stands(
     rows: list[dict[str, Any]], read_page: Any
 ) -> None:

@@ -164,6 +164,11 @@ def is_significant(test: Mapping[str, Any]) -> bool:
     return test["p_holm"] is not None and bool(test["p_holm"] < SIGNIFICANCE)
 
 
+def holds_zero(test: Mapping[str, Any]) -> bool:
+    """Tell whether the interval of a difference holds 0; not so of one that has none."""
+    return test["low"] is not None and bool(test["low"] <= 0 <= test["high"])
+
+
 def failures(results: Mapping[str, Any]) -> list[list[str]]:
     """Return item, system, seed, score and reason of what failed; a seed is empty where there are none."""
     return [

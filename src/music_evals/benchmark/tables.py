@@ -30,6 +30,7 @@ from music_evals.benchmark.contents import (
     comparisons,
     failures,
     heading,
+    holds_zero,
     is_significant,
     mark,
     n_failures,
@@ -175,6 +176,13 @@ def legend(results: Mapping[str, Any], style: Style = TEXT) -> str:
             f"{marks['better']} better, {marks['worse']} worse than the best baseline of that score "
             f"({marks['baseline']}); paired test by {intervals['clusters']}, Holm-corrected p < {SIGNIFICANCE}. "
             f"{_chosen(results, style)}"
+        )
+    if any(is_significant(test) and holds_zero(test) for test in comparisons(results)):
+        cluster = intervals["clusters"]
+        reported.append(
+            "Test and interval disagree on a difference whose p is small and whose interval holds 0: the test asks "
+            f"whether the two could have been exchanged, {cluster} by {cluster}, the interval how large the "
+            "difference is. Take such a difference for likely, not for shown."
         )
     reported.append(wording["explained"])
     every = [cell for _, table in views(results) for cells in table["scores"].values() for cell in cells.values()]
