@@ -29,15 +29,15 @@ from music_evals.stats.intervals import MANY_CLUSTERS
 
 HERE = Path(__file__).parent
 START, END = "<!-- tables:start -->", "<!-- tables:end -->"
-CLUSTERS = (5, 10, 18, 30, 60, 120)
-DIVERGENCE_CLUSTERS = (5, 10, 18, 30)
+CLUSTERS = (2, 3, 4, 5, 10, 18, 30, 60, 120)
+DIVERGENCE_CLUSTERS = (2, 3, 4, 5, 10, 18, 30, 60)
 SHOWN = (10, 18, 30, 60)
 CONFIDENCE = 0.95
 OTHER_CONFIDENCES = (0.9875, 0.99375)
 """Of four and of eight intervals that hold together in 95 %, as in `benchmarks/musib/hypotheses.py`."""
 WIDE = 0.95
 """Quantile of the widths that is reported beside their median."""
-BANDS = (2, 5, 10, 17)
+BANDS = (1, 5, 10, 17)
 """Effective numbers of clusters where a row of `SIMULATED_COVERAGE` begins."""
 N_RESAMPLES = 200
 """Of the bootstrap of divergences."""

@@ -11,7 +11,7 @@ from music_evals.benchmark.cells import coverage_note
 from music_evals.stats.intervals import MANY_CLUSTERS, SIMULATED_COVERAGE, UNEQUAL_COVERAGE
 
 PROMISED = (0.93, 0.97)
-"""Where nominal 95 % intervals shall lie from `MANY_CLUSTERS` clusters on."""
+"""Where nominal 95 % intervals of means shall lie from `MANY_CLUSTERS` on; those of divergences may hold more."""
 
 
 def test_the_package_prints_what_was_simulated() -> None:
@@ -25,7 +25,8 @@ def test_nothing_that_is_printed_contradicts_what_was_simulated() -> None:
     for row in rows:
         note = coverage_note([(row.effective, row.n_clusters)], "songs", divergences=True)
         ranges = re.findall(r"(\d+) to (\d+) %", note)
-        low, high = map(int, ranges[row.kind != "mean"]) if ranges else [round(100 * share) for share in PROMISED]
+        many = [round(100 * PROMISED[0]), round(100 * PROMISED[1]) if row.kind == "mean" else 100]
+        low, high = map(int, ranges[row.kind != "mean"]) if ranges else many
         worst = re.search(r"held the truth (\d+) % of the time at worst", note)
         least = min(low, int(worst[1])) if worst else low
         assert least - 0.7 <= 100 * row.coverage <= high + 0.7, row

@@ -266,7 +266,7 @@ def test_many_metrics_need_a_table():
 
 def test_coverage_is_known_below_many_clusters():
     assert simulated_coverage(MANY_CLUSTERS) is None
-    assert simulated_coverage(1.5) is None
+    assert simulated_coverage(0.9) is None
     starts = [row.least_clusters for row in SIMULATED_COVERAGE]
     assert starts == sorted(starts)
     for row in SIMULATED_COVERAGE:

@@ -110,7 +110,7 @@ class SimulatedCoverage(NamedTuple):
 
 
 SIMULATED_COVERAGE: tuple[SimulatedCoverage, ...] = (
-    SimulatedCoverage(2, means=(0.9, 0.99), divergences=(0.93, 1.0)),
+    SimulatedCoverage(1, means=(0.72, 0.99), divergences=(0.93, 1.0)),
     SimulatedCoverage(5, means=(0.81, 0.98), divergences=(0.84, 1.0)),
     SimulatedCoverage(10, means=(0.9, 0.98), divergences=(0.9, 1.0)),
     SimulatedCoverage(17, means=(0.92, 0.97), divergences=(0.92, 1.0)),
@@ -129,7 +129,7 @@ A sample that lacks it does not tell of it: up to 120 clusters coverage falls as
 
 
 def simulated_coverage(n_clusters: float) -> SimulatedCoverage | None:
-    """Return what was simulated at an effective number of clusters; None below 2 and from `MANY_CLUSTERS` on."""
+    """Return what was simulated at an effective number of clusters; None below 1 and from `MANY_CLUSTERS` on."""
     if not SIMULATED_COVERAGE[0].least_clusters <= n_clusters < MANY_CLUSTERS:
         return None
     return [row for row in SIMULATED_COVERAGE if row.least_clusters <= n_clusters][-1]
