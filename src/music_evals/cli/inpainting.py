@@ -76,6 +76,12 @@ def add(verbs: Any) -> None:
         help="of --pairs: judge the highest notes, of the --voice or of all but drums, where several sound at once",
     )
     what.add_argument(
+        "--measures",
+        choices=("notated", "fixed"),
+        help="of --pairs: as on the page, where files in another meter than 4/4 fail by name (the default), or four "
+        "quarters each from the start, wherever the bar lines are",
+    )
+    what.add_argument(
         "--limit",
         type=int,
         metavar="N",
