@@ -16,6 +16,7 @@ from music_evals.annotations import HOLD, MUSIB_LAYOUT, VOCABULARY_SIZE, Tokens
 from music_evals.errors import InvalidInputError, UnknownNameError
 from music_evals.models._contexts import hide_middle
 from music_evals.models._saved_network import SavedNetwork
+from music_evals.models._settings import check_type, check_types
 from music_evals.numerics import n_threads, one_thread
 from music_evals.protocols import NoteLikelihood
 from music_evals.symbolic.noteseq import check_contexts
@@ -58,7 +59,8 @@ class NetworkConfig:
         shares: tuple[str, ...] = (),
         probabilities: tuple[str, ...] = (),
     ) -> None:
-        """Check the type, fields of at least 1, shares in [0, 1), probabilities in [0, 1], and the decoding."""
+        """Check types, fields of at least 1, shares in [0, 1), probabilities in [0, 1], and the decoding."""
+        check_types(self)
         kind = type(self).__dataclass_fields__["model_type"].default
         if self.model_type != kind:
             raise InvalidInputError(
@@ -90,6 +92,7 @@ class SizedConfig(NetworkConfig):
         self, network: "type[InpaintingNetwork]", sizes: Sizes, *, at_least_one: tuple[str, ...] = (), **rules: Any
     ) -> None:
         """Give every size that is 0 the value that it has in `size`, then check as `_check` does, the sizes too."""
+        check_types(self)
         if self.size not in sizes:
             raise UnknownNameError("size", self.size, sizes)
         for name, value in sizes[self.size].items():
@@ -121,6 +124,9 @@ class TokenConfig(NetworkConfig):
 
 def check_choice(decoding: str, temperature: float, decodings: tuple[str, ...], top_p: float = 1.0) -> None:
     """Check how tokens are chosen."""
+    check_type("decoding", decoding, str)
+    check_type("temperature", temperature, float)
+    check_type("top_p", top_p, float)
     if decoding not in decodings:
         raise UnknownNameError("decoding", decoding, decodings)
     if not 0 <= temperature < float("inf"):
