@@ -13,7 +13,7 @@ import pytest
 
 from music_evals import cli
 from music_evals.annotations import Score, TimeSignature
-from music_evals.protocols import load_plugin
+from music_evals.protocols import INPAINTERS, load_plugin
 from music_evals.symbolic.midi import save_midi
 from music_evals.symbolic.notes import make_notes
 
@@ -275,6 +275,19 @@ def test_help_has_examples(verb: str, capsys: pytest.CaptureFixture[str]) -> Non
     text = capsys.readouterr().out
     assert "example" in text
     assert f"music-evals {verb} " in text
+
+
+def test_help_on_decodings_names_none_of_those_that_leak_or_all(capsys: pytest.CaptureFixture[str]) -> None:
+    pytest.importorskip("torch")
+    kinds = [load_plugin(INPAINTERS, name, "model") for name in INPAINTERS]
+    leaking = {decoding for kind in kinds for decoding in getattr(kind, "leaking", ())}
+    assert len(leaking) > 1
+    with pytest.raises(SystemExit):
+        cli.main(["inpainting", "--help"])
+    told = re.search(r"\n +--decoding DECODING (.*?)\n +--temperature", capsys.readouterr().out, re.DOTALL)
+    assert told is not None
+    assert "reads the true middle" in " ".join(told[1].split())
+    assert {decoding for decoding in leaking if decoding in told[1]} in (set(), leaking)
 
 
 def test_help_names_every_verb(capsys: pytest.CaptureFixture[str]) -> None:
