@@ -60,7 +60,7 @@ def pick_voice(score: Score, voice: int | str | None = None, *, highest: bool = 
     Raises
     ------
     PolyphonyError
-        No voice was chosen and several have notes.
+        No voice was chosen and several have notes; its `kind` is ``"voices"``.
     UnknownNameError
         There is no voice of this index, name or number.
     InvalidInputError
@@ -76,7 +76,8 @@ def pick_voice(score: Score, voice: int | str | None = None, *, highest: bool = 
             names = ", ".join(f"{index + 1} {score.voices[index]!r}" for index in sounding)
             raise PolyphonyError(
                 f"one voice is needed, but {len(sounding)} have notes ({names}); choose one by name or number, as with "
-                f"`voice='{sounding[0] + 1}'`, or the highest notes of all with `highest=True`"
+                f"`voice='{sounding[0] + 1}'`, or the highest notes of all with `highest=True`",
+                kind="voices",
             )
         return score.notes
     return score.voice(_named_voice(score, voice) if isinstance(voice, str) else _check_voice(score, voice))
