@@ -42,7 +42,8 @@ def check_types(settings: Any) -> None:
         Such a field; the message names it.
 
     """
-    for name, hint in _hints(type(settings)).items():
+    kind: type = type(settings)
+    for name, hint in _hints(kind).items():
         check_type(name, getattr(settings, name), hint)
 
 

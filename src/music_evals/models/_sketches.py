@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Sequence
-from numbers import Integral
 from typing import NamedTuple, Self
 
+import numpy as np
 import numpy.typing as npt
 import torch
 from torch import Tensor
@@ -58,8 +58,11 @@ class Sketch:
                 found = len(entries) if isinstance(entries, Sequence) else repr(entries)
                 raise InvalidInputError(f"{name} needs one entry a measure of the middle, {_N_MIDDLE}; got {found}")
             for measure, entry in enumerate(entries):
-                fits = isinstance(entry, Sequence) and len(entry) in lengths
-                fits = fits and all(isinstance(value, Integral) and value in values for value in entry)
+                fits = (
+                    isinstance(entry, Sequence)
+                    and len(entry) in lengths
+                    and all(isinstance(value, int | np.integer) and value in values for value in entry)
+                )
                 if entry is not None and not fits:
                     raise InvalidInputError(f"{name} of measure {measure} must be {wanted}, or None; got {entry}")
         for measure, (notes, steps) in enumerate(zip(self.pitches, self.rhythms, strict=True)):
