@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 import music_evals.hf as mh
-from music_evals.annotations import HOLD, REST, Score
+from music_evals.annotations import HOLD, REST, Score, TimeSignature
 from music_evals.errors import (
     ContextLengthError,
     ContextMismatchWarning,
@@ -193,6 +193,11 @@ def test_short_files_end_in_rests(agreement: Agreement) -> None:
         (rows_of(17), ContextLengthError, "408"),
         ([{"onset_step": 0, "pitch": 60}], UnsupportedTypeError, "list of dict"),
         (Score(make_notes([0, 10], [20, 20], [60, 64]), 6), PolyphonyError, "one voice"),
+        (
+            Score(make_notes([0], [6], [60]), 6, (TimeSignature(0, 3, 4),)),
+            ContextLengthError,
+            "measure 1 is in 3/4 .*; choose music in 4/4, or give the steps as tokens",
+        ),
     ],
 )
 def test_an_item_that_cannot_be_read_is_named(

@@ -10,13 +10,14 @@ import argparse
 from pathlib import Path
 
 from music_evals.datasets.irish_folk.build import build_folk_rnn, measure_leakage, rebuild
+from music_evals.datasets.irish_folk.folk_rnn import beside_published
 from music_evals.datasets.manifest import build_script, file_rows
 
 HERE = Path(__file__).parent
 
 
 def main() -> None:
-    """Build what is asked for and print the number of rows of each file."""
+    """Build what is asked for and print the rows of each file; of an archive its counts beside the published ones."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     what = parser.add_mutually_exclusive_group()
     what.add_argument(
@@ -32,6 +33,8 @@ def main() -> None:
         return
     manifest = build_folk_rnn(options.source, options.out) if options.source else rebuild(options.out or HERE)
     print(file_rows(manifest))
+    if options.source:
+        print(beside_published(manifest["found"]))
 
 
 if __name__ == "__main__":

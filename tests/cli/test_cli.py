@@ -12,18 +12,19 @@ import numpy as np
 import pytest
 
 from music_evals import cli
-from music_evals.annotations import Score
-from music_evals.protocols import load_plugin
+from music_evals.annotations import Score, TimeSignature
+from music_evals.protocols import INPAINTERS, load_plugin
 from music_evals.symbolic.midi import save_midi
 from music_evals.symbolic.notes import make_notes
 
 VERBS = ("inpainting", "train", "frame")
 
 
-def write_midi(path: Path, *, chords: bool = False) -> None:
+def write_midi(path: Path, *, chords: bool = False, meter: tuple[int, int] | None = None) -> None:
+    meters = () if meter is None else (TimeSignature(0, *meter),)
     onsets = np.repeat(np.arange(64), 1 + chords) * 480
     path.parent.mkdir(parents=True, exist_ok=True)
-    save_midi(Score(make_notes(onsets, 480, np.tile([60, 64][: 1 + chords], 64)), 480), path)
+    save_midi(Score(make_notes(onsets, 480, np.tile([60, 64][: 1 + chords], 64)), 480, meters), path)
 
 
 @pytest.fixture
@@ -75,6 +76,7 @@ def test_the_installed_command(small: list[str]) -> None:
         (["--predictions", "missing.jsonl"], "no such file"),
         (["--pairs", "folder"], "one of --dataset and --pairs"),
         (["--voice", "Soprano"], "--voice goes with --pairs; give that too, or leave it out"),
+        (["--measures", "fixed"], "--measures goes with --pairs; give that too, or leave it out"),
         (["--seeds", "0"], "--seeds must be at least 1"),
     ],
 )
@@ -155,6 +157,19 @@ def test_a_voice_or_the_highest_notes_of_pairs(tmp_path: Path, capsys: pytest.Ca
         "(1 'A', 2 'B'); choose one by name or number, as with --voice 1, or the highest notes of all with --highest"
         in (capsys.readouterr().err)
     )
+
+
+def test_pairs_in_another_meter(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for side in ("reference", "prediction"):
+        write_midi(tmp_path / "pairs" / side / "a.mid", meter=(3, 4))
+    arguments = ["inpainting", "--pairs", str(tmp_path / "pairs"), "--baselines", "none", "--no-report", "--resamples"]
+    arguments += ["20", "--out", str(tmp_path / "out"), "--json"]
+    assert cli.main(arguments) == 1
+    err = capsys.readouterr().err
+    assert "a (input): ContextLengthError: a.mid: measures of four quarters are needed" in err
+    assert "wherever its bar lines are, with --measures fixed" in err
+    assert cli.main([*arguments, "--overwrite", "--measures", "fixed"]) == 0
+    assert json.loads(capsys.readouterr().out)["options"]["measures"] == "fixed"
 
 
 def test_pairs_that_are_none(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -260,6 +275,19 @@ def test_help_has_examples(verb: str, capsys: pytest.CaptureFixture[str]) -> Non
     text = capsys.readouterr().out
     assert "example" in text
     assert f"music-evals {verb} " in text
+
+
+def test_help_on_decodings_names_none_of_those_that_leak_or_all(capsys: pytest.CaptureFixture[str]) -> None:
+    pytest.importorskip("torch")
+    kinds = [load_plugin(INPAINTERS, name, "model") for name in INPAINTERS]
+    leaking = {decoding for kind in kinds for decoding in getattr(kind, "leaking", ())}
+    assert len(leaking) > 1
+    with pytest.raises(SystemExit):
+        cli.main(["inpainting", "--help"])
+    told = re.search(r"\n +--decoding DECODING (.*?)\n +--temperature", capsys.readouterr().out, re.DOTALL)
+    assert told is not None
+    assert "reads the true middle" in " ".join(told[1].split())
+    assert {decoding for decoding in leaking if decoding in told[1]} in (set(), leaking)
 
 
 def test_help_names_every_verb(capsys: pytest.CaptureFixture[str]) -> None:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import pytest
-from tests.datasets.making import band, chords, melody, write_midis
+from tests.datasets.making import band, chords, melody, score, write_midis
 
 from music_evals.cli import main
 from music_evals.symbolic.midi import save_midi
@@ -29,14 +30,24 @@ def test_failures_are_listed_and_the_rest_is_built(
     write_midis(tmp_path / "mine", [1, 2, 3], n_measures=16)
     (tmp_path / "mine/broken.mid").write_bytes(b"no MIDI")
     write_midis(tmp_path / "mine/short", [4], n_measures=4)
+    save_midi(score(melody(5), meter=(3, 4)), tmp_path / "mine/waltz.mid")
+    (tmp_path / "mine/twice.mid").write_bytes((tmp_path / "mine/tune01.mid").read_bytes())
     command = ["corpus", "build", str(tmp_path / "mine"), "--out", str(tmp_path / "data"), "--workers", "1", "--json"]
     assert main(command) == 1
     out, err = capsys.readouterr()
     content = json.loads(out)
     assert content["counts"]["train"]["songs"] == 1
     assert list(content["failures"]) == ["broken.mid"]
-    assert list(content["left_out"]) == ["short/tune04.mid"]
+    assert list(content["left_out"]) == ["short/tune04.mid", "waltz.mid"]
     assert "1 failed:\n  broken.mid: UnreadableFileError" in err
+    assert main([*command[:-1], "--split", "1:1:1000"]) == 1
+    err = capsys.readouterr().err
+    few = "measures of four quarters in a row; a window has 16"
+    assert f"left out: short/tune04.mid: ContextLengthError: 4 {few}\n" in err
+    fixed = "take measures of four quarters from the start, --measures fixed"
+    assert f"left out: waltz.mid: ContextLengthError: 0 {few}; {fixed}\n" in err
+    assert "removed by unique: twice.mid: same bytes as tune01.mid\n" in err
+    assert re.search("note: the split .* is empty: .*; ask for other shares than 1:1:1000 with --split", err)
 
 
 def test_wrong_use_is_told_in_the_words_of_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -46,7 +57,9 @@ def test_wrong_use_is_told_in_the_words_of_the_command(tmp_path: Path, capsys: p
     assert "--workers must be at least 1" in capsys.readouterr().err
     save_midi(chords(melody(1)), tmp_path / "mine/tune01.mid")
     assert main([*command, "--workers", "1"]) == 2
-    assert "or the highest notes, --voices skyline" in capsys.readouterr().err
+    assert capsys.readouterr().err.endswith("while another note sounds; take the highest notes, --voices skyline\n")
+    assert main([*command, "--workers", "1", "--voices", "each"]) == 2
+    assert capsys.readouterr().err.endswith("while another note sounds; take the highest notes, --voices skyline\n")
     assert main([*command, "--split", "80:20"]) == 2
     assert "as in 8:1:1" in capsys.readouterr().err
 

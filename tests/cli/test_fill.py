@@ -286,6 +286,7 @@ REFUSED = {
     "temperature": (["waltz.midi", "--measures", "5-8", "--temperature", "1"], "has neither decoding nor temperature"),
     "no file": (["nowhere.mid", "--measures", "5-8"], "no such file"),
     "several tunes": (["two.abc", "--measures", "5-8"], "holds 2 tunes (1..2); choose one with"),
+    "low": (["low.mid", "--measures", "7-10", "--model", "vli"], "error: the music has the pitch"),
     "high": (["high.mid", "--measures", "7-10", "--model", "vli"], "and VLI knows 22..107 alone; transpose the tune"),
 }  # fmt: skip
 
@@ -300,6 +301,7 @@ def bad(folder: Path) -> Path:
     write("lonely.mid", head, *filling.line(filling.quarters(16), 24))
     write("chords.mid", head, *filling.line(filling.quarters(64), 24), *filling.line(filling.quarters(60, shift=4), 24))
     write("free.mid", *filling.line(filling.quarters(16), 24))
+    write("low.mid", head, *filling.line(filling.quarters(64, shift=-60), 24))
     write("high.mid", head, *filling.line(filling.quarters(64, shift=48), 24))
     return folder
 

@@ -10,12 +10,14 @@ from pathlib import Path
 import pytest
 from tests.datasets.making import chords, melody, score, write_abc, write_midis
 
+from music_evals.annotations import Score, TimeSignature
 from music_evals.datasets import pieces
 from music_evals.datasets.corpus import CorpusSettings, build_corpus, score_sources
 from music_evals.datasets.manifest import load_split
 from music_evals.datasets.pieces import own_names
 from music_evals.errors import InvalidInputError, NoDataError, UnknownNameError
 from music_evals.symbolic.midi import save_midi
+from music_evals.symbolic.notes import make_notes
 
 
 @pytest.fixture(autouse=True)
@@ -61,6 +63,14 @@ def test_a_folder_of_midi(folder: Path, tmp_path: Path) -> None:
         "waltz.mid": "ContextLengthError",
     }
     manifest = json.loads((corpus.folder / "manifest.json").read_text())
+    assert corpus.left_out["waltz.mid"] == (
+        "ContextLengthError: 0 measures of four quarters in a row; a window has 16; take measures of four quarters "
+        "from the start, `measures='fixed'`"
+    )
+    assert corpus.left_out["chords.mid"].endswith(
+        "while another note sounds; take the highest notes, `voices='skyline'`"
+    )
+    assert corpus.remarks == ()
     assert manifest["failures"] == corpus.failures
     assert manifest["settings"]["split"] == "8:1:1"
     assert sum(counts["songs"] for counts in corpus.counts.values()) == 15
@@ -110,9 +120,6 @@ def test_abc_books_and_names(tmp_path: Path) -> None:
 
 
 def test_all_voices_of_a_piece_stand_in_one_split(tmp_path: Path) -> None:
-    from music_evals.annotations import Score, TimeSignature
-    from music_evals.symbolic.notes import make_notes
-
     (tmp_path / "in").mkdir()
     for number in range(8):
         pitches = melody(number, 16) + melody(number + 20, 16)
@@ -131,9 +138,6 @@ def test_all_voices_of_a_piece_stand_in_one_split(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", ["Piano", "melody"])
 def test_voices_of_one_name_are_told_apart(name: str, tmp_path: Path) -> None:
-    from music_evals.annotations import Score, TimeSignature
-    from music_evals.symbolic.notes import make_notes
-
     (tmp_path / "in").mkdir()
     lines = [melody(number, 18) for number in range(3)]
     notes = make_notes(
@@ -165,8 +169,15 @@ def test_what_cannot_be_built_is_named(folder: Path, tmp_path: Path) -> None:
         CorpusSettings(folder, tmp_path / "out", voices="top")  # type: ignore[arg-type]
     with pytest.raises(InvalidInputError, match="workers"):
         CorpusSettings(folder, tmp_path / "out", workers=0)
+    with pytest.raises(NoDataError, match=r"tune00\.mid is a file; give the folder that it lies in"):
+        build_corpus(CorpusSettings(folder / "tune00.mid", tmp_path / "out"))
     with pytest.raises(InvalidInputError, match="holds other files"):
         build_corpus(CorpusSettings(folder, folder))
+    (folder / "sub").mkdir()
+    for inside in (folder / "out", folder / "sub", folder / "sub" / ".." / "out"):
+        with pytest.raises(InvalidInputError, match="which is searched with its sub-folders; name a folder outside"):
+            build_corpus(CorpusSettings(folder, inside))
+        assert not (inside / "manifest.json").exists()
     chorales = Path(__file__).resolve().parents[2] / "datasets_scripts" / "jsb_chorales"
     with pytest.raises(InvalidInputError, match="holds other files"):  # another data set is not written over
         build_corpus(CorpusSettings(folder, chorales))
@@ -186,3 +197,54 @@ def test_the_library_of_data_sets_hands_out_no_earlier_corpus(tmp_path: Path) ->
         build_corpus(CorpusSettings(tmp_path / "mine", tmp_path / "out", split="1:0:0", workers=1))
         songs = set(load_dataset(str(tmp_path / "out"), "default", split="train")["song"])
         assert songs == {f"tune{seed:02d}.mid" for seed in seeds}
+
+
+def test_copies_are_named_with_what_they_are_copies_of(tmp_path: Path) -> None:
+    root = tmp_path / "mine"
+    write_midis(root, [1, 2, 3], n_measures=17)
+    shutil.copy(root / "tune02.mid", root / "zwei.mid")
+    corpus = build_corpus(CorpusSettings(root, tmp_path / "out", workers=1))
+    manifest = json.loads((corpus.folder / "manifest.json").read_text())
+    assert manifest["removed"] == {"unique": {"zwei.mid": "same bytes as tune02.mid"}}
+
+
+def test_what_gives_no_window_says_what_would(tmp_path: Path) -> None:
+    """In 3/4 alone nothing is built, and every way out is named that one of the pieces has."""
+    root = tmp_path / "mine"
+    root.mkdir()
+    save_midi(score(melody(1, 4)), root / "short.mid")  # nothing makes sixteen measures of four
+    with pytest.raises(NoDataError, match=r"a window has 16$"):
+        build_corpus(CorpusSettings(root, tmp_path / "out", workers=1))
+    save_midi(score(melody(2), meter=(3, 4)), root / "waltz.mid")
+    told = "take measures of four quarters from the start, `measures='fixed'`$"
+    with pytest.raises(NoDataError, match=told):
+        build_corpus(CorpusSettings(root, tmp_path / "out", workers=1))
+    assert build_corpus(CorpusSettings(root, tmp_path / "out", measures="fixed", workers=1)).counts["train"]["songs"]
+
+
+def test_chords_within_a_voice_need_the_skyline(tmp_path: Path) -> None:
+    root = tmp_path / "mine"
+    root.mkdir()
+    save_midi(chords(melody(1)), root / "chords.mid")
+    for voices in ("one", "each"):
+        with pytest.raises(NoDataError) as caught:
+            build_corpus(CorpusSettings(root, tmp_path / "out", voices=voices, workers=1))
+        assert str(caught.value).endswith("while another note sounds; take the highest notes, `voices='skyline'`")
+    onsets, pitches = [480 * place for place in range(64)] * 2, melody(1, 16) + melody(2, 16)
+    notes = make_notes(onsets, [480] * 128, pitches, voice=[0] * 64 + [1] * 64)
+    save_midi(Score(notes, 480, (TimeSignature(0, 4, 4),), voices=("a", "b")), root / "chords.mid")
+    with pytest.raises(NoDataError) as caught:
+        build_corpus(CorpusSettings(root, tmp_path / "out", workers=1))
+    assert str(caught.value).endswith("; take each voice, `voices='each'`, or the highest notes, `voices='skyline'`")
+
+
+def test_a_split_that_was_asked_for_and_is_empty_is_named(tmp_path: Path) -> None:
+    write_midis(tmp_path / "mine", [1, 2], n_measures=17)
+    corpus = build_corpus(CorpusSettings(tmp_path / "mine", tmp_path / "out", split="1:1:1000", workers=1))
+    assert [remark.partition(":")[0] for remark in corpus.remarks] == [
+        f"the split {split} is empty" for split, counts in corpus.counts.items() if not counts["songs"]
+    ]
+    assert corpus.remarks
+    assert "than 1:1:1000 with `split`" in corpus.remarks[0]
+    corpus = build_corpus(CorpusSettings(tmp_path / "mine", tmp_path / "out", split="1:0:0", workers=1))
+    assert corpus.remarks == ()

@@ -3,8 +3,8 @@ import json
 
 import pytest
 
-from music_evals.datasets.manifest import rows_sha256, write_dataset
-from music_evals.errors import OutputError
+from music_evals.datasets.manifest import load_split, rows_sha256, write_dataset
+from music_evals.errors import OutputError, UnknownNameError
 
 ROWS = [{"name": "x", "tokens": [1, 2]}, {"name": "y", "tokens": [3, 4]}]
 
@@ -52,3 +52,11 @@ def test_a_data_set_is_its_files_and_a_manifest_of_them(tmp_path):
     }
     for name, facts in manifest["files"].items():
         assert hashlib.sha256((tmp_path / name).read_bytes()).hexdigest() == facts["sha256"]
+
+
+def test_configs_that_are_built_on_first_use_are_offered_too():
+    known = "known: folk_rnn, folk_rnn_small, music21_folk, music21_folk_cleared, small"
+    with pytest.raises(UnknownNameError, match=f"unknown config of irish_folk 'nope'; {known}"):
+        load_split("irish_folk", "nope", "test")
+    with pytest.raises(UnknownNameError, match="split of irish_folk/music21_folk_cleared 'dev'; known: test"):
+        load_split("irish_folk", "music21_folk_cleared", "dev")

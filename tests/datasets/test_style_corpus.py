@@ -93,6 +93,8 @@ def test_a_second_run_reads_nothing_and_leaves_nothing_of_the_first(folder: Path
 
 
 def test_what_cannot_be_done_is_named(folder: Path, tmp_path: Path) -> None:
+    with pytest.raises(InvalidInputError, match="which is searched with its sub-folders"):
+        build_style_corpus(StyleCorpusSettings(folder, folder / "out", style="mine", workers=1))
     out = tmp_path / "out"
     with pytest.raises(InvalidInputError, match="give the style a name"):
         StyleCorpusSettings(folder, out, " ")

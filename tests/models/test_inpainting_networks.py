@@ -18,6 +18,7 @@ from music_evals.errors import (
     InvalidInputError,
     InvalidNotesError,
     InvalidTokensError,
+    ModelUnavailableError,
     NoDataError,
     UnknownNameError,
     UnreadableFileError,
@@ -517,6 +518,20 @@ def test_weights_of_another_size_are_named(kind, tmp_path):
         kind.from_pretrained(tmp_path)
 
 
+@NETWORKS
+@pytest.mark.parametrize("name", ["./models/nowhere", "models/nowhere", "a/b/c", "nowhere at all"])
+def test_what_is_neither_a_folder_nor_an_id_is_named(kind, name):
+    with pytest.raises(UnknownNameError, match=rf"unknown model '{name}'.*a folder or a Hub id \(owner/name\)"):
+        kind.from_pretrained(name)
+
+
+@NETWORKS
+def test_an_id_that_cannot_be_fetched_is_named(kind, monkeypatch, tmp_path):
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
+    with pytest.raises(ModelUnavailableError, match="there is no folder someone/nothing, and it cannot be fetched"):
+        kind.from_pretrained("someone/nothing", cache_dir=tmp_path)
+
+
 # --- bad input
 
 
@@ -558,11 +573,40 @@ def test_every_pitch_is_read_or_refused_by_name(kind, pitch, contexts):
         ({"temperature": -1.0}, InvalidInputError, "temperature must be 0 or more"),
         ({"top_p": 0.0}, InvalidInputError, "top_p must lie above 0 and be at most 1, got 0.0"),
         ({"decoding": "greedy"}, UnknownNameError, "unknown decoding 'greedy'"),
+        ({"dropout": "half"}, InvalidInputError, "dropout must be a number, got 'half'"),
+        ({"temperature": None}, InvalidInputError, "temperature must be a number, got None"),
+        ({"decoding": ["argmax"]}, InvalidInputError, r"decoding must be a text, got \['argmax'\]"),
+        ({"model_type": 3}, InvalidInputError, "model_type must be a text, got 3"),
     ],
 )
 def test_configs_are_checked(kind, changes, error, message):
     with pytest.raises(error, match=message):
         dataclasses.replace(TINY[kind], **changes)
+
+
+@NETWORKS
+def test_every_setting_of_another_type_is_named(kind):
+    for field in dataclasses.fields(TINY[kind]):
+        with pytest.raises(InvalidInputError, match=f"^{field.name} must be "):
+            dataclasses.replace(TINY[kind], **{field.name: {1}})
+    with pytest.raises(InvalidInputError, match=f"config must be a {kind.config_class.__name__}, got 'small'"):
+        kind("small")
+
+
+@NETWORKS
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"temperature": "hot"}, "temperature must be a number, got 'hot'"),
+        ({"temperature": True}, "temperature must be a number, got True"),
+        ({"top_p": "0.9"}, "top_p must be a number, got '0.9'"),
+        ({"decoding": 3}, "decoding must be a text, got 3"),
+    ],
+)
+def test_decoding_of_another_type_is_named(kind, options, message, tmp_path):
+    build(kind).save_pretrained(tmp_path)
+    with pytest.raises(InvalidInputError, match=message):
+        kind.from_pretrained(tmp_path, **options)
 
 
 @cases(LEAKING)

@@ -90,6 +90,9 @@ def test_published_sizes(input_size, outputs, millions):
 
 def test_config_is_checked():
     assert MusicTaggerConfig().hidden_size == 8192
+    for wrong in ({"threshold": "high"}, {"groups": 2}, {"encoder": "jukebox"}, {"hidden_size": None}):
+        with pytest.raises(InvalidInputError, match=f"^{next(iter(wrong))} must be "):
+            MusicTaggerConfig(**wrong)
     for wrong in ({"threshold": 1.5}, {"hidden_size": 0}, {"groups": ("amateur", "amateur")}, {"model_type": "x"}):
         with pytest.raises(InvalidInputError):
             MusicTaggerConfig(**wrong)
@@ -548,6 +551,8 @@ def test_thresholds(tmp_path):
     assert all(len(tags["amateur"]["song_purpose"]) == 3 for tags in other.tag_features(features))
     with pytest.raises(InvalidInputError, match="threshold"):
         MusicTagger.from_pretrained(tmp_path / "saved", threshold=-1)
+    with pytest.raises(InvalidInputError, match="threshold must be a number, got 'high'"):
+        MusicTagger.from_pretrained(tmp_path / "saved", threshold="high")
 
 
 def test_probabilities_are_sigmoids_of_the_logits(tmp_path):
@@ -572,6 +577,8 @@ def test_a_config_cannot_allow_foreign_code(tmp_path):
 def test_what_is_no_trained_tagger(tmp_path):
     with pytest.raises(NoDataError, match="train it first"):
         MusicTagger.from_pretrained(SHIPPED.parent)
+    with pytest.raises(UnknownNameError, match=r"unknown model '\./models/nowhere'"):
+        MusicTagger.from_pretrained("./models/nowhere")
     tagger, _ = tiny(tmp_path)
     tagger.save_pretrained(tmp_path / "saved")
     whole = (tmp_path / "saved" / "model.safetensors").read_bytes()

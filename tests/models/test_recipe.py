@@ -33,7 +33,7 @@ def test_the_shipped_recipe_is_complete():
         ({"base": "../train.yaml"}, InvalidInputError, "base must be the name of a file beside"),
         ({"base": "train.yaml"}, InvalidInputError, "builds on train.yaml, which has a base itself"),
         ({"training": "{precision: half}"}, InvalidInputError, "precision must be float32 or bfloat16, got 'half'"),
-        ({"training": "{learning_rate: fast}"}, InvalidInputError, "wrong type"),
+        ({"training": "{learning_rate: fast}"}, InvalidInputError, "learning_rate must be a number, got .fast."),
         ({"training": "3"}, InvalidInputError, "must be a mapping"),
         ({"training": "{average: 1}"}, InvalidInputError, r"average must lie in \[0, 1\), got 1"),
         ({"data": "{dataset: a, config: b, stride_steps: 0}"}, InvalidInputError, "stride_steps must be at least 1"),

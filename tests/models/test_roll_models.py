@@ -287,6 +287,11 @@ def test_save_and_load(name: str, tmp_path: Path) -> None:
         (CONFIGS["style_lstm"], {"n_layers": 1}),
         (CONFIGS["style_lstm"], {"dropout": -0.1}),
         (CONFIGS["style_lstm"], {"model_type": "bmst"}),
+        *((config, {"dropout": "half"}) for config in CONFIGS.values()),
+        *((config, {"steps_per_quarter": 8.0}) for config in CONFIGS.values()),
+        (GibbsSettings(), {"temperature": "hot"}),
+        (GibbsSettings(), {"spacing": "wide"}),
+        (GibbsSettings(), {"mode": {1}}),
     ],
 )
 def test_settings_out_of_range(config: Any, changes: dict[str, Any]) -> None:

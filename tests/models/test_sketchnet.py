@@ -13,7 +13,7 @@ from music_evals.models.sketchnet import Sketch, SketchConnector, SketchNet, Ske
 from music_evals.models.training import fit
 from music_evals.symbolic import factorized
 
-from .tiny_networks import TINY, build, losses, noise, tensor
+from .tiny_networks import TINY, build, losses, melodies, noise, tensor
 
 pytestmark = pytest.mark.usefixtures("one_thread", "own_random_state")
 
@@ -191,6 +191,11 @@ def test_sketches_can_be_taken_from_a_middle(contexts):
     ("fields", "message"),
     [
         ({"pitches": (None, None)}, "pitches needs one entry a measure of the middle, 4; got 2"),
+        ({"pitches": None}, "pitches needs one entry a measure of the middle, 4; got None"),
+        ({"rhythms": 24}, "rhythms needs one entry a measure of the middle, 4; got 24"),
+        ({"pitches": ((60.5,), None, None, None)}, "pitches of measure 0 must be 1 to 24 MIDI numbers"),
+        ({"pitches": (("C4",), None, None, None)}, "pitches of measure 0 must be 1 to 24 MIDI numbers"),
+        ({"pitches": (60, None, None, None)}, "pitches of measure 0 must be 1 to 24 MIDI numbers"),
         ({"pitches": ((), None, None, None)}, r"pitches of measure 0 must be 1 to 24 MIDI numbers 0\.\.127, or None"),
         ({"pitches": (None, (128,), None, None)}, "pitches of measure 1"),
         ({"rhythms": (None, None, (1, 2), None)}, "rhythms of measure 2 must be 24 steps of 1 onset, 2 hold or 3 rest"),
@@ -207,9 +212,10 @@ def test_sketches_are_checked(fields, message):
         Sketch(**fields)
 
 
-def test_something_else_than_sketches_is_named(contexts):
+@pytest.mark.parametrize("given", [list(melodies(1)[:, 144:240]), 60, "sketch", {"pitches": None}])
+def test_something_else_than_sketches_is_named(contexts, given):
     with pytest.raises(InvalidInputError, match=r"sketches must be Sketch objects; Sketch\.from_tokens makes one"):
-        fill(network(), contexts, list(contexts[:, 144:240]))
+        fill(network(), contexts, given)
 
 
 @pytest.mark.parametrize("decoding", ["without_connector", "reference_pitch"])

@@ -9,7 +9,7 @@ import pytest
 
 from music_evals.annotations import Score
 from music_evals.datasets.style_pieces import PieceFacts, features, row_of
-from music_evals.errors import InvalidInputError, NoDataError
+from music_evals.errors import InvalidInputError, NoDataError, UnknownNameError
 from music_evals.models._training_data import cut_voices, recipe_examples, training_contexts, whole_voices
 from music_evals.models.bmst import BMSTConfig
 from music_evals.models.recipe import DataConfig
@@ -148,3 +148,10 @@ def test_what_does_not_fit_a_network_of_rolls_is_named(pieces: Path, folder: Pat
         recipe_examples("vli", None, DataConfig("pieces", "default"), pieces)
     with pytest.raises(NoDataError, match="cannot load split 'test' of pieces"):
         recipe_examples("bmst", config, DataConfig("pieces", "default", validation="test"), pieces)
+
+
+def test_a_config_that_does_not_exist_is_named_beside_all_that_do(tmp_path):
+    data = DataConfig("irish_folk", "nope")
+    with pytest.raises(UnknownNameError, match="unknown config of irish_folk 'nope'") as caught:
+        training_contexts(data, tmp_path)
+    assert "known: folk_rnn, folk_rnn_small, music21_folk, music21_folk_cleared, small" in str(caught.value)

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from music_evals.annotations import HOLD, REST, Score
+from music_evals.annotations import HOLD, REST, Score, TimeSignature
 from music_evals.errors import ContextLengthError, InvalidNotesError, UnknownNameError, UnsupportedTypeError
 from music_evals.symbolic import noteseq
 from music_evals.symbolic.items import read_tokens
@@ -97,6 +97,37 @@ def test_notes_are_checked() -> None:
         read_tokens(unsorted, whole=False)
     with pytest.raises(InvalidNotesError, match="pitch"):
         read_tokens([{"onset_step": 0, "duration_step": 6, "pitch": 128}], whole=False)
+
+
+@pytest.mark.parametrize(
+    ("signatures", "found"),
+    [
+        ([(0, 3, 4)], "measure 1 is in 3/4 and lasts 3 quarters"),
+        ([(0, 4, 4), (480 * 32, 6, 8)], "measure 9 is in 6/8 and lasts 3 quarters"),
+        ([(0, 1, 4), (480, 4, 4)], "measure 1 is in 1/4 and lasts 1 quarters"),
+        ([(480, 4, 4)], "measure 1 is in 4/4 and lasts 1 quarters"),
+    ],
+)
+def test_other_meters_are_refused_by_name(signatures: list[tuple[int, int, int]], found: str) -> None:
+    meters = tuple(TimeSignature(*signature) for signature in signatures)
+    score = Score(make_notes(np.arange(64) * 480, 480, [60] * 64), 480, meters)
+    for same in (score, write_midi(score)):
+        with pytest.raises(ContextLengthError, match=rf"four quarters are needed, .*{found}.*`measures='fixed'`"):
+            read_tokens(same, whole=True)
+    assert read_tokens(score, whole=True, measures="fixed").tolist() == [60, *[HOLD] * 5] * 64
+
+
+@pytest.mark.parametrize("signatures", [[], [(0, 4, 4)], [(0, 2, 2)], [(0, 4, 4), (480 * 64, 3, 4)]])
+def test_measures_of_four_quarters_are_taken(signatures: list[tuple[int, int, int]]) -> None:
+    """A meter that begins after the last note is that of no measure."""
+    meters = tuple(TimeSignature(*signature) for signature in signatures)
+    score = Score(make_notes(np.arange(64) * 480, 480, [60] * 64), 480, meters)
+    assert read_tokens(score, whole=True).tolist() == read_tokens(score, whole=True, measures="fixed").tolist()
+
+
+def test_a_way_to_lay_measures_that_does_not_exist() -> None:
+    with pytest.raises(UnknownNameError, match="way to lay measures 'free'"):
+        read_tokens([REST] * 96, whole=False, measures="free")  # type: ignore[arg-type]
 
 
 def test_files_are_told_by_their_suffix() -> None:

@@ -16,6 +16,7 @@ from music_evals.errors import MissingBackendError, OutputError
 
 __all__ = [
     "EXIT_FAILURES",
+    "SHOWN_FAILURES",
     "Bar",
     "add_dataset_options",
     "add_drawing_options",

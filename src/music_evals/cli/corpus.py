@@ -7,7 +7,7 @@ import json
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from music_evals.cli._shared import Bar, add_verb, chosen, list_failures, say, to_stdout
+from music_evals.cli._shared import SHOWN_FAILURES, Bar, add_verb, chosen, in_options, list_failures, say, to_stdout
 from music_evals.errors import InvalidInputError
 
 if TYPE_CHECKING:
@@ -90,8 +90,12 @@ def _nothing(_: argparse.Namespace) -> int:
 def _run(options: argparse.Namespace) -> int:
     with Bar("step") as bar:
         corpus = _build(options, bar)
-    for name, reason in corpus.left_out.items() if not options.json else ():
-        say(f"left out: {name}: {reason}")
+    if not options.json:
+        _say_removed(corpus)
+        for name, reason in corpus.left_out.items():
+            say(f"left out: {name}: {in_options(reason, options.verb)}")
+    for remark in corpus.remarks:
+        say(f"note: {in_options(remark, options.verb)}")
     if options.json:
         content = {
             "folder": str(corpus.folder),
@@ -99,6 +103,7 @@ def _run(options: argparse.Namespace) -> int:
             "filters": corpus.filters.to_dict(),
             "failures": corpus.failures,
             "left_out": corpus.left_out,
+            "remarks": corpus.remarks,
         }
         text = json.dumps(content)
     else:
@@ -110,6 +115,19 @@ def _run(options: argparse.Namespace) -> int:
     with to_stdout():
         print(text)
     return list_failures(list(corpus.failures.items()), "see manifest.json")
+
+
+def _say_removed(corpus: Corpus) -> None:
+    """Name what the filters removed, and why; the manifest has what is too much for a terminal."""
+    removed = [
+        f"removed by {step.name}: {name}: {reason}"
+        for step in corpus.filters.steps[1:]
+        for name, reason in step.removed
+    ]
+    for line in removed[:SHOWN_FAILURES]:
+        say(line)
+    if len(removed) > SHOWN_FAILURES:
+        say(f"and {len(removed) - SHOWN_FAILURES} more, see manifest.json")
 
 
 def _build(options: argparse.Namespace, progress: Bar) -> Corpus:

@@ -76,6 +76,12 @@ def add(verbs: Any) -> None:
         help="of --pairs: judge the highest notes, of the --voice or of all but drums, where several sound at once",
     )
     what.add_argument(
+        "--measures",
+        choices=("notated", "fixed"),
+        help="of --pairs: as on the page, where files in another meter than 4/4 fail by name (the default), or four "
+        "quarters each from the start, wherever the bar lines are",
+    )
+    what.add_argument(
         "--limit",
         type=int,
         metavar="N",
@@ -101,7 +107,7 @@ def add(verbs: Any) -> None:
     )
     who.add_argument("--baselines", default="all", help="all, none, or names with commas (default: %(default)s)")
     who.add_argument("--seeds", type=int, default=5, dest="n_seeds", metavar="N", help="seeds (default: %(default)s)")
-    who.add_argument("--decoding", help="decoding of the models; teacher_forced reads the reference and is labelled")
+    who.add_argument("--decoding", help="decoding of the models; one that reads the true middle is labelled as leaking")
     who.add_argument("--temperature", type=float, help="temperature of the models")
     who.add_argument("--cache", metavar="DIR", help="keep what models answer here, for other runs and machines too")
     how = verb.add_argument_group("how")

@@ -9,7 +9,7 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -17,7 +17,7 @@ from music_evals.datasets.families import find_families, link
 from music_evals.datasets.pieces import VOICES, Piece, Reading, Source, Voices, own_names, read_pieces
 from music_evals.datasets.tune_files import SPLITS, Placed, parse_shares, place, split_counts, write_tunes
 from music_evals.datasets.tunes import MEASURES, Measures, Tune
-from music_evals.errors import InvalidInputError, NoDataError, PolyphonyError, UnknownNameError
+from music_evals.errors import InvalidInputError, NoDataError, UnknownNameError
 from music_evals.files import Store, cache_folder
 from music_evals.symbolic.files import READERS
 from music_evals.symbolic.filters import FilterReport, apply_filters, make_filters
@@ -31,11 +31,20 @@ __all__ = [
     "build_corpus",
     "check_out",
     "config_lines",
+    "empty_splits",
+    "removals",
     "score_sources",
 ]
 
 CONFIG = "default"
 FILTERS = "non_empty,unique"
+
+_REMEDIES = {
+    "voices='each'": "each voice",
+    "voices='skyline'": "the highest notes",
+    "measures='fixed'": "measures of four quarters from the start",
+}
+"""Settings that may make a tune of a piece that gives none, and what they take."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -102,6 +111,7 @@ class Corpus(NamedTuple):
     filters: FilterReport
     failures: dict[str, str]  # piece -> why it could not be read
     left_out: dict[str, str]  # piece that passed the filters -> why it gives no tune
+    remarks: tuple[str, ...] = ()  # what a reader should know of it, a sentence each
 
 
 def build_corpus(settings: CorpusSettings, *, progress: Callable[[int, int, str], object] | None = None) -> Corpus:
@@ -122,7 +132,7 @@ def build_corpus(settings: CorpusSettings, *, progress: Callable[[int, int, str]
     NoDataError
         The folder holds no score file, or none gives a window of 16 measures.
     InvalidInputError
-        The folder that is to be written holds other files.
+        The folder that is to be written holds other files, or lies in the one that is read.
     MissingBackendError
         MusicXML or ABC files without the extra ``symbolic``.
     OutputError
@@ -130,7 +140,7 @@ def build_corpus(settings: CorpusSettings, *, progress: Callable[[int, int, str]
 
     """
     root, out = Path(settings.folder), Path(settings.out)
-    check_out(out)
+    check_out(out, root)
     sources = score_sources(root)
 
     def shown(label: str) -> Callable[[int, int], object]:
@@ -151,7 +161,7 @@ def build_corpus(settings: CorpusSettings, *, progress: Callable[[int, int, str]
     placed = place(tunes, _with_their_piece(tunes, found), shares=parse_shares(settings.split), seed=settings.seed)
     counts = split_counts(placed)
     failures = {piece.facts.filename: piece.facts.error for piece in pieces if piece.facts.error}
-    left_out = {piece.facts.filename: piece.left_out for piece in kept if piece.left_out}
+    left_out = {piece.facts.filename: _reason(piece) for piece in kept if piece.left_out}
     facts = {
         "settings": {
             name: value
@@ -160,11 +170,12 @@ def build_corpus(settings: CorpusSettings, *, progress: Callable[[int, int, str]
         },
         "counts": counts,
         "filters": [[step.name, step.n_before, step.n_removed, step.n_kept] for step in report.steps],
+        "removed": removals(report),
         "failures": failures,
         "left_out": left_out,
     }
     write_tunes(out, {CONFIG: placed}, card=_card(placed, settings, report), progress=shown("writing windows"), **facts)
-    return Corpus(out, counts, report, failures, left_out)
+    return Corpus(out, counts, report, failures, left_out, empty_splits(counts, settings.split))
 
 
 def score_sources(root: Path) -> list[Source]:
@@ -173,11 +184,13 @@ def score_sources(root: Path) -> list[Source]:
     Raises
     ------
     NoDataError
-        There is no such folder, or no score file in it.
+        There is no such folder, it is a file, or no score file lies in it.
 
     """
     paths = sorted(path for path in root.rglob("*") if path.suffix.lower() in READERS and path.is_file())
     if not paths:
+        if root.is_file():
+            raise NoDataError(f"{root} is a file; give the folder that it lies in")
         what = f"holds no file that ends in {', '.join(READERS)}" if root.is_dir() else "no such folder"
         raise NoDataError(f"{root}: {what}; give a folder of scores")
     sources: list[Source] = []
@@ -217,8 +230,32 @@ def _with_their_piece(tunes: list[Tune], families: list[int]) -> list[int]:
     return link(len(tunes), pairs, 1.0)
 
 
-def check_out(out: Path) -> None:
-    """Raise for a folder that holds anything but a corpus of ours, finished or not."""
+def removals(report: FilterReport) -> dict[str, dict[str, str]]:
+    """Return filter -> piece that it removed -> why; what could not be read is not among them."""
+    return {step.name: dict(step.removed) for step in report.steps[1:] if step.removed}
+
+
+def empty_splits(counts: Mapping[str, Mapping[str, int]], shares: str) -> tuple[str, ...]:
+    """Return a remark for each split that was asked for and holds nothing."""
+    n = sum(count["families"] for count in counts.values())
+    return tuple(
+        f"the split {split} is empty: of {n} families, which stay whole, none was left for it; ask for other shares "
+        f"than {shares} with `split`, or give more music"
+        for split, share in zip(SPLITS, parse_shares(shares), strict=True)
+        if share and not counts[split]["families"]
+    )
+
+
+def check_out(out: Path, root: Path) -> None:
+    """Raise for a folder that holds anything but a corpus of ours, finished or not, or that lies in the one read."""
+    _check_ours(out)
+    if out.resolve().is_relative_to(root.resolve()):
+        raise InvalidInputError(
+            f"{out} lies in {root}, which is searched with its sub-folders; name a folder outside of it"
+        )
+
+
+def _check_ours(out: Path) -> None:
     if not out.exists():
         return
     inside = {path.relative_to(out).as_posix() for path in out.rglob("*") if path.is_file()}
@@ -228,11 +265,20 @@ def check_out(out: Path) -> None:
         raise InvalidInputError(f"{out} holds other files; name a new folder, an empty one, or one that was built so")
 
 
+def _reason(piece: Piece) -> str:
+    """Say why a piece gives no tune, and what may be done."""
+    return f"{piece.left_out}{_advice(piece.remedies)}"
+
+
+def _advice(remedies: Iterable[str]) -> str:
+    found = [f"{_REMEDIES[remedy]}, `{remedy}`" for remedy in dict.fromkeys(remedies)]
+    return f"; take {', or '.join(found)}" if found else ""
+
+
 def _why_nothing(root: Path, pieces: list[Piece], kept: list[Piece]) -> str:
     reasons = [piece.left_out for piece in kept if piece.left_out]
     first = f"; the first reason: {reasons[0]}" if reasons else ""
-    if any(reason.startswith(PolyphonyError.__name__) for reason in reasons):
-        first += "; take each voice, `voices='each'`, or the highest notes, `voices='skyline'`"
+    first += _advice(remedy for piece in kept for remedy in piece.remedies)
     return (
         f"{root}: {len(pieces)} pieces were read, {len(kept)} passed the filters, and none gives a window of 16 "
         f"measures of 4/4{first}"

@@ -21,10 +21,17 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
-from music_evals.annotations import Score
+from music_evals.annotations import MUSIB_LAYOUT, Score
 from music_evals.datasets.style_pieces import whole_columns
 from music_evals.datasets.tunes import Measures, Tune, tune_from_score
-from music_evals.errors import MusicEvalsError, NoDataError, PolyphonyError, UnreadableFileError, importing
+from music_evals.errors import (
+    ContextLengthError,
+    MusicEvalsError,
+    NoDataError,
+    PolyphonyError,
+    UnreadableFileError,
+    importing,
+)
 from music_evals.files import Store
 from music_evals.processes import ReaderProcess
 from music_evals.symbolic.files import READERS
@@ -45,7 +52,7 @@ Drums are no voice: what they play is left out first."""
 
 _MIDI = {".mid", ".midi"}
 TIMEOUT_SEC = 120.0
-READER = 3
+READER = 4
 """Raised when pieces are read otherwise, so that nothing kept of an older reading is taken for it."""
 
 _MODES = {
@@ -90,6 +97,7 @@ class Piece(NamedTuple):
     as_written: bool = False  # whether its repeats lead nowhere, so that it was taken in the order of the page
     title: str = ""
     columns: Mapping[str, Any] | None = None  # of a whole piece, see `symbolic.piece_rows`
+    remedies: tuple[str, ...] = ()  # settings of a `Reading` that may give a tune where there is none: "voices='each'"
 
 
 def mode_of(text: str) -> str:
@@ -196,14 +204,24 @@ def read_request(request: bytes) -> bytes:
             )
             for chosen, voice in _voices_of(score, reading.voices)
         )
-    except PolyphonyError as error:  # what to do about it is said in the words of a corpus
-        reason = str(error).partition("; ")[0]
-        return _to_bytes(Piece(facts, (), f"{type(error).__name__}: {reason}", as_written, title))
+    except (PolyphonyError, ContextLengthError) as error:  # what to do about it is said in the words of a corpus
+        reason = str(error).partition("; ")[0] if isinstance(error, PolyphonyError) else str(error)
+        left_out = f"{type(error).__name__}: {reason}"
+        return _to_bytes(Piece(facts, (), left_out, as_written, title, remedies=_remedies(error, reading)))
     except MusicEvalsError as error:
         return _to_bytes(Piece(facts, (), f"{type(error).__name__}: {error}", as_written, title))
     names = own_names([tune.voice for tune in tunes])
     tunes = tuple(dataclasses.replace(tune, voice=voice) for tune, voice in zip(tunes, names, strict=True))
     return _to_bytes(Piece(facts, tunes, "", as_written, title))
+
+
+def _remedies(error: MusicEvalsError, reading: Reading) -> tuple[str, ...]:
+    """Return the settings that may make a tune of a piece that gave none."""
+    if isinstance(error, PolyphonyError):
+        return ("voices='each'", "voices='skyline'") if error.kind == "voices" else ("voices='skyline'",)
+    found = error.facts.get("fixed", 0)
+    helps = reading.measures == "notated" and isinstance(found, int) and found >= MUSIB_LAYOUT.n_measures
+    return ("measures='fixed'",) if helps else ()
 
 
 def own_names(names: Iterable[str]) -> list[str]:
@@ -276,7 +294,15 @@ def _from_bytes(content: bytes, source: Source) -> Piece:
         )
         for tune in values["tunes"]
     )
-    return Piece(facts, tunes, values["left_out"], values["as_written"], values["title"], values["columns"])
+    return Piece(
+        facts,
+        tunes,
+        values["left_out"],
+        values["as_written"],
+        values["title"],
+        values["columns"],
+        tuple(values["remedies"]),
+    )
 
 
 def _tuples(value: Any) -> Any:

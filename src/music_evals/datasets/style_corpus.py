@@ -14,7 +14,16 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
-from music_evals.datasets.corpus import CONFIG, FILTERS, Corpus, check_out, config_lines, score_sources
+from music_evals.datasets.corpus import (
+    CONFIG,
+    FILTERS,
+    Corpus,
+    check_out,
+    config_lines,
+    empty_splits,
+    removals,
+    score_sources,
+)
 from music_evals.datasets.families import incipit_families
 from music_evals.datasets.manifest import rows_sha256, write_dataset
 from music_evals.datasets.pieces import Piece, Reading, read_pieces
@@ -105,7 +114,7 @@ def build_style_corpus(
     NoDataError
         The folder holds no score file, or no piece has all roles.
     InvalidInputError
-        The folder that is to be written holds other files.
+        The folder that is to be written holds other files, or lies in the one that is read.
     MissingBackendError
         MusicXML or ABC files without the extra ``symbolic``.
     OutputError
@@ -113,7 +122,7 @@ def build_style_corpus(
 
     """
     out = Path(settings.out)
-    check_out(out)
+    check_out(out, Path(settings.folder))
     roles = {role: tuple(names) for role, names in settings.roles.items()}
     found = read_pieces(
         score_sources(Path(settings.folder)),
@@ -151,10 +160,11 @@ def build_style_corpus(
         },
         counts=counts,
         filters=[[step.name, step.n_before, step.n_removed, step.n_kept] for step in report.steps],
+        removed=removals(report),
         failures=failures,
         left_out=left_out,
     )
-    return Corpus(out, counts, report, failures, left_out)
+    return Corpus(out, counts, report, failures, left_out, empty_splits(counts, settings.split))
 
 
 def _rows(taken: Mapping[str, Piece], settings: StyleCorpusSettings) -> dict[str, list[dict[str, Any]]]:

@@ -92,7 +92,8 @@ def tune_from_score(
     PolyphonyError
         Several voices and none chosen, or two notes at once.
     ContextLengthError
-        Fewer than 16 measures in a row.
+        Fewer than 16 measures in a row. Its facts are how many there are, `measures`, and `fixed`, how many there would
+        be of four quarters from the start, whatever the page says.
     UnknownNameError
         Another way to lay measures.
 
@@ -101,17 +102,21 @@ def tune_from_score(
         raise UnknownNameError("way to lay measures", measures, MEASURES)
     tpq = score.ticks_per_quarter
     bars = meter_map(score)
+    end = int(rescale_tick(score.end_tick, tpq, STEPS_PER_QUARTER))
+    fixed = -(-end // MUSIB_LAYOUT.steps_per_measure)
     first = 0
     if measures == "notated":
         first, count = _longest_run(bars.lengths == 4 * tpq)
         origin = bars.pickup_ticks if first else 0
         start = int(rescale_tick(bars.starts[first] - origin, tpq, STEPS_PER_QUARTER)) if count else 0
     else:
-        end = int(rescale_tick(score.end_tick, tpq, STEPS_PER_QUARTER))
-        origin, start, count = 0, 0, -(-end // MUSIB_LAYOUT.steps_per_measure) if n_measures is None else n_measures
+        origin, start, count = 0, 0, fixed if n_measures is None else n_measures
     if count < MUSIB_LAYOUT.n_measures:
         raise ContextLengthError(
-            f"{name}: {count} measures of four quarters in a row; a window has {MUSIB_LAYOUT.n_measures}"
+            f"{count} measures of four quarters in a row; a window has {MUSIB_LAYOUT.n_measures}",
+            kind="too_few_measures",
+            measures=count,
+            fixed=fixed,
         )
     stop = start + count * MUSIB_LAYOUT.steps_per_measure
     tokens = tokens_from_score(score, stop, voice=voice, start_tick=origin)[start:].copy()

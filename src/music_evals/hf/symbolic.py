@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 import numpy as np
 
 from music_evals.annotations import MUSIB_LAYOUT, Score, Tokens
-from music_evals.errors import ContextMismatchWarning, MusicEvalsError, located
+from music_evals.errors import ContextMismatchWarning, MusicEvalsError, located, worded
 from music_evals.hf.module import GROUPS, INTERVALS, PairModule
 from music_evals.metrics.arrays import VARIANTS
 from music_evals.symbolic.files import READERS
@@ -41,7 +41,8 @@ Args:
     references: the true contexts, 6 + 4 + 6 measures of 24 steps each. {OFFERED[0].upper()}{OFFERED[1:]}.
     predictions: in the same order, the same kinds of items: the 4 measures of the middle (96 steps), or a whole context
         (384 steps) of which only the middle is read; the context always comes from the reference. Files and notes that
-        end within 4 measures are middles, those that reach into the future are contexts.
+        end within 4 measures are middles, those that reach into the future are contexts. Those whose time signatures
+        are not all of four quarters, as 4/4, are refused; tokens and rows of steps have none.
 {GROUPS}\
     variant, also the config name: "corrected" (default), "official" (the authors' code) or "paper" (their text).
     average: for means, "macro" (over items, default) or "micro" (over notes).
@@ -73,7 +74,12 @@ class SymbolicMetric(PairModule):
         try:
             tokens = read_tokens(self._parse(item), whole=name == "references")
         except MusicEvalsError as error:
-            raise located(error, f"{name}[{index}]") from error
+            where = f"{name}[{index}]"
+            if error.kind == "meter":  # what to do about it is said in the words of a module, which has no `measures`
+                found = str(error).partition("; ")[0]
+                advice = "choose music in 4/4, or give the steps as tokens or rows, which have no meter"
+                raise worded(type(error), f"{where}: {found}; {advice}", vars(error)) from error
+            raise located(error, where) from error
         layout = "context" if len(tokens) == MUSIB_LAYOUT.n_steps else "middle"
         return f"{layout}:{base64.b64encode(tokens.tobytes()).decode('ascii')}"
 

@@ -15,6 +15,7 @@ import numpy.typing as npt
 
 from music_evals.annotations import N_ROLL_PITCHES
 from music_evals.errors import InvalidInputError, UnknownNameError
+from music_evals.models._settings import check_types
 
 __all__ = ["Block", "GibbsSettings", "Plan", "plan_sweep", "step_groups", "sweep_uniforms", "validate_spacing"]
 
@@ -103,6 +104,7 @@ class GibbsSettings:
     call_cost: float | None = None
 
     def __post_init__(self) -> None:
+        check_types(self)
         for field, known in _CHOICES.items():
             if getattr(self, field) not in known:
                 raise UnknownNameError(field, str(getattr(self, field)), known)

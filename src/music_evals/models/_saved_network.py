@@ -7,6 +7,7 @@ import dataclasses
 import io
 import json
 import os
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
@@ -14,10 +15,18 @@ import torch
 from huggingface_hub import PyTorchModelHubMixin
 from torch import nn
 
-from music_evals.errors import NoDataError, UnreadableFileError
+from music_evals.errors import (
+    InvalidInputError,
+    ModelUnavailableError,
+    MusicEvalsError,
+    NoDataError,
+    UnreadableFileError,
+    hub_errors,
+)
 from music_evals.files import write_atomically
+from music_evals.windows import MODELS, find_window
 
-__all__ = ["SavedNetwork"]
+__all__ = ["SavedNetwork", "fetching"]
 
 
 class SavedNetwork(nn.Module, PyTorchModelHubMixin, abc.ABC, library_name="music_evals", license="apache-2.0"):
@@ -29,6 +38,8 @@ class SavedNetwork(nn.Module, PyTorchModelHubMixin, abc.ABC, library_name="music
     def __init__(self, config: Any) -> None:
         super().__init__()
         self.config = self.config_class() if config is None else config
+        if not isinstance(self.config, self.config_class):
+            raise InvalidInputError(f"config must be a {self.config_class.__name__}, got {self.config!r}")
 
     @property
     def device(self) -> torch.device:
@@ -46,10 +57,34 @@ class SavedNetwork(nn.Module, PyTorchModelHubMixin, abc.ABC, library_name="music
 
     @classmethod
     def from_pretrained(cls, pretrained_model_name_or_path: str | Path, **options: Any) -> Self:
-        """Load a network from a folder or from the Hub; a folder's files are checked before any is read."""
-        if os.path.isdir(pretrained_model_name_or_path):  # noqa: PTH112
-            _check_folder(Path(pretrained_model_name_or_path), cls.config_class)
-        model: Self = super().from_pretrained(pretrained_model_name_or_path, **options)
+        """Load a network from a folder or from the Hub.
+
+        Parameters
+        ----------
+        pretrained_model_name_or_path
+            Folder, whose files are checked before any is read; the name of a model of the package; or an id on the Hub.
+        options
+            Of the class, such as `decoding`; and `revision`, `token`, `cache_dir` ... of `huggingface_hub`.
+
+        Raises
+        ------
+        UnknownNameError
+            There is no such folder, and it has not the form of an id; or a decoding that does not exist.
+        NoDataError
+            The folder holds no weights or no config.
+        UnreadableFileError
+            Weights or config are damaged, or do not fit each other or this class.
+        ModelUnavailableError
+            Not to be had from the Hub.
+        InvalidInputError
+            A setting outside its range.
+
+        """
+        place, local = find_window(os.fspath(pretrained_model_name_or_path), MODELS, "model")
+        if local:
+            _check_folder(Path(place), cls.config_class)
+        with fetching(place):
+            model: Self = super().from_pretrained(place, **options)
         return model
 
     @classmethod
@@ -67,6 +102,22 @@ class SavedNetwork(nn.Module, PyTorchModelHubMixin, abc.ABC, library_name="music
                 "one training run"
             ) from error
         return model
+
+
+@contextlib.contextmanager
+def fetching(place: str) -> Iterator[None]:
+    """Turn what the Hub raises for an id into a `ModelUnavailableError`; nothing changes for a folder."""
+    try:
+        yield
+    except MusicEvalsError:
+        raise
+    except hub_errors() as error:
+        if os.path.isdir(place):  # noqa: PTH112
+            raise
+        reason = next(iter(str(error).splitlines()), type(error).__name__)
+        raise ModelUnavailableError(
+            f"there is no folder {place}, and it cannot be fetched from the Hub: {reason}; check name and network"
+        ) from error
 
 
 def _check_folder(folder: Path, config_class: type[Any]) -> None:

@@ -6,6 +6,7 @@ import dataclasses
 from collections.abc import Sequence
 from typing import NamedTuple, Self
 
+import numpy as np
 import numpy.typing as npt
 import torch
 from torch import Tensor
@@ -53,12 +54,15 @@ class Sketch:
             "rhythms": (self.rhythms, range(1, 4), (STEPS,), "24 steps of 1 onset, 2 hold or 3 rest"),
         }
         for name, (entries, values, lengths, wanted) in rules.items():
-            if len(entries) != _N_MIDDLE:
-                raise InvalidInputError(
-                    f"{name} needs one entry a measure of the middle, {_N_MIDDLE}; got {len(entries)}"
-                )
+            if not isinstance(entries, Sequence) or len(entries) != _N_MIDDLE:
+                found = len(entries) if isinstance(entries, Sequence) else repr(entries)
+                raise InvalidInputError(f"{name} needs one entry a measure of the middle, {_N_MIDDLE}; got {found}")
             for measure, entry in enumerate(entries):
-                fits = isinstance(entry, Sequence) and len(entry) in lengths and all(value in values for value in entry)
+                fits = (
+                    isinstance(entry, Sequence)
+                    and len(entry) in lengths
+                    and all(isinstance(value, int | np.integer) and value in values for value in entry)
+                )
                 if entry is not None and not fits:
                     raise InvalidInputError(f"{name} of measure {measure} must be {wanted}, or None; got {entry}")
         for measure, (notes, steps) in enumerate(zip(self.pitches, self.rhythms, strict=True)):

@@ -10,10 +10,10 @@ import numpy as np
 import numpy.typing as npt
 
 from music_evals.annotations import MUSIB_LAYOUT, PianoRoll, Tokens
-from music_evals.errors import InvalidInputError, NoDataError, located
+from music_evals.errors import InvalidInputError, NoDataError, UnknownNameError, located
 from music_evals.models.examples import Examples, RollExamples, TokenExamples
 from music_evals.models.recipe import DataConfig, MoreData
-from music_evals.protocols import STYLE_TRANSFERS, prepared_place
+from music_evals.protocols import PREPARED_DATASETS, STYLE_TRANSFERS, prepared_place
 from music_evals.symbolic.noteseq import check_contexts
 from music_evals.symbolic.piano_rolls import piano_roll
 from music_evals.symbolic.piece_rows import score_of_row
@@ -108,7 +108,7 @@ def training_contexts(data: DataConfig, folder: Path) -> Tokens:
 
 def _load_split(data: DataConfig | MoreData, split: str, folder: Path, read: Callable[[Any], Read]) -> Read:
     """Return what a function reads out of the rows of a split."""
-    from datasets import load_dataset
+    from datasets import get_dataset_config_names, load_dataset
 
     beside = folder / data.dataset
     place, local = (str(beside), True) if beside.exists() else find_window(data.dataset, DATASETS, "dataset")
@@ -117,6 +117,13 @@ def _load_split(data: DataConfig | MoreData, split: str, folder: Path, read: Cal
     try:
         rows = load_dataset(place, data.config, split=split)
     except (FileNotFoundError, ValueError, ConnectionError) as error:
+        try:
+            configs = {*get_dataset_config_names(place), *PREPARED_DATASETS.get(Path(place).name, ())}
+        except (OSError, ValueError, RuntimeError):  # what is wrong is not the config
+            configs = {data.config}
+        if data.config not in configs:
+            kind = f"config of {data.dataset}"
+            raise UnknownNameError(kind, str(data.config), configs) from error
         raise NoDataError(
             f"cannot load split {split!r} of {data.dataset} ({data.config}), looked for in {place}: {error}"
         ) from error

@@ -94,14 +94,18 @@ class Here(NamedTuple):
     left: Tensor | None = None  # notes that are still to be written, where that is known
 
 
-def note_ids(tokens: Tokens, first_bar: int, row: int) -> npt.NDArray[np.int64]:
-    """Turn the tokens of one stretch into ids (n, 6), bars counted from the start of the context."""
+def note_ids(tokens: Tokens, first_bar: int, row: int | None) -> npt.NDArray[np.int64]:
+    """Turn the tokens of one stretch into ids (n, 6), bars counted from the start of the context.
+
+    `row` is the number of the context, for messages; None where there is one alone.
+    """
     notes = noteseq.decode(tokens)
     low, high = PITCHES
     outside = (notes["pitch"] < low) | (notes["pitch"] > high)
     if outside.any():
+        which = "the music" if row is None else f"context {row}"
         raise InvalidNotesError(
-            f"context {row} has the pitch {notes['pitch'][outside][0]}, and VLI knows {low}..{high} alone; "
+            f"{which} has the pitch {notes['pitch'][outside][0]}, and VLI knows {low}..{high} alone; "
             "transpose the tune by octaves until it fits, or use a model of all pitches, such as anticipation_rnn"
         )
     sixteenths = quantize_voice(notes, STEPS_PER_QUARTER, remi.POSITIONS_PER_BAR // 4)
@@ -109,7 +113,7 @@ def note_ids(tokens: Tokens, first_bar: int, row: int) -> npt.NDArray[np.int64]:
     return remi.encode(Score(sixteenths, remi.POSITIONS_PER_BAR // 4))
 
 
-def middle_span(context: Tokens, row: int, *, with_notes: bool, long_jumps: bool) -> Span:
+def middle_span(context: Tokens, row: int | None, *, with_notes: bool, long_jumps: bool) -> Span:
     """Cut a context into past and future, which are known, and the middle, which is read only on demand."""
     past, middle, future = MUSIB_LAYOUT.past, MUSIB_LAYOUT.middle, MUSIB_LAYOUT.future
     before = note_ids(context[past], 0, row)
@@ -141,7 +145,7 @@ def relative_bars(ids: npt.NDArray[np.int64], first: int, *, long_jumps: bool) -
     return relative
 
 
-def random_span(context: Tokens, row: int, *, long_jumps: bool) -> Span:
+def random_span(context: Tokens, row: int | None, *, long_jumps: bool) -> Span:
     """Leave out a stretch of 12.5 to 25 per cent of all notes, as published."""
     ids = note_ids(context, 0, row)
     n = len(ids)

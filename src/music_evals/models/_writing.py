@@ -7,6 +7,7 @@ from types import MappingProxyType
 from typing import Any, Final
 
 from music_evals.errors import InvalidInputError
+from music_evals.models._settings import check_type
 
 __all__ = ["MAX_NEW_TOKENS", "NOTHING", "asked_text", "check_decoding", "checked_name"]
 
@@ -23,6 +24,9 @@ def checked_name(name: str) -> str:
 
 
 def check_decoding(temperature: float | None, top_p: float | None, max_new_tokens: int) -> None:
+    check_type("temperature", temperature, float | None)
+    check_type("top_p", top_p, float | None)
+    check_type("max_new_tokens", max_new_tokens, int)
     if temperature is not None and not 0 <= temperature < float("inf"):
         raise InvalidInputError(f"the temperature must be at least 0 and finite, got {temperature}")
     if top_p is not None and not 0 < top_p <= 1:

@@ -34,6 +34,7 @@ from music_evals.models._roll_layers import (
     sinusoids,
 )
 from music_evals.models._roll_model import N_META, RollModel, padded
+from music_evals.models._settings import check_types
 from music_evals.models.examples import RollWindows
 from music_evals.models.gibbs import GibbsSettings
 
@@ -115,6 +116,7 @@ class BMSTConfig:
     steps_per_quarter: int = 8
 
     def __post_init__(self) -> None:
+        check_types(self)
         if self.size not in SIZES:
             raise UnknownNameError("size", self.size, SIZES)
         for name, value in SIZES[self.size].items():

@@ -26,6 +26,7 @@ from music_evals.errors import InvalidInputError, UnknownNameError
 from music_evals.models._roll_layers import PitchNetwork, Sizes
 from music_evals.models._roll_model import N_META, RollModel, padded
 from music_evals.models._sequence_layers import BackwardEncoder
+from music_evals.models._settings import check_types
 from music_evals.models.examples import RollWindows
 from music_evals.models.gibbs import GibbsSettings
 
@@ -102,6 +103,7 @@ class FullSequenceConfig:
     steps_per_quarter: int = 8
 
     def __post_init__(self) -> None:
+        check_types(self)
         if self.size not in SIZES:
             raise UnknownNameError("size", self.size, SIZES)
         for name, value in SIZES[self.size].items():

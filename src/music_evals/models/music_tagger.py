@@ -37,12 +37,15 @@ from music_evals.errors import (
 from music_evals.files import write_atomically
 from music_evals.models._encoder_audio import Source
 from music_evals.models._extraction import Extractor
+from music_evals.models._saved_network import fetching
+from music_evals.models._settings import check_type, check_types
 from music_evals.models.music_encoders import EncoderSettings, load_music_encoder
 from music_evals.models.precomputed import FEATURES_SUFFIX
 from music_evals.models.recipe import from_mapping
 from music_evals.models.tag_vocabulary import TagVocabulary
 from music_evals.models.tensor_files import save_tensors
 from music_evals.numerics import one_thread
+from music_evals.windows import MODELS, find_window
 
 __all__ = ["VOCABULARY", "MusicTagger", "MusicTaggerConfig", "probe_network"]
 
@@ -89,6 +92,7 @@ class MusicTaggerConfig:
     threshold: float = 0.5
 
     def __post_init__(self) -> None:
+        check_types(self)
         object.__setattr__(self, "groups", tuple(self.groups))  # JSON and YAML hold lists
         for name in ("input_size", "hidden_size"):
             if getattr(self, name) < 1:
@@ -113,6 +117,7 @@ class MusicTaggerConfig:
 
 
 def _check_threshold(threshold: float) -> None:
+    check_type("threshold", threshold, float)
     if not 0 <= threshold <= 1:
         raise InvalidInputError(f"threshold must lie in 0..1, got {threshold}")
 
@@ -329,7 +334,7 @@ class MusicTagger(
         Parameters
         ----------
         pretrained_model_name_or_path
-            Folder, or id on the Hub.
+            Folder, name of a model of the package, or id on the Hub.
         threshold, extractor, trust_remote_code, features_cache, device
             As of the class.
         options
@@ -343,6 +348,8 @@ class MusicTagger(
             Weights or vocabulary are damaged or do not fit.
         ModelUnavailableError
             Not to be had from the Hub.
+        UnknownNameError
+            There is no such folder, and it has not the form of an id.
 
         """
         # all of them are passed on: what is not, the mixin takes from config.json, where a stranger may have put it
@@ -353,7 +360,9 @@ class MusicTagger(
             "features_cache": features_cache,
             "device": device,
         }
-        model: Self = super().from_pretrained(pretrained_model_name_or_path, **given, **options)
+        place, _ = find_window(os.fspath(pretrained_model_name_or_path), MODELS, "model")
+        with fetching(place):
+            model: Self = super().from_pretrained(place, **given, **options)
         return model
 
     def _save_pretrained(self, save_directory: Path) -> None:

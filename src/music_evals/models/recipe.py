@@ -34,6 +34,7 @@ from typing import Any, Final
 
 from music_evals.errors import InvalidInputError, UnknownNameError, UnreadableFileError
 from music_evals.models._schedules import SCHEDULES
+from music_evals.models._settings import check_types
 from music_evals.windows import MODELS, folders, shipped
 
 __all__ = [
@@ -138,6 +139,7 @@ class TrainingConfig:
     threads: int | None = None
 
     def __post_init__(self) -> None:
+        check_types(self)
         object.__setattr__(self, "cycles", tuple(self.cycles))  # YAML and JSON hold lists
         rules = {
             "batch_size must be at least 1": self.batch_size >= 1,

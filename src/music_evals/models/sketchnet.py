@@ -411,10 +411,11 @@ class SketchNet(MeasureNetwork, tags=["music", "symbolic-music", "inpainting"]):
             truth = checked[:, MUSIB_LAYOUT.middle]
             sketches = [Sketch.from_tokens(row, pitch=pitch, rhythm=not pitch) for row in truth]
         wanted = [sketches] * len(checked) if isinstance(sketches, Sketch) else sketches
+        is_list = isinstance(wanted, Sequence) and all(isinstance(sketch, Sketch) for sketch in wanted)
+        if wanted is not None and not is_list:
+            raise InvalidInputError("sketches must be Sketch objects; Sketch.from_tokens makes one of a middle")
         if wanted is not None and len(wanted) != len(checked):
             raise PairCountError(f"expected one sketch a context, {len(checked)}, or one for all; got {len(wanted)}")
-        if wanted is not None and not all(isinstance(sketch, Sketch) for sketch in wanted):
-            raise InvalidInputError("sketches must be Sketch objects; Sketch.from_tokens makes one of a middle")
 
         def decode(rows: slice, uniform: Tensor) -> Tensor:
             return self._decode(self._tensor(checked[rows]), uniform, None if wanted is None else wanted[rows])

@@ -25,6 +25,7 @@ from music_evals.annotations import N_ROLL_PITCHES
 from music_evals.errors import InvalidInputError
 from music_evals.models._roll_layers import PitchNetwork
 from music_evals.models._roll_model import N_META, RollModel, padded
+from music_evals.models._settings import check_types
 from music_evals.models.examples import RollWindows
 from music_evals.models.gibbs import GibbsSettings
 
@@ -83,6 +84,7 @@ class StyleLSTMConfig:
     steps_per_quarter: int = 8
 
     def __post_init__(self) -> None:
+        check_types(self)
         counts = (
             "n_groups", "group", "width", "n_layers", "context", "pitch_width", "filters", "steps_per_quarter",
         )  # fmt: skip

@@ -254,7 +254,14 @@ class VLI(InpaintingNetwork, tags=["music", "symbolic-music", "inpainting"]):
         ids[remi.BAR] = END  # as an input it stands nowhere else
         return ids.expand(n, 1, -1).to(self.device)
 
-    def _middle_span(self, context: Tokens, row: int, *, with_notes: bool) -> Span:
+    def _middle_spans(self, contexts: Tokens, *, with_notes: bool) -> list[Span]:
+        alone = len(contexts) == 1
+        return [
+            self._middle_span(context, None if alone else row, with_notes=with_notes)
+            for row, context in enumerate(contexts)
+        ]
+
+    def _middle_span(self, context: Tokens, row: int | None, *, with_notes: bool) -> Span:
         return middle_span(context, row, with_notes=with_notes, long_jumps=self.config.long_jumps)
 
     def _random_span(self, context: Tokens, row: int) -> Span:
@@ -330,7 +337,7 @@ class VLI(InpaintingNetwork, tags=["music", "symbolic-music", "inpainting"]):
 
         """
         checked = check_contexts(contexts)
-        spans = [self._middle_span(context, row, with_notes=True) for row, context in enumerate(checked)]
+        spans = self._middle_spans(checked, with_notes=True)
 
         def work(rows: slice) -> npt.NDArray[np.float64]:
             nats: npt.NDArray[np.float64] = self._span_nll(pad(spans[rows], self.device)).cpu().numpy()
@@ -405,7 +412,7 @@ class VLI(InpaintingNetwork, tags=["music", "symbolic-music", "inpainting"]):
         """
         checked = self._checked(contexts)
         counts = self._check_counts(n_notes, len(checked))
-        spans = [self._middle_span(context, row, with_notes=self.sees_reference) for row, context in enumerate(checked)]
+        spans = self._middle_spans(checked, with_notes=self.sees_reference)
         if self.decoding == "true_length":
             counts = [len(span.notes) for span in spans]
         warn_of_rounding(checked if self.sees_reference else without_middle(checked))

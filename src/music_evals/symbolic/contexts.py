@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Literal
+from typing import Literal, get_args
 
 import numpy as np
 import numpy.typing as npt
@@ -25,6 +25,10 @@ from music_evals.symbolic.notes import rescale_tick
 from music_evals.symbolic.noteseq import encode
 
 __all__ = [
+    "MEASURES",
+    "Measures",
+    "check_four_quarters",
+    "check_measures",
     "context_starts",
     "cut_context",
     "pick_voice",
@@ -36,6 +40,8 @@ __all__ = [
 STEPS_PER_QUARTER = 6  # MUSIB, "Data representation": 24 steps a measure of 4/4
 
 Measures = Literal["fixed", "notated"]
+MEASURES: tuple[Measures, ...] = get_args(Measures)
+"""Ways to lay measures over a piece."""
 
 
 def pick_voice(score: Score, voice: int | str | None = None, *, highest: bool = False) -> NoteArray:
@@ -54,7 +60,7 @@ def pick_voice(score: Score, voice: int | str | None = None, *, highest: bool = 
     Raises
     ------
     PolyphonyError
-        No voice was chosen and several have notes.
+        No voice was chosen and several have notes; its `kind` is ``"voices"``.
     UnknownNameError
         There is no voice of this index, name or number.
     InvalidInputError
@@ -70,7 +76,8 @@ def pick_voice(score: Score, voice: int | str | None = None, *, highest: bool = 
             names = ", ".join(f"{index + 1} {score.voices[index]!r}" for index in sounding)
             raise PolyphonyError(
                 f"one voice is needed, but {len(sounding)} have notes ({names}); choose one by name or number, as with "
-                f"`voice='{sounding[0] + 1}'`, or the highest notes of all with `highest=True`"
+                f"`voice='{sounding[0] + 1}'`, or the highest notes of all with `highest=True`",
+                kind="voices",
             )
         return score.notes
     return score.voice(_named_voice(score, voice) if isinstance(voice, str) else _check_voice(score, voice))
@@ -237,7 +244,7 @@ def context_starts(
     if measures == "fixed":
         steps = int(rescale_tick(score.end_tick, score.ticks_per_quarter, _steps_per_quarter(layout)))
         return window_starts(-(-steps // layout.steps_per_measure), layout, stride=stride)
-    _check_measures(measures)
+    check_measures(measures)
     bars = meter_map(score)
     wrong = np.concatenate([[0], np.cumsum(~_is_regular(bars.lengths, score.ticks_per_quarter, layout))])
     starts = window_starts(bars.n_measures, layout, stride=stride)
@@ -288,7 +295,7 @@ def cut_context(
     if measures == "fixed":
         start_tick = start * 4 * tpq
     else:
-        _check_measures(measures)
+        check_measures(measures)
         start_tick = _notated_start(score, start, layout)
     end_step = int(rescale_tick(score.end_tick, tpq, steps_per_quarter))
     if not 0 <= start_tick * steps_per_quarter < max(end_step, 1) * tpq:
@@ -303,6 +310,42 @@ def cut_context(
         highest=highest,
         steps_per_quarter=steps_per_quarter,
         start_tick=start_tick,
+    )
+
+
+def check_four_quarters(score: Score, layout: ContextLayout = MUSIB_LAYOUT) -> None:
+    """Raise where a bar of the page is no measure of four quarters, as those of 4/4 and 2/2 are.
+
+    Parameters
+    ----------
+    score
+        Any score; one without a time signature is in 4/4.
+    layout
+        Past, middle and future.
+
+    Raises
+    ------
+    ContextLengthError
+        A bar of another length; its `kind` is ``"meter"``.
+
+    """
+    if not score.time_signatures:
+        return
+    bars = meter_map(score)
+    regular = _is_regular(bars.lengths, score.ticks_per_quarter, layout)
+    if regular.all():
+        return
+    bar = int(np.argmin(regular))
+    quarters, signature = bars.lengths[bar] / score.ticks_per_quarter, bars.signatures[bar]
+    meter = f"{signature.numerator}/{signature.denominator}"
+    raise ContextLengthError(
+        f"measures of four quarters are needed, such as 4/4, but measure {bar + 1} is in {meter} and lasts "
+        f"{quarters:g} quarters; choose music in 4/4, or count four quarters from the start, wherever its bar lines "
+        "are, with `measures='fixed'`",
+        kind="meter",
+        measure=bar + 1,
+        meter=meter,
+        quarters=float(quarters),
     )
 
 
@@ -334,6 +377,7 @@ def _steps_per_quarter(layout: ContextLayout) -> int:
     return layout.steps_per_measure // 4
 
 
-def _check_measures(measures: str) -> None:
-    if measures not in {"fixed", "notated"}:
-        raise UnknownNameError("way to lay measures", measures, ["fixed", "notated"])
+def check_measures(measures: str) -> None:
+    """Raise for a way to lay measures that does not exist."""
+    if measures not in MEASURES:
+        raise UnknownNameError("way to lay measures", str(measures), MEASURES)

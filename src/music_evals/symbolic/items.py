@@ -1,8 +1,8 @@
 """One musical item of any kind that is offered, as NoteSeq tokens.
 
-Kinds: a path of a file, MIDI bytes, notes, tokens, or a dict of past, middle and future. Time is symbolic: a measure is
-four quarter notes from the start of the item, whatever its signatures and tempi say. A kind is known by its type and
-never guessed from its text.
+Kinds: a path of a file, MIDI bytes, notes, tokens, or a dict of past, middle and future. Time is symbolic, whatever the
+tempi say: a measure is four quarter notes from the start of the item, and one whose time signatures differ from that is
+refused, unless its user says otherwise (``measures="fixed"``). A kind is known by its type and never guessed from text.
 """
 
 from __future__ import annotations
@@ -16,7 +16,13 @@ import numpy as np
 from music_evals.annotations import MUSIB_LAYOUT, NOTE_DTYPE, REST, Score, Tokens
 from music_evals.errors import ContextLengthError, InvalidTokensError, UnsupportedTypeError
 from music_evals.symbolic import files, midi, noteseq
-from music_evals.symbolic.contexts import STEPS_PER_QUARTER, tokens_from_score
+from music_evals.symbolic.contexts import (
+    STEPS_PER_QUARTER,
+    Measures,
+    check_four_quarters,
+    check_measures,
+    tokens_from_score,
+)
 from music_evals.symbolic.notes import make_notes
 
 __all__ = ["OFFERED", "describe", "holds_only", "read_tokens"]
@@ -31,7 +37,14 @@ _PARTS = {"past": MUSIB_LAYOUT.past, "middle": MUSIB_LAYOUT.middle, "future": MU
 _NOTE_ROW = frozenset({"onset_step", "duration_step", "pitch"})
 
 
-def read_tokens(item: Any, *, whole: bool, voice: int | str | None = None, highest: bool = False) -> Tokens:
+def read_tokens(
+    item: Any,
+    *,
+    whole: bool,
+    voice: int | str | None = None,
+    highest: bool = False,
+    measures: Measures = "notated",
+) -> Tokens:
     """Return the NoteSeq tokens of one item of any kind that is offered.
 
     Parameters
@@ -44,6 +57,10 @@ def read_tokens(item: Any, *, whole: bool, voice: int | str | None = None, highe
         middle, those that reach into the future are a context. What ends in between is neither.
     voice, highest
         Of notes and files, as `contexts.pick_voice`; tokens are one voice already.
+    measures
+        Of notes and files: ``"notated"`` refuses those whose bars do not all last four quarters, as in 3/4, or after a
+        pickup; without a time signature they are in 4/4. ``"fixed"`` counts four quarters from the start, wherever the
+        bar lines are.
 
     Returns
     -------
@@ -55,11 +72,12 @@ def read_tokens(item: Any, *, whole: bool, voice: int | str | None = None, highe
     UnsupportedTypeError
         An item of any other type.
     ContextLengthError
-        Tokens of another number, or notes that end where neither a middle nor a context does.
+        Tokens of another number, notes that end where neither a middle nor a context does, or another meter.
     PolyphonyError, UnknownNameError, InvalidInputError
-        As `contexts.tokens_from_score`.
+        As `contexts.tokens_from_score`; another way to lay measures.
 
     """
+    check_measures(measures)
     lengths = (MUSIB_LAYOUT.n_steps,) if whole else (MUSIB_LAYOUT.middle_steps, MUSIB_LAYOUT.n_steps)
     if isinstance(item, Mapping):
         if set(item) != set(_PARTS):
@@ -67,16 +85,22 @@ def read_tokens(item: Any, *, whole: bool, voice: int | str | None = None, highe
                 f"a context in parts has the keys past, middle and future; got {', '.join(map(str, item)) or 'none'}"
             )
         parts = [
-            _one_kind(item[name], (part.stop - part.start,), voice, highest=highest) for name, part in _PARTS.items()
+            _one_kind(item[name], (part.stop - part.start,), voice, highest=highest, measures=measures)
+            for name, part in _PARTS.items()
         ]
         return np.concatenate(parts)
-    return _one_kind(item, lengths, voice, highest=highest)
+    return _one_kind(item, lengths, voice, highest=highest, measures=measures)
 
 
-def _one_kind(item: Any, lengths: tuple[int, ...], voice: int | str | None, *, highest: bool) -> Tokens:
+def _one_kind(
+    item: Any, lengths: tuple[int, ...], voice: int | str | None, *, highest: bool, measures: Measures
+) -> Tokens:
     if (isinstance(item, np.ndarray) and item.dtype != NOTE_DTYPE) or holds_only(item, int | np.integer):
         return _check_length(_check_tokens(item), lengths)
-    return _fill(tokens_from_score(_read_score(item), voice=voice, highest=highest), lengths)
+    score = _read_score(item)
+    if measures == "notated":
+        check_four_quarters(score)
+    return _fill(tokens_from_score(score, voice=voice, highest=highest), lengths)
 
 
 def _read_score(item: Any) -> Score:

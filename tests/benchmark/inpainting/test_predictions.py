@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from music_evals.annotations import Score
+from music_evals.annotations import Score, TimeSignature
 from music_evals.benchmark.inpainting.items import ItemSet, load_items
 from music_evals.benchmark.inpainting.predictions import load_pairs, load_predictions
 from music_evals.errors import (
@@ -167,12 +167,15 @@ def test_bad_files(tmp_path: Path, items: ItemSet) -> None:
 # -- pairs of score files ---------------------------------------------------------------------------------------------
 
 
-def write_midi(path: Path, *, pitch: int = 60, n_quarters: int = 64, chords: bool = False) -> Path:
+def write_midi(
+    path: Path, *, pitch: int = 60, n_quarters: int = 64, chords: bool = False, meter: tuple[int, int] | None = None
+) -> Path:
     """One note a quarter; with chords, two."""
     onsets = np.repeat(np.arange(n_quarters), 1 + chords) * 480
     pitches = np.tile([pitch, pitch + 4][: 1 + chords], n_quarters)
     path.parent.mkdir(parents=True, exist_ok=True)
-    save_midi(Score(make_notes(onsets, 480, pitches), 480), path)
+    meters = () if meter is None else (TimeSignature(0, *meter),)
+    save_midi(Score(make_notes(onsets, 480, pitches), 480, meters), path)
     return path
 
 
@@ -288,3 +291,27 @@ def test_a_bad_file_fails_its_own_item(tmp_path: Path) -> None:
     assert system.failures["chords"].startswith("PolyphonyError")
     assert system.failures["broken"].startswith("UnreadableFileError")
     assert set(system.failures) == {"chords", "broken"}
+
+
+def test_pairs_in_another_meter_fail_by_name(tmp_path: Path) -> None:
+    """Without a signature, and in 4/4, they are read; three quarters a measure are not taken for four."""
+    for name, meter, n_quarters in (
+        ("plain", None, 64),
+        ("four", (4, 4), 64),
+        ("three", (3, 4), 64),
+        ("long", (3, 4), 96),
+    ):
+        for side in ("reference", "prediction"):
+            write_midi(tmp_path / side / f"{name}.mid", meter=meter, n_quarters=n_quarters)
+    write_midi(tmp_path / "prediction" / "four.mid", meter=(6, 8), n_quarters=16)
+    items, system = load_pairs(tmp_path)
+    assert items.item_ids == ("four", "plain")
+    assert set(items.failures) == {"three", "long"}
+    for failure in items.failures.values():  # the meter is named before the length that follows from it
+        assert "measure 1 is in 3/4 and lasts 3 quarters" in failure
+        assert "with `measures='fixed'`" in failure
+    assert list(system.failures) == ["four"]
+    assert "measure 1 is in 6/8" in system.failures["four"]
+    items, system = load_pairs(tmp_path, measures="fixed")
+    assert items.item_ids == ("four", "plain", "three")
+    assert system.failures == {}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import runpy
 import tarfile
 from pathlib import Path
 
@@ -12,7 +13,7 @@ from tests.datasets.making import chords, melody, score
 
 from music_evals.annotations import Score, TimeSignature
 from music_evals.datasets.irish_folk import build
-from music_evals.datasets.irish_folk.folk_rnn import PUBLISHED, read_folk_rnn, song_counts
+from music_evals.datasets.irish_folk.folk_rnn import PUBLISHED, beside_published, read_folk_rnn, song_counts
 from music_evals.datasets.manifest import load_split
 from music_evals.errors import InvalidInputError, NoDataError
 from music_evals.symbolic.midi import write_midi
@@ -73,6 +74,37 @@ def test_the_published_counts_follow_from_tunes_and_measures(small_archive: Path
     }
     assert PUBLISHED["measures"] - 16 * PUBLISHED["songs"] == PUBLISHED["published_contexts"]
     assert PUBLISHED["measures"] - 15 * PUBLISHED["songs"] == PUBLISHED["windows"]
+
+
+def test_each_file_is_counted_as_it_is_unpacked_and_as_it_is_read(small_archive: Path) -> None:
+    unpacked: list[int] = []
+    steps: list[tuple[int, int]] = []
+    read_folk_rnn(small_archive, unpacked=unpacked.append, progress=lambda *step: steps.append(step))
+    assert unpacked == list(range(1, 20))
+    assert steps[-1] == (19, 19)
+
+
+def test_counts_stand_beside_the_published_ones() -> None:
+    lines = beside_published(PUBLISHED).splitlines()
+    assert lines[0].split() == ["tunes", "17,538", "found,", "17,538", "published"]
+    assert [line.split()[0] for line in lines[1:4]] == ["measures", "contexts", "windows"]
+    assert lines[-1] == "all are equal to the published counts"
+    other = beside_published({**PUBLISHED, "songs": 17_537, "windows": 0}).splitlines()[-1]
+    assert other.startswith("warning: not the published number of tunes, windows;")
+
+
+def test_the_script_says_what_was_found(
+    small_archive: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("MUSIC_EVALS_CACHE", str(tmp_path / "cache"))
+    script = Path(__file__).parents[3] / "datasets_scripts" / "irish_folk" / "build.py"
+    command = [str(script), "--source", str(small_archive), "--out", str(tmp_path / "out")]
+    monkeypatch.setattr("sys.argv", command)
+    runpy.run_path(str(script), run_name="__main__")
+    out, err = capsys.readouterr()
+    assert "tunes            12 found,    17,538 published" in out
+    assert "warning: not the published number of tunes, measures, contexts, windows" in out
+    assert "unpacking the archive: 19file" in err
 
 
 def test_the_archive_becomes_two_configs(small_archive: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -27,6 +27,7 @@ from music_evals.errors import (
 )
 from music_evals.locations import Location, location
 from music_evals.symbolic import files, items, noteseq
+from music_evals.symbolic.contexts import Measures
 
 __all__ = ["load_pairs", "load_predictions"]
 
@@ -129,12 +130,19 @@ def _read_line(row: Mapping[str, Any], where: str, stem: str) -> tuple[str, str,
 
 
 def load_pairs(
-    path: str | os.PathLike[str], *, allow_missing: bool = False, voice: str | None = None, highest: bool = False
+    path: str | os.PathLike[str],
+    *,
+    allow_missing: bool = False,
+    voice: str | None = None,
+    highest: bool = False,
+    measures: Measures = "notated",
 ) -> tuple[ItemSet, System]:
     """Read pairs of score files; with `allow_missing` a reference without a prediction is a failure.
 
-    `voice` and `highest` say what is taken of both files of a pair, as of `symbolic.contexts.pick_voice`.
+    `voice` and `highest` say what is taken of both files of a pair, as of `symbolic.contexts.pick_voice`; `measures`
+    what becomes of a file in another meter than 4/4, as of `symbolic.items.read_tokens`.
     """
+    taken = {"voice": voice, "highest": highest, "measures": measures}
     path = Path(path)
     pairs = (_pairs_in_folder if path.is_dir() else _pairs_in_manifest)(path, allow_missing=allow_missing)
     if not pairs:
@@ -142,8 +150,8 @@ def load_pairs(
             f"{path} holds no pairs; expected sub-folders reference and prediction with files of the same names, or "
             f"files named <name>_reference.mid and <name>_prediction.mid"
         )
-    references = _read_side([pair.reference for pair in pairs], whole=True, voice=voice, highest=highest)
-    predictions = _read_side([pair.prediction for pair in pairs], whole=False, voice=voice, highest=highest)
+    references = _read_side([pair.reference for pair in pairs], taken, whole=True)
+    predictions = _read_side([pair.prediction for pair in pairs], taken, whole=False)
     readable = [row for row, tokens in enumerate(references) if not isinstance(tokens, str)]
     judged = ItemSet(
         dataset=path.name,
@@ -160,7 +168,7 @@ def load_pairs(
     return judged, stored_system("prediction", {0: middles.reshape(-1, MUSIB_LAYOUT.middle_steps)}, failures)
 
 
-def _read_side(paths: Sequence[Path | None], *, whole: bool, voice: str | None, highest: bool) -> list[Tokens | str]:
+def _read_side(paths: Sequence[Path | None], taken: Mapping[str, Any], *, whole: bool) -> list[Tokens | str]:
     """Return the tokens of each file, or the reason why there are none."""
     found: list[Tokens | str] = [NOT_GIVEN] * len(paths)
     given = [(place, path) for place, path in enumerate(paths) if path is not None]
@@ -170,7 +178,7 @@ def _read_side(paths: Sequence[Path | None], *, whole: bool, voice: str | None, 
         try:
             if isinstance(result, MusicEvalsError):
                 raise result
-            found[place] = items.read_tokens(result, whole=whole, voice=voice, highest=highest)
+            found[place] = items.read_tokens(result, whole=whole, **taken)
         except MusicEvalsError as error:
             found[place] = f"{type(error).__name__}: {path.name}: {error}"
     return found

@@ -32,6 +32,7 @@ from music_evals.errors import InvalidInputError, NoDataError, UnknownNameError
 from music_evals.files import Store
 from music_evals.metrics.arrays import check_variant
 from music_evals.protocols import CONTROL
+from music_evals.symbolic.contexts import Measures, check_measures
 
 __all__ = ["PROTOCOLS", "Outcome", "Settings", "run_inpainting"]
 
@@ -57,6 +58,9 @@ class Settings(RunSettings):
     voice, highest
         Of pairs with several voices or chords: the voice that is judged, by its name or its number from 1, as a text;
         or the highest notes, of this voice or of all but drums. See `symbolic.contexts.pick_voice`.
+    measures
+        Of pairs: ``"notated"`` (None) refuses files whose bars do not all last four quarters, as in 3/4; ``"fixed"``
+        counts four quarters from their start, wherever the bar lines are. See `symbolic.items.read_tokens`.
     predictions
         Path or URL of JSON lines of predictions for the dataset; see `predictions.load_predictions`.
     allow_missing
@@ -87,13 +91,14 @@ class Settings(RunSettings):
     InvalidInputError
         Settings that contradict each other, or a number out of range.
     UnknownNameError
-        A variant or protocol that does not exist.
+        A variant, a protocol or a way to lay measures that does not exist.
 
     """
 
     pairs: str | os.PathLike[str] | None = None
     voice: str | None = None
     highest: bool = False
+    measures: Measures | None = None
     predictions: str | os.PathLike[str] | None = None
     allow_missing: bool = False
     models: Sequence[str | os.PathLike[str]] = ()
@@ -112,7 +117,7 @@ class Settings(RunSettings):
         self._one_of("dataset", "pairs")
         self._goes_with("dataset", "predictions", "limit")  # pairs hold their predictions, and are named one by one
         self._goes_with("predictions" if self.pairs is None else "pairs", "allow_missing")
-        self._goes_with("pairs", "voice", "highest")
+        self._goes_with("pairs", "voice", "highest", "measures")
         self._goes_with("models", "decoding", "temperature", "cache")
         self._local("pairs")
         self._local("cache")
@@ -120,6 +125,8 @@ class Settings(RunSettings):
         extension_names(self.extensions)
         if self.variant is not None:
             check_variant(self.variant)
+        if self.measures is not None:
+            check_measures(self.measures)
         if self.protocol not in {None, *PROTOCOLS}:
             raise UnknownNameError("protocol", str(self.protocol), PROTOCOLS)
         if self.protocol == OFFICIAL and (
@@ -158,7 +165,8 @@ def run_inpainting(settings: Settings, *, progress: Progress | None = None) -> O
 
     def scored(items: ItemSet, systems: Sequence[System], name: str) -> Found:
         options = {option: getattr(settings, option) for option in ("limit", "decoding", "temperature")}
-        taken = {"voice": settings.voice, "highest": settings.highest}
+        fixed = settings.measures if settings.measures == "fixed" else None
+        taken = {"voice": settings.voice, "highest": settings.highest, "measures": fixed}
         options |= {option: value for option, value in taken.items() if value}  # older records do not have them
         seeds = range(settings.n_seeds)
         answers = None if settings.cache is None else Answers(Store(Path(settings.cache).absolute()))
@@ -198,7 +206,11 @@ def _judged(settings: Settings) -> tuple[ItemSet, list[System]]:
     ]
     if settings.pairs is not None:
         items, predicted = load_pairs(
-            settings.pairs, allow_missing=settings.allow_missing, voice=settings.voice, highest=settings.highest
+            settings.pairs,
+            allow_missing=settings.allow_missing,
+            voice=settings.voice,
+            highest=settings.highest,
+            measures=settings.measures or "notated",
         )
         return items, [predicted, *models]
     whole = load_items(str(settings.dataset), settings.judged_config, settings.split, revision=settings.revision)

@@ -89,11 +89,10 @@ def build_archive(archive: Path, folder: Path | None = None) -> dict[str, Any]:
     target = folder or place_of()
     if target.exists():
         raise InvalidInputError(f"{target} is there already; remove it, or name another folder")
-    sources = [
-        Source(Path(name).with_suffix("").as_posix(), ARCHIVE, ".mid", content)
-        for name, content in read_archive(archive, frozenset({".mid", ".midi"}))
-    ]
-    with tqdm(desc="reading the archive", unit="file") as bar:
+    with tqdm(desc="unpacking the archive", unit="file") as bar:
+        files = read_archive(archive, frozenset({".mid", ".midi"}), progress=lambda n: bar.update(n - bar.n))
+    sources = [Source(Path(name).with_suffix("").as_posix(), ARCHIVE, ".mid", content) for name, content in files]
+    with tqdm(desc="reading its files", unit="file") as bar:
         store = Store(cache_folder("pieces"))
         pieces: list[Piece] = list(read_pieces(sources, READING, store=store, progress=shown_on(bar)))
     tunes = [tune for piece in pieces for tune in piece.tunes]

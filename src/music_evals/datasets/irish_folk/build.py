@@ -182,8 +182,13 @@ def build_folk_rnn(archive: Path, folder: Path | None = None) -> dict[str, Any]:
     target = folder or place_of("folk_rnn")
     if target.exists():
         raise InvalidInputError(f"{target} is there already; remove it, or name another folder")
-    with tqdm(desc="reading the archive", unit="file") as bar:
-        found = read_folk_rnn(archive, store=Store(cache_folder("pieces")), progress=shown_on(bar))
+    with tqdm(desc="unpacking the archive", unit="file") as files, tqdm(desc="reading its files", unit="file") as bar:
+        found = read_folk_rnn(
+            archive,
+            store=Store(cache_folder("pieces")),
+            unpacked=lambda n: files.update(n - files.n),
+            progress=shown_on(bar),
+        )
     placed = place(found.tunes, families_of(found.tunes), seed=SEED)
     configs = {"folk_rnn": placed, "folk_rnn_small": draw_small(placed)}
     facts = {

@@ -7,7 +7,7 @@ and windowed as there: four quarters from the start of the file, whatever the pa
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
@@ -19,10 +19,12 @@ from music_evals.errors import NoDataError
 from music_evals.files import Store
 from music_evals.symbolic.filters import RECIPES, FilterReport, apply_filters, make_filters
 
-__all__ = ["PUBLISHED", "FolkRnn", "read_folk_rnn", "song_counts"]
+__all__ = ["PUBLISHED", "FolkRnn", "beside_published", "read_folk_rnn", "song_counts"]
 
 PUBLISHED = {"songs": 17_538, "measures": 605_164, "published_contexts": 324_556, "windows": 342_094}
 """What MUSIB found in the archive; the windows are the published contexts and one a song, which its formula misses."""
+
+_WORDS = {"songs": "tunes", "measures": "measures", "published_contexts": "contexts", "windows": "windows"}
 
 COLLECTION = "folk_rnn"
 READING = Reading(measures="fixed", counting="published")
@@ -37,9 +39,24 @@ class FolkRnn(NamedTuple):
 
 
 def read_folk_rnn(
-    archive: Path, *, store: Store | None = None, progress: Callable[[int, int], object] | None = None
+    archive: Path,
+    *,
+    store: Store | None = None,
+    unpacked: Callable[[int], object] | None = None,
+    progress: Callable[[int, int], object] | None = None,
 ) -> FolkRnn:
     """Read the archive; what was read before is taken from the store.
+
+    Parameters
+    ----------
+    archive
+        ``midi.tgz`` of folk-rnn.
+    store
+        Keeps what was read.
+    unpacked
+        Called with the number of files that were taken out of the archive, before any is read.
+    progress
+        Called with the number of files that were read, and of all.
 
     Raises
     ------
@@ -51,7 +68,7 @@ def read_folk_rnn(
     """
     sources = [
         Source(Path(name).with_suffix("").as_posix(), COLLECTION, ".mid", content)
-        for name, content in read_archive(archive, frozenset({".mid", ".midi"}))
+        for name, content in read_archive(archive, frozenset({".mid", ".midi"}), progress=unpacked)
     ]
     pieces = list(read_pieces(sources, READING, store=store, progress=progress))
     by_name = {piece.facts.filename: piece for piece in pieces}
@@ -72,3 +89,17 @@ def song_counts(tunes: list[Tune]) -> dict[str, int]:
         "published_contexts": measures - MUSIB_LAYOUT.n_measures * len(tunes),
         "windows": measures - (MUSIB_LAYOUT.n_measures - 1) * len(tunes),
     }
+
+
+def beside_published(found: Mapping[str, int]) -> str:
+    """Return counts as of `song_counts` beside the published ones, a line each, and whether all are equal."""
+    rows = [f"{word:<9} {found[name]:>9,} found, {PUBLISHED[name]:>9,} published" for name, word in _WORDS.items()]
+    differing = [word for name, word in _WORDS.items() if found[name] != PUBLISHED[name]]
+    if differing:
+        verdict = (
+            f"warning: not the published number of {', '.join(differing)}; this is another version of the archive, or "
+            "its files were read otherwise"
+        )
+    else:
+        verdict = "all are equal to the published counts"
+    return "\n".join([*rows, verdict])
