@@ -17,10 +17,12 @@ from music_evals.models._network import InpaintingNetwork, SizedConfig, Sizes, T
 from music_evals.symbolic.factorized import FIX_EMPTY_PITCH
 
 __all__ = [
+    "BEATS",
     "FIX_EMPTY",
     "MIDDLE",
     "N_MEASURES",
     "STEPS",
+    "TICKS",
     "HierarchicalDecoder",
     "LatentRNN",
     "MeasureConfig",
@@ -164,7 +166,7 @@ class HierarchicalDecoder(nn.Module):
         Each tick is given the token before it: the `true` one (batch, 24) where that tick is `forced`, else the one
         that ``choose(logits, tick)`` took, which is the most likely by default.
         """
-        beats = self._beats(z)  # (batch, 4, size)
+        beats = self.beats(z)  # (batch, 4, size)
         if true is not None and all(forced):
             logits = self._all_ticks(beats, true)
             return logits, logits.argmax(-1)
@@ -172,18 +174,27 @@ class HierarchicalDecoder(nn.Module):
         tokens: list[Tensor] = []
         note = self.first_note.expand(len(z), -1)  # (batch, embedding)
         for beat in range(BEATS):
-            state = _layers(self.tick_state(beats[:, beat]))  # (2, batch, size)
-            plan = self.tick_plan(beats[:, beat])  # (batch, size)
+            plan, state = self.begin_beat(beats[:, beat])
             for tick in range(beat * TICKS, (beat + 1) * TICKS):
-                hidden, state = self.tick_rnn(torch.cat([note, plan], dim=-1)[:, None], state)
-                steps.append(self._logits(hidden[:, 0]))  # (batch, 130)
+                logits, state = self.step(note, plan, state)
+                steps.append(logits)
                 tokens.append(choose(steps[-1], tick) if choose else steps[-1].argmax(-1))
                 note = self.note_embedding(true[:, tick] if true is not None and forced[tick] else tokens[-1])
         return torch.stack(steps, dim=1), torch.stack(tokens, dim=1)
 
-    def _beats(self, z: Tensor) -> Tensor:
+    def beats(self, z: Tensor) -> Tensor:
+        """Return what there is to know of each beat, (batch, 4, size), from latents (batch, latent)."""
         beats, _ = self.beat_rnn(self.beat_input.expand(len(z), BEATS, 1), _layers(self.beat_state(z)))
         return beats  # type: ignore[no-any-return]
+
+    def begin_beat(self, beat: Tensor) -> tuple[Tensor, Tensor]:
+        """Return the plan (batch, size) and the first state (2, batch, size) of the ticks of a beat (batch, size)."""
+        return self.tick_plan(beat), _layers(self.tick_state(beat))
+
+    def step(self, note: Tensor, plan: Tensor, state: Tensor) -> tuple[Tensor, Tensor]:
+        """Return the logits (batch, 130) of a tick and the next state, from the vector of the note before it."""
+        hidden, state = self.tick_rnn(torch.cat([note, plan], dim=-1)[:, None], state)
+        return self._logits(hidden[:, 0]), state
 
     def _all_ticks(self, beats: Tensor, true: Tensor) -> Tensor:
         """Run all beats side by side, for the notes before each tick are known."""

@@ -26,6 +26,8 @@ _N_MIDDLE = MUSIB_LAYOUT.middle_measures
 class Sketch:
     """What a user wants of the four measures of the middle; what is None is left to the network.
 
+    `SketchNet` writes what is sketched as it stands here, unless its `obey_sketches` is off: then it may miss it.
+
     Parameters
     ----------
     pitches

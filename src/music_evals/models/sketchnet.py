@@ -13,8 +13,10 @@ decoding ``"without_connector"``.
 Deviations, each with a switch in `SketchNetConfig` that brings back the published behaviour: the logits go through no
 ReLU (`output_relu`); the true latents that training feeds into the bidirectional network are fed one measure at a time,
 so that its backward half cannot read the answer (`unmasked_future`); outside of training a latent is the mean of its
-distribution (`sampled_latents`); the empty measures that are to be written are not filled with a C4 (`fix_empty`). The
-decodings ``"reference_pitch"`` and ``"reference_rhythm"`` take the sketch from the true middle, and leak.
+distribution (`sampled_latents`); the empty measures that are to be written are not filled with a C4 (`fix_empty`); what
+is decoded of a sketch is what the connector made of it, as in training (`swapped_latents`); what is written is held to
+the sketch (`obey_sketches`). The decodings ``"reference_pitch"`` and ``"reference_rhythm"`` take the sketch from the
+true middle, and leak; they treat it as published, whatever these two say.
 """
 
 # Annotations stay real objects here: the Hub mixin reads the type of `config` from the signature.
@@ -48,7 +50,8 @@ from music_evals.models._measures import (
     normals,
 )
 from music_evals.models._sketch_connector import SketchConnector
-from music_evals.models._sketches import Sketch, factorize, sketch_tensors
+from music_evals.models._sketch_decoding import write_sketched
+from music_evals.models._sketches import Sketch, SketchTensors, factorize, sketch_tensors
 
 __all__ = [
     "DECODINGS",
@@ -120,6 +123,12 @@ class SketchNetConfig(MeasureConfig):
         Probability that a batch of SketchInpainter is fed the true latents.
     reveal_batches, reveal
         Share of the batches in which SketchConnector is shown true latents, and the probability of each latent there.
+    obey_sketches
+        Whether what is sketched stands in the middle as it was given: then the network chooses what is left open. Else,
+        as published, a sketch only steers the latents, and the network may miss it.
+    swapped_latents
+        Whether what was sketched takes the place of what the connector made of it before it is decoded, as published.
+        Training never shows the decoder such pairs.
     measures_per_context, output_relu, unmasked_future, sampled_latents, fix_empty
         As in `inpaintnet.InpaintNetConfig`.
     decoding, temperature, kind_temperature, top_p
@@ -142,6 +151,8 @@ class SketchNetConfig(MeasureConfig):
     forcing_decay: float = 4000.0
     reveal_batches: float = 0.5
     reveal: float = 0.3
+    obey_sketches: bool = True
+    swapped_latents: bool = False
 
     def __post_init__(self) -> None:
         self._check_measures(
@@ -249,7 +260,8 @@ class SketchNet(MeasureNetwork, tags=["music", "symbolic-music", "inpainting"]):
         ``"without_connector"`` is greedy and decodes what SketchInpainter wrote, as MUSIB does. ``"reference_pitch"``
         and ``"reference_rhythm"`` are greedy and leak: the sketch is taken from the true middle.
     temperature, top_p
-        Override those of the config. All of them, and `kind_temperature`, may also be set as attributes, at any time.
+        Override those of the config. All of them, `kind_temperature`, `obey_sketches` and `swapped_latents` may also be
+        set as attributes, at any time.
 
     Raises
     ------
@@ -276,6 +288,7 @@ class SketchNet(MeasureNetwork, tags=["music", "symbolic-music", "inpainting"]):
     ) -> None:
         super().__init__(config, decoding, temperature, top_p)
         config = self.config
+        self.obey_sketches, self.swapped_latents = config.obey_sketches, config.swapped_latents
         self.vae = SketchVAE(config)
         self.inpainter = SketchInpainter(config)
         self.connector = SketchConnector(config)
@@ -312,8 +325,9 @@ class SketchNet(MeasureNetwork, tags=["music", "symbolic-music", "inpainting"]):
         if sketch is not None:
             z = torch.where(sketch.given[..., None], sketch.values, z)
         z = self.connector(torch.cat([past, z, future], dim=1))[:, MIDDLE]
-        # what was sketched is decoded as it is (as published)
-        return z if sketch is None else torch.where(sketch.given[..., None], sketch.values, z)
+        if sketch is None or not (self.swapped_latents or self.sees_reference):
+            return z
+        return torch.where(sketch.given[..., None], sketch.values, z)
 
     def training_loss(self, contexts: Tensor, *, varied: bool = False) -> Tensor:
         """Return the loss of the stage.
@@ -384,7 +398,10 @@ class SketchNet(MeasureNetwork, tags=["music", "symbolic-music", "inpainting"]):
             The only source of randomness; not used where `deterministic`. Each item has numbers of its own, so that the
             first items do not depend on how many follow.
         sketches
-            What the user wants of the middles: one for all, or one each.
+            What the user wants of the middles: one for all, or one each. With `obey_sketches` it stands in them as it
+            was given: onsets, holds and rests of a rhythm, with pitches by the network; pitches in their order and no
+            others, with a rhythm by the network, drawn at `kind_temperature` (`temperature` where it is None) from
+            whole measures, without a nucleus. Every `Sketch` can be obeyed.
 
         Returns
         -------
@@ -432,17 +449,23 @@ class SketchNet(MeasureNetwork, tags=["music", "symbolic-music", "inpainting"]):
         def choose(logits: Tensor, tick: int) -> Tensor:
             return self._choose(logits, per_token[:, tick])
 
-        sketch = None if sketches is None else self._encode_sketches(sketches, noise)
-        z = self._plan(cut(contexts), noise, sketch)  # (batch, 4, 2, latent)
-        tokens: Tensor = self.vae.decoder(z.flatten(2).flatten(0, 1), choose=choose)[1]  # (batch * 4, 24)
+        drawn = None if sketches is None else sketch_tensors(sketches)
+        sketch = None if drawn is None else self._encode_sketches(drawn, noise)
+        z = self._plan(cut(contexts), noise, sketch).flatten(2).flatten(0, 1)  # (batch * 4, 2 * latent)
+        tokens: Tensor  # (batch * 4, 24)
+        if drawn is None or not self.obey_sketches or self.sees_reference:
+            tokens = self.vae.decoder(z, choose=choose)[1]
+        else:
+            heat = 0.0 if self.decoding in self.fixed else self._temperatures[0]
+            tokens = write_sketched(self.vae.decoder, z, drawn, choose, uniform=per_token[..., 0], temperature=heat)
         return tokens.view(len(contexts), -1)
 
-    def _encode_sketches(self, sketches: Sequence[Sketch], noise: Tensor | None) -> _Latents:
+    def _encode_sketches(self, sketches: SketchTensors, noise: Tensor | None) -> _Latents:
         """Return the latents of what was sketched; what was not is encoded from a filler, and not given."""
-        pitches, lengths, rhythms, given = sketch_tensors(sketches)
+        pitches, lengths, rhythms, given = sketches
         pitch = self.vae.encode_pitch(pitches.view(-1, STEPS).to(self.device), lengths.flatten())
         rhythm = self.vae.encode_rhythm(rhythms.view(-1, STEPS).to(self.device))
-        shape = (len(sketches), _N_MIDDLE, 2, -1)
+        shape = (len(given), _N_MIDDLE, 2, -1)
         mean, log_std = (torch.stack(pair, dim=1).view(shape) for pair in zip(pitch, rhythm, strict=True))
         values = mean if noise is None else mean + log_std.exp() * noise[:, MIDDLE]
         return _Latents(values, given.to(self.device))

@@ -1,8 +1,8 @@
 """What a user may ask of a gap besides that it is filled: notes that stay where they are, and a sketch.
 
 Locked notes are for a `protocols.GapInpainter`: their steps are shown to it and stay as they are. A sketch is for a
-model whose `inpaint` takes ``sketches``, such as SketchNet: the rhythm or the pitches of measures, which it aims at and
-may miss; `followed` counts how far it came.
+model whose `inpaint` takes ``sketches``, such as SketchNet: the rhythm or the pitches of measures. SketchNet obeys it
+unless it is told not to; `followed` counts how much of a sketch is in a middle, of whatever model.
 """
 
 from __future__ import annotations

@@ -51,8 +51,8 @@ SKETCH_CHOICES: Final = (
     ("a contour, pitches in their order: the model finds the rhythm", "contour"),
 )
 SKETCH_HELP: Final = (
-    "Then what you draw in the gap steers the model. A measure that you leave empty is its own. It aims at the sketch "
-    "and may miss some of it; each candidate says how much is there."
+    "Then what you draw in the gap stands in every candidate, and the model finds the rest. A measure that you leave "
+    "empty is its own."
 )
 SYSTEM_HELP: Final = (
     "The first ones are networks; the others, from silence on, are simple ways that a network has to beat."
