@@ -182,6 +182,29 @@ def test_a_model_may_name_its_decoding(folder: Path, tmp_path: Path, capsys: pyt
     assert "unknown decoding 'x'" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize("sketch", ["rhythm", "contour"])
+def test_a_sketch_stays(folder: Path, tmp_path: Path, sketch: str) -> None:
+    pytest.importorskip("torch")
+    command = ["fill", str(folder / "odd_running.mid"), "--voice", "Tune", "--measures", "7-10", "--candidates", "2"]
+    out = tmp_path / "out"
+    assert main([*command, "--model", "sketchnet", "--sketch", sketch, "--out", str(out)]) == 0
+    content = json.loads((out / "fill.json").read_text())
+    assert content["sketch"] == sketch
+    assert content["truth"] == []  # what stands there is no truth to be scored by
+    drawn, _ = parts(open_tune(folder / "odd_running.mid"), 0, 6, 4)
+    assert len(content["candidates"]) == 2
+    others = []
+    for candidate in content["candidates"]:
+        assert candidate["scores"] == {}
+        written, _ = parts(open_tune(out / candidate["file"]), 0, 6, 4)
+        if sketch == "rhythm":
+            assert [note[:2] for note in written] == [note[:2] for note in drawn]
+        else:
+            assert [note[2] for note in written] == [note[2] for note in drawn]
+        others.append(written != drawn)
+    assert any(others)
+
+
 def test_what_fills_no_gap_is_not_offered(folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     command = [
         "fill",
@@ -286,6 +309,7 @@ REFUSED = {
     "temperature": (["waltz.midi", "--measures", "5-8", "--temperature", "1"], "has neither decoding nor temperature"),
     "no file": (["nowhere.mid", "--measures", "5-8"], "no such file"),
     "several tunes": (["two.abc", "--measures", "5-8"], "holds 2 tunes (1..2); choose one with"),
+    "no sketch": (["type0.mid", "--measures", "7-10", "--voice", "1", "--sketch", "rhythm"], "takes no sketch"),
     "low": (["low.mid", "--measures", "7-10", "--model", "vli"], "error: the music has the pitch"),
     "high": (["high.mid", "--measures", "7-10", "--model", "vli"], "and VLI knows 22..107 alone; transpose the tune"),
 }  # fmt: skip

@@ -42,6 +42,7 @@ _EXAMPLES = """\
 examples:
   music-evals fill my_tune.mid --model anticipation_rnn --measures 7-10 --candidates 4 --out filled
   music-evals fill my_song.musicxml --voice Soprano --model lag_vote --measures 9-12 --out filled
+  music-evals fill my_tune.abc --model sketchnet --measures 9-12 --sketch rhythm --out filled
   music-evals fill my_piano.mid --voice "Right hand" --highest --model lag_vote --measures 9-12 --out filled
   music-evals fill my_reels.abc --tune 3 --model lag_vote --measures 5-8 --out filled --json
 """
@@ -76,6 +77,12 @@ def add(verbs: Any) -> None:
     how = verb.add_argument_group("how")
     how.add_argument(
         "--candidates", type=int, default=4, dest="n_candidates", metavar="N", help="how many (default: %(default)s)"
+    )
+    how.add_argument(
+        "--sketch",
+        choices=("rhythm", "contour"),
+        help="what stands in the gap is a sketch: its rhythm stays, or its pitches in their order, and the model "
+        "writes the rest; for sketchnet",
     )
     how.add_argument(
         "--context",
@@ -120,6 +127,7 @@ def _run(options: argparse.Namespace) -> int:
             bars=tune.bars,
             first=first,
             n_measures=n_measures,
+            sketch=options.sketch,
             context=options.context,
             seed=options.seed,
             n_candidates=options.n_candidates,
@@ -238,6 +246,7 @@ def _content(options: argparse.Namespace, tune: Tune, voice: int, system: System
         "measures": options.measures,
         "places": [first + 1, first + n_measures],
         "model": {"name": system.name, "content_hash": system.content_hash, **system.details},
+        "sketch": options.sketch,
         "context": options.context,
         "seed": options.seed,
         "n_candidates": options.n_candidates,
@@ -334,8 +343,14 @@ def _line(rank: int, candidate: Candidate) -> str:
     return f"candidate {rank}: {len(candidate.notes)} notes{likely}{score}"
 
 
+def _why_not_scored(options: argparse.Namespace) -> str:
+    if options.judge is not None:
+        return "as --no-judge asks"
+    return "no note stood in the gap" if options.sketch is None else "what stands in the gap is a sketch"
+
+
 def _table(filling: Filling, out: Path, names: list[str], options: argparse.Namespace) -> str:
     lines = [_line(rank, candidate) for rank, candidate in enumerate(filling.candidates, start=1)]
     if not filling.candidates[0].scores:
-        lines.append(f"not scored: {'no note stood in the gap' if options.judge is None else 'as --no-judge asks'}")
+        lines.append(f"not scored: {_why_not_scored(options)}")
     return "\n".join([*lines, "", f"{out}: {', '.join(names)}"])

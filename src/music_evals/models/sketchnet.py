@@ -277,6 +277,7 @@ class SketchNet(MeasureNetwork, tags=["music", "symbolic-music", "inpainting"]):
     leaking = frozenset({"reference_pitch", "reference_rhythm"})
     fixed = frozenset({"argmax", "without_connector", "reference_pitch", "reference_rhythm"})
     stages: ClassVar = {"vae": ("vae",), "inpainter": ("inpainter",), "connector": ("connector",)}
+    sketch_class = Sketch
 
     def __init__(
         self,

@@ -27,7 +27,7 @@ import numpy.typing as npt
 from music_evals.annotations import HOLD, MASK, MUSIB_LAYOUT, NoteArray, Tokens
 from music_evals.errors import ContextLengthError, InvalidInputError, NoDataError, PairCountError
 from music_evals.metrics import inpainting as metrics
-from music_evals.pipelines.gap_steering import end_locked
+from music_evals.pipelines.gap_steering import end_locked, sketched
 from music_evals.pipelines.gap_stretches import Stretch, cut_stretch
 from music_evals.protocols import GapInpainter, LikelihoodInpainter, NoteLikelihoodInpainter
 from music_evals.symbolic import noteseq
@@ -209,6 +209,7 @@ def fill(
     first: int,
     n_measures: int,
     keep: NoteArray | None = None,
+    sketch: str | None = None,
     context: int | None = None,
     seed: int = 0,
     n_candidates: int = 1,
@@ -231,6 +232,9 @@ def fill(
         Index of the first measure of the gap in `bars`, from 0, and how many.
     keep
         Notes of the gap that stay where they are, out of `notes`; for a `GapInpainter`.
+    sketch
+        One of `gap_steering.SKETCHES`: what stands in the gap is a sketch, whose rhythm stays, or its pitches in their
+        order; for a model that takes sketches, such as SketchNet. Measures without a note are left to the model.
     context
         Measures on each side of the gap that a `GapInpainter` is shown, where the tune has them; None: all it can take.
     seed
@@ -239,7 +243,8 @@ def fill(
         How many, at least 1. A draw that has the notes of one before does not count; at most `MAX_DRAWS` draws are made
         for each. A deterministic model gives one.
     judge
-        Whether what stands in the gap is the truth to compare with; None judges where the gap holds a note.
+        Whether what stands in the gap is the truth to compare with; None judges where the gap holds a note that is no
+        sketch.
     progress
         Called with the number of candidates so far and of those wanted.
 
@@ -254,8 +259,10 @@ def fill(
     NoDataError
         The model would see no note.
     InvalidInputError
-        A system that must see the truth, a negative seed, fewer than 1 candidate or measure, or locks that cannot be
-        kept.
+        A system that must see the truth, a negative seed, fewer than 1 candidate or measure, locks that cannot be kept,
+        nothing in the gap to sketch with, or a model that takes no sketch.
+    UnknownNameError
+        Another kind of sketch.
     ContextLengthError, PolyphonyError
         As `gap_stretches.cut_stretch`.
     InvalidNotesError
@@ -273,7 +280,10 @@ def fill(
 
     """
     stretch = cut_stretch(notes, inpainter, bars=bars, first=first, n_measures=n_measures, keep=keep, context=context)
-    truth_known = bool((stretch.tokens[stretch.gap] < HOLD).any()) if judge is None else judge
+    known = sketch is None and bool((stretch.tokens[stretch.gap] < HOLD).any())
+    truth_known = known if judge is None else judge
+    if sketch is not None:
+        inpainter = sketched(inpainter, stretch.tokens[stretch.gap], sketch)
     (start, stop), tpq = bars.span(first, n_measures), bars.ticks_per_quarter
     onsets, end = notes["onset_tick"], stretch.origin_tick + rescale_tick(len(stretch.tokens), STEPS_PER_QUARTER, tpq)
     inside = (onsets >= start) & (onsets < stop)

@@ -8,7 +8,7 @@ unless it is told not to; `followed` counts how much of a sketch is in a middle,
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Any, Final, NamedTuple, Protocol
+from typing import Any, Final, NamedTuple, Protocol, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -18,7 +18,17 @@ from music_evals.errors import InvalidInputError, UnknownNameError
 from music_evals.protocols import Inpainter
 from music_evals.symbolic import factorized, noteseq
 
-__all__ = ["SKETCHES", "Followed", "SketchInpainter", "Sketched", "drawn_sketch", "end_locked", "followed", "hide_gap"]
+__all__ = [
+    "SKETCHES",
+    "Followed",
+    "SketchInpainter",
+    "Sketched",
+    "drawn_sketch",
+    "end_locked",
+    "followed",
+    "hide_gap",
+    "sketched",
+]
 
 SKETCHES: Final = ("rhythm", "contour")
 """What can be sketched: onsets and lengths, or pitches in their order."""
@@ -70,6 +80,33 @@ class Sketched:
     def inpaint(self, contexts: Tokens, *, rng: np.random.Generator) -> Tokens:
         """Return middles, shape (n, 96), values 0..129, for contexts of shape (n, 384)."""
         return self.inpainter.inpaint(contexts, rng=rng, sketches=self.sketch)
+
+
+def sketched(inpainter: Inpainter, gap: Tokens, kind: str) -> Sketched:
+    """Hold a model to what was drawn in a gap.
+
+    Parameters
+    ----------
+    inpainter
+        A model that says with its attribute `sketch_class` what it takes as a sketch.
+    gap
+        NoteSeq tokens of the gap, whole measures.
+    kind
+        As of `drawn_sketch`.
+
+    Raises
+    ------
+    UnknownNameError
+        Not one of `SKETCHES`.
+    InvalidInputError
+        The model takes no sketch, or nothing is drawn.
+
+    """
+    if not hasattr(inpainter, "sketch_class"):
+        raise InvalidInputError(f"{inpainter.name} takes no sketch; sketchnet does")
+    entries = drawn_sketch(gap, kind)
+    sketch = inpainter.sketch_class(**{"rhythms" if kind == "rhythm" else "pitches": entries})
+    return Sketched(cast("SketchInpainter", inpainter), sketch)
 
 
 def hide_gap(tokens: Tokens, gap: slice, keep: Iterable[Sequence[int]] = ()) -> tuple[Tokens, npt.NDArray[np.bool_]]:
