@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from benchmarks.musib.systems import DESIGNS, Data, Design, fingerprint, size_of, weights_of
+from benchmarks.musib.systems import DESIGNS, Data, Design, as_published, fingerprint, size_of, weights_of
 
 import music_evals
 from music_evals.benchmark.run import Progress
@@ -75,7 +75,7 @@ def plans(
         yield Plan(data, "official", "own", tuple(trained.values()), settings)
         for design, folder in trained.items():
             own = {**settings, "baselines": "none", "decoding": design.decoding}
-            yield Plan(data, "official", "published", (folder,), own)
+            yield Plan(data, "official", "published", (as_published(design, folder, out),), own)
 
 
 def _official(data: Data, out: Path) -> dict[str, Any]:

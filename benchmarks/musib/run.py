@@ -138,11 +138,11 @@ def _write_likelihoods(options: argparse.Namespace, folder: Path) -> str:
     rows = [
         row
         for data in here(options.data)
-        for row in likelihood.likelihood_rows(data, items=options.items, models=options.models)
+        for row in likelihood.likelihood_rows(data, options.out, items=options.items, models=options.models)
     ]
     tables.write_csv(folder / "nll.csv", likelihood.COLUMNS, rows)
     parts = [likelihood.likelihood_table(rows, data) for data in here(options.data)]
-    return "\n\n".join([*parts, likelihood.published_table()])
+    return "\n\n".join([*parts, likelihood.published_table(rows)])
 
 
 def _write_hypotheses(honest: Mapping[str, Judged], folder: Path) -> str:

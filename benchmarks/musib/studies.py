@@ -75,7 +75,8 @@ def runs() -> list[Run]:
     found = [Run(f"{name}-{data}", name, data) for data in ("jsb", "folk") for name in designs]
     found += [Run(f"{name}-folk-then-jsb", name, "jsb", start=f"{name}-folk") for name in COMPARED_DESIGNS]
     found += [Run(f"{name}-folk-{size}", name, "folk", songs=size) for size in SIZES for name in COMPARED_DESIGNS]
-    return found
+    few = [name for name in designs if name not in COMPARED_DESIGNS]  # the others on as few tunes as table 4 has
+    return found + [Run(f"{name}-folk-{SIZES[0]}", name, "folk", songs=SIZES[0]) for name in few]
 
 
 # --- one run
@@ -423,12 +424,19 @@ def _settings(recipe: Recipe) -> Iterator[None]:
 
 def parts(studies: Studies) -> Iterator[Part]:
     """Yield the differences that the hypotheses on training are about, of the runs that are done."""
-    pairs = [("more_data_helps", f"{name}-folk", f"{name}-folk-{SIZES[0]}", "folk") for name in COMPARED_DESIGNS]
+    few = [f"{design.name}-folk-{SIZES[0]}" for design in DESIGNS if design.name != "sketchnet"]
+    pairs = [("sketchnet_best_rhythm_on_few_tunes", f"sketchnet-folk-{SIZES[0]}", other, "folk") for other in few]
+    pairs += [("more_data_helps", f"{name}-folk", f"{name}-folk-{SIZES[0]}", "folk") for name in COMPARED_DESIGNS]
     pairs += [("folk_helps_jsb", f"{name}-folk-then-jsb", f"{name}-jsb", "jsb") for name in COMPARED_DESIGNS]
+    metrics = {
+        "sketchnet_best_rhythm_on_few_tunes": ("position_score", "rhythm_accuracy"),
+        "more_data_helps": ("note_f1", "own_loss"),
+        "folk_helps_jsb": ("note_f1",),
+    }
     for hypothesis, more, less, data in pairs:
         a, b = studies.scores(more), studies.scores(less)
         if a is not None and b is not None:
-            for metric in ("note_f1", "own_loss") if hypothesis == "more_data_helps" else ("note_f1",):
+            for metric in metrics[hypothesis]:
                 yield _part(hypothesis, data, (more, a), (less, b), metric)
 
 

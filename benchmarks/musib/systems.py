@@ -8,12 +8,13 @@ import hashlib
 import json
 import math
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import yaml
 
 from music_evals.benchmark.sources import split_names
 from music_evals.errors import MusicEvalsError
+from music_evals.files import write_atomically
 from music_evals.windows import DATASETS, MODELS
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -27,14 +28,18 @@ class Design(NamedTuple):
     published: tuple[str, ...]  # its rows in the tables
     decoding: str  # that of the published evaluation
     leaks: bool  # whether that decoding reads the true middle
+    settings: tuple[tuple[str, Any], ...] = ()  # of the configuration, with which the authors' code decodes
 
 
 DESIGNS = (
     Design("anticipation_rnn", ("Anticipation-RNN",), "teacher_forced", leaks=True),
-    Design("inpaintnet", ("InpaintNet",), "forced_latents", leaks=True),
-    Design("sketchnet", ("SketchNet",), "without_connector", leaks=False),
-    Design("vli", ("VLI (paper)", "VLI (thesis)"), "first_onset", leaks=True),
-)
+    Design("inpaintnet", ("InpaintNet",), "forced_latents", leaks=True, settings=(("sampled_latents", True),)),
+    Design("sketchnet", ("SketchNet",), "without_connector", leaks=False, settings=(("sampled_latents", True),)),
+    Design(
+        "vli", ("VLI (paper)", "VLI (thesis)"), "first_onset", leaks=True,
+        settings=(("temperature", 1.0), ("top_p", 0.9), ("free_onsets", True)),
+    ),
+)  # fmt: skip
 
 
 @dataclasses.dataclass(frozen=True)
@@ -68,7 +73,7 @@ DATA = (
     Data("jsb", "JSB Chorales", "jsb_chorales", "musib", ("jsb", "jsb_chorales"), "musib_table3"),
     Data("folk", "Irish folk (stand-in)", "irish_folk", "music21_folk", ("folk", "irish_folk"), None),
     Data("cleared_folk", "Irish folk, cleared", "irish_folk", "music21_folk_cleared", ("folk", "irish_folk"), None),
-    Data("small_folk", "Irish folk, 171 songs (stand-in)", "irish_folk", "small", ("small",), None),
+    Data("small_folk", "Irish folk, 171 songs (stand-in)", "irish_folk", "small", ("small", "folk"), None),
     Data("folk_rnn", "IrishFolkSong", "irish_folk", "folk_rnn", ("folk_rnn",), "musib_table2"),
     Data("small_folk_rnn", "Small-IrishFolkSong", "irish_folk", "folk_rnn_small", ("folk_rnn_small",), "musib_table4"),
 )
@@ -82,6 +87,19 @@ def weights_of(design: Design, data: Data, models: Path | None = None) -> Path |
     if trained_on(home) in data.weights:
         folders.append(home)
     return next((folder for folder in folders if (folder / "model.safetensors").is_file()), None)
+
+
+def as_published(design: Design, folder: Path, out: Path) -> Path:
+    """Return a copy of a model's folder with the settings of the authors' code, made below `out` where it is not."""
+    if not design.settings:
+        return folder
+    config = json.loads((folder / "config.json").read_text(encoding="utf-8")) | dict(design.settings)
+    text = json.dumps(config, indent=2, sort_keys=True).encode()
+    copy = out / "as_published" / f"{fingerprint(folder)}-{hashlib.sha256(text).hexdigest()[:8]}" / design.name
+    copy.mkdir(parents=True, exist_ok=True)
+    write_atomically(copy / "config.json", text)
+    write_atomically(copy / "model.safetensors", (folder / "model.safetensors").read_bytes())
+    return copy
 
 
 def trained_on(folder: Path) -> str | None:

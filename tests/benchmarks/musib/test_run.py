@@ -24,6 +24,7 @@ from music_evals.benchmark.inpainting.runner import EXTENSIONS  # noqa: E402
 from music_evals.models.anticipation_rnn import AnticipationRNN, AnticipationRNNConfig  # noqa: E402
 from music_evals.models.recipe import DataConfig, Recipe, TrainingConfig  # noqa: E402
 from music_evals.models.training import fit  # noqa: E402
+from music_evals.protocols import INPAINTERS, load_plugin  # noqa: E402
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 
@@ -69,6 +70,21 @@ def test_parameters_are_counted_from_the_header(models: Path) -> None:
     assert n_parameters(folder) == sum(parameter.numel() for parameter in model.parameters())
     assert n_parameters(systems.ROOT / "models" / "anticipation_rnn") == 1_992_413
     assert size_of(systems.ROOT / "models" / "anticipation_rnn") == "paper, 1.99 M"
+
+
+@pytest.mark.parametrize("design", DESIGNS, ids=lambda design: design.name)
+def test_a_published_decoding_has_the_settings_of_the_authors_and_the_same_weights(
+    design: systems.Design, tmp_path: Path
+) -> None:
+    folder = systems.ROOT / "models" / design.name
+    copy = systems.as_published(design, folder, tmp_path)
+    assert (copy == folder) == (not design.settings)
+    model = load_plugin(INPAINTERS, design.name, "model").from_pretrained(str(copy), decoding=design.decoding)
+    assert {name: getattr(model.config, name) for name, _ in design.settings} == dict(design.settings)
+    assert model.sees_reference == design.leaks
+    assert (copy / "model.safetensors").read_bytes() == (folder / "model.safetensors").read_bytes()
+    assert size_of(copy) == size_of(folder)
+    assert systems.as_published(design, folder, tmp_path) == copy
 
 
 def test_a_data_set_is_here_or_says_why_not() -> None:
@@ -238,10 +254,12 @@ def test_the_own_loss_is_what_validation_measures(tmp_path: Path) -> None:
 
 
 def test_the_published_gaps_stand_beside_the_starred_values() -> None:
-    table = published_table()
+    ours = {"data": "folk", "model": "vli", "split": "validation", "definition": "own loss"}
+    table = published_table([{**ours, "value": 0.3, "low": 0.2, "high": 0.4}, {**ours, "split": "test", "value": 9.0}])
     assert "| Anticipation-RNN | 0.453 | 0.662 | +32 % |" in table
     assert "| SketchNet | 0.539 | 0.516 | -4 % |" in table
-    assert "| VLI (paper) | 0.061 |  |  |" in table
+    assert "| VLI (paper) | 0.061 |  |  | 0.300 (0.200 to 0.400) |" in table
+    assert "9.0" not in table
 
 
 def test_correlations_by_item_turn_losses_round_and_leave_out_what_is_undefined() -> None:

@@ -134,8 +134,9 @@ def studies(tmp_path: Path, models: Path, places: dict[str, tuple[str, str]]) ->
 def test_every_design_is_trained_on_both_data_sets_and_runs_start_after_those_they_need() -> None:
     table = runs()
     names = [run.name for run in table]
-    assert len(set(names)) == len(names) == 16
+    assert len(set(names)) == len(names) == 18
     assert {f"{design.name}-{data}" for design in DESIGNS for data in ("jsb", "folk")} <= set(names)
+    assert {f"{design.name}-folk-171" for design in DESIGNS} <= set(names)
     assert all(names.index(run.start) < place for place, run in enumerate(table) if run.start)
 
 
