@@ -16,9 +16,10 @@ from typing import NamedTuple
 from music_evals.datasets.families import find_families, link
 from music_evals.datasets.pieces import VOICES, Piece, Reading, Source, Voices, own_names, read_pieces
 from music_evals.datasets.tune_files import SPLITS, Placed, parse_shares, place, split_counts, write_tunes
-from music_evals.datasets.tunes import MEASURES, Measures, Tune
+from music_evals.datasets.tunes import Tune
 from music_evals.errors import InvalidInputError, NoDataError, UnknownNameError
 from music_evals.files import Store, cache_folder
+from music_evals.symbolic.contexts import Measures, check_measures
 from music_evals.symbolic.files import READERS
 from music_evals.symbolic.filters import FilterReport, apply_filters, make_filters
 from music_evals.symbolic.notation import abc_fields, split_abc
@@ -93,12 +94,9 @@ class CorpusSettings:
     def __post_init__(self) -> None:
         parse_shares(self.split)
         make_filters(self.filters)
-        for kind, value, known in (
-            ("way to take voices", self.voices, VOICES),
-            ("way to lay measures", self.measures, MEASURES),
-        ):
-            if value not in known:
-                raise UnknownNameError(kind, value, known)
+        if self.voices not in VOICES:
+            raise UnknownNameError("way to take voices", self.voices, VOICES)
+        check_measures(self.measures)
         if self.workers is not None and self.workers < 1:
             raise InvalidInputError(f"`workers` must be at least 1, got {self.workers}")
 

@@ -23,7 +23,7 @@ import numpy as np
 
 from music_evals.annotations import MUSIB_LAYOUT, Score
 from music_evals.datasets.style_pieces import whole_columns
-from music_evals.datasets.tunes import Measures, Tune, tune_from_score
+from music_evals.datasets.tunes import Tune, tune_from_score
 from music_evals.errors import (
     ContextLengthError,
     MusicEvalsError,
@@ -34,6 +34,7 @@ from music_evals.errors import (
 )
 from music_evals.files import Store
 from music_evals.processes import ReaderProcess
+from music_evals.symbolic.contexts import Measures
 from music_evals.symbolic.files import READERS
 from music_evals.symbolic.frame import Counting, FileFacts, file_facts
 from music_evals.symbolic.limits import DEFAULT_LIMITS, read_bytes

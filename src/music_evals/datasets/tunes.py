@@ -8,24 +8,20 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Iterator, Sequence
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 
 from music_evals.annotations import MUSIB_LAYOUT, Score, Tokens
 from music_evals.datasets.near_copies import Passages, near_train, quarter_skeletons, repeats_in_context
 from music_evals.datasets.windows import cut_windows, middle_keys, training_keys
-from music_evals.errors import ContextLengthError, UnknownNameError
-from music_evals.symbolic.contexts import tokens_from_score
+from music_evals.errors import ContextLengthError
+from music_evals.symbolic.contexts import Measures, check_measures, tokens_from_score
 from music_evals.symbolic.measures import meter_map
 from music_evals.symbolic.notes import rescale_tick
 from music_evals.symbolic.noteseq import decode
 
-__all__ = ["MEASURES", "Training", "Tune", "features", "tune_from_score", "tune_rows"]
-
-Measures = Literal["notated", "fixed"]
-MEASURES: tuple[Measures, ...] = ("notated", "fixed")
-"""Ways to lay measures over a piece; see `tune_from_score`."""
+__all__ = ["Training", "Tune", "features", "tune_from_score", "tune_rows"]
 
 STEPS_PER_QUARTER = MUSIB_LAYOUT.steps_per_measure // 4
 
@@ -98,8 +94,7 @@ def tune_from_score(
         Another way to lay measures.
 
     """
-    if measures not in MEASURES:
-        raise UnknownNameError("way to lay measures", measures, MEASURES)
+    check_measures(measures)
     tpq = score.ticks_per_quarter
     bars = meter_map(score)
     end = int(rescale_tick(score.end_tick, tpq, STEPS_PER_QUARTER))

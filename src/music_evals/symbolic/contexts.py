@@ -40,6 +40,8 @@ __all__ = [
 STEPS_PER_QUARTER = 6  # MUSIB, "Data representation": 24 steps a measure of 4/4
 
 Measures = Literal["fixed", "notated"]
+"""How measures are laid over a piece: four quarters each from the start, or by the bar lines of the page."""
+
 MEASURES: tuple[Measures, ...] = get_args(Measures)
 """Ways to lay measures over a piece."""
 

@@ -78,7 +78,7 @@ def test_a_line_of_the_development_songs_is_a_row() -> None:
 
 
 def test_load_rows_names_what_there_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    with pytest.raises(UnknownNameError, match="demo/test"):
+    with pytest.raises(UnknownNameError, match="unknown split of caimd/demo 'train'; known: test"):
         load_rows("demo", "train", dataset=FOLDER)
     monkeypatch.setattr(windows, "_home", lambda: None)
     monkeypatch.chdir(tmp_path)
