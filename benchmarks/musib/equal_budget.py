@@ -1,6 +1,6 @@
 """The designs at equal parameters and equal steps; whether folk helps the chorales; what the number of tunes does.
 
-Usage: python -m benchmarks.musib.equal_budget [--plan] [--minutes-in-all 360] [--write]
+Usage: python -m benchmarks.musib.equal_budget [--plan] [--minutes-in-all 400] [--write]
 
     --plan               measure some steps of each design, say what would be run and how long it takes, and stop
     --minutes-in-all     core-minutes that all runs together may take; what does not fit is left out, and named
@@ -157,7 +157,7 @@ def read_options(arguments: Sequence[str] | None = None) -> argparse.Namespace:
     """Read the command line."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--plan", action="store_true")
-    parser.add_argument("--minutes-in-all", type=float, default=360.0)
+    parser.add_argument("--minutes-in-all", type=float, default=400.0)
     parser.add_argument("--steps", type=int, default=Limits().steps)
     parser.add_argument("--models", type=Path, default=ROOT / MODELS, help="folder with the recipes")
     parser.add_argument("--out", type=Path, default=ROOT / "results" / "musib_equal_budget")

@@ -146,12 +146,12 @@ def _write_likelihoods(options: argparse.Namespace, folder: Path) -> str:
 
 
 def _write_hypotheses(honest: Mapping[str, Judged], folder: Path) -> str:
-    """Write the differences, and read the verdicts off the files, those of the studies of training too."""
+    """Write the differences, and read the verdicts off the files, those of the studies of training in the folder too."""
     parts = list(hypotheses.judged_parts(honest))
     tables.write_csv(folder / "differences.csv", hypotheses.COLUMNS, hypotheses.difference_rows(parts))
     rows = tables.read_csv(folder / "differences.csv")
-    if (HERE / STUDIES).is_file():
-        rows += tables.read_csv(HERE / STUDIES)
+    if (folder / STUDIES).is_file():
+        rows += tables.read_csv(folder / STUDIES)
     return f"{hypotheses.verdict_table(rows)}\n\n{hypotheses.part_table(rows)}"
 
 
