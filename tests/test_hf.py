@@ -196,7 +196,7 @@ def test_short_files_end_in_rests(agreement: Agreement) -> None:
         (
             Score(make_notes([0], [6], [60]), 6, (TimeSignature(0, 3, 4),)),
             ContextLengthError,
-            "measure 1 is in 3/4 .*; choose music in 4/4, or give the steps as tokens",
+            "measure 1 is in 3/4 .*; choose whole measures of 4/4, or give the steps as tokens",
         ),
     ],
 )

@@ -59,7 +59,7 @@ def affordable(left: Sequence[Run], estimates: Mapping[str, float], minutes: flo
 
 
 def reasons(
-    studies: Studies, left: Sequence[Run], chosen: Sequence[Run], estimates: Mapping[str, float]
+    studies: Studies, left: Sequence[Run], chosen: Sequence[Run], estimates: Mapping[str, float], minutes: float
 ) -> dict[str, str]:
     """Return why each run that is neither done nor chosen is left out."""
     there = {*studies.done(), *(run.name for run in chosen)}
@@ -70,7 +70,7 @@ def reasons(
         elif run.start is not None and run.start not in there:
             found[run.name] = f"it starts from `{run.start}`, which is left out"
         else:
-            found[run.name] = f"about {estimates[run.name]:.0f} core-minutes, which the budget no longer had"
+            found[run.name] = f"about {estimates[run.name]:.0f} core-minutes, more than was left of {minutes:g}"
     return found
 
 
@@ -183,7 +183,7 @@ def main() -> None:
     if options.plan:
         return
     work(studies, chosen)
-    left_out = reasons(studies, left, chosen, estimates)
+    left_out = reasons(studies, left, chosen, estimates, options.minutes_in_all)
     folder = HERE if options.write else options.out / "tables"
     text = write(studies, left_out, folder)
     if options.write:

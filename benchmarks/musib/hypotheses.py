@@ -245,9 +245,12 @@ def scores_of(run: Judged, system: str) -> Scores:
 
 
 def mean_difference(a: Scores, b: Scores, metrics: tuple[str, str], confidence: float) -> tuple[float, ...]:
-    """Return the mean paired difference over the items of both, its interval, and the numbers of items and songs."""
+    """Return the mean of a's less b's over the items of both, its interval, and the numbers of items and songs."""
     place = {item: row for row, item in enumerate(b.items)}
     rows = [(row, place[item]) for row, item in enumerate(a.items) if item in place]
+    if not rows:
+        message = "two systems that have no item in common cannot be compared"
+        raise ValueError(message)
     first, second = (np.array(side, dtype=np.intp) for side in zip(*rows, strict=True))
     differences = a.values[metrics[0]][first] - b.values[metrics[1]][second]
     songs = np.array(a.songs)[first]
@@ -342,13 +345,15 @@ def _counted(intervals: Sequence[tuple[float | None, float | None]]) -> str:
 def _caveat(rows: Sequence[Mapping[str, Any]]) -> str:
     """Return for which models alone the verdict is, where one of them is small."""
     return (
-        " of the small designs, not of the published ones" if any("small" in str(row["sizes"]) for row in rows) else ""
+        " of designs of which some are small, not of the published ones"
+        if any("small" in str(row["sizes"]) for row in rows)
+        else ""
     )
 
 
 def part_table(rows: Sequence[Mapping[str, Any]]) -> str:
     """Return the differences of all hypotheses."""
-    head = ["hypothesis", "data", "a", "b", "score", "a - b", "interval", "songs", "windows"]
+    head = ["hypothesis", "data", "a", "b", "score", "a better than b by", "interval", "songs", "windows"]
     lines = [head, [*["---"] * 5, "---:", "---", "---:", "---:"]]
     for row in rows:
         numbers = [_read(row[key]) for key in ("difference", "low", "high")]

@@ -109,7 +109,7 @@ def not_repeated(cell: Cell) -> list[str]:
     vli, jsb, divergence = cell.design == "vli", cell.music == "jsb", cell.metric in DIVERGENCES
     auto_encoded = cell.design in {"inpaintnet", "sketchnet"}
     if cell.metric == NLL:  # never the same thing, however near the numbers
-        return ["vli_nll" if vli else "nll", *(["size"] if cell.small else []), "weights"]
+        return ["vli_nll"] if vli else ["nll", *(["size"] if cell.small else []), "weights"]
     if cell.is_noise:
         return ["noise"]
     rules = {

@@ -113,7 +113,8 @@ def _draw(honest: Mapping[str, Judged], correlations: Sequence[Row], folder: Pat
 HOW_TO_READ = (
     "`+` better, `-` worse than the best baseline of that score (`=`), which is chosen on validation; paired test by "
     "song, Holm-corrected p < 0.05. In brackets the 95 % interval by songs, and the floor of a divergence: what noise "
-    "alone gives with this number of songs, on average. Ranked by note F1; the control, in italics, stands outside. A "
+    "alone gives with this number of songs, on average. Ranked by note F1; the controls, in italics, stand outside: "
+    "both see the truth, of which `best_lag` copies what is nearest. A "
     "row with a size is of that size: `small` says nothing of the published model of that name."
 )
 
@@ -146,7 +147,7 @@ def _write_likelihoods(options: argparse.Namespace, folder: Path) -> str:
 
 
 def _write_hypotheses(honest: Mapping[str, Judged], folder: Path) -> str:
-    """Write the differences, and read the verdicts off the files, those of the studies of training in the folder too."""
+    """Write the differences, and read the verdicts off them and off those of the studies of training beside them."""
     parts = list(hypotheses.judged_parts(honest))
     tables.write_csv(folder / "differences.csv", hypotheses.COLUMNS, hypotheses.difference_rows(parts))
     rows = tables.read_csv(folder / "differences.csv")

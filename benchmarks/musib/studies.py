@@ -183,10 +183,10 @@ class Studies:
         """Write what each run found into the other folder, one file a run, without weights."""
         if self.kept is None:
             return
-        for name, about in self.done().items():
+        for name in self.done():
             run = self.named[name]
-            scores = self._judged(run)
-            if scores is not None:
+            about, scores = self._trained(run), self._judged(run)
+            if about is not None and scores is not None:
                 scores["values"] = {
                     metric: [None if value is None else round(value, KEPT_DIGITS) for value in values]
                     for metric, values in scores["values"].items()
@@ -263,7 +263,7 @@ class Studies:
     def do(self, run: Run) -> None:
         """Do a run, from where it stood, and write down that it is done; one that is trained is only judged.
 
-        What it starts from is done first where its weights are not here.
+        What a training starts from is done first where its weights are not here.
 
         Raises
         ------
@@ -271,22 +271,19 @@ class Studies:
             The run that it starts from is not done, or its folder is of other data.
 
         """
-        start = None
-        if run.start is not None:
+        about = self._trained(run)
+        if about is None and run.start is not None:
             if run.start not in self.done():
                 message = f"{run.name} starts from {run.start}, which is not done"
                 raise ValueError(message)
-            before = self.named[run.start]
-            start = self.folder(before)
-            if self._is_kept_alone(before):
-                self.do(before)
+            if self._is_kept_alone(self.named[run.start]):
+                self.do(self.named[run.start])
         folder, recipe = self.folder(run), self.recipe(run)
         self._hold_to_data(run)
         with _settings(recipe):
             # epochs are timed in processor seconds, of all threads: a busy machine changes nothing
-            about = self._trained(run)
             if about is None:
-                about = self._train(run, start)
+                about = self._train(run)
             began = time.process_time()
             model = decode_by(self._network(recipe, folder), self.decoding(run))
             scores = judge(model, self.items(run, "test"), self.limits.seeds)
@@ -304,11 +301,11 @@ class Studies:
             raise ValueError(message)
         write_atomically(path, json.dumps(data).encode(), parents=True)
 
-    def _train(self, run: Run, start: Path | None) -> dict[str, Any]:
+    def _train(self, run: Run) -> dict[str, Any]:
         """Train a run, from where it stood, and return what is to be known of it."""
         folder, recipe = self.folder(run), self.recipe(run)
         train, validation = (self.items(run, split) for split in ("train", "validation"))
-        network = self._network(recipe, start)
+        network = self._network(recipe, None if run.start is None else self.folder(self.named[run.start]))
         trained = fit(network, train.contexts, validation.contexts, recipe, folder, clock=time.process_time)
         return {
             "core_minutes": trained.seconds / 60,
@@ -355,11 +352,10 @@ class Studies:
             # a validation passes forward alone, which is about a third of a step
             per_epoch = self.limits.epoch_steps + len(self.items(run, "validation")) / self.limits.batch / 3
             trained = sum(n * per_epoch * step for n, step in zip(epochs, steps, strict=True))
-            if self._trained(run) is not None:
-                trained = 0.0  # it is only judged again
+            is_trained = self._trained(run) is not None
             judged = seconds_a_window * len(self.items(run, "test")) * self.limits.seeds
-            found[run.name] = (trained + judged) / 60
-            if run.start is not None and self._is_kept_alone(before := self.named[run.start]):
+            found[run.name] = (judged if is_trained else trained + judged) / 60
+            if not is_trained and run.start is not None and self._is_kept_alone(before := self.named[run.start]):
                 found[run.name] += self.estimate([before])[before.name]  # its weights are needed
         return found
 

@@ -126,6 +126,7 @@ def _compared(
         ours.get("high"),
         small=official is not None and official["size"].startswith("small"),
     )
+    change = _minus(free.get("value"), ours.get("value"))
     return {
         "data": data.key,
         "table": data.table,
@@ -140,8 +141,8 @@ def _compared(
         "difference": _minus(ours.get("value"), value),
         "because": " ".join(not_repeated(cell)) if official else "",
         "honest": free.get("value"),
-        "change": _minus(free.get("value"), ours.get("value")),
-        "because_of_protocol": " ".join(repeated(cell)) if official and honest else "",
+        "change": change,
+        "because_of_protocol": " ".join(repeated(cell)) if change is not None else "",
     }
 
 

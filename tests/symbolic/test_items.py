@@ -104,8 +104,9 @@ def test_notes_are_checked() -> None:
     [
         ([(0, 3, 4)], "measure 1 is in 3/4 and lasts 3 quarters"),
         ([(0, 4, 4), (480 * 32, 6, 8)], "measure 9 is in 6/8 and lasts 3 quarters"),
-        ([(0, 1, 4), (480, 4, 4)], "measure 1 is in 1/4 and lasts 1 quarters"),
-        ([(480, 4, 4)], "measure 1 is in 4/4 and lasts 1 quarters"),
+        ([(0, 1, 4), (480, 4, 4)], "the first is a pickup of 1 quarters; cut it off"),
+        ([(480, 4, 4)], "the first is a pickup of 1 quarters; cut it off"),
+        ([(0, 1, 4), (480, 4, 4), (480 * 33, 3, 4)], "measure 1 is in 1/4 and lasts 1 quarters"),
     ],
 )
 def test_other_meters_are_refused_by_name(signatures: list[tuple[int, int, int]], found: str) -> None:

@@ -31,7 +31,8 @@ Fill measures of your own tune: MIDI, MusicXML (.musicxml, .xml, .mxl) or ABC.
 
 The model sees the measures around the gap, nothing of what stands in it. Writes into --out a file for each candidate,
 best first, in the format that came in: candidate_1.mid ..., other voices and all else as they were; candidates.svg, a
-picture; and fill.json. Where the gap holds notes, they are taken for the truth, and candidates are scored.
+picture; and fill.json. Where the gap holds notes, they are taken for the truth, and candidates are scored. With
+--sketch they are no truth: the model is told their rhythm or their pitches, and nothing is scored.
 
 Measures have the numbers that the score prints: the first full one is 1, a pickup before it is 0, and the halves of one
 around a repeat sign count as one. Where a number is there several times, use places: #5 is the fifth measure there.

@@ -143,7 +143,10 @@ def pair_overlaps(
     offsets: Sequence[tuple[int, int]] = ANY_OFFSET,
     progress: Callable[[int, int], object] | None = None,
 ) -> dict[tuple[int, int], float]:
-    """Return the overlap of every pair that the index finds; parameters as in `find_families`."""
+    """Return the overlap, 0 to 1, of every pair that the index finds: (i, j) with i < j -> overlap.
+
+    Parameters are those of `find_families`.
+    """
     bones = {offset: [skeleton(voice, offset) for voice in voices] for pair in offsets for offset in pair}
 
     @functools.cache

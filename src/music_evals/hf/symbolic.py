@@ -77,7 +77,7 @@ class SymbolicMetric(PairModule):
             where = f"{name}[{index}]"
             if error.kind == "meter":  # what to do about it is said in the words of a module, which has no `measures`
                 found = str(error).partition("; ")[0]
-                advice = "choose music in 4/4, or give the steps as tokens or rows, which have no meter"
+                advice = "choose whole measures of 4/4, or give the steps as tokens or rows, which have no meter"
                 raise worded(type(error), f"{where}: {found}; {advice}", vars(error)) from error
             raise located(error, where) from error
         layout = "context" if len(tokens) == MUSIB_LAYOUT.n_steps else "middle"

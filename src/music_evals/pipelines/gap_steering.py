@@ -90,7 +90,7 @@ def sketched(inpainter: Inpainter, gap: Tokens, kind: str) -> Sketched:
     inpainter
         A model that says with its attribute `sketch_class` what it takes as a sketch.
     gap
-        NoteSeq tokens of the gap, whole measures.
+        NoteSeq tokens of the gap, shape (steps,), whole measures.
     kind
         As of `drawn_sketch`.
 

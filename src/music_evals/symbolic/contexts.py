@@ -328,7 +328,7 @@ def check_four_quarters(score: Score, layout: ContextLayout = MUSIB_LAYOUT) -> N
     Raises
     ------
     ContextLengthError
-        A bar of another length; its `kind` is ``"meter"``.
+        A bar of another length, a pickup too; its `kind` is ``"meter"``.
 
     """
     if not score.time_signatures:
@@ -340,10 +340,12 @@ def check_four_quarters(score: Score, layout: ContextLayout = MUSIB_LAYOUT) -> N
     bar = int(np.argmin(regular))
     quarters, signature = bars.lengths[bar] / score.ticks_per_quarter, bars.signatures[bar]
     meter = f"{signature.numerator}/{signature.denominator}"
+    found, advice = f"measure {bar + 1} is in {meter} and lasts {quarters:g} quarters", "choose music in 4/4"
+    if bars.pickup_ticks and regular[1:].all():
+        found, advice = f"the first is a pickup of {quarters:g} quarters", "cut it off"
     raise ContextLengthError(
-        f"measures of four quarters are needed, such as 4/4, but measure {bar + 1} is in {meter} and lasts "
-        f"{quarters:g} quarters; choose music in 4/4, or count four quarters from the start, wherever its bar lines "
-        "are, with `measures='fixed'`",
+        f"measures of four quarters are needed, such as 4/4, but {found}; {advice}, or count four quarters from the "
+        "start, wherever its bar lines are, with `measures='fixed'`",
         kind="meter",
         measure=bar + 1,
         meter=meter,
@@ -380,6 +382,18 @@ def _steps_per_quarter(layout: ContextLayout) -> int:
 
 
 def check_measures(measures: str) -> None:
-    """Raise for a way to lay measures that does not exist."""
+    """Check a way to lay measures.
+
+    Parameters
+    ----------
+    measures
+        One of `MEASURES`.
+
+    Raises
+    ------
+    UnknownNameError
+        It is another.
+
+    """
     if measures not in MEASURES:
         raise UnknownNameError("way to lay measures", str(measures), MEASURES)

@@ -65,7 +65,7 @@ def test_the_table_of_verdicts_is_read_off_the_rows_alone() -> None:
     assert len(table.splitlines()) == 2 + len(HYPOTHESES)
     worst = line_of(table, "vli_worst_on_jsb")
     assert "2 above 0, 0 below, 0 across" in worst
-    assert "**supported** of the small designs, not of the published ones" in worst
+    assert "**supported** of designs of which some are small, not of the published ones" in worst
     copying = line_of(table, "a_model_beats_copying_jsb")
     assert "0 above 0, 1 below, 0 across, 1 without interval" in copying
     assert copying.endswith("**undecided** |")

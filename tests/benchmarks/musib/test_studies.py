@@ -433,6 +433,21 @@ def test_what_is_kept_is_not_done_again_and_says_the_same(
     more.do(after)
     assert did == ["after", "inpaintnet-folk"]
 
+    # what is trained needs no weights of what it started from to be judged again
+    (more.folder(after) / "scores.json").unlink()
+    shutil.rmtree(more.folder(TABLE[1]))
+    more.do(after)
+    assert did == ["after", "inpaintnet-folk", "after"]
+
+    # a folder of other data does not take the place of what is kept
+    folder = done.folder(TABLE[0])
+    before = (kept / f"{TABLE[0].name}.json").read_bytes()
+    stale = Studies(tmp_path / "stale", LIMITS, done.models, table=TABLE, places=done.places, kept=kept)
+    shutil.copytree(folder, stale.folder(TABLE[0]))
+    (stale.folder(TABLE[0]) / "data.json").write_text('"of another time"')
+    stale.keep()
+    assert (kept / f"{TABLE[0].name}.json").read_bytes() == before
+
     # other settings are another run
     limits = Limits(steps=5, batch=4, epoch_steps=1)
     assert Studies(tmp_path / "out", limits, done.models, table=TABLE, places=done.places, kept=kept).done() == {}
@@ -484,10 +499,10 @@ def test_what_is_left_out_says_why(tmp_path: Path, models: Path) -> None:
     one = Studies(tmp_path, LIMITS, models, table=table, places={"jsb": ("nowhere", "none")})
     left, minutes = one.left(), {"a": 4.0, "c": 1.0, "d": 9.0}
     chosen = equal_budget.affordable(left, minutes, 10, [])
-    assert equal_budget.reasons(one, left, chosen, minutes) == {
+    assert equal_budget.reasons(one, left, chosen, minutes, 12.0) == {
         "b": "the data set folk is not on this machine",
         "c": "it starts from `b`, which is left out",
-        "d": "about 9 core-minutes, which the budget no longer had",
+        "d": "about 9 core-minutes, more than was left of 12",
     }
 
 
