@@ -18,11 +18,10 @@ from music_evals.errors import (
     PolyphonyError,
 )
 from music_evals.metrics.inpainting import note_f1, rhythm_accuracy
+from music_evals.pipelines.gap_diff import NoteChange, diff_notes
 from music_evals.pipelines.gap_filling import (
     MAX_DRAWS,
     SCORES,
-    NoteChange,
-    diff_notes,
     draw_candidates,
     fill,
     fill_gap,

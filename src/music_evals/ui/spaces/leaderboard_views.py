@@ -21,7 +21,7 @@ from music_evals.errors import MusicEvalsError
 from music_evals.leaderboard.board import DetailReader
 from music_evals.leaderboard.export import rank_words, remarks_on
 from music_evals.leaderboard.records import DIVERGENCE, SIDES, ResultRecord
-from music_evals.pipelines.gap_filling import diff_notes
+from music_evals.pipelines.gap_diff import diff_notes
 from music_evals.symbolic import noteseq
 from music_evals.ui.assets import script, style
 from music_evals.ui.widgets.bars import DIRECTIONS
