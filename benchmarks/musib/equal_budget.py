@@ -70,7 +70,8 @@ def reasons(
         elif run.start is not None and run.start not in there:
             found[run.name] = f"it starts from `{run.start}`, which is left out"
         else:
-            found[run.name] = f"about {estimates[run.name]:.0f} core-minutes, more than was left of {minutes:g}"
+            takes = f"about {estimates[run.name]:.0f} core-minutes"
+            found[run.name] = f"{takes}, which did not fit into --minutes-in-all {minutes:g}"
     return found
 
 

@@ -502,7 +502,7 @@ def test_what_is_left_out_says_why(tmp_path: Path, models: Path) -> None:
     assert equal_budget.reasons(one, left, chosen, minutes, 12.0) == {
         "b": "the data set folk is not on this machine",
         "c": "it starts from `b`, which is left out",
-        "d": "about 9 core-minutes, more than was left of 12",
+        "d": "about 9 core-minutes, which did not fit into --minutes-in-all 12",
     }
 
 
