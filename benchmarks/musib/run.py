@@ -114,7 +114,7 @@ HOW_TO_READ = (
     "`+` better, `-` worse than the best baseline of that score (`=`), which is chosen on validation; paired test by "
     "song, Holm-corrected p < 0.05. In brackets the 95 % interval by songs, and the floor of a divergence: what noise "
     "alone gives with this number of songs, on average. Ranked by note F1; the controls, in italics, stand outside: "
-    "both see the truth, of which `best_lag` copies what is nearest. A "
+    "both see the truth, and `best_lag` copies the stretch of the context that is nearest to it. A "
     "row with a size is of that size: `small` says nothing of the published model of that name."
 )
 

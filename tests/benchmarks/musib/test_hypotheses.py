@@ -90,6 +90,8 @@ def test_differences_are_paired_by_item() -> None:
     assert difference == pytest.approx(0.5)
     assert low <= 0.5 <= high
     assert (n, n_groups) == (2, 2)
+    with pytest.raises(ValueError, match="no item in common"):
+        mean_difference(one, scores(["e1"], [0.5]), ("note_f1", "note_f1"), 0.95)
 
 
 def test_the_intervals_of_a_hypothesis_hold_together() -> None:
