@@ -100,6 +100,21 @@ def test_a_run_stopped_in_any_stage_ends_with_equal_weights(at, tmp_path, whole_
     assert model.calls == 12 - (at - 1) // 3 * 3
 
 
+def test_what_a_stage_froze_passes_gradients_without_dropout():
+    # cuDNN refuses the gradient of a recurrent network in evaluation: it stays in training, with a dropout of 0
+    model = InpaintNet(InpaintNetConfig(size="small"))
+    frozen, trained = model.vae.decoder.tick_rnn, model.latent_rnn.generation_rnn
+    model.begin_stage("latent_rnn")
+    model.train()
+    assert (frozen.training, frozen.dropout) == (True, 0)
+    assert trained.dropout == model.config.dropout > 0
+    assert not any(module.training for module in model.vae.modules() if isinstance(module, torch.nn.Dropout))
+    model.begin_stage("vae")
+    assert (frozen.dropout, trained.dropout) == (model.config.dropout, 0)
+    model.eval()
+    assert not any(module.training for module in model.modules())
+
+
 def test_a_finished_run_is_not_run_again(whole_run):
     before = (whole_run / "model.safetensors").read_bytes()
     assert train(whole_run, seed=5).calls == 0

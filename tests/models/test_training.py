@@ -382,7 +382,7 @@ def test_damaged_or_foreign_checkpoints_are_named(tmp_path):
 def test_a_checkpoint_of_other_data_is_refused_and_one_that_does_not_say_is_taken(tmp_path):
     fit(Recorder(), tunes(4), tunes(2), recipe(cycles=(2,)), tmp_path)
     for train, validation in ((tunes(4, seed=9), tunes(2)), (tunes(4), tunes(2, seed=9)), (tunes(5), tunes(2))):
-        with pytest.raises(CorruptRecordsError, match="on other data; name another folder as `out`, delete "):
+        with pytest.raises(CorruptRecordsError, match="on other data, .*; name another folder as `out`, delete "):
             fit(Recorder(), train, validation, recipe(cycles=(2,)), tmp_path)
     path = tmp_path / CHECKPOINT
     state, tensors = read_checkpoint(path, "")
@@ -407,16 +407,21 @@ def test_a_folder_that_cannot_be_written_to_is_named(tmp_path):
 # --- recipes
 
 
-def test_a_recipe_trains_a_model_from_a_dataset_folder(tmp_path, write_recipe):
+def write_tunes(folder: Path) -> None:
+    """Write a dataset of 6 and 3 contexts, as the recipe of `write_recipe` names it."""
     import datasets
 
     for split, n in (("train", 6), ("validation", 3)):
         rows = datasets.Dataset.from_dict({"tokens": tunes(n).tolist()})
-        rows.to_parquet(tmp_path / "data" / "data" / "tiny" / f"{split}-00000-of-00001.parquet")
-    (tmp_path / "data" / "README.md").write_text(
+        rows.to_parquet(folder / "data" / "tiny" / f"{split}-00000-of-00001.parquet")
+    (folder / "README.md").write_text(
         "---\nconfigs:\n- config_name: tiny\n  data_files:\n  - split: train\n    path: data/tiny/train-*\n"
         "  - split: validation\n    path: data/tiny/validation-*\n---\n"
     )
+
+
+def test_a_recipe_trains_a_model_from_a_dataset_folder(tmp_path, write_recipe):
+    write_tunes(tmp_path / "data")
     (tmp_path / "model").mkdir()
     path = write_recipe(tmp_path / "model")
     result = train_from_file(path)
@@ -431,6 +436,32 @@ def test_a_recipe_trains_a_model_from_a_dataset_folder(tmp_path, write_recipe):
         train_from_file(write_recipe(tmp_path / "model", data="{dataset: ../data, config: tiny, train: dev}"))
     with pytest.raises(UnknownNameError, match="unknown dataset 'jsb_choral'; did you mean jsb_chorales"):
         train_from_file(write_recipe(tmp_path / "model", data="{dataset: jsb_choral, config: musib}"))
+
+
+def test_a_training_starts_from_the_weights_of_another(tmp_path, write_recipe):
+    write_tunes(tmp_path / "data")
+    (tmp_path / "model").mkdir()
+    path = write_recipe(tmp_path / "model")
+    first, still = train_from_file(path, out=tmp_path / "first"), ["training.cycles=[1]", "training.learning_rate=1e-9"]
+    more = train_from_file(path, out=tmp_path / "more", start=first.folder, changes=still)
+    assert more.validation_loss == pytest.approx(first.validation_loss, abs=1e-3)  # half precision lies between them
+    assert train_from_file(path, out=tmp_path / "anew", changes=still).validation_loss > first.validation_loss + 0.01
+    for other in (None, tmp_path / "anew"):  # a checkpoint belongs to what its run started from
+        with pytest.raises(CorruptRecordsError, match="on other data, or from another start; name another folder"):
+            train_from_file(path, out=more.folder, start=other, changes=still)
+
+
+def test_a_start_that_does_not_fit_is_named(tmp_path, write_recipe):
+    write_tunes(tmp_path / "data")
+    (tmp_path / "model").mkdir()
+    wide, path = tmp_path / "wide", write_recipe(tmp_path / "model")
+    AnticipationRNN(TINY).save_pretrained(wide)
+    with pytest.raises(InvalidInputError, match=r"wide are of other sizes .*\(constraint_.*; set the sizes of `model`"):
+        train_from_file(path, out=tmp_path / "out", start=wide)
+    with pytest.raises(UnknownNameError, match="nowhere"):
+        train_from_file(path, out=tmp_path / "out", start="nowhere")
+    with pytest.raises(InvalidInputError, match=r"music_tagger starts from .*, leave it out"):
+        train_from_file(write_recipe(tmp_path, model_type="music_tagger"), out=tmp_path / "out", start=wide)
 
 
 def test_a_dataset_is_found_by_its_name(tmp_path, monkeypatch, write_recipe):

@@ -10,7 +10,7 @@ from typing import Any, ClassVar, Self, TypeVar
 import numpy as np
 import numpy.typing as npt
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from music_evals.annotations import HOLD, MUSIB_LAYOUT, VOCABULARY_SIZE, Tokens
 from music_evals.errors import InvalidInputError, UnknownNameError
@@ -159,6 +159,7 @@ class InpaintingNetwork(SavedNetwork):
 
     def __init__(self, config: Any, decoding: str | None, temperature: float | None, top_p: float | None) -> None:
         super().__init__(config)
+        self._dropouts: dict[nn.RNNBase, float] = {}
         self._set_decoding(decoding, temperature, top_p)
 
     def _set_decoding(self, decoding: str | None, temperature: float | None, top_p: float | None) -> None:
@@ -174,6 +175,10 @@ class InpaintingNetwork(SavedNetwork):
         self.stage = name
         for child, module in self.named_children():
             module.requires_grad_(child in self.stages[name])
+            for part in module.modules():
+                if isinstance(part, nn.RNNBase):
+                    whole = self._dropouts.setdefault(part, part.dropout)
+                    part.dropout = whole if child in self.stages[name] else 0.0
 
     def train(self, mode: bool = True) -> Self:  # noqa: FBT001, FBT002 - as PyTorch has it
         """Switch dropout on or off; what the stage has frozen stays without."""
@@ -181,6 +186,9 @@ class InpaintingNetwork(SavedNetwork):
         for child, module in self.named_children():
             if self.stage and child not in self.stages[self.stage]:
                 module.eval()
+                for part in module.modules():
+                    if isinstance(part, nn.RNNBase):
+                        part.train(mode)  # with a dropout of 0: cuDNN passes no gradient through one in evaluation
         return self
 
     @property

@@ -17,7 +17,15 @@ from torch import Tensor
 from music_evals.annotations import HOLD, LOWEST_PITCH, N_ROLL_PITCHES, PianoRoll, Tokens
 from music_evals.errors import NoDataError
 
-__all__ = ["Examples", "RollExamples", "RollWindows", "TokenExamples", "draw_transpositions", "transpose"]
+__all__ = [
+    "Examples",
+    "RollExamples",
+    "RollWindows",
+    "TokenExamples",
+    "draw_transpositions",
+    "hash_arrays",
+    "transpose",
+]
 
 Shifts = npt.NDArray[np.int64]
 
@@ -67,7 +75,7 @@ class TokenExamples:
 
     def content_hash(self) -> str:
         """Return a hash of the contexts and their number."""
-        return _content_hash([self.contexts.astype(np.uint8)])
+        return hash_arrays([self.contexts.astype(np.uint8)])
 
 
 class RollWindows(NamedTuple):
@@ -147,13 +155,13 @@ class RollExamples:
 
     def content_hash(self) -> str:
         """Return a hash of the rolls, and of where their examples start and how far they reach."""
-        return _content_hash([np.array([self.window, self.stride]), *(array for roll in self.padded for array in roll)])
+        return hash_arrays([np.array([self.window, self.stride]), *(array for roll in self.padded for array in roll)])
 
     def _piece(self, rows: Shifts) -> Shifts:
         return np.searchsorted(self.ends, rows, side="right")
 
 
-def _content_hash(arrays: Iterable[npt.NDArray[Any]]) -> str:
+def hash_arrays(arrays: Iterable[npt.NDArray[Any]]) -> str:
     """Return a hash of arrays, each with its shape."""
     sha256 = hashlib.sha256()
     for array in arrays:

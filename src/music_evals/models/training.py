@@ -41,7 +41,7 @@ from music_evals.models._checkpoints import (
 from music_evals.models._schedules import learning_rate
 from music_evals.models._tracking import Log, tracking
 from music_evals.models._training_data import recipe_examples
-from music_evals.models.examples import Examples, TokenExamples
+from music_evals.models.examples import Examples, TokenExamples, hash_arrays
 from music_evals.models.recipe import (
     Recipe,
     TrainingConfig,
@@ -92,6 +92,7 @@ def train_from_file(
     device: str | None = None,
     progress: bool = False,
     trackio: str | None = None,
+    start: str | Path | None = None,
     trust_remote_code: bool = False,
 ) -> TrainingResult | TaggerTrainingResult | TextTrainingResult:
     """Train the network of a recipe; what ``music-evals train <path>`` does.
@@ -118,6 +119,9 @@ def train_from_file(
         Show a bar on stderr.
     trackio
         Project of trackio, a dashboard, that the curves of an inpainter are logged to as well, epoch by epoch.
+    start
+        Folder, name or id on the Hub of a model whose weights a network that learns from notes starts from, in place
+        of random ones: to go on with a finished training, or to tune a model to other music.
     trust_remote_code
         Whether code in the repository of a tagger's encoder may run here; no recipe can say so.
 
@@ -134,12 +138,12 @@ def train_from_file(
     UnknownNameError
         It names a network, a dataset or a setting that does not exist.
     InvalidInputError
-        A setting is outside its range, the dataset has no windows, torch has no such device, `out` is missing, or the
-        loss is no longer a finite number.
+        A setting is outside its range, the dataset has no windows, torch has no such device, `out` is missing, the
+        weights of `start` are of other sizes than the recipe's, or the loss is no longer a finite number.
     NoDataError
         A split is missing or empty.
     CorruptRecordsError
-        The checkpoint is damaged, or belongs to another recipe or other data.
+        The checkpoint is damaged, or belongs to another recipe, other data or another start.
     OutputError
         The folder cannot be written to.
     MissingBackendError
@@ -150,6 +154,11 @@ def train_from_file(
     values = read_sections(path, changes)
     known = {**TAGGERS, **INPAINTERS, **STYLE_TRANSFERS, **TUNED_WRITERS}
     network = load_plugin(known, str(values.get("model_type", "")), "model")
+    if start is not None and values["model_type"] in {**TUNED_WRITERS, **TAGGERS}:
+        raise InvalidInputError(
+            f"start is for networks that learn from notes; {values['model_type']} starts from the model that its "
+            "recipe names, leave it out"
+        )
     if values["model_type"] in TUNED_WRITERS:
         from music_evals.models.text_training import train_text_model
 
@@ -196,7 +205,32 @@ def train_from_file(
     train, validation = recipe_examples(recipe.model_type, config, recipe.data, path.parent)
     with tracking(trackio, recipe.key()) as log, _seeded(recipe.training):
         model = network(config)
-        return fit(model, train, validation, recipe, folder, resume=resume, device=device, progress=progress, log=log)
+        if start is not None:
+            _take_weights(model, start)
+        return fit(
+            model,
+            train,
+            validation,
+            recipe,
+            folder,
+            resume=resume,
+            device=device,
+            progress=progress,
+            log=log,
+            started=start is not None,
+        )
+
+
+def _take_weights(model: Any, start: str | Path) -> None:
+    """Give a network the weights of another one of its class and sizes."""
+    weights, own = type(model).from_pretrained(start).state_dict(), model.state_dict()
+    theirs, ours = ({(name, value.shape) for name, value in one.items()} for one in (weights, own))
+    if theirs != ours:
+        raise InvalidInputError(
+            f"the weights in {start} are of other sizes than the recipe's network ({min(theirs ^ ours)[0]}); set the "
+            "sizes of `model` as its config.json has them, or start from other weights"
+        )
+    model.load_state_dict(weights)
 
 
 @contextlib.contextmanager
@@ -224,6 +258,7 @@ def fit(
     progress: bool = False,
     log: Log | None = None,
     clock: Callable[[], float] = time.monotonic,
+    started: bool = False,
 ) -> TrainingResult:
     """Train a network on examples in memory; see `train_from_file` for the files that it writes.
 
@@ -247,6 +282,9 @@ def fit(
         Is given each row of the log as well, names after the stage: ``vae/validation_loss``.
     clock
         Seconds that epochs are timed by.
+    started
+        Whether the weights that the network comes with are those of another training: a checkpoint is then held to
+        them as well.
 
     Raises
     ------
@@ -260,6 +298,8 @@ def fit(
     model.to(device)
     train, validation = (TokenExamples(one) if isinstance(one, np.ndarray) else one for one in (train, validation))
     data = {"train": train.content_hash(), "validation": validation.content_hash()}
+    if started:
+        data["start"] = hash_arrays(value.cpu().numpy() for value in model.state_dict().values())
     history: list[dict[str, float]] = []
     for stage in recipe.stages or (None,):
         if stage is not None:
@@ -460,7 +500,8 @@ class _Run:
             raise CorruptRecordsError(f"the checkpoint was written by another recipe; {advice}")
         if state.get("data", self.data) != self.data:  # one that is older than this entry does not say
             raise CorruptRecordsError(
-                f"the checkpoint was written by a training on other data; name another folder as `out`, {advice}"
+                "the checkpoint was written by a training on other data, or from another start; name another folder "
+                f"as `out`, {advice}"
             )
         self.history = state["history"]
         self.rng.bit_generator.state = state["random"]
