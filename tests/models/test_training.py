@@ -382,7 +382,7 @@ def test_damaged_or_foreign_checkpoints_are_named(tmp_path):
 def test_a_checkpoint_of_other_data_is_refused_and_one_that_does_not_say_is_taken(tmp_path):
     fit(Recorder(), tunes(4), tunes(2), recipe(cycles=(2,)), tmp_path)
     for train, validation in ((tunes(4, seed=9), tunes(2)), (tunes(4), tunes(2, seed=9)), (tunes(5), tunes(2))):
-        with pytest.raises(CorruptRecordsError, match="on other data, .*; name another folder as `out`, delete "):
+        with pytest.raises(CorruptRecordsError, match=r"on other data, .*; name another folder as `out`, delete "):
             fit(Recorder(), train, validation, recipe(cycles=(2,)), tmp_path)
     path = tmp_path / CHECKPOINT
     state, tensors = read_checkpoint(path, "")

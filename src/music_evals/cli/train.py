@@ -42,7 +42,7 @@ def add(verbs: Any) -> None:
         help="replace a setting of the recipe, or stages.NAME.SETTING of one stage; may be given many times",
     )
     verb.add_argument("--out", metavar="DIR", help="folder for the weights, the log and the checkpoint")
-    verb.add_argument("--start", metavar="MODEL", help="weights that a network of notes starts from: a folder, name or id")
+    verb.add_argument("--start", metavar="MODEL", help="weights that a network of notes starts from")
     verb.add_argument("--trackio", metavar="PROJECT", help="also log the curves of an inpainter to a trackio dashboard")
     verb.add_argument("--device", help="cpu, cuda, ... (default: a GPU if there is one)")
     verb.add_argument(

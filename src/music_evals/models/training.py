@@ -309,9 +309,9 @@ def fit(
         if resume and run.checkpoint.exists():
             run.restore()
         while not run.finished:
-            started = clock()
+            began = clock()
             train_loss = run.train_epoch(train, progress=progress)
-            run.end_epoch(train_loss, run.validation_loss(validation), clock() - started)
+            run.end_epoch(train_loss, run.validation_loss(validation), clock() - began)
             if log is not None:
                 prefix = f"{stage.name}/" if stage else ""
                 log({f"{prefix}{name}": value for name, value in run.history[-1].items()})
