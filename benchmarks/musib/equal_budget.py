@@ -104,7 +104,7 @@ def result_rows(studies: Studies) -> Iterator[Row]:
             "start": run.start or "",
             "steps": studies.limits.steps,
             "core_minutes": about["core_minutes"],
-            "decoding": in_words(studies.decoding(run)),
+            "decoding": in_words(studies.judged_by(name)),
         }
         for metric, values in scores.values.items():
             found = tables.interval_of_mean(values, scores.songs, span=tables.span_of(metric))

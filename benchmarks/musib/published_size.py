@@ -10,18 +10,22 @@ anew. README.md says how the weights were made.
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import datasets
-from benchmarks.musib.hypotheses import ACCURACIES, divergence_difference, mean_difference, scores_of
+from benchmarks.musib.hypotheses import ACCURACIES, N_RESAMPLES, divergence_difference, mean_difference, scores_of
 from benchmarks.musib.judging import Judged, Plan
 from benchmarks.musib.systems import DATA, HERE, ROOT, size_of
 
 import music_evals
 from benchmarks.musib import tables
+from music_evals.benchmark.aggregate import Draws
 from music_evals.benchmark.cells import markdown_rows
-from music_evals.benchmark.inpainting.results import HEADINGS
+from music_evals.benchmark.divergences import compare_divergences
+from music_evals.benchmark.inpainting.results import HEADINGS, INPAINTING
+from music_evals.benchmark.inpainting.runner import COMPANION, INTERVALS
 from music_evals.files import write_atomically
 from music_evals.pipelines.inpainting import FEATURES
 
@@ -31,7 +35,7 @@ LARGE = "vli_paper"
 """The system whose middles are in the file of that name."""
 
 LARGE_SIZE = "paper, 93.57 M"
-COMPARED = ("note_f1", *ACCURACIES, *FEATURES)
+COMPARED = ("note_f1", INTERVALS, COMPANION, *ACCURACIES, *FEATURES)
 COLUMNS = ("metric", "difference", "low", "high", "n", "n_groups")
 """Columns of differences.csv."""
 
@@ -39,9 +43,13 @@ COLUMNS = ("metric", "difference", "low", "high", "n", "n_groups")
 def judge(out: Path) -> Judged:
     """Score both sizes and all rules on all test windows of the chorales."""
     data = next(data for data in DATA if data.key == "jsb")
-    settings = {"dataset": data.place, "config": data.config, "report": False}
-    stored = {"predictions": str(FOLDER / f"{LARGE}.jsonl")}
-    outcome = music_evals.run("inpainting", out, models=[str(SMALL)], **stored, **settings)
+    settings: dict[str, Any] = {
+        "dataset": data.place,
+        "config": data.config,
+        "report": False,
+        "predictions": str(FOLDER / f"{LARGE}.jsonl"),
+    }
+    outcome = music_evals.run("inpainting", out, models=[str(SMALL)], **settings)
     plan = Plan(data, "honest", "own", (SMALL,), settings)
     return Judged(plan, outcome.results, outcome.found, {LARGE: LARGE_SIZE, "vli": size_of(SMALL)})
 
@@ -50,8 +58,14 @@ def differences(run: Judged) -> Iterator[tables.Row]:
     """Yield by how much the large one is better than the small one, with 95 % intervals by songs."""
     large, small = (scores_of(run, name) for name in (LARGE, "vli"))
     for metric in COMPARED:
-        if metric in FEATURES:
+        found: tuple[float, ...]
+        if metric == INTERVALS:
+            test = compare_divergences(run.found, INPAINTING, ("vli", LARGE), metric, Draws(n_resamples=N_RESAMPLES))
+            found = test.difference, test.low, test.high, test.n, len(set(run.found.songs))
+        elif metric in FEATURES:
             found = divergence_difference(run.found, LARGE, "vli", metric, 0.95)
+        elif metric == COMPANION:  # both repeat more notes than the true middles
+            found = mean_difference(small, large, (metric, metric), 0.95)
         else:
             found = mean_difference(large, small, (metric, metric), 0.95)
         yield {"metric": metric, **dict(zip(COLUMNS[1:], found, strict=True))}
@@ -59,12 +73,16 @@ def differences(run: Judged) -> Iterator[tables.Row]:
 
 def sections(run: Judged, rows: list[tables.Row]) -> dict[str, str]:
     """Return the tables of README.md."""
+    return {"published_size": f"{tables.honest_table(run)}\n\n{difference_table(rows)}"}
+
+
+def difference_table(rows: Sequence[Mapping[str, Any]]) -> str:
+    """Return the differences, also those that were read from their file."""
     shown = [["score", "better by", "95 % interval", "songs", "windows"], ["---", "---:", "---:", "---:", "---:"]]
     for row in rows:
-        interval = f"{row['low']:+.3f} to {row['high']:+.3f}"
-        counted = [str(row["n_groups"]), str(row["n"])]
-        shown.append([HEADINGS[row["metric"]], f"{row['difference']:+.3f}", interval, *counted])
-    return {"published_size": f"{tables.honest_table(run)}\n\n{markdown_rows(shown)}"}
+        difference, low, high = (f"{float(row[name]):+.3f}" for name in COLUMNS[1:4])
+        shown.append([HEADINGS[row["metric"]], difference, f"{low} to {high}", str(row["n_groups"]), str(row["n"])])
+    return markdown_rows(shown)
 
 
 def main() -> None:

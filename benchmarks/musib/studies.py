@@ -9,7 +9,7 @@ is another decoding today, the weights are judged again, and nothing is trained.
 trained on, and is refused for others. While a run is being done its process holds a lock, which the system takes back
 when the process ends, however it ends: any number of processes may share a table. What a run found can be kept
 elsewhere, without its weights: such a run is done wherever that file is, so that a table may be made piece by piece, on
-more than one machine.
+more than one machine. It keeps the decoding that it was judged by, whatever is shipped later.
 """
 
 from __future__ import annotations
@@ -27,7 +27,6 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 import numpy as np
-import torch
 from benchmarks.musib.hypotheses import Part, Scores, mean_difference
 from benchmarks.musib.shortening import Limits, shortened
 from benchmarks.musib.study_scores import BITS, decode_by, judge, shipped_decoding
@@ -35,6 +34,7 @@ from benchmarks.musib.systems import DATA, DESIGNS, absent, size_of
 
 from music_evals.benchmark.inpainting.items import ItemSet, load_items
 from music_evals.files import write_atomically
+from music_evals.models._starting import seeded
 from music_evals.models.recipe import Recipe, from_mapping, read_recipe
 from music_evals.models.training import fit
 from music_evals.protocols import INPAINTERS, load_plugin
@@ -201,13 +201,15 @@ class Studies:
         return self._trained(run) is None and self._kept(run) is not None
 
     def _kept(self, run: Run) -> dict[str, Any] | None:
-        """Return what is kept of a run; None where nothing is, or of other settings."""
+        """Return what is kept of a run; None where nothing is, of other settings, or of weights to be judged again."""
         path = None if self.kept is None else self.kept / f"{run.name}.json"
         if path is None or not path.is_file():
             return None
         found: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
         same_data = None in {found.get("data"), self.data(run)} or found["data"] == self.data(run)
-        return found if found["key"] == self.key(run) and same_data else None
+        # without its weights it stands with the decoding of its day: another one would take another training
+        decoding = self.decoding(run) if self._trained(run) is not None else found["scores"]["decoding"]
+        return found if found["key"] == self.key(run, decoding) and same_data else None
 
     def left(self) -> list[Run]:
         """Return what is not yet done, of the runs whose data are here."""
@@ -227,9 +229,9 @@ class Studies:
         before = None if run.start is None else self.training_key(self.named[run.start])
         return _hash([run._asdict(), self.recipe(run).key(), dataclasses.asdict(self.limits), before])
 
-    def key(self, run: Run) -> str:
-        """Return a hash of what decides the scores of a run, but for the data."""
-        return _hash([self.training_key(run), self.decoding(run), BITS])
+    def key(self, run: Run, decoding: Mapping[str, Any] | None = None) -> str:
+        """Return a hash of what decides the scores of a run, but for the data; by default with today's decoding."""
+        return _hash([self.training_key(run), self.decoding(run) if decoding is None else decoding, BITS])
 
     def data(self, run: Run) -> str | None:
         """Return a hash of the data that a run is trained and judged on; None where they are not here."""
@@ -280,7 +282,7 @@ class Studies:
                 self.do(self.named[run.start])
         folder, recipe = self.folder(run), self.recipe(run)
         self._hold_to_data(run)
-        with _settings(recipe):
+        with seeded(recipe.training):
             # epochs are timed in processor seconds, of all threads: a busy machine changes nothing
             if about is None:
                 about = self._train(run)
@@ -323,18 +325,29 @@ class Studies:
 
     def scores(self, name: str) -> Scores | None:
         """Return what the model of a run scored; None where it is not done."""
-        about = self.done().get(name)
-        if about is None:
-            return None
-        run = self.named[name]
-        found = self._judged(run) if self._trained(run) is not None else None
-        if found is None and (kept := self._kept(run)) is not None:
-            found = kept["scores"]
+        found = self._found(name)
         if found is None:
             return None
         # what is undefined is null in the file, and NaN here
         values = {metric: np.array(row, dtype=np.float64) for metric, row in found["values"].items()}
-        return Scores(found["items"], found["songs"], values, about["size"])
+        return Scores(found["items"], found["songs"], values, self.done()[name]["size"])
+
+    def judged_by(self, name: str) -> dict[str, Any]:
+        """Return the decoding that a run, which is done, was judged by."""
+        found = self._found(name)
+        if found is None:
+            raise KeyError(name)
+        decoding: dict[str, Any] = found["decoding"]
+        return decoding
+
+    def _found(self, name: str) -> dict[str, Any] | None:
+        if name not in self.done():
+            return None
+        run = self.named[name]
+        if self._trained(run) is not None and (judged := self._judged(run)) is not None:
+            return judged
+        kept = self._kept(run)
+        return None if kept is None else kept["scores"]
 
     # --- what it will take
 
@@ -380,7 +393,7 @@ class Studies:
         )
         short = dataclasses.replace(recipe, training=small[0], stages=named)
         contexts = self.items(run, "train").contexts[:n]
-        with tempfile.TemporaryDirectory() as folder, _settings(recipe):
+        with tempfile.TemporaryDirectory() as folder, seeded(recipe.training):
             model = self._network(recipe, None)
             fit(model, contexts, contexts[:1], short, Path(folder), clock=time.process_time)
             places = [Path(folder) / "run" / stage.name / "log.csv" for stage in named] or [
@@ -400,19 +413,6 @@ def _hash(facts: Sequence[Any]) -> str:
 def _rows(path: Path) -> list[dict[str, str]]:
     with path.open(encoding="utf-8", newline="") as file:
         return list(csv.DictReader(file))
-
-
-@contextlib.contextmanager
-def _settings(recipe: Recipe) -> Iterator[None]:
-    """Seed PyTorch and set its threads, and put both back."""
-    threads = torch.get_num_threads()
-    with torch.random.fork_rng():
-        torch.manual_seed(recipe.training.seed)
-        torch.set_num_threads(recipe.training.threads or threads)
-        try:
-            yield
-        finally:
-            torch.set_num_threads(threads)
 
 
 # --- what they say

@@ -83,6 +83,9 @@ def test_train_reads_it(built: Path, tmp_path: Path) -> None:
     command = ["train", str(recipe), "--set", f"data.dataset={built}", "--set", "data.config=default"]
     assert main([*command, "--out", str(tmp_path / "model"), "--device", "cpu"]) == 0
     assert (tmp_path / "model/model.safetensors").is_file()
+    tuned = [*command, "--start", str(tmp_path / "model"), "--out", str(tmp_path / "tuned"), "--device", "cpu"]
+    assert main(tuned) == 0
+    assert (tmp_path / "tuned/model.safetensors").is_file()
 
 
 @pytest.fixture(scope="module")

@@ -1,6 +1,7 @@
 """Training in stages: recipes, what each stage trains, and going on after a kill in any of them."""
 
 import csv
+import dataclasses
 import json
 import sys
 import types
@@ -18,6 +19,8 @@ from music_evals.models.recipe import DataConfig, Recipe, Stage, TrainingConfig,
 from music_evals.models.training import fit, train_from_file
 
 pytestmark = pytest.mark.usefixtures("one_thread", "own_random_state")
+
+NEEDS_GPU = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
 
 TINY = InpaintNetConfig(note_embedding_size=4, measure_size=8, latent_size=4, context_size=6, measures_per_context=2)
 
@@ -100,19 +103,29 @@ def test_a_run_stopped_in_any_stage_ends_with_equal_weights(at, tmp_path, whole_
     assert model.calls == 12 - (at - 1) // 3 * 3
 
 
-def test_what_a_stage_froze_passes_gradients_without_dropout():
+@pytest.mark.parametrize("device", ["cpu", pytest.param("cuda", marks=NEEDS_GPU)])
+def test_gradients_pass_through_what_a_stage_froze_and_dropout_does_not_act_there(device):
     # cuDNN refuses the gradient of a recurrent network in evaluation: it stays in training, with a dropout of 0
-    model = InpaintNet(InpaintNetConfig(size="small"))
+    model = InpaintNet(dataclasses.replace(TINY, dropout=0.5)).to(device)
     frozen, trained = model.vae.decoder.tick_rnn, model.latent_rnn.generation_rnn
     model.begin_stage("latent_rnn")
     model.train()
-    assert (frozen.training, frozen.dropout) == (True, 0)
-    assert trained.dropout == model.config.dropout > 0
-    assert not any(module.training for module in model.vae.modules() if isinstance(module, torch.nn.Dropout))
+    assert (frozen.training, frozen.dropout, trained.dropout) == (True, 0, 0.5)
+    model.training_loss(torch.from_numpy(tunes(2).astype(np.int64)).to(device)).mean().backward()
+    assert trained.weight_hh_l0.grad.abs().sum() > 0
+    assert all(parameter.grad is None for parameter in model.vae.parameters())
     model.begin_stage("vae")
-    assert (frozen.dropout, trained.dropout) == (model.config.dropout, 0)
+    assert (frozen.dropout, trained.dropout) == (0.5, 0)
     model.eval()
     assert not any(module.training for module in model.modules())
+
+
+def test_a_training_in_stages_starts_from_other_weights(tmp_path, whole_run):
+    still = recipe(1, 1, learning_rate=1e-9, final_learning_rate=1e-9)
+    model = InpaintNet.from_pretrained(whole_run)
+    fit(model, tunes(6), tunes(3, seed=1), still, tmp_path / "more", started=True)
+    before, after = (InpaintNet.from_pretrained(folder).state_dict() for folder in (whole_run, tmp_path / "more"))
+    assert all(torch.allclose(before[name], after[name], atol=1e-6) for name in before)
 
 
 def test_a_finished_run_is_not_run_again(whole_run):

@@ -442,13 +442,42 @@ def test_a_training_starts_from_the_weights_of_another(tmp_path, write_recipe):
     write_tunes(tmp_path / "data")
     (tmp_path / "model").mkdir()
     path = write_recipe(tmp_path / "model")
-    first, still = train_from_file(path, out=tmp_path / "first"), ["training.cycles=[1]", "training.learning_rate=1e-9"]
+    first, still = train_from_file(path), ["training.cycles=[1]", "training.learning_rate=1e-9"]
     more = train_from_file(path, out=tmp_path / "more", start=first.folder, changes=still)
     assert more.validation_loss == pytest.approx(first.validation_loss, abs=1e-3)  # half precision lies between them
     assert train_from_file(path, out=tmp_path / "anew", changes=still).validation_loss > first.validation_loss + 0.01
+    assert train_from_file(path, out=more.folder, start=first.folder, changes=still) == more  # and is not run again
     for other in (None, tmp_path / "anew"):  # a checkpoint belongs to what its run started from
         with pytest.raises(CorruptRecordsError, match="on other data, or from another start; name another folder"):
             train_from_file(path, out=more.folder, start=other, changes=still)
+
+
+def test_a_start_is_kept_where_no_epoch_is_better(tmp_path):
+    model = Recorder([1, 3, 2])
+    result = fit(model, tunes(4), tunes(2), recipe(cycles=(2,)), tmp_path, started=True)
+    assert (result.epochs, result.best_epoch, result.validation_loss) == (2, 0, 1)
+    assert model.saved == [0]  # the weight that it came with
+    again = fit(model, tunes(4), tunes(2), recipe(cycles=(2,)), tmp_path, started=True)
+    assert (again.best_epoch, again.validation_loss, len(model.losses)) == (0, 1, 0)
+    better = fit(Recorder([3, 1, 2]), tunes(4), tunes(2), recipe(cycles=(2,)), tmp_path / "better", started=True)
+    assert better.best_epoch == 1
+    assert better.validation_loss == pytest.approx(1, abs=0.02)  # less what the weight has learnt
+
+
+def test_a_run_from_a_start_that_is_stopped_goes_on_from_it(tmp_path):
+    runs = {name: tmp_path / name for name in ("whole", "stopped")}
+    fit(tiny(), tunes(10), tunes(4, seed=1), recipe(), runs["whole"], started=True)
+    torch.manual_seed(0)
+    with pytest.raises(KeyboardInterrupt):
+        fit(Interrupted(TINY), tunes(10), tunes(4, seed=1), recipe(), runs["stopped"], started=True)
+    fit(tiny(), tunes(10), tunes(4, seed=1), recipe(), runs["stopped"], started=True)
+    assert weights(runs["stopped"]) == weights(runs["whole"])
+    path = runs["stopped"] / CHECKPOINT
+    state, tensors = read_checkpoint(path, "")
+    del state["data"]  # as written before there were starts
+    write_checkpoint(path, tensors, state)
+    with pytest.raises(CorruptRecordsError, match="from another start"):
+        fit(tiny(), tunes(10), tunes(4, seed=1), recipe(), runs["stopped"], started=True)
 
 
 def test_a_start_that_does_not_fit_is_named(tmp_path, write_recipe):
@@ -460,7 +489,9 @@ def test_a_start_that_does_not_fit_is_named(tmp_path, write_recipe):
         train_from_file(path, out=tmp_path / "out", start=wide)
     with pytest.raises(UnknownNameError, match="nowhere"):
         train_from_file(path, out=tmp_path / "out", start="nowhere")
-    with pytest.raises(InvalidInputError, match=r"music_tagger starts from .*, leave it out"):
+    with pytest.raises(InvalidInputError, match=r"wide would be replaced .*; name another folder as `out`"):
+        train_from_file(path, out=tmp_path / "more" / ".." / "wide", start=wide)
+    with pytest.raises(InvalidInputError, match="for networks that learn from notes; leave it out for music_tagger"):
         train_from_file(write_recipe(tmp_path, model_type="music_tagger"), out=tmp_path / "out", start=wide)
 
 

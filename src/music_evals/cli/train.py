@@ -26,7 +26,8 @@ def add(verbs: Any) -> None:
         epilog="examples:\n"
         "  music-evals train models/anticipation_rnn/train.yaml\n"
         "  music-evals train models/vli/train-folk.yaml --trackio inpainting\n"
-        "  music-evals train models/vli/train.yaml --start vli --set data.dataset=my_corpus --out runs/tuned\n"
+        "  music-evals train models/vli/train.yaml --start vli --set data.dataset=my_corpus \\\n"
+        "      --set data.config=default --out runs/tuned\n"
         "  music-evals train models/inpaintnet/train.yaml --set stages.vae.cycles=[2] --out runs/probe\n"
         "  music-evals train models/music_tagger/train.yaml --set data.audio=songs --out runs/probe\n"
         "  music-evals train models/lyric_writer/train.yaml --set model.base=Qwen/Qwen3-0.6B \\\n"
@@ -42,7 +43,9 @@ def add(verbs: Any) -> None:
         help="replace a setting of the recipe, or stages.NAME.SETTING of one stage; may be given many times",
     )
     verb.add_argument("--out", metavar="DIR", help="folder for the weights, the log and the checkpoint")
-    verb.add_argument("--start", metavar="MODEL", help="weights that a network of notes starts from")
+    verb.add_argument(
+        "--start", metavar="MODEL", help="start from the weights of a model of notes: a folder, a name or a Hub id"
+    )
     verb.add_argument("--trackio", metavar="PROJECT", help="also log the curves of an inpainter to a trackio dashboard")
     verb.add_argument("--device", help="cpu, cuda, ... (default: a GPU if there is one)")
     verb.add_argument(

@@ -18,6 +18,7 @@ stage is a run with a checkpoint of its own, and starts from the best weights of
 from __future__ import annotations
 
 import contextlib
+import math
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
@@ -39,12 +40,12 @@ from music_evals.models._checkpoints import (
     write_rows,
 )
 from music_evals.models._schedules import learning_rate
+from music_evals.models._starting import give_weights, seeded, starting_weights
 from music_evals.models._tracking import Log, tracking
 from music_evals.models._training_data import recipe_examples
 from music_evals.models.examples import Examples, TokenExamples, hash_arrays
 from music_evals.models.recipe import (
     Recipe,
-    TrainingConfig,
     build_recipe,
     find_recipe,
     from_mapping,
@@ -72,8 +73,9 @@ LOG = "run/log.csv"
 class TrainingResult(NamedTuple):
     """What a run left behind.
 
-    `validation_loss` is the best one, of epoch `best_epoch` (counted from 1): nats a step, unless the network says what
-    it is judged by. After a training in stages both are of the last one; `epochs` and `seconds` are of all.
+    `validation_loss` is the best one, of epoch `best_epoch` (counted from 1; 0 is what it started from, where that was
+    another model): nats a step, unless the network says what it is judged by. After a training in stages both are of
+    the last one; `epochs` and `seconds` are of all.
     """
 
     folder: Path
@@ -121,7 +123,8 @@ def train_from_file(
         Project of trackio, a dashboard, that the curves of an inpainter are logged to as well, epoch by epoch.
     start
         Folder, name or id on the Hub of a model whose weights a network that learns from notes starts from, in place
-        of random ones: to go on with a finished training, or to tune a model to other music.
+        of random ones: to go on with a finished training, or to tune a model to other music. They are judged first,
+        and kept where no epoch is better. Another ``training.seed`` draws another order than the first training had.
     trust_remote_code
         Whether code in the repository of a tagger's encoder may run here; no recipe can say so.
 
@@ -139,9 +142,12 @@ def train_from_file(
         It names a network, a dataset or a setting that does not exist.
     InvalidInputError
         A setting is outside its range, the dataset has no windows, torch has no such device, `out` is missing, the
-        weights of `start` are of other sizes than the recipe's, or the loss is no longer a finite number.
+        weights of `start` are of other sizes than the recipe's or lie in `out`, or the loss is no longer a finite
+        number.
     NoDataError
-        A split is missing or empty.
+        A split is missing or empty; or `start` holds no weights.
+    UnreadableFileError, ModelUnavailableError
+        The weights of `start` are damaged or of another class, or not to be had from the Hub.
     CorruptRecordsError
         The checkpoint is damaged, or belongs to another recipe, other data or another start.
     OutputError
@@ -155,10 +161,8 @@ def train_from_file(
     known = {**TAGGERS, **INPAINTERS, **STYLE_TRANSFERS, **TUNED_WRITERS}
     network = load_plugin(known, str(values.get("model_type", "")), "model")
     if start is not None and values["model_type"] in {**TUNED_WRITERS, **TAGGERS}:
-        raise InvalidInputError(
-            f"start is for networks that learn from notes; {values['model_type']} starts from the model that its "
-            "recipe names, leave it out"
-        )
+        raise InvalidInputError(f"start is for networks that learn from notes; leave it out for {values['model_type']}")
+    how: dict[str, Any] = {"resume": resume, "device": device, "progress": progress}
     if values["model_type"] in TUNED_WRITERS:
         from music_evals.models.text_training import train_text_model
 
@@ -167,29 +171,13 @@ def train_from_file(
                 "a tuned language model is a large folder of its own: `out` says where it goes; its curves are files "
                 "alone, leave trackio out"
             )
-        return train_text_model(
-            values,
-            path.parent,
-            folder,
-            resume=resume,
-            device=device,
-            progress=progress,
-            trust_remote_code=trust_remote_code,
-        )
+        return train_text_model(values, path.parent, folder, **how, trust_remote_code=trust_remote_code)
     if values["model_type"] in TAGGERS:
         from music_evals.models.tag_training import train_tagger
 
         if trackio is not None:
             raise InvalidInputError("the curves of a tagger are files alone; leave trackio out")
-        return train_tagger(
-            values,
-            path.parent,
-            folder,
-            resume=resume,
-            device=device,
-            progress=progress,
-            trust_remote_code=trust_remote_code,
-        )
+        return train_tagger(values, path.parent, folder, **how, trust_remote_code=trust_remote_code)
     if trust_remote_code:
         raise InvalidInputError(
             f"trust_remote_code is for the encoder of a tagger; {values['model_type']} has none, leave it out"
@@ -202,48 +190,14 @@ def train_from_file(
             f"{recipe.model_type} is trained in the stages {', '.join(network.stages) or '(none)'}; the recipe has "
             f"{', '.join(stage.name for stage in recipe.stages) or '(none)'}: name them all, in this order"
         )
+    weights = None if start is None else starting_weights(network, start, folder)
     train, validation = recipe_examples(recipe.model_type, config, recipe.data, path.parent)
-    with tracking(trackio, recipe.key()) as log, _seeded(recipe.training):
+    with seeded(recipe.training):
         model = network(config)
-        if start is not None:
-            _take_weights(model, start)
-        return fit(
-            model,
-            train,
-            validation,
-            recipe,
-            folder,
-            resume=resume,
-            device=device,
-            progress=progress,
-            log=log,
-            started=start is not None,
-        )
-
-
-def _take_weights(model: Any, start: str | Path) -> None:
-    """Give a network the weights of another one of its class and sizes."""
-    weights, own = type(model).from_pretrained(start).state_dict(), model.state_dict()
-    theirs, ours = ({(name, value.shape) for name, value in one.items()} for one in (weights, own))
-    if theirs != ours:
-        raise InvalidInputError(
-            f"the weights in {start} are of other sizes than the recipe's network ({min(theirs ^ ours)[0]}); set the "
-            "sizes of `model` as its config.json has them, or start from other weights"
-        )
-    model.load_state_dict(weights)
-
-
-@contextlib.contextmanager
-def _seeded(training: TrainingConfig) -> Iterator[None]:
-    """Seed PyTorch and set its threads for a run, and put both back afterwards."""
-    threads = torch.get_num_threads()
-    with torch.random.fork_rng():
-        torch.manual_seed(training.seed)
-        torch.set_num_threads(training.threads or threads)
-        try:
-            yield
-        finally:
-            torch.set_num_threads(threads)
+        if start is not None and weights is not None:
+            give_weights(model, weights, start)
+        with tracking(trackio, recipe.key()) as log:
+            return fit(model, train, validation, recipe, folder, **how, log=log, started=start is not None)
 
 
 def fit(
@@ -283,8 +237,8 @@ def fit(
     clock
         Seconds that epochs are timed by.
     started
-        Whether the weights that the network comes with are those of another training: a checkpoint is then held to
-        them as well.
+        Whether the weights that the network comes with are those of another training: they are judged too, and a
+        checkpoint is held to them.
 
     Raises
     ------
@@ -308,6 +262,8 @@ def fit(
         run = _Run(model, own, folder, device, data=data, stage=stage.name if stage else "")
         if resume and run.checkpoint.exists():
             run.restore()
+        elif started:
+            run.judge_start(validation)
         while not run.finished:
             began = clock()
             train_loss = run.train_epoch(train, progress=progress)
@@ -346,6 +302,7 @@ class _Run:
             self.trained, lr=self.settings.learning_rate, weight_decay=self.settings.weight_decay
         )
         self.history: list[dict[str, float]] = []
+        self.start_loss = float("inf")  # of weights that another training has left; epoch 0
         self.best: dict[str, Tensor] = {}
         self.average: dict[str, Tensor] = {}
         if self.settings.average:
@@ -353,12 +310,15 @@ class _Run:
 
     @property
     def best_epoch(self) -> int:
-        losses = [row["validation_loss"] for row in self.history]
-        return 1 + losses.index(min(losses))
+        losses = self._judged()
+        return losses.index(min(losses))
 
     @property
     def best_loss(self) -> float:
-        return self.history[self.best_epoch - 1]["validation_loss"]
+        return min(self._judged())
+
+    def _judged(self) -> list[float]:
+        return [self.start_loss, *(row["validation_loss"] for row in self.history)]
 
     @property
     def finished(self) -> bool:
@@ -466,10 +426,18 @@ class _Run:
             }
         )
         if self.best_epoch == len(self.history):
-            best = self.average or self.model.state_dict()
-            self.best = {name: value.detach().cpu().clone() for name, value in best.items()}
+            self._keep()
         write_rows(self.log, self.history)
         self._write_checkpoint()
+
+    def judge_start(self, validation: Examples) -> None:
+        """Take the weights that are there for the best so far."""
+        self.start_loss = self.validation_loss(validation)
+        self._keep()
+
+    def _keep(self) -> None:
+        best = self.average or self.model.state_dict()
+        self.best = {name: value.detach().cpu().clone() for name, value in best.items()}
 
     def take_best(self) -> None:
         """Give the network the weights of the best epoch."""
@@ -488,6 +456,7 @@ class _Run:
             "recipe": self.recipe.key(),
             "data": self.data,
             "history": self.history,
+            "start_loss": None if math.isinf(self.start_loss) else self.start_loss,
             "random": self.rng.bit_generator.state,
         }
         write_checkpoint(self.checkpoint, tensors, state)
@@ -498,12 +467,14 @@ class _Run:
         state, tensors = read_checkpoint(self.checkpoint, advice)
         if state["recipe"] != self.recipe.key():
             raise CorruptRecordsError(f"the checkpoint was written by another recipe; {advice}")
-        if state.get("data", self.data) != self.data:  # one that is older than this entry does not say
+        older = {name: value for name, value in self.data.items() if name != "start"}  # than this entry, or than starts
+        if state.get("data", older) != self.data:
             raise CorruptRecordsError(
                 "the checkpoint was written by a training on other data, or from another start; name another folder "
                 f"as `out`, {advice}"
             )
         self.history = state["history"]
+        self.start_loss = float("inf") if state.get("start_loss") is None else state["start_loss"]
         self.rng.bit_generator.state = state["random"]
         self.best = section(tensors, "best.")
         self.average = {name: value.to(self.device) for name, value in section(tensors, "average.").items()}

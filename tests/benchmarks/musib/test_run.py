@@ -231,6 +231,7 @@ def test_the_page_has_a_place_for_every_section() -> None:
         "correlations",
         "pictures",
         "equal_budget",
+        "published_size",
     )
     assert all(f"<!-- {name}:start -->" in page and f"<!-- {name}:end -->" in page for name in names)
 

@@ -424,6 +424,16 @@ def test_what_is_kept_is_not_done_again_and_says_the_same(
             np.testing.assert_allclose(second.values[metric], values, atol=1e-6)
     assert len(list(equal_budget.result_rows(elsewhere))) == len(list(equal_budget.result_rows(done)))
 
+    # another decoding is shipped: what is kept stands with its own, but for weights that are here
+    home = tmp_path / "models"
+    shutil.copytree(done.models, home)
+    ship(home, "inpaintnet", "jsb", SHIPPED["folk"])
+    later = Studies(tmp_path / "out", LIMITS, home, table=TABLE, places=done.places, kept=kept)
+    assert later.done() == done.done()
+    assert {row["decoding"] for row in equal_budget.result_rows(later)} == {"sample, T 0.5, top p 0.9", "argmax"}
+    here = Studies(done.out, LIMITS, home, table=TABLE, places=done.places, kept=kept)
+    assert [run.data for run in here.left()] == ["jsb", "jsb"]
+
     # weights are not kept: what is started from is trained again, and nothing else
     after = Run("after", "inpaintnet", "jsb", start="inpaintnet-folk")
     more = Studies(tmp_path / "more", LIMITS, done.models, table=[*TABLE, after], places=done.places, kept=kept)
