@@ -282,7 +282,7 @@ class Studies:
                 self.do(self.named[run.start])
         folder, recipe = self.folder(run), self.recipe(run)
         self._hold_to_data(run)
-        with seeded(recipe.training):
+        with seeded(recipe.training.seed, recipe.training.threads):
             # epochs are timed in processor seconds, of all threads: a busy machine changes nothing
             if about is None:
                 about = self._train(run)
@@ -393,7 +393,7 @@ class Studies:
         )
         short = dataclasses.replace(recipe, training=small[0], stages=named)
         contexts = self.items(run, "train").contexts[:n]
-        with tempfile.TemporaryDirectory() as folder, seeded(recipe.training):
+        with tempfile.TemporaryDirectory() as folder, seeded(recipe.training.seed, recipe.training.threads):
             model = self._network(recipe, None)
             fit(model, contexts, contexts[:1], short, Path(folder), clock=time.process_time)
             places = [Path(folder) / "run" / stage.name / "log.csv" for stage in named] or [

@@ -1,4 +1,4 @@
-"""How a training of notes starts: its seed and threads, and weights of another model."""
+"""How a training starts: its seed and threads, and for notes the weights of another model."""
 
 from __future__ import annotations
 
@@ -12,23 +12,22 @@ import torch
 from torch import Tensor
 
 from music_evals.errors import InvalidInputError
-from music_evals.models.recipe import TrainingConfig
 from music_evals.windows import MODELS, find_window
 
 __all__ = ["give_weights", "seeded", "starting_weights"]
 
 
 @contextlib.contextmanager
-def seeded(training: TrainingConfig) -> Iterator[None]:
-    """Seed PyTorch and set its threads for a run, and put both back afterwards."""
-    threads = torch.get_num_threads()
+def seeded(seed: int, threads: int | None) -> Iterator[None]:
+    """Seed PyTorch and set its threads, where a number is given, for a run; put both back afterwards."""
+    before = torch.get_num_threads()
     with torch.random.fork_rng():
-        torch.manual_seed(training.seed)
-        torch.set_num_threads(training.threads or threads)
+        torch.manual_seed(seed)
+        torch.set_num_threads(threads or before)
         try:
             yield
         finally:
-            torch.set_num_threads(threads)
+            torch.set_num_threads(before)
 
 
 def starting_weights(network: Any, start: str | Path, folder: Path) -> dict[str, Tensor]:

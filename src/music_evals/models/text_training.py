@@ -12,12 +12,11 @@ and the verb ``write-lyrics`` read it, without peft.
 
 from __future__ import annotations
 
-import contextlib
 import json
 import math
 import time
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
@@ -46,8 +45,9 @@ from music_evals.models._checkpoints import (
 )
 from music_evals.models._language_models import LanguageModel, load_language_model, read_weights
 from music_evals.models._song_rows import beside
+from music_evals.models._starting import seeded
 from music_evals.models.text_examples import Tokenized, content_hash, load_text_songs, tokenized
-from music_evals.models.text_recipe import TextModel, TextRecipe, TextTraining, build_text_recipe
+from music_evals.models.text_recipe import TextModel, TextRecipe, build_text_recipe
 
 __all__ = ["JUDGED_LOSSES", "TextTrainingResult", "train_text_model"]
 
@@ -157,7 +157,7 @@ def train_text_model(
         raise NoDataError(f"no song is left: all are longer than {most} tokens; raise training.max_tokens")
     left_out = {why: len(ids) for why, ids in songs.left_out.items()} | ({"too long": n_long} if n_long else {})
     content = {"base": loaded.place.identity, "songs": content_hash((train, held))}
-    with _settled(recipe.training):
+    with seeded(recipe.training.seed, recipe.training.threads):
         model = _tunable(
             read_weights(base, loaded, _weights_type(recipe), trust=trust_remote_code),
             recipe,
@@ -191,19 +191,6 @@ def train_text_model(
         judged=out / JUDGED_LOSSES if rows else None,
         seconds=round(math.fsum(row["seconds"] for row in run.history), 3),
     )
-
-
-@contextlib.contextmanager
-def _settled(training: TextTraining) -> Iterator[None]:
-    """Keep the caller's random numbers and threads apart from those of a run."""
-    threads = torch.get_num_threads()
-    with torch.random.fork_rng():
-        torch.manual_seed(training.seed)
-        torch.set_num_threads(training.threads or threads)
-        try:
-            yield
-        finally:
-            torch.set_num_threads(threads)
 
 
 def _weights_type(recipe: TextRecipe) -> torch.dtype:

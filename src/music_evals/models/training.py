@@ -192,7 +192,7 @@ def train_from_file(
         )
     weights = None if start is None else starting_weights(network, start, folder)
     train, validation = recipe_examples(recipe.model_type, config, recipe.data, path.parent)
-    with seeded(recipe.training):
+    with seeded(recipe.training.seed, recipe.training.threads):
         model = network(config)
         if start is not None and weights is not None:
             give_weights(model, weights, start)
