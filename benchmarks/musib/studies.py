@@ -432,8 +432,17 @@ def parts(studies: Studies) -> Iterator[Part]:
     for hypothesis, more, less, data in pairs:
         a, b = studies.scores(more), studies.scores(less)
         if a is not None and b is not None:
+            _check_decodings(studies, more, less)
             for metric in metrics[hypothesis]:
                 yield _part(hypothesis, data, (more, a), (less, b), metric)
+
+
+def _check_decodings(studies: Studies, more: str, less: str) -> None:
+    """Refuse two runs of one design that were judged by different decodings: they are no comparison of trainings."""
+    same = studies.named[more].design == studies.named[less].design
+    if same and studies.judged_by(more) != studies.judged_by(less):
+        message = f"{more} and {less} were judged by different decodings; remove what is kept of both, and run again"
+        raise ValueError(message)
 
 
 def _part(hypothesis: str, data: str, more: tuple[str, Scores], less: tuple[str, Scores], metric: str) -> Part:

@@ -120,12 +120,22 @@ def test_gradients_pass_through_what_a_stage_froze_and_dropout_does_not_act_ther
     assert not any(module.training for module in model.modules())
 
 
-def test_a_training_in_stages_starts_from_other_weights(tmp_path, whole_run):
-    still = recipe(1, 1, learning_rate=1e-9, final_learning_rate=1e-9)
-    model = InpaintNet.from_pretrained(whole_run)
-    fit(model, tunes(6), tunes(3, seed=1), still, tmp_path / "more", started=True)
-    before, after = (InpaintNet.from_pretrained(folder).state_dict() for folder in (whole_run, tmp_path / "more"))
-    assert all(torch.allclose(before[name], after[name], atol=1e-6) for name in before)
+class Worse(InpaintNet):
+    """Is judged worse each time."""
+
+    calls = 0
+
+    def validation_losses(self, contexts):
+        self.calls += 1
+        return torch.full((len(contexts),), float(self.calls))
+
+
+def test_a_start_is_kept_in_every_stage_that_makes_it_worse(tmp_path, whole_run):
+    model = Worse.from_pretrained(whole_run)
+    result = fit(model, tunes(6), tunes(3, seed=1), recipe(1, 1), tmp_path, started=True)
+    assert (model.calls, result.epochs, result.best_epoch, result.validation_loss) == (4, 2, 0, 3)
+    before, after = (InpaintNet.from_pretrained(folder).state_dict() for folder in (whole_run, tmp_path))
+    assert all(torch.equal(before[name], after[name]) for name in before)
 
 
 def test_a_finished_run_is_not_run_again(whole_run):

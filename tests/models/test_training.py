@@ -443,7 +443,9 @@ def test_a_training_starts_from_the_weights_of_another(tmp_path, write_recipe):
     (tmp_path / "model").mkdir()
     path = write_recipe(tmp_path / "model")
     first, still = train_from_file(path), ["training.cycles=[1]", "training.learning_rate=1e-9"]
+    state = torch.get_rng_state()
     more = train_from_file(path, out=tmp_path / "more", start=first.folder, changes=still)
+    assert torch.equal(torch.get_rng_state(), state)
     assert more.validation_loss == pytest.approx(first.validation_loss, abs=1e-3)  # half precision lies between them
     assert train_from_file(path, out=tmp_path / "anew", changes=still).validation_loss > first.validation_loss + 0.01
     assert train_from_file(path, out=more.folder, start=first.folder, changes=still) == more  # and is not run again
@@ -462,6 +464,13 @@ def test_a_start_is_kept_where_no_epoch_is_better(tmp_path):
     better = fit(Recorder([3, 1, 2]), tunes(4), tunes(2), recipe(cycles=(2,)), tmp_path / "better", started=True)
     assert better.best_epoch == 1
     assert better.validation_loss == pytest.approx(1, abs=0.02)  # less what the weight has learnt
+
+
+def test_patience_gives_a_cycle_from_a_start_as_long_as_any_other(tmp_path):
+    """Losses 5, 4, 3 of a hot beginning are worse than the start's 1, and no reason to stop before 0.5."""
+    model = Recorder([1, 5, 4, 3, 0.5, 0.4, 0.3])
+    result = fit(model, tunes(4), tunes(2), recipe(cycles=(6,), patience=2), tmp_path, started=True)
+    assert (result.epochs, result.best_epoch) == (6, 6)
 
 
 def test_a_run_from_a_start_that_is_stopped_goes_on_from_it(tmp_path):
@@ -485,7 +494,7 @@ def test_a_start_that_does_not_fit_is_named(tmp_path, write_recipe):
     (tmp_path / "model").mkdir()
     wide, path = tmp_path / "wide", write_recipe(tmp_path / "model")
     AnticipationRNN(TINY).save_pretrained(wide)
-    with pytest.raises(InvalidInputError, match=r"wide are of other sizes .*\(constraint_.*; set the sizes of `model`"):
+    with pytest.raises(InvalidInputError, match=r"`start` are of other sizes .*\(constraint_.*; set the sizes"):
         train_from_file(path, out=tmp_path / "out", start=wide)
     with pytest.raises(UnknownNameError, match="nowhere"):
         train_from_file(path, out=tmp_path / "out", start="nowhere")

@@ -89,7 +89,7 @@ OFFICIAL_DIFFERENCES: dict[str, str] = {
         "Anticipation-RNN. Ours is over the 130 tokens, on the test contexts. It is not comparable between models."
     ),
     "weights": (
-        "No published weights exist. Ours are trained as the train.yaml beside them says; the published training drew "
+        "No published weights exist. Ours are trained as their card says; the published training drew "
         "one random voice and window for each song."
     ),
     "corpus": (

@@ -37,16 +37,17 @@ def starting_weights(network: Any, start: str | Path, folder: Path) -> dict[str,
         raise InvalidInputError(
             f"{start} would be replaced by the model that starts from it; name another folder as `out`"
         )
-    weights: dict[str, Tensor] = network.from_pretrained(start).state_dict()
+    with torch.random.fork_rng():  # a network draws its first weights, which those of the file replace
+        weights: dict[str, Tensor] = network.from_pretrained(start).state_dict()
     return weights
 
 
-def give_weights(model: Any, weights: Mapping[str, Tensor], start: str | Path) -> None:
+def give_weights(model: Any, weights: Mapping[str, Tensor]) -> None:
     """Load weights into a network of the same sizes."""
     theirs, ours = ({(name, value.shape) for name, value in one.items()} for one in (weights, model.state_dict()))
     if theirs != ours:
         raise InvalidInputError(
-            f"the weights in {start} are of other sizes than the recipe's network ({min(theirs ^ ours)[0]}); set the "
-            "sizes of `model` as its config.json has them, or start from other weights"
+            f"the weights of `start` are of other sizes than the recipe's network ({min(theirs ^ ours)[0]}); set the "
+            "sizes of `model` as the config.json beside them has them, or start from other weights"
         )
     model.load_state_dict(weights)

@@ -194,10 +194,10 @@ def train_from_file(
     train, validation = recipe_examples(recipe.model_type, config, recipe.data, path.parent)
     with seeded(recipe.training.seed, recipe.training.threads):
         model = network(config)
-        if start is not None and weights is not None:
-            give_weights(model, weights, start)
+        if weights is not None:
+            give_weights(model, weights)
         with tracking(trackio, recipe.key()) as log:
-            return fit(model, train, validation, recipe, folder, **how, log=log, started=start is not None)
+            return fit(model, train, validation, recipe, folder, **how, log=log, started=weights is not None)
 
 
 def fit(
@@ -317,6 +317,12 @@ class _Run:
     def best_loss(self) -> float:
         return min(self._judged())
 
+    @property
+    def _best_trained(self) -> int:
+        # patience leaves the start alone: a cycle begins at its peak learning rate, which may spoil what was learnt
+        losses = [row["validation_loss"] for row in self.history]
+        return 1 + losses.index(min(losses))
+
     def _judged(self) -> list[float]:
         return [self.start_loss, *(row["validation_loss"] for row in self.history)]
 
@@ -327,7 +333,7 @@ class _Run:
         minutes = sum(row["seconds"] for row in self.history) / 60
         return (
             len(self.history) >= self.settings.n_epochs
-            or len(self.history) - self.best_epoch >= self.settings.patience
+            or len(self.history) - self._best_trained >= self.settings.patience
             or (self.settings.max_minutes is not None and minutes >= self.settings.max_minutes)
         )
 

@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -19,6 +20,7 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
+from benchmarks.musib.hypotheses import Scores  # noqa: E402
 from benchmarks.musib.shortening import Limits, decay_for, shares, shortened  # noqa: E402
 from benchmarks.musib.studies import (  # noqa: E402
     DONE,
@@ -461,6 +463,22 @@ def test_what_is_kept_is_not_done_again_and_says_the_same(
     # other settings are another run
     limits = Limits(steps=5, batch=4, epoch_steps=1)
     assert Studies(tmp_path / "out", limits, done.models, table=TABLE, places=done.places, kept=kept).done() == {}
+
+
+def test_runs_of_one_design_that_were_judged_otherwise_are_not_compared() -> None:
+    table = {run.name: run for run in runs()}
+    names = ("vli-folk", "vli-folk-171", "sketchnet-folk-171")
+    decodings = {name: {"decoding": "sample"} for name in names}
+    found = Scores(["a", "b"], ["a", "b"], {}, "small")  # which nobody measures here
+    studies = SimpleNamespace(
+        named=table, scores=lambda name: found if name in names else None, judged_by=decodings.__getitem__
+    )
+    assert {(part.a, part.b) for part in parts(studies)} == {names[:2], (names[2], names[1])}
+    decodings["sketchnet-folk-171"] = {"decoding": "argmax"}  # another design decodes as it does
+    assert list(parts(studies))
+    decodings["vli-folk-171"] = {"decoding": "argmax"}
+    with pytest.raises(ValueError, match="vli-folk and vli-folk-171 were judged by different decodings; remove"):
+        list(parts(studies))
 
 
 def test_a_run_begins_with_the_weights_of_the_run_before(done: Studies, monkeypatch: pytest.MonkeyPatch) -> None:
