@@ -159,7 +159,7 @@ class InpaintingNetwork(SavedNetwork):
 
     def __init__(self, config: Any, decoding: str | None, temperature: float | None, top_p: float | None) -> None:
         super().__init__(config)
-        self._dropouts: dict[nn.RNNBase, float] = {}
+        self._dropouts: dict[nn.RNNBase, float] = {}  # as built: `begin_stage` takes that of what it freezes away
         self._set_decoding(decoding, temperature, top_p)
 
     def _set_decoding(self, decoding: str | None, temperature: float | None, top_p: float | None) -> None:
