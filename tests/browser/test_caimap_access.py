@@ -85,6 +85,13 @@ def study(tmp_path_factory: pytest.TempPathFactory, serve_caimap: Any) -> Iterat
     desk.store.close()
 
 
+def found(page: Any) -> list[str]:
+    """Return what axe-core finds in a page, once its style sheets are there: without them, links are too small."""
+    page.wait_for_load_state("load")
+    wrong: list[str] = page.evaluate(RUN)
+    return wrong
+
+
 class Looker:
     """Somebody whose pages are looked at; axe-core comes in from outside, for the policy of the pages keeps it away."""
 
@@ -108,8 +115,7 @@ class Looker:
 
     def found(self) -> list[str]:
         """Return what axe-core finds in the page that is open, of any level."""
-        found: list[str] = self.page.evaluate(RUN)
-        return found
+        return found(self.page)
 
     def look(self, path: str = "") -> None:
         """Look at a page, or at the one that is open, in all looks."""

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from axe_playwright_python.base import AXE_SCRIPT
 from tests.browser.conftest import end, serving
-from tests.browser.test_caimap_access import RUN
+from tests.browser.test_caimap_access import found
 from tests.caimap.local_provider import CLIENT, SECRET, LocalProvider, running
 
 from music_evals.caimap.storage.store import Store, sqlite_url
@@ -65,7 +65,7 @@ def test_people_sign_in_at_another_site(chromium: Any, address: str, provider: L
 
     # by an invitation, from a form, whose answer no redirect may be
     page.goto(f"{address}/invitation/{token}")
-    assert page.evaluate(RUN) == []
+    assert found(page) == []
     form = page.locator("form[action$='/hugging-face']")
     form.locator("[name=name]").fill("林")
     form.locator("[name=consents]").check()
@@ -92,11 +92,11 @@ def test_people_sign_in_at_another_site(chromium: Any, address: str, provider: L
     page.wait_for_url(f"{address}/manage")
     provider.subject = "another"
     page.goto(f"{address}/account")
-    assert page.evaluate(RUN) == []
+    assert found(page) == []
     page.click("form[action='/account/link'] button")
     page.click("text=Agree")
     page.wait_for_selector("form[action='/account/unlink']")
-    assert page.evaluate(RUN) == []
+    assert found(page) == []
     back, then = sent(requests, "/sign-in/hugging-face/callback"), sent(requests, "/account")
     assert "caimap_session" not in back, "the way back did not begin at another site, so nothing was shown here"
     assert "caimap_session" in then

@@ -56,8 +56,9 @@ def test_the_model_fills_the_example(open_space: Any, screenshot: Any) -> None:
     page.wait_for_selector(NOTES)
     assert page.locator("#editor .note.inside").count() == 16
     choose(page, "system", "anticipation_rnn")
-    # temperature and all else are those of the model's config.json
-    page.wait_for_function("document.querySelector('#temperature input[type=number]')?.value === '0.5'")
+    config = json.loads((ROOT / "models" / "anticipation_rnn" / "config.json").read_text(encoding="utf-8"))
+    shown = "value => document.querySelector('#temperature input[type=number]')?.value === value"
+    page.wait_for_function(shown, arg=str(config["temperature"]))
     fill(page, "3 of 3 candidates by anticipation_rnn.")
     assert page.locator("#candidates figure").count() == 4  # the truth and three candidates
     table = page.inner_text("#candidates table")
