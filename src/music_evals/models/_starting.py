@@ -14,20 +14,26 @@ from torch import Tensor
 from music_evals.errors import InvalidInputError
 from music_evals.windows import MODELS, find_window
 
-__all__ = ["give_weights", "seeded", "starting_weights"]
+__all__ = ["give_weights", "on_threads", "seeded", "starting_weights"]
+
+
+@contextlib.contextmanager
+def on_threads(threads: int | None) -> Iterator[None]:
+    """Set PyTorch's threads, where a number is given, for a run; put them back afterwards."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(threads or before)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
 
 
 @contextlib.contextmanager
 def seeded(seed: int, threads: int | None) -> Iterator[None]:
-    """Seed PyTorch and set its threads, where a number is given, for a run; put both back afterwards."""
-    before = torch.get_num_threads()
-    with torch.random.fork_rng():
+    """Seed PyTorch and set its threads for a run; put both back afterwards."""
+    with torch.random.fork_rng(), on_threads(threads):
         torch.manual_seed(seed)
-        torch.set_num_threads(threads or before)
-        try:
-            yield
-        finally:
-            torch.set_num_threads(before)
+        yield
 
 
 def starting_weights(network: Any, start: str | Path, folder: Path) -> dict[str, Tensor]:

@@ -9,11 +9,10 @@ machine with the same number of threads; and what was encoded is not encoded aga
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
 import json
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
@@ -36,6 +35,7 @@ from music_evals.models._checkpoints import (
     write_rows,
 )
 from music_evals.models._extraction import Extractor
+from music_evals.models._starting import on_threads
 from music_evals.models.music_encoders import load_music_encoder
 from music_evals.models.music_tagger import MusicTagger, MusicTaggerConfig, probe_network
 from music_evals.models.recipe import from_mapping
@@ -152,7 +152,7 @@ def train_tagger(
     test_features = _features(encoder, test, progress=progress)
     config = _config(recipe, input_size=encoder.size)
     probes, losses, started = {}, {}, time.monotonic()
-    with _threads(recipe.training.threads):
+    with on_threads(recipe.training.threads):
         for group in vocabulary.groups:
             task = _Task(group, features, vocabulary.encode(group, tags[group]))
             run = _ProbeRun(task, config, recipe, out / "run", device)
@@ -220,16 +220,6 @@ def _features(encoder: Extractor, songs: Sequence[Song], *, progress: bool) -> F
     """Return the features of songs, shape (songs, size)."""
     found = [feature for _, feature in encoder.extract(Sources(songs), progress=progress and bool(songs))]
     return np.stack(found) if found else np.empty((0, encoder.size), dtype=np.float32)
-
-
-@contextlib.contextmanager
-def _threads(threads: int | None) -> Iterator[None]:
-    before = torch.get_num_threads()
-    torch.set_num_threads(threads or before)
-    try:
-        yield
-    finally:
-        torch.set_num_threads(before)
 
 
 class _Task(NamedTuple):
