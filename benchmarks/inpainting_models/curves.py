@@ -4,7 +4,7 @@ Usage: python -m benchmarks.inpainting_models.curves
 
 Draws each `<model>_log.csv` as `<model>_curves.svg`, such as that of `vli` and, where they are there, of the folk
 weights as `vli_folk`, and writes the links between the markers of README.md. A log is what training leaves behind: one
-row an epoch, with its losses, of one stage after the other.
+row an epoch, with its losses, of one stage after the other. Epoch 0, where there is one, is what a stage started from.
 """
 
 from __future__ import annotations
@@ -46,7 +46,8 @@ def draw(stages: Mapping[str, Sequence[Row]], path: Path) -> None:
     for axes, (stage, rows) in zip(grid[0], stages.items(), strict=True):
         epochs = [int(row["epoch"]) for row in rows]
         for name, colour in (("train", ORANGE), ("validation", INK)):
-            axes.plot(epochs, [float(row[f"{name}_loss"]) for row in rows], color=colour, linewidth=1.2, label=name)
+            losses = [float(row[f"{name}_loss"] or "nan") for row in rows]
+            axes.plot(epochs, losses, color=colour, linewidth=1.2, label=name)
         validation = [float(row["validation_loss"]) for row in rows]
         best = int(np.argmin(validation))
         axes.plot(epochs[best], validation[best], "o", color=INK, markersize=4, label="kept")

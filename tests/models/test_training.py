@@ -459,6 +459,10 @@ def test_a_start_is_kept_where_no_epoch_is_better(tmp_path):
     result = fit(model, tunes(4), tunes(2), recipe(cycles=(2,)), tmp_path, started=True)
     assert (result.epochs, result.best_epoch, result.validation_loss) == (2, 0, 1)
     assert model.saved == [0]  # the weight that it came with
+    with (tmp_path / LOG).open(encoding="utf-8", newline="") as file:
+        start, *trained = csv.DictReader(file)
+    assert (start["epoch"], start["train_loss"], start["validation_loss"]) == ("0", "", "1.0")
+    assert [row["epoch"] for row in trained] == ["1", "2"]
     again = fit(model, tunes(4), tunes(2), recipe(cycles=(2,)), tmp_path, started=True)
     assert (again.best_epoch, again.validation_loss, len(model.losses)) == (0, 1, 0)
     better = fit(Recorder([3, 1, 2]), tunes(4), tunes(2), recipe(cycles=(2,)), tmp_path / "better", started=True)

@@ -433,8 +433,14 @@ class _Run:
         )
         if self.best_epoch == len(self.history):
             self._keep()
-        write_rows(self.log, self.history)
+        write_rows(self.log, [*self._start_row(), *self.history])
         self._write_checkpoint()
+
+    def _start_row(self) -> list[dict[str, Any]]:
+        """Return the row of epoch 0: the validation loss of a start that another training has left, if there is one."""
+        if math.isinf(self.start_loss):
+            return []
+        return [dict.fromkeys(self.history[0], "") | {"epoch": 0, "validation_loss": self.start_loss}]
 
     def judge_start(self, validation: Examples) -> None:
         """Take the weights that are there for the best so far."""

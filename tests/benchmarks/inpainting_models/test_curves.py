@@ -4,6 +4,7 @@ import csv
 from pathlib import Path
 from xml.etree import ElementTree as ET
 
+import numpy as np
 import pytest
 
 pytest.importorskip("matplotlib")
@@ -81,3 +82,13 @@ def test_the_page_shows_every_log_that_lies_beside_it() -> None:
         assert f"({picture.name})" in page
         stages = set(curves.read_stages(log)) - {""}
         assert stages <= set(words(picture)), picture
+
+
+def test_the_dot_is_at_a_start_that_stays_the_best(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "vli_log.csv").write_text("epoch,train_loss,validation_loss\n0,,1.0\n1,2.5,2.0\n")
+    lines = []
+    monkeypatch.setattr(curves, "save", lambda figure, _: lines.extend(figure.axes[0].lines))
+    curves.draw(curves.read_stages(tmp_path / "vli_log.csv"), tmp_path / "unused.svg")
+    train, validation, kept = ([*map(list, line.get_data())] for line in lines)
+    assert np.isnan(train[1][0])
+    assert (validation, kept) == ([[0, 1], [1.0, 2.0]], [[0], [1.0]])
