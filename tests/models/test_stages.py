@@ -154,6 +154,19 @@ def test_another_later_stage_keeps_the_earlier_ones(tmp_path):
         train(tmp_path, plan=recipe(first=1))
 
 
+def test_more_cycles_of_the_last_stage_go_on_from_it(tmp_path):
+    def longer(plan: Recipe, stage: int) -> Recipe:
+        stages = list(plan.stages)
+        training = dataclasses.replace(stages[stage].training, cycles=(2, 1))
+        stages[stage] = dataclasses.replace(stages[stage], training=training)
+        return dataclasses.replace(plan, stages=tuple(stages))
+
+    train(tmp_path)
+    assert train(tmp_path, plan=longer(recipe(), 1)).calls == 3  # of one epoch
+    with pytest.raises(CorruptRecordsError, match=r"another recipe; delete .*latent_rnn/checkpoint\.safetensors"):
+        train(tmp_path, plan=longer(recipe(), 0))  # what came after it started from other weights
+
+
 def test_the_loop_counts_the_steps_of_a_stage(tmp_path):
     seen: list[tuple[str, bool, int]] = []
 

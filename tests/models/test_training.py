@@ -368,6 +368,17 @@ def test_a_longer_time_is_no_other_recipe(tmp_path):
     assert fit(Recorder(), tunes(4), tunes(2), recipe(max_minutes=60), tmp_path).epochs == 3
 
 
+def test_more_cycles_go_on_from_a_finished_run(tmp_path):
+    folders = {name: tmp_path / name for name in ("once", "twice")}
+    fit(tiny(), tunes(10), tunes(4, seed=1), recipe(cycles=(2, 1, 1)), folders["once"])
+    fit(tiny(), tunes(10), tunes(4, seed=1), recipe(cycles=(2,)), folders["twice"])
+    more = fit(tiny(seed=77), tunes(10), tunes(4, seed=1), recipe(cycles=(2, 1, 1)), folders["twice"])
+    assert more.epochs == 4
+    assert weights(folders["once"]) == weights(folders["twice"])
+    with pytest.raises(CorruptRecordsError, match="another recipe"):  # its last two epochs were no cycle of two
+        fit(tiny(), tunes(10), tunes(4, seed=1), recipe(cycles=(2, 2)), folders["twice"])
+
+
 def test_damaged_or_foreign_checkpoints_are_named(tmp_path):
     fit(Recorder(), tunes(4), tunes(2), recipe(cycles=(1,)), tmp_path)
     with pytest.raises(CorruptRecordsError, match=r"written by another recipe; delete .*checkpoint\.safetensors"):

@@ -1,16 +1,17 @@
-"""How the learning rate goes from step to step."""
+"""How the learning rate goes from step to step, and which cycles of it a run has seen."""
 
 from __future__ import annotations
 
 import bisect
 import itertools
 import math
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from music_evals.models.recipe import TrainingConfig
 
-__all__ = ["SCHEDULES", "learning_rate"]
+__all__ = ["SCHEDULES", "learning_rate", "with_begun_cycles"]
 
 SCHEDULES = ("cosine", "constant", "exponential", "noam")
 """What `TrainingConfig.schedule` may be."""
@@ -52,3 +53,15 @@ def learning_rate(step: int, epoch_steps: int, training: TrainingConfig) -> floa
     start = ends[cycle - 1] if cycle else warmup
     swing = (1 + math.cos(math.pi * (step - start) / (ends[cycle] - start))) / 2
     return training.final_learning_rate + (peak - training.final_learning_rate) * swing
+
+
+def with_begun_cycles(key: Mapping[str, Any], epochs: int) -> dict[str, Any]:
+    """Return the key of a recipe, or of its last stage, without the cycles that begin only after these epochs."""
+    cycles = key["training"]["cycles"]
+    starts = itertools.accumulate(cycles, initial=0)
+    begun = [cycle for cycle, start in zip(cycles, starts, strict=False) if start < epochs]
+    training = {**key["training"], "cycles": begun}
+    if "stages" not in key:
+        return {**key, "training": training}
+    *earlier, own = key["stages"]
+    return {**key, "training": training, "stages": [*earlier, {**own, "training": training}]}

@@ -39,7 +39,7 @@ from music_evals.models._checkpoints import (
     write_checkpoint,
     write_rows,
 )
-from music_evals.models._schedules import learning_rate
+from music_evals.models._schedules import learning_rate, with_begun_cycles
 from music_evals.models._starting import give_weights, seeded, starting_weights
 from music_evals.models._tracking import Log, tracking
 from music_evals.models._training_data import recipe_examples
@@ -114,7 +114,8 @@ def train_from_file(
         Folder that is written to; by default that of the recipe, and for one named ``train-folk.yaml`` the folder
         ``folk`` there. Must be given for a recipe that the package came with.
     resume
-        Go on from the checkpoint if there is one; a finished run returns at once. False starts again.
+        Go on from the checkpoint if there is one; a finished run returns at once, unless the recipe has more cycles
+        now or lets it run longer. False starts again.
     device
         PyTorch device; by default a GPU if there is one.
     progress
@@ -477,7 +478,8 @@ class _Run:
         """Go back to the end of the last finished epoch."""
         advice = f"delete {self.checkpoint}, or start again without resuming"
         state, tensors = read_checkpoint(self.checkpoint, advice)
-        if state["recipe"] != self.recipe.key():
+        epochs = len(state["history"])
+        if with_begun_cycles(state["recipe"], epochs) != with_begun_cycles(self.recipe.key(), epochs):
             raise CorruptRecordsError(f"the checkpoint was written by another recipe; {advice}")
         older = {name: value for name, value in self.data.items() if name != "start"}  # than this entry, or than starts
         if state.get("data", older) != self.data:
