@@ -384,6 +384,9 @@ def test_damaged_or_foreign_checkpoints_are_named(tmp_path):
     with pytest.raises(CorruptRecordsError, match=r"written by another recipe; delete .*checkpoint\.safetensors"):
         fit(Recorder(), tunes(4), tunes(2), recipe(cycles=(2,)), tmp_path)
     whole = (tmp_path / CHECKPOINT).read_bytes()
+    write_checkpoint(tmp_path / CHECKPOINT, {}, {"key": {}})  # as of a language model
+    with pytest.raises(CorruptRecordsError, match="written by another recipe"):
+        fit(Recorder(), tunes(4), tunes(2), recipe(cycles=(1,)), tmp_path)
     for broken in (whole[:50], b"", b"{}"):
         (tmp_path / CHECKPOINT).write_bytes(broken)
         with pytest.raises(CorruptRecordsError, match="damaged"):

@@ -478,8 +478,9 @@ class _Run:
         """Go back to the end of the last finished epoch."""
         advice = f"delete {self.checkpoint}, or start again without resuming"
         state, tensors = read_checkpoint(self.checkpoint, advice)
-        epochs = len(state["history"])
-        if with_begun_cycles(state["recipe"], epochs) != with_begun_cycles(self.recipe.key(), epochs):
+        epochs = len(state.get("history", ()))
+        theirs, ours = state.get("recipe"), self.recipe.key()  # of a tuned language model there is no recipe
+        if theirs is None or with_begun_cycles(theirs, epochs) != with_begun_cycles(ours, epochs):
             raise CorruptRecordsError(f"the checkpoint was written by another recipe; {advice}")
         older = {name: value for name, value in self.data.items() if name != "start"}  # than this entry, or than starts
         if state.get("data", older) != self.data:
