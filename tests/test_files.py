@@ -15,8 +15,19 @@ import hypothesis.strategies as st
 import pytest
 from hypothesis import given
 
-from music_evals.errors import OutputError
-from music_evals.files import STALE_SEC, Store, write_atomically, written_whole
+from music_evals.errors import OutputError, UnreadableFileError
+from music_evals.files import (
+    STALE_SEC,
+    Store,
+    check_no_pointer_in,
+    check_no_pointers_below,
+    decode_text,
+    item_name,
+    json_lines,
+    parse_json,
+    write_atomically,
+    written_whole,
+)
 
 KEY = {"text": "甲", "version": 1}
 
@@ -232,3 +243,71 @@ class TestManyWriters:
         assert len(found) == 240
         assert all(value is not None and len(set(value)) == 1 for value in found)
         assert len(files_in(tmp_path)) == 1
+
+
+POINTER = b"version https://git-lfs.github.com/spec/v1\noid sha256:4d7a\nsize 12345\n"
+
+
+def test_a_pointer_of_git_lfs_is_named(tmp_path: Path) -> None:
+    (tmp_path / "data").mkdir()
+    for name in ("a.wav", "data/b.parquet"):
+        (tmp_path / name).write_bytes(POINTER)
+        with pytest.raises(UnreadableFileError, match=rf"{name}: a Git LFS pointer, .*run `git lfs pull`"):
+            check_no_pointer_in(tmp_path / name)
+    with pytest.raises(UnreadableFileError, match=r"b\.parquet: a Git LFS pointer"):
+        check_no_pointers_below(tmp_path)
+    for read in (decode_text, parse_json, lambda content, place: list(json_lines(content, place))):
+        with pytest.raises(UnreadableFileError, match=r"songs\.jsonl: a Git LFS pointer"):
+            read(POINTER, "songs.jsonl")
+    (tmp_path / "c.txt").write_bytes(b"version 1")
+    check_no_pointer_in(tmp_path / "c.txt")
+    check_no_pointers_below(tmp_path / "c.txt")
+    check_no_pointers_below(tmp_path / "nowhere")
+
+
+@pytest.mark.parametrize(
+    ("encoding", "line", "advice"),
+    [("gbk", 2, "if it is GBK by `iconv -f GBK -t UTF-8"), ("shift-jis", 2, "convert the file"),
+     ("latin-1", 2, "convert the file"), ("utf-16", 1, "since it is UTF-16 by `iconv -f UTF-16 -t UTF-8")],
+)  # fmt: skip
+def test_a_text_in_another_encoding_gets_advice(encoding: str, line: int, advice: str) -> None:
+    word = "\u00e9t\u00e9" if encoding == "latin-1" else "\u6b4c\u624b"
+    content = f'{{"id": "a"}}\n{{"id": "{word}"}}\n'.encode(encoding)
+    with pytest.raises(
+        UnreadableFileError, match=rf"songs\.jsonl, line {line} cannot be read: not UTF-8; .*{advice}"
+    ) as caught:
+        list(json_lines(content, "songs.jsonl"))
+    assert "\n" not in str(caught.value)
+    assert "codec" not in str(caught.value)
+
+
+def test_a_text_in_utf_8_is_read_with_its_line_ends() -> None:
+    assert decode_text("\ufeff\u6b4c\r\n".encode(), "a") == "\u6b4c\r\n"
+    rows = list(json_lines('\ufeff{"a": "x\u2028y"}\r\n\n{"a": 2}'.encode(), "a"))
+    assert rows == [(1, {"a": "x\u2028y"}), (3, {"a": 2})]
+
+
+@pytest.mark.parametrize(
+    "text", ['{"id": 1, "id": 2}', '{"a": [{"id": 1, "b": 3, "id": 1}]}', '{"id": {"x": 1}, "id": {}}']
+)
+def test_a_key_that_comes_twice_is_named(text: str) -> None:
+    with pytest.raises(UnreadableFileError, match=r"e\.jsonl, line 2: the key 'id' comes more than once .*keep one"):
+        list(json_lines(f'{{"id": 0}}\n{text}', "e.jsonl"))
+    with pytest.raises(UnreadableFileError, match=r"e\.json: the key 'id' comes more than once"):
+        parse_json(text, "e.json")
+    assert parse_json('{"id": {"id": 1}, "b": [{"id": 2}, {"id": 3}]}', "e.json")["b"] == [{"id": 2}, {"id": 3}]
+
+
+def test_json_that_is_none_says_what_was_expected() -> None:
+    for text, reason in (("{", "Expecting property name"), ("[" * 100_000, "nested too deeply")):
+        with pytest.raises(UnreadableFileError, match=rf"e\.json is not JSON \({reason}.*; expected an object"):
+            parse_json(text, "e.json", "an object")
+
+
+def test_names_that_look_the_same_are_the_same() -> None:
+    assert (
+        item_name("Dvor\u030ca\u0301k/no\u0308el")
+        == item_name("Dvo\u0159\u00e1k/n\u00f6el")
+        == "Dvo\u0159\u00e1k/n\u00f6el"
+    )
+    assert item_name(Path("\u6b4c")) == "\u6b4c"

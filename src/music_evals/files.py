@@ -1,4 +1,4 @@
-"""Files written whole or not at all, the cache folder, and the one store for what can be worked out again."""
+"""Files: read with errors that say what to do, written whole or not at all; the cache folder, and the one store."""
 
 from __future__ import annotations
 
@@ -9,14 +9,29 @@ import logging
 import os
 import shutil
 import tempfile
+import unicodedata
 import uuid
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
-from music_evals.errors import OutputError
+from music_evals.errors import OutputError, UnreadableFileError
 
-__all__ = ["CACHE_VARIABLE", "Store", "cache_folder", "folder_written_whole", "write_atomically", "written_whole"]
+__all__ = [
+    "CACHE_VARIABLE",
+    "Store",
+    "cache_folder",
+    "check_no_pointer",
+    "check_no_pointer_in",
+    "check_no_pointers_below",
+    "decode_text",
+    "folder_written_whole",
+    "item_name",
+    "json_lines",
+    "parse_json",
+    "write_atomically",
+    "written_whole",
+]
 
 LOGGER = logging.getLogger(__name__)
 
@@ -24,6 +39,124 @@ CACHE_VARIABLE = "MUSIC_EVALS_CACHE"
 
 STALE_SEC = 86_400.0
 """A part of a file that nobody has written to for so long is of a writer that was killed."""
+
+_POINTER: Final = b"version https://git-lfs.github.com/spec/v1"
+"""How each pointer file of Git LFS begins: https://github.com/git-lfs/git-lfs/blob/main/docs/spec.md."""
+_TABLES: Final = frozenset({".parquet", ".arrow", ".csv", ".json", ".jsonl"})
+
+
+def check_no_pointer(start: bytes, place: object) -> None:
+    """Raise `UnreadableFileError` where a file begins as a pointer of Git LFS, which stands for another file."""
+    if start.startswith(_POINTER):
+        raise UnreadableFileError(
+            f"{place}: a Git LFS pointer, not the file that it stands for; run `git lfs pull` in its repository"
+        )
+
+
+def check_no_pointer_in(path: str | os.PathLike[str]) -> None:
+    """Raise as `check_no_pointer` of a file on this machine; an OSError of the system is left to the caller."""
+    with Path(path).open("rb") as file:
+        check_no_pointer(file.read(len(_POINTER)), path)
+
+
+def check_no_pointers_below(folder: str | os.PathLike[str]) -> None:
+    """Raise as `check_no_pointer` of the tables in a folder; nothing happens for what is no folder."""
+    for path in sorted(Path(folder).rglob("*")) if os.path.isdir(folder) else ():  # noqa: PTH112
+        if path.suffix.lower() in _TABLES and path.is_file():
+            check_no_pointer_in(path)
+
+
+def decode_text(content: bytes, place: object) -> str:
+    """Return the text of a UTF-8 file, with its line ends and without a byte order mark.
+
+    Raises
+    ------
+    UnreadableFileError
+        Not UTF-8, or a pointer of Git LFS; names the place and the line.
+
+    """
+    check_no_pointer(content, place)
+    try:
+        return content.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        line = error.object.count(b"\n", 0, error.start) + 1
+        is_utf_16 = content.startswith((b"\xff\xfe", b"\xfe\xff"))
+        known, kind = ("since it is", "UTF-16") if is_utf_16 else ("if it is", "GBK")
+        raise UnreadableFileError(
+            f"{place}, line {line} cannot be read: not UTF-8; convert the file, {known} {kind} by "
+            f"`iconv -f {kind} -t UTF-8 OLD > NEW`"
+        ) from error
+
+
+def parse_json(text: str | bytes, place: str, expected: str = "") -> Any:
+    """Return what a text in JSON of the user holds.
+
+    Parameters
+    ----------
+    text
+        As a text, or as the bytes of a file in UTF-8.
+    place
+        Where it stands, for messages.
+    expected
+        What should stand there, for the end of a message.
+
+    Raises
+    ------
+    UnreadableFileError
+        Not JSON, nested too deeply, or a key that comes twice in one object, of which Python alone would keep the last.
+
+    """
+    if isinstance(text, bytes):
+        text = decode_text(text, place)
+
+    def unique(pairs: Sequence[tuple[str, Any]]) -> dict[str, Any]:
+        found = dict(pairs)
+        if len(found) < len(pairs):
+            keys = [key for key, _ in pairs]
+            twice = next(key for key in keys if keys.count(key) > 1)
+            raise UnreadableFileError(
+                f"{place}: the key {twice!r} comes more than once in one object; keep one of them"
+            )
+        return found
+
+    try:
+        return json.loads(text, object_pairs_hook=unique)
+    except UnreadableFileError:
+        raise
+    except (ValueError, RecursionError) as error:  # nested thousands deep is JSON that Python cannot read
+        reason = "nested too deeply" if isinstance(error, RecursionError) else error
+        raise UnreadableFileError(f"{place} is not JSON ({reason}){expected and f'; expected {expected}'}") from error
+
+
+def json_lines(content: str | bytes, place: object) -> Iterator[tuple[int, dict[str, Any]]]:
+    """Yield (line number, object) of each line that is not empty.
+
+    Raises `UnreadableFileError`, which names the line, as `parse_json`, and for half a character: it fits no record.
+    """
+    text = decode_text(content, place) if isinstance(content, bytes) else content
+    # a text may hold other characters that str.splitlines takes for ends of lines
+    for number, line in enumerate(text.split("\n"), start=1):
+        if not line.strip():
+            continue
+        where = f"{place}, line {number}"
+        row = parse_json(line, where, "JSON lines, one object a line")
+        if not isinstance(row, dict):
+            raise UnreadableFileError(f"{where} holds a {type(row).__name__}; expected one object a line")
+        try:
+            json.dumps(row, ensure_ascii=False).encode()
+        except UnicodeEncodeError as error:
+            raise UnreadableFileError(
+                f"{where} is not JSON (half a character: surrogates not allowed); expected one object a line"
+            ) from error
+        yield number, row
+
+
+def item_name(name: object) -> str:
+    """Return the name of an item in Unicode's form NFC: by it references and estimates are matched.
+
+    Some systems write file names with accents as two characters (form NFD). They look the same, and mean the same.
+    """
+    return unicodedata.normalize("NFC", str(name))
 
 
 def cache_folder(name: str) -> Path:

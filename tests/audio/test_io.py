@@ -811,3 +811,9 @@ def test_what_is_encoded_is_read_back_and_clipped(rng: np.random.Generator) -> N
     assert (rate, soundfile.info(io.BytesIO(content)).subtype) == (22050, "PCM_16")
     assert np.abs(read - np.clip(samples, -1, 1)).max() <= 2**-15
     assert encode_flac(samples, 22050) == content
+
+
+@pytest.mark.parametrize("name", ["take.wav", "take.flac", "take.mp3", "take.m4a"])
+def test_a_pointer_of_git_lfs_is_named(tmp_path: Path, name: str) -> None:
+    pointer = b"version https://git-lfs.github.com/spec/v1\noid sha256:4d7a\nsize 12345\n"
+    refused(write(tmp_path, pointer, name), rf"{name}: a Git LFS pointer.*git lfs pull")

@@ -59,6 +59,38 @@ def test_lines_by_hand(line: str, number: int) -> None:
     assert rhyme_class(line, "words") == number
 
 
+# sentence-final particles and interjections, each as CC-CEDICT has it in that use, by class of the New Rhyme
+PARTICLES = {
+    1: "吗嘛吧罢啊呀哪哇啦哈", 2: "哦喔噢哟唷咯囉啵", 3: "呢么了的着得呵呃嗬", 4: "咧耶", 7: "哩兮矣", 8: "呗嘞嘿诶",
+    9: "哎唉嗨哉", 10: "乎", 12: "喽呦", 15: "嗯",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("method", ["char", "words"])
+@pytest.mark.parametrize("number", PARTICLES)
+def test_particles_at_the_end_of_a_line(number: int, method: str) -> None:
+    for particle in PARTICLES[number]:
+        assert rhyme_class(f"你在想什么人{particle}", method) == number, particle
+        assert rhyme_class(f"你在想什么人{particle}！ oh", method) == number, particle
+
+
+def test_a_particle_in_a_word_is_read_as_the_word() -> None:
+    lines = ("一件旧的花呢", "他夜夜吟哦", "听见一声梵呗", "怎么说呢", "日子就在格子呢")
+    assert [rhyme_class(line, "words") for line in lines] == [7, 3, 9, 3, 7]
+
+
+def test_the_zero_is_read_as_ling() -> None:
+    assert rhyme_class("那一年是二〇二〇", "words") == rhyme_class("那一年是二〇二〇", "char") == 17
+    assert rhyme_class("一切归〇！", "words") == rhyme_class("一切归零", "words") == 17
+    assert rhyme_marks(["那一年是二〇〇〇", "我只听见风声"], "words") == [True, True]
+    assert rhyme_class("二〇二〇", "official") == rhyme_class("二〇二〇", "line") == 6  # the authors' code sees 二
+
+
+def test_the_official_reading_is_the_authors() -> None:
+    """The particle is read as the cloth, since their code does; parity with it is what ``official`` is for."""
+    assert rhyme_class("你在想什么呢", "official") == rhyme_class("你在想什么呢", "line") == 7
+
+
 def test_an_ending_that_colours_the_syllable_before_it() -> None:
     sung, spelled = rhyme_by_words(), rhyme_by_words(erhua=False)
     assert (sung("院子里开满了花儿"), spelled("院子里开满了花儿")) == (1, 6)

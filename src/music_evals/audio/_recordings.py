@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Final
 
 from music_evals.errors import NoDataError, PairCountError
+from music_evals.files import item_name
 
 __all__ = ["AUDIO_SUFFIXES", "recordings"]
 
@@ -23,13 +24,14 @@ def recordings(folder: Path, wanted: Collection[str], suffixes: Collection[str] 
     """Return song -> its recording."""
     if not folder.is_dir():
         raise NoDataError(f"{folder}: no such folder of recordings; check the path")
-    songs = set(wanted)
+    songs = {item_name(song): song for song in wanted}
     found: dict[str, Path] = {}
     for path in sorted(folder.rglob("*")):
-        if path.stem not in songs or path.suffix.lower() not in suffixes or path.name[0] == "." or not path.is_file():
+        song = songs.get(item_name(path.stem))
+        if song is None or path.suffix.lower() not in suffixes or path.name[0] == "." or not path.is_file():
             continue
-        if path.stem in found:
-            names = " and ".join(str(file.relative_to(folder)) for file in (found[path.stem], path))
-            raise PairCountError(f"{folder}: {names} are both recordings of {path.stem!r}; keep one")
-        found[path.stem] = path
+        if song in found:
+            names = " and ".join(str(file.relative_to(folder)) for file in (found[song], path))
+            raise PairCountError(f"{folder}: {names} are both recordings of {song!r}; keep one")
+        found[song] = path
     return found

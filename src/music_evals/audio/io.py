@@ -47,6 +47,7 @@ from music_evals.errors import (
     NoDataError,
     UnreadableFileError,
 )
+from music_evals.files import check_no_pointer_in
 
 __all__ = [
     "AUDIO_SUFFIXES",
@@ -425,9 +426,11 @@ def _check_file(path: Path, limits: AudioLimits) -> None:
     try:
         about = path.stat()
         if stat.S_ISREG(about.st_mode):
-            path.open("rb").close()
+            check_no_pointer_in(path)
     except FileNotFoundError:
         raise NoDataError(f"{path}: no such file; check the path") from None
+    except UnreadableFileError:
+        raise
     except (OSError, ValueError) as error:  # a ValueError for a name with a null byte
         raise UnreadableFileError(f"{path}: cannot be read ({getattr(error, 'strerror', error)})") from error
     if not stat.S_ISREG(about.st_mode):

@@ -7,13 +7,14 @@ from __future__ import annotations
 
 import csv
 import io
-import json
 import os
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any
 
-from music_evals.errors import InvalidInputError, NoDataError, PairCountError, UnreadableFileError
+from music_evals import files
+from music_evals.errors import InvalidInputError, MusicEvalsError, NoDataError, PairCountError, UnreadableFileError
+from music_evals.files import item_name
 from music_evals.locations import HASH_DIGITS, Location, exists, files_below, hash_file, location, read_bytes
 
 __all__ = [
@@ -35,29 +36,19 @@ SHOWN = 5
 def read_text(path: Location) -> str:
     """Return the text of a UTF-8 file."""
     try:
-        return io.TextIOWrapper(io.BytesIO(read_bytes(path)), encoding="utf-8-sig").read()
+        content = read_bytes(path)
     except FileNotFoundError:
         raise NoDataError(f"{path}: no such file; check the path") from None
-    except (OSError, UnicodeDecodeError) as error:
-        raise UnreadableFileError(f"{path}: cannot be read ({error})") from error
+    except MusicEvalsError:  # of a URL: says it all
+        raise
+    except OSError as error:
+        raise UnreadableFileError(f"{path}: cannot be read ({error.strerror or error})") from error
+    return files.decode_text(content, path).replace("\r\n", "\n").replace("\r", "\n")
 
 
 def json_lines(path: Location) -> Iterator[tuple[int, dict[str, Any]]]:
     """Yield (line number, object) of each line that is not empty."""
-    # a text may hold other characters that str.splitlines takes for ends of lines
-    for number, line in enumerate(read_text(path).split("\n"), start=1):
-        if not line.strip():
-            continue
-        try:
-            row = json.loads(line)
-            json.dumps(row, ensure_ascii=False).encode()  # half a surrogate pair is no text, and fits no record
-        except (ValueError, RecursionError) as error:  # nested thousands deep is JSON that Python cannot read
-            raise UnreadableFileError(
-                f"{path}, line {number} is not JSON ({error}); expected one object a line"
-            ) from error
-        if not isinstance(row, dict):
-            raise UnreadableFileError(f"{path}, line {number} holds a {type(row).__name__}; expected one object a line")
-        yield number, row
+    yield from files.json_lines(read_text(path), path)
 
 
 def manifest_rows(path: Location) -> Sequence[Mapping[str, Any]]:
@@ -96,18 +87,19 @@ def named_path(text: str | os.PathLike[str], setting: str) -> tuple[str, Locatio
 def files_of(path: Location, suffixes: Collection[str], lack: str) -> dict[str, tuple[Location, str]]:
     """Return item -> (place, name) of one file, or of all files of a kind in a folder, hidden ones apart."""
     if path.is_file():
-        return {path.stem: (path, path.name)}
+        return {item_name(path.stem): (path, path.name)}
     if not path.is_dir():
         raise NoDataError(f"{path}: no such file or folder; check the path")
     found: dict[str, tuple[Location, str]] = {}
     for name, file in files_below(path):
         if file.suffix.lower() not in suffixes or name.name[0] == ".":
             continue
-        item = str(name.with_suffix(""))
+        item = item_name(name.with_suffix(""))
         if item in found:
-            raise PairCountError(
-                f"{path}: {found[item][1]} and {name} differ in their suffix alone and are both {item!r}; keep one"
-            )
+            other = found[item][1]
+            same = item_name(other) == item_name(name)
+            how = "differ in Unicode normalisation (NFC, NFD) alone" if same else "differ in their suffix alone"
+            raise PairCountError(f"{path}: {other} and {name} {how} and are both {item!r}; keep one")
         found[item] = file, str(name)
     if not found:
         raise NoDataError(f"{path} holds {lack}")

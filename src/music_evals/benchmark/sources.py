@@ -15,6 +15,7 @@ from music_evals.errors import (
     UnreadableFileError,
     hub_errors,
 )
+from music_evals.files import check_no_pointers_below
 from music_evals.protocols import PREPARED_DATASETS, prepared_place
 from music_evals.windows import DATASETS, find_window, folders
 
@@ -93,6 +94,7 @@ def load_split(dataset: str, config: str | None, split: str, *, revision: str | 
     except ConnectionError as error:
         raise _unreadable(dataset, error) from error
     except (OSError, ValueError, RuntimeError, datasets.exceptions.DatasetsError) as error:
+        check_no_pointers_below(path)
         # datasets raises the same classes for a wrong name and for a broken file: the names tell which it is
         names = split_names(dataset, config, revision=revision)
         if split not in names:

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import dataclasses
 import hashlib
-import json
 import math
 import os
 import re
@@ -23,7 +22,7 @@ from music_evals.caimap.values import FinishedSong, Song
 from music_evals.datasets.caimd.schema import load_rows
 from music_evals.datasets.caimd.writing import check_about
 from music_evals.errors import InvalidInputError, MusicEvalsError, NoDataError, UnreadableFileError
-from music_evals.files import written_whole
+from music_evals.files import decode_text, parse_json, written_whole
 from music_evals.lyrics.patterns import LEAST_CHINESE, chinese_share
 
 __all__ = ["SongTable", "keep_recordings", "read_finished", "read_songs"]
@@ -207,16 +206,16 @@ def _finished(row: Mapping[str, Any], number: int, licence: str) -> FinishedSong
 def _rows(table: str | os.PathLike[str]) -> Iterator[tuple[int, Mapping[str, Any]]]:
     """Yield the rows of a table with their numbers."""
     try:
-        text = Path(table).read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise UnreadableFileError(f"{table}: cannot be read as UTF-8 ({error})") from error
-    for number, line in enumerate(text.split("\n"), 1):  # splitlines would cut texts at breaks that JSON allows in them
+        content = Path(table).read_bytes()
+    except OSError as error:
+        raise UnreadableFileError(f"{table}: cannot be read ({error.strerror}); check the path") from error
+    for number, line in enumerate(decode_text(content, table).split("\n"), 1):  # splitlines would cut texts
         if not line.strip():
             continue
         try:
-            row = json.loads(line)
-        except (ValueError, RecursionError) as error:
-            raise InvalidInputError(f"row {number}: no JSON ({error}); nothing was imported") from error
+            row = parse_json(line, f"{table}, line {number}")
+        except UnreadableFileError as error:
+            raise InvalidInputError(f"row {number}: {error}; nothing was imported") from error
         if not isinstance(row, dict):
             raise InvalidInputError(f"row {number}: of the wrong type, expected {{...}}; nothing was imported")
         yield number, {name: value for name, value in row.items() if value is not None}

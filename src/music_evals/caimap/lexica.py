@@ -11,7 +11,6 @@ import csv
 import dataclasses
 import functools
 import io
-import json
 import os
 import re
 import unicodedata
@@ -23,6 +22,7 @@ from typing import Any, Final
 from music_evals.annotations import AUDIO_EFFECTS, DIMENSIONS
 from music_evals.caimap.description import MAX_TAG
 from music_evals.errors import InvalidInputError, NoDataError, UnknownNameError, UnreadableFileError
+from music_evals.files import check_no_pointer, decode_text, parse_json
 
 __all__ = ["MAX_TERMS", "Lexicon", "build_lexicon", "check_dimension", "demo_lexicon", "read_terms", "search"]
 
@@ -154,16 +154,19 @@ def read_terms(path: str | os.PathLike[str], column: str) -> list[list[str]]:
 def _caption_rows(path: Path) -> list[Mapping[str, Any]]:
     kind = path.suffix.lower()
     try:
+        content = path.read_bytes()
+        check_no_pointer(content, "its text")
         if kind == ".parquet":
             import pyarrow.parquet as pq
 
             return list(pq.read_table(path).to_pylist())
-        text = path.read_text(encoding="utf-8-sig")
+        text = decode_text(content, "its text")
         if kind == ".csv":
             return list(csv.DictReader(io.StringIO(text, newline="")))
         if kind == ".jsonl":  # `splitlines` would cut texts at characters that end no line of JSON
-            return [json.loads(line) for line in text.split("\n") if line.strip()]
-    except (OSError, ValueError, RecursionError, csv.Error) as error:
+            lines = enumerate(text.split("\n"), start=1)
+            return [parse_json(line, f"line {number}") for number, line in lines if line.strip()]
+    except (OSError, ValueError, csv.Error) as error:  # what pyarrow and `parse_json` raise is among them
         raise UnreadableFileError(f"{path}: cannot be read ({error})") from error
     raise InvalidInputError(f"{path}: captions are read from .csv, .jsonl and .parquet")
 

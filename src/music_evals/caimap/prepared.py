@@ -9,6 +9,7 @@ from typing import Any, Final, NamedTuple
 
 from music_evals.caimap.values import TimedLine
 from music_evals.errors import InvalidInputError, NoDataError, UnreadableFileError
+from music_evals.files import check_no_pointer_in
 
 __all__ = ["PROGRAM", "Automatic", "filled", "read_prepared"]
 
@@ -76,6 +77,7 @@ def read_prepared(folder: str | os.PathLike[str]) -> dict[str, Automatic]:
     found: dict[str, Automatic] = {}
     for path in paths:
         try:
+            check_no_pointer_in(path)
             rows = pq.read_table(path).to_pylist()
             for row in rows:
                 if row["song"] in found:

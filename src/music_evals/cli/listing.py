@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from music_evals.benchmark.cells import plain
 from music_evals.cli._shared import add_verb, to_stdout
 from music_evals.errors import UnreadableFileError
+from music_evals.files import check_no_pointer_in
 
 if TYPE_CHECKING:
     from music_evals.metrics.catalogue import Metric
@@ -221,6 +222,7 @@ def _variants(name: str, folder: Path) -> Iterator[Row]:
 
 def _parameters(weights: Path) -> int:
     """Return how many numbers a file of weights holds: its head says it, no network is built."""
+    check_no_pointer_in(weights)
     with weights.open("rb") as file:
         length = int.from_bytes(file.read(8), "little")
         try:

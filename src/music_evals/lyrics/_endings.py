@@ -12,7 +12,7 @@ from types import MappingProxyType
 from typing import Final
 
 from music_evals.errors import UnknownNameError, importing
-from music_evals.lyrics._readings import Readings, RhymeClass, load_readings, rhyme_of_bopomofo
+from music_evals.lyrics._readings import LINE_END, Readings, RhymeClass, load_readings, rhyme_of_bopomofo
 
 __all__ = ["SUNG", "Endings", "check_sung", "load_endings"]
 
@@ -26,10 +26,6 @@ SUNG: Final[Mapping[str, Mapping[str, str]]] = MappingProxyType(
     }
 )
 """How particles at the end of a line are sung: as they are spoken, or with their full vowels as in older songs."""
-
-# Our own choice of the reading at the end of a line, where a character that is a word by itself stands there. 还 is the
-# verb, for the adverb ends no line; 哦 and 喔 are the interjection.
-_ALONE: Final = {"还": "ㄏㄨㄢ", "哦": "ㄛ", "喔": "ㄛ"}
 
 _CHILD = "儿"
 
@@ -60,7 +56,7 @@ class Endings:
         last = text[-1]
         if last == "地" and len(text) > 2 and text[-2] == text[-3]:  # 慢慢地
             return self._readings.of_character("的") if sung == "neutral" else rhyme_of_bopomofo("ㄉㄧ")
-        particle = SUNG[sung].get(last) or _ALONE.get(last)
+        particle = SUNG[sung].get(last) or LINE_END.get(last)
         return rhyme_of_bopomofo(particle) if particle else self._readings.of_character(last)
 
     def _of(self, reading: str) -> RhymeClass:

@@ -11,10 +11,12 @@ import bisect
 import functools
 import re
 from collections.abc import Callable, Mapping, Sequence
+from types import MappingProxyType
+from typing import Final
 
 from music_evals.errors import importing
 
-__all__ = ["Readings", "load_readings", "rhyme_of_bopomofo"]
+__all__ = ["LINE_END", "Readings", "load_readings", "rhyme_of_bopomofo"]
 
 RhymeClass = int | str | None
 Phrases = Mapping[str, Sequence[Sequence[str]]]
@@ -26,6 +28,16 @@ _CLASSES: Mapping[str, int] = {
     "ㄦ": 6, "ㄧ": 7, "ㄟ": 8, "ㄞ": 9, "ㄨ": 10, "ㄩ": 11, "ㄡ": 12, "ㄠ": 13, "ㄢ": 14, "ㄣ": 15, "ㄤ": 16,
 }  # fmt: skip
 _ENG, _ONG = 17, 18
+
+LINE_END: Final[Mapping[str, str]] = MappingProxyType(
+    {"呢": "ㄋㄜ", "呗": "ㄅㄟ", "咯": "ㄌㄛ", "哦": "ㄛ", "喔": "ㄛ", "还": "ㄏㄨㄢ", "\u3007": "ㄌㄧㄥ"}
+)
+"""Characters whose first reading in the tables is in another class than the one that they have as a word by themselves
+at the end of a line: particles (CC-CEDICT: ne, bei, lo) and interjections (o), not the woollen cloth ní or the chant
+bài; the verb huán, since the adverb hái ends no line; and the zero, which the tables read yuán in some texts.
+
+The other particles need no entry: their readings are in one class (吗 吧 啊 呀 啦), or the particle's comes first.
+"""
 _TONES = str.maketrans("", "", "˙ˊˇˋ")
 
 

@@ -1,9 +1,10 @@
 """Rhyme of Chinese lines by the 18 classes of the Chinese New Rhyme (zhonghua xinyun).
 
 A line's class is that of its last Chinese character, U+4E00 to U+9FFF; what follows it (spaces, punctuation, Latin)
-does not count. Lines rhyme if they share a class *within their section*: the marks of MuChin's data follow this rule,
-not the "one before it" of the paper's text. These marks were made by a program and then checked by annotators, so that
-agreement with them is agreement with that program first of all.
+does not count. ``char`` and ``words`` also read the zero, U+3007, as líng. Lines rhyme if they share a class *within
+their section*: the marks of MuChin's data follow this rule, not the "one before it" of the paper's text. These marks
+were made by a program and then checked by annotators, so that agreement with them is agreement with that program first
+of all.
 
 How a character is read decides, and there are several ways to find out:
 
@@ -13,11 +14,14 @@ method     reading of the last character                                use
 official   in the word that jieba cuts there, by pypinyin with the      parity with the authors' code
            tables ``large_pinyin`` and ``cc_cedict`` of pypinyin-dict
 line       as pypinyin reads the whole line with these tables           parity but for the word cutting
-char       the character's usual reading in ``cc_cedict``               closest to the marks, and quickest
+char       the character's usual reading in ``cc_cedict``; particles    closest to the marks, and quickest
+           and interjections as a line ends in them: 呢 ne, 哦 o
 words      in the longest word of CC-CEDICT that the line ends in;      reading what is sung
            particles as they are sung, and 儿 as an ending of the word
 callable   whatever it finds                                            other languages, other rules
 ========== ============================================================ =========================================
+
+``official`` and ``line`` read what the authors' code reads, its mistakes too: 呢 at the end of a line is the cloth ní.
 
 What counts as one class is a scheme of its own, named behind a plus sign: ``"official+shisanzhe"``.
 
@@ -44,7 +48,7 @@ from typing import Final, NamedTuple
 
 from music_evals.errors import UnknownNameError, UnsupportedTypeError
 from music_evals.lyrics._endings import check_sung, load_endings
-from music_evals.lyrics._readings import load_readings
+from music_evals.lyrics._readings import LINE_END, load_readings, rhyme_of_bopomofo
 from music_evals.lyrics._words import load_last_words
 
 __all__ = [
@@ -64,6 +68,8 @@ __all__ = [
 
 METHODS: Final = ("official", "line", "char", "words")
 """Named ways to find the class of a line."""
+
+_ZERO: Final = "\u3007"
 
 _THIRTEEN: Final = {3: 2, 5: 7, 6: 7, 11: 7, 18: 17}
 SCHEMES: Final[Mapping[str, Mapping[int, int]]] = MappingProxyType(
@@ -242,11 +248,11 @@ def rhyme_by_words(*, scheme: str = "xinyun18", sung: str = "neutral", erhua: bo
     endings = load_endings()
 
     def words(line: str) -> Hashable:
-        at = last_character(line)
+        at = _last_read(line)
         if at < 0:
             return None
         start = at
-        while start and last_character(line[start - 1]) == 0:
+        while start and _last_read(line[start - 1]) == 0:
             start -= 1
         found = endings.of_line(line[start : at + 1], sung=sung, erhua=erhua)
         return merged.get(found, found) if isinstance(found, int) else found
@@ -297,6 +303,11 @@ def class_counts(classes: Iterable[Hashable]) -> dict[Hashable, int]:
     return counts
 
 
+def _last_read(line: str) -> int:
+    """Return the position of the last character that is Chinese or the zero, -1 where there is none."""
+    return max(last_character(line), line.rfind(_ZERO))
+
+
 def _named(method: object) -> str:
     if not isinstance(method, str):
         raise UnsupportedTypeError(
@@ -331,7 +342,15 @@ def _loaded(method: str) -> Callable[[str], Hashable]:
         return rhyme_by_words()
     readings = load_readings()
     if method == "char":
-        return lambda line: readings.of_character(line[at]) if (at := last_character(line)) >= 0 else None
+        alone = {each: rhyme_of_bopomofo(reading) for each, reading in LINE_END.items()}
+
+        def char(line: str) -> Hashable:
+            at = _last_read(line)
+            if at < 0:
+                return None
+            return alone[line[at]] if line[at] in alone else readings.of_character(line[at])
+
+        return char
     if method == "line":
         return lambda line: readings.of_text(line[: at + 1]) if (at := last_character(line)) >= 0 else None
     words = load_last_words()

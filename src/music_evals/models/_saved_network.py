@@ -23,7 +23,7 @@ from music_evals.errors import (
     UnreadableFileError,
     hub_errors,
 )
-from music_evals.files import write_atomically
+from music_evals.files import check_no_pointer_in, write_atomically
 from music_evals.windows import MODELS, find_window
 
 __all__ = ["SavedNetwork", "fetching"]
@@ -127,6 +127,8 @@ def _check_folder(folder: Path, config_class: type[Any]) -> None:
     config = folder / "config.json"
     if not config.exists():
         raise NoDataError(f"{folder} holds no config.json; it lies beside model.safetensors where training wrote both")
+    check_no_pointer_in(folder / "model.safetensors")
+    check_no_pointer_in(config)
     try:
         settings = json.loads(config.read_bytes())
     except ValueError as error:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from music_evals.errors import InvalidInputError, NoDataError, UnreadableFileError
+from music_evals.files import check_no_pointers_below, json_lines
 from music_evals.windows import DATASETS, find_window
 
 __all__ = ["beside", "check_ids", "song_rows"]
@@ -39,23 +39,23 @@ def check_ids(ids: Sequence[str], place: str) -> None:
 
 def _json_lines(path: Path) -> list[Mapping[str, Any]]:
     try:
-        # not splitlines: a text may hold U+2028 and other characters that it takes for ends of lines
-        rows = [json.loads(line) for line in path.read_text(encoding="utf-8").split("\n") if line.strip()]
-    except (OSError, ValueError, RecursionError) as error:
-        raise UnreadableFileError(f"{path}: not JSON lines in UTF-8 ({error})") from error
-    if not all(isinstance(row, dict) for row in rows):
-        raise UnreadableFileError(f"{path}: every line must be a JSON object, one song each")
-    return rows
+        content = path.read_bytes()
+    except OSError as error:
+        raise UnreadableFileError(f"{path}: cannot be read ({error.strerror}); check the path") from error
+    return [row for _, row in json_lines(content, path)]
 
 
 def _load(dataset: str, config: str | None, split: str, place: Path) -> Any:
     import datasets
+    from datasets.exceptions import DatasetGenerationError
 
     name = str(place) if place.exists() else find_window(dataset, DATASETS, "dataset")[0]
     try:
         rows = datasets.load_dataset(name, config, split=split)
-    except (FileNotFoundError, ValueError, ConnectionError) as error:
-        raise NoDataError(f"cannot load split {split!r} of {dataset} (config {config}): {error}") from error
+    except (FileNotFoundError, ValueError, ConnectionError, DatasetGenerationError) as error:
+        check_no_pointers_below(name)
+        reason = error.__cause__ or error
+        raise NoDataError(f"cannot load split {split!r} of {dataset} (config {config}): {reason}") from error
     for column, kind in rows.features.items():
         if isinstance(kind, datasets.Audio):  # we decode, and only what is needed
             rows = rows.cast_column(column, datasets.Audio(decode=False))

@@ -11,6 +11,7 @@ import numpy.typing as npt
 
 from music_evals.annotations import MUSIB_LAYOUT, PianoRoll, Tokens
 from music_evals.errors import InvalidInputError, NoDataError, UnknownNameError, located
+from music_evals.files import check_no_pointers_below
 from music_evals.models.examples import Examples, RollExamples, TokenExamples
 from music_evals.models.recipe import DataConfig, MoreData
 from music_evals.protocols import PREPARED_DATASETS, STYLE_TRANSFERS, prepared_place
@@ -109,6 +110,7 @@ def training_contexts(data: DataConfig, folder: Path) -> Tokens:
 def _load_split(data: DataConfig | MoreData, split: str, folder: Path, read: Callable[[Any], Read]) -> Read:
     """Return what a function reads out of the rows of a split."""
     from datasets import get_dataset_config_names, load_dataset
+    from datasets.exceptions import DatasetGenerationError
 
     beside = folder / data.dataset
     place, local = (str(beside), True) if beside.exists() else find_window(data.dataset, DATASETS, "dataset")
@@ -116,7 +118,8 @@ def _load_split(data: DataConfig | MoreData, split: str, folder: Path, read: Cal
         place = prepared_place(place, data.config)
     try:
         rows = load_dataset(place, data.config, split=split)
-    except (FileNotFoundError, ValueError, ConnectionError) as error:
+    except (FileNotFoundError, ValueError, ConnectionError, DatasetGenerationError) as error:
+        check_no_pointers_below(place)
         try:
             configs = {*get_dataset_config_names(place), *PREPARED_DATASETS.get(Path(place).name, ())}
         except (OSError, ValueError, RuntimeError):  # what is wrong is not the config
@@ -124,8 +127,9 @@ def _load_split(data: DataConfig | MoreData, split: str, folder: Path, read: Cal
         if data.config not in configs:
             kind = f"config of {data.dataset}"
             raise UnknownNameError(kind, str(data.config), configs) from error
+        reason = error.__cause__ or error
         raise NoDataError(
-            f"cannot load split {split!r} of {data.dataset} ({data.config}), looked for in {place}: {error}"
+            f"cannot load split {split!r} of {data.dataset} ({data.config}), looked for in {place}: {reason}"
         ) from error
     if len(rows) == 0:
         raise NoDataError(f"split {split!r} of {data.dataset} ({data.config}) is empty; training needs examples")

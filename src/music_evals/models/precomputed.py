@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from music_evals.errors import InvalidInputError, NoDataError, UnreadableFileError
-from music_evals.files import write_atomically
+from music_evals.files import check_no_pointer_in, write_atomically
 from music_evals.models._encoder_audio import Source
 from music_evals.models._extraction import Extraction, Feature
 
@@ -125,6 +125,7 @@ def read_features(path: str | os.PathLike[str], *, size: int = JUKEBOX_SIZE) -> 
         raise NoDataError(
             f"{path}: no such file; features of a song lie in <song id>.safetensors (see models/music_tagger)"
         )
+    check_no_pointer_in(path)
     try:
         with safe_open(path, framework="numpy") as file:
             about = file.metadata() or {}

@@ -18,12 +18,14 @@ import numpy.typing as npt
 
 from music_evals.annotations import GROUPS, SCORED
 from music_evals.errors import InvalidInputError, InvalidTagsError, NoDataError, UnknownNameError, UnreadableFileError
+from music_evals.files import parse_json
 
 __all__ = ["THRESHOLDS", "Clusters", "TagVocabulary", "read_clusters", "row_tags"]
 
 THRESHOLDS: Final = (0.5, 0.6, 0.7, 0.8, 0.9)
 """Probabilities that the released code decodes at; which of them made table 2 is not said."""
 
+_CLUSTERS: Final = "JSON, group -> dimension -> tag -> name of its cluster"
 Clusters = Mapping[str, Mapping[str, Mapping[str, str]]]
 """Group -> dimension -> tag -> name of the cluster that stands for it."""
 
@@ -265,12 +267,12 @@ def read_clusters(path: str | Path) -> Clusters:
 
     """
     try:
-        values = json.loads(Path(path).read_text(encoding="utf-8"))
+        values = parse_json(Path(path).read_bytes(), str(path), _CLUSTERS)
         names = [name for tags in values.values() for part in tags.values() for name in part.values()]
-    except (OSError, ValueError, AttributeError) as error:
-        raise UnreadableFileError(
-            f"{path}: expected JSON, group -> dimension -> tag -> name of its cluster ({error})"
-        ) from error
+    except OSError as error:
+        raise UnreadableFileError(f"{path}: cannot be read ({error.strerror}); check the path") from error
+    except AttributeError as error:  # a list or a text where there should be names
+        raise UnreadableFileError(f"{path}: of another form; expected {_CLUSTERS}") from error
     if not all(isinstance(name, str) and name for name in names):
         raise UnreadableFileError(f"{path}: the names of clusters must be texts that are not empty")
     for group, tags in values.items():

@@ -15,7 +15,6 @@ metrics of music context preservation on the voice of the melody.
 
 from __future__ import annotations
 
-import json
 import math
 import os
 from collections.abc import Sequence
@@ -26,7 +25,8 @@ import numpy as np
 import numpy.typing as npt
 
 from music_evals.annotations import Arrangement, PianoRoll
-from music_evals.errors import InvalidInputError, NoDataError, PairCountError, UnknownNameError
+from music_evals.errors import InvalidInputError, NoDataError, PairCountError, UnknownNameError, UnreadableFileError
+from music_evals.files import parse_json
 from music_evals.metrics.catalogue import MELODY_SCORES
 from music_evals.metrics.divergence import jensen_shannon
 from music_evals.metrics.style_classifier import StyleClassifier
@@ -87,9 +87,9 @@ def load_style_classifier(place: str | os.PathLike[str]) -> StyleClassifier:
     if not path.is_file():
         raise UnknownNameError("style classifier", os.fspath(place), CLASSIFIERS)
     try:
-        values = json.loads(path.read_text(encoding="utf-8"))
-    except ValueError as error:
-        raise InvalidInputError(f"{path} is not JSON: {error}; fit the classifier again") from error
+        values = parse_json(path.read_bytes(), str(path))
+    except UnreadableFileError as error:
+        raise InvalidInputError(f"{error}; fit the classifier again") from error
     if not isinstance(values, dict):
         raise InvalidInputError(f"{path} holds no classifier; fit it again")
     return _of_our_features(StyleClassifier.from_dict(values))

@@ -48,7 +48,7 @@ from music_evals.errors import (
     UnreadableFileError,
     located,
 )
-from music_evals.files import write_atomically
+from music_evals.files import decode_text, write_atomically
 
 __all__ = ["COLUMNS", "REFERENCE", "StudyPair", "check_pairs", "pairs_text", "read_pairs", "write_pairs"]
 
@@ -275,13 +275,13 @@ def read_pairs(path: str | os.PathLike[str], *, check_files: bool = True) -> tup
 
 def _rows(path: Path) -> list[Mapping[str, str | None]]:
     try:
-        text = path.read_text(encoding="utf-8-sig")
+        content = path.read_bytes()
     except FileNotFoundError:
         raise NoDataError(f"{path}: no such file; check the path") from None
-    except (OSError, UnicodeDecodeError) as error:
-        raise UnreadableFileError(f"{path}: cannot be read ({error})") from error
+    except OSError as error:
+        raise UnreadableFileError(f"{path}: cannot be read ({error.strerror}); check the path") from error
     try:
-        reader = csv.DictReader(io.StringIO(text, newline=""), strict=True)
+        reader = csv.DictReader(io.StringIO(decode_text(content, path), newline=""), strict=True)
         rows: list[Mapping[str, str | None]] = list(reader)
     except csv.Error as error:
         raise UnreadableFileError(f"{path} is no CSV ({error})") from error

@@ -19,7 +19,6 @@ from __future__ import annotations
 import csv
 import dataclasses
 import io
-import json
 import math
 import os
 from collections.abc import Iterator, Mapping, Sequence
@@ -38,6 +37,7 @@ from music_evals.errors import (
     UnsupportedTypeError,
     located,
 )
+from music_evals.files import check_no_pointer, decode_text, parse_json
 
 __all__ = [
     "EDITS",
@@ -437,25 +437,27 @@ def read_rows(path: Path, *, what: str) -> Iterator[Mapping[str, Any]]:
     readers = {".csv": _csv_rows, ".jsonl": _json_rows, ".parquet": _parquet_rows}
     if path.suffix.lower() not in readers:
         raise UnreadableFileError(f"{path}: {what} are read from {', '.join(readers)}; save them as one of these")
+    check_no_pointer(content, path)
     try:
         yield from readers[path.suffix.lower()](content)
-    except MusicEvalsError as error:
+    except InvalidInputError as error:
         raise located(error, str(path)) from error
-    except (ValueError, OSError, csv.Error, RecursionError) as error:  # what pyarrow raises is among them
+    except (ValueError, OSError, csv.Error) as error:  # what pyarrow and `parse_json` raise is among them
         raise UnreadableFileError(f"{path} is no {path.suffix.lower()[1:].upper()} ({error})") from error
 
 
 def _csv_rows(content: bytes) -> Iterator[Mapping[str, Any]]:
-    for number, row in enumerate(csv.DictReader(io.StringIO(content.decode("utf-8-sig"), newline=""), strict=True), 1):
+    text = io.StringIO(decode_text(content, "its text"), newline="")
+    for number, row in enumerate(csv.DictReader(text, strict=True), 1):
         if None in row or None in row.values():
             raise InvalidInputError(f"row {number} has more or fewer cells than the table has columns")
         yield row
 
 
 def _json_rows(content: bytes) -> Iterator[Mapping[str, Any]]:
-    for number, line in enumerate(content.decode("utf-8-sig").split("\n"), start=1):
+    for number, line in enumerate(decode_text(content, "its text").split("\n"), start=1):
         if line.strip():
-            row = json.loads(line)
+            row = parse_json(line, f"line {number}")
             if not isinstance(row, dict):
                 raise InvalidInputError(f"line {number} holds a {type(row).__name__}; expected one object a line")
             yield row

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import dataclasses
 import json
 from pathlib import Path
 from typing import Any
@@ -66,6 +67,22 @@ def test_only_a_line_feed_ends_a_line(tmp_path: Path, items: ItemSet, separator:
 def test_text_that_is_none(tmp_path: Path, items: ItemSet) -> None:
     path = write_lines(tmp_path / "mine.jsonl", complete(items, system="\ud800"))
     with pytest.raises(UnreadableFileError, match=r"line 1 is not JSON.*surrogates"):
+        load_predictions(path, items)
+
+
+def test_names_in_two_unicode_forms_are_one(tmp_path: Path, items: ItemSet) -> None:
+    composed, separate = "no\u00ebl", "noe\u0308l"
+    names = (composed, *items.item_ids[1:])
+    first, *others = complete(items)
+    rows = [{**first, "item_id": separate}, *others]
+    (system,) = load_predictions(write_lines(tmp_path / "mine.jsonl", rows), dataclasses.replace(items, item_ids=names))
+    assert system.failures == {}
+
+
+def test_a_key_that_comes_twice_is_named(tmp_path: Path, items: ItemSet) -> None:
+    path = tmp_path / "mine.jsonl"
+    path.write_text('{"item_id": "a", "middle": [], "item_id": "b"}\n')
+    with pytest.raises(UnreadableFileError, match=r"mine\.jsonl, line 1: the key 'item_id' comes more than once"):
         load_predictions(path, items)
 
 

@@ -62,6 +62,20 @@ def test_two_files_that_differ_in_their_suffix_alone_are_named(write_files: Writ
         pairs_in_folders(reference, [str(reference)])
 
 
+COMPOSED, SEPARATE = "Dvo\u0159\u00e1k", "Dvor\u030ca\u0301k"  # one name in the Unicode forms NFC and NFD
+
+
+def test_names_in_two_unicode_forms_are_one(write_files: Write) -> None:
+    reference = write_files("originals", {f"{COMPOSED}/a.wav": "1", f"{SEPARATE}.wav": "2"})
+    estimate = write_files("edits", {f"{SEPARATE}/a.wav": "3", f"{COMPOSED}.wav": "4"})
+    found = pairs_in_folders(reference, [str(estimate)])
+    assert found.failures == ()
+    assert sorted(pair.item for pair in found.pairs) == [COMPOSED, f"{COMPOSED}/a"]
+    both = write_files("both", {f"{COMPOSED}.wav": "1", f"{SEPARATE}.wav": "2"})
+    with pytest.raises(PairCountError, match=r"differ in Unicode normalisation \(NFC, NFD\) alone .*keep one"):
+        pairs_in_folders(both, [str(estimate)])
+
+
 def test_several_systems_share_their_items(write_files: Write) -> None:
     reference = write_files("originals", {"a.wav": "1", "b.wav": "2"})
     one, two = write_files("one", {"a.wav": "1", "b.wav": "2"}), write_files("two", {"b.wav": "2"})

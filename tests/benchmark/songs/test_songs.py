@@ -129,6 +129,29 @@ def test_files_that_hold_no_songs(tmp_path: Path, song_rows: Rows) -> None:
         load_songs(str(tmp_path / "torn.jsonl"))
 
 
+def test_files_in_another_encoding_and_keys_that_come_twice_are_named(tmp_path: Path) -> None:
+    path = tmp_path / "songs.jsonl"
+    path.write_bytes('{"id": "s1"}\n{"id": "\u6b4c"}\n'.encode("gbk"))
+    with pytest.raises(
+        UnreadableFileError, match=r"songs\.jsonl, line 2 cannot be read: not UTF-8; .*iconv -f GBK -t UTF-8"
+    ):
+        load_songs(str(path))
+    path.write_text('\n{"id": "s1", "id": "s2"}\n')
+    with pytest.raises(UnreadableFileError, match=r"songs\.jsonl, line 2: the key 'id' comes more than once"):
+        load_songs(str(path))
+    path.write_text("version https://git-lfs.github.com/spec/v1\noid sha256:4d7a\nsize 1\n")
+    with pytest.raises(UnreadableFileError, match=r"songs\.jsonl: a Git LFS pointer"):
+        load_songs(str(path))
+
+
+def test_an_id_in_two_unicode_forms_is_one(tmp_path: Path, song_rows: Rows) -> None:
+    rows = [{**song_rows[0], "id": "noe\u0308l"}, {**song_rows[1], "id": "b"}]
+    songs = load_songs(write(tmp_path / "songs.jsonl", rows))
+    assert songs[0].id == "no\u00ebl"
+    with pytest.raises(PairCountError, match="twice or more: no\u00ebl"):
+        load_songs(write(tmp_path / "twice.jsonl", [rows[0], {**song_rows[1], "id": "no\u00ebl"}]))
+
+
 def test_columns_that_nobody_asked_for_may_be_missing(tmp_path: Path, song_rows: Rows) -> None:
     rows = [{"id": row["id"], "structure": row["structure"]} for row in song_rows]
     for row in rows:

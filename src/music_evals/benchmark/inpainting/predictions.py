@@ -25,6 +25,7 @@ from music_evals.errors import (
     NoDataError,
     PairCountError,
 )
+from music_evals.files import item_name
 from music_evals.locations import Location, location
 from music_evals.symbolic import files, items, noteseq
 from music_evals.symbolic.contexts import Measures
@@ -57,8 +58,8 @@ def load_predictions(
     # Each line is an object with ``item_id``, ``middle`` (96 NoteSeq tokens 0..129) and, where there are several,
     # ``system`` (the file's stem by default) and ``seed`` (0 by default).
     place = location(path)
-    index = {item: row for row, item in enumerate(judged.item_ids)}
-    ignored = set(known) - index.keys()
+    index = {item_name(item): row for row, item in enumerate(judged.item_ids)}
+    ignored = {*map(item_name, known)} - index.keys()
     unknown: list[str] = []
     middles: dict[tuple[str, int], dict[int, Tokens]] = collections.defaultdict(dict)
     for number, line in json_lines(place):
@@ -124,7 +125,7 @@ def _read_line(row: Mapping[str, Any], where: str, stem: str) -> tuple[str, str,
     if not all(type(token) is int for token in middle):
         raise InvalidInputError(f"{where}: the middle of {item!r} holds other things than whole numbers")
     try:
-        return item, system, seed, noteseq.check_tokens(middle)
+        return item_name(item), system, seed, noteseq.check_tokens(middle)
     except MusicEvalsError as error:
         raise type(error)(f"{where}: {error}") from error
 
@@ -227,10 +228,10 @@ def _files_of_side(folder: Path, side: str) -> dict[str, Path]:
     """Return item id -> file of the references or of the predictions."""
     inside = folder / side
     if inside.is_dir():
-        named = [(str(file.relative_to(inside).with_suffix("")), file) for file in sorted(inside.rglob("*"))]
+        named = [(item_name(file.relative_to(inside).with_suffix("")), file) for file in sorted(inside.rglob("*"))]
     else:
         beside = [file for file in sorted(folder.glob("*")) if file.stem.endswith(f"_{side}")]
-        named = [(file.stem.removesuffix(f"_{side}"), file) for file in beside]
+        named = [(item_name(file.stem.removesuffix(f"_{side}")), file) for file in beside]
     found: dict[str, Path] = {}
     for name, file in named:
         if not file.is_file() or file.suffix.lower() not in files.READERS:

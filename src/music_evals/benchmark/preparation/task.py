@@ -19,6 +19,7 @@ from music_evals.benchmark.run import Progress, Row, record
 from music_evals.benchmark.run import Settings as RunSettings
 from music_evals.benchmark.versions import package_versions
 from music_evals.errors import InvalidInputError, NoDataError, UnknownNameError
+from music_evals.files import item_name
 from music_evals.protocols import LyricWriter
 
 __all__ = ["CONFIG", "RECORDS", "Prepared", "Settings", "find_songs", "run_preparation"]
@@ -135,7 +136,7 @@ def find_songs(folder: str | os.PathLike[str], out: str | os.PathLike[str] | Non
         kind = "audio" if ending in _AUDIO else "lyrics" if ending in _LYRICS else ""
         if not kind or not path.is_file() or (made is not None and path.resolve().is_relative_to(made)):
             continue
-        name = path.relative_to(root).with_suffix("").as_posix()
+        name = item_name(path.relative_to(root).with_suffix("").as_posix())
         other = found.setdefault(name, {}).setdefault(kind, str(path))
         if other != str(path):
             raise InvalidInputError(f"{other} and {path} are both the {kind} of song {name}; take one away")

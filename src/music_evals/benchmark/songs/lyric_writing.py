@@ -9,7 +9,6 @@ shuffled structure, the structure itself (echo), and one character in all places
 from __future__ import annotations
 
 import dataclasses
-import json
 import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -31,7 +30,8 @@ from music_evals.benchmark.songs.writing_batches import ask_in_batches
 from music_evals.benchmark.songs.writing_log import Prices
 from music_evals.benchmark.tables import text_report as scores_text
 from music_evals.benchmark.versions import package_versions
-from music_evals.errors import InvalidInputError, MusicEvalsError, UnknownNameError, UnreadableFileError
+from music_evals.errors import InvalidInputError, MusicEvalsError, UnknownNameError
+from music_evals.files import parse_json
 from music_evals.lyrics.prompts import Example, lyric_prompt, prompt_receipt
 from music_evals.protocols import WRITERS, LyricWriter, load_plugin
 
@@ -373,12 +373,7 @@ def _read_example(path: str | os.PathLike[str] | None) -> Example | None:
     if path is None:
         return None
     fields, text = Example._fields, read_text(Path(path))
-    try:
-        content = json.loads(text)
-    except (ValueError, RecursionError) as error:
-        raise UnreadableFileError(
-            f"{path} is not JSON ({error}); expected an object with {', '.join(fields)}"
-        ) from error
+    content = parse_json(text, str(path), f"an object with {', '.join(fields)}")
     if not isinstance(content, dict) or not all(isinstance(content.get(field), str) for field in fields):
         raise InvalidInputError(f"{path} is no example: expected an object with the texts {', '.join(fields)}")
     example = Example(*(content[field] for field in fields))

@@ -28,6 +28,7 @@ from music_evals.errors import (
     PairCountError,
     located,
 )
+from music_evals.files import item_name
 from music_evals.locations import Remote, location
 from music_evals.pipelines.descriptions import check_description, description_of_row
 
@@ -221,7 +222,7 @@ def _song(row: Mapping[str, Any], where: str, columns: Collection[str]) -> Song:
     item = row["id"]
     if not isinstance(item, str) or not item.strip():
         raise InvalidInputError(f"{where}: the id must be a text that is not empty, got {item!r}")
-    where = f"{where} ({item})"
+    item, where = item_name(item), f"{where} ({item})"
     words, pattern = _structure(row.get("structure"), where)
     themes = _themes(row, where)
     return Song(

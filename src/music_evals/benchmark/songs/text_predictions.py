@@ -12,6 +12,7 @@ from music_evals.benchmark.rows import Failure
 from music_evals.benchmark.songs.songs import Song, SongSet, check_ids
 from music_evals.benchmark.songs.text_pairs import TextPair, TextPairSet, TextSide, run_name
 from music_evals.errors import InvalidInputError, NoDataError, PairCountError
+from music_evals.files import item_name
 from music_evals.locations import Location
 
 __all__ = ["SEED_END", "Prediction", "pairs_of_predictions", "read_predictions"]
@@ -58,7 +59,7 @@ def _read_file(
             )
         if not 0 <= seed < SEED_END:
             raise InvalidInputError(f"{where}: a seed must be 0..2**63 - 1, got {seed}")
-        yield Prediction(item, system, read_value(row, where), seed, where)
+        yield Prediction(item_name(item), system, read_value(row, where), seed, where)
     if empty:
         raise NoDataError(f'{path} holds no predictions; expected lines {{"id": text, {expected}}}')
 
