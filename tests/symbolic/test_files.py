@@ -30,7 +30,7 @@ def test_other_suffixes_raise(tmp_path):
 
 
 def test_suffixes():
-    assert set(READERS) == {".mid", ".midi", ".musicxml", ".xml", ".mxl", ".abc"}
+    assert set(READERS) == {".mid", ".midi", ".rmi", ".musicxml", ".xml", ".mxl", ".abc"}
 
 
 def test_an_old_file_survives_a_failed_write(tmp_path, monkeypatch):

@@ -3,6 +3,7 @@ import struct
 import numpy as np
 import pretty_midi
 import pytest
+import symusic
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -89,6 +90,40 @@ class TestReading:
     def test_overlaps_of_one_pitch_end_in_order(self):
         score = read_midi(midi(track((0, on(60)), (10, on(60)), (10, off(60)), (10, off(60)))))
         assert rows(score) == [(0, 20, 60, 64, 0), (10, 20, 60, 64, 0)]
+
+    def test_symusic_reads_the_same_where_a_file_keeps_to_the_standard(self):
+        # a second reader: programs and channels in one track, overlaps, drums, hanging notes, changes in any track
+        body = (
+            (0, meta(0x03, b"Band")),
+            (0, meta(0x58, b"\x06\x03\x18\x08")),
+            (0, bytes([0xC2, 40])),
+            (0, on(60, channel=2)),
+            (7, on(60, 80, channel=2)),
+            (0, on(36, channel=9)),
+            (5, bytes([0xC2, 41])),
+            (0, on(62, channel=2)),
+            (5, off(60, channel=2)),
+            (5, off(60, channel=2)),
+            (0, off(60, channel=2)),
+            (0, off(36, channel=9)),
+            (9, bytes([0xB2, 64, 127])),
+            (0, on(62, 0, channel=2)),
+            (0, on(90, channel=2)),
+            (0, meta(0x51, b"\x07\xa1\x20")),
+        )
+        content = midi(track((0, meta(0x59, b"\x02\x00")), *NOTE), track(*body), track(*body[1:]))
+        score, other = read_midi(content), symusic.Score.from_midi(content)
+        parts = [part for part in other.tracks if len(part.notes)]
+        assert score.voices == tuple(part.name for part in parts) == ("", "Band", "Band", "Band", "", "", "")
+        assert score.programs == tuple(DRUMS if part.is_drum else part.program for part in parts)
+        assert [note[:4] for note in sorted(rows(score), key=lambda note: note[4])] == [
+            (note.time, note.duration, note.pitch, note.velocity) for part in parts for note in part.notes
+        ]
+        # both stand in two tracks, and the second says nothing new
+        meters = {(change.time, change.numerator, change.denominator) for change in other.time_signatures}
+        assert {(change.tick, change.numerator, change.denominator) for change in score.time_signatures} == meters
+        assert {(tempo.tick, tempo.bpm) for tempo in score.tempos} == {(t.time, t.qpm) for t in other.tempos}
+        assert [(key.tick, key.fifths) for key in score.key_signatures] == [(0, 2)]
 
     def test_signatures_that_say_nothing_new_are_left_out(self):
         four_four, three_four = meta(0x58, b"\x04\x02\x18\x08"), meta(0x58, b"\x03\x02\x18\x08")
@@ -197,6 +232,18 @@ def scores(draw):
 
 
 class TestWriting:
+    @given(scores())
+    def test_symusic_reads_what_is_read_here(self, score):
+        content = write_midi(score)
+        parts = [part for part in symusic.Score.from_midi(content).tracks if len(part.notes)]
+        again = read_midi(content)
+        assert again.voices == tuple(part.name for part in parts)
+        assert sorted((note[4], *note[:4]) for note in rows(again)) == sorted(
+            (index, note.time, note.duration, note.pitch, note.velocity)
+            for index, part in enumerate(parts)
+            for note in part.notes
+        )
+
     @given(scores())
     def test_round_trip(self, score):
         again = read_midi(write_midi(score))

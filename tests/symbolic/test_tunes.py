@@ -10,6 +10,7 @@ from xml.etree import ElementTree as ET
 
 import numpy as np
 import pytest
+import symusic
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from tests import filling
@@ -26,7 +27,7 @@ from music_evals.errors import (
 )
 from music_evals.symbolic.files import read_score
 from music_evals.symbolic.limits import Limits
-from music_evals.symbolic.midi_tunes import track_events
+from music_evals.symbolic.midi_events import track_events
 from music_evals.symbolic.notes import make_notes
 from music_evals.symbolic.tunes import Tune, open_tune
 
@@ -64,21 +65,6 @@ def chunks(content: bytes) -> list[bytes]:
 # --- MIDI
 
 
-def test_events_are_read_as_they_stand() -> None:
-    # delta 0 program; delta 128 note on; running status: delta 0 the same pitch at velocity 0; a text; the end
-    body = bytes([0, 0xC1, 5, 0x81, 0, 0x91, 60, 64, 0, 60, 0, 3, 0xFF, 1, 2, 72, 105, 0, 0xFF, 0x2F, 0, 9])
-    found = list(track_events(body))
-    assert [(event.tick, event.status, event.data) for event in found] == [
-        (0, 0xC1, b"\x05"), (128, 0x91, b"\x3c\x40"), (128, 0x91, b"\x3c\x00"), (131, 0xFF, b"\x01\x02Hi"),
-        (131, 0xFF, b"\x2f\x00"),
-    ]  # fmt: skip
-    assert [event.stored for event in found] == [True, True, False, True, True]
-    with pytest.raises(ValueError, match="without a status"):
-        list(track_events(bytes([0, 60, 64])))
-    with pytest.raises(IndexError):
-        list(track_events(bytes([0, 0x90, 60])))
-
-
 @pytest.mark.parametrize(("name", "track"), [("type0.mid", 0), ("odd_running.mid", 1), ("waltz.midi", 0)])
 def test_midi_outside_of_the_gap_is_equal(folder: Path, name: str, track: int) -> None:
     tune = open_tune(folder / name)
@@ -106,8 +92,13 @@ def test_midi_outside_of_the_gap_is_equal(folder: Path, name: str, track: int) -
     assert notes(edited, 0, start) == notes(old, 0, start)
     assert notes(edited, stop + 1, 2**40) == notes(old, stop + 1, 2**40)
     # an independent reader finds the new notes
-    read = read_score(content)
-    assert set(rows(new)) <= set(rows(read.notes, start, stop))
+    read = [
+        (note.time, note.duration, note.pitch)
+        for part in symusic.Score.from_midi(content).tracks
+        for note in part.notes
+    ]
+    assert set(rows(new)) <= {row for row in read if start <= row[0] < stop}
+    assert sorted(read) == rows(read_score(content).notes)
 
 
 def test_notes_over_an_edge_are_cut_there(tmp_path: Path) -> None:
@@ -186,6 +177,63 @@ def test_a_note_that_never_ends_is_refused_and_an_end_of_none_is_dropped(tmp_pat
     tune = open_tune(path)
     content = tune.replaced(0, 1, 1, in_steps(tune, 1, [(0, 24, 72)]))
     assert rows(read_score(content).notes, 96, 192) == [(96, 96, 72)]
+
+
+@pytest.mark.parametrize("length", [7, 8])  # of the name, so that the MIDI file has an odd and an even size
+def test_a_riff_file_stays_one(tmp_path: Path, length: int) -> None:
+    name = ("Waltz" * 2)[:length]
+    bare = filling.midi(
+        [filling.chunk([filling.named(name), filling.meter(4, 2), *filling.line(filling.quarters(16), 24)])], 24
+    )
+    info = b"LIST\x10\0\0\0INFOINAM\x04\0\0\0song"
+    data = b"data" + len(bare).to_bytes(4, "little") + bare + bytes(len(bare) % 2)
+    packed = b"RIFF" + (4 + 2 * len(info) + len(data)).to_bytes(4, "little") + b"RMID" + info + data + info
+    (tmp_path / "bare.mid").write_bytes(bare)
+    (tmp_path / "packed.mid").write_bytes(packed)
+    plain, tune = open_tune(tmp_path / "bare.mid"), open_tune(tmp_path / "packed.mid")
+    assert rows(tune.score.notes) == rows(plain.score.notes)
+    for notes in ([], [(0, 12, 70)], [(0, 1, 70), (1, 23, 71)]):
+        new = in_steps(tune, 1, notes) if notes else tune.score.notes[:0]
+        content = tune.replaced(0, 1, 1, new)
+        edited = plain.replaced(0, 1, 1, new)
+        # by hand from the rules of RIFF: sizes are little-endian, and chunks start at even bytes
+        assert content[:4] + content[8:12] == b"RIFFRMID"
+        assert int.from_bytes(content[4:8], "little") == len(content) - 8
+        assert len(content) % 2 == 0
+        start = 12 + len(info) + 8
+        assert content[12:start] == info + b"data" + len(edited).to_bytes(4, "little")
+        assert content[start : start + len(edited)] == edited
+        assert content[start + len(edited) :] == bytes(len(edited) % 2) + info
+        assert rows(read_score(content).notes) == rows(read_score(edited).notes)
+
+
+def test_a_voice_is_named_as_it_is_written(tmp_path: Path) -> None:
+    path = tmp_path / "named.mid"
+    names = ["\u4e3b\u65cb\u5f8b", "\u94a2\u7434"]  # main melody, piano
+    tracks = [
+        filling.chunk([
+            (0, b"\xff\x03\x08" + name.encode("gbk").ljust(8, b"\0")),
+            filling.meter(4, 2),
+            *filling.line(filling.quarters(8), 24, channel),
+        ])
+        for channel, name in enumerate(names)
+    ]  # fmt: skip
+    path.write_bytes(filling.midi(tracks, 24))
+    tune = open_tune(path)
+    assert tune.score.voices == tuple(names)
+    assert [tune.voice(name) for name in names] == [0, 1]
+
+
+def test_what_is_edited_is_what_is_judged(folder: Path, tmp_path: Path) -> None:
+    split = b"\0\xf0\x03\x43\x12\0" + b"\x18\xf7\x03\x43\x12\xf7"  # a message in two packets, a quarter apart
+    late = filling.chunk([filling.meter(4, 2), *filling.line(filling.quarters(16), 24)])
+    body = split + late[8:]
+    (tmp_path / "split.mid").write_bytes(filling.midi([b"MTrk" + len(body).to_bytes(4, "big") + body], 24))
+    for path in (folder / "type0.mid", folder / "odd_running.mid", folder / "waltz.midi", tmp_path / "split.mid"):
+        assert rows(open_tune(path).score.notes) == rows(read_score(path).notes)
+    tune = open_tune(tmp_path / "split.mid")
+    assert rows(tune.score.notes)[0] == (24, 24, 60)
+    assert body[:8] in tune.replaced(0, 1, 1, tune.score.notes[:0])
 
 
 def test_a_meter_is_refused_where_the_file_states_one(folder: Path) -> None:
@@ -551,6 +599,19 @@ BAD = {
         "not a readable MIDI file",
     ),
     "noise.mid": (b"no MIDI", UnreadableFileError, "not a readable"),
+    "after_sysex.mid": (
+        filling.midi(
+            [b"MTrk\0\0\0\x1b" + bytes.fromhex("00903c4083603c00 00f0057e7f0601f7 003e4083603e00 00ff2f00")], 480, 0
+        ),
+        UnreadableFileError,
+        r"after_sysex\.mid: track 1, byte 39: data byte 3E has no status byte",
+    ),
+    "realtime.mid": (
+        filling.midi([filling.chunk([filling.meter(4, 2), (0, b"\xf8"), *filling.line(filling.quarters(8), 24)])], 24),
+        UnreadableFileError,
+        r"realtime\.mid: track 1, byte 31: F8 is no event",
+    ),
+    "empty.mid": (filling.midi([b"MTrk\0\0\0\0"], 24), UnreadableFileError, "says that it has no bytes"),
     "free.musicxml": (
         re.sub(r"<time>.*?</time>", "", filling.choir(4)).encode(),
         NoDataError,
@@ -564,7 +625,7 @@ BAD = {
     "bomb.musicxml": (b'<!DOCTYPE a [<!ENTITY b "c">]><score-partwise/>', UnreadableFileError, "entities"),
     "free.abc": (b"X:1\nM:none\nL:1/4\nK:C\nCDEF|GABc|\n", NoDataError, "no meter"),
     "macro.abc": (b"X:1\nM:4/4\nL:1/4\nK:C\nCD&EF|GABc|\n", UnreadableFileError, "'&'.*is not read here"),
-    "mode.abc": (b"X:1\nM:4/4\nL:1/4\nK:D exp _b\nDEFG|ABcd|\n", UnreadableFileError, "accidentals of its own"),
+    "mode.abc": (b"X:1\nM:4/4\nL:1/4\nK:D exp _e\nDEFG|ABcd|\n", UnreadableFileError, "accidentals of its own"),
     "lengths.abc": (
         b"X:1\nM:4/4\nL:1/4\nK:C\nCDEF|C2[L:1/8]D4|GABc|\n",
         UnreadableFileError,

@@ -35,6 +35,7 @@ T = TypeVar("T")
 READERS: dict[str, Callable[..., Score]] = {
     ".mid": read_midi,
     ".midi": read_midi,
+    ".rmi": read_midi,
     ".musicxml": read_musicxml,
     ".xml": read_musicxml,
     ".mxl": read_musicxml,
@@ -49,7 +50,7 @@ def read_score(path: str | os.PathLike[str] | bytes, *, limits: Limits = DEFAULT
     Parameters
     ----------
     path
-        A file that ends in .mid, .midi, .musicxml, .xml, .mxl or .abc, in any case; or the bytes of a MIDI file.
+        A file that ends in .mid, .midi, .rmi, .musicxml, .xml, .mxl or .abc, in any case; or the bytes of a MIDI file.
     limits
         Bounds on bytes, length and notes.
 

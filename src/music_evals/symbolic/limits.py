@@ -7,6 +7,7 @@ from pathlib import Path
 
 from music_evals.annotations import Score
 from music_evals.errors import FileTooLargeError, InvalidInputError, NoDataError, UnreadableFileError
+from music_evals.files import check_no_pointer
 
 __all__ = ["DEFAULT_LIMITS", "Limits", "check_end", "check_n_bytes", "check_n_notes", "check_score", "read_bytes"]
 
@@ -49,7 +50,7 @@ def read_bytes(path: Path, limits: Limits) -> bytes:
     NoDataError
         There is no such file.
     UnreadableFileError
-        It is a folder, or the system refuses it.
+        It is a folder or a pointer of Git LFS, or the system refuses it.
     FileTooLargeError
         More than `limits.max_bytes`; the file is not read.
 
@@ -61,6 +62,7 @@ def read_bytes(path: Path, limits: Limits) -> bytes:
         raise NoDataError(f"{path}: no such file; check the path") from None
     except OSError as error:
         raise UnreadableFileError(f"{path}: cannot be read ({error.strerror})") from error
+    check_no_pointer(content, path)
     check_n_bytes(len(content), limits, str(path))
     return content
 

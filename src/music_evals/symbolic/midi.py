@@ -1,27 +1,29 @@
 """MIDI files and `pretty_midi` objects, to and from `Score`.
 
-symusic parses. What a MIDI file cannot hold is lost on the way out: voices without notes, the difference between two
-overlapping notes of one pitch in one voice (their ends are paired in order), and tempi finer than a microsecond a
-quarter. What `Score` cannot hold is lost on the way in: controllers, pedals, lyrics and note-offs without a note. A
-note-on that is never ended is no note.
+`symbolic.midi_events` reads, by the standard; symusic writes. What a MIDI file cannot hold is lost on the way out:
+voices without notes, the difference between two overlapping notes of one pitch in one voice (their ends are paired in
+order), and tempi finer than a microsecond a quarter. What `Score` cannot hold is lost on the way in: controllers,
+pedals, lyrics and note-offs without a note. A note-on that is never ended is no note.
 """
 
 from __future__ import annotations
 
 import dataclasses
 import io
+import itertools
 import os
 from collections.abc import Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 
-from music_evals.annotations import DRUMS, NOTE_DTYPE, KeySignature, Score, Tempo, TimeSignature
+from music_evals.annotations import DRUMS, KeySignature, Score, Tempo, TimeSignature
 from music_evals.errors import InvalidInputError, UnreadableFileError
 from music_evals.files import write_atomically
 from music_evals.symbolic.limits import DEFAULT_LIMITS, Limits, check_n_bytes, check_n_notes, check_score, read_bytes
 from music_evals.symbolic.measures import drop_repeated_signatures
+from music_evals.symbolic.midi_events import DRUM_CHANNEL, MidiFile, read_midi_file
 from music_evals.symbolic.notes import make_notes
 
 if TYPE_CHECKING:
@@ -32,6 +34,7 @@ __all__ = ["from_pretty_midi", "read_midi", "save_midi", "to_pretty_midi", "writ
 MAX_TICKS_PER_QUARTER = 2**15 - 1  # the division of a MIDI header has 15 bits
 MAX_PRETTY_MIDI_TICK = 10_000_000  # pretty_midi refuses later ticks, and holds one float for each
 MAX_MIDI_TICK = 2**31 - 1  # symusic counts in 32 bits
+MAX_VOICES = 2**15 - 1  # of `NOTE_DTYPE`
 
 Change = TypeVar("Change", Tempo, KeySignature)
 
@@ -42,13 +45,13 @@ def read_midi(source: str | os.PathLike[str] | bytes, *, limits: Limits = DEFAUL
     Every track, channel and program that has notes becomes a voice, in file order, with the track's name. A note of no
     length lasts one tick. Of several changes at one tick the last counts; changes that change nothing are left out.
 
-    The parser is native code and runs in this process. For files that nobody vouches for use
-    `symbolic.files.read_many`.
+    What the standard does not allow, and could change a note, is refused; the rules are those of
+    `symbolic.midi_events`, which also says how names are decoded.
 
     Parameters
     ----------
     source
-        A path, or the bytes of a file.
+        A path, or the bytes of a file: a MIDI file of type 0 or 1, or one within a RIFF file (RMID).
     limits
         Bounds on bytes, length and notes.
 
@@ -62,7 +65,8 @@ def read_midi(source: str | os.PathLike[str] | bytes, *, limits: Limits = DEFAUL
     NoDataError
         There is no such file.
     UnreadableFileError
-        Not a MIDI file, damaged, in SMPTE time, or with impossible values; names the file and the reason.
+        Not a MIDI file, damaged, of type 2, in SMPTE time, or with impossible values; names the file, the track, the
+        byte and the reason.
     FileTooLargeError
         Over a bound.
 
@@ -74,65 +78,40 @@ def read_midi(source: str | os.PathLike[str] | bytes, *, limits: Limits = DEFAUL
     [60, 64]
 
     """
-    import symusic
-
     if isinstance(source, bytes):
         name, content = "MIDI bytes", source
         check_n_bytes(len(content), limits, name)
     else:
         name, content = os.fspath(source), read_bytes(Path(source), limits)
-    try:
-        parsed = symusic.Score.from_midi(content)
-        _check_tracks(content, name)
-        return check_score(_from_symusic(parsed, limits, name), limits, name)
-    except RuntimeError as error:  # symusic raises nothing more precise
-        raise UnreadableFileError(
-            f"{name}: not a readable MIDI file ({str(error).removesuffix(': iostream error')})"
-        ) from error
-    except InvalidInputError as error:
-        raise UnreadableFileError(f"{name}: holds impossible values ({error})") from error
+    return check_score(_score_of(read_midi_file(content, name, limits=limits)), limits, name)
 
 
-def _check_tracks(content: bytes, name: str) -> None:
-    """Raise if tracks are missing that the header promises; symusic takes such a file, less the missing voices."""
-    promised = int.from_bytes(content[10:12], "big")
-    found, position = 0, 8 + int.from_bytes(content[4:8], "big")
-    while position < len(content):
-        found += content[position : position + 4] == b"MTrk"
-        position += 8 + int.from_bytes(content[position + 4 : position + 8], "big")
-    if found < promised:
-        raise UnreadableFileError(f"{name}: damaged MIDI file ({found} tracks where the header promises {promised})")
-
-
-def _from_symusic(parsed: Any, limits: Limits, name: str) -> Score:
-    tracks = [track for track in parsed.tracks if len(track.notes)]
-    check_n_notes(sum(len(track.notes) for track in tracks), limits, name)
-    ticks_per_quarter = int(parsed.ticks_per_quarter)
-    columns = [track.notes.numpy() for track in tracks]
-    notes = np.zeros(0, dtype=NOTE_DTYPE)
-    if columns:
-        onsets, durations, pitches, velocities = (
-            np.concatenate([column[key] for column in columns]).astype(np.int64)
-            for key in ("time", "duration", "pitch", "velocity")
-        )
-        voices = np.repeat(np.arange(len(tracks)), [len(column["time"]) for column in columns])
-        notes = make_notes(onsets, np.where(durations == 0, 1, durations), pitches, velocities, voices)
+def _score_of(file: MidiFile) -> Score:
+    """Return the notes of a file, with a voice for each track, channel and program."""
+    n_notes = [len(track.notes) for track in file.tracks]
+    columns = itertools.chain.from_iterable(note[:6] for track in file.tracks for note in track.notes)
+    rows = np.fromiter(columns, np.int64, 6 * sum(n_notes)).reshape(-1, 6)
+    onsets, ends, pitches, velocities, channels, programs = rows.T
+    tracks = np.repeat(np.arange(len(n_notes)), n_notes)
+    places, voices = np.unique((tracks << 4 | channels) << 7 | programs, return_inverse=True)
+    check_n_voices(len(places), file.name)
     return Score(
-        notes,
-        ticks_per_quarter,
-        drop_repeated_signatures(
-            [TimeSignature(change.time, change.numerator, change.denominator) for change in parsed.time_signatures],
-            ticks_per_quarter,
-        ),
-        drop_repeated([Tempo(change.time, _bpm(change.mspq)) for change in parsed.tempos]),
-        drop_repeated([KeySignature(key.time, key.key, bool(key.tonality)) for key in parsed.key_signatures]),
-        tuple(track.name for track in tracks),
-        tuple(DRUMS if track.is_drum else int(track.program) for track in tracks),
+        make_notes(onsets, np.maximum(ends - onsets, 1), pitches, velocities, voices),
+        file.ticks_per_quarter,
+        drop_repeated_signatures(file.time_signatures, file.ticks_per_quarter),
+        drop_repeated(file.tempos),
+        drop_repeated(file.key_signatures),
+        tuple(file.tracks[place >> 11].name for place in places.tolist()),
+        tuple(DRUMS if place >> 7 & 0x0F == DRUM_CHANNEL else place & 0x7F for place in places.tolist()),
     )
 
 
-def _bpm(microseconds_per_quarter: int) -> float:
-    return 6e7 / microseconds_per_quarter if microseconds_per_quarter > 0 else float("inf")
+def check_n_voices(n_voices: int, name: str) -> None:
+    """Raise where a file has more voices than notes can be numbered by."""
+    if n_voices > MAX_VOICES:
+        raise UnreadableFileError(
+            f"{name}: {n_voices} voices (tracks, channels and programs), more than {MAX_VOICES}; split it"
+        )
 
 
 def drop_repeated(changes: Iterable[Change]) -> tuple[Change, ...]:

@@ -20,63 +20,24 @@ import numpy as np
 
 from music_evals.annotations import DRUMS, NoteArray, Score, TimeSignature
 from music_evals.errors import InvalidInputError, NoDataError, UnreadableFileError
-from music_evals.symbolic.limits import DEFAULT_LIMITS, Limits, read_bytes
-from music_evals.symbolic.measures import meter_map
-from music_evals.symbolic.midi import read_midi
+from music_evals.symbolic.limits import DEFAULT_LIMITS, Limits, check_score, read_bytes
+from music_evals.symbolic.measures import drop_repeated_signatures, meter_map
+from music_evals.symbolic.midi import check_n_voices, drop_repeated
+from music_evals.symbolic.midi_events import (
+    DRUM_CHANNEL,
+    NOTE_OFF,
+    NOTE_ON,
+    SYSEX,
+    MidiEvent,
+    MidiFile,
+    MidiNote,
+    read_midi_file,
+    read_number,
+)
 from music_evals.symbolic.notes import make_notes
 from music_evals.symbolic.tunes import Tune, check_edit, measure_numbers
 
-__all__ = ["MidiEvent", "MidiTune", "open_midi", "track_events"]
-
-_NOTE_OFF, _NOTE_ON, _PROGRAM = 0x80, 0x90, 0xC0
-_SYSEX, _SYSEX_MORE, _META = 0xF0, 0xF7, 0xFF
-_END_OF_TRACK, _TRACK_NAME = 0x2F, 0x03
-_ONE_DATA_BYTE = (0xC0, 0xD0)
-_DRUM_CHANNEL = 9
-
-
-class MidiEvent(NamedTuple):
-    """One event of a track."""
-
-    tick: int
-    """When it happens, from the start of the track."""
-    status: int
-    """Its status byte, also where the file leaves it out (running status)."""
-    data: bytes
-    """All that follows the status byte."""
-    stored: bool = True
-    """Whether the file holds the status byte."""
-    delta: bytes = b""
-    """The time that it waits, as the file holds it."""
-
-    @property
-    def is_note(self) -> bool:
-        """Whether it starts or ends a note."""
-        return self.status & 0xF0 in {_NOTE_OFF, _NOTE_ON}
-
-    @property
-    def starts_note(self) -> bool:
-        """Whether it starts a note: a note-on of velocity 0 ends one."""
-        return self.status & 0xF0 == _NOTE_ON and self.data[1] > 0
-
-    @property
-    def ends_track(self) -> bool:
-        """Whether it is the end of the track."""
-        return self.status == _META and self.data[0] == _END_OF_TRACK
-
-
-class _Note(NamedTuple):
-    onset: int
-    end: int
-    start_event: int  # index in the track
-    end_event: int
-
-
-class _Track(NamedTuple):
-    start: int  # of its events in the file
-    stop: int
-    events: tuple[MidiEvent, ...]
-    rest: bytes  # what follows the end of the track
+__all__ = ["MidiTune", "open_midi"]
 
 
 class _Voice(NamedTuple):
@@ -84,35 +45,38 @@ class _Voice(NamedTuple):
     channel: int
 
 
-@dataclasses.dataclass(frozen=True, eq=False)
+@dataclasses.dataclass(frozen=True, eq=False, kw_only=True)
 class MidiTune(Tune):
     """A MIDI file; see `Tune`."""
 
-    content: bytes = b""
-    tracks: tuple[_Track, ...] = ()
-    places: tuple[_Voice, ...] = ()
-    meter: TimeSignature | None = None
-    limits: Limits = DEFAULT_LIMITS
+    file: MidiFile
+    places: tuple[_Voice, ...]
+    meter: TimeSignature | None
+    limits: Limits
 
     def replaced(self, voice: int, first: int, n_measures: int, notes: NoteArray) -> bytes:
         """Return the file with other notes in some measures of one voice; see `Tune.replaced`."""
         start, stop = self.check_replacement(first, n_measures, notes)
         place = self.places[voice]
-        track = self.tracks[place.track]
-        self._check_ended(track, place.channel, stop)
-        events = _spliced(track.events, place.channel, start, stop, notes)
-        body = b"".join(_encoded(events)) + track.rest
-        size = len(body).to_bytes(4, "big")
-        content = self.content[: track.start - 4] + size + body + self.content[track.stop :]
+        events = self.file.events(place.track)
+        old = _notes(self.file, place)
+        unpaired = _unpaired(events, old, place.channel)
+        self._check_ended(events, unpaired, stop)
+        track = self.file.tracks[place.track]
+        used = sum(len(event.delta) + event.stored + len(event.data) for event in events)
+        rest = self.file.content[track.start + used : track.stop]  # what follows the end of the track
+        new = _spliced(events, old, unpaired, channel=place.channel, start=start, stop=stop, notes=notes)
+        body = b"".join(_encoded(new)) + rest
+        content = self.file.with_track(place.track, body)
         after = _read(content, self.name, self.suffix, self.meter, self.limits)
         places = (self.places, after.places)
         check_edit(self, after, places, voice=voice, first=first, n_measures=n_measures, notes=notes)
         return content
 
-    def _check_ended(self, track: _Track, channel: int, stop: int) -> None:
+    def _check_ended(self, events: Sequence[MidiEvent], unpaired: Sequence[int], stop: int) -> None:
         """Raise where a note sounds into the measures, or starts in them, and never ends."""
-        for index in _unpaired(track.events, channel):
-            event = track.events[index]
+        for index in unpaired:
+            event = events[index]
             if event.starts_note and event.tick < stop:
                 raise UnreadableFileError(
                     f"{self.name}: a note of pitch {event.data[0]}, {event.tick / self.score.ticks_per_quarter:g} "
@@ -152,162 +116,83 @@ def open_midi(
 
 
 def _read(content: bytes, name: str, suffix: str, meter: TimeSignature | None, limits: Limits) -> MidiTune:
-    read = read_midi(content, limits=limits)
-    if int.from_bytes(content[8:10], "big") > 1:
-        raise UnreadableFileError(f"{name}: a MIDI file of type 2, whose tracks are pieces of their own; split it")
-    if not read.time_signatures and meter is None:
+    file = read_midi_file(content, name, limits=limits)
+    if not file.time_signatures and meter is None:
         raise NoDataError(f"{name}: states no time signature, so it has no measures; say what they are with `meter`")
-    if read.time_signatures and meter is not None:
-        stated = read.time_signatures[0]
+    if file.time_signatures and meter is not None:
+        stated = file.time_signatures[0]
         raise InvalidInputError(
             f"{name}: states its meter, {stated.numerator}/{stated.denominator} at first; `meter` is for MIDI files "
             "that state none, leave it out"
         )
-    tracks = tuple(_tracks(content, name))
-    places, notes = _voices(tracks)
-    score = Score(
-        notes,
-        read.ticks_per_quarter,
-        read.time_signatures or (() if meter is None else (meter,)),
-        read.tempos,
-        read.key_signatures,
-        tuple(_names(tracks, places)) or ("",),
-        tuple(DRUMS if place.channel == _DRUM_CHANNEL else 0 for place in places),
+    places = tuple(
+        _Voice(number, channel)
+        for number, track in enumerate(file.tracks)
+        for channel in sorted({note.channel for note in track.notes})
     )
-    bars = meter_map(score)
-    numbers = measure_numbers(bars)
-    return MidiTune(name, suffix, score, bars, numbers, (), content, tracks, places, meter, limits)
+    check_n_voices(len(places), name)
+    rows = [
+        (note.onset, max(note.end - note.onset, 1), note.pitch, note.velocity, index)
+        for index, place in enumerate(places)
+        for note in _notes(file, place)
+    ]
+    score = Score(
+        make_notes(*np.array(rows, dtype=np.int64).reshape(-1, 5).T),
+        file.ticks_per_quarter,
+        drop_repeated_signatures(file.time_signatures, file.ticks_per_quarter) or (() if meter is None else (meter,)),
+        drop_repeated(file.tempos),
+        drop_repeated(file.key_signatures),
+        tuple(_names(file, places)) or ("",),
+        tuple(DRUMS if place.channel == DRUM_CHANNEL else 0 for place in places),
+    )
+    bars = meter_map(check_score(score, limits, name))
+    return MidiTune(
+        name, suffix, score, bars, measure_numbers(bars), file=file, places=places, meter=meter, limits=limits
+    )
 
 
-def track_events(body: bytes) -> Iterator[MidiEvent]:
-    """Yield the events of a track up to its end, from the bytes of its chunk.
-
-    Raises
-    ------
-    IndexError
-        The bytes end within an event.
-    ValueError
-        An event without a status byte.
-
-    """
-    position, tick, running = 0, 0, 0
-    while position < len(body):
-        begin = position
-        wait, position = _number(body, position)
-        tick, delta = tick + wait, body[begin:position]
-        stored = body[position] >= 0x80
-        status = body[position] if stored else running
-        position += stored
-        if status < _NOTE_OFF:
-            raise ValueError("data without a status byte")
-        begin = position
-        if status in {_SYSEX, _SYSEX_MORE, _META}:
-            size, position = _number(body, position + (status == _META))
-            position += size
-        else:
-            running = status
-            position += 1 if status & 0xF0 in _ONE_DATA_BYTE else 2
-        if position > len(body):
-            raise IndexError("the track ends within an event")
-        event = MidiEvent(tick, status, body[begin:position], stored, delta)
-        yield event
-        if event.ends_track:
-            return
+def _notes(file: MidiFile, place: _Voice) -> list[MidiNote]:
+    return [note for note in file.tracks[place.track].notes if note.channel == place.channel]
 
 
-def _number(body: bytes, position: int) -> tuple[int, int]:
-    """Read a number of seven bits a byte; return it and where it ends."""
-    value = 0
-    while True:
-        byte = body[position]
-        value, position = value << 7 | byte & 0x7F, position + 1
-        if byte < 0x80:
-            return value, position
-
-
-def _tracks(content: bytes, name: str) -> Iterator[_Track]:
-    position = 8 + int.from_bytes(content[4:8], "big")
-    while position + 8 <= len(content):
-        start = position + 8
-        stop = min(start + int.from_bytes(content[position + 4 : start], "big"), len(content))
-        if content[position : position + 4] == b"MTrk":
-            body = content[start:stop]
-            try:
-                events = tuple(track_events(body))
-            except (IndexError, ValueError) as error:
-                raise UnreadableFileError(f"{name}: a damaged track cannot be edited ({error})") from error
-            used = sum(len(event.delta) + event.stored + len(event.data) for event in events)
-            yield _Track(start, stop, events, body[used:])
-        position = stop
-
-
-def _notes(events: Sequence[MidiEvent], channel: int) -> list[_Note]:
-    """Pair the notes of a channel, first in, first out, as `symbolic.midi.read_midi` does."""
-    return _paired(events, channel)[0]
-
-
-def _unpaired(events: Sequence[MidiEvent], channel: int) -> list[int]:
-    """Return which events of a channel start a note that never ends, or end one that never starts."""
-    return _paired(events, channel)[1]
-
-
-def _paired(events: Sequence[MidiEvent], channel: int) -> tuple[list[_Note], list[int]]:
-    open_: dict[int, collections.deque[int]] = collections.defaultdict(collections.deque)
-    found = []
-    alone = []
-    for index, event in enumerate(events):
-        if not event.is_note or event.status & 0x0F != channel:
-            continue
-        if event.starts_note:
-            open_[event.data[0]].append(index)
-        elif open_[event.data[0]]:
-            start = open_[event.data[0]].popleft()
-            found.append(_Note(events[start].tick, event.tick, start, index))
-        else:
-            alone.append(index)
-    return found, [*alone, *(index for waiting in open_.values() for index in waiting)]
-
-
-def _voices(tracks: Sequence[_Track]) -> tuple[tuple[_Voice, ...], NoteArray]:
-    places: list[_Voice] = []
-    rows: list[tuple[int, int, int, int, int]] = []
-    for number, track in enumerate(tracks):
-        for channel in sorted({event.status & 0x0F for event in track.events if event.starts_note}):
-            notes = _notes(track.events, channel)
-            if not notes:
-                continue
-            for note in notes:
-                pitch, velocity = track.events[note.start_event].data
-                rows.append((note.onset, max(note.end - note.onset, 1), pitch, velocity, len(places)))
-            places.append(_Voice(number, channel))
-    return tuple(places), make_notes(*np.array(rows, dtype=np.int64).reshape(-1, 5).T)
-
-
-def _names(tracks: Sequence[_Track], places: Sequence[_Voice]) -> Iterator[str]:
+def _names(file: MidiFile, places: Sequence[_Voice]) -> Iterator[str]:
     """Yield the name of each voice: that of its track, with its channel where the track has several."""
+    n_voices = collections.Counter(place.track for place in places)
     for place in places:
-        named = (
-            event.data[1:]
-            for event in tracks[place.track].events
-            if event.status == _META and event.data[0] == _TRACK_NAME
-        )
-        text = next(named, b"\0")
-        name = text[_number(text, 0)[1] :].decode("utf-8", "replace").strip("\0 ")
-        alone = sum(other.track == place.track for other in places) == 1
-        yield name if alone else f"{name} channel {place.channel + 1}".strip()
+        name = file.tracks[place.track].name.strip()
+        yield name if n_voices[place.track] == 1 else f"{name} channel {place.channel + 1}".strip()
 
 
-def _spliced(events: Sequence[MidiEvent], channel: int, start: int, stop: int, notes: NoteArray) -> list[MidiEvent]:
-    """Return the events of a track with the notes of a channel from `start` to `stop` replaced."""
+def _unpaired(events: Sequence[MidiEvent], notes: Sequence[MidiNote], channel: int) -> list[int]:
+    """Return which events of a channel start a note that never ends, or end one that never starts."""
+    paired = {index for note in notes for index in (note.start_event, note.end_event)}
+    return [
+        index
+        for index, event in enumerate(events)
+        if event.is_note and event.status & 0x0F == channel and index not in paired
+    ]
+
+
+def _spliced(
+    events: Sequence[MidiEvent],
+    old: Sequence[MidiNote],
+    unpaired: Sequence[int],
+    *,
+    channel: int,
+    start: int,
+    stop: int,
+    notes: NoteArray,
+) -> list[MidiEvent]:
+    """Return the events of a track with the notes of a channel, `old`, replaced from `start` to `stop`."""
     # what ends no note might end a new one
-    dropped = {index for index in _unpaired(events, channel) if start < events[index].tick < stop}
+    dropped = {index for index in unpaired if start < events[index].tick < stop}
     # (tick, before what stands there, event): what ends comes before the events of its tick, what starts after them
     added: list[tuple[int, bool, MidiEvent]] = []
-    for note in _notes(events, channel):
+    for note in old:
         first = events[note.start_event]
         if (note.end <= start and note.onset < start) or note.onset >= stop:
             continue
-        off = MidiEvent(start, _NOTE_OFF | channel, bytes([first.data[0], 64]))
+        off = MidiEvent(start, NOTE_OFF | channel, bytes([first.data[0], 64]))
         if note.onset < start:  # sounds into the gap: it ends there
             added.append((start, True, off))
             if note.end <= stop:
@@ -321,8 +206,8 @@ def _spliced(events: Sequence[MidiEvent], channel: int, start: int, stop: int, n
     for onset, duration, pitch, velocity in zip(
         *(notes[key].tolist() for key in ("onset_tick", "duration_tick", "pitch", "velocity")), strict=True
     ):
-        added.append((onset, False, MidiEvent(onset, _NOTE_ON | channel, bytes([pitch, velocity]))))
-        added.append((onset + duration, True, MidiEvent(onset + duration, _NOTE_OFF | channel, bytes([pitch, 64]))))
+        added.append((onset, False, MidiEvent(onset, NOTE_ON | channel, bytes([pitch, velocity]))))
+        added.append((onset + duration, True, MidiEvent(onset + duration, NOTE_OFF | channel, bytes([pitch, 64]))))
     return _merged([event for index, event in enumerate(events) if index not in dropped], added)
 
 
@@ -340,12 +225,12 @@ def _encoded(events: Sequence[MidiEvent]) -> Iterator[bytes]:
     tick, running = 0, 0
     for event in events:
         wait = event.tick - tick
-        same = event.delta and _number(event.delta, 0)[0] == wait
+        same = event.delta and read_number(event.delta, 0)[0] == wait
         delta = event.delta if same else _as_number(wait)
         status = b"" if not event.stored and running == event.status else bytes([event.status])
         yield delta + status + event.data
         tick = event.tick
-        running = event.status if event.status < _SYSEX else 0  # it ends with any other event
+        running = event.status if event.status < SYSEX else 0  # it ends with any other event
 
 
 def _as_number(value: int) -> bytes:
