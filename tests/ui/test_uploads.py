@@ -34,8 +34,9 @@ def tone(path: Path, seconds: float = 0.5, rate: int = 44100, channels: int = 2)
     return path
 
 
-def midi(path: Path) -> Path:
-    path.write_bytes(write_midi(Score(make_notes([0], [480], [60]), 480)))
+def midi(path: Path, n_notes: int = 1) -> Path:
+    onsets = [480 * note for note in range(n_notes)]
+    path.write_bytes(write_midi(Score(make_notes(onsets, [480] * n_notes, [60] * n_notes), 480)))
     return path
 
 
@@ -84,7 +85,7 @@ def test_an_archive_that_unfolds_to_more_than_it_may_is_refused(tmp_path: Path) 
 
 
 def test_a_parser_that_dies_or_hangs_takes_no_page_with_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    path = midi(tmp_path / "a.mid")
+    path = midi(tmp_path / "a.mid", 20_000)
     monkeypatch.setattr(uploads, "TIMEOUT_SEC", 1e-6)
     with pytest.raises(ParserCrashError, match=r"^a\.mid: the parser did not finish"):
         uploads.load_score(path)

@@ -7,27 +7,27 @@ import re
 from fractions import Fraction
 
 from music_evals.errors import UnreadableFileError
-from music_evals.symbolic._abc_voices import voice_name
+from music_evals.symbolic.abc_syntax import (
+    ACCIDENTALS,
+    DECORATION,
+    FIELD,
+    LENGTH,
+    NOTE,
+    AbcError,
+    Key,
+    default_unit,
+    note_pitch,
+    octave_shift,
+    read_key,
+    read_length,
+    read_meter,
+    read_tuplet,
+    read_unit,
+    voice_name,
+)
+from music_evals.symbolic.written import TICKS_PER_QUARTER
 
 __all__ = ["Event", "Measure", "Music", "Voice", "key_fifths", "read_music"]
-
-_LETTERS = {"C": 0, "D": 2, "E": 4, "F": 5, "G": 7, "A": 9, "B": 11}
-_FIFTHS = "FCGDAEB"
-_ACCIDENTALS = {"^^": 2, "^": 1, "=": 0, "_": -1, "__": -2}
-_MODES = {
-    "": 0,
-    "maj": 0,
-    "ion": 0,
-    "m": -3,
-    "min": -3,
-    "aeo": -3,
-    "mix": -1,
-    "dor": -2,
-    "phr": -4,
-    "lyd": 1,
-    "loc": -5,
-}
-_LENGTH = r"\d*(?:/+\d*)?"
 
 _TOKENS = re.compile(
     rf"""(?P<comment>%.*)
@@ -36,24 +36,22 @@ _TOKENS = re.compile(
     |(?P<ending>\[\d[\d,\-]*)
     |(?P<bar>\.?(?::+\|[\]|:]*|\[\|[\]|:]*|\|[\]|:]*|::+)\d*(?:[,\-]\d+)*)
     |(?P<tie>\.?-)
-    |(?P<mine>![^!]*!|\{{[^}}]*\}}|\.?\(\d(?::\d*){{0,2}}|\.?\(|\)|y{_LENGTH}|[.~H-Wh-w`]|\+[^+|]*\+)
-    |(?P<note>(?:\^\^?|__?|=)?[A-Ga-g][,']*{_LENGTH})
-    |(?P<chord>\[[^\]|:]*\]{_LENGTH})
-    |(?P<rest>[zx]{_LENGTH})
+    |(?P<mine>{DECORATION}|\{{[^}}]*\}}|\.?\(\d(?::\d*){{0,2}}|\.?\(|\)|y{LENGTH}|[.~H-Wh-w`]|\+[^+|]*\+)
+    |(?P<note>{NOTE.pattern})
+    |(?P<chord>\[[^\]|:]*\]{LENGTH})
+    |(?P<rest>[zx]{LENGTH})
     |(?P<rests>[ZX]\d*)
     |(?P<broken>>+|<+)
     |(?P<space>[\s\\$*]+)""",
     re.VERBOSE,
 )
-_NOTE = re.compile(rf"(\^\^?|__?|=)?([A-Ga-g])([,']*)({_LENGTH})")
 # in a chord: a note, a tie after one, a slur, and what is an ornament of its notes
-_IN_CHORD = re.compile(rf"({_NOTE.pattern})|(\.?-)|(\.?\(|\))|![^!]*!|\+[^+]*\+|[.~H-Wh-w`]|\s+")
+_IN_CHORD = re.compile(rf"({NOTE.pattern})|(\.?-)|(\.?\(|\))|![^!]*!|\+[^+]*\+|[.~H-Wh-w`]|\s+")
 # what directs the whole score, and does not belong to one note: where to go on, and how loudly
 _MARK = re.compile(
     r"[!+](?i:segno|coda|fine|da(?:capo|coda)|D\.[CS]\.(?:al(?:coda|fine))?|p{1,4}|mp|mf|f{1,4}|s?fz?|fp"
     r"|[<>][()]|(?:cresc|crescendo|dim|diminuendo)[()])[!+]|[SO]"
 )
-_FIELD = re.compile(r"([A-Za-z]):([^%\n]*)")
 
 
 @dataclasses.dataclass
@@ -63,10 +61,15 @@ class Event:
     start: int  # in the text
     stop: int
     duration: Fraction  # in quarters
-    pitches: tuple[int, ...] = ()
+    spelled: tuple[tuple[str, str, int], ...] = ()  # letter, octave marks and alteration of each of its notes
     onset: Fraction = Fraction(0)  # from the start of the measure
     tied: tuple[int, ...] = ()  # those of its pitches that go on
     ties: tuple[tuple[int, int], ...] = ()  # where its ties begin and end in the text
+
+    @property
+    def pitches(self) -> tuple[int, ...]:
+        """The MIDI number of each of its notes."""
+        return tuple(note_pitch(*spelling) for spelling in self.spelled)
 
 
 @dataclasses.dataclass
@@ -107,10 +110,10 @@ class Voice:
     fifths: int
     meter: tuple[int, int] | None
     name: str = ""
-    propagates: bool = False  # whether an accidental holds to the end of the measure
     measures: list[Measure] = dataclasses.field(default_factory=list)
     open: Measure | None = None
     accidentals: dict[str, int] = dataclasses.field(default_factory=dict)
+    tied: dict[tuple[str, str], int] = dataclasses.field(default_factory=dict)  # alterations that ties carry on
     tuplet: tuple[Fraction, int] = (Fraction(1), 0)  # factor and how many notes it still holds for
     broken: Fraction | None = None  # factor of the next note
 
@@ -122,27 +125,40 @@ class Music:
     voices: dict[str, Voice]
     has_words: bool
 
+    def written(self) -> set[tuple[int, int, int]] | None:
+        """Return onset and end in ticks and pitch of every note, tied ones each by itself.
+
+        None for voices that have different numbers of measures, of which it is not known how they lie together.
+        """
+        parts = [voice.measures for voice in self.voices.values()]
+        if len({len(measures) for measures in parts}) > 1:
+            return None
+        notes, start = set(), Fraction(0)
+        for measures in zip(*parts, strict=True):
+            for event in (event for measure in measures for event in measure.events):
+                onset = start + event.onset
+                end = max(_tick(onset + event.duration), _tick(onset) + 1)
+                notes |= {(_tick(onset), end, pitch) for pitch in event.pitches}
+            start += max(measure.length for measure in measures)
+        return notes
+
 
 def key_fifths(text: str) -> int:
     """Return the sharps (positive) or flats of a ``K:`` field.
 
     Raises
     ------
-    ValueError
-        A key that is not read here, as one with accidentals of its own.
+    AbcError
+        A key that is not edited, as one with accidentals of its own.
 
     """
-    text = text.strip()
-    if text.startswith("HP"):
-        raise ValueError(f"the key {text} of the pipes is not edited")
-    found = re.match(r"([A-G])([#b]?)\s*([A-Za-z]*)", text)
-    if found is None or text.lower().startswith("none") or re.match(r"clef", text):
-        return 0
-    mode = found[3].lower()[:3] if found[3].lower() != "m" else "m"
-    if re.search(r"\bexp\b|\s[\^_=]", text):
-        raise ValueError(f"the key {text} has accidentals of its own, which are not edited")
-    tonic = _FIFTHS.index(found[1]) - 1 + 7 * ((found[2] == "#") - (found[2] == "b"))
-    return tonic + _MODES.get(mode, 0)
+    return _fifths(read_key(text), text)
+
+
+def _fifths(key: Key | None, text: str) -> int:
+    if key is None or (key.fifths is None and any(key.alters.values())):
+        raise AbcError(f"the key {text.strip()} has accidentals of its own, which are not edited")
+    return key.fifths or 0
 
 
 def read_music(text: str, name: str) -> Music:
@@ -156,10 +172,8 @@ def read_music(text: str, name: str) -> Music:
     """
     try:
         return _Reader(text).read()
-    except ValueError as error:
+    except AbcError as error:
         raise UnreadableFileError(f"{name}: cannot be edited safely: {error}") from error
-    except ZeroDivisionError as error:
-        raise UnreadableFileError(f"{name}: cannot be edited safely: a length in it is divided by 0") from error
 
 
 class _Reader:
@@ -172,10 +186,11 @@ class _Reader:
         self._header = Voice(Fraction(0), 0, None)
         self._now: Voice | None = None
         self._words = False
-        # as the reader: accidentals hold to the end of the measure from version 2.1 of the standard on
-        version = re.search(r"^%abc-(\d+)\.(\d+)", text, re.MULTILINE)
-        self._propagates = version is not None and (int(version[1]), int(version[2])) >= (2, 1)
         self._in_header = True
+        if re.search(r"propagate-accidentals\s+(?:not|octave)", text):
+            raise AbcError("accidentals that hold otherwise than the standard has them are not edited")
+        if "%%begin" in text:
+            raise AbcError("blocks of text within a tune are not edited")
 
     def read(self) -> Music:
         """Read all of it."""
@@ -189,7 +204,7 @@ class _Reader:
         return Music(voices, self._words)
 
     def _line(self, line: str, position: int) -> None:
-        found = _FIELD.match(line)
+        found = FIELD.match(line)
         if found or line.startswith(("%", "+:")) or not line.strip() or self._in_header:
             if found:
                 self._field(found[1], found[2])
@@ -203,7 +218,7 @@ class _Reader:
         while place < len(content):
             token = _TOKENS.match(content, place)
             if token is None:
-                raise ValueError(f"{content[place]!r} in the line {content.strip()[:40]!r} is not read here")
+                raise AbcError(f"{content[place]!r} in the line {content.strip()[:40]!r} is not read here")
             self._token(*_kind(str(token.lastgroup), token[0]), position + place)
             place = token.end()
         if self._now is not None and self._now.open is not None:
@@ -216,24 +231,31 @@ class _Reader:
         if letter in "wW":
             self._words = self._words or letter == "w"
         elif letter == "L":
-            state.unit = 4 * Fraction(value.replace(" ", ""))
+            state.unit = read_unit(value)
         elif letter == "M":
-            state.meter = _meter(value)
+            state.meter = read_meter(value)
         elif letter == "K":
-            state.fifths = key_fifths(value)
-            state.accidentals.clear()
+            self._key(state, value)
             self._in_header = False
         elif letter == "V":
             self._switch(value)
         elif letter in "mU" and not self._in_header:
-            raise ValueError(f"macros and symbols of its own ({letter}: fields) are not edited")
+            raise AbcError(f"macros and symbols of its own ({letter}: fields) are not edited")
         if state.open is not None and not state.open.events:
             state.open.unit, state.open.fifths, state.open.meter = state.unit, state.fifths, state.meter
         elif state.open is not None and (state.unit, state.meter) != before:
-            raise ValueError(f"{letter}:{value} stands in the middle of a measure; put it at a bar line")
+            raise AbcError(f"{letter}:{value} stands in the middle of a measure; put it at a bar line")
+
+    def _key(self, state: Voice, value: str) -> None:
+        _check_unmoved(value)
+        key = read_key(value)
+        if key is not None:
+            state.fifths = _fifths(key, value)
+            state.accidentals.clear()
 
     def _switch(self, value: str) -> None:
         key, name = voice_name(value)
+        _check_unmoved(value.strip()[len(key) :])
         if name is not None:
             self._names[key] = name
         if self._in_header:
@@ -245,10 +267,9 @@ class _Reader:
     def _voice(self, key: str) -> Voice:
         if key not in self._voices:
             meter, unit = self._header.meter, self._header.unit
-            if not unit:
-                unit = Fraction(1, 4) if meter and Fraction(*meter) < Fraction(3, 4) else Fraction(1, 2)
+            unit = unit or default_unit(meter)
             name = self._names.get(key, key)
-            self._voices[key] = Voice(unit, self._header.fifths, meter, name, self._propagates)
+            self._voices[key] = Voice(unit, self._header.fifths, meter, name)
         return self._voices[key]
 
     def _token(self, kind: str, text: str, start: int) -> None:
@@ -282,12 +303,13 @@ class _Reader:
         if kind == "tie":
             event = measure.events[-1]
             event.tied, event.ties = event.pitches, (*event.ties, (start, stop))
+            voice.tied = _tied(event)
         elif kind == "broken":
             self._break(measure, voice, text)
         elif text in {"(", ")"}:
             measure.slurs.append(text)
         elif text.startswith("("):
-            voice.tuplet = _tuplet(text, voice.meter)
+            voice.tuplet = read_tuplet(text, voice.meter)
 
     def _measure(self, voice: Voice) -> Measure:
         if voice.open is None:
@@ -299,7 +321,7 @@ class _Reader:
             measure.start = start
         elif measure.interrupted:
             # its span in the text would hold notes of the other voice
-            raise ValueError("a measure is interrupted by another voice; write each measure of a voice in one piece")
+            raise AbcError("a measure is interrupted by another voice; write each measure of a voice in one piece")
         measure.stop = stop
 
     def _keep(self, measure: Measure, kind: str, text: str, start: int) -> None:
@@ -314,11 +336,11 @@ class _Reader:
         measure = self._measure(voice)
         event = Event(start, start + len(text), Fraction(0))
         if kind == "rest":
-            length = _length(text[1:])
+            length = read_length(text[1:])
         elif kind == "note":
-            found = _NOTE.fullmatch(text)
+            found = NOTE.fullmatch(text)
             assert found is not None  # the token is one
-            event.pitches, length = (_pitch(voice, found),), _length(found[4])
+            event.spelled, length = (_spelled(voice, found),), read_length(found[4])
         else:
             length = self._chord(voice, event, text)
         factor, left = voice.tuplet
@@ -327,6 +349,7 @@ class _Reader:
             voice.tuplet = (factor, left - 1)
         if voice.broken is not None:
             length, voice.broken = length * voice.broken, None
+        voice.tied = _tied(event)
         event.duration = length * voice.unit
         measure.events.append(event)
         self._mine(measure, start, start + len(text))
@@ -338,13 +361,13 @@ class _Reader:
         while place < len(inner):
             found = _IN_CHORD.match(inner, place)
             if found is None or (found[6] and not event.pitches):
-                raise ValueError(f"the chord {text!r} is not read here; write what is no note or tie before it")
+                raise AbcError(f"the chord {text!r} is not read here; write what is no note or tie before it")
             place = found.end()
             if found[1]:
-                note = _NOTE.fullmatch(found[1])
+                note = NOTE.fullmatch(found[1])
                 assert note is not None  # it is one
-                event.pitches += (_pitch(voice, note),)
-                lengths.append(_length(note[4]))
+                event.spelled += (_spelled(voice, note),)
+                lengths.append(read_length(note[4]))
             elif found[6]:
                 first = event.start + 1 + found.start()
                 event.tied += event.pitches[-1:]
@@ -352,19 +375,19 @@ class _Reader:
             elif found[7]:
                 self._measure(voice).slurs.append(found[7][-1])
         if not lengths:
-            raise ValueError(f"{text!r} is not read here")
-        return lengths[0] * _length(after)
+            raise AbcError(f"{text!r} is not read here")
+        return lengths[0] * read_length(after)
 
     def _silent_measure(self, voice: Voice, text: str, start: int) -> None:
         if voice.meter is None or text not in {"Z", "Z1", "X", "X1"}:
-            raise ValueError(f"{text}, a rest of whole measures, is not edited; write a rest into each of them")
+            raise AbcError(f"{text}, a rest of whole measures, is not edited; write a rest into each of them")
         measure = self._measure(voice)
         measure.events.append(Event(start, start + len(text), Fraction(4 * voice.meter[0], voice.meter[1])))
         self._mine(measure, start, start + len(text))
 
     def _break(self, measure: Measure, voice: Voice, text: str) -> None:
         if not measure.events:
-            raise ValueError("a broken rhythm has no note before it")
+            raise AbcError("a broken rhythm has no note before it")
         short = Fraction(1, 2 ** len(text))
         before, after = (2 - short, short) if text[0] == ">" else (short, 2 - short)
         measure.events[-1].duration *= before
@@ -395,37 +418,30 @@ def _kind(kind: str, text: str) -> tuple[str, str]:
     return kind, text
 
 
-def _meter(value: str) -> tuple[int, int] | None:
-    value = {"C": "4/4", "C|": "2/2"}.get(value, value)
-    found = re.fullmatch(r"\(?([\d+\s]+)\)?\s*/\s*(\d+)", value)
-    return (sum(map(int, found[1].split("+"))), int(found[2])) if found else None
+def _tied(event: Event) -> dict[tuple[str, str], int]:
+    """Return how the notes of an event that go on are altered."""
+    return {
+        spelling[:2]: spelling[2]
+        for spelling, pitch in zip(event.spelled, event.pitches, strict=True)
+        if pitch in event.tied
+    }
 
 
-def _length(text: str) -> Fraction:
-    if not text:
-        return Fraction(1)
-    upper, slash, lower = text.partition("/")
-    if not slash:
-        return Fraction(int(upper))
-    halvings = 1 + lower.count("/")
-    lower = lower.strip("/")
-    return Fraction(int(upper or 1), int(lower) if lower else 2**halvings)
+def _check_unmoved(value: str) -> None:
+    if octave_shift(value):
+        raise AbcError(f"{value.strip()!r} moves what sounds, which is not edited")
 
 
-def _tuplet(text: str, meter: tuple[int, int] | None) -> tuple[Fraction, int]:
-    numbers = [int(part) if part else 0 for part in text[1:].split(":")]
-    p, q, r = [*numbers, 0, 0][:3]
-    compound = meter is not None and meter[0] % 3 == 0 and meter[0] > 3
-    q = q or {2: 3, 3: 2, 4: 3, 6: 2, 8: 3}.get(p, 3 if compound else 2)
-    return Fraction(q, p), r or p
+def _spelled(voice: Voice, note: re.Match[str]) -> tuple[str, str, int]:
+    """Return letter, octave marks and alteration of a note; its accidental holds to the end of the measure."""
+    name = note[2].upper()
+    of_key = (voice.fifths + 6 - "FCGDAEB".index(name)) // 7
+    if note[1]:
+        voice.accidentals[name] = ACCIDENTALS[note[1]]
+    elif name not in voice.accidentals:
+        return note[2], note[3], voice.tied.get((note[2], note[3]), of_key)
+    return note[2], note[3], voice.accidentals[name]
 
 
-def _pitch(voice: Voice, note: re.Match[str]) -> int:
-    accidental, letter, octaves = note[1], note[2], note[3]
-    name = letter.upper()
-    of_key = (voice.fifths + 6 - _FIFTHS.index(name)) // 7
-    alter = _ACCIDENTALS[accidental] if accidental else voice.accidentals.get(name, of_key)
-    if voice.propagates:
-        voice.accidentals[name] = alter
-    octave = (5 if letter.islower() else 4) + octaves.count("'") - octaves.count(",")
-    return 12 * (octave + 1) + _LETTERS[name] + alter
+def _tick(quarters: Fraction) -> int:
+    return round(quarters * TICKS_PER_QUARTER)

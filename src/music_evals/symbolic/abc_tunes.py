@@ -21,13 +21,14 @@ import numpy as np
 from music_evals.annotations import NoteArray, Score, TimeSignature
 from music_evals.errors import InvalidInputError, NoDataError, UnreadableFileError
 from music_evals.symbolic._abc_reading import Event, Kept, Measure, Music, Voice, key_fifths, read_music
+from music_evals.symbolic.abc_syntax import AbcError, file_head, tune_end, tune_starts
 from music_evals.symbolic.contexts import STEPS_PER_QUARTER
 from music_evals.symbolic.limits import DEFAULT_LIMITS, Limits, check_end, check_n_notes, read_bytes
 from music_evals.symbolic.measures import MeterMap
 from music_evals.symbolic.notation import TICKS_PER_QUARTER, from_abc
 from music_evals.symbolic.note_values import Accidentals, Written, spell_pitch, write_measure
 from music_evals.symbolic.notes import make_notes
-from music_evals.symbolic.tunes import Tune, check_agreement, measure_numbers
+from music_evals.symbolic.tunes import Tune, measure_numbers
 
 __all__ = ["AbcTune", "open_abc"]
 
@@ -108,8 +109,8 @@ def open_abc(path: str | os.PathLike[str], *, tune: int | None = None, limits: L
     Parameters
     ----------
     path
-        The file, in UTF-8 or Latin-1. An empty line ends a tune. What is edited is also read by
-        `symbolic.notation.from_abc`, and both have to find the same notes.
+        The file, in UTF-8 or Latin-1. An empty line ends a tune. `symbolic.notation.from_abc` reads it as well, and
+        holds what is edited against what is judged.
     tune
         The number of its ``X:`` field. None takes the only tune.
     limits
@@ -122,7 +123,7 @@ def open_abc(path: str | os.PathLike[str], *, tune: int | None = None, limits: L
     NoDataError
         There is no such file, or it has no meter or no measures.
     UnreadableFileError
-        Not an ABC file, or what it holds cannot be edited safely: our edit and the reader disagree about its notes.
+        Not an ABC file, or what it holds cannot be edited safely.
     FileTooLargeError, MissingBackendError
         As `from_abc`.
 
@@ -154,16 +155,7 @@ def open_abc(path: str | os.PathLike[str], *, tune: int | None = None, limits: L
         read.key_signatures,
         tuple(part.name for part in parts),
     )
-    written = {
-        (start + _tick(event.onset), pitch)
-        for part in parts
-        for measure, start in zip(part.measures, bars.starts[:-1].tolist(), strict=True)
-        for event in measure.events
-        for pitch in event.pitches
-    }
-    # the reader takes a length of notes within a line for a remark
-    advice = {"advice": "put [L:...] on a line of its own, as L:..."} if "[L:" in text else {}
-    remarks = (*check_agreement(written, read, name, **advice), *_remarks(music, after))
+    remarks = tuple(_remarks(music, after))
     return AbcTune(name, ".abc", score, bars, measure_numbers(bars), remarks, text, before, head, after, codec, parts)
 
 
@@ -186,22 +178,14 @@ def _decode(content: bytes) -> tuple[str, str]:
 
 
 def _region(text: str, tune: int | None, name: str) -> tuple[int, int, str]:
-    """Return where a tune begins and ends in the text, and which lines of the head of the file hold for it.
-
-    An empty line ends a tune. The head of the file is what stands before the first ``X:`` field.
-    """
-    tunes = list(re.finditer(r"^X:[ \t]*(\d*)", text, re.MULTILINE))
-    index = _chosen([int(found[1]) if found[1] else None for found in tunes], tune, name)
-    start = tunes[index].start() if tunes else 0
-    stop = tunes[index + 1].start() if index + 1 < len(tunes) else len(text)
-    key = re.compile(r"^K:", re.MULTILINE).search(text, start, stop)  # an empty line within the header is let pass
-    if key is None:
-        raise UnreadableFileError(f"{name}: not an ABC file (no K: field, which ends the header of every tune)")
-    empty = re.compile(r"^[ \t]*\r?\n", re.MULTILINE).search(text, key.end(), stop)
-    own = set(re.findall(r"^[LM]:", text[start : key.start()], re.MULTILINE))
-    lines = text[: tunes[0].start()].splitlines(keepends=True) if tunes else []
-    head = [line for line in lines if re.match(r"[ABCDFGHILMNORSUZ]:|%", line) and line[:2] not in own]
-    return start, empty.start() if empty else stop, "".join(head)
+    """Return where a tune begins and ends in the text, and which lines of the head of the file hold for it."""
+    tunes = tune_starts(text)
+    index = _chosen([number for number, _ in tunes], tune, name)
+    start = tunes[index][1] if tunes else 0
+    try:
+        return start, tune_end(text, start), file_head(text)
+    except AbcError as error:
+        raise UnreadableFileError(f"{name}: not an ABC file ({error})") from error
 
 
 def _chosen(numbers: Sequence[int | None], tune: int | None, name: str) -> int:

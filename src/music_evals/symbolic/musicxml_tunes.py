@@ -28,18 +28,20 @@ from music_evals.errors import NoDataError, UnreadableFileError
 from music_evals.symbolic._musicxml_writing import Gap, Item, rewritten_measure, without_ends
 from music_evals.symbolic.limits import DEFAULT_LIMITS, Limits, check_n_notes, read_bytes
 from music_evals.symbolic.measures import MeterMap
-from music_evals.symbolic.notation import TICKS_PER_QUARTER, musicxml_document, read_musicxml
+from music_evals.symbolic.musicxml_reading import document_root, parse_musicxml
+from music_evals.symbolic.notation import TICKS_PER_QUARTER, musicxml_document
 from music_evals.symbolic.notes import make_notes
 from music_evals.symbolic.tunes import Tune, check_agreement, check_edit
+from music_evals.symbolic.written import to_score
 
-__all__ = ["MusicXMLTune", "open_musicxml"]
+__all__ = ["MusicXMLTune", "editable_notes", "open_musicxml"]
 
 
 class _Measure(NamedTuple):
     """One measure of one part."""
 
     items: tuple[Item, ...]
-    length: Fraction  # in quarters, as far as its notes reach
+    length: Fraction  # in quarters, as far as its notes reach, and its rests within the time signature
     number: str
     meter: tuple[int, int] | None
 
@@ -117,7 +119,7 @@ def open_musicxml(path: str | os.PathLike[str], *, limits: Limits = DEFAULT_LIMI
     Parameters
     ----------
     path
-        The file. It is first read, and checked, by `symbolic.notation.read_musicxml`; an archive before it is unpacked.
+        The file. It is first read, and checked, by `symbolic.musicxml_reading`; an archive before it is unpacked.
     limits
         As `read_musicxml`.
 
@@ -133,10 +135,11 @@ def open_musicxml(path: str | os.PathLike[str], *, limits: Limits = DEFAULT_LIMI
     """
     name = os.fspath(path)
     content = read_bytes(Path(path), limits)
-    read = read_musicxml(content, expand_repeats=False, merge_ties=False, limits=limits)
     document = musicxml_document(content, limits, name)
+    written = parse_musicxml(document, name, limits)
+    read = to_score(written, name, limits, expand_repeats=False, merge_ties=False)
     parts, bars, places, sounds = _read_notes(document, name)
-    written = {(sound.onset, sound.pitch) for some in sounds for sound in some}
+    check_agreement(_rows(sounds), read, name)
     notes = _notes(sounds)
     check_n_notes(len(notes), limits, name)
     score = Score(
@@ -147,18 +150,33 @@ def open_musicxml(path: str | os.PathLike[str], *, limits: Limits = DEFAULT_LIMI
         read.key_signatures,
         tuple(_names(parts, places)) or ("",),
     )
-    remarks = check_agreement(written, read, name)
     numbers = tuple(measure.number for measure in parts[0].measures)
     suffix = Path(path).suffix.lower()
-    return MusicXMLTune(name, suffix, score, bars, numbers, remarks, content, document, parts, places)
+    return MusicXMLTune(name, suffix, score, bars, numbers, (), content, document, parts, places)
+
+
+def editable_notes(document: bytes, name: str) -> list[tuple[int, int, int]] | None:
+    """Return onset tick, end tick and pitch of every written note of a document; None where it cannot be edited."""
+    try:
+        *_, sounds = _read_notes(document, name, has_places=False)
+    except (NoDataError, UnreadableFileError):
+        return None
+    return _rows(sounds)
+
+
+def _rows(sounds: Sequence[Sequence[_Sound]]) -> list[tuple[int, int, int]]:
+    return [(sound.onset, max(sound.end, sound.onset + 1), sound.pitch) for some in sounds for sound in some]
 
 
 def _read_notes(
-    document: bytes, name: str
+    document: bytes, name: str, *, has_places: bool = True
 ) -> tuple[tuple[_Part, ...], MeterMap, tuple[tuple[int, str], ...], list[list[_Sound]]]:
-    """Return parts, measures, voices, and the written notes of each voice."""
+    """Return parts, measures, voices, and the written notes of each voice; for an edit, elements have places."""
+    root = document_root(document, name)
+    if root.tag != "score-partwise":
+        raise UnreadableFileError(f"{name}: its measures cannot be edited (<{root.tag}>); save it as <score-partwise>")
     try:
-        parts = tuple(_parts(document))
+        parts = tuple(_parts(root, iter(_spans(document)) if has_places else None))
     except (ArithmeticError, AttributeError, LookupError, ValueError) as error:
         raise UnreadableFileError(f"{name}: its measures cannot be edited ({error})") from error
     if not parts or not parts[0].measures:
@@ -187,17 +205,18 @@ def _encoding(document: bytes) -> str:
     return "utf-16-be" if document.startswith(b"\xfe\xff") else "ascii"
 
 
-def _parts(document: bytes) -> Iterator[_Part]:
-    """Read parts and measures, with the place of every element in the document."""
-    root = ET.fromstring(document)  # noqa: S314  # the reader has refused entities
+def _parts(root: ET.Element, spans: Iterator[list[tuple[int, int]]] | None) -> Iterator[_Part]:
+    """Read parts and measures; `spans` are the places of the elements of each measure in the document."""
     names = {
         part.get("id"): " ".join((part.findtext("part-name") or "").split())
         for part in root.iterfind("part-list/score-part")
     }
-    spans = iter(_spans(document))
     for part in root.iterfind("part"):
         state = _State()
-        measures = [_read_measure(measure, next(spans), state) for measure in part.iterfind("measure")]
+        measures = [
+            _read_measure(measure, [(0, 0)] * len(measure) if spans is None else next(spans), state)
+            for measure in part.iterfind("measure")
+        ]
         yield _Part(names.get(part.get("id"), ""), tuple(measures))
 
 
@@ -242,20 +261,30 @@ class _State:
 
     divisions: Fraction = Fraction(1)
     fifths: int = 0
-    transpose: int = 0
+    transposes: dict[str, int] = dataclasses.field(default_factory=dict)  # of a staff; "" is every other
     meter: tuple[int, int] | None = None
 
     def read(self, attributes: ET.Element) -> None:
         """Read an ``<attributes>`` element."""
         self.divisions = Fraction((attributes.findtext("divisions") or str(self.divisions)).strip())
         self.fifths = int(attributes.findtext("key/fifths") or self.fifths)
-        if (transpose := attributes.find("transpose")) is not None:
+        for transpose in attributes.iterfind("transpose"):
+            if transpose.find("double") is not None:
+                raise ValueError("a part that sounds in two octaves")
+            if (staff := transpose.get("number", "")) == "":
+                self.transposes.clear()
             octaves = int(transpose.findtext("octave-change") or 0)
-            self.transpose = int(float(transpose.findtext("chromatic") or 0)) + 12 * octaves
+            self.transposes[staff] = int(float(transpose.findtext("chromatic") or 0)) + 12 * octaves
         if (time := attributes.find("time")) is None:
             return
-        beats, unit = time.findtext("beats"), time.findtext("beat-type")
-        self.meter = None if beats is None or unit is None else (sum(map(int, beats.split("+"))), int(unit))
+        beats = [beat.text or "" for beat in time.iterfind("beats")]
+        units = [int(unit.text or "") for unit in time.iterfind("beat-type")]
+        whole = sum(Fraction(sum(map(int, beat.split("+"))), unit) for beat, unit in zip(beats, units, strict=True))
+        self.meter = (int(whole * max(units)), max(units)) if units else None
+
+    def transpose(self, note: ET.Element) -> int:
+        """Return the semitones between the written and the sounding pitch of a note."""
+        return self.transposes.get((note.findtext("staff") or "1").strip(), self.transposes.get("", 0))
 
 
 _STEPS = {"C": 0, "D": 2, "E": 4, "F": 5, "G": 7, "A": 9, "B": 11}
@@ -263,34 +292,46 @@ _STEPS = {"C": 0, "D": 2, "E": 4, "F": 5, "G": 7, "A": 9, "B": 11}
 
 def _read_measure(measure: ET.Element, spans: Sequence[tuple[int, int]], state: _State) -> _Measure:
     items: list[Item] = []
-    cursor, end, onset = Fraction(0), Fraction(0), Fraction(0)
+    cursor = end = rests_end = onset = Fraction(0)
+    meter, line = state.meter, "1"
     for element, (start, stop) in zip(measure, spans, strict=True):
         duration = Fraction((element.findtext("duration") or "0").strip()) / state.divisions
-        pitch, at, sounds = None, cursor, element.tag == "note" and element.find("grace") is None
+        is_note = element.tag == "note"
+        sounds = is_note and element.find("grace") is None
+        transpose = state.transpose(element) if is_note else 0
+        pitch, at = None, cursor
         if element.tag == "attributes":
             state.read(element)
+            meter = meter if cursor else state.meter  # within a measure it is that of the next one
         elif element.tag == "backup":
-            cursor -= duration
+            cursor = max(cursor - duration, Fraction(0))
         elif element.tag == "forward":
             cursor += duration
         elif sounds:
             at = onset = onset if element.find("chord") is not None else cursor
-            cursor = max(cursor, at + duration) if element.find("chord") is not None else at + duration
-            pitch = _pitch(element, state.transpose)
-        voice = (element.findtext("voice") or "1").strip() if element.tag == "note" else ""
-        end = max(end, cursor)
-        given = (state.divisions, state.fifths, state.transpose)
+            cursor += 0 if element.find("chord") is not None else duration
+            pitch = _pitch(element, transpose)
+        if is_note:
+            alone = element.find("chord") is None
+            line = (element.findtext("voice") or ("1" if alone else line)).strip()
+        voice = line if is_note else ""
+        if sounds and element.find("rest") is None:
+            end = max(end, at + duration)
+        else:
+            rests_end = max(rests_end, cursor)
+        given = (state.divisions, state.fifths, transpose)
         items.append(Item(element, start, stop, at, duration if sounds else Fraction(0), voice, pitch, *given))
-    return _Measure(tuple(items), end, measure.get("number", ""), state.meter)
+    full = rests_end if meter is None else Fraction(4 * meter[0], meter[1])
+    return _Measure(tuple(items), max(end, min(rests_end, full)), measure.get("number", ""), meter)
 
 
 def _pitch(note: ET.Element, transpose: int) -> int | None:
     """Return the sounding pitch of a note that has one and is no cue."""
-    found = note.find("pitch")
-    if found is None or note.find("cue") is not None:
+    pitch = note.find("pitch")
+    if pitch is None or note.find("cue") is not None:
         return None
-    step, octave = (found.findtext("step") or "").strip(), int(found.findtext("octave") or 0)
-    return 12 * (octave + 1) + _STEPS[step] + round(float(found.findtext("alter") or 0)) + transpose
+    step, octave = (pitch.findtext("step") or "").strip(), int(pitch.findtext("octave") or 0)
+    return round(12 * (octave + 1) + _STEPS[step] + Fraction((pitch.findtext("alter") or "0").strip()) + transpose)
 
 
 def _bars(parts: Sequence[_Part], name: str) -> MeterMap:
@@ -320,6 +361,7 @@ def _sounds(part: _Part, voice: str, bars: MeterMap) -> Iterator[_Sound]:
         for item in measure.items:
             if item.pitch is not None and item.voice == voice and item.duration:
                 kinds = {tie.get("type") for tie in item.element.iterfind("tie")}
+                kinds = kinds or {tied.get("type") for tied in item.element.iterfind("notations/tied")}
                 onset = start + _tick(item.onset)
                 end = start + _tick(item.onset + item.duration)
                 yield _Sound(onset, end, item.pitch, "stop" in kinds, "start" in kinds)

@@ -1,34 +1,35 @@
 """MusicXML and ABC files, and music21 streams, to `Score`.
 
-music21 parses. Ties are merged, repeats are played out unless asked otherwise, and instruments sound at their real
-pitch. Bars keep their notated lines: wherever a bar does not start one signature's length after the one before (a
-pickup, an irregular bar) its signature is written again, so that `symbolic.measures.meter_map` finds the same bars.
+`symbolic.musicxml_reading` and `symbolic.abc_reading` say how each is read. Ties are merged, repeats are played out
+unless asked otherwise, and instruments sound at their real pitch. Bars keep their notated lines: wherever a bar does
+not start one signature's length after the one before (a pickup, an irregular bar) its signature is written again, so
+that `symbolic.measures.meter_map` finds the same bars.
 
-Left out are grace notes (they have no length), chord symbols, unpitched percussion, dynamics and articulation.
+Left out are grace notes (they have no length), chord symbols, unpitched percussion, dynamics and articulation. A file
+whose measures can be replaced is read a second time, by the reader that edits it, and refused where the two differ.
 """
 
 from __future__ import annotations
 
 import io
+import itertools
 import os
 import re
-import warnings
 import zipfile
 import zlib
-from collections.abc import Callable, Iterator
 from pathlib import Path, PurePosixPath
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 from xml.etree import ElementTree as ET
 
-import numpy as np
-
-from music_evals.annotations import KeySignature, Score, Tempo, TimeSignature
+from music_evals.annotations import Score
 from music_evals.errors import InvalidInputError, UnreadableFileError, importing
-from music_evals.symbolic._abc_voices import whole_voices
-from music_evals.symbolic.limits import DEFAULT_LIMITS, Limits, check_n_bytes, check_n_notes, check_score, read_bytes
-from music_evals.symbolic.measures import drop_repeated_signatures
-from music_evals.symbolic.midi import drop_repeated
-from music_evals.symbolic.notes import make_notes
+from music_evals.symbolic._abc_reading import read_music
+from music_evals.symbolic.abc_reading import parse_abc
+from music_evals.symbolic.abc_syntax import AbcError, file_head, tune_end, tune_starts
+from music_evals.symbolic.limits import DEFAULT_LIMITS, Limits, check_n_bytes, read_bytes
+from music_evals.symbolic.musicxml_reading import parse_musicxml, parse_xml
+from music_evals.symbolic.tunes import check_agreement
+from music_evals.symbolic.written import TICKS_PER_QUARTER, to_score
 
 if TYPE_CHECKING:
     from music21.stream import Stream
@@ -45,22 +46,9 @@ __all__ = [
     "split_abc",
 ]
 
-TICKS_PER_QUARTER = 10080  # music21's own grid: 2^5 * 3^2 * 5 * 7, so that common tuplets fall on ticks
-
 MAX_ARCHIVE_ENTRIES = 1000  # a compressed score holds one document, some images and a table of contents
 CONTAINER = "META-INF/container.xml"
 
-# What music21 raises on files that it cannot read: its parsers check little, so a damaged value shows up wherever it is
-# first used.
-PARSER_ERRORS = (
-    ArithmeticError,
-    AttributeError,
-    ET.ParseError,
-    LookupError,
-    RecursionError,
-    TypeError,
-    ValueError,
-)
 # What zipfile raises on archives that it cannot read.
 ARCHIVE_ERRORS = (
     EOFError,
@@ -80,7 +68,7 @@ def read_musicxml(
     merge_ties: bool = True,
     limits: Limits = DEFAULT_LIMITS,
 ) -> Score:
-    """Read a MusicXML file, plain or compressed (.mxl). Needs the extra `symbolic`.
+    """Read a MusicXML file, plain or compressed (.mxl); see `symbolic.musicxml_reading`.
 
     Parameters
     ----------
@@ -96,18 +84,16 @@ def read_musicxml(
     Returns
     -------
     Score
-        On music21's grid of 10080 ticks a quarter, one voice a part.
+        On a grid of 10080 ticks a quarter, one voice for each staff of each part.
 
     Raises
     ------
     NoDataError
         There is no such file.
     UnreadableFileError
-        Not a MusicXML file, or damaged; names the file and the reason.
+        Not a MusicXML file, damaged, or with repeats that lead nowhere; names the file, the place and the reason.
     FileTooLargeError
         Over a bound.
-    MissingBackendError
-        music21 is not installed.
 
     """
     if isinstance(path, bytes):
@@ -116,12 +102,23 @@ def read_musicxml(
     else:
         name, content = os.fspath(path), read_bytes(Path(path), limits)
     document = musicxml_document(content, limits, name)
-    return _convert(lambda: _parse_musicxml(document), name, limits, expand_repeats, merge_ties)
+    return _read_document(document, name, limits, expand_repeats=expand_repeats, merge_ties=merge_ties)
 
 
 def musicxml_document(content: bytes, limits: Limits, name: str) -> bytes:
     """Return the score document of a MusicXML file: its bytes as they are, or unpacked where it is compressed."""
     return _unpack(content, limits, name) if content.startswith(b"PK") else content
+
+
+def _read_document(document: bytes, name: str, limits: Limits, *, expand_repeats: bool, merge_ties: bool) -> Score:
+    """Read a document by the judging reader, and hold the reading that `fill` edits against it."""
+    from music_evals.symbolic.musicxml_tunes import editable_notes
+
+    written = parse_musicxml(document, name, limits)
+    edited = editable_notes(document, name)
+    if edited is not None:
+        check_agreement(edited, to_score(written, name, limits, expand_repeats=False, merge_ties=False), name)
+    return to_score(written, name, limits, expand_repeats=expand_repeats, merge_ties=merge_ties)
 
 
 def read_abc(
@@ -132,7 +129,7 @@ def read_abc(
     merge_ties: bool = True,
     limits: Limits = DEFAULT_LIMITS,
 ) -> Score:
-    """Read one tune of an ABC file. Needs the extra `symbolic`.
+    """Read one tune of an ABC file, by the ABC standard 2.1; see `symbolic.abc_reading`.
 
     Parameters
     ----------
@@ -146,34 +143,40 @@ def read_abc(
     Returns
     -------
     Score
-        On music21's grid of 10080 ticks a quarter.
+        On a grid of 10080 ticks a quarter.
 
     Raises
     ------
     InvalidInputError
         The file holds several tunes and none was chosen, or not the chosen one; see `abc_tunes`.
-    NoDataError, UnreadableFileError, FileTooLargeError, MissingBackendError
-        As `read_musicxml`.
+    NoDataError
+        There is no such file.
+    UnreadableFileError, FileTooLargeError
+        As `from_abc`.
 
     """
     name = os.fspath(path)
     text = _decode(read_bytes(Path(path), limits))
-    numbers = _tune_numbers(text)
-    if tune is None and len(numbers) > 1:
+    starts = tune_starts(text) or [(None, 0)]
+    numbers = [number for number, _ in starts if number is not None]
+    if tune is None and len(starts) > 1:
         raise InvalidInputError(
-            f"{name}: holds {len(numbers)} tunes ({numbers[0]}..{numbers[-1]}); choose one with tune="
+            f"{name}: holds {len(starts)} tunes ({numbers[0]}..{numbers[-1]}); choose one with tune="
+            if numbers
+            else f"{name}: holds {len(starts)} tunes without a number; number their X: fields"
         )
     if tune is not None and tune not in numbers:
         raise InvalidInputError(
             f"{name}: holds no tune {tune}; it holds {', '.join(map(str, numbers[:10])) or 'none with a number'}"
         )
-    _check_abc(text, name)
-    return _convert(lambda: _parse_abc(text, tune), name, limits, expand_repeats, merge_ties)
+    start = next(place for number, place in starts if tune in {None, number})
+    return _from_abc(file_head(text) + text[start:], name, limits, expand_repeats, merge_ties)
 
 
 def abc_tunes(path: str | os.PathLike[str], *, limits: Limits = DEFAULT_LIMITS) -> tuple[int, ...]:
     """Return the numbers of the tunes in an ABC file, in file order."""
-    return _tune_numbers(_decode(read_bytes(Path(path), limits)))
+    starts = tune_starts(_decode(read_bytes(Path(path), limits)))
+    return tuple(number for number, _ in starts if number is not None)
 
 
 def from_abc(
@@ -184,7 +187,7 @@ def from_abc(
     merge_ties: bool = True,
     limits: Limits = DEFAULT_LIMITS,
 ) -> Score:
-    """Read the text of one ABC tune, such as one of `split_abc`; needs the extra `symbolic`.
+    """Read the text of one ABC tune, such as one of `split_abc`, by the ABC standard 2.1; see `symbolic.abc_reading`.
 
     Parameters
     ----------
@@ -197,23 +200,48 @@ def from_abc(
 
     Raises
     ------
-    UnreadableFileError, FileTooLargeError, MissingBackendError
-        As `read_musicxml`.
+    UnreadableFileError
+        Not ABC, or a sign that is in no section of the standard; names the line. Or `fill` would read other notes.
+    FileTooLargeError
+        Over a bound.
 
     """
     check_n_bytes(len(text.encode()), limits, name)
-    _check_abc(text, name)
-    return _convert(lambda: _parse_abc(text, None), name, limits, expand_repeats, merge_ties)
+    return _from_abc(text, name, limits, expand_repeats, merge_ties)
+
+
+def _from_abc(
+    text: str,
+    name: str,
+    limits: Limits,
+    expand_repeats: bool,  # noqa: FBT001  # private: passed on from keywords
+    merge_ties: bool,  # noqa: FBT001
+) -> Score:
+    """Read a tune by the judging reader, and hold the reading that `fill` edits against it."""
+    try:
+        text = text[: tune_end(text, next((place for _, place in tune_starts(text)), 0))]
+    except AbcError as error:
+        raise UnreadableFileError(f"{name}: not an ABC file ({error})") from error
+    written = parse_abc(text, name, limits)
+    try:
+        edited = read_music(text, name).written()
+    except UnreadableFileError:
+        edited = None  # what cannot be edited has one reading
+    if edited is not None:
+        check_agreement(edited, to_score(written, name, limits, expand_repeats=False, merge_ties=False), name)
+    return to_score(written, name, limits, expand_repeats=expand_repeats, merge_ties=merge_ties)
 
 
 def split_abc(path: str | os.PathLike[str], *, limits: Limits = DEFAULT_LIMITS) -> tuple[str, ...]:
-    """Return the text of each tune of an ABC file, from its ``X:`` field on; one without such a field is one tune.
+    """Return the text of each tune of an ABC file, after the lines before the first that hold for all of them.
 
-    Two tunes may have one number, as where a book holds two transcriptions of a page.
+    A file without an ``X:`` field is one tune. Two tunes may have one number, as where a book holds two transcriptions
+    of a page.
     """
     text = _decode(read_bytes(Path(path), limits))
-    tunes = re.split(r"^(?=X:)", text, flags=re.MULTILINE)[1:]
-    return tuple(tunes) or (text,)
+    places = [place for _, place in tune_starts(text)] or [0]
+    head = file_head(text)
+    return tuple(head + text[start:stop] for start, stop in itertools.pairwise([*places, len(text)]))
 
 
 def abc_fields(text: str, letter: str) -> tuple[str, ...]:
@@ -236,91 +264,36 @@ def from_music21(
     merge_ties: bool = True,
     limits: Limits = DEFAULT_LIMITS,
 ) -> Score:
-    """Take the notes of a music21 stream.
+    """Take the notes of a music21 stream: those that music21 writes into a MusicXML file, as `read_musicxml` reads it.
+
+    Needs the extra `symbolic`.
 
     Parameters
     ----------
     stream
         A score or a part; it is not changed.
     expand_repeats, merge_ties, limits
-        As `read_musicxml`.
+        As `read_musicxml`; there is no bound on bytes.
 
     Raises
     ------
     UnreadableFileError
-        Repeats that lead nowhere, or impossible values.
+        Repeats that lead nowhere, impossible values, or what music21 cannot write.
     FileTooLargeError
         Over a bound.
+    MissingBackendError
+        music21 is not installed.
 
     """
-    return _convert(lambda: stream, "music21 stream", limits, expand_repeats, merge_ties)
-
-
-def _convert(
-    parse: Callable[[], Any],
-    name: str,
-    limits: Limits,
-    expand_repeats: bool,  # noqa: FBT001  # private: passed on from keywords
-    merge_ties: bool,  # noqa: FBT001
-) -> Score:
-    with importing("symbolic", "reading MusicXML and ABC"):
+    name = "music21 stream"
+    with importing("symbolic", "reading music21 streams"):
         from music21.exceptions21 import Music21Exception
-        from music21.repeat import ExpanderException
+        from music21.musicxml.m21ToXml import GeneralObjectExporter
     try:
-        with warnings.catch_warnings():
-            # music21 warns where it is about to raise; the error says it all
-            warnings.filterwarnings("ignore", message="The following exception took place")
-            stream = parse()
-        if expand_repeats and stream.recurse().getElementsByClass("Measure"):
-            stream = stream.expandRepeats()
-        score = _to_score(stream.toSoundingPitch(), merge_ties=merge_ties, limits=limits, name=name)
-    except ExpanderException as error:
-        raise UnreadableFileError(
-            f"{name}: its repeats cannot be played out ({error}); read the written order with expand_repeats=False"
-        ) from error
-    except UnreadableFileError:
-        raise
-    except (Music21Exception, *PARSER_ERRORS) as error:
-        raise UnreadableFileError(f"{name}: cannot be read as a score ({type(error).__name__}: {error})") from error
-    return check_score(score, limits, name)
-
-
-def _parse_musicxml(content: bytes) -> Any:
-    from music21.musicxml.xmlToM21 import MusicXMLImporter
-
-    root = _parse_xml(content)
-    if root.tag != "score-partwise":
-        raise ValueError(f"expected a score-partwise document, got <{root.tag}>")
-    importer = MusicXMLImporter()
-    importer.xmlRootToScore(root, importer.stream)
-    return importer.stream
-
-
-def _parse_xml(content: bytes) -> ET.Element:
-    """Parse XML that declares no entities: none are needed, and nested ones can fill the memory."""
-    if b"<!ENTITY" in content.replace(b"\0", b""):  # without the zero bytes UTF-16 reads as ASCII
-        raise ValueError("the document declares XML entities")
-    return ET.fromstring(content)  # noqa: S314  # entities are refused above
-
-
-def _check_abc(text: str, name: str) -> None:
-    if not re.search(r"^K:", text, re.MULTILINE):
-        raise UnreadableFileError(f"{name}: not an ABC file (no K: field, which ends the header of every tune)")
-
-
-def _parse_abc(text: str, tune: int | None) -> Any:
-    from music21.abcFormat import ABCFile
-    from music21.abcFormat.translate import abcToStreamScore
-
-    whole, names = whole_voices(text if tune is None else ABCFile.extractReferenceNumber(text, tune))
-    stream = abcToStreamScore(ABCFile().readstr(whole))
-    for part, name in zip(stream.parts, names, strict=False):  # strict: of one voice there may be none
-        part.partName = name
-    return stream
-
-
-def _tune_numbers(text: str) -> tuple[int, ...]:
-    return tuple(int(number) for number in re.findall(r"^X:\s*(\d+)", text, re.MULTILINE))
+        document = GeneralObjectExporter(stream).parse()
+    except Music21Exception as error:
+        raise UnreadableFileError(f"{name}: music21 cannot write it as MusicXML ({error})") from error
+    return _read_document(document, name, limits, expand_repeats=expand_repeats, merge_ties=merge_ties)
 
 
 def _decode(content: bytes) -> str:
@@ -346,7 +319,7 @@ def _unpack(content: bytes, limits: Limits, name: str) -> bytes:
 
 def _rootfile(archive: zipfile.ZipFile, limits: Limits, name: str) -> str:
     """Return the path of the score document in a compressed MusicXML file."""
-    for node in _parse_xml(_unpack_entry(archive, CONTAINER, limits, name)).iter():
+    for node in parse_xml(_unpack_entry(archive, CONTAINER, limits, name)).iter():
         path = node.get("full-path")
         if node.tag.endswith("rootfile") and path is not None:
             return path
@@ -377,77 +350,3 @@ def _unpack_entry(archive: zipfile.ZipFile, entry: str, limits: Limits, name: st
         content = file.read(limits.max_bytes + 1)  # the size in the table of contents may be a lie
     check_n_bytes(len(content), limits, f"{name} (unpacked)")
     return content
-
-
-def _to_score(stream: Any, *, merge_ties: bool, limits: Limits, name: str) -> Score:
-    parts = list(stream.parts) if hasattr(stream, "parts") and stream.parts else [stream]
-    rows = [row for voice, part in enumerate(parts) for row in _note_rows(part, voice, merge_ties=merge_ties)]
-    check_n_notes(len(rows), limits, name)
-    columns = np.array(rows, dtype=np.int64).reshape(-1, 5).T
-    flat = parts[0].flatten()
-    keys = [
-        KeySignature(_tick(key.offset), key.sharps, getattr(key, "mode", None) == "minor")
-        for key in flat.getElementsByClass("KeySignature")
-        if key.sharps is not None  # a custom key signature has none
-    ]
-    tempos = [
-        Tempo(_tick(mark.offset), float(bpm))
-        for mark in stream.flatten().getElementsByClass("MetronomeMark")
-        if (mark.number is not None and not mark.numberImplicit) or mark.numberSounding is not None
-        if (bpm := mark.getQuarterBPM()) is not None
-    ]
-    return Score(
-        make_notes(*columns),
-        TICKS_PER_QUARTER,
-        drop_repeated_signatures(list(_signatures(parts[0])), TICKS_PER_QUARTER),
-        drop_repeated(tempos),
-        drop_repeated(keys),
-        tuple(_name(part) for part in parts),
-    )
-
-
-def _note_rows(part: Any, voice: int, *, merge_ties: bool) -> Iterator[tuple[int, int, int, int, int]]:
-    """Yield onset, duration, pitch, velocity and voice of every sounding note of a part."""
-    notes = (part.stripTies() if merge_ties else part).flatten().notes
-    for element in notes:
-        if "Harmony" in element.classes or not element.quarterLength:
-            continue
-        onset = _tick(element.offset)
-        duration = max(_tick(element.offset + element.quarterLength) - onset, 1)
-        velocity = element.volume.velocity or 64
-        for pitch in element.pitches:
-            yield onset, duration, round(pitch.ps), velocity, voice
-
-
-def _signatures(part: Any) -> Iterator[TimeSignature]:
-    """Yield the signature of every bar, at the bar's start."""
-    # A bar that only completes the one before (the two halves around a repeat sign) is none of its own.
-    measures = list(part.getElementsByClass("Measure"))
-    if not measures:
-        for meter in part.flatten().getElementsByClass("TimeSignature"):
-            yield TimeSignature(_tick(meter.offset), meter.numerator, meter.denominator)
-        return
-    meter = None
-    start = 0
-    ends = [measure.offset for measure in measures[1:]] + [part.highestTime]
-    for index, (measure, end) in enumerate(zip(measures, ends, strict=True)):
-        written = measure.timeSignature or meter
-        same = meter is not None and written.ratioString == meter.ratioString
-        meter = written
-        if meter is None:
-            continue
-        # what follows the first bar completes nothing: that one is a pickup
-        if same and index > 1 and measure.offset > start and end == start + meter.barDuration.quarterLength:
-            continue
-        start = measure.offset
-        yield TimeSignature(_tick(start), meter.numerator, meter.denominator)
-
-
-def _name(part: Any) -> str:
-    # music21 numbers what has no id by its place in memory
-    return str(getattr(part, "partName", None) or (part.id if isinstance(part.id, str) else ""))
-
-
-def _tick(quarters: Any) -> int:
-    tick: int = round(quarters * TICKS_PER_QUARTER)
-    return tick

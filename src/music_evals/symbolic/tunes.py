@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 __all__ = ["TUNE_SUFFIXES", "Tune", "check_agreement", "check_edit", "measure_numbers", "open_tune", "second_halves"]
 
-TUNE_SUFFIXES = (".mid", ".midi", ".musicxml", ".xml", ".mxl", ".abc")
+TUNE_SUFFIXES = (".mid", ".midi", ".rmi", ".musicxml", ".xml", ".mxl", ".abc")
 """Files that `open_tune` reads, in lower case."""
 
 
@@ -177,48 +177,34 @@ class Tune(abc.ABC):
         return start, stop
 
 
-def check_agreement(
-    ours: Collection[tuple[int, int]],
-    read: Score,
-    name: str,
-    advice: str = "save the score anew, with complete measures",
-) -> tuple[str, ...]:
-    """Compare the notes that would be edited with those that the reader of the format finds; return remarks.
+def check_agreement(edited: Collection[tuple[int, int, int]], judged: Score, name: str) -> None:
+    """Raise where the reading of a file that is edited differs from the one that is judged.
 
     Parameters
     ----------
-    ours
-        Onset tick and pitch of every written note, tied ones each by itself.
-    read
-        The same notes by the reader.
+    edited
+        Onset and end in ticks and pitch of every written note, tied ones each by itself.
+    judged
+        The same notes by the judging reader of the format.
     name
         The file, for messages.
-    advice
-        What to do where the two differ.
 
     Raises
     ------
     UnreadableFileError
-        Notes start at different times: an edit would not be safe.
+        A note that only one of the two readings has; the message says where the first stands.
 
     """
-    theirs = set(zip(read.notes["onset_tick"].tolist(), read.notes["pitch"].tolist(), strict=True))
-    starts, found = ({onset for onset, _ in notes} for notes in (ours, theirs))
-    if starts != found:
-        quarters = min(starts ^ found) / read.ticks_per_quarter
+    onsets = judged.notes["onset_tick"]
+    ends = onsets + judged.notes["duration_tick"]
+    notes = set(zip(onsets.tolist(), ends.tolist(), judged.notes["pitch"].tolist(), strict=True))
+    if notes != set(edited):
+        onset, end, pitch = min(notes ^ set(edited))
         raise UnreadableFileError(
-            f"{name}: cannot be edited safely: whether a note starts {quarters:g} quarters after the beginning is read "
-            f"in two ways; {advice}"
+            f"{name}: is read in two ways: whether a note of pitch {pitch} sounds from "
+            f"{onset / judged.ticks_per_quarter:g} to {end / judged.ticks_per_quarter:g} quarters after the beginning; "
+            "save the score anew, with complete measures"
         )
-    if theirs == set(ours):
-        return ()
-    onset, pitch = min(theirs ^ set(ours))
-    quarters = onset / read.ticks_per_quarter
-    remark = (
-        f"pitches are read in two ways, {pitch} at {quarters:g} quarters after the beginning the first of them: "
-        "accidentals, and keys within a line, are taken as the standard has them"
-    )
-    return (remark,)
 
 
 def check_edit(
@@ -353,7 +339,7 @@ def open_tune(
         raise UnknownNameError("kind of score file", suffix or str(path), TUNE_SUFFIXES)
     if tune is not None and suffix != ".abc":
         raise InvalidInputError(f"`tune` chooses a tune of an ABC file, and {os.fspath(path)} is none; leave it out")
-    if suffix in {".mid", ".midi"}:
+    if suffix in {".mid", ".midi", ".rmi"}:
         return midi_tunes.open_midi(path, meter=None if meter is None else read_meter(meter), limits=limits)
     if meter is not None:
         raise InvalidInputError(
