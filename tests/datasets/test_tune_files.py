@@ -57,7 +57,9 @@ def test_what_was_drawn_once_stays_whatever_is_read_later() -> None:
     together = place_as(tunes, [0, 0, 2, 2, 4, 5], drawn)
     assert [item.split for item in together] == ["validation", "validation", "test", "test", "train", "train"]
     assert [item.family for item in together] == ["a", "a", "c", "c", "e", "f"]
-    assert {item.split for item in place_as(tunes, [0] * 6, drawn)} == {"test"}
+    # what has grown together goes to where a model may have learned from it; what is new follows
+    assert {item.split for item in place_as(tunes, [0] * 6, drawn)} == {"validation"}
+    assert {item.split for item in place_as(tunes, [0] * 6, {**drawn, "f": "train"})} == {"train"}
 
 
 @pytest.mark.parametrize("text", ["8:1", "8:1:1:1", "a:1:1", "0:1:1", "8:-1:1", "8:1:1.5", ""])

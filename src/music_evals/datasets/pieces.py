@@ -15,7 +15,6 @@ import re
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
@@ -30,7 +29,6 @@ from music_evals.errors import (
     NoDataError,
     PolyphonyError,
     UnreadableFileError,
-    importing,
 )
 from music_evals.files import Store
 from music_evals.processes import ReaderProcess
@@ -51,9 +49,8 @@ VOICES: tuple[Voices, ...] = ("one", "each", "skyline")
 
 Drums are no voice: what they play is left out first."""
 
-_MIDI = {".mid", ".midi"}
 TIMEOUT_SEC = 120.0
-READER = 4
+READER = 5
 """Raised when pieces are read otherwise, so that nothing kept of an older reading is taken for it."""
 
 _MODES = {
@@ -134,9 +131,6 @@ def read_pieces(
         Called with the number of pieces done and of all.
 
     """
-    if any(source.suffix not in _MIDI for source in sources):
-        with importing("symbolic", "reading MusicXML and ABC"):
-            import music21  # noqa: F401  # here, so that its absence stops the run and is no failure of each piece
     local = threading.local()  # each thread has a process of its own
     started: list[ReaderProcess[bytes]] = []
 
@@ -269,7 +263,6 @@ def _key(source: Source, content: bytes, reading: Reading) -> dict[str, Any]:
         "piece": hashlib.sha256(content).hexdigest(),
         "name": source.name,
         "reader": READER,
-        "music21": version("music21") if source.suffix not in _MIDI else "",
         **dataclasses.asdict(reading),
     }
 

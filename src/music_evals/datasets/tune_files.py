@@ -113,16 +113,17 @@ def place_as(tunes: Sequence[Tune], families: Sequence[int], drawn: Mapping[str,
     tunes, families
         As of `place`.
     drawn
-        Name of a tune -> ``"validation"`` or ``"test"``. A family goes where its tunes were; of one that has grown
-        together out of two splits, all goes to test before validation.
+        Name of each tune that was drawn -> its split. A family goes where its tunes were. One that has grown together
+        out of several splits goes to the first of train, validation and test: what a model may have learned from
+        never comes to be tested.
 
     """
     names = [tunes[family].name for family in families]
     splits: dict[str, str] = {}
     for tune, family in zip(tunes, names, strict=True):
-        ranks = SPLITS.index(splits.get(family, "train")), SPLITS.index(drawn.get(tune.name, "train"))
-        splits[family] = SPLITS[max(ranks)]
-    return [Placed(tune, family, splits[family]) for tune, family in zip(tunes, names, strict=True)]
+        if tune.name in drawn:
+            splits[family] = min(splits.get(family, SPLITS[-1]), drawn[tune.name], key=SPLITS.index)
+    return [Placed(tune, family, splits.get(family, "train")) for tune, family in zip(tunes, names, strict=True)]
 
 
 def split_counts(placed: Sequence[Placed]) -> dict[str, dict[str, int]]:

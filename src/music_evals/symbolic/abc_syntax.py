@@ -39,14 +39,23 @@ __all__ = [
 LETTERS = {"C": 0, "D": 2, "E": 4, "F": 5, "G": 7, "A": 9, "B": 11}
 FIFTHS = "FCGDAEB"
 ACCIDENTALS = {"^^": 2, "^": 1, "=": 0, "_": -1, "__": -2}
+"""Accidental -> alteration in semitones (section 4.2)."""
+
 MODES = {"maj": 0, "ion": 0, "min": -3, "aeo": -3, "mix": -1, "dor": -2, "phr": -4, "lyd": 1, "loc": -5}
 PIPES = 2  # the sharps of K:HP and K:Hp: the chanter sounds F sharp and C sharp, whatever is printed
 
-# an information field on a line of its own; no field is a note before a repeat sign, such as G:|
 FIELD = re.compile(r"(?![A-GXZa-gxz]:[|:])([A-Za-z]):([^%\n]*)")
+"""An information field on a line of its own (section 3); a note before a repeat sign, such as ``G:|``, is none."""
+
 LENGTH = r"\d*(?:/+\d*)?"
+"""The length after a note (section 4.3)."""
+
 DECORATION = r"(?:![^!|\s]{1,40}!|!\s*(?i:D\.?\s?[CS]|al\s|to\s|da\s)[^!|]{0,40}!)"
+"""A decoration between exclamation marks (section 4.14); spaces stand only in signs such as ``!D.C. al fine!``."""
+
 NOTE = re.compile(rf"(\^\^|\^|__|_|=)?([A-Ga-g])([,']*)({LENGTH})")
+"""A note: its accidental, letter, octave marks and length (sections 4.1 to 4.3)."""
+
 
 _CLEF = re.compile(
     r"(?:clef\s*=\s*)?(?P<name>treble|bass|tenor|alto|mezzo|soprano|baritone|perc|none|auto|[GCF](?=[1-5]))"
