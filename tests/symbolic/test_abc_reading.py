@@ -209,6 +209,7 @@ def test_chords(music: str, want: list[tuple[float, float, int]]) -> None:
         ("C-D|", [(0, 1, 60), (1, 1, 62)]),
         ("C-c|", [(0, 1, 60), (1, 1, 72)]),
         ("C-{d}C|", [(0, 2, 60)]),
+        ("C/8-D/8C/8|", [(0, 0.125, 60), (0.125, 0.125, 62), (0.25, 0.125, 60)]),
         ("C-zC|", [(0, 1, 60), (2, 1, 60)]),
         ("|:C2 D2-|1 D4:|2 D2 E2|]", [(0, 2, 60), (2, 6, 62), (8, 2, 60), (10, 4, 62), (14, 2, 64)]),
     ],
@@ -278,6 +279,11 @@ def test_meters(meter: str, signature: tuple[int, int]) -> None:
         ("|:C|D| :E|F:|", "CDEFEF"),
         ("C.|D:|", "CDCD"),
         ("C|:D|:E:|F", "CDEEF"),
+        ("|:C|\n::D:|", "CCDD"),
+        ("C|D[|]|E:|", "CDECDE"),
+        ("|:C||1D:|2E|]", "CDCE"),
+        ("|:C|1D:||[2E|]", "CDCE"),
+        ("C|\nP:X\nD:|", "CDCD"),
         ("|:C|D", "CD"),
     ],
 )
@@ -298,6 +304,8 @@ def test_repeats(music: str, played: str) -> None:
         ("BA", "[P:A]C|[P:B]D|\n", "DC"),
         ("AB", "E|\nP:A\nC|\nP:B\nD|\n", "ECD"),
         ("AB", "C|D|\n", "CD"),
+        ("BA", "P:A\nC|\nP:D.C.\nD|\nP:B\nE|\n", "ECD"),
+        ("ABAC", "P:A\nP:B\nC|\nP:C (slowly)\nD|\n", "CD"),
     ],
 )
 def test_parts(order: str, body: str, played: str) -> None:

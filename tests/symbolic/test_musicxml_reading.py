@@ -328,6 +328,19 @@ def test_a_tie_needs_both_ends() -> None:
     assert tied(note("C4", 4, ties="start"), rest(4), note("C4", 4, ties="stop")) == [(0, 4, 60), (8, 12, 60)]
 
 
+def test_a_tie_of_which_both_ends_are_stated_bridges_a_duration_that_is_too_short() -> None:
+    assert tied(note("C4", 3, ties="start") + forward(1), note("C4", 4, ties="stop")) == [(0, 8, 60)]
+
+
+@pytest.mark.parametrize(("implicit", "onset"), [("yes", 1), ("no", 4)])
+def test_in_a_pickup_parts_without_notes_give_way(implicit: str, onset: int) -> None:
+    heard = [attributes() + note("C4", 1), note("D4", 4)]
+    content = document(heard, [attributes() + rest(4), note("E4", 4)])
+    content = content.replace(b'number="1"', f'number="0" implicit="{implicit}"'.encode())
+    score = read_musicxml(content)
+    assert score.notes["onset_tick"].tolist() == [0, onset * score.ticks_per_quarter, onset * score.ticks_per_quarter]
+
+
 def test_a_tie_into_both_endings() -> None:
     first = barline(ending("1", "start"), location="left") + note("C4", 4, ties="stop")
     second = barline(ending("2", "start"), location="left") + note("C4", 2, ties="stop") + note("D4", 2)

@@ -17,6 +17,7 @@ the standard.
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections.abc import Sequence
 from fractions import Fraction
@@ -155,7 +156,7 @@ class _Reader:
         self._shift = 0
         self._tempo: str | None = None
         self._part_order = ""
-        self._labels: dict[str, int] = {}  # part -> its first bar
+        self._labels: list[tuple[str, int]] = []  # parts and their first bars
         self._propagation = "pitch"
         self._fields: dict[str, str] = {}  # what the header says of each voice
         self._names: dict[str, str] = {}
@@ -191,16 +192,16 @@ class _Reader:
 
     def _parts(self, n_measures: int) -> list[tuple[int, int]] | None:
         """Return the measures of each part in the order that the header states."""
-        labels = self._labels
-        if not labels:
+        if not self._labels:
             return None  # the field of the header speaks of parts that the tune does not mark
-        missing = sorted(set(self._part_order) - labels.keys())
+        ranges: dict[str, tuple[int, int]] = {}
+        for (letter, start), (_, stop) in itertools.pairwise([*self._labels, ("", n_measures)]):
+            ranges.setdefault(letter, (start, stop))
+        missing = sorted(set(self._part_order) - ranges.keys())
         if missing:
             raise AbcError(f"its P: field names the part {missing[0]}, which is not there")
-        starts = sorted(labels.values())
-        stops = dict(zip(starts, [*starts[1:], n_measures], strict=True))
-        before = [(0, starts[0])] if starts[0] else []
-        return before + [(labels[letter], stops[labels[letter]]) for letter in self._part_order]
+        first = self._labels[0][1]
+        return [(0, first)] * (first > 0) + [ranges[letter] for letter in self._part_order]
 
     # --- fields
 
@@ -258,13 +259,12 @@ class _Reader:
             self._state_tempo(voice, value)
 
     def _begin_part(self, value: str) -> None:
-        voice = self._now
-        if not re.match(r"[A-Za-z]", value):
+        """Begin a part, which a letter names; other words are remarks."""
+        if not re.fullmatch(r"[A-Za-z](?:\.|\s.*)?", value):
             return
-        if voice is not None:
-            self._close(voice)
-            voice.bar.measure.starts_section = True
-        self._labels.setdefault(value[0], 0 if voice is None else len(voice.bars))
+        if self._now is not None:
+            self._close(self._now)
+        self._labels.append((value[0], 0 if self._now is None else len(self._now.bars)))
 
     def _state_key(self, voice: VoiceState) -> None:
         if voice.key.fifths is not None:
@@ -312,8 +312,10 @@ class _Reader:
         place = 0
         while place < len(text):
             if self._now is not None and self._now.after_bar and (more := _AFTER_BAR.match(text, place)):
-                if more["repeat"]:
+                if more["repeat"] == ":":
                     self._now.bar.measure.starts_repeat = True
+                elif more["repeat"]:
+                    self._bar(self._now, more["repeat"])
                 else:
                     self._ending(self._now, more["passes"])
                 place = more.end()
@@ -462,11 +464,11 @@ class _Reader:
         """Read a bar line of any shape: the dots on its sides, and whether it is a double one (section 4.8)."""
         self._close(voice)
         measure = voice.bar.measure
-        lines = text.strip(":")
+        lines = text.replace("[|]", "").strip(":")  # what cannot be seen is no double bar
         # dots before a line end a repeat, also where another line stands before them, as in [|]:|
         ending = [len(dots) for dots in re.findall(r":+(?=[|\[\]])", text)]
         starting = len(text) - len(text.rstrip(":"))
-        if not lines:  # :: for :|:
+        if not text.strip(":"):  # :: for :|:
             ending, starting = [len(text) // 2], len(text) // 2
         if ending and voice.bars:
             voice.bars[-1].measure.ends_repeat = min(max(ending) + 1, MAX_PASSES)
@@ -484,6 +486,7 @@ class _Reader:
                 raise AbcError(f"the ending {text!r} is for no pass from 1 to {MAX_PASSES}")
             passes.update(range(int(low), int(high or low) + 1))
         voice.bar.measure.ending = frozenset(passes)
+        voice.bar.measure.starts_section = False  # a double bar before an ending parts no passage from it
         voice.after_bar = False
 
     def _close(self, voice: VoiceState) -> None:

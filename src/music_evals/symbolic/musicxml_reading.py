@@ -5,9 +5,10 @@ Time
 A note, a rest, ``<forward>`` and ``<backup>`` move the place by their ``<duration>``; a note of a chord starts where
 the note before it starts. Grace notes have no time and are left out. Cue notes are silent but take time, and so does
 unpitched percussion, which is left out; notes that are not printed sound. A measure is as long as its longest part,
-and all parts begin the next one together. Rests alone make no measure longer than its time signature says, since some
-programs write a rest of another length into a silent measure; an empty measure is as long as its time signature. Parts
-are aligned by the places of their measures, and one with fewer measures is silent at the end.
+and all parts begin the next one together; in a pickup or half of a measure (``implicit``) parts without notes give way.
+Rests alone make no measure longer than its time signature says, since some programs write a rest of another length into
+a silent measure; an empty measure is as long as its time signature. Parts are aligned by the places of their measures,
+and one with fewer measures is silent at the end.
 
 Pitch
 -----
@@ -29,7 +30,7 @@ readable, and nothing else.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from fractions import Fraction
 from typing import NamedTuple
 from xml.etree import ElementTree as ET
@@ -37,7 +38,7 @@ from xml.etree import ElementTree as ET
 from music_evals.errors import UnreadableFileError
 from music_evals.symbolic._musicxml_playing import PlayingMarks
 from music_evals.symbolic.limits import Limits, check_n_notes
-from music_evals.symbolic.written import WrittenMeasure, WrittenNote, WrittenScore
+from music_evals.symbolic.written import TICKS_PER_QUARTER, WrittenMeasure, WrittenNote, WrittenScore
 
 __all__ = ["document_root", "parse_musicxml", "parse_xml"]
 
@@ -50,6 +51,7 @@ BEAT_UNITS = {  # in quarters
 MAX_BEATS = 1024  # above and below in a time signature; the standard names no bound, and longer ones are damage
 # the decimal numbers of XML, without the exponents that Python would take and that could fill the memory
 DECIMAL = re.compile(r"[+-]?(?:\d{1,12}(?:\.\d{0,30})?|\.\d{1,30})")
+TIE_GAP = 2 * TICKS_PER_QUARTER  # between the stated ends of a tie: durations are rounded, or fall short of their bar
 FORTE = Fraction(90, 100)  # MIDI velocity of one percent of the standard's default forte
 """What the attribute ``dynamics`` of a note counts in."""
 
@@ -96,16 +98,17 @@ def parse_musicxml(document: bytes, name: str, limits: Limits) -> WrittenScore:
     )
     marks = PlayingMarks(score.measures)
     groups: list[int] = []
+    silent: dict[int, Fraction] = {}
     for index, (part, measures) in enumerate(parts):
         staves = _staves(element for _, element in measures)
-        reader = _PartReader(name, names.get(part) or part, staves, score, marks)
+        reader = _PartReader(name, names.get(part) or part, staves, score, marks, silent)
         score.voices += [names.get(part, "")] * len(staves)
         groups += [index] * len(staves)
         reader.read([element for _, element in measures])
     marks.finish()
-    score.tie_groups = tuple(groups)
+    score.tie_groups, score.tie_gap = tuple(groups), TIE_GAP
     score.contradiction = marks.contradictions[0] if marks.contradictions else ""
-    _complete(score.measures)
+    _complete(score.measures, silent)
     return score
 
 
@@ -167,9 +170,10 @@ def _staff(note: ET.Element) -> str:
     return note.findtext("staff", "1").strip()
 
 
-def _complete(measures: Sequence[WrittenMeasure]) -> None:
-    """Give empty measures the length of their signatures, and put keys and tempi in order of time."""
-    for measure in measures:
+def _complete(measures: Sequence[WrittenMeasure], silent: Mapping[int, Fraction]) -> None:
+    """Give empty measures the length of their rests or signatures, and put keys and tempi in order of time."""
+    for index, measure in enumerate(measures):
+        measure.length = measure.length or silent.get(index, Fraction(0))
         if not measure.length and measure.meter is not None:
             measure.length = Fraction(4 * measure.meter[0], measure.meter[1])
         measure.keys.sort(key=lambda key: key[0])
@@ -179,7 +183,16 @@ def _complete(measures: Sequence[WrittenMeasure]) -> None:
 class _PartReader:
     """Reads the measures of one part into a score."""
 
-    def __init__(self, file: str, part: str, staves: Sequence[str], score: WrittenScore, marks: PlayingMarks) -> None:
+    def __init__(  # noqa: PLR0917  # private: one call
+        self,
+        file: str,
+        part: str,
+        staves: Sequence[str],
+        score: WrittenScore,
+        marks: PlayingMarks,
+        silent: dict[int, Fraction],
+    ) -> None:
+        self._silent = silent  # lengths that parts without notes give to pickups and halves
         self._file, self._part, self._staves = file, part, staves
         self._measures, self._marks = score.measures, marks
         self._first_voice = len(score.voices)
@@ -226,7 +239,10 @@ class _PartReader:
         written = self._measures[self._index]
         if self._meter is not None:
             self._rest_reach = min(self._rest_reach, Fraction(4 * self._meter[0], self._meter[1]))
-        written.length = max(written.length, self._reach, self._rest_reach)
+        if measure.get("implicit") == "yes" and not self._reach:
+            self._silent[self._index] = max(self._silent.get(self._index, Fraction(0)), self._rest_reach)
+        else:
+            written.length = max(written.length, self._reach, self._rest_reach)
         written.meter = written.meter or self._meter
 
     def _read_attributes(self, attributes: ET.Element) -> None:

@@ -44,6 +44,7 @@ class _Measure(NamedTuple):
     length: Fraction  # in quarters, as far as its notes reach, and its rests within the time signature
     number: str
     meter: tuple[int, int] | None
+    gives_way: bool  # whether it is a pickup or half of a measure in which the part is silent
 
 
 class _Part(NamedTuple):
@@ -322,7 +323,8 @@ def _read_measure(measure: ET.Element, spans: Sequence[tuple[int, int]], state: 
         given = (state.divisions, state.fifths, transpose)
         items.append(Item(element, start, stop, at, duration if sounds else Fraction(0), voice, pitch, *given))
     full = rests_end if meter is None else Fraction(4 * meter[0], meter[1])
-    return _Measure(tuple(items), max(end, min(rests_end, full)), measure.get("number", ""), meter)
+    gives_way = measure.get("implicit") == "yes" and not end
+    return _Measure(tuple(items), max(end, min(rests_end, full)), measure.get("number", ""), meter, gives_way)
 
 
 def _pitch(note: ET.Element, transpose: int) -> int | None:
@@ -342,7 +344,9 @@ def _bars(parts: Sequence[_Part], name: str) -> MeterMap:
             raise NoDataError(
                 f"{name}: measure {first.number} has no time signature: there is no telling how much is to be filled"
             )
-        length = max(part.measures[index].length for part in parts) or Fraction(4 * first.meter[0], first.meter[1])
+        measures = [part.measures[index] for part in parts]
+        heard = [measure for measure in measures if not measure.gives_way] or measures
+        length = max(measure.length for measure in heard) or Fraction(4 * first.meter[0], first.meter[1])
         signatures.append(TimeSignature(_tick(starts[-1]), *first.meter))
         starts.append(starts[-1] + length)
     return MeterMap(np.array([_tick(start) for start in starts]), tuple(signatures), TICKS_PER_QUARTER)

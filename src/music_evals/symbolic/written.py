@@ -33,7 +33,6 @@ from music_evals.symbolic.notes import make_notes
 
 __all__ = ["TICKS_PER_QUARTER", "Jump", "WrittenMeasure", "WrittenNote", "WrittenScore", "play_order", "to_score"]
 
-TIE_GAP = 1260  # ticks between tied notes, a 32nd, that are taken for durations which a program has rounded
 TICKS_PER_QUARTER = 10080  # 2^5 * 3^2 * 5 * 7, so that common tuplets fall on ticks
 
 MAX_FIFTHS = 7  # of the keys that a `Score` names
@@ -90,6 +89,7 @@ class WrittenScore:
     programs: tuple[int, ...] = ()
     parts: list[tuple[int, int]] | None = None  # ranges of measures in the order of playing, where the file states one
     tie_groups: tuple[int, ...] = ()  # of each voice, such as the staves of a piano: ties may lead from one to another
+    tie_gap: int = 0  # ticks that may lie between the notes of a tie, where a file states both of its ends
     contradiction: str = ""  # why its repeats cannot be played, where the reader of the file has seen that
 
 
@@ -124,7 +124,9 @@ def to_score(written: WrittenScore, name: str, limits: Limits, *, expand_repeats
     check_end(_tick(end), TICKS_PER_QUARTER, limits, name)
     starts = _starts(measures, order)
     groups = written.tie_groups or tuple(range(len(written.voices)))
-    rows = _merged_rows(measures, order, starts, groups) if merge_ties else _rows(measures, order, starts)
+    rows = (
+        _merged_rows(measures, order, starts, groups, written.tie_gap) if merge_ties else _rows(measures, order, starts)
+    )
     keys, tempos = [], []
     for index, start in zip(order, starts, strict=False):
         measure = measures[index]
@@ -327,7 +329,11 @@ def _rows(
 
 
 def _merged_rows(
-    measures: Sequence[WrittenMeasure], order: Sequence[int], starts: Sequence[Fraction], groups: Sequence[int]
+    measures: Sequence[WrittenMeasure],
+    order: Sequence[int],
+    starts: Sequence[Fraction],
+    groups: Sequence[int],
+    gap: int,
 ) -> list[tuple[int, int, int, int, int]]:
     """Return the rows of notes with tied ones as one: those of one pitch and line, each starting where one ends."""
     rows: list[tuple[int, int, int, int, int]] = []
@@ -337,8 +343,8 @@ def _merged_rows(
             onset = _tick(start + note.onset)
             end = max(_tick(start + note.onset + note.duration), onset + 1)
             line = (note.line, note.voice)
-            started = [tie for tie in ties.get((groups[note.voice], note.pitch), ()) if tie.end >= onset - TIE_GAP]
-            reaching = [tie for tie in started if note.is_tied and tie.end <= onset + TIE_GAP]
+            started = [tie for tie in ties.get((groups[note.voice], note.pitch), ()) if tie.end >= onset - gap]
+            reaching = [tie for tie in started if note.is_tied and tie.end <= onset + gap]
             if reaching:
                 # a tie may lead into another line or voice where its own has nothing to go on from
                 tie = min(reaching, key=lambda tie: (tie.line != line, abs(tie.end - onset)))
