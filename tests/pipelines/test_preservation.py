@@ -49,6 +49,7 @@ from music_evals.pipelines.preservation import (
 )
 from music_evals.pipelines.score_features import score_features
 from music_evals.symbolic.midi import save_midi
+from music_evals.symbolic.notation import from_abc
 from music_evals.symbolic.notes import make_notes
 
 ALL = list(PRESERVATION_METRICS)
@@ -313,6 +314,24 @@ def test_a_score_against_itself_is_exactly_best() -> None:
     result = evaluate_preservation([piece()], [piece()], companions=True)
     known = {**PRESERVATION_METRICS, **COMPANIONS}
     assert {name: result[name] for name in known} == {name: scale.best for name, scale in known.items()}
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("G4|ABcd|F2F2|[K:D]FGAB|cdec|F4|GABc|d4|]", "G4|ABcd|F2F2|\nK:D\nFGAB|cdec|F4|GABc|d4|]"),
+        ("GABc|CDEF|Z2|GABc|edcB|A4|]", "GABc|CDEF|z4|z4|GABc|edcB|A4|]"),
+        ("CDEF|GABc:|cBAG|FEDC:|EGcG|EDC2:|", "|:CDEF|GABc:||:cBAG|FEDC:||:EGcG|EDC2:|"),
+    ],
+    ids=["a key within a line", "rests of two bars", "repeats without a start"],
+)
+@pytest.mark.filterwarnings("ignore:.*is undefined")
+def test_two_legal_spellings_of_one_piece_are_one_piece(one: str, other: str) -> None:
+    scores = [from_abc(f"X:1\nM:4/4\nL:1/4\nK:C\n{music}\n") for music in (one, other)]
+    result = evaluate_preservation([scores[0]], [scores[1]])
+    defined = {name: scale.best for name, scale in PRESERVATION_METRICS.items() if not math.isnan(result[name])}
+    assert len(defined) >= 10
+    assert {name: result[name] for name in defined} == pytest.approx(defined, abs=1e-12)
 
 
 def test_each_pair_is_told_and_the_mean_is_theirs() -> None:

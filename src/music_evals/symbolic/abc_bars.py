@@ -48,17 +48,13 @@ class VoiceState:
     bars: list[Bar] = dataclasses.field(default_factory=list)
     bar: Bar = dataclasses.field(default_factory=empty_bar)  # the one that is being read
     layer: int = 0
+    cursor: Fraction = Fraction(0)  # how far the bar that is being read reaches, in quarters
     accidentals: dict[str, int] = dataclasses.field(default_factory=dict)
     tied: dict[tuple[str, str], int] = dataclasses.field(default_factory=dict)  # alterations that ties carry on
     last: Event | None = None
     tuplet: tuple[Fraction, int] = (Fraction(1), 0)  # factor, and how many notes it still holds for
     broken: Fraction | None = None  # factor of the next note
     after_bar: bool = False  # whether nothing but spaces stands between here and the last bar line
-
-    @property
-    def cursor(self) -> Fraction:
-        """How far the bar that is being read reaches, in quarters."""
-        return sum((event.duration for event in self.bar.events if event.layer == self.layer), Fraction(0))
 
 
 def written_bar(bar: Bar, voice: int) -> WrittenMeasure:

@@ -388,6 +388,7 @@ class _Reader:
         if not voice.bar.events:
             voice.bar.measure.meter = voice.meter
         voice.bar.events.append(event)
+        voice.cursor += event.duration
         voice.last = event
 
     def _alter(self, voice: VoiceState, note: re.Match[str]) -> int:
@@ -436,6 +437,8 @@ class _Reader:
             raise AbcError(f"the broken rhythm {text!r} has no note before it")
         short = Fraction(1, 2 ** len(text))
         before, after = (2 - short, short) if text[0] == ">" else (short, 2 - short)
+        if voice.bar.events:  # else it stands before the bar line
+            voice.cursor += voice.last.duration * (before - 1)
         voice.last.duration *= before
         voice.broken = after
 
@@ -454,7 +457,7 @@ class _Reader:
         """Go back to the start of the bar."""
         if not voice.bar.events:
             raise AbcError("an overlay & has nothing before it in its bar; overlays of several bars are not read")
-        voice.layer += 1
+        voice.layer, voice.cursor = voice.layer + 1, Fraction(0)
         voice.accidentals.clear()
         voice.tied, voice.last, voice.broken, voice.tuplet = {}, None, None, (Fraction(1), 0)
 
@@ -492,7 +495,7 @@ class _Reader:
     def _close(self, voice: VoiceState) -> None:
         """End the bar that is being read, if it has begun."""
         voice.accidentals.clear()
-        voice.layer = 0
+        voice.layer, voice.cursor = 0, Fraction(0)
         if not voice.bar.events:
             return
         voice.bars.append(voice.bar)

@@ -145,11 +145,11 @@ def test_files_in_another_encoding_and_keys_that_come_twice_are_named(tmp_path: 
 
 
 def test_an_id_in_two_unicode_forms_is_one(tmp_path: Path, song_rows: Rows) -> None:
-    rows = [{**song_rows[0], "id": "noe\u0308l"}, {**song_rows[1], "id": "b"}]
+    rows = [{**song_rows[0], "id": "cafe\u0301"}, {**song_rows[1], "id": "b"}]
     songs = load_songs(write(tmp_path / "songs.jsonl", rows))
-    assert songs[0].id == "no\u00ebl"
-    with pytest.raises(PairCountError, match="twice or more: no\u00ebl"):
-        load_songs(write(tmp_path / "twice.jsonl", [rows[0], {**song_rows[1], "id": "no\u00ebl"}]))
+    assert songs[0].id == "caf\u00e9"
+    with pytest.raises(PairCountError, match="twice or more: caf\u00e9"):
+        load_songs(write(tmp_path / "twice.jsonl", [rows[0], {**song_rows[1], "id": "caf\u00e9"}]))
 
 
 def test_columns_that_nobody_asked_for_may_be_missing(tmp_path: Path, song_rows: Rows) -> None:
