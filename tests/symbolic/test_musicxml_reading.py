@@ -330,6 +330,8 @@ def test_a_tie_needs_both_ends() -> None:
 
 def test_a_tie_of_which_both_ends_are_stated_bridges_a_duration_that_is_too_short() -> None:
     assert tied(note("C4", 3, ties="start") + forward(1), note("C4", 4, ties="stop")) == [(0, 8, 60)]
+    over_another = tied(note("C4", 3, ties="start") + note("D4", 1), note("C4", 4, ties="stop"))
+    assert over_another == [(0, 3, 60), (3, 4, 62), (4, 8, 60)]
 
 
 @pytest.mark.parametrize(("implicit", "onset"), [("yes", 1), ("no", 4)])

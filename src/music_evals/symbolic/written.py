@@ -338,13 +338,16 @@ def _merged_rows(
     """Return the rows of notes with tied ones as one: those of one pitch and line, each starting where one ends."""
     rows: list[tuple[int, int, int, int, int]] = []
     ties: dict[tuple[int, int], list[_Tie]] = {}  # that have started, by group and pitch
+    begun: dict[tuple[str, int], tuple[int, int]] = {}  # the last two onsets of each line
     for index, start in zip(order, starts, strict=False):
         for note in sorted(measures[index].notes):
             onset = _tick(start + note.onset)
             end = max(_tick(start + note.onset + note.duration), onset + 1)
             line = (note.line, note.voice)
+            before, last = begun.get(line, (-1, -1))
+            begun[line] = (last, onset) if onset > last else (before, last)
             started = [tie for tie in ties.get((groups[note.voice], note.pitch), ()) if tie.end >= onset - gap]
-            reaching = [tie for tie in started if note.is_tied and tie.end <= onset + gap]
+            reaching = [tie for tie in started if note.is_tied and _reaches(tie, onset, gap, begun[tie.line])]
             if reaching:
                 # a tie may lead into another line or voice where its own has nothing to go on from
                 tie = min(reaching, key=lambda tie: (tie.line != line, abs(tie.end - onset)))
@@ -366,6 +369,13 @@ class _Tie(NamedTuple):
     end: int  # of its note, in ticks
     line: tuple[str, int]
     row: int
+
+
+def _reaches(tie: _Tie, onset: int, gap: int, begun: tuple[int, int]) -> bool:
+    """Tell whether a tie leads to a note: its own ends there, or nearby with no other note of its line between."""
+    before, last = begun
+    between = last if last < onset else before
+    return tie.end <= onset + gap and (tie.end >= onset or between < tie.end)
 
 
 def _signatures(
