@@ -386,6 +386,12 @@ def test_voices_stand_side_by_side_and_a_repeat_of_one_holds_for_all() -> None:
     assert rows == [(0, 72, 0), (0, 48, 1), (2, 50, 1), (4, 72, 0), (4, 48, 1), (6, 50, 1), (8, 74, 0), (8, 52, 1)]
 
 
+def test_fields_before_the_music_hold_for_all_voices() -> None:
+    score = from_abc("X:1\nM:4/4\nK:C\nL:1/4\nK:D\nV:1\nF4|\nV:2\nC4|\n")
+    assert score.notes["pitch"].tolist() == [66, 61]
+    assert score.notes["duration_tick"].tolist() == [4 * TICKS_PER_QUARTER] * 2
+
+
 def test_a_rest_of_several_bars_stands_beside_as_many_of_another_voice() -> None:
     score = from_abc("X:1\nM:4/4\nL:1/4\nK:C\nV:1\nC4|D4|E4|\nV:2\nZ2|G4|\n")
     assert [(on // TICKS_PER_QUARTER, pitch) for on, _, pitch, _, _ in score.notes.tolist()] == [

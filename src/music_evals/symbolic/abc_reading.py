@@ -212,12 +212,12 @@ class _Reader:
             self._instruction(value)
         elif letter == "V":
             self._switch(value)
-        elif self._in_header:
-            self._header_field(letter, value)
-        elif letter == "P":
+        elif letter == "P" and not self._in_header:
             self._begin_part(value)
+        elif self._now is None:  # before the music it holds for all voices
+            self._header_field(letter, value)
         elif letter in "KLMQ":
-            self._body_field(self._voice_now(), letter, value)
+            self._body_field(self._now, letter, value)
 
     def _instruction(self, value: str) -> None:
         words = value.replace(":", " ").split()
