@@ -469,7 +469,7 @@ class _Reader:
         measure = voice.bar.measure
         lines = text.replace("[|]", "").strip(":")  # what cannot be seen is no double bar
         # dots before a line end a repeat, also where another line stands before them, as in [|]:|
-        ending = [len(dots) for dots in re.findall(r":+(?=[|\[\]])", text)]
+        ending = [len(dots[0]) for dots in re.finditer(":+", text) if text[dots.end() : dots.end() + 1]]
         starting = len(text) - len(text.rstrip(":"))
         if not text.strip(":"):  # :: for :|:
             ending, starting = [len(text) // 2], len(text) // 2
