@@ -21,7 +21,6 @@ import itertools
 import re
 from collections.abc import Sequence
 from fractions import Fraction
-from typing import NamedTuple
 
 from music_evals.errors import UnreadableFileError
 from music_evals.symbolic.abc_bars import Event, VoiceState, empty_bar, side_by_side, written_bar
@@ -33,6 +32,7 @@ from music_evals.symbolic.abc_syntax import (
     NOTE,
     AbcError,
     Key,
+    TuneLine,
     default_unit,
     note_pitch,
     octave_shift,
@@ -44,6 +44,7 @@ from music_evals.symbolic.abc_syntax import (
     read_tuplet,
     read_unit,
     signature_alters,
+    tune_lines,
     voice_name,
 )
 from music_evals.symbolic.limits import Limits, check_end, check_n_notes
@@ -77,14 +78,6 @@ _IN_CHORD = re.compile(
 )
 
 
-class _Line(NamedTuple):
-    """A line of the text, without its remark."""
-
-    number: int
-    text: str
-    ends_tune: bool = False  # whether it is empty
-
-
 def parse_abc(text: str, name: str, limits: Limits) -> WrittenScore:
     """Read the text of one tune; it ends with the first empty line after its ``K:`` field.
 
@@ -106,7 +99,7 @@ def parse_abc(text: str, name: str, limits: Limits) -> WrittenScore:
 
     """
     reader = _Reader(name, limits)
-    lines = _lines(text)
+    lines = tune_lines(text)
     if not any(line.text.startswith("K:") for line in lines):
         raise UnreadableFileError(f"{name}: not an ABC file (no K: field, which ends the header of every tune)")
     for line in lines:
@@ -120,26 +113,6 @@ def parse_abc(text: str, name: str, limits: Limits) -> WrittenScore:
         return reader.score()
     except AbcError as error:
         raise UnreadableFileError(f"{name}: {error}") from error
-
-
-def _lines(text: str) -> list[_Line]:
-    """Return the lines of a text without remarks; blocks of text and continuations of fields are put in order."""
-    lines: list[_Line] = []
-    block = ""
-    for number, line in enumerate(text.splitlines(), start=1):
-        if block:
-            block = "" if line.startswith(f"%%end{block}") else block
-            continue
-        begin = re.match(r"%%begin(\w+)", line)
-        if begin:
-            block = begin[1]
-        elif line.startswith("%%"):
-            lines.append(_Line(number, f"I:{line[2:]}"))
-        elif line.startswith("+:") and lines:
-            lines[-1] = lines[-1]._replace(text=f"{lines[-1].text} {line[2:]}")
-        elif not line.startswith("%"):
-            lines.append(_Line(number, re.sub(r"(?<!\\)%.*", "", line), not line.strip()))
-    return lines
 
 
 class _Reader:
@@ -164,7 +137,7 @@ class _Reader:
         self._now: VoiceState | None = None
         self._n_notes = 0
 
-    def read(self, line: _Line) -> None:
+    def read(self, line: TuneLine) -> None:
         """Read one line."""
         text = line.text
         field = FIELD.match(text)

@@ -10,6 +10,7 @@ import dataclasses
 import re
 from collections.abc import Mapping
 from fractions import Fraction
+from typing import NamedTuple
 
 __all__ = [
     "ACCIDENTALS",
@@ -19,6 +20,7 @@ __all__ = [
     "NOTE",
     "AbcError",
     "Key",
+    "TuneLine",
     "default_unit",
     "file_head",
     "note_pitch",
@@ -32,6 +34,7 @@ __all__ = [
     "read_unit",
     "signature_alters",
     "tune_end",
+    "tune_lines",
     "tune_starts",
     "voice_name",
 ]
@@ -73,6 +76,14 @@ MAX_PART_ORDER = 1000  # parts of a tune in the order of playing
 
 class AbcError(ValueError):
     """Something in a tune that is not read."""
+
+
+class TuneLine(NamedTuple):
+    """A line of the text, without its remark."""
+
+    number: int  # from 1
+    text: str
+    ends_tune: bool = False  # whether it is empty
 
 
 @dataclasses.dataclass(frozen=True)
@@ -296,3 +307,23 @@ def file_head(text: str) -> str:
     starts = tune_starts(text)
     lines = text[: starts[0][1]].splitlines(keepends=True) if starts else []
     return "".join(line for line in lines if re.match(r"[ABCDFGHILMNORSUZm]:|%", line))
+
+
+def tune_lines(text: str) -> list[TuneLine]:
+    """Return the lines of a text without remarks; blocks of text and continuations of fields are put in order."""
+    lines: list[TuneLine] = []
+    block = ""
+    for number, line in enumerate(text.splitlines(), start=1):
+        if block:
+            block = "" if line.startswith(f"%%end{block}") else block
+            continue
+        begin = re.match(r"%%begin(\w+)", line)
+        if begin:
+            block = begin[1]
+        elif line.startswith("%%"):
+            lines.append(TuneLine(number, f"I:{line[2:]}"))
+        elif line.startswith("+:") and lines:
+            lines[-1] = lines[-1]._replace(text=f"{lines[-1].text} {line[2:]}")
+        elif not line.startswith("%"):
+            lines.append(TuneLine(number, re.sub(r"(?<!\\)%.*", "", line), not line.strip()))
+    return lines
