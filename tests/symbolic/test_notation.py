@@ -30,7 +30,7 @@ from music_evals.symbolic.notation import (
 )
 
 SPEC = find_spec("music21")
-pytestmark = pytest.mark.skipif(SPEC is None, reason="needs the extra symbolic (music21)")
+needs_music21 = pytest.mark.skipif(SPEC is None, reason="needs the extra symbolic (music21)")
 CORPUS = Path(SPEC.origin).parent / "corpus" if SPEC is not None and SPEC.origin else Path()
 
 
@@ -166,6 +166,7 @@ class TestMusicXml:
         score = read_xml(document([measure(1, *[note("C", 4, 1)] * 3, attributes=divisions)]))
         assert score.notes["onset_tick"].tolist() == [0, 3360, 6720]
 
+    @needs_music21
     def test_the_stream_is_not_changed(self):
         from music21 import note as m21_note
         from music21 import stream
@@ -415,6 +416,7 @@ def test_text_that_is_no_abc_is_named():
         from_abc(BOOK, limits=Limits(max_bytes=10))
 
 
+@needs_music21
 def test_musicxml_may_be_given_as_bytes(tmp_path):
     from music21.musicxml.m21ToXml import GeneralObjectExporter
     from music21.note import Note
