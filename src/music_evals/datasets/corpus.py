@@ -131,8 +131,6 @@ def build_corpus(settings: CorpusSettings, *, progress: Callable[[int, int, str]
         The folder holds no score file, or none gives a window of 16 measures.
     InvalidInputError
         The folder that is to be written holds other files, or lies in the one that is read.
-    MissingBackendError
-        MusicXML or ABC files without the extra ``symbolic``.
     OutputError
         The folder cannot be written.
 

@@ -124,7 +124,7 @@ def open_abc(path: str | os.PathLike[str], *, tune: int | None = None, limits: L
         There is no such file, or it has no meter or no measures.
     UnreadableFileError
         Not an ABC file, or what it holds cannot be edited safely.
-    FileTooLargeError, MissingBackendError
+    FileTooLargeError
         As `from_abc`.
 
     """

@@ -58,7 +58,7 @@ def read_score(path: str | os.PathLike[str] | bytes, *, limits: Limits = DEFAULT
     ------
     UnknownNameError
         Another suffix.
-    NoDataError, UnreadableFileError, FileTooLargeError, MissingBackendError
+    NoDataError, UnreadableFileError, FileTooLargeError
         As the readers `read_midi`, `read_musicxml` and `read_abc`.
 
     """

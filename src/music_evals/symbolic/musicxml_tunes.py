@@ -130,7 +130,7 @@ def open_musicxml(path: str | os.PathLike[str], *, limits: Limits = DEFAULT_LIMI
         There is no such file, or it has no measures, or no meter.
     UnreadableFileError
         Not a MusicXML file, damaged, or read in two ways: our edit and the reader disagree about its notes.
-    FileTooLargeError, MissingBackendError
+    FileTooLargeError
         As `read_musicxml`.
 
     """

@@ -301,7 +301,7 @@ def open_tune(
     Parameters
     ----------
     path
-        A file that ends in one of `TUNE_SUFFIXES`. MusicXML and ABC need the extra `symbolic`.
+        A file that ends in one of `TUNE_SUFFIXES`.
     tune
         The number of the ``X:`` field, where an ABC file holds several tunes.
     meter
@@ -317,7 +317,7 @@ def open_tune(
         There is no such file, or it states no measures; the message says what to do.
     InvalidInputError
         Several tunes and none chosen, or a meter that is none, or is not wanted.
-    UnreadableFileError, FileTooLargeError, MissingBackendError
+    UnreadableFileError, FileTooLargeError
         As the readers of `symbolic.files`; or what the file holds cannot be edited safely.
 
     Examples

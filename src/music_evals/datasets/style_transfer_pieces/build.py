@@ -41,14 +41,12 @@ _LOWEST_ROOT: Final = 48  # roots of triads lie in MIDI 48..59
 
 
 def piece_score(name: str) -> Score:
-    """Return a piece, a children's song with triads; needs the extra `symbolic`.
+    """Return a piece, a children's song with triads.
 
     Raises
     ------
     KeyError
         No such piece; see `PIECES`.
-    MissingBackendError
-        music21 is not installed.
 
     """
     score = from_abc(_text(name), name=name)
