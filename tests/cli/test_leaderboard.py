@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -26,14 +27,14 @@ def test_add_and_build(run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[
     assert cli.main(["leaderboard", "add", str(run), "--board", str(board), "--submitter", "me"]) == 0
     out, err = capsys.readouterr()
     assert out == ""
-    assert err.startswith(f"{run}: 45 records added, 0 were there")
+    n = int(re.fullmatch(rf"{re.escape(str(run))}: (\d+) records added, 0 were there\n", err)[1])
     assert cli.main(["leaderboard", "add", str(run), "--board", str(board), "--json"]) == 0
-    assert json.loads(capsys.readouterr().out) == [{"results": str(run), "added": 0, "known": 45}]
+    assert json.loads(capsys.readouterr().out) == [{"results": str(run), "added": 0, "known": n}]
     assert len(parts(board)) == 1
     assert cli.main(["leaderboard", "build", "--board", str(board), "--out", str(site)]) == 0
     out, err = capsys.readouterr()
     assert "Structured lyrics: songs.jsonl" in out
-    assert "not ranked: another song, echo, one character, shuffled structure, true lyrics: a control" in out
+    assert "(true lyrics)" in out
     assert "published, not re-run" in out
     assert f"page: {site / 'index.html'}" in err
     assert cli.main(["leaderboard", "build", "--board", str(board), "--json"]) == 0

@@ -7,6 +7,7 @@ import json
 import signal
 import subprocess
 import sys
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -14,10 +15,11 @@ import pytest
 from tests.leaderboard.toy_records import A, B, C
 
 from music_evals.errors import CorruptRecordsError, FileTooLargeError, NoDataError, OutputError
-from music_evals.leaderboard import add_to_board, load_leaderboard, read_board
+from music_evals.leaderboard import add_to_board, build_leaderboard, keep_tables, load_leaderboard, read_board
 from music_evals.leaderboard import board as leaderboard_board
 from music_evals.leaderboard.board import DetailReader, add_part, details_of, parts
-from music_evals.leaderboard.records import Detail, ResultRecord, id_of
+from music_evals.leaderboard.details import Detail
+from music_evals.leaderboard.records import ResultRecord, id_of
 
 
 def files_in(folder: Path) -> dict[str, bytes]:
@@ -75,6 +77,9 @@ def test_a_kill_in_the_middle_leaves_the_board_as_it_was(lyrics_run: Path, tmp_p
     # files are put in their place one after the other: the card is there, then details, then records
     ended = subprocess.run([sys.executable, "-c", KILLED, lyrics_run, board, str(survived)], check=False)
     assert ended.returncode == -signal.SIGKILL
+    held = files_in(board)
+    assert any(name.endswith(".part") for name in held)
+    assert not any(name.endswith(".part") for name in uploaded(held))
     assert read_board(board) == [A]
     added = add_to_board(lyrics_run, board)
     assert len(added.new) == len(read_board(board)) - 1 > 0
@@ -202,3 +207,25 @@ def test_the_board_that_ships_is_whole(root: Path) -> None:
     first = tables["tables"][0]
     assert first["preset"] == "Score inpainting: JSB Chorales"
     assert all(not str(row.receipt["dataset"]["id"]).startswith("/") for row in records)
+
+
+def test_no_part_of_a_file_lies_where_an_upload_would_take_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    parts_seen: list[Path] = []
+
+    def replace(self: Path, target: Path) -> Path:
+        parts_seen.append(self.relative_to(tmp_path))
+        return real(self, target)
+
+    real = Path.replace
+    monkeypatch.setattr(Path, "replace", replace)
+    add_part(tmp_path, [A, B], [Detail("run", "i00", "A", "explanation", "{}")])
+    keep_tables(build_leaderboard(tmp_path), tmp_path)
+    assert len(parts_seen) == 4  # card, details, records, tables
+    assert uploaded(map(str, parts_seen)) == []
+
+
+def uploaded(names: Iterable[str]) -> list[str]:
+    """Return what `huggingface_hub` takes of a folder."""
+    from huggingface_hub.utils import DEFAULT_IGNORE_PATTERNS, filter_repo_objects
+
+    return list(filter_repo_objects(names, ignore_patterns=DEFAULT_IGNORE_PATTERNS))

@@ -37,7 +37,7 @@ def test_latex_shows_what_it_is_given() -> None:
 
 
 def test_latex_tables_hold_rank_ranges() -> None:
-    (table,) = tables_of(A, B, C, record("ceiling", [2.0] * 10, unranked="a control"))
+    (table,) = tables_of(A, B, C, record("ceiling", [2.0] * 10, unranked="it has seen the reference", role="leaking"))
     text = latex_table(table)
     assert r"A & 1.000 {\scriptsize {[}1--2{]}} \\" in text
     assert "ceiling (not ranked) & 2.000 \\\\" in text

@@ -20,9 +20,10 @@ from music_evals.errors import (
     UnreadableFileError,
 )
 from music_evals.leaderboard import add_to_board, build_leaderboard, read_board
-from music_evals.leaderboard import records as leaderboard_records
+from music_evals.leaderboard import details as leaderboard_details
 from music_evals.leaderboard.board import DetailReader
-from music_evals.leaderboard.records import details_of_run, read_run, records_of_run
+from music_evals.leaderboard.details import details_of_run
+from music_evals.leaderboard.records import read_run, records_of_run
 from music_evals.metrics.catalogue import COMPANIONS, PRESERVATION_METRICS
 
 
@@ -41,9 +42,9 @@ def test_lyrics_from_end_to_end(lyrics_run: Path, tmp_path: Path) -> None:
         for metric, cell in cells.items():
             assert cell_of(table, system, metric)["value"] == pytest.approx(cell["value"])
     assert row_of(table, "true lyrics")["why"] == "a control"
-    assert table["headline"] == table["columns"][0]["id"] == "lyric_structure_corrected"
+    assert table["headline"] == table["columns"][0]["id"] == "lyric_structure_gated"
     assert json.loads(json.dumps(leaderboard)) == leaderboard
-    assert "local files without a revision" in " ".join(table["notes"])
+    assert len(table["settings"]["references"]) == 16
 
 
 def test_explanations_are_behind_the_scores(lyrics_run: Path, tmp_path: Path) -> None:
@@ -226,7 +227,7 @@ def test_recordings_go_in_by_their_hash(lyrics_run: Path, tmp_path: Path, monkey
     run = dataclasses.replace(run, records=MemoryRecords([*run.records, heard]))
     found = [row for row in details_of_run(run, [A], [folder]) if row.kind == "audio"]
     assert [(row.item, row.media) for row in found] == [(content, b"RIFF wanted")]
-    monkeypatch.setattr(leaderboard_records, "MAX_MEDIA_BYTES", 3)
+    monkeypatch.setattr(leaderboard_details, "MAX_MEDIA_BYTES", 3)
     with pytest.raises(FileTooLargeError):
         details_of_run(run, [A], [folder])
     with pytest.raises(NoDataError):

@@ -13,7 +13,7 @@ from music_evals.leaderboard.tables import make_leaderboard
 NASTY = "<img src=x onerror=alert(1)> =1+1 \\input{/etc/passwd} %&_${7*7}\"'\u202e\n|"
 
 
-SETTINGS: dict[str, Any] = {"dataset": "toy", "config": "c", "split": "test", "variant": "official", "revision": None}
+SETTINGS: dict[str, Any] = {"references": "toy", "variant": "official"}
 
 
 def record(system: str, values: list[float | None], **fields: Any) -> ResultRecord:

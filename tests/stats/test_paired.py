@@ -11,13 +11,14 @@ from music_evals.errors import InvalidInputError, PairCountError
 from music_evals.stats import (
     _clusters,
     mean_interval,
-    paired,
     paired_mean_test,
     paired_mean_tests,
+    sign_flips,
     swap_test_divergence,
 )
 from music_evals.stats._clusters import random_bits
 from music_evals.stats.intervals import degrees_of_freedom
+from music_evals.stats.paired import paired_tests_of_systems
 
 
 def total_variation(p, q):
@@ -101,7 +102,7 @@ def test_agrees_with_scipy_where_all_swaps_are_listed(seed):
 def test_random_swaps_agree_with_all_swaps(monkeypatch, difference):
     a, b, groups = clustered_pair(np.random.default_rng(3), 16, difference)
     exact = paired_mean_test(a, b, groups).p_value
-    monkeypatch.setattr(paired, "EXACT_MEAN_CLUSTERS", 0)
+    monkeypatch.setattr(sign_flips, "EXACT_MEAN_CLUSTERS", 0)
     error = math.sqrt(exact * (1 - exact) / 20_000)
     assert paired_mean_test(a, b, groups, n_resamples=20_000).p_value == pytest.approx(exact, abs=4 * error + 1e-4)
 
@@ -412,7 +413,7 @@ def test_several_metrics_are_each_tested_as_alone():
 @pytest.mark.parametrize("most_bytes", [1, 100, 1 << 25])
 def test_signs_are_summed_as_if_one_by_one(most_bytes, monkeypatch):
     """The signs are those of `random_bits`, eight of which are looked up at once, in blocks that change nothing."""
-    monkeypatch.setattr(paired, "MOST_BYTES", most_bytes)
+    monkeypatch.setattr(sign_flips, "MOST_BYTES", most_bytes)
     rng = np.random.default_rng(9)
     for n_clusters in (21, 24, 61, 131):
         sums = rng.normal(0.1, 1, n_clusters)
@@ -421,3 +422,21 @@ def test_signs_are_summed_as_if_one_by_one(most_bytes, monkeypatch):
         extreme = np.count_nonzero(np.abs(totals) >= abs(sums.sum()) - 1e-9)
         test = paired_mean_test(sums, np.zeros(n_clusters), None, n_resamples=1000, seed=3)
         assert test.p_value == (1 + extreme) / 1001
+
+
+@pytest.mark.parametrize("kind", ["smooth", "tied", "nearly equal"])
+def test_systems_together_are_tested_as_each_pair_alone(kind):
+    """The same numbers to the last bit: clusters that are listed or drawn, ties, and differences near rounding."""
+    rng = np.random.default_rng(8)
+    for n in (1, 2, 14, 19, 40):
+        scores = rng.normal(size=(6, n)) if kind == "smooth" else rng.integers(0, 3, (6, n)) / 2
+        scores = 1 + 1e-8 * scores if kind == "nearly equal" else scores
+        groups = [f"song {number}" for number in rng.integers(0, n, n)] if n < 19 else None
+        pairs = list(itertools.combinations(range(6), 2))
+        options = {"span": (-1, 1), "n_resamples": 999, "seed": 3}
+        together = paired_tests_of_systems(scores, pairs, groups, **options)
+        alone = [paired_mean_test(scores[a], scores[b], groups, **options) for a, b in pairs]
+        np.testing.assert_array_equal(np.array(together).T, np.array(alone))
+        flips = sign_flips.SignFlips(999, 3, quick=True)
+        quick = paired_tests_of_systems(scores, pairs, None, n_resamples=999, seed=3, quick=True).p_value
+        assert quick.tolist() == [flips.p_value(scores[a] - scores[b]) for a, b in pairs]

@@ -19,10 +19,11 @@ examples:
   music-evals leaderboard add results/jsb --board board
   music-evals leaderboard add results/edits --board board --submitter me --media edits --media originals
   music-evals leaderboard build --board board --out site
+  music-evals leaderboard build --board board --by note_f1
   MUSIC_EVALS_BOARD=board python spaces/leaderboard/app.py
 
-A board can be uploaded as a dataset repository as it is. Two results share a table where dataset, config, split,
-content, variant, protocol, encoder, extractors and options are the same; else they stand apart, with the reason.
+A board can be uploaded as a dataset repository as it is. Two results share a table where what their references hold,
+variant, protocol, encoder and options are the same, whatever files are called; else they stand apart, with the reason.
 """
 
 
@@ -67,6 +68,7 @@ def _add_build(steps: Any) -> None:
         help="folder for leaderboard.json, index.html and tables/ (CSV and LaTeX); without it the board alone gets its "
         "leaderboard.json, so that pages need not compute it",
     )
+    step.add_argument("--by", metavar="SCORE", help="order the rows by this score (default: by the mean rank)")
     step.add_argument("--json", action="store_true", help="print leaderboard.json in place of the tables")
 
 
@@ -103,7 +105,7 @@ def _run_build(options: argparse.Namespace) -> int:
     from music_evals.leaderboard.export import text_tables
 
     with Bar("test") as bar:
-        leaderboard = build_leaderboard(options.board, progress=bar)
+        leaderboard = build_leaderboard(options.board, by=options.by, progress=bar)
     files = {"tables": keep_tables(leaderboard, options.board)}
     if options.out is not None:
         files |= write_leaderboard(leaderboard, options.out)

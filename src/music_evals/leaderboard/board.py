@@ -26,12 +26,11 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from music_evals.errors import CorruptRecordsError, FileTooLargeError, NoDataError, OutputError
-from music_evals.files import write_atomically
+from music_evals.files import UNSENT, write_atomically
+from music_evals.leaderboard.details import Detail, details_of_run
 from music_evals.leaderboard.records import (
     TASKS,
-    Detail,
     ResultRecord,
-    details_of_run,
     id_of,
     read_run,
     records_of_run,
@@ -222,7 +221,7 @@ def add_part(
     except OSError as error:
         raise OutputError(f"cannot make {folder}: {error.strerror or error}") from error
     if not (folder / CARD).exists():
-        write_atomically(folder / CARD, _CARD_TEXT.encode())
+        write_atomically(folder / CARD, _CARD_TEXT.encode(), parts=UNSENT)
     if details:
         _write(folder / DETAILS, [row._asdict() for row in details], DETAIL_SCHEMA)
     _write(folder / RESULTS, [_row(record) for record in new], SCHEMA)
@@ -334,7 +333,7 @@ def _write(folder: Path, rows: Sequence[Mapping[str, Any]], schema: Mapping[str,
     there = parts(folder.parent, folder.name)
     same = next((path for path in there if path.name.endswith(f"-{digest}.parquet")), None)
     number = _number(there[-1]) + 1 if there else 0
-    return same or write_atomically(folder / f"{number:05d}-{digest}.parquet", data)
+    return same or write_atomically(folder / f"{number:05d}-{digest}.parquet", data, parts=UNSENT)
 
 
 def _read(path: Path, schema: Mapping[str, str]) -> Iterator[dict[str, Any]]:

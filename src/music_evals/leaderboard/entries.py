@@ -4,8 +4,8 @@ A row is a system: its name and role, the hash of its files, and who added it. W
 what was added last counts: by the order in which the board grew, not by the date that somebody wrote. A score that may
 not be ranked never takes the place of one that is. Where the hash or the name of who added it is missing, two additions
 are two rows, as nothing shows that they are of one system; what else cannot be distinguished is numbered. Equal records
-have one id and are read once, such as a baseline that two people ran in the same way. Who added a record is what they
-said.
+have one id and are read once, such as a baseline that two people ran in the same way. Controls of one name are one row
+whoever ran them, as long as their scores are the same. Who added a record is what they said.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from __future__ import annotations
 import collections
 import itertools
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from music_evals.leaderboard.records import ResultRecord
@@ -21,14 +21,18 @@ from music_evals.leaderboard.records import ResultRecord
 __all__ = ["Entry", "entries_of", "is_ranked", "key_of"]
 
 
-def key_of(mapping: Mapping[str, Any]) -> str:
-    """Return a mapping as text that is equal for equal mappings."""
-    return json.dumps(mapping, sort_keys=True, ensure_ascii=False)
+def key_of(content: Any) -> str:
+    """Return plain values as text that is equal for equal ones."""
+    return json.dumps(content, sort_keys=True, ensure_ascii=False)
 
 
 def is_ranked(record: ResultRecord) -> bool:
     """Tell whether a score is in a ranking."""
     return not record.unranked and record.value is not None
+
+
+SAME_DECIMALS = 6
+"""Controls of two runs are one where their scores are equal to so many digits: processors differ in the last ones."""
 
 
 class Entry(NamedTuple):
@@ -53,11 +57,15 @@ class _Who(NamedTuple):
 
 
 Where = tuple[str, str]
-"""Metric, and its extractors as JSON."""
+"""Metric, and its extractors, kind and direction as JSON."""
 
 
 def _where(record: ResultRecord) -> Where:
-    return record.metric, key_of(record.extractors)
+    return record.metric, key_of([record.extractors, record.kind, record.direction])
+
+
+def _rounded(value: float | None) -> float | None:
+    return None if value is None else round(value, SAME_DECIMALS)
 
 
 def entries_of(records: Sequence[ResultRecord]) -> list[Entry]:
@@ -67,9 +75,20 @@ def entries_of(records: Sequence[ResultRecord]) -> list[Entry]:
         unique.setdefault(record.id, record)
     found: dict[_Who, list[ResultRecord]] = {}
     times: collections.Counter[tuple[_Who, Where]] = collections.Counter()
+    controls: dict[tuple[str, Where], list[str]] = {}
     for record in unique.values():
         who = _Who(record.system, record.role, record.content or "", record.submitter, "", 0)
-        if not (who.content and who.submitter):  # one of a kind in each addition: none replaces another
+        if record.role == "control":
+            who = who._replace(content="", submitter="")
+            seen = controls.setdefault((record.system, _where(record)), [])
+            said = key_of(
+                sorted([item, *map(_rounded, seeds)] for item, seeds in zip(record.items, record.values, strict=True))
+            )
+            if said in seen:
+                continue
+            seen.append(said)
+            who = who._replace(number=len(seen))
+        elif not (who.content and who.submitter):  # one of a kind in each addition: none replaces another
             who = who._replace(run=record.run)
             times[who, _where(record)] += 1
             who = who._replace(number=times[who, _where(record)])

@@ -11,15 +11,16 @@ import json
 import math
 import os
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
 from music_evals.benchmark.cells import ARROWS, align
 from music_evals.benchmark.records import dump_json
 from music_evals.benchmark.templates import render, static
+from music_evals.csv_files import csv_text
 from music_evals.errors import OutputError
-from music_evals.files import write_atomically
+from music_evals.files import UNSENT, write_atomically
 from music_evals.leaderboard.ranks import Progress
 from music_evals.leaderboard.records import ResultRecord
 from music_evals.leaderboard.tables import FORMAT, Tests, make_leaderboard, records_digest
@@ -52,18 +53,15 @@ MAX_TABLES_BYTES = 64 * 2**20  # of a file of tables that is read: those of 16 s
 
 LEGEND: Final = (
     "[1-3]: ranks that the data leave open, by paired tests on shared items, swapped within whole groups, with Holm's "
-    "correction over all metrics and pairs of the table. Digits: two of half the width of the interval. In brackets: "
-    "outside the ranking."
+    "correction over all metrics and pairs of the table. Controls and baselines take places too; ~: not told from one "
+    "of them, and so placed below it. Rows are in the order of their mean rank. Digits: two of half the width of the "
+    "interval. In brackets: controls, and what is outside the ranking."
 )
-
-FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r")  # what makes a spreadsheet compute a cell
-_NUMBER = r"[-+]?[0-9]+(\.[0-9]+)?([eE][-+]?[0-9]+)?"
-_PLAIN_NUMBERS = re.compile(rf"{_NUMBER}(\.\.{_NUMBER}( \*)?)?")
-"""A number or an interval, which a spreadsheet takes as it is."""
 
 CSV_COLUMNS: Final = (
     *("system", "kind", "why", "role", "content", "submitter", "date", "source", "metric", "column", "direction"),
-    *("value", "low", "high", "n", "n_defined", "n_failed", "rank_first", "rank_last", "shown", "interval", "record"),
+    *("value", "low", "high", "n", "n_defined", "n_failed", "rank_first", "rank_last", "place", "mean_rank", "mark"),
+    *("shown", "interval", "record"),
 )
 
 _LATEX: Final = {
@@ -86,7 +84,12 @@ _LATEX_ARROWS: Final = {
     "zero": r"$\rightarrow 0$",
     "none": r"$\approx$",
 }
-_LATEX_MARKS: Final = {"ranked": "", "unranked": " (not ranked)", "published": " (published, not re-run)"}
+_LATEX_MARKS: Final = {
+    "ranked": "",
+    "control": " (control)",
+    "unranked": " (not ranked)",
+    "published": " (published, not re-run)",
+}
 
 
 def load_leaderboard(
@@ -127,7 +130,8 @@ def _kept_test(row: Mapping[str, Any]) -> PairedTest:
 
 def keep_tables(leaderboard: Mapping[str, Any], board: str | os.PathLike[str]) -> Path:
     """Write all tables beside the data of a board, where `load_leaderboard` finds their tests."""
-    return write_atomically(Path(board) / TABLES, f"{dump_json(leaderboard)}\n".encode("utf-8", "replace"))
+    content = f"{dump_json(leaderboard)}\n".encode("utf-8", "replace")
+    return write_atomically(Path(board) / TABLES, content, parts=UNSENT)
 
 
 def write_leaderboard(leaderboard: Mapping[str, Any], out: str | os.PathLike[str]) -> dict[str, Path]:
@@ -162,19 +166,28 @@ def rank_words(cell: Cell) -> str:
 
 
 def text_tables(leaderboard: Mapping[str, Any]) -> str:
-    """Return all tables for a terminal."""
+    """Return all tables of our own for a terminal, and the names of those of papers."""
     parts = []
     for table in leaderboard["tables"]:
-        lines = [["", *(f"{_line(column['title'])} {ARROWS[column['direction']]}" for column in table["columns"])]]
+        if table["published"]:
+            continue
+        heads = (f"{_line(column['title'])} {ARROWS[column['direction']]}" for column in table["columns"])
+        lines = [["", "mean rank", *heads]]
         for row in table["rows"]:
             cells = _cells(table, row)
             label = _line(row["label"])
-            lines.append([label if row["kind"] == "ranked" else f"({label})", *map(_with_rank, cells)])
+            lines.append([label if row["kind"] == "ranked" else f"({label})", mean_rank(row), *map(_with_rank, cells)])
             if any(cell and cell["interval"] for cell in cells):
-                lines.append(["", *(_line(cell["interval"]) if cell else "" for cell in cells)])
+                lines.append(["", "", *(_line(cell["interval"]) if cell else "" for cell in cells)])
         remarks = (f"- {_line(text)}" for text in remarks_on(table))
         parts.append("\n".join([_line(_heading(table)), align(lines), *remarks]))
-    return "\n\n".join([*parts, LEGEND])
+    papers = [f"- {_line(table['title'])}" for table in leaderboard["tables"] if table["published"]]
+    return "\n\n".join([*parts, LEGEND, "\n".join(["Tables of papers, in the exported files:", *papers])])
+
+
+def mean_rank(row: Mapping[str, Any]) -> str:
+    """Return the mean rank of a row as text; nothing where it has none."""
+    return "" if row["mean_rank"] is None else f"{row['mean_rank']:.1f}"
 
 
 def _cells(table: Table, row: Mapping[str, Any]) -> list[Cell | None]:
@@ -185,7 +198,7 @@ def _with_rank(cell: Cell | None) -> str:
     if cell is None:
         return ""
     ranks = ranks_of(cell)
-    return _line(f"{cell['shown']} [{ranks}]" if ranks else str(cell["shown"]))
+    return _line(f"{cell['shown']} [{ranks}]{'~' if cell['mark'] else ''}" if ranks else str(cell["shown"]))
 
 
 def _line(text: str) -> str:
@@ -205,14 +218,28 @@ def remarks_on(table: Table) -> Iterator[str]:
     for column in table["columns"]:
         if column["differs"]:
             yield f"{column['title']} ({column['id']}) is a column of its own: {column['differs']}"
-    outside: dict[str, list[str]] = {}
-    for row in table["rows"]:
-        if row["kind"] != "ranked":
-            outside.setdefault(row["why"], []).append(row["label"])
-    for why, labels in outside.items():
+    outside = ((row["why"], row["label"]) for row in table["rows"] if row["kind"] not in {"ranked", "control"})
+    for why, labels in _grouped(outside).items():
         yield f"not ranked: {', '.join(labels)}: {why}"
+    for label, titles in _grouped(_marked(table)).items():
+        yield f"{label}: not told from controls or baselines, and so placed below them: {', '.join(titles)}"
     if table["published"]:
         yield f"published rows: {table['published']['source']}"
+
+
+def _marked(table: Table) -> Iterator[tuple[str, str]]:
+    """Yield row and column of each cell with a mark."""
+    for row in table["rows"]:
+        for column in table["columns"]:
+            if row["cells"].get(column["id"], {}).get("mark"):
+                yield row["label"], column["title"]
+
+
+def _grouped(pairs: Iterable[tuple[str, str]]) -> dict[str, list[str]]:
+    found: dict[str, list[str]] = {}
+    for key, label in pairs:
+        found.setdefault(key, []).append(label)
+    return found
 
 
 def csv_rows(table: Table) -> list[dict[str, Any]]:
@@ -231,17 +258,7 @@ def csv_rows(table: Table) -> list[dict[str, Any]]:
 
 def csv_table(table: Table) -> str:
     """Return a table as CSV, one line a score; a text that a spreadsheet would compute begins with an apostrophe."""
-    # Numbers and intervals such as ``-0.2..-0.1`` stay as they are.
-    import pandas as pd
-
-    rows = [[_csv_cell(value) for value in row.values()] for row in csv_rows(table)]
-    text: str = pd.DataFrame(rows, columns=CSV_COLUMNS, dtype=object).to_csv(index=False, lineterminator="\r\n")
-    return text
-
-
-def _csv_cell(value: object) -> object:
-    is_formula = isinstance(value, str) and value.startswith(FORMULA_STARTS) and not _PLAIN_NUMBERS.fullmatch(value)
-    return f"'{value}" if is_formula else value
+    return csv_text(CSV_COLUMNS, csv_rows(table), line_end="\r\n")
 
 
 def latex_name(text: str) -> str:
@@ -276,7 +293,8 @@ def _latex_cell(cell: Cell | None) -> str:
     if cell is None:
         return ""
     ranks = latex_name(ranks_of(cell)).replace("-", "--")
-    rank = f" {{\\scriptsize {{[}}{ranks}{{]}}}}" if ranks else ""
+    mark = r"$\sim$" if cell["mark"] else ""
+    rank = f" {{\\scriptsize {{[}}{ranks}{{]}}{mark}}}" if ranks else ""
     text = latex_name(str(cell["shown"]))
     return (f"$-${text[1:]}" if text.startswith("-") else text) + rank
 
@@ -289,7 +307,7 @@ def html_page(leaderboard: Mapping[str, Any]) -> str:
             "anchor": re.sub(r"[^\w-]", "_", table["id"]),
             "heading": _heading(table),
             "remarks": list(remarks_on(table)),
-            "rows": [(row, _cells(table, row)) for row in table["rows"]],
+            "rows": [(row, mean_rank(row), _cells(table, row)) for row in table["rows"]],
         }
         for table in leaderboard["tables"]
     ]

@@ -3,15 +3,20 @@
 Two systems are compared on the items that both were judged on and that both define, with the same reference: a paired
 test of the mean difference, or for a divergence of the difference of two divergences, in which the two are swapped
 within whole clusters (`stats.paired_mean_test`, `stats.swap_test_divergence`). Two items are of one cluster where
-either of the two runs says so. Holm's correction goes over all tests of the table, every metric and every pair.
+either of the two runs says so. Holm's correction goes over all tests of the table, every metric and every pair, but
+those against a control or a baseline: these are a family of their own for each score of a system.
 
-Of n systems the rank range of one is ``1 + (number that are significantly better)`` to ``n - (number that are
-significantly worse)``. With the error of the whole family at most alpha, all ranges of the table hold the true ranks
-at once with a chance of at least 1 - alpha, as far as each test holds its level: ranks by inverted pairwise tests are
-those of Mogstad, Romano, Shaikh & Wilhelm (2024). Systems that no test tells apart all get the full range.
+Controls and baselines take places beside the systems, and what cannot be told from one of them is placed below it. Of n
+in a column the rank range of one is ``1 + (number that are significantly better, or are controls that it cannot be told
+from)`` to ``n - (number that are significantly worse, or for a control cannot be told from it)``. With the error of the
+whole family at most alpha, all ranges among systems hold the true ranks at once with a chance of at least 1 - alpha, as
+far as each test holds its level: ranks by inverted pairwise tests are those of Mogstad, Romano, Shaikh & Wilhelm
+(2024). Systems that no test tells apart all get the full range.
 
 The smallest p-value of a random permutation test is 1 / (resamples + 1), which Holm multiplies by the number of tests:
-the resamples grow with it, so that a clear difference can be significant in a table of any usual size.
+the resamples grow with it, so that a clear difference can be significant in a table of any usual size. In a table with
+so many tests that the most resamples could not make one significant, the fewest are drawn, and divergences of systems
+are not compared with each other.
 
 References
 ----------
@@ -25,20 +30,20 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from music_evals.benchmark.divergences import swap_test_over_seeds
-from music_evals.leaderboard.records import ResultRecord
-from music_evals.metrics.catalogue import CATALOGUE
+from music_evals.leaderboard.items import level, mean_of_seeds, merit, span_of
+from music_evals.leaderboard.records import DIVERGENCE, ResultRecord
 from music_evals.metrics.divergence import histogram_bins, n_bins
-from music_evals.stats import PairedTest, holm, paired_mean_test
-from music_evals.stats.paired import NOT_COMPARED
+from music_evals.stats import PairedTest, holm
+from music_evals.stats.paired import NOT_COMPARED, paired_tests_of_systems
 
-__all__ = ["ALPHA", "Comparison", "RankRange", "compare", "compare_pairs", "rank_ranges"]
+__all__ = ["ALPHA", "Comparison", "RankRange", "compare", "compare_pairs", "places", "rank_ranges"]
 
 ALPHA = 0.05
 """Chance of one or more wrong ranges in a table."""
@@ -51,8 +56,9 @@ MOST_RESAMPLES = 200_000
 MOST_SEEDS = 60  # rows of seeds that stand side by side where two systems have different numbers of them
 
 Floats = npt.NDArray[np.float64]
+Pair = tuple[int, int]
 Progress = Callable[[int, int, str], None]
-"""Called after each test with the tests done, those of the table, and the metric."""
+"""Called after some tests with the tests done, those of the table, and the metric."""
 
 
 class RankRange(NamedTuple):
@@ -61,15 +67,13 @@ class RankRange(NamedTuple):
     first: int
     last: int
 
-    def __str__(self) -> str:
-        return str(self.first) if self.first == self.last else f"{self.first}-{self.last}"
-
 
 class Comparison(NamedTuple):
     """Two systems at one metric, by their positions and that of the metric."""
 
     # ``better`` is the one with the better score on the shared items, or None; ``difference`` to ``n`` are those of
-    # `stats.PairedTest`; ``p_holm`` is corrected over the table, and NaN where there is no test.
+    # `stats.PairedTest`; ``p_holm`` is corrected over its family, and NaN where there is no test. ``control`` is
+    # the one of the two that the other has to be told from, or None.
 
     a: int
     b: int
@@ -81,11 +85,17 @@ class Comparison(NamedTuple):
     p_value: float
     n: int
     p_holm: float = math.nan
+    control: int | None = None
 
     @property
     def is_significant(self) -> bool:
         """Whether one of the two is better beyond chance."""
         return self.better is not None and self.p_holm < ALPHA
+
+    @property
+    def is_untold(self) -> bool:
+        """Whether one of the two is a control, and the other cannot be told from it."""
+        return self.control is not None and self.n > 0 and not self.is_significant
 
 
 def rank_ranges(n: int, comparisons: Sequence[Comparison]) -> list[RankRange]:
@@ -97,12 +107,33 @@ def rank_ranges(n: int, comparisons: Sequence[Comparison]) -> list[RankRange]:
     [RankRange(first=1, last=2), RankRange(first=2, last=3), RankRange(first=1, last=3)]
 
     """
-    better, worse = [0] * n, [0] * n
+    above, below = [0] * n, [0] * n
     for made in comparisons:
-        if made.is_significant and made.better is not None:
-            better[made.a + made.b - made.better] += 1  # the loser has one more that is better
-            worse[made.better] += 1
-    return [RankRange(1 + above, n - below) for above, below in zip(better, worse, strict=True)]
+        better = made.control if made.is_untold else made.better if made.is_significant else None
+        if better is not None:
+            above[made.a + made.b - better] += 1  # the other has one more that is better
+            below[better] += 1
+    return [RankRange(1 + over, n - under) for over, under in zip(above, below, strict=True)]
+
+
+class Place(NamedTuple):
+    """The place of a score by its value, 1 is best, those of equal value share theirs; and no better than controls."""
+
+    by_value: float | None
+    place: float | None  # the same, or that of the worst control that it cannot be told from
+
+
+def places(records: Sequence[ResultRecord], comparisons: Sequence[Comparison]) -> list[Place]:
+    """Return the place of each record of a column."""
+    merits = np.array([merit(record, record.value or 0.0) for record in records])
+    order = np.sort(-merits)
+    by_value = ((np.searchsorted(order, -merits, "left") + np.searchsorted(order, -merits, "right") + 1) / 2).tolist()
+    found = list(by_value)
+    for made in comparisons:
+        if made.control is not None and made.is_untold:
+            other = made.a + made.b - made.control
+            found[other] = max(found[other], by_value[made.control])
+    return list(map(Place, by_value, found))
 
 
 def compare_pairs(
@@ -112,47 +143,113 @@ def compare_pairs(
     seed: int = 0,
     progress: Progress | None = None,
 ) -> list[Comparison]:
-    """Compare all pairs of each column, with Holm's correction over all of them."""
+    """Compare all pairs of each column but those of two controls, with Holm's correction in its families."""
     pairs = [
-        (column, a, b) for column, rows in enumerate(columns) for a, b in itertools.combinations(range(len(rows)), 2)
+        [pair for pair in itertools.combinations(range(len(rows)), 2) if min(level(rows[at]) for at in pair) < 2]
+        for rows in columns
     ]
-    made = []
-    for done, (column, a, b) in enumerate(pairs, start=1):
-        first, second = columns[column][a], columns[column][b]
-        test = (known or {}).get((first.id, second.id)) or compare(first, second, n_tests=len(pairs), seed=seed)
-        better = None
-        if test.difference != 0 and not math.isnan(test.difference):
-            better = a if (test.difference > 0) == (first.direction == "higher") else b
-        made.append(Comparison(a, b, column, better, *test))
-        if progress is not None:
-            progress(done, len(pairs), first.metric)
-    corrected: Floats = holm([row.p_value for row in made]) if made else np.empty(0)
-    return [row._replace(p_holm=float(p_holm)) for row, p_holm in zip(made, corrected, strict=True)]
+    n_pairs = sum(map(len, pairs))
+    n_main = sum(level(rows[a]) == level(rows[b]) for rows, own in zip(columns, pairs, strict=True) for a, b in own)
+    made: list[Comparison] = []
+    for column, (rows, own) in enumerate(zip(columns, pairs, strict=True)):
+        for together in _batches(rows, own):
+            tests = _known(rows, together, known or {}) or _tests(rows, together, n_tests=n_main, seed=seed)
+            made += [_comparison(rows, column, *pair, test) for pair, test in zip(together, tests, strict=True)]
+            if progress is not None:
+                progress(len(made), n_pairs, rows[0].metric)
+    return _corrected(made)
+
+
+def _comparison(rows: Sequence[ResultRecord], column: int, a: int, b: int, test: PairedTest) -> Comparison:
+    better = None
+    if test.difference != 0 and not math.isnan(test.difference):
+        better = a if (test.difference > 0) == (rows[a].direction == "higher") else b
+    levels = level(rows[a]), level(rows[b])
+    control = None if levels[0] == levels[1] else a if levels[0] > levels[1] else b
+    return Comparison(a, b, column, better, *test, control=control)
+
+
+def _corrected(made: Sequence[Comparison]) -> list[Comparison]:
+    """Correct the tests without a control together, and those of a score against controls by themselves."""
+    families: dict[Pair | None, list[int]] = {}
+    for place, test in enumerate(made):
+        owner = None if test.control is None else (test.column, test.a + test.b - test.control)
+        families.setdefault(owner, []).append(place)
+    p_holm = np.empty(len(made))
+    for own in families.values():
+        p_holm[own] = holm([made[place].p_value for place in own])
+    return [test._replace(p_holm=value) for test, value in zip(made, p_holm.tolist(), strict=True)]
+
+
+def _known(
+    rows: Sequence[ResultRecord], pairs: Sequence[Pair], known: Mapping[tuple[str, str], PairedTest]
+) -> list[PairedTest]:
+    """Return the tests of some pairs; none where one of them is not known."""
+    found = [known.get((rows[a].id, rows[b].id)) for a, b in pairs] if known else []
+    return [test for test in found if test is not None] if None not in found else []
 
 
 def compare(first: ResultRecord, second: ResultRecord, *, n_tests: int = 1, seed: int = 0) -> PairedTest:
     """Test two systems at one metric on the items that they share; NaN where there is none that both define."""
     # Where nearer to 0 is better, distances from 0 are compared. The number of resamples grows with `n_tests`, the size
     # of the family.
-    rows = _shared(first, second)
-    if not rows:
-        return NOT_COMPARED
-    groups = _clusters([first.groups[i] for i, _ in rows], [second.groups[j] for _, j in rows])
+    return _tests([first, second], [(0, 1)], n_tests=n_tests, seed=seed)[0]
+
+
+def _batches(rows: Sequence[ResultRecord], pairs: Sequence[Pair]) -> Iterable[list[Pair]]:
+    """Return pairs that can be tested together: those of systems that define the same items, and each divergence."""
+    if rows and rows[0].kind == DIVERGENCE:
+        return ([pair] for pair in pairs)
+    kinds = [
+        (record.items, record.groups, record.references, tuple(math.isnan(mean_of_seeds(row)) for row in record.values))
+        for record in rows
+    ]
+    known = {kind: number for number, kind in enumerate(dict.fromkeys(kinds))}
+    numbers = [known[kind] for kind in kinds]
+    found: dict[Pair, list[Pair]] = {}
+    for a, b in pairs:
+        found.setdefault((numbers[a], numbers[b]), []).append((a, b))
+    return found.values()
+
+
+def _tests(rows: Sequence[ResultRecord], pairs: Sequence[Pair], *, n_tests: int, seed: int) -> list[PairedTest]:
+    """Test pairs that can be tested together."""
+    first, second = (rows[place] for place in pairs[0])
     wanted = math.ceil(RESAMPLES_PER_TEST[first.kind] * n_tests)
-    n_resamples = min(max(LEAST_RESAMPLES[first.kind], wanted), MOST_RESAMPLES)
-    if first.kind == "divergence":
-        return _compare_divergences(first, second, rows, groups, n_resamples=n_resamples, seed=seed)
-    sides = [np.array([_mean(record.values[row[side]]) for row in rows]) for side, record in enumerate((first, second))]
-    span = _span(first)
-    if first.direction == "zero":
-        sides, span = [np.abs(side) for side in sides], (0.0, max(map(abs, span)))
-    return paired_mean_test(sides[0], sides[1], groups, span=span, n_resamples=n_resamples, seed=seed)
+    is_vain = n_tests >= ALPHA * (MOST_RESAMPLES + 1)
+    n_resamples = min(max(LEAST_RESAMPLES[first.kind], 0 if is_vain else wanted), MOST_RESAMPLES)
+    shared = _shared(first, second)
+    groups = _clusters([first.groups[i] for i, _ in shared], [second.groups[j] for _, j in shared])
+    if first.kind == DIVERGENCE:
+        if not shared or (is_vain and level(first) == level(second)):
+            return [NOT_COMPARED]
+        return [_compare_divergences(first, second, shared, groups, n_resamples=n_resamples, seed=seed)]
+    places_of = [np.array([row[side] for row in shared], dtype=np.int64) for side in (0, 1)]
+    scores = [
+        {place: _means(rows[place])[held] for place in {pair[side] for pair in pairs}}
+        for side, held in enumerate(places_of)
+    ]
+    defined = ~(np.isnan(scores[0][pairs[0][0]]) | np.isnan(scores[1][pairs[0][1]]))
+    if not defined.any():
+        return [NOT_COMPARED] * len(pairs)
+    order = [{place: number for number, place in enumerate(side)} for side in scores]
+    low, high = span_of(first)
+    tests = paired_tests_of_systems(
+        np.array([row[defined] for side in scores for row in side.values()]),
+        [(order[0][a], len(order[0]) + order[1][b]) for a, b in pairs],
+        groups[defined],
+        span=(0.0, max(abs(low), abs(high))) if first.direction == "zero" else (low, high),
+        n_resamples=n_resamples,
+        quick=is_vain,
+        seed=seed,
+    )
+    return [PairedTest(*row) for row in zip(*(side.tolist() for side in tests), strict=True)]
 
 
-def _span(record: ResultRecord) -> tuple[float, float]:
-    """Return the range of a score, which is open where the catalogue does not know it."""
-    metric = CATALOGUE.get(record.metric)
-    return (-math.inf, math.inf) if metric is None else (metric.low, metric.high)
+def _means(record: ResultRecord) -> Floats:
+    """Return the score of each item, the mean over its seeds; its distance from 0 where nearer to 0 is better."""
+    means = np.array([mean_of_seeds(row) for row in record.values])
+    return np.abs(means) if record.direction == "zero" else means
 
 
 def _shared(first: ResultRecord, second: ResultRecord) -> list[tuple[int, int]]:
@@ -178,11 +275,6 @@ def _clusters(first: Sequence[str], second: Sequence[str]) -> npt.NDArray[np.str
     return np.array(["{}:{}".format(*lead((0, a))) for a in first], dtype=str)
 
 
-def _mean(seeds: Sequence[float | None]) -> float:
-    defined = [value for value in seeds if value is not None]
-    return float(np.mean(defined)) if defined else math.nan
-
-
 def _compare_divergences(
     first: ResultRecord,
     second: ResultRecord,
@@ -206,7 +298,7 @@ def _compare_divergences(
         (a, b),
         groups[chosen],
         size=n_bins(first.variant),
-        upper=_span(first)[1],
+        upper=span_of(first)[1],
         n_resamples=n_resamples,
         seed=seed,
     )

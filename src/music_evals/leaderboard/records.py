@@ -4,9 +4,10 @@ A record holds what a ranking needs, the scores of every item included. Its id i
 ``source``, ``date`` and ``submitter``: the same results always have the same ids, whoever adds them.
 
 Two mappings say what may be ranked together: records where both are equal. ``settings`` holds what concerns all metrics
-of the run: the dataset with its config, split and content (the fingerprint where the run has one, else the revision),
-variant, protocol, and of text tasks the encoder, the options and the packages that read texts. ``extractors`` holds
-what this metric alone hears the music with, and as ``definition`` the number of its formula where that is not 1.
+of the run: a hash of what all of its references hold, variant, protocol, and of text tasks the encoder, the options and
+the packages that read texts. What dataset, split and files are called plays no part. ``extractors`` holds what this
+metric alone hears the music with, and as ``definition`` the number of its formula where that is not 1. Older records,
+without the hash of references, share a table with those of their own run alone (`conditions_of`).
 """
 
 from __future__ import annotations
@@ -17,41 +18,54 @@ import hashlib
 import json
 import math
 import os
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from pathlib import Path, PurePath, PurePosixPath, PureWindowsPath
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import PurePath, PurePosixPath, PureWindowsPath
 from types import MappingProxyType
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 import numpy as np
 
 from music_evals.benchmark.contents import divergences_of_set, unlisted
 from music_evals.benchmark.inpainting.runner import INTERVALS, NLL
 from music_evals.benchmark.load import LoadedResults, load_results
-from music_evals.benchmark.manifests import hash_file
-from music_evals.benchmark.preservation.pairs import AUDIO_SUFFIXES
-from music_evals.benchmark.records import dump_json, read_records, reading_rows
+from music_evals.benchmark.model_folders import hash_of
+from music_evals.benchmark.records import dump_json, reading_rows
 from music_evals.benchmark.results import Found
-from music_evals.benchmark.songs.tag_predictions import TAGS
 from music_evals.benchmark.style_transfer.results import TRANSFERS
 from music_evals.benchmark.versions import UNKNOWN, definition_in
-from music_evals.errors import FileTooLargeError, InvalidInputError, NoDataError, UnknownNameError
+from music_evals.errors import InvalidInputError, UnknownNameError
 from music_evals.metrics.catalogue import features_of, metric_of
 from music_evals.pipelines.inpainting import FEATURES
 from music_evals.protocols import CONTROL, RENDERED_DATASETS
 
-__all__ = ["CONTENT", "TASKS", "Detail", "ResultRecord", "details_of_run", "id_of", "read_run", "records_of_run"]
+__all__ = [
+    "CONTENT",
+    "TASKS",
+    "ResultRecord",
+    "base_item",
+    "conditions_of",
+    "content_of_item",
+    "id_of",
+    "read_run",
+    "records_of_run",
+    "references_hash",
+]
 
 TASKS: Final = ("inpainting", "preservation", "lyrics", "descriptions", "style-transfer")
 """Tasks whose results a board takes."""
 
 MEAN, DIVERGENCE = "mean", "divergence"
+A_CONTROL = "a control"
+"""Why a control is no ranked system; it takes a place beside them all the same."""
+REFERENCES = "references"
+"""Setting that holds a hash of what the references of a run hold."""
 OF_A_SET = "a divergence of all outputs together, which the record does not hold"
 """Why a divergence without its items has no rank."""
 LONGEST_NAME = 200  # characters of the name of a system
 ID_DIGITS = 32
-SIDES = ("reference", "estimate")
-MAX_MEDIA_BYTES = 32 * 2**20  # of one recording: half a minute takes 5 MiB as WAV, and less in any other form
 READERS = ("jieba", "pypinyin", "pypinyin-dict", "opencc")  # packages that decide how lyrics are read
+_RUN = re.compile(r", run [0-9]+\Z")
 COMMON_PACKAGES = ("numpy", "scipy", "onnxruntime")  # of an extractor; their versions do not separate results
 
 Row = Mapping[str, Any]
@@ -92,8 +106,7 @@ class ResultRecord:
     n: int  # items that were judged, that define the score, and that failed
     n_defined: int
     n_failed: int
-    # One an item: its id, its group (song), and the hash of what it was held against; empty where the fingerprint of
-    # the split says that.
+    # One an item: its id, its group (song), and the hash of what it was held against; none where the run has none.
     items: tuple[str, ...]
     groups: tuple[str, ...]
     references: tuple[str, ...]
@@ -122,6 +135,12 @@ def id_of(record: ResultRecord) -> str:
     content = {name: getattr(record, name) for name in CONTENT}
     text = json.dumps(content, sort_keys=True, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:ID_DIGITS]
+
+
+def conditions_of(record: ResultRecord) -> dict[str, Any]:
+    """Return what must be equal in all records of a table; see the module for those without a hash of references."""
+    known = record.settings.get(REFERENCES)
+    return {**record.settings, REFERENCES: known or f"{record.run} (a run whose references were not hashed)"}
 
 
 def read_run(folder: str | os.PathLike[str]) -> LoadedResults:
@@ -187,8 +206,7 @@ def _settings(run: LoadedResults) -> dict[str, Any]:
     """Return what must be equal in all runs that are ranked together."""
     results, place = run.results, _place(run)
     dataset = {key: value for key, value in results["dataset"].items() if key not in {"id", "n_items"} | place.keys()}
-    content = {"fingerprint": place["fingerprint"]} if place["fingerprint"] else {"revision": place["revision"]}
-    common = {key: place[key] for key in ("dataset", "config", "split", "variant")} | content | dataset
+    common = {REFERENCES: references_hash(_references(run)), "variant": place["variant"]} | dataset
     if run.task == "inpainting":
         return common | {"protocol": results.get("protocol")}
     options = (results.get("options") or {}).items()
@@ -199,6 +217,32 @@ def _settings(run: LoadedResults) -> dict[str, Any]:
     if encoder := results.get("encoder"):
         common |= {"encoder": encoder["name"], "revision of the encoder": encoder["revision"]}
     return common
+
+
+def _references(run: LoadedResults) -> list[str]:
+    """Return the hash of the reference of each item of a run: of pairs that failed too, and of the controls."""
+    if run.task == "inpainting":
+        return list(map(content_of_item, run.found.items.values()))
+    table = run.found.table
+    rows = np.concatenate([run.found.of(system).rows for system in run.found.systems])
+    rows = rows[table.originals.codes[rows] >= 0]
+    held = zip(table.originals.text(rows), map(base_item, table.items.text(rows)), strict=True)
+    return [reference for reference, _ in set(held)]
+
+
+def base_item(item: str) -> str:
+    """Return the name of an item without the number of the run that made it; see `benchmark.songs.text_pairs`."""
+    return _RUN.sub("", item)
+
+
+def references_hash(references: Iterable[str]) -> str:
+    """Return a hash of the hashes of references, one an item, whatever their order."""
+    return hash_of("\0".join(sorted(references)).encode())
+
+
+def content_of_item(item: Row) -> str:
+    """Return a hash of the tokens of an item of inpainting."""
+    return hash_of(dump_json(list(map(int, item["tokens"]))).encode())
 
 
 def _target(run: LoadedResults, system: str) -> dict[str, Any]:
@@ -226,6 +270,13 @@ def _without_folders(about: Row) -> dict[str, Any]:
     return {key: _last_part(value) if is_place(value) else value for key, value in about.items()}
 
 
+def _role(run: LoadedResults, system: str) -> str:
+    """Return the role of a system; of style transfer, what is no model is a rule that any model has to beat."""
+    role: str = run.results["systems"][system]["role"]
+    judged = run.found.header.get("judged", {}).get(system)
+    return "baseline" if judged is not None and "source" not in judged else role
+
+
 def _unranked(run: LoadedResults, system: str, metric: str) -> str:
     """Return why a score is in no ranking; empty where it is in one."""
     results = run.results
@@ -237,7 +288,7 @@ def _unranked(run: LoadedResults, system: str, metric: str) -> str:
         if row["system"] in {system, None} and row.get("metric") in {metric, None}
     )
     if role == "control":
-        return "a control"
+        return A_CONTROL
     if role == "leaking":
         return "it has seen the reference"
     if limit is not None:
@@ -277,6 +328,7 @@ def _of_inpainting(run: LoadedResults) -> Iterator[ResultRecord]:
                 n_failed=cell["n"] - cell["n_scored"],
                 items=tuple(items),
                 groups=tuple(found.songs),
+                references=tuple(content_of_item(found.items[item]) for item in items),
                 values=_by_item(found, items, system, feature or metric),
                 reference_values=tuple(map(_number, reference[0].tolist())) if len(reference) else (),
             )
@@ -367,7 +419,7 @@ def _record(
     return ResultRecord(
         id="",
         system=system,
-        role=facts["role"],
+        role=_role(run, system),
         content=facts.get("content_hash"),
         metric=metric,
         confidence=run.results["intervals"]["confidence"],
@@ -382,99 +434,3 @@ def _record(
         **{"references": (), "reference_values": (), **fields},
         extractors={**extractors, **({"definition": definition} if definition > 1 else {})},
     )
-
-
-class Detail(NamedTuple):
-    """Something to show of an item, found by run, item, system and kind; ``content`` is JSON text."""
-
-    # What the content of each kind holds. The system of ``"context"``, ``"outline"`` and ``"audio"`` is empty, and the
-    # item of the last two is the hash of a file.
-    # ``"context"``: ``tokens`` of an item of inpainting, the true middle among them
-    # ``"middle"``: ``tokens`` that a system wrote with its first seed
-    # ``"pair"``: ``reference`` and ``estimate``, each with name and content; ``remarks``
-    # ``"outline"``: beats, chords, sections and melody of one file
-    # ``"explanation"``: ``lines``, where a text lost points
-    # ``"tags"``: ``tags`` that a model gave
-    # ``"audio"``: ``name`` of a recording, whose bytes are ``media``
-
-    run: str
-    item: str
-    system: str
-    kind: str
-    content: str
-    media: bytes = b""
-
-
-def details_of_run(
-    run: LoadedResults, records: Sequence[ResultRecord], media: Sequence[str | os.PathLike[str]] = ()
-) -> list[Detail]:
-    """Return what can be shown of the items of some records, with the recordings of them that lie in some folders."""
-    if not records:
-        return []
-    systems = {record.system for record in records}
-    with reading_rows():
-        rows = list((_music if run.task == "inpainting" else _judged)(run, systems))
-        heard = {item for item, _, kind, _ in rows if kind == "outline"}
-        for row in run.records.of("pair"):
-            if row.get("entrance") == "audio":
-                heard |= {row[side]["content"] for side in SIDES}
-    together = records[0].run
-    found = [Detail(together, item, system, kind, dump_json(content)) for item, system, kind, content in rows]
-    for digest, path in _recordings(media, heard).items():
-        found.append(Detail(together, digest, "", "audio", dump_json({"name": path.name}), path.read_bytes()))
-    return found
-
-
-def _recordings(folders: Sequence[str | os.PathLike[str]], wanted: Collection[str]) -> dict[str, Path]:
-    """Return hash -> file of the recordings below some folders, those with a wanted hash."""
-    found: dict[str, Path] = {}
-    for folder in map(Path, folders):
-        if not folder.is_dir():
-            raise NoDataError(f"{folder} is no folder; expected one with the recordings that were compared")
-        for path in sorted(folder.rglob("*")):
-            if path.suffix.lower() not in AUDIO_SUFFIXES or not path.is_file():
-                continue
-            content = hash_file(path)
-            if content in wanted and path.stat().st_size > MAX_MEDIA_BYTES:
-                raise FileTooLargeError(
-                    f"{path}: more than {MAX_MEDIA_BYTES} bytes; a board takes shorter or compressed recordings only"
-                )
-            if content in wanted:
-                found.setdefault(content, path)
-    return found
-
-
-Shown = tuple[str, str, str, Row]
-"""Item, system, kind and content of a detail."""
-
-
-def _music(run: LoadedResults, systems: Collection[str]) -> Iterator[Shown]:
-    seeds = {name: held["seeds"][0] for name, held in run.results["systems"].items() if name in systems}
-    middles: dict[tuple[str, str], Any] = {}
-    for row in run.records.of("item", "prediction"):
-        if row["kind"] == "item" and "tokens" in row:
-            yield row["item"], "", "context", {"tokens": row["tokens"]}
-        elif row["kind"] == "prediction" and seeds.get(row["system"]) == row["seed"]:
-            middles[row["item"], row["system"]] = row["middle"]
-    for (item, system), tokens in middles.items():
-        yield item, system, "middle", {"tokens": tokens}
-
-
-def _judged(run: LoadedResults, systems: Collection[str]) -> Iterator[Shown]:
-    """Yield pairs, explanations, outlines and tags; of two rows for one of them the later one counts."""
-    remarks = {(row["item"], row["system"]): row["notes"] for row in run.records.of("remarks")}
-    latest: dict[tuple[str, str, str], Row] = {}
-    for row in run.records.of("outline", "pair", "explanation"):
-        if row["kind"] == "outline":
-            content = {key: value for key, value in row.items() if key not in {"kind", "content"}}
-            latest[row["content"], "", "outline"] = content
-        elif row["kind"] == "pair" and "error" not in row and row["system"] in systems:
-            notes = {"remarks": remarks.get((row["item"], row["system"]), [])}
-            latest[row["item"], row["system"], "pair"] = {**{side: row[side] for side in SIDES}, **notes}
-        elif row["kind"] == "explanation" and "output" not in row and row["system"] in systems:
-            latest[row["item"], row["system"], "explanation"] = {"lines": list(row["lines"])}
-    path = run.folder / TAGS
-    for row in read_records(path) if run.task == "descriptions" and path.is_file() else ():
-        if row.get("tags") and row["system"] in systems:
-            latest[row["item"], row["system"], "tags"] = {"tags": row["tags"]}
-    yield from ((*key, content) for key, content in latest.items())

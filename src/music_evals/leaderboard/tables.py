@@ -1,12 +1,15 @@
 """From records to tables: what may be ranked together, what stands outside, and why.
 
-A table holds the results of one task whose ``settings`` are equal: dataset, config, split, content, variant, protocol,
-encoder, options, readers. Its columns are metrics; a metric that was made with different extractors has a column for
-each. Tables of one dataset and split say how they differ, which is why they are no single ranking.
+A table holds the results of one task whose conditions are equal: what its references hold, variant, protocol, encoder,
+options, readers (`records.conditions_of`). What dataset and files are called plays no part. Its columns are metrics; a
+metric that was made with different extractors has a column for each. Tables of the same references, or of the same
+names, say how they differ, which is why they are no single ranking.
 
-Rows stand in the order of the headline's values; but no row stands above one whose whole range of ranks is better.
-Controls, leaking systems, runs over a part of the split, and scores with failures stand outside the ranking, each with
-its reason. `entries` says which records are one row, `presets` which tables come first.
+Rows stand in the order of their mean place over the ranked columns, or of their place in one; who is not in a column
+has the place after its last. Controls and baselines have places too, and what cannot be told from one stands below it
+(`ranks`). Leaking systems, runs over a part of the split, and scores with failures stand outside the ranking, each with
+its reason. `entries` says which records are one row, `items` what missing scores count, `presets` which tables come
+first. Tables of papers come last.
 """
 
 from __future__ import annotations
@@ -17,18 +20,19 @@ import json
 import math
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from types import MappingProxyType
 from typing import Any
 
 import numpy as np
 
 from music_evals.benchmark.cells import coverage_note, plain
 from music_evals.benchmark.versions import on_kernels
+from music_evals.errors import UnknownNameError
 from music_evals.leaderboard.board import read_board
 from music_evals.leaderboard.entries import Entry, entries_of, is_ranked, key_of
-from music_evals.leaderboard.presets import HEADLINES, PRESETS, TASK_NAMES, Preset, add_published, fits, published
-from music_evals.leaderboard.ranks import ALPHA, Comparison, Progress, compare_pairs, rank_ranges
-from music_evals.leaderboard.records import DIVERGENCE, ResultRecord
+from music_evals.leaderboard.items import LEVELS, Counted, complete, level, match_items, takes_place
+from music_evals.leaderboard.presets import HEADLINES, PRESETS, PUBLISHED_TABLES, TASK_NAMES, fits, published_table
+from music_evals.leaderboard.ranks import ALPHA, Comparison, Place, Progress, compare_pairs, places, rank_ranges
+from music_evals.leaderboard.records import DIVERGENCE, REFERENCES, ResultRecord, conditions_of
 from music_evals.metrics.catalogue import CATALOGUE, metric_of
 from music_evals.stats import PairedTest
 from music_evals.stats.intervals import effective_clusters
@@ -42,10 +46,17 @@ __all__ = [
     "shown",
 ]
 
-FORMAT = 3
+FORMAT = 4
 """Of the tests in a kept leaderboard: those of another one are made again."""
 
 UNDEFINED = "undefined"
+NAMES = ("dataset", "config", "split")
+"""What the references of a table are called; it decides nothing."""
+LONGEST_PLACE = 80  # characters of the names in a title
+BY_HEADLINE = frozenset({"lyrics"})
+"""Tasks in which the headline alone makes the mean rank: in other scores nonsense may be above what people wrote."""
+MOST_NAMES = 3  # of controls that are named in a cell
+MOST_TESTS = 50_000  # of a table, that are written down with it: a file of 12 MB
 
 FEW_GROUPS = 10
 """A test of c groups has no p under 2 / 2^c, and Holm's correction multiplies it."""
@@ -66,15 +77,19 @@ Tests = Mapping[tuple[str, str], PairedTest]
 """Ids of two records -> their test."""
 
 
-def build_leaderboard(board: str | os.PathLike[str], *, progress: Progress | None = None) -> dict[str, Any]:
+def build_leaderboard(
+    board: str | os.PathLike[str], *, by: str | None = None, progress: Progress | None = None
+) -> dict[str, Any]:
     """Return all tables of a board, made from its records alone.
 
     Parameters
     ----------
     board
         Its folder.
+    by
+        Score whose order the rows of tables have, where a table has it; None is the mean place; see the module.
     progress
-        Called after each test.
+        Called after some tests.
 
     Returns
     -------
@@ -85,9 +100,11 @@ def build_leaderboard(board: str | os.PathLike[str], *, progress: Progress | Non
     ------
     NoDataError, CorruptRecordsError, FileTooLargeError
         The folder holds no records, or files that are not what their names or the schema say.
+    UnknownNameError
+        No table ranks by such a score.
 
     """
-    return make_leaderboard(read_board(board), progress=progress)
+    return make_leaderboard(read_board(board), by=by, progress=progress)
 
 
 def records_digest(records: Iterable[ResultRecord]) -> str:
@@ -123,24 +140,34 @@ def shown(value: float | None, low: float | None = None, high: float | None = No
 
 
 def make_leaderboard(
-    records: Sequence[ResultRecord], *, known: Tests | None = None, seed: int = 0, progress: Progress | None = None
+    records: Sequence[ResultRecord],
+    *,
+    by: str | None = None,
+    known: Tests | None = None,
+    seed: int = 0,
+    progress: Progress | None = None,
 ) -> dict[str, Any]:
     """Return all tables, as one value that JSON can hold. Equal records in the same order give equal tables."""
     grouped: dict[str, list[ResultRecord]] = {}
     for record in records:
-        grouped.setdefault(key_of({"task": record.task, **record.settings}), []).append(record)
+        grouped.setdefault(key_of([record.task, conditions_of(record)]), []).append(record)
 
     def test(columns: Sequence[Sequence[ResultRecord]]) -> list[Comparison]:
         return compare_pairs(columns, known=known, seed=seed, progress=progress)
 
     tables = [_table(found, test) for found in grouped.values()]
     _set_apart(tables)
-    held = {table["preset"] for table in tables}
-    tables += [_printed_alone(preset) for preset in PRESETS if preset.is_published and preset.name not in held]
+    scores = {column["metric"]: None for table in tables for column in table["columns"] if column["n_ranked"]}
+    if by is not None and by not in scores:
+        what = "score that ranks"
+        raise UnknownNameError(what, by, scores)
+    for table in tables:
+        table["rows"] = _ordered(table, by)
     order = {preset.name: number for number, preset in enumerate(PRESETS)}
     tables.sort(key=lambda table: (order.get(table["preset"], len(order)), -len(table["rows"]), table["id"]))
+    tables += map(published_table, PUBLISHED_TABLES)
     content: dict[str, Any] = plain(
-        {"format": FORMAT, "alpha": ALPHA, "records": records_digest(records), "tables": tables}
+        {"format": FORMAT, "alpha": ALPHA, "by": by, "records": records_digest(records), "tables": tables}
     )
     return content
 
@@ -148,71 +175,106 @@ def make_leaderboard(
 def _table(
     records: Sequence[ResultRecord], test: Callable[[Sequence[Sequence[ResultRecord]]], list[Comparison]]
 ) -> Row:
-    task, settings = records[0].task, dict(records[0].settings)
-    entries = entries_of(records)
-    rows = {entry.name: _row(entry) for entry in entries}
-    columns = _columns(entries)
-    ranked = [[record for record in found.values() if is_ranked(record)] for _, found in columns]
-    tests = test(ranked)
-    for number, (column, found) in enumerate(columns):
-        own = [test for test in tests if test.column == number]
-        ranges = dict(zip((record.id for record in ranked[number]), rank_ranges(len(ranked[number]), own), strict=True))
-        for name, record in found.items():
-            rank = ranges.get(record.id)
-            rows[name]["cells"][column["id"]] = _cell(record) | {"rank": None if rank is None else list(rank)}
-        column["n_ranked"] = len(ranked[number])
-    names = {record.id: entry.name for entry in entries for record in entry.records.values()}
+    task, settings = records[0].task, _settings(records)
+    entries = entries_of(match_items(records))
+    columns = [(column, complete(found)) for column, found in _columns(entries)]
+    placed = [_placed(found) for _, found in columns]
+    tests = test([list(found.values()) for found in placed])
+    rows = {entry.name: _row(entry, [found.get(entry.name) for _, found in columns]) for entry in entries}
+    by_column: dict[int, list[Comparison]] = {}
+    for made in tests:
+        by_column.setdefault(made.column, []).append(made)
+    for number, ((column, found), ranked) in enumerate(zip(columns, placed, strict=True)):
+        own, names = by_column.get(number, []), list(ranked)
+        at = dict(
+            zip(names, zip(rank_ranges(len(names), own), places([*ranked.values()], own), strict=True), strict=True)
+        )
+        untold = _untold(names, own)
+        for name, counted in found.items():
+            rank, place = at.get(name, (None, Place(None, None)))
+            beside = {"rank": rank and list(rank), **place._asdict(), "mark": untold.get(name, "")}
+            rows[name]["cells"][column["id"]] = _cell(counted) | beside
+        column["n_ranked"] = len(ranked)
     heads = [column for column, _ in columns]
-    made = [_test(test, heads[test.column], ranked[test.column], names) for test in tests]
-    return _assembled(task, settings, heads, rows=list(rows.values()), tests=made, notes=list(_notes(records, entries)))
-
-
-def _assembled(
-    task: str, settings: Row, columns: Sequence[Row], *, rows: Sequence[Row], tests: Sequence[Row], notes: Sequence[str]
-) -> Row:
-    """Return a table in its order, with the rows of a paper where it is a preset that has some."""
-    headline = next((column for column in columns if column["metric"] == HEADLINES[task]), columns[0])
-    preset = next((preset for preset in PRESETS if preset.task == task and fits(preset, settings)), None)
-    table: Row = {
+    headline = next(
+        (column for column in heads if column["metric"] == HEADLINES[task] and column["n_ranked"]), heads[0]
+    )
+    kept = [_test(made, heads[made.column]["id"], list(placed[made.column])) for made in tests[: MOST_TESTS + 1]]
+    return {
         "id": _slug(task, settings),
         "title": _title(task, settings),
         "task": task,
-        "preset": preset.name if preset else None,
+        "preset": next((preset.name for preset in PRESETS if preset.task == task and fits(preset, settings)), None),
         "settings": settings,
         "apart": [],
-        "notes": notes,
+        "notes": list(_notes(records, entries, len(tests))),
         "headline": headline["id"],
-        "columns": sorted(columns, key=lambda column: column is not headline),
-        "rows": _ordered(rows, headline),
-        "tests": tests,
+        "columns": sorted(heads, key=lambda column: column is not headline),
+        "rows": list(rows.values()),
+        "tests": kept if len(kept) <= MOST_TESTS else [],
+        "n_tests": len(tests),
         "published": None,
     }
-    if preset and preset.is_published:
-        add_published(table)
-    return table
 
 
-def _ordered(rows: Iterable[Row], headline: Row) -> list[Row]:
-    """Return rows by value, yet none above one whose whole range of ranks is better; those without a rank below."""
-    ranked: list[Row] = []
-    others: list[Row] = []
-    for row in rows:
-        has_rank = row["kind"] == "ranked" and row["cells"].get(headline["id"], {}).get("rank")
-        (ranked if has_rank else others).append(row)
-    cells = {row["label"]: row["cells"][headline["id"]] for row in ranked}
+def _settings(records: Sequence[ResultRecord]) -> Row:
+    """Return what all records of a table have in common, and all names that its references go by."""
+    named = {key: [value for record in records if (value := getattr(record, key))] for key in NAMES}
+    return {key: ", ".join(dict.fromkeys(found)) or None for key, found in named.items()} | {
+        key: value for key, value in conditions_of(records[0]).items() if key not in NAMES
+    }
 
-    def merit(row: Row) -> float:
-        value = cells[row["label"]]["value"]
-        return float(value if headline["direction"] == "higher" else -abs(value))
 
-    ranked.sort(key=lambda row: (-merit(row), row["label"]))
-    placed = []
-    while ranked:
-        behind = min(cells[row["label"]]["rank"][1] for row in ranked)
-        row = next(row for row in ranked if cells[row["label"]]["rank"][0] <= behind)
-        ranked.remove(row)
-        placed.append(row)
-    return placed + sorted(others, key=lambda row: (row["kind"] != "ranked", row["label"]))
+def _placed(found: Mapping[str, Counted]) -> dict[str, ResultRecord]:
+    """Return those that have a place in a column, controls last; none where no system is ranked."""
+    held = {name: counted.record for name, counted in found.items() if takes_place(counted.record)}
+    if not any(level(record) < 2 for record in held.values()):
+        return {}
+    return dict(sorted(held.items(), key=lambda pair: level(pair[1])))
+
+
+def _untold(names: Sequence[str], tests: Sequence[Comparison]) -> dict[str, str]:
+    """Return of each that cannot be told from controls what these are."""
+    found: dict[str, list[str]] = {}
+    for test in tests:
+        if test.control is not None and test.is_untold:
+            found.setdefault(names[test.a + test.b - test.control], []).append(names[test.control])
+    return {
+        name: f"not told from {', '.join(held[:MOST_NAMES])}"
+        + (f" and {len(held) - MOST_NAMES} more" if len(held) > MOST_NAMES else "")
+        for name, held in found.items()
+    }
+
+
+def _ordered(table: Row, by: str | None) -> list[Row]:
+    """Return rows in the order of their mean place, controls first among equals, those without a place last."""
+    # controls that are equal keep the order of their run, in which people's own come first
+    ranked = [column for column in table["columns"] if column["n_ranked"]]
+    head = HEADLINES[table["task"]]
+    meant = [column for column in ranked if column["metric"] == head and table["task"] in BY_HEADLINE] or ranked
+    chosen = [column for column in ranked if by in {column["metric"], column["id"]}] or meant
+
+    def place(row: Row, columns: Sequence[Row], key: str = "place") -> float:
+        found = [row["cells"].get(column["id"], {}).get(key) for column in columns]
+        if all(one is None for one in found):
+            return math.inf
+        after = [column["n_ranked"] + 1 for column in columns]
+        return float(np.mean([last if one is None else one for one, last in zip(found, after, strict=True)]))
+
+    for row in table["rows"]:
+        row["mean_rank"] = None if math.isinf(mean := place(row, meant)) else mean
+    kinds = ("ranked", "control", "unranked")
+    return sorted(
+        table["rows"],
+        key=lambda row: (
+            place(row, chosen),
+            -LEVELS.get(row["role"], 0),
+            place(row, chosen, "by_value"),
+            place(row, meant, "by_value"),
+            kinds.index(row["kind"]),
+            "" if row["role"] == "control" else row["label"],
+        ),
+    )
 
 
 def _columns(entries: Sequence[Entry]) -> list[tuple[Row, dict[str, ResultRecord]]]:
@@ -228,7 +290,8 @@ def _columns(entries: Sequence[Entry]) -> list[tuple[Row, dict[str, ResultRecord
         seen[metric] += 1
         one = next(iter(found.values()))
         name = metric if metrics.count(metric) == 1 else f"{metric} #{seen[metric]}"
-        columns.append((_column(name, metric, _heading(one), one.direction, one.extractors), found))
+        about = {"id": name, "metric": metric, "title": _heading(one), "direction": one.direction}
+        columns.append((about | {"extractors": dict(one.extractors), "differs": "", "n_ranked": 0}, found))
     for column, _ in columns:
         others = [other for other, _ in columns if other["metric"] == column["metric"] and other is not column]
         if others:
@@ -242,13 +305,6 @@ def _heading(record: ResultRecord) -> str:
     metric, definition = CATALOGUE.get(record.metric), record.extractors.get("definition", 1)
     is_current = metric is None or definition == metric.definition_under(record.variant)
     return record.title if is_current else f"{record.title}, definition {definition}"
-
-
-def _column(
-    name: str, metric: str, title: str, direction: str, extractors: Mapping[str, Any] = MappingProxyType({})
-) -> Row:
-    about = {"id": name, "metric": metric, "title": title, "direction": direction}
-    return about | {"extractors": dict(extractors), "differs": "", "n_ranked": 0}
 
 
 def _differences(own: Mapping[str, Any], other: Mapping[str, Any]) -> list[str]:
@@ -268,17 +324,19 @@ def _in_words(value: object) -> str:
     return "none" if value is None else str(value)
 
 
-def _row(entry: Entry) -> Row:
-    records = entry.records.values()
+def _row(entry: Entry, found: Sequence[Counted | None]) -> Row:
+    records = [counted.record for counted in found if counted is not None]
     has_rank = any(map(is_ranked, records))
     reasons = sorted({record.unranked for record in records} - {""})
+    is_control = entry.last.role == "control"
     return {
         "label": entry.name,
         "system": entry.last.system,
-        "kind": "ranked" if has_rank else "unranked",
+        "kind": "ranked" if has_rank else "control" if is_control else "unranked",
         "why": "" if has_rank else "; ".join(reasons) or UNDEFINED,
         "remark": OUTSIDE if any(map(_is_outside, records)) else "",
         **{name: getattr(entry.last, name) for name in ("role", "content", "submitter", "date", "source")},
+        "mean_rank": None,
         "cells": {},
     }
 
@@ -290,7 +348,8 @@ def _is_outside(record: ResultRecord) -> bool:
     return not record.low <= record.value <= record.high
 
 
-def _cell(record: ResultRecord) -> Row:
+def _cell(counted: Counted) -> Row:
+    record, n_filled = counted
     bounds = (record.low, record.high)
     interval = "" if None in bounds else "..".join(shown(bound, *bounds) for bound in bounds)
     return {
@@ -298,22 +357,27 @@ def _cell(record: ResultRecord) -> Row:
         "why": record.unranked or (UNDEFINED if record.value is None else ""),
         "shown": shown(record.value, *bounds),
         "interval": f"{interval} *" if _is_outside(record) else interval,
+        "filled": n_filled,
         "record": record.id,
         "run": record.run,
     }
 
 
-def _test(test: Comparison, column: Row, ranked: Sequence[ResultRecord], names: Mapping[str, str]) -> Row:
+def _test(test: Comparison, column: str, names: Sequence[str]) -> Row:
     numbers = {
         key: getattr(test, key) for key in ("difference", "low", "high", "p_value", "p_holm", "n", "is_significant")
     }
-    return {"column": column["id"], "a": names[ranked[test.a].id], "b": names[ranked[test.b].id], **numbers}
+    return {"column": column, "a": names[test.a], "b": names[test.b], **numbers}
 
 
-def _notes(records: Sequence[ResultRecord], entries: Sequence[Entry]) -> Iterator[str]:
-    settings = records[0].settings
-    if not (settings.get("fingerprint") or settings.get("revision")):
-        yield "local files without a revision: systems are compared where items have the same reference"
+def _notes(records: Sequence[ResultRecord], entries: Sequence[Entry], n_tests: int) -> Iterator[str]:
+    if REFERENCES not in records[0].settings:
+        yield "what the references hold was not recorded: nothing but this run can stand here; add its results again"
+    head = HEADLINES[records[0].task]
+    if records[0].task in BY_HEADLINE and any(record.metric == head for record in records):
+        yield f"the mean rank is that of {metric_of(head).heading} alone: in other scores nonsense may be above people"
+    if n_tests > MOST_TESTS:
+        yield f"{n_tests} tests, which are not written down one by one"
     counted = [record for entry in entries for record in entry.records.values()]
     versions = sorted({str(record.receipt.get("versions", {}).get("music_evals")) for record in counted})
     if len(versions) > 1:
@@ -344,38 +408,27 @@ def _clusters(record: ResultRecord) -> tuple[float, int]:
 
 
 def _title(task: str, settings: Mapping[str, Any]) -> str:
-    place = " ".join(str(settings[key]) for key in ("dataset", "config", "split") if settings.get(key))
-    return f"{TASK_NAMES[task]}: {place}, variant {settings['variant']}"
+    place = " ".join(str(settings[key]) for key in NAMES if settings.get(key))
+    words = f"{place[:LONGEST_PLACE]}..." if len(place) > LONGEST_PLACE else place
+    return f"{TASK_NAMES[task]}: {words}, variant {settings['variant']}, references {settings[REFERENCES][:6]}"
 
 
 def _slug(task: str, settings: Mapping[str, Any]) -> str:
-    """Return a name that any file system takes: letters, digits and hyphens, and a hash of all settings."""
-    parts = (task, *(settings.get(key) for key in ("dataset", "config", "split", "variant")))
+    """Return a name that any file system takes: letters, digits and hyphens, and a hash of the conditions."""
+    parts = (task, *(settings.get(key) for key in (*NAMES, "variant")))
     words = "-".join("".join(c if c.isascii() and c.isalnum() else "_" for c in str(part)) for part in parts if part)
-    return f"{words[:80]}-{hashlib.sha256(key_of(settings).encode()).hexdigest()[:6]}"
+    conditions = {key: value for key, value in settings.items() if key not in NAMES}
+    return f"{words[:80]}-{hashlib.sha256(key_of(conditions).encode()).hexdigest()[:6]}"
 
 
 def _set_apart(tables: Sequence[Row]) -> None:
-    """Say of each table which others are of the same split, and why they are no single ranking."""
+    """Say of each table which others are of the same references or names, and why they are no single ranking."""
     for table in tables:
         for other in tables:
-            same = all(
-                table["settings"].get(key) == other["settings"].get(key) for key in ("dataset", "config", "split")
-            )
-            if other is not table and other["task"] == table["task"] and same:
-                reasons = _differences(table["settings"], other["settings"])
-                table["apart"].append({"table": other["id"], "title": other["title"], "reasons": reasons})
-
-
-def _printed_alone(preset: Preset) -> Row:
-    """Return the table of a preset that has no results yet: what is published."""
-    metrics = dict.fromkeys(metric for row in published(preset.task)["table"].values() for metric in row)
-    columns = [_column(name, name, metric_of(name).heading, metric_of(name).direction) for name in metrics]
-    return _assembled(
-        preset.task,
-        dict(preset.settings),
-        columns,
-        rows=(),
-        tests=(),
-        notes=["no results yet: what papers report stands alone"],
-    )
+            own, theirs = table["settings"], other["settings"]
+            is_near = own[REFERENCES] == theirs[REFERENCES] or all(own[key] == theirs[key] for key in NAMES)
+            if other is not table and other["task"] == table["task"] and is_near:
+                conditions = ({key: side[key] for key in side.keys() - {*NAMES}} for side in (own, theirs))
+                table["apart"].append(
+                    {"table": other["id"], "title": other["title"], "reasons": _differences(*conditions)}
+                )

@@ -51,10 +51,12 @@ __all__ = [
     "effective_clusters",
     "interval_of_column",
     "interval_of_totals",
+    "intervals_of_rows",
     "mean_interval",
     "mean_intervals",
     "simulated_coverage",
     "student",
+    "sums_of_clusters",
 ]
 
 MANY_CLUSTERS = 30
@@ -241,28 +243,47 @@ def interval_of_column(
     """Return mean, low, high and the effective number of clusters of defined values, shape (n,)."""
     if not len(values):
         return np.nan, np.nan, np.nan, 0.0
-    counts = np.bincount(codes, minlength=n_clusters).astype(np.float64)
-    effective = float(effective_clusters(counts))
+    (mean,), (low,), (high,), effective = intervals_of_rows(values[None], codes, n_clusters, confidence, span)
+    low, high = (np.nan if np.isnan(end) else float(end) for end in (low, high))
+    return float(mean), low, high, effective
+
+
+def intervals_of_rows(
+    values: Floats, codes: Integers, n_clusters: int, confidence: float, span: tuple[float, float] = (-np.inf, np.inf)
+) -> tuple[Floats, Floats, Floats, float]:
+    """Return mean, low and high of each row of defined values, shape (rows, n), and the effective number of clusters.
+
+    n is at least 1, and all rows are of the same items.
+    """
+    counts = np.bincount(codes, minlength=n_clusters).astype(np.float64)[:, None]
+    effective = float(effective_clusters(counts[:, 0]))
+    least, largest = values.min(axis=1), values.max(axis=1)
     with np.errstate(invalid="ignore"):  # the mean of inf and -inf is NaN, and rightly so
-        mean = float(values.mean())
-    least, largest = float(values.min()), float(values.max())
-    if not np.isfinite([least, largest]).all():
-        return mean, np.nan, np.nan, effective
-    # about the mean, so that far from 0 nothing is lost
-    sums = np.bincount(codes, weights=values - mean, minlength=n_clusters).astype(np.float64)
-    low, high, _ = (float(part[0]) for part in interval_of_totals(sums[:, None], counts[:, None], confidence))
-    if not high - low > NO_SPREAD * max(abs(least), abs(largest)):  # not with one cluster, whose ends are NaN, either
-        return mean, np.nan, np.nan, effective
-    # a score that leaves the range of the catalogue keeps its own
-    ends = np.clip([mean + low, mean + high], min(span[0], least), max(span[1], largest))
-    return mean, float(ends[0]), float(ends[1]), effective
+        means = values.mean(axis=1)
+        # about the mean, so that far from 0 nothing is lost
+        sums = sums_of_clusters(values - means[:, None], codes, n_clusters)
+        low, high, _ = interval_of_totals(sums.T, counts, confidence)
+        # not with one cluster, whose ends are NaN, either
+        has_width = (high - low > NO_SPREAD * np.maximum(np.abs(least), np.abs(largest))) & np.isfinite(means)
+        # a score that leaves the range of the catalogue keeps its own
+        bounds = np.minimum(span[0], least), np.maximum(span[1], largest)
+        ends = [np.where(has_width, np.clip(means + end, *bounds), np.nan) for end in (low, high)]
+    return means, ends[0], ends[1], effective
+
+
+def sums_of_clusters(values: Floats, codes: Integers, n_clusters: int) -> Floats:
+    """Return the sum of each cluster in each row of values, shape (rows, n), as (rows, clusters)."""
+    places = codes + n_clusters * np.arange(len(values))[:, None]
+    sums = np.bincount(places.ravel(), weights=values.ravel(), minlength=n_clusters * len(values))
+    return sums.astype(np.float64, copy=False).reshape(len(values), n_clusters)
 
 
 def interval_of_totals(sums: Floats, counts: Floats, confidence: float) -> tuple[Floats, Floats, Floats]:
     """Return low, high and effective number of clusters, shape (columns,), from totals of shape (clusters, columns)."""
     weights, squares, factors = _shares(counts)
     means = sums.sum(axis=0) / counts.sum(axis=0)
-    residuals = sums / counts.sum(axis=0) - weights * means
+    # each column in one piece of memory, so that many together are added up as each alone is
+    residuals = np.asfortranarray(sums / counts.sum(axis=0) - weights * means)
     with np.errstate(invalid="ignore", divide="ignore"):  # one cluster, or no spread: NaN
         error = np.sqrt((factors * residuals**2).sum(axis=0))
         skewness = (residuals**3).sum(axis=0) / error**3

@@ -44,25 +44,24 @@ from music_evals.stats._clusters import (
     generator,
     move,
     random_bits,
-    random_bytes,
     swap_items,
     swap_moves,
 )
-from music_evals.stats.intervals import interval_of_column
+from music_evals.stats.intervals import interval_of_column, intervals_of_rows, sums_of_clusters
 from music_evals.stats.resampling import bias_corrected, check_options, resampled_histograms
+from music_evals.stats.sign_flips import TIE_TOLERANCE, SignFlips
 
-__all__ = ["NOT_COMPARED", "PairedTest", "paired_mean_test", "paired_mean_tests", "swap_test_divergence"]
+__all__ = [
+    "NOT_COMPARED",
+    "PairedTest",
+    "PairedTests",
+    "paired_mean_test",
+    "paired_mean_tests",
+    "paired_tests_of_systems",
+    "swap_test_divergence",
+]
 
-EXACT_MEAN_CLUSTERS = 20
-"""Up to here all 2^(c-1) sign patterns of sums are listed: half a million numbers, some milliseconds."""
-
-MOST_BYTES = 1 << 25
-"""Of signs that are drawn at once: those of 10,000 resamples of 20,000 clusters."""
-
-_TILE = 128
-
-TIE_TOLERANCE = 1e-10
-"""Statistics that differ by less, relative to their scale, differ by rounding and are counted as equal."""
+_MOST_DIFFERENCES = 1 << 18  # of pairs and items worked out at once: 2 MB, which stay near the processor
 
 
 class PairedTest(NamedTuple):
@@ -90,6 +89,16 @@ class PairedTest(NamedTuple):
 
 NOT_COMPARED = PairedTest(np.nan, np.nan, np.nan, np.nan, 0)
 """Nothing can be compared."""
+
+
+class PairedTests(NamedTuple):
+    """The fields of `PairedTest` for many pairs of systems, each of shape (pairs,)."""
+
+    difference: Floats
+    low: Floats
+    high: Floats
+    p_value: Floats
+    n: Integers
 
 
 def paired_mean_test(
@@ -188,7 +197,7 @@ def paired_mean_tests(
             f"a and b must score the same items, got {first.shape} and {second.shape}; align them by item id"
         )
     check_options(confidence, n_resamples, seed)
-    clusters, swaps = check_groups(groups, len(first)), _Signs(n_resamples, seed)
+    clusters, swaps = check_groups(groups, len(first)), SignFlips(n_resamples, seed)
     reaches = [np.inf] * first.shape[1] if spans is None else [high - low for low, high in spans]
     return [
         _mean_test((a, b), clusters, confidence, reach, swaps)
@@ -197,7 +206,7 @@ def paired_mean_tests(
 
 
 def _mean_test(
-    sides: tuple[Floats, Floats], clusters: tuple[Integers, int], confidence: float, reach: float, swaps: _Signs
+    sides: tuple[Floats, Floats], clusters: tuple[Integers, int], confidence: float, reach: float, swaps: SignFlips
 ) -> PairedTest:
     """Return the test of one metric, whose two scores are at most `reach` apart."""
     first, second = sides
@@ -211,8 +220,44 @@ def _mean_test(
     mean, low, high, _ = interval_of_column(differences, codes, n_clusters, confidence, (-reach, reach))
     if not np.isfinite(differences).all():
         return PairedTest(mean, np.nan, np.nan, np.nan, n)
-    sums = np.bincount(codes, weights=differences, minlength=n_clusters)
-    return PairedTest(mean, low, high, swaps.p_value(sums[sums != 0]), n)
+    (sums,) = sums_of_clusters(differences[None], codes, n_clusters)
+    return PairedTest(mean, low, high, swaps.p_value(sums), n)
+
+
+def paired_tests_of_systems(
+    scores: npt.ArrayLike,
+    pairs: npt.ArrayLike,
+    groups: npt.ArrayLike | None,
+    *,
+    confidence: float = 0.95,
+    span: tuple[float, float] = (-np.inf, np.inf),
+    n_resamples: int = 10_000,
+    quick: bool = False,
+    seed: int = 0,
+) -> PairedTests:
+    """Return `paired_mean_test` of many pairs of systems, the rows of `scores`, that were judged on the same items.
+
+    `scores` is finite and of shape (systems, n), n at least 1; `pairs` holds two rows each, shape (pairs, 2). With
+    `quick`, for very many pairs, fewer swaps are listed, and clusters that do not differ are swapped like others.
+    """
+    values, chosen = np.asarray(scores, dtype=np.float64), np.asarray(pairs, dtype=np.int64).reshape(-1, 2)
+    check_options(confidence, n_resamples, seed)
+    codes, n_clusters = check_groups(groups, values.shape[1])
+    reach = span[1] - span[0]
+    most = max(1, _MOST_DIFFERENCES // values.shape[1])
+    ends, sums = [], []
+    for start in range(0, len(chosen), most):
+        a, b = chosen[start : start + most].T
+        differences = values[a] - values[b]
+        ends.append(intervals_of_rows(differences, codes, n_clusters, confidence, (-reach, reach))[:3])
+        sums.append(sums_of_clusters(differences, codes, n_clusters))
+    means, low, high = (
+        (np.concatenate([[], *parts]) for parts in zip(*ends, strict=True)) if ends else [np.empty(0)] * 3
+    )
+    of_systems = sums_of_clusters(values, codes, n_clusters)
+    of_pairs = np.concatenate([np.empty((0, n_clusters)), *sums])
+    p_values = SignFlips(n_resamples, seed, quick=quick).p_values(of_systems, of_pairs, chosen)
+    return PairedTests(means, low, high, p_values, np.full(len(chosen), values.shape[1]))
 
 
 def swap_test_divergence(
@@ -341,58 +386,6 @@ def _in_table(pairs: BinPairs, target: Floats, term: Divergence) -> tuple[BinPai
         return found
 
     return pairs._replace(first=places[:n], second=places[n:], n_bins=len(bins) - 1), statistic
-
-
-class _Signs:
-    """Independent fair signs of clusters, drawn once for all tests of as many clusters."""
-
-    def __init__(self, n_resamples: int, seed: int) -> None:
-        self._n_resamples, self._seed = n_resamples, seed
-        self._drawn: npt.NDArray[np.uint8] | None = None
-
-    def p_value(self, sums: Floats) -> float:
-        """Two-sided p-value of the total of `sums`, shape (clusters,)."""
-        total = float(sums.sum())
-        least = abs(total) - TIE_TOLERANCE * float(np.abs(sums).sum())
-        if len(sums) <= EXACT_MEAN_CLUSTERS:
-            # Flipping every sign only flips the total's, so the first sign may stay as it is.
-            totals = sums[:1].sum(keepdims=True)
-            for value in sums[1:]:
-                totals = np.concatenate([totals + value, totals - value])
-            return float(np.mean(np.abs(totals) >= least))
-        # what each of the 256 values of a byte adds: eight clusters are looked up at once
-        padded = np.zeros(-(-len(sums) // 8) * 8)
-        padded[: len(sums)] = sums
-        added = padded.reshape(-1, 8) @ _BITS_OF_BYTES.T
-        extreme = 0
-        for block in self._blocks(len(sums)):
-            kept = np.zeros(block.shape[1])  # the sum of the clusters that keep their sign
-            for signs, values in zip(block, added, strict=True):
-                kept += values[signs]
-            extreme += int(np.count_nonzero(np.abs(2 * kept - total) >= least))
-        return (1 + extreme) / (1 + self._n_resamples)
-
-    def _blocks(self, n_clusters: int) -> Iterator[npt.NDArray[np.uint8]]:
-        """Yield signs, eight clusters a byte, shape (bytes, resamples)."""
-        # they are drawn 64 at a time: tests of about as many clusters have the same ones
-        n_bytes, n_drawn = -(-n_clusters // 8), 8 * -(-n_clusters // 64)
-        if self._drawn is not None and len(self._drawn) == n_drawn:
-            yield self._drawn[:n_bytes]
-            return
-        rng = generator(self._seed)
-        most = max(1, MOST_BYTES // n_drawn)
-        for start in range(0, self._n_resamples, most):
-            rows = min(most, self._n_resamples - start)
-            drawn = random_bytes(rng, rows, 8 * n_drawn)
-            block = np.empty((n_drawn, rows), dtype=np.uint8)
-            for first in range(0, rows, _TILE):  # turned in pieces that fit into the cache of a processor
-                block[:, first : first + _TILE] = drawn[first : first + _TILE].T
-            if rows == self._n_resamples:
-                self._drawn = block
-            yield block[:n_bytes]
-
-
-_BITS_OF_BYTES = np.unpackbits(np.arange(256, dtype=np.uint8)[:, None], axis=1).astype(np.float64)
 
 
 def _swaps(pairs: BinPairs, n_resamples: int, rng: np.random.Generator) -> tuple[Iterator[tuple[Floats, Floats]], bool]:

@@ -28,8 +28,9 @@ from music_evals.errors import (
     hub_errors,
 )
 from music_evals.leaderboard.board import DETAILS, RESULTS, DetailReader, read_board
+from music_evals.leaderboard.details import MAX_MEDIA_BYTES, SIDES
 from music_evals.leaderboard.export import LEGEND, csv_rows, latex_table, load_leaderboard
-from music_evals.leaderboard.records import MAX_MEDIA_BYTES, SIDES, ResultRecord
+from music_evals.leaderboard.records import ResultRecord
 from music_evals.leaderboard.tables import make_leaderboard
 from music_evals.ui import frame
 from music_evals.ui.spaces.leaderboard_views import (
@@ -66,8 +67,9 @@ BOARD_VARIABLE = "MUSIC_EVALS_BOARD"
 TITLE = "Leaderboard"
 INTRO = """\
 How music models were judged with `music_evals`. A rank is a range where the data leave it open: "ranks 2-4". Results
-share a table only where they were made alike; what papers report is grey, was not run again and has no rank. Click a
-heading to sort, and a score for the items behind it."""
+share a table only where they were made alike; what papers report stands in tables of its own and has no rank. Controls
+and baselines have ranks too: nobody stands above one that they cannot be told from. Click a heading to sort, and a
+score for the items behind it."""
 HELP = f"""\
 {LEGEND} A score is printed with two significant digits of half the width of its interval. Which results may be
 ranked together, how ranges are made and what they cover: `music_evals.leaderboard.ranks` and
@@ -166,21 +168,19 @@ def show_table(
     board: Board,
     table: str,
     search: str = "",
-    published: bool = True,  # noqa: FBT001, FBT002  (a page gives its fields in their order)
-    outside: bool = True,  # noqa: FBT001, FBT002
+    outside: bool = True,  # noqa: FBT001, FBT002  (a page gives its fields in their order)
 ) -> tuple[str, str, dict[str, Any]]:
     """Return a table as HTML, what should be known of it, and its receipt.
 
     Args:
         table: Id of a table.
         search: Words that the name of a system must hold.
-        published: Show the rows of papers.
         outside: Show controls and other systems that are in no ranking.
 
     """
     found = board.table(table)
     receipt = {"board": board.name, "table": found["id"], **found["settings"]}
-    shown = table_html(found, search=str(search or "")[:200], published=published, outside=outside)
+    shown = table_html(found, search=str(search or "")[:200], outside=outside)
     return shown, about_html(found), receipt
 
 
@@ -346,9 +346,7 @@ def _table_part(held: dict[str, Board]) -> tuple[Any, Any]:
         search = gr.Textbox(
             label="Filter systems", max_lines=1, max_length=200, elem_id="search", scale=1, min_width=280
         )
-    with gr.Row():
-        published = gr.Checkbox(value=True, label="Rows of papers (published, not re-run)", elem_id="published")
-        outside = gr.Checkbox(value=True, label="Controls and others outside the ranking", elem_id="outside")
+    outside = gr.Checkbox(value=True, label="Controls and others outside the ranking", elem_id="outside")
     view = gr.HTML(css_template=TABLE_STYLE, js_on_load=TABLE_SCRIPT, apply_default_css=False, elem_id="table")
     about = gr.HTML(js_on_load=None, elem_id="about")
     json_file, csv_file = frame.downloads_panel()
@@ -361,7 +359,6 @@ def _table_part(held: dict[str, Board]) -> tuple[Any, Any]:
     def show(
         table: str,
         search: str = "",
-        published: bool = True,  # noqa: FBT001, FBT002
         outside: bool = True,  # noqa: FBT001, FBT002
     ) -> tuple[Any, ...]:
         """Show a table of the board.
@@ -369,12 +366,11 @@ def _table_part(held: dict[str, Board]) -> tuple[Any, Any]:
         Args:
             table: Id of a table; `tables` lists them.
             search: Words that the name of a system must hold.
-            published: Show the rows of papers.
             outside: Show controls and other systems that are in no ranking.
 
         """
         board = _held(held)
-        shown, notes, facts = show_table(board, table, search, published, outside)
+        shown, notes, facts = show_table(board, table, search, outside)
         found = board.table(table)
         files = frame.write_downloads(found, csv_rows(found), name=found["id"])
         return shown, notes, *files, latex_table(found), *table_code(board, table), frame.receipt_html(facts)
@@ -384,9 +380,9 @@ def _table_part(held: dict[str, Board]) -> tuple[Any, Any]:
         return [{key: found[key] for key in ("id", "title", "preset")} for found in _held(held).leaderboard["tables"]]
 
     outputs = [view, about, json_file, csv_file, latex, python, shell, receipt]
-    event = {"inputs": [table, search, published, outside], "outputs": outputs, "show_progress": "hidden"}
+    event = {"inputs": [table, search, outside], "outputs": outputs, "show_progress": "hidden"}
     table.change(frame.friendly(show), **event, api_name="show_table", api_visibility="public")
-    for part in (search, published, outside):
+    for part in (search, outside):
         part.change(frame.friendly(show), **event, api_visibility="private")
     gr.api(frame.friendly(tables), api_name="tables")
 

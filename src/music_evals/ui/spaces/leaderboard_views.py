@@ -19,8 +19,9 @@ from music_evals.benchmark.preservation.plots import timeline
 from music_evals.benchmark.templates import render
 from music_evals.errors import MusicEvalsError
 from music_evals.leaderboard.board import DetailReader
-from music_evals.leaderboard.export import rank_words, remarks_on
-from music_evals.leaderboard.records import DIVERGENCE, SIDES, ResultRecord
+from music_evals.leaderboard.details import SIDES
+from music_evals.leaderboard.export import mean_rank, rank_words, remarks_on
+from music_evals.leaderboard.records import DIVERGENCE, ResultRecord
 from music_evals.pipelines.gap_diff import diff_notes
 from music_evals.symbolic import noteseq
 from music_evals.ui.assets import script, style
@@ -101,7 +102,7 @@ def item_scores(record: ResultRecord) -> list[ItemScore]:
     return sorted(rows, key=lambda row: (math.isnan(merit(row)), merit(row), row.item))
 
 
-def table_html(table: Mapping[str, Any], *, search: str = "", published: bool = True, outside: bool = True) -> str:
+def table_html(table: Mapping[str, Any], *, search: str = "", outside: bool = True) -> str:
     """Return a table whose headings sort it and whose scores can be opened.
 
     Parameters
@@ -110,11 +111,11 @@ def table_html(table: Mapping[str, Any], *, search: str = "", published: bool = 
         From `leaderboard.build_leaderboard`.
     search
         Words that the name of a system must hold, whatever their case.
-    published, outside
-        Show the rows of papers, and ours that are in no ranking.
+    outside
+        Show controls, and what is in no ranking.
 
     """
-    kinds = {"ranked", *(("published",) if published else ()), *(("unranked",) if outside else ())}
+    kinds = {"ranked", "published", *(("control", "unranked") if outside else ())}
     words = search.casefold().split()
     columns = table["columns"]
     heads = [
@@ -122,7 +123,7 @@ def table_html(table: Mapping[str, Any], *, search: str = "", published: bool = 
         for column in columns
     ]
     rows = [
-        (row, [_score(column, row["cells"].get(column["id"])) for column in columns])
+        (row, mean_rank(row), [_score(column, row["cells"].get(column["id"])) for column in columns])
         for row in table["rows"]
         if row["kind"] in kinds and all(word in row["label"].casefold() for word in words)
     ]
@@ -131,16 +132,23 @@ def table_html(table: Mapping[str, Any], *, search: str = "", published: bool = 
 
 def _heading_note(column: Mapping[str, Any]) -> str:
     differs = f"; {column['differs']}" if column["differs"] else ""
-    return f"{column['metric']}: {DIRECTIONS[column['direction']]}; {column['n_ranked']} systems are ranked{differs}"
+    return f"{column['metric']}: {DIRECTIONS[column['direction']]}; {column['n_ranked']} have a rank{differs}"
 
 
 def _score(column: Mapping[str, Any], cell: Mapping[str, Any] | None) -> dict[str, Any] | None:
     if cell is None:
         return None
     n = f"n {cell['n_defined']}/{cell['n']}" if cell["n"] and cell["n_defined"] < cell["n"] else ""
-    lines = (rank_words(cell), cell["interval"], n)
-    key = "" if cell["value"] is None else repr(cell["value"])
+    filled = f"{cell['filled']} left out, counted as a control" if cell.get("filled") else ""
+    lines = (rank_words(cell), cell["mark"], cell["interval"], n, filled)
+    key = _sort_key(column, cell)
     return {"key": key, "record": cell["record"], "title": column["title"], "shown": cell["shown"], "lines": lines}
+
+
+def _sort_key(column: Mapping[str, Any], cell: Mapping[str, Any]) -> str:
+    """Return what a column is sorted by: the place, so that the best come first, or the value where nobody has one."""
+    key = cell["place"] if column["n_ranked"] else cell["value"]
+    return "" if key is None else repr(key)
 
 
 def about_html(table: Mapping[str, Any]) -> str:
