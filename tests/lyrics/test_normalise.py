@@ -17,7 +17,6 @@ from music_evals.annotations import sections_of_rows, sections_text
 from music_evals.errors import MissingBackendError, UnsupportedTypeError
 from music_evals.lyrics import _normal_headers as headers
 from music_evals.lyrics import normalise
-from music_evals.lyrics._song_formats import read_song_formats
 from music_evals.lyrics.normalise import STEPS, normalise_lyrics
 
 MUCHIN = Path(__file__).resolve().parents[2] / "../shared/data/muchin/dev.jsonl"
@@ -125,7 +124,7 @@ def test_all_at_once() -> None:
     steps = [change.partition(": ")[0] for change in changes]
     assert steps == [name for name in STEPS if name in steps]
     assert steps == [
-        "line breaks", "reasoning", "code fences", "list marks", "emphasis", "widths", "simplified characters",
+        "reasoning", "line breaks", "code fences", "list marks", "emphasis", "widths", "simplified characters",
         "headers", "pauses", "blank lines",
     ]  # fmt: skip
 
@@ -236,7 +235,7 @@ def test_a_line_of_lrc_is_sung_at_each_of_its_times() -> None:
 
 @pytest.mark.parametrize("text", ["[]", "{}", "[1, 2]", '{"a": 1}', "[verse", "{春眠}", "春 ; 眠", "[verse] 春 ; 眠"])
 def test_what_is_in_none_of_these_formats_stays(text: str) -> None:
-    assert read_song_formats(text) == text
+    assert STEPS["song formats"](text) == text
 
 
 @given(st.lists(st.sampled_from(["[verse]", "[chorus]", "春眠不觉晓", "花落知多少"]), min_size=1, max_size=8))
@@ -377,7 +376,8 @@ _PIECES = st.sampled_from(
     [
         *"春眠不覺曉乾著後", *_MARKS, "é", "e\u0301", "ﬁ", "verse", "Verse 1", "主歌", "副歌", "pre-chorus", "hook",
         "桥", "```", "**", "---", "\n\n", "<think>", "</think>", "<br>", "好的，", "希望您喜欢", "感谢", "注：", "x2",
-        "(verse1)", "1. ", "- ", "\n1、",
+        "(verse1)", "1. ", "- ", "\n1、", " / ", "|", "男：", "（合）", "[zh]", "【A1】", "[soft piano]", "[End]",
+        "B：", "all: ", "<|im_end|>", "<|im_start|>assistant", " ; ", "{",
     ]
 )  # fmt: skip
 _WRITTEN = st.lists(_PIECES, max_size=30).map("".join)

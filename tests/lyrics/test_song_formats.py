@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import re
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -17,6 +19,12 @@ SONG = [
 ]
 
 
+def kept_text(song: list[LyricSection], name: str) -> str:
+    """Return what a format keeps of a song: SongGeneration knows no numbers of sections."""
+    text = sections_text(song)
+    return re.sub(r"[0-9]+\)", ")", text) if name == "songgeneration" else text
+
+
 @pytest.mark.parametrize("name", FORMATS)
 def test_what_is_written_is_found_and_read_back(name: str) -> None:
     text = write_lyrics(SONG, name)
@@ -25,7 +33,7 @@ def test_what_is_written_is_found_and_read_back(name: str) -> None:
     if name == "diffrhythm":
         assert read.text == "春眠不觉晓\n处处闻啼鸟\n夜来风雨声\n花落知多少"  # it has no sections
     else:
-        assert read.text == sections_text(SONG)
+        assert read.text == kept_text(SONG, name)
     assert (f"{FORMAT_FOUND}{name}" in read.changes) == (name != "plain")
     assert normalise_lyrics(text, song_format=name).text == read.text
 
@@ -43,7 +51,7 @@ sections = st.lists(
 
 @given(sections, st.sampled_from([name for name in FORMATS if name != "diffrhythm"]))
 def test_any_song_survives_every_format_with_sections(song: list[LyricSection], name: str) -> None:
-    assert normalise_lyrics(write_lyrics(song, name), song_format=name).text == sections_text(song)
+    assert normalise_lyrics(write_lyrics(song, name), song_format=name).text == kept_text(song, name)
 
 
 @pytest.mark.parametrize(
@@ -57,7 +65,7 @@ def test_any_song_survives_every_format_with_sections(song: list[LyricSection], 
         ("[verse]\n床前明月光\n[instrumental]", "ace-step"),
         ("[Verse]\n床前明月光", "suno"),
         ("[verse - whispered]\n床前明月光", "suno"),
-        ("[intro-short] ; [verse] 床前明月光", "yue"),
+        ("[intro-short] ; [verse] 床前明月光", "songgeneration"),
         ("[ti:静夜思]\n[00:01.00]床前明月光", "lrc"),
         ("[00:01.00][verse]\n[00:02.00]床前明月光", "lrc"),
         ("[00:01.00]床前明月光\n\n", "diffrhythm"),

@@ -10,7 +10,19 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from music_evals.errors import InvalidInputError, PairCountError, UndefinedMetricWarning
-from music_evals.metrics.lyric_content import line_repetition, lyric_diversity, lyrics_vector, theme_similarity
+from music_evals.metrics.lyric_content import (
+    DIVERSITY_OF_PEOPLE,
+    REPETITION_OF_PEOPLE,
+    WORDS_OF_PEOPLE,
+    gated_structure,
+    line_repetition,
+    lyric_diversity,
+    lyric_wordlikeness,
+    lyrics_vector,
+    outside,
+    theme_similarity,
+    word_share,
+)
 from music_evals.pipelines.lyric_content import lines_of
 
 GOLDEN = json.loads((Path(__file__).parents[1] / "golden" / "lyric_content.json").read_text(encoding="utf-8"))
@@ -100,3 +112,52 @@ def test_laws_of_themes(seed: int, k: int, factor: float) -> None:
     assert theme_similarity(theme, sections, weights * factor) == pytest.approx(value, abs=1e-6)
     order = rng.permutation(k)
     assert theme_similarity(theme, sections[order], weights[order]) == pytest.approx(value, abs=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("words", "share"),
+    [
+        (["床前", "明月", "光"], 4 / 5),
+        (["啦啦", "啦啦啦", "春天"], 2 / 7),  # one character repeated is no word
+        (["T恤", "b", "a", "春"], 1 / 2),  # two Chinese characters, one of them in a word
+        (["春", "夏"], 0.0),
+        (["一心一意"], 1.0),
+    ],
+)
+def test_shares_by_hand(words: list[str], share: float) -> None:
+    assert word_share(words) == pytest.approx(share, abs=1e-15)
+    low, high = WORDS_OF_PEOPLE
+    assert lyric_wordlikeness(words) == pytest.approx(max(low - share, share - high, 0.0), abs=1e-15)
+
+
+@pytest.mark.parametrize("words", [[], ["b", "a", "by"], ["2025"]])
+def test_no_chinese_character_has_no_wordlikeness(words: list[str]) -> None:
+    with pytest.warns(UndefinedMetricWarning, match="no Chinese character"):
+        assert math.isnan(lyric_wordlikeness(words))
+
+
+words_of_any_kind = st.lists(st.text("春夏秋冬a", min_size=1, max_size=3), min_size=1).filter(
+    lambda words: any(char != "a" for word in words for char in word)
+)
+
+
+@given(words_of_any_kind)
+def test_laws_of_wordlikeness(words: list[str]) -> None:
+    share, distance = word_share(words), lyric_wordlikeness(words)
+    assert 0 <= share <= 1
+    assert 0 <= distance <= max(WORDS_OF_PEOPLE[0], 1 - WORDS_OF_PEOPLE[1])
+    assert (distance == 0) == (WORDS_OF_PEOPLE[0] <= share <= WORDS_OF_PEOPLE[1])
+    assert word_share(words * 2) == pytest.approx(share)
+    assert word_share(words[::-1]) == share
+
+
+def test_gates_by_hand() -> None:
+    good = {"wordlikeness": 0.0, "diversity": DIVERSITY_OF_PEOPLE[1], "repetition": REPETITION_OF_PEOPLE[0]}
+    assert gated_structure(88.0, **good) == 88.0
+    shut = [
+        {"wordlikeness": 0.01}, {"wordlikeness": math.nan}, {"diversity": DIVERSITY_OF_PEOPLE[0] - 0.01},
+        {"diversity": math.nan}, {"repetition": REPETITION_OF_PEOPLE[1] + 0.01}, {"repetition": math.nan},
+    ]  # fmt: skip
+    assert [gated_structure(88.0, **good | gate) for gate in shut] == [0.0] * len(shut)
+    assert [outside(value, (0.2, 0.5)) for value in (0.2, 0.5)] == [0.0, 0.0]
+    assert [outside(value, (0.2, 0.5)) for value in (0.0, 0.75)] == pytest.approx([0.2, 0.25])

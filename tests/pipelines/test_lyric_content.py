@@ -1,12 +1,14 @@
 from __future__ import annotations
 
 import math
+import random
 from typing import Any
 
 import numpy as np
 import pytest
 
 from music_evals.annotations import sections_of_rows, sections_text, theme_of_row
+from music_evals.benchmark.songs.nonsense import random_characters
 from music_evals.benchmark.songs.text_controls import on_one_character
 from music_evals.datasets.caimd.demo import demo_rows
 from music_evals.errors import (
@@ -18,7 +20,9 @@ from music_evals.errors import (
     UnsupportedTypeError,
 )
 from music_evals.lyrics.embeddings import as_encoder
-from music_evals.pipelines.lyric_content import evaluate_diversity, evaluate_themes, lines_of
+from music_evals.metrics.lyric_content import WORDS_OF_PEOPLE
+from music_evals.pipelines.lyric_content import evaluate_diversity, evaluate_themes, evaluate_wordlikeness, lines_of
+from music_evals.pipelines.lyrics import evaluate_lyrics
 
 ROWS = demo_rows()
 WORDS, PATTERNS = (
@@ -58,6 +62,25 @@ def test_undefined_sets_warn() -> None:
     assert math.isnan(result["lyric_diversity"])
     assert math.isnan(result["lyric_diversity_reference"])
     assert math.isnan(result["lyric_diversity_in_range"])
+
+
+def test_people_write_as_many_words_as_people_and_characters_at_random_do_not() -> None:
+    rng = random.Random(0)
+    nonsense = [random_characters(pattern, rng) for pattern in PATTERNS]
+    true = evaluate_wordlikeness(WORDS, WORDS)
+    assert true["lyric_wordlikeness"] == true["lyric_wordlikeness_reference"] < 0.01
+    assert true["lyric_wordlikeness_in_range"] >= 0.9
+    made = evaluate_wordlikeness(WORDS, nonsense, per_item=True)
+    assert made["lyric_wordlikeness"] > 0.3
+    assert (made["lyric_wordlikeness_in_range"], made["lyric_wordlikeness_range"]) == (0.0, WORDS_OF_PEOPLE)
+    assert made["lyric_word_share_reference"] == true["lyric_word_share"]
+    assert {type(row["lyric_word_share"]) for row in made["per_item"]} == {float}
+    beside = evaluate_lyrics(PATTERNS, nonsense, rhyme="char")
+    assert beside["lyric_wordlikeness"] == pytest.approx(made["lyric_wordlikeness"])
+    with pytest.warns(UndefinedMetricWarning, match="none of the 2 items"):
+        nothing = evaluate_wordlikeness(["春天"] * 2, ["", "(verse)\nbaby"])
+    assert math.isnan(nothing["lyric_wordlikeness"])
+    assert nothing["lyric_wordlikeness_n_defined"] == 0
 
 
 def test_own_themes_are_nearer_than_those_of_other_songs() -> None:
@@ -104,7 +127,7 @@ def test_texts_are_cut_at_their_headers() -> None:
     assert lines_of("春\n夏") == [["春", "夏"]]
 
 
-@pytest.mark.parametrize("evaluate", [evaluate_diversity, evaluate_themes])
+@pytest.mark.parametrize("evaluate", [evaluate_diversity, evaluate_themes, evaluate_wordlikeness])
 @pytest.mark.parametrize(
     ("references", "generated", "options", "error"),
     [

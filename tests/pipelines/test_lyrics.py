@@ -240,6 +240,17 @@ def test_only_lines_that_are_sung_can_lack_characters(generated: str, notes: tup
     assert lyric_structure(PATTERN, generated, rhyme="char", strict=False).notes == notes
 
 
+def test_headers_without_a_line_earn_the_points_of_headers_under_official() -> None:
+    """As in the authors' code, whose own value is the golden case ``headers_only``; the card names the figure."""
+    example, headers = "(verse)\nccccR\nccccR\n(chorus)\nccccc\nccccR", "(verse)\n(chorus)"
+    assert CASES["headers_only"]["scores"]["total"] > 0
+    score = lyric_structure(example, headers, rhyme="char", strict=False)
+    assert round(score.total, 2) == 38.21
+    assert (score.section, score.phrase, score.corrected_total) == (32.5, 0.0, 0.0)
+    card = Path(__file__).resolve().parents[2] / "metrics" / "lyric_structure" / "README.md"
+    assert "38.21" in card.read_text(encoding="utf-8")
+
+
 def test_a_reference_that_is_not_in_the_grammar() -> None:
     with pytest.raises(InvalidPatternError, match=r"line 2, column 5: .* got 'x'"):
         lyric_structure("(verse)\nccccx", LYRICS, rhyme="char")

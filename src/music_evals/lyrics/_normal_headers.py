@@ -1,7 +1,8 @@
 """Section headers as language models write them, and the lines around them.
 
 The released form of a header is ``(verse1)`` on a line of its own. What is understood beside it: any kind of bracket,
-Markdown headings, a colon, capital letters, Chinese names, numbers in digits, words, Chinese or Roman numerals.
+Markdown headings, a colon, capital letters, Chinese names, numbers in digits, words, Chinese or Roman numerals, and the
+letters of a song's form as in ``A1 A2 B A3 C B``: A is the verse, B the chorus, C the bridge.
 """
 
 from __future__ import annotations
@@ -43,29 +44,21 @@ MARKED_NAMES: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
         "chorus": ("hook", "refrain", "高潮"),
         "bridge": ("过桥", "桥接", "过渡", "过渡段", "桥"),
         "interlude": (
-            "instrumental",
-            "instrumental break",
-            "inst",
-            "guitar solo",
-            "piano solo",
-            "solo",
-            "break",
-            "breakdown",
-            "build up",
-            "drop",
-            "过门",
-            "独奏",
+            "instrumental", "instrumental break", "inst", "solo", "break", "breakdown", "build up", "drop",
+            "过门", "独奏",
         ),
         "ending": ("coda", "fade out", "尾声", "结尾", "收尾", "终曲", "尾歌"),
         "rap": ("rap", "说唱"),
         "others": ("others", "other", "其他"),
     }
-)
+)  # fmt: skip
 """Label -> names that may also be words of a song: a header only in brackets, as a heading, or before a colon."""
 
 _OPEN, _CLOSE = "([{<【〖「『《〈\u3014", ")]}>】〗」』》〉\u3015"
 _GROUP = re.compile(f"[{re.escape(_OPEN)}]([^{re.escape(_OPEN + _CLOSE)}\n]{{1,40}})[{re.escape(_CLOSE)}]")
-_TITLED = re.compile(r"\s*[:|,\u2013\u2014]\s*|\s+-\s*")
+_TITLED = re.compile(r"(?<!\s)(?:\s*[:|,\u2013\u2014]\s*|\s+-\s*)")
+_FORM = re.compile("([abc]) ?([0-9]{1,2})? ?(段)?(?: ?x[0-9]{1,2})*")
+_FORM_LABELS: Final = {"a": "verse", "b": "chorus", "c": "bridge"}
 _CHINESE = {"一": 1, "二": 2, "两": 2, "三": 3, "四": 4, "五": 5, "六": 6, "七": 7, "八": 8, "九": 9, "十": 10}
 _WORDS = {
     "one": 1, "two": 2, "three": 3, "four": 4, "first": 1, "second": 2, "third": 3, "fourth": 4,
@@ -75,7 +68,8 @@ _DIGITS = r"[0-9]{1,3}(?:(?:st|[nr]d|th)(?![a-z]))?"
 _FILLERS = (
     "(?:重复|反复|再唱)[一二两三四0-9]*[遍次]?", "最后", "第", "段落", "部分", "段", "节", "遍", "次", "的",
     "x[0-9]{1,2}(?![a-z0-9])", "[0-9]x(?![a-z])",
-    "(?<![a-z])(?:final|last|repeat|repeated|section|part|the|again|short|medium|long)(?![a-z])",
+    "(?<![a-z])(?:final|last|repeat|repeated|section|part|the|again|short|medium|long|[abc](?=[0-9]))(?![a-z])",
+    "(?<![a-z])(?:piano|guitar|violin|sax|drum|bass|strings|flute)(?![a-z])|钢琴|吉他|小提琴|笛子|二胡|古筝",
 )  # fmt: skip
 
 
@@ -105,7 +99,7 @@ def _tokens() -> re.Pattern[str]:
 
 _NAMES = _names()
 _TOKEN = _tokens()
-_ANY_NAME = re.compile("|".join(_name_pattern(name) for name, _, _ in _NAMES))
+_ANY_NAME = re.compile("|".join(["(?<![a-z])[abc](?![a-z])", *(_name_pattern(name) for name, _, _ in _NAMES)]))
 
 
 def fold(text: str) -> str:
@@ -141,6 +135,9 @@ def section_label(text: str, *, marked: bool) -> str | None:
     words, position = bare(text), 0
     if not _ANY_NAME.search(words):
         return None
+    form = _FORM.fullmatch(words)
+    if form and (marked or form[2] or form[3]):
+        return _FORM_LABELS[form[1]] + (form[2] or "")
     while position < len(words):
         token = _TOKEN.match(words, position)
         if token is None:
@@ -209,9 +206,15 @@ def _cut(piece: str) -> list[str] | None:
         between = [piece[end:start] for end, start in zip(ends, [*starts[1:], len(piece)], strict=True)]
         behind = [part for (_, label), rest in zip(found, between, strict=True) for part in _behind(label, rest)]
         return [before, *behind] if bare(before) else behind
-    name, colon, rest = piece.partition(":")
-    label = section_label(name, marked=True) if colon and len(name) <= 40 else None
-    return None if label is None else _behind(label, rest)
+    start, heads = 0, []
+    while (colon := piece.find(":", start, start + 41)) >= 0:  # all of "Verse: Chorus: ..." at once: it may be long
+        name = piece[start:colon]
+        label = section_label(name, marked=bare(name) not in _FORM_LABELS)  # "A: words" is what a singer A sings
+        if label is None:
+            break
+        start = colon + 1
+        heads.append(label)
+    return [*(f"({label})" for label in heads[:-1]), *_behind(heads[-1], piece[start:])] if heads else None
 
 
 def _behind(label: str, rest: str) -> list[str]:

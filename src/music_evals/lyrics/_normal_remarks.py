@@ -1,4 +1,7 @@
-"""What a language model says around a song: "Here is ...", "Hope you like it", its reasoning, its fences."""
+"""What a language model says around a song: "Here is ...", "Hope you like it", its reasoning, its fences, its tokens.
+
+And what it writes into the song for those who perform it: stage tags as ``[soft piano]``, who sings as ``男：``.
+"""
 
 from __future__ import annotations
 
@@ -7,10 +10,32 @@ from typing import Final
 
 from music_evals.lyrics._normal_headers import bare, is_header, is_released_header
 
-__all__ = ["drop_fences", "drop_reasoning", "drop_remarks", "is_fence"]
+__all__ = [
+    "drop_chat_tokens", "drop_fences", "drop_reasoning", "drop_remarks", "drop_singers", "drop_stage_tags", "is_fence",
+    "is_stage_tag", "without_singer",
+]  # fmt: skip
 
-_TAGS = "think|thinking|thought|reasoning"
+# of chat templates: ChatML (Qwen), Llama, Gemma, GLM, DeepSeek, the harmony format
+_TOKEN = re.compile(r"<[|\uff5c][^<>|\uff5c\n]{1,40}[|\uff5c]>|<(?:bos|eos|pad|(?:start|end)_of_turn)>", re.IGNORECASE)
+_ANSWER = re.compile(
+    r"(?:<\|(?:im_start|start_header_id)\|>|<start_of_turn>)(?:assistant|model)\b(?:<\|end_header_id\|>)?"
+    r"|<[|\uff5c]assistant[|\uff5c]>|<\|channel\|>final\b",
+    re.IGNORECASE,
+)
+_REASONING = re.compile("<(/?)(think|thinking|thought|reasoning)>", re.IGNORECASE)
 _FENCE = re.compile(r"^\s*(?:```|~~~)")
+_TAG = re.compile(r"\[[^\[\]\n]{1,300}\]|【[^【】\n]{1,300}】|<[^<>\n]{1,300}>|\{[^{}\n]{1,300}\}")
+_LATIN_TAG = re.compile(r"\[[^\[\]\u4e00-\u9fff\n]{1,300}\]")
+_HAN = re.compile("[\u4e00-\u9fff]")
+_WHO = (
+    "(?:[男女合齐众][男女合齐众独对伴领唱声生音高中低部一二三1-3]{0,5}|全体?|和声|[独对领伴轮]唱|童声|[旁独念]白"
+    "|(?:(?:fe)?male|man|woman|men|women|boys?|girls?|both|all|together|duet|choir|singer)"
+    r"(?: (?:vocals?|voices?|singers?|[a-d1-9]))?|zh(?:-[a-z]{2,4})?|cn|yue|en|ja|ko|chinese|mandarin|cantonese"
+    "|中文|国语|普通话|粤语|start|stop|end|silence)"
+)
+_WHO_ALL = rf"{_WHO}(?: ?[/&+,、与和及] ?{_WHO}){{0,3}}"
+_WHO_TAG = re.compile(rf"[(\[【<] ?(?:{_WHO_ALL}) ?[)\]】>] ?:?", re.IGNORECASE)
+_WHO_SINGS = re.compile(rf"^[\s#]*+(?:{_WHO_ALL} ?: ?|[a-dmf] ?: ?(?=\S))+", re.IGNORECASE)
 _PROSE = re.compile(r"[,.!?;:。]")  # the text is in NFKC by then
 _OPENING = re.compile(
     r"(?:好的|好,|好!|当然|没问题|以下|下面|这是|根据|按照|歌名|歌词|标题|title|lyrics|sure|certainly|of course|okay"
@@ -63,11 +88,64 @@ _GOES_ON = re.compile(
 )
 
 
+def drop_chat_tokens(text: str) -> str:
+    """Remove the special tokens of chat templates, and the turns that they set apart from the answer."""
+    answers = list(_ANSWER.finditer(text))
+    if answers and _TOKEN.match(text.lstrip()):  # it begins with what was asked
+        text = text[answers[-1].end() :]
+    pieces = _TOKEN.split(text)
+    return next(filter(bare, pieces), pieces[0])
+
+
 def drop_reasoning(text: str) -> str:
     """Remove ``<think>`` blocks; of one that is never closed all, of one that is never opened all before its end."""
-    text = re.sub(rf"<({_TAGS})>.*?</\1>", "\n", text, flags=re.DOTALL | re.IGNORECASE)
-    text = re.sub(rf"\A.*</(?:{_TAGS})>", "", text, flags=re.DOTALL | re.IGNORECASE)
-    return re.sub(rf"<(?:{_TAGS})>.*\Z", "", text, flags=re.DOTALL | re.IGNORECASE)
+    kept: list[str] = []
+    start, opened = 0, False
+    for mark in _REASONING.finditer(text):
+        if not mark[1] and not opened:
+            kept.append(text[start : mark.start()])
+        elif mark[1]:
+            kept.append("\n") if opened else kept.clear()
+            start = mark.end()
+        opened = not mark[1]
+    return "".join(kept) + ("" if opened else text[start:])
+
+
+def drop_stage_tags(text: str) -> str:
+    """Remove tags that name no section: lines of them, and those without a Chinese character within a line."""
+    # A line of its own leaves a blank one, so that what follows stands apart. Where nothing else is sung, Chinese words
+    # in such brackets are the lyrics.
+    lines = text.split("\n")
+    tags = list(map(is_stage_tag, lines))
+    sung = any(bare(line) and not tag and not is_header(line) for line, tag in zip(lines, tags, strict=True))
+    return "\n".join(
+        "" if tag and (sung or not _HAN.search(line)) else _cleared(line, _LATIN_TAG.sub(_if_header, line))
+        for line, tag in zip(lines, tags, strict=True)
+    )
+
+
+def is_stage_tag(line: str) -> bool:
+    """Tell whether a line is nothing but tags in square or pointed brackets, none of them a section."""
+    return bare(line) != "" and bare(_TAG.sub("", line)) == "" and not is_header(line)
+
+
+def _if_header(tag: re.Match[str]) -> str:
+    return tag[0] if is_header(tag[0]) else " "
+
+
+def drop_singers(text: str) -> str:
+    """Remove who sings, before a colon or in brackets: a man, a woman, all; and languages, as ``[zh]``."""
+    return "\n".join(map(without_singer, text.split("\n")))
+
+
+def without_singer(line: str) -> str:
+    """Return a line without who sings it."""
+    return _cleared(line, _WHO_TAG.sub(" ", _WHO_SINGS.sub("", line)))
+
+
+def _cleared(line: str, left: str) -> str:
+    """Return what is left of a line; one that lost nothing keeps the pauses at its ends."""
+    return line if left == line else left.strip()
 
 
 def is_fence(line: str) -> bool:

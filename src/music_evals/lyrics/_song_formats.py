@@ -2,11 +2,13 @@
 
 What is read, each as headers and lines:
 
-- JSON, alone or between code fences: an object with the lyrics under a name such as ``"lyrics"``, as text, as lines or
-  as sections; sections as objects with a label and lines, or as an object of label -> lines.
+- JSON, alone, between code fences or one value a line: an object with the lyrics under a name such as ``"lyrics"``, or
+  ``"gt_lyric"`` (SongGeneration), as text, as lines or as sections; sections as objects with a label and lines, or as
+  an object of label -> lines.
 - LRC (DiffRhythm, players): time stamps of lines ``[00:12.34]`` and of words ``<00:12.34>`` go, and so do tags such as
   ``[ti:...]``. A line with several stamps is sung at each of them.
-- Sections between semicolons, their lines between full stops (SongGeneration): ``[intro-short] ; [verse] one.two``.
+- Sections between semicolons, their lines between full stops (SongGeneration): ``[intro-short] ; [verse] one.two``,
+  the whole text or a line of it. Tags that name no section, as ``[silence]``, stay on lines of their own.
 
 Tags in square brackets on lines of their own (Suno, YuE, ACE-Step) are headers like any other; see `_normal_headers`.
 """
@@ -20,54 +22,35 @@ from typing import Any, Final
 
 from music_evals.lyrics._normal_headers import is_header, section_label
 
-__all__ = ["LINE_STAMPS", "of_json", "of_lrc", "of_semicolons", "read_song_formats"]
+__all__ = ["LINE_STAMPS", "of_json", "of_lrc", "of_semicolons"]
 
 _LYRICS: Final = (
-    "lyrics",
-    "lyric",
-    "歌词",
-    "sections",
-    "section_list",
-    "parts",
-    "song",
-    "text",
-    "content",
-    "words",
+    "gt_lyric", "lyrics", "lyric", "歌词", "sections", "section_list", "parts", "song", "text", "content", "words",
     "lines",
-)
+)  # fmt: skip
 _LABELS: Final = ("section", "label", "tag", "type", "part", "name", "header", "段落")
-_FENCED = re.compile(r"```\w*\s*\n(.*?)\n\s*```", re.DOTALL)
 _TIME = r"\d{1,3}:\d{2}(?:[.:]\d{1,3})?"
 LINE_STAMPS = re.compile(rf"^\s*((?:\[{_TIME}\]\s*)+)(.*)$")
 _STAMP = re.compile(rf"\[{_TIME}\]|<{_TIME}>")
-_FIELDS = re.compile(r"(\d+):(\d+)(?:[.:](\d+))?")
+_FIELDS = re.compile(r"(\d{1,3}):(\d{2})(?:[.:](\d{1,3}))?")
 _ID_TAG = re.compile(r"^\s*\[(?:ti|ar|al|au|by|re|ve|la|tool|length|offset|#)\s*:[^\]\n]*\]\s*$", re.IGNORECASE)
-_SECTION = re.compile(r"\[([^\[\]\n]{1,40})\]\s*(.*)", re.DOTALL)
-
-
-def read_song_formats(text: str) -> str:
-    """Return lyrics in JSON, LRC or between semicolons as headers and lines; other texts as they are."""
-    for read in (of_json, of_lrc, of_semicolons):
-        found = read(text)
-        if found is not None:
-            return found
-    return text
+_SECTION = re.compile(r"[\[【\uff3b]([^\[\]【】\uff3b\uff3d\n]{1,40})[\]】\uff3d]\s*(.*)", re.DOTALL)
 
 
 def of_json(text: str) -> str | None:
     """Return the lyrics in a text of JSON; None where there are none."""
-    fenced = _FENCED.search(text)
-    candidates = [text.strip(), *([fenced[1].strip()] if fenced else []), text[text.find("{") : text.rfind("}") + 1]]
-    for candidate in candidates:
+    inner, fenced = text[text.find("{") : text.rfind("}") + 1], re.split(r"```\w*", text, maxsplit=2)[1:2]
+    rows = ",".join(filter(str.strip, inner.splitlines()))  # JSON Lines
+    for candidate in (*map(str.strip, (text, *fenced)), inner, f"[{rows}]"):
         if candidate[:1] not in {"{", "["}:
             continue
         try:
-            value = json.loads(candidate)
+            lines = [line for part in _lines(json.loads(candidate)) for line in part.split("\n")]
         except (ValueError, RecursionError):
             continue
-        lines = [line for part in _lines(value) for line in part.split("\n")]
         if any(map(str.strip, lines)):
-            return of_lrc("\n".join(lines)) or "\n".join(lines)
+            found = "\n".join(lines)
+            return of_lrc(found) or of_semicolons(found) or found
     return None
 
 
@@ -88,7 +71,7 @@ def _lines(value: Any) -> Iterator[str]:
             yield from _lines(inner)
             return
         for key, part in value.items():
-            if section_label(str(key), marked=True) is not None:
+            if isinstance(part, str | list | dict) and section_label(str(key), marked=True) is not None:
                 yield f"[{key}]"
                 yield from _lines(part)
 
@@ -128,8 +111,19 @@ def _seconds(fields: tuple[str, str, str]) -> float:
 
 def of_semicolons(text: str) -> str | None:
     """Return sections between semicolons, each with its tag before it, on lines of their own."""
-    found = [_SECTION.fullmatch(part.strip()) for part in re.split("[;\uff1b]", text) if part.strip()]
-    if len(found) < 2 or not all(part and section_label(part[1], marked=True) for part in found):
+    whole = _sections(text)
+    if whole is not None:
+        return whole
+    lines = text.split("\n")
+    read = [_sections(line) for line in lines]
+    return None if not any(read) else "\n".join(new or line for new, line in zip(read, lines, strict=True))
+
+
+def _sections(text: str) -> str | None:
+    parts = re.split("[;\uff1b]", text.strip(" \n\r\t\"'\u201c\u201d"))
+    found = [_SECTION.fullmatch(part.strip()) for part in parts if part.strip()]
+    is_one = len(parts) < 2 and not re.search("[\u4e00-\u9fff][.][\u4e00-\u9fff]", text)  # no format of this kind
+    if is_one or not all(found) or not any(part and section_label(part[1], marked=True) for part in found):
         return None
-    lines = [[f"[{part[1]}]", *re.split(r"[.。\n]", part[2])] for part in found if part]
+    lines = [[f"[{part[1]}]", *re.split(r"[.\uff0e。\n]", part[2])] for part in found if part]
     return "\n".join(line.strip() for section in lines for line in section if line.strip())

@@ -10,18 +10,23 @@ An encoder is anything with the attributes of `music_evals.protocols.TextEncoder
 
 from __future__ import annotations
 
+import contextlib
+import functools
+import hashlib
+import importlib
+import importlib.util
 import os
-from collections.abc import Callable, Iterable, Sequence
-from typing import Final
+import unicodedata
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
 
-from music_evals.errors import InvalidInputError
-from music_evals.lyrics._char_ngrams import CharNgrams
-from music_evals.lyrics._sentence_models import SentenceEncoder, load_sentence_encoder
-from music_evals.lyrics._stored_encoder import StoredEncoder
-from music_evals.lyrics._vectors import Vectors, check_lengths, check_vectors, unit_vectors
+from music_evals.errors import BackendError, InvalidInputError, MissingBackendError, ModelUnavailableError
+from music_evals.files import Store
+from music_evals.lyrics.model_files import choose_device, find_model, unavailable
+from music_evals.numerics import one_thread
 from music_evals.protocols import TextEncoder
 
 __all__ = [
@@ -89,7 +94,7 @@ def load_encoder(
             raise InvalidInputError(f"{CHAR_NGRAMS!r} has no revisions and needs no device; leave both out")
         encoder = CharNgrams()
     else:
-        encoder = load_sentence_encoder(name, revision=revision, device=device, trust_remote_code=trust_remote_code)
+        encoder = _load_sentence_encoder(name, revision=revision, device=device, trust_remote_code=trust_remote_code)
     return encoder if cache is None else StoredEncoder(encoder, cache)
 
 
@@ -137,8 +142,8 @@ class _FunctionEncoder:
         """Return what the function gives, each vector divided by its length."""
         if not texts:
             return np.empty((0, 0), dtype=np.float32)
-        vectors = check_vectors(self._function(texts), texts, self.name)
-        return unit_vectors(vectors, texts, self.name)
+        vectors = _check_vectors(self._function(texts), texts, self.name)
+        return _unit_vectors(vectors, texts, self.name)
 
 
 class Embeddings:
@@ -163,8 +168,8 @@ class Embeddings:
         self._rows = {text: row for row, text in enumerate(distinct)}
         vectors = np.empty((0, 0), dtype=np.float32)
         if distinct:
-            vectors = check_vectors(encoder.encode(distinct), distinct, encoder.name)
-            check_lengths(vectors, distinct, encoder.name)
+            vectors = _check_vectors(encoder.encode(distinct), distinct, encoder.name)
+            _check_lengths(vectors, distinct, encoder.name)
         self._vectors = vectors
 
     def __len__(self) -> int:
@@ -182,8 +187,218 @@ def embed(encoder: TextEncoder, texts: Iterable[str]) -> Embeddings:
     ------
     BackendError
         The encoder failed, or does not give one finite unit vector a text.
-    OutputError
-        Its cache cannot be written.
 
     """
     return Embeddings(encoder, texts)
+
+
+UNIT_TOLERANCE = 1e-3
+"""A vector this far from length 1 is no unit vector; half precision leaves about 5e-4."""
+
+Vectors = npt.NDArray[np.float32]
+
+
+def _check_vectors(given: npt.ArrayLike, texts: Sequence[str], name: str) -> Vectors:
+    """Return one finite vector a text, float32."""
+    vectors = np.asarray(given, dtype=np.float32)
+    if vectors.ndim != 2 or len(vectors) != len(texts):
+        raise BackendError(
+            f"the encoder {name!r} must give one vector a text, shape ({len(texts)}, dimensions), got {vectors.shape}"
+        )
+    finite = np.isfinite(vectors).all(axis=1)
+    if not finite.all():
+        raise BackendError(
+            f"the encoder {name!r} gives values that are not finite for {texts[int(np.argmin(finite))]!r}"
+        )
+    return vectors
+
+
+def _unit_vectors(vectors: Vectors, texts: Sequence[str], name: str) -> Vectors:
+    """Return vectors divided by their lengths."""
+    lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
+    if not lengths.all():
+        text = texts[int(np.argmin(lengths))]
+        raise BackendError(f"the encoder {name!r} gives a vector of zeros for {text!r}; it has no direction to compare")
+    return np.asarray(vectors / lengths, dtype=np.float32)
+
+
+def _check_lengths(vectors: Vectors, texts: Sequence[str], name: str) -> None:
+    """Hold vectors to length 1."""
+    lengths = np.linalg.norm(vectors, axis=1)
+    wrong = np.flatnonzero(np.abs(lengths - 1) > UNIT_TOLERANCE)
+    if len(wrong):
+        text, length = texts[wrong[0]], lengths[wrong[0]]
+        raise BackendError(
+            f"the encoder {name!r} must give unit vectors, but that of {text!r} has length {length:.4g}; as_encoder "
+            "divides by it"
+        )
+
+
+_LITTLE_ENDIAN = np.dtype("<f4")
+
+
+class StoredEncoder:
+    """An encoder that looks a text up before it encodes it."""
+
+    def __init__(self, encoder: TextEncoder, folder: str | os.PathLike[str]) -> None:
+        self.name, self.revision = encoder.name, encoder.revision
+        self._encoder, self._store = encoder, Store(folder)
+        if not encoder.revision:
+            raise InvalidInputError(
+                f"the encoder {encoder.name!r} has no revision, so stored embeddings could be those of another version "
+                "of it; give it one, as_encoder(..., revision=...), or leave the cache out"
+            )
+
+    def encode(self, texts: Sequence[str]) -> Vectors:
+        """Return unit vectors, shape (n, dimensions), float32."""
+        stored = {text: self._store.get(self._key(text)) for text in texts}
+        known = {text: np.frombuffer(content, _LITTLE_ENDIAN) for text, content in stored.items() if content}
+        missing = [text for text, content in stored.items() if not content]
+        if missing:
+            vectors = _check_vectors(self._encoder.encode(missing), missing, self.name)
+            _check_lengths(vectors, missing, self.name)
+            for text, vector in zip(missing, vectors, strict=True):
+                self._store.put(self._key(text), vector.astype(_LITTLE_ENDIAN).tobytes())
+                known[text] = vector
+        return np.stack([known[text] for text in texts]).astype(np.float32) if texts else self._encoder.encode([])
+
+    def _key(self, text: str) -> dict[str, Any]:
+        return {"encoder": self.name, "revision": self.revision, "text": text}
+
+
+PACKAGE = "sentence_transformers"
+MODULES = "modules.json"  # says how tokens become one vector
+BATCH = 64
+_ADVICE = "'char-ngrams' needs no weights"
+
+
+class SentenceEncoder:
+    """A sentence-transformers model in single precision, pooled as its own configuration says, without a prompt."""
+
+    def __init__(self, model: Any, name: str, revision: str) -> None:
+        self._model, self.name, self.revision = model, name, revision
+
+    @property
+    def device(self) -> str:
+        """Where it computes, as ``"cpu"`` or ``"cuda:0"``."""
+        return str(self._model.device)
+
+    def encode(self, texts: Sequence[str]) -> npt.NDArray[np.float32]:
+        """Return unit vectors, shape (n, dimensions), float32, whether the model makes them so or not."""
+        if not texts:
+            return np.empty((0, 0), dtype=np.float32)
+        try:
+            with one_thread():
+                vectors = self._model.encode(
+                    list(texts), prompt="", batch_size=BATCH, show_progress_bar=False, convert_to_numpy=True
+                )
+        except RuntimeError as error:
+            raise BackendError(f"the encoder {self.name!r} failed on {len(texts)} texts: {error}") from error
+        found = _check_vectors(vectors, texts, self.name)
+        # what a model has divided already keeps its last bit
+        is_unit = np.abs(np.linalg.norm(found, axis=1) - 1) <= UNIT_TOLERANCE
+        return found if is_unit.all() else _unit_vectors(found, texts, self.name)
+
+
+def _load_sentence_encoder(
+    name: str, *, revision: str | None = None, device: str | None = None, trust_remote_code: bool = False
+) -> SentenceEncoder:
+    """Load a sentence-transformers model."""
+    if importlib.util.find_spec(PACKAGE) is None:
+        raise MissingBackendError("sentence-transformers", "text", "an encoder of texts")
+    place = find_model(name, revision, MODULES, advice=_ADVICE)  # before the library, which takes seconds to import
+    chosen = choose_device(device)
+    library = importlib.import_module(PACKAGE)
+    with _named(name), _quiet():
+        if not library.util.is_sentence_transformer_model(name, revision=place.commit, local_files_only=place.here):
+            raise ModelUnavailableError(
+                f"{name!r} is not a sentence-transformers model: it has no {MODULES}, which says how tokens become one "
+                "vector; name one that has, or wrap your own function by as_encoder"
+            )
+        model = library.SentenceTransformer(
+            name,
+            revision=place.commit,
+            device=str(chosen),
+            trust_remote_code=trust_remote_code,
+            local_files_only=place.here,
+            model_kwargs={"dtype": "float32"},
+        )
+    return SentenceEncoder(model.float().eval(), name, place.identity)
+
+
+@contextlib.contextmanager
+def _named(name: str) -> Iterator[None]:
+    """Turn what goes wrong within into a `ModelUnavailableError`."""
+    from safetensors import SafetensorError
+
+    try:
+        yield
+    except ModelUnavailableError:
+        raise
+    except (OSError, ValueError, RuntimeError, KeyError, ImportError, SafetensorError) as error:
+        reason = str(error) or type(error).__name__
+        if "trust_remote_code" in str(error):
+            reason = "it runs code of its own, which needs trust_remote_code=True; read that code first"
+        raise unavailable(name, reason, _ADVICE) from error
+
+
+@contextlib.contextmanager
+def _quiet() -> Iterator[None]:
+    """Keep the library's bars off stderr; whoever runs us draws their own."""
+    from transformers.utils import logging
+
+    shown = logging.is_progress_bar_enabled()
+    logging.disable_progress_bar()
+    try:
+        yield
+    finally:
+        if shown and os.environ.get("HF_HUB_DISABLE_PROGRESS_BARS") != "1":
+            logging.enable_progress_bar()
+
+
+SIZES = (1, 2, 3)
+DIMENSIONS = 2048
+VERSION = "1"  # goes up whenever a vector changes
+_START, _END = "\x02", "\x03"  # no text in print holds them, so that the ends of a word count as letters
+_KEPT_HASHES = 1 << 18
+
+
+class CharNgrams:
+    """Unit vectors of hashed character 1-, 2- and 3-grams, the same on every machine and in every process."""
+
+    # It sees spelling, not meaning: 悲伤 and 伤感 are alike because of 伤, 快乐 and 开心 are not. It is there for
+    # demos, for tests of everything around an encoder, and as a floor under learned ones.
+    #
+    # A text is stripped after NFKC normalisation and case-folded, and gets a mark at each end, which 2- and 3-grams may
+    # hold. Each n-gram is hashed by BLAKE2b to one of 2048 places and a sign; the counts are divided by their length.
+    # Texts without a common n-gram have a cosine near 0, give or take collisions, and below 0 at times.
+
+    name = "char-ngrams"
+    revision = VERSION
+
+    def encode(self, texts: Sequence[str]) -> npt.NDArray[np.float32]:
+        """Return unit vectors, shape (n, 2048), float32."""
+        vectors = np.zeros((len(texts), DIMENSIONS))
+        for row, text in zip(vectors, texts, strict=True):
+            for ngram in _ngrams(text):
+                place, sign = _hashed(ngram)
+                row[place] += sign
+            if not row.any():  # all n-grams fell on one another with opposite signs
+                row[0] = 1.0
+        vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
+        return vectors.astype(np.float32)
+
+
+def _ngrams(text: str) -> Iterator[str]:
+    letters = unicodedata.normalize("NFKC", text).strip().casefold()
+    marked = f"{_START}{letters}{_END}"
+    for size in SIZES:
+        within = letters if size == 1 else marked
+        yield from (within[start : start + size] for start in range(len(within) - size + 1))
+
+
+@functools.lru_cache(maxsize=_KEPT_HASHES)
+def _hashed(ngram: str) -> tuple[int, int]:
+    digest = hashlib.blake2b(ngram.encode("utf-8", "surrogatepass"), digest_size=8).digest()
+    number = int.from_bytes(digest, "big")
+    return (number >> 1) % DIMENSIONS, 1 if number & 1 else -1

@@ -18,13 +18,14 @@ import functools
 import re
 import unicodedata
 from collections.abc import Callable, Mapping
+from itertools import chain
 from types import MappingProxyType
 from typing import Any, Final
 
 from music_evals.errors import UnsupportedTypeError, importing
+from music_evals.lyrics import _normal_remarks as remarks
 from music_evals.lyrics._normal_headers import bare, fold, is_header, is_released_header, split_headers
-from music_evals.lyrics._normal_remarks import drop_fences, drop_reasoning, drop_remarks, is_fence
-from music_evals.lyrics._song_formats import read_song_formats
+from music_evals.lyrics._normal_remarks import drop_reasoning, is_fence
 from music_evals.lyrics.song_formats import AUTO, find_format, read_as
 
 __all__ = ["FORMAT_FOUND", "STEPS", "Normalised", "drop_reasoning", "normalise_lyrics"]
@@ -41,13 +42,15 @@ _LIST_MARK = re.compile(
     r"|[\u2460-\u249b]"  # digits in a circle, in brackets, with a full stop
     rf"|{_DIGIT}{{1,3}}\s*(?:{_STOP}|{_RIGHT}|{_COLON}|、)(?!{_DIGIT})|{_LEFT}{_DIGIT}{{1,3}}{_RIGHT})\s*+)+"
 )
-_HEADER_MARK = re.compile(rf"^\s*{_LEFT}?[一二三四五六七八九十]{{1,3}}(?:{_RIGHT}\s*、?|、|{_STOP})\s*(?=\S)")
-_BOLD_LINE = re.compile(rf"^\s*(\*\*|__)((?:(?!\1).)+)\1\s*({_COLON}?)\s*$")
+_HEADER_MARK = re.compile(rf"^\s*{_LEFT}?[一二三四五六七八九十]{{1,3}}(?:{_RIGHT}\s*+、?|、|{_STOP})\s*+(?=\S)")
+_BOLD_LINE = re.compile(rf"^\s*(\*\*|__)((?:(?!\1).)+)\1\s*+({_COLON}?)\s*+$")
 _TAG = re.compile(
-    r"</[^<>\n]{1,40}>|\[/[^\[\]\n]{1,40}\]|<(?:b|i|u|em|strong|p|div|span|center|font|h[1-6])(?:\s[^<>\n]*)?>",
+    r"</[^<>\n]{1,40}>|\[/[^\[\]\n]{1,40}\]|<(?:b|i|u|em|s|strong|p|div|span|center|font|h[1-6])(?:\s[^<>\n]*)?>",
     re.IGNORECASE,
 )
-_REPEAT = re.compile(f"(?:(?:^| |(?<=[{_HAN}]))[xX][0-9]{{1,2}})+$")
+_REPEAT = re.compile(f"(?:^| |(?<=[{_HAN}]))[xX][0-9]{{1,2}}$")
+_SLASH = re.compile("(?<![A-Za-z0-9/|]) ?[/|]{1,2} ?(?![A-Za-z0-9/|])")
+_BRACKETED = re.compile(r"[(\[【<][^()\[\]【】<>]{0,80}[/|]")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -66,6 +69,8 @@ class Normalised:
     removed_lines
         Lines with words that were taken out as no part of the song (reasoning, what stands around code fences, remarks
         before and after), as they then stood and in their order.
+    stage_tags
+        Lines of tags that name no section, as ``[soft piano]``, in their order: how it is played, sung by nobody.
 
     """
 
@@ -73,6 +78,7 @@ class Normalised:
     changes: tuple[str, ...]
     foreign: tuple[str, ...] = ()
     removed_lines: tuple[str, ...] = ()
+    stage_tags: tuple[str, ...] = ()
 
 
 def normalise_lyrics(text: str, *, song_format: str = AUTO) -> Normalised:
@@ -113,18 +119,23 @@ def normalise_lyrics(text: str, *, song_format: str = AUTO) -> Normalised:
 
     """
     _check_text(text)
+    named = ""
     changes: list[str] = []
-    removed: list[str] = []
-    named = find_format(text) if song_format == AUTO else song_format
-    plain = read_as(text, song_format)
-    if named != "plain":
-        changes.append(f"{FORMAT_FOUND}{named}")
+    removed: dict[str, list[str]] = {}
     for name, step in STEPS.items():
-        before, text = text, plain if name == "song formats" else step(text)
+        before = text
+        if name == "song formats":
+            named = find_format(text) if song_format == AUTO else song_format
+            text = read_as(text, song_format)
+        else:
+            text = step(text)
         if text != before:
             changes.append(_told(name, before, text))
-            removed += _gone(before, text) if name in _REMOVING else []
-    return Normalised(text, tuple(changes), _foreign(text), tuple(removed))
+            removed[name] = _gone(before, text) if name in _REMOVING else []
+    if named != "plain":
+        changes.insert(0, f"{FORMAT_FOUND}{named}")
+    tags = tuple(filter(remarks.is_stage_tag, removed.pop("stage tags", ())))
+    return Normalised(text, tuple(changes), _foreign(text), tuple(chain.from_iterable(removed.values())), tags)
 
 
 def _check_text(text: Any) -> None:
@@ -135,7 +146,7 @@ def _check_text(text: Any) -> None:
 def unify_line_breaks(text: str) -> str:
     r"""Turn CRLF, CR, the line breaks of Unicode, ``<br>`` and the two characters ``\n`` into newlines."""
     text = re.sub(r"<br\s*/?>", "\n", text, flags=re.IGNORECASE)
-    text = re.sub(r"(?:\\+r)?\\+n|\\+r", "\n", text)
+    text = re.sub(r"(?<!\\)\\+(?:r(?:\\+n)?|n)", "\n", text)
     return re.sub("\r\n|[\r\v\f\x1c-\x1e\x85\u2028\u2029]", "\n", text)
 
 
@@ -171,6 +182,17 @@ def simplify(text: str) -> str:
     return text
 
 
+def split_lines(text: str) -> str:
+    """Cut lines at slashes and bars, ``one / two``, where most lines have one or both sides are phrases."""
+    # In brackets, between Latin letters and in a header it stands for "or"; between two words it is a pause.
+    lines = text.split("\n")
+    pieces = [_cut_at_slashes(line) for line in lines]
+    n_cut = sum(len(cut) > 1 for cut in pieces)
+    is_most = n_cut and 2 * n_cut >= sum(bool(bare(line)) and not is_header(line) for line in lines)
+    parted = [cut if is_most or min(map(len, cut)) >= 4 else [line] for line, cut in zip(lines, pieces, strict=True)]
+    return "\n".join(chain.from_iterable(parted))
+
+
 def write_headers(text: str) -> str:
     """Write every section header as ``(verse1)`` on a line of its own, whatever brackets, language or case it had."""
     return "\n".join(part for line in text.split("\n") for part in split_headers(line))
@@ -185,7 +207,14 @@ def write_pauses(text: str) -> str:
 
 def drop_repeat_marks(text: str) -> str:
     """Remove ``x2`` at the end of lines; the repeat is not written out."""
-    return "\n".join(line if is_released_header(line) else _REPEAT.sub("", line) for line in text.split("\n"))
+    return "\n".join(line if is_released_header(line) else _without_repeats(line) for line in text.split("\n"))
+
+
+def _without_repeats(line: str) -> str:
+    end = len(line)
+    while found := _REPEAT.search(line, max(end - 4, 0), end):
+        end = found.start()
+    return line[:end]
 
 
 def drop_blank_lines(text: str) -> str:
@@ -195,17 +224,21 @@ def drop_blank_lines(text: str) -> str:
 
 STEPS: Final[Mapping[str, Callable[[str], str]]] = MappingProxyType(
     {
-        "song formats": read_song_formats,
+        "chat tokens": remarks.drop_chat_tokens,
+        "reasoning": drop_reasoning,
+        "song formats": functools.partial(read_as, name=AUTO),
         "line breaks": unify_line_breaks,
         "invisible characters": drop_invisible,
-        "reasoning": drop_reasoning,
-        "code fences": drop_fences,
+        "code fences": remarks.drop_fences,
         "list marks": drop_list_marks,
         "emphasis": drop_emphasis,
         "widths": fold_widths,
         "simplified characters": simplify,
+        "stage tags": remarks.drop_stage_tags,
+        "singers": remarks.drop_singers,
+        "line separators": split_lines,
         "headers": write_headers,
-        "remarks": drop_remarks,
+        "remarks": remarks.drop_remarks,
         "pauses": write_pauses,
         "repeat marks": drop_repeat_marks,
         "blank lines": drop_blank_lines,
@@ -213,7 +246,7 @@ STEPS: Final[Mapping[str, Callable[[str], str]]] = MappingProxyType(
 )
 """Name -> function of the whole text, in their order."""
 
-_REMOVING: Final = ("reasoning", "code fences", "remarks")
+_REMOVING: Final = ("reasoning", "code fences", "stage tags", "remarks")
 
 
 @functools.lru_cache(maxsize=1)
@@ -232,6 +265,14 @@ def _without_list_mark(line: str) -> str:
     line = _LIST_MARK.sub(r"\1", line)
     rest = _HEADER_MARK.sub("", line)
     return rest if rest != line and is_header(rest) else line
+
+
+def _cut_at_slashes(line: str) -> list[str]:
+    if not _SLASH.search(line) or _BRACKETED.search(line) or (is_header(line) and len(split_headers(line)) == 1):
+        return [line]
+    cut = [piece for part in _SLASH.split(line) if bare(piece := remarks.without_singer(part).strip())]
+    is_phrases = len(cut) > 2 or " / " in line or " | " in line or min(map(len, cut), default=0) >= 3
+    return cut if len(cut) > 1 and is_phrases else [line]
 
 
 def _with_pauses(line: str) -> str:

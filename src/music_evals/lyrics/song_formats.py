@@ -1,21 +1,27 @@
 """The formats that song generators take and give: which one a text is in, and lyrics written in each of them.
 
-============== ========================================================== ============================================
-format         how it is known                                            what it loses
-============== ========================================================== ============================================
-``plain``      none of the others                                         nothing
-``json``       JSON with lyrics in it, alone or between fences            nothing
-``diffrhythm`` a time stamp before each line, no section and no data      sections: the whole song is one
-``lrc``        time stamps, with sections or data such as ``[ti:...]``    nothing
-``suno``       sections in square brackets, capitals or with remarks      nothing that is sung
-``ace-step``   sections in square brackets in small letters, with         nothing
-               instrumental ones as ``[inst]``, ``[instrumental]``
-``yue``        sections in square brackets in small letters, or between   nothing
-               semicolons as SongGeneration takes them
-============== ========================================================== ============================================
+================== ====================================================== ============================================
+format             how it is known                                        what it loses
+================== ====================================================== ============================================
+``plain``          none of the others                                     nothing
+``json``           JSON with lyrics in it, alone or between fences        nothing
+``diffrhythm``     a time stamp before each line, no section and no data  sections: the whole song is one
+``lrc``            time stamps, with sections or data such as             nothing
+                   ``[ti:...]``
+``suno``           sections in square brackets, capitals or with remarks  nothing that is sung
+``ace-step``       sections in square brackets in small letters, with     nothing
+                   instrumental ones as ``[inst]``, ``[instrumental]``
+``songgeneration`` sections between semicolons; ``"gt_lyric"`` in JSON;   numbers of sections
+                   lengths of instrumental ones, as ``[intro-short]``
+``yue``            other sections in square brackets in small letters     nothing
+================== ====================================================== ============================================
 
 YuE and ACE-Step write sections that are sung alike; such a text is called ``yue``. Whatever a text is called, it is
-read in the same way, by `music_evals.lyrics.normalise`.
+read in the same way, by `music_evals.lyrics.normalise`. What the generators take is documented in the repositories
+tencent-ailab/SongGeneration (LeVo; README.md, conf/vocab.yaml with ``[silence]``), ace-step/ACE-Step-1.5
+(docs/en/Tutorial.md; the lyric tokenizer of ace-step/ACE-Step writes ``[zh]`` before a line), ASLP-lab/DiffRhythm2
+(inference.py: ``[start]``, ``[stop]``, ``[end]``) and multimodal-art-projection/YuE (README.md); tags of Suno, as
+``[End]``, at https://develephant.github.io/suno-songtags/.
 """
 
 from __future__ import annotations
@@ -35,10 +41,11 @@ __all__ = ["AUTO", "FORMATS", "check_format", "find_format", "read_as", "write_l
 
 AUTO: Final = "auto"
 """Find out."""
-FORMATS: Final = ("plain", "json", "lrc", "diffrhythm", "suno", "yue", "ace-step")
+FORMATS: Final = ("plain", "json", "lrc", "diffrhythm", "suno", "yue", "ace-step", "songgeneration")
 """Names of formats."""
 
-_TAG = re.compile(r"^\s*\[([^\[\]\n]{1,80})\]\s*$", re.MULTILINE)
+_TAG = re.compile(r"^[^\S\n]*\[([^\[\]\n]{1,80})\][^\S\n]*$", re.MULTILINE)
+_TIMED = re.compile("(?:intro|inst|outro)-(?:short|medium|long)|silence")
 _PLAYED: Final = frozenset({"inst", "instrumental"})
 _SECONDS_A_LINE: Final = 3
 _SUNO_NAMES: Final = {"interlude": "Instrumental", "ending": "Outro"}
@@ -66,14 +73,14 @@ def find_format(text: str) -> str:
 
     """
     if of_json(text) is not None:
-        return "json"
+        return "songgeneration" if '"gt_lyric"' in text else "json"
     lines = text.splitlines()
     if any(LINE_STAMPS.match(line) for line in lines):
         others = [line for line in lines if line.strip() and not LINE_STAMPS.match(line)]
         sung = [found[2] for line in lines if (found := LINE_STAMPS.match(line))]
         return "lrc" if others or any(map(is_header, sung)) else "diffrhythm"
-    if of_semicolons(text) is not None:
-        return "yue"
+    if of_semicolons(text) is not None or any(map(_TIMED.fullmatch, _TAG.findall(text))):
+        return "songgeneration"
     tags = [tag for tag in _TAG.findall(text) if section_label(tag.partition(":")[0].partition(" - ")[0], marked=True)]
     if not tags:
         return "plain"
@@ -98,8 +105,9 @@ def read_as(text: str, name: str) -> str:
     chosen = found if name == AUTO else name
     if chosen == "plain":
         return text
-    read = {"json": of_json, "lrc": of_lrc, "diffrhythm": of_lrc, "yue": of_semicolons}.get(chosen, _as_it_is)(text)
-    tagged = {"suno", "yue", "ace-step"}
+    readers = {"json": of_json, "lrc": of_lrc, "diffrhythm": of_lrc, "songgeneration": _of_songgeneration}
+    read = readers.get(chosen, of_semicolons)(text)  # square brackets on lines of their own are headers anyway
+    tagged = {"suno", "yue", "ace-step", "songgeneration"}
     if read is None and not (chosen in tagged and found in tagged):
         raise InvalidLyricsError(f"expected lyrics in the format {chosen!r}, these are {found!r}; name that, or 'auto'")
     return text if read is None else read
@@ -134,8 +142,8 @@ def write_lyrics(sections: Sequence[LyricSection], name: str) -> str:
     return _WRITERS[name](sections)
 
 
-def _as_it_is(_: str) -> None:
-    """Square brackets on lines of their own are headers anyway."""
+def _of_songgeneration(text: str) -> str | None:
+    return of_json(text) or of_semicolons(text) or of_semicolons(f"{text};")  # one section needs no semicolon
 
 
 def _written_plain(sections: Sequence[LyricSection]) -> str:
@@ -193,6 +201,12 @@ def _ace_tag(section: LyricSection) -> str:
     return "inst" if name == "interlude" and not section.lines else _small_tag(section)
 
 
+def _written_songgeneration(sections: Sequence[LyricSection]) -> str:
+    """Write sections between semicolons; its vocabulary has lengths of what is not sung, and no numbers."""
+    tags = [_cut(_ace_tag(section))[0] + ("" if section.lines else "-short") for section in sections]
+    return " ; ".join(f"[{tag}] {'.'.join(each.lines)}".strip() for tag, each in zip(tags, sections, strict=True))
+
+
 _WRITERS: Final[Mapping[str, Callable[[Sequence[LyricSection]], str]]] = MappingProxyType(
     {
         "plain": _written_plain,
@@ -202,5 +216,6 @@ _WRITERS: Final[Mapping[str, Callable[[Sequence[LyricSection]], str]]] = Mapping
         "suno": _written_tags(_suno_tag),
         "yue": _written_tags(_small_tag),
         "ace-step": _written_tags(_ace_tag),
+        "songgeneration": _written_songgeneration,
     }
 )

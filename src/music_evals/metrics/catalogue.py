@@ -20,6 +20,7 @@ from typing import Final
 from music_evals.annotations import DIMENSIONS, SCORED
 from music_evals.errors import InvalidInputError, UnknownNameError
 from music_evals.metrics.arrays import check_variant
+from music_evals.metrics.lyric_content import WORDS_OF_PEOPLE
 from music_evals.metrics.lyric_structure import MAXIMUM
 
 __all__ = [
@@ -269,15 +270,18 @@ LYRIC_SCORES: Final = block(
     ),
 )
 """Points of structured lyrics: the total, then its levels, with the titles of MuChin's table 1; and the total of the
-corrected variant, which stands beside them whatever the variant and ranks the leaderboard."""
+corrected variant, which stands beside them whatever the variant."""
 
 _content = functools.partial(Metric, facet="lyrics, content", task="lyrics")
 
 LYRIC_CONTENT: Final = block(
+    _content("lyric_structure_gated", "Lyric structure, gated", facet="lyrics, corrected", high=100.0, unit="points"),
+    _content("lyric_wordlikeness", "Lyric wordlikeness", direction="lower", high=WORDS_OF_PEOPLE[0]),
     _content("lyric_diversity", "Lyric diversity", direction="none", paper="li2016diversity"),
     _content("lyric_theme_similarity", "Lyric theme similarity", low=-1.0, paper="reimers2019sentence"),
 )
-"""What stands beside the form of lyrics: distinct bigrams by section, and nearness to a theme by an encoder."""
+"""What stands beside the form of lyrics: the corrected structure of those whose words are like people's, which orders
+the leaderboard, and how far words are from people's; distinct bigrams by section; nearness to a theme by an encoder."""
 
 _similarity = functools.partial(Metric, low=-1.0, task="descriptions", paper=_MUCHIN)
 

@@ -45,9 +45,9 @@ import numpy.typing as npt
 from music_evals.annotations import NO_CHORD, Chords, Chroma, Key
 from music_evals.errors import InvalidAnnotationError, NotComparableError
 from music_evals.metrics._dtw import alignment_cost, path_costs, warping_path
-from music_evals.metrics._spans import crop_to
 from music_evals.metrics._undefined import undefined
 from music_evals.metrics.arrays import check_variant
+from music_evals.metrics.structure import crop_to
 
 __all__ = [
     "chroma_dtw_centred",

@@ -1,18 +1,21 @@
-"""What stands beside the form of lyrics: how much they repeat themselves, and how near they are to a theme.
+"""What stands beside the form of lyrics: how much they repeat themselves, their words, and how near a theme they are.
 
 Diversity
     Distinct-n (Li et al., *A Diversity-Promoting Objective Function for Neural Conversation Models*, NAACL 2016):
     distinct n-grams over all n-grams. Here it is taken within each section and then averaged, so that a chorus that
     comes again, as it should, costs nothing. Tokens are single Chinese characters and words of other scripts; n-grams
     stay within a line.
+Words
+    The share of the characters that stand in words of a dictionary, and how far it is from what people write:
+    characters at random make few words, words at random make hardly anything else.
 Theme
     The cosine between a text and the lyrics by their embeddings (Reimers and Gurevych, *Sentence-BERT*, EMNLP 2019).
     The lyrics are the mean of the vectors of their sections, weighted by their lengths, since encoders read a few
     hundred characters at once.
 
 Conventions
-    Sections are sequences of lines. Neither score sees whether a text is good: random characters are most diverse, and
-    a theme that is copied into the lyrics is nearest to itself.
+    Sections are sequences of lines. No score sees whether a text is good: random characters are most diverse, and a
+    theme that is copied into the lyrics is nearest to itself.
 
 """
 
@@ -27,9 +30,29 @@ import numpy.typing as npt
 from music_evals.errors import InvalidInputError, PairCountError
 from music_evals.metrics._undefined import undefined
 
-__all__ = ["line_repetition", "lyric_diversity", "lyrics_vector", "theme_similarity"]
+__all__ = [
+    "DIVERSITY_OF_PEOPLE",
+    "REPETITION_OF_PEOPLE",
+    "WORDS_OF_PEOPLE",
+    "gated_structure",
+    "line_repetition",
+    "lyric_diversity",
+    "lyric_wordlikeness",
+    "lyrics_vector",
+    "outside",
+    "theme_similarity",
+    "word_share",
+]
 
 Sections = Sequence[Sequence[str]]
+
+WORDS_OF_PEOPLE = (0.413, 0.784)
+"""Share of characters in words, `word_share`: 1st and 99th percentile of lyrics by people. Like the next two: of
+246 songs of MuChin, the half ``range`` of ``python -m benchmarks.lyric_content.people``, which measures them again."""
+DIVERSITY_OF_PEOPLE = (0.701, 1.0)
+"""The same of `lyric_diversity`."""
+REPETITION_OF_PEOPLE = (0.0, 0.8)
+"""The same of `line_repetition`."""
 
 CANCELLED = 1e-9
 """A sum of unit vectors this much shorter than their number has no direction."""
@@ -111,6 +134,60 @@ def line_repetition(sections: Sections) -> float:
             repeated += tokens in known
             known.add(tokens)
     return repeated / total if total else undefined("line repetition", "there is no line with a word")
+
+
+def word_share(words: Sequence[str]) -> float:
+    """Return the share of the Chinese characters that stand in words of two or more characters, 0..1.
+
+    `words` are those of the whole lyrics, as `lyrics.words.cut_words` cuts them. One character repeated, as 啦啦, is no
+    word; of a word with other signs, as T恤, the Chinese characters count. Without one it is NaN, with a warning.
+    """
+    sizes = [sum("\u4e00" <= char <= "\u9fff" for char in word) for word in words]
+    inside = sum(size for word, size in zip(words, sizes, strict=True) if len(set(word)) > 1)
+    return inside / sum(sizes) if any(sizes) else undefined("lyric_wordlikeness", "there is no Chinese character")
+
+
+def lyric_wordlikeness(words: Sequence[str]) -> float:
+    """Return how far `word_share` is outside of what people write, `WORDS_OF_PEOPLE`.
+
+    Parameters
+    ----------
+    words
+        As of `word_share`.
+
+    Returns
+    -------
+    float
+        0..0.413, lower is better, 0 within the range; characters at random make fewer words than people, words at
+        random more. NaN without a Chinese character.
+
+    Warns
+    -----
+    UndefinedMetricWarning
+        Where it is NaN.
+
+    Examples
+    --------
+    >>> round(lyric_wordlikeness(["处处", "闻", "啼鸟"]), 3), lyric_wordlikeness(["啦啦"])  # two of five, none
+    (0.013, 0.413)
+
+    """
+    return outside(word_share(words), WORDS_OF_PEOPLE)
+
+
+def outside(value: float, span: tuple[float, float]) -> float:
+    """Return how far a value is outside of a range, 0 within; NaN stays NaN."""
+    return float(np.maximum(0.0, np.maximum(span[0] - value, value - span[1])))
+
+
+def gated_structure(structure: float, *, wordlikeness: float, diversity: float, repetition: float) -> float:
+    """Return the points of lyrics for their structure, and 0 where their words are not like people's.
+
+    The gates are `lyric_wordlikeness`, `lyric_diversity` and `line_repetition`; one that is outside of the range of
+    people, or NaN, is shut. Range and direction are those of `structure`.
+    """
+    distances = (wordlikeness, outside(diversity, DIVERSITY_OF_PEOPLE), outside(repetition, REPETITION_OF_PEOPLE))
+    return structure if distances == (0.0, 0.0, 0.0) else 0.0
 
 
 def lyrics_vector(sections: npt.NDArray[np.float32], weights: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:

@@ -41,14 +41,13 @@ approach for detecting boundaries in music", ISMIR 2007 (windows of 0.5 and 3 s)
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Final
 
 import numpy as np
 import numpy.typing as npt
 
 from music_evals.annotations import Segments, StructureFrames
-from music_evals.metrics._spans import crop_to
 from music_evals.metrics._undefined import undefined
 from music_evals.metrics.arrays import check_variant
 from music_evals.numerics import one_thread
@@ -349,3 +348,13 @@ def _cut(edges: FloatArray, span: tuple[float, float]) -> tuple[FloatArray, npt.
     starts, ends = np.maximum(edges[:-1], span[0]), np.minimum(edges[1:], span[1])
     kept = np.flatnonzero(ends - starts > _OFFICIAL_MIN_SEC)
     return np.stack([starts[kept], ends[kept]], axis=1), kept
+
+
+def crop_to(
+    intervals_sec: FloatArray, labels: Sequence[str], start_sec: float, end_sec: float
+) -> tuple[FloatArray, list[str]]:
+    """Return what lies between two times; intervals that only touch them are dropped, nothing is added."""
+    # `mir_eval.util.adjust_intervals` keeps an interval of no length where one starts exactly at the end.
+    inside = (intervals_sec[:, 0] < end_sec) & (intervals_sec[:, 1] > start_sec)
+    kept = [label for label, keep in zip(labels, inside, strict=True) if keep]
+    return np.clip(intervals_sec[inside], start_sec, end_sec), kept

@@ -1,9 +1,9 @@
-"""Lyrics judged by what they say: repetition against a corpus of people's lyrics, and nearness to a theme."""
+"""Lyrics judged by what they say: repetition and words against lyrics of people, and nearness to a theme."""
 
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Final
 
 import numpy as np
@@ -12,14 +12,32 @@ import numpy.typing as npt
 from music_evals.errors import NoDataError, PairCountError, UndefinedMetricWarning, UnsupportedTypeError
 from music_evals.lyrics.embeddings import DEFAULT_ENCODER, Embeddings, embed
 from music_evals.lyrics.patterns import split_sections
-from music_evals.metrics.lyric_content import line_repetition, lyric_diversity, lyrics_vector, theme_similarity
+from music_evals.lyrics.words import cut_words
+from music_evals.metrics.lyric_content import (
+    WORDS_OF_PEOPLE,
+    line_repetition,
+    lyric_diversity,
+    lyrics_vector,
+    outside,
+    theme_similarity,
+    word_share,
+)
 from music_evals.pipelines.descriptions import EncoderLike, resolve_encoder
 from music_evals.pipelines.intervals import check_groups, intervals_of_means, report
 from music_evals.stats.intervals import check_confidence
 
-__all__ = ["evaluate_diversity", "evaluate_themes", "lines_of", "theme_parts", "theme_score"]
+__all__ = [
+    "evaluate_diversity",
+    "evaluate_themes",
+    "evaluate_wordlikeness",
+    "lines_of",
+    "pair_texts",
+    "theme_parts",
+    "theme_score",
+]
 
 DIVERSITY: Final = "lyric_diversity"
+WORDLIKENESS: Final = "lyric_wordlikeness"
 THEME: Final = "lyric_theme_similarity"
 RANGE: Final = (5.0, 95.0)
 """Percentiles of the corpus between which a lyric is as diverse as lyrics are."""
@@ -82,27 +100,94 @@ def evaluate_diversity(
         No lyric, or no reference, has an n-gram.
 
     """
+
+    def measure(text: str) -> tuple[float, float]:
+        return lyric_diversity(lines_of(text), n=n), line_repetition(lines_of(text))
+
+    names = (DIVERSITY, "lyric_line_repetition")
+    options: dict[str, Any] = {"groups": groups, "confidence": confidence, "per_item": per_item}
+    return _against_people(names, measure, references, generated, None, **options)
+
+
+def evaluate_wordlikeness(
+    references: Texts,
+    generated: Texts,
+    *,
+    groups: npt.ArrayLike | None = None,
+    confidence: float = 0.95,
+    per_item: bool = False,
+) -> dict[str, Any]:
+    """Measure how far the share of characters that stand in words is outside of what people write.
+
+    Parameters
+    ----------
+    references, generated, groups, confidence, per_item
+        As `evaluate_diversity`. The range of people does not come from the references: they show whether it suits them.
+
+    Returns
+    -------
+    dict
+        ``lyric_wordlikeness``, the mean over lyrics, with ``_ci``, ``_n``, ``_n_defined``, ``_n_clusters``;
+        ``_reference``, the mean of the references; ``_range``, `metrics.lyric_content.WORDS_OF_PEOPLE`; ``_in_range``,
+        the share of the lyrics within it; ``lyric_word_share`` and its ``_reference``, means of the share itself.
+
+    Raises
+    ------
+    PairCountError, NoDataError, UnsupportedTypeError, InvalidInputError
+        As `evaluate_diversity`.
+    MissingBackendError
+        The extra ``lyrics`` is not installed.
+
+    Warns
+    -----
+    UndefinedMetricWarning
+        No lyric has a Chinese character.
+
+    """
+
+    def measure(text: str) -> tuple[float, float]:
+        share = word_share(cut_words(lines_of(text)))
+        return outside(share, WORDS_OF_PEOPLE), share
+
+    names, inside = (WORDLIKENESS, "lyric_word_share"), (0.0, 0.0)
+    options: dict[str, Any] = {"groups": groups, "confidence": confidence, "per_item": per_item}
+    result = _against_people(names, measure, references, generated, inside, **options)
+    return result | {f"{WORDLIKENESS}_range": WORDS_OF_PEOPLE}
+
+
+def _against_people(
+    names: tuple[str, str],
+    measure: Callable[[str], tuple[float, float]],
+    references: Texts,
+    generated: Texts,
+    span: tuple[float, float] | None,
+    *,
+    groups: npt.ArrayLike | None,
+    confidence: float,
+    per_item: bool,
+) -> dict[str, Any]:
+    """Return what `evaluate_diversity` does, of a score and what stands beside it; None takes the span from people."""
     check_confidence(confidence)
-    wanted, given = _pair_up(references, generated)
+    wanted, given = pair_texts(references, generated)
     clusters = check_groups(groups, len(given))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UndefinedMetricWarning)  # means say how many are defined
-        values = np.array([lyric_diversity(lines_of(text), n=n) for text in given])
-        known = np.array([lyric_diversity(lines_of(text), n=n) for text in wanted])
-        repeated = [np.array([line_repetition(lines_of(text)) for text in side]) for side in (given, wanted)]
-    [interval] = intervals_of_means([DIVERSITY], values[:, None], clusters, confidence)
-    result = report(DIVERSITY, interval)
-    result[f"{DIVERSITY}_reference"] = _mean(known)
-    corpus = known[~np.isnan(known)]
-    low, high = np.percentile(corpus, RANGE) if len(corpus) else (np.nan, np.nan)
-    result[f"{DIVERSITY}_range"] = (float(low), float(high))
-    defined = values[~np.isnan(values)]
-    result[f"{DIVERSITY}_in_range"] = _mean(((defined >= low) & (defined <= high)).astype(float))
-    for name, column in zip(("lyric_line_repetition", "lyric_line_repetition_reference"), repeated, strict=True):
-        result[name] = _mean(column)
+        (values, beside), (known, known_beside) = (np.array([*map(measure, side)]).T for side in (given, wanted))
+    score, other = names
+    [interval] = intervals_of_means([score], values[:, None], clusters, confidence)
+    result = report(score, interval)
+    corpus, defined = known[~np.isnan(known)], values[~np.isnan(values)]
+    low, high = span or (np.percentile(corpus, RANGE) if len(corpus) else (np.nan, np.nan))
+    result |= {
+        f"{score}_reference": _mean(known),
+        f"{score}_range": (float(low), float(high)),
+        f"{score}_in_range": _mean(((defined >= low) & (defined <= high)).astype(float)),
+        other: _mean(beside),
+        f"{other}_reference": _mean(known_beside),
+    }
     if per_item:
-        rows = zip(values.tolist(), repeated[0].tolist(), strict=True)
-        result["per_item"] = [{DIVERSITY: value, "lyric_line_repetition": share} for value, share in rows]
+        rows = zip(values.tolist(), beside.tolist(), strict=True)
+        result["per_item"] = [dict(zip(names, row, strict=True)) for row in rows]
     return result
 
 
@@ -153,7 +238,7 @@ def evaluate_themes(
 
     """
     check_confidence(confidence)
-    themes, lyrics = _pair_up(references, generated)
+    themes, lyrics = pair_texts(references, generated)
     clusters = check_groups(groups, len(lyrics))
     labels = np.arange(len(lyrics)) if clusters is None else clusters
     sections = [theme_parts(text) for text in lyrics]
@@ -215,7 +300,8 @@ def _mean(values: npt.NDArray[np.float64]) -> float:
     return float(defined.mean()) if defined.size else float("nan")
 
 
-def _pair_up(references: Texts, generated: Texts) -> tuple[Sequence[str], Sequence[str]]:
+def pair_texts(references: Texts, generated: Texts) -> tuple[Sequence[str], Sequence[str]]:
+    """Return both sides as sequences of texts, of one length that is not 0."""
     sides = []
     for name, side in {"references": references, "generated": generated}.items():
         if isinstance(side, str | bytes | Mapping):

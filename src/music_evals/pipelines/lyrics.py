@@ -20,14 +20,15 @@ from music_evals.errors import (
     InvalidLyricsError,
     InvalidPatternError,
     NoChineseWarning,
-    NoDataError,
-    PairCountError,
+    UndefinedMetricWarning,
     UnsupportedTypeError,
     located,
 )
 from music_evals.lyrics.patterns import SplitText, check_pattern, mark_lyrics, split_sections
 from music_evals.lyrics.rhyme import RhymeMethod, last_character
+from music_evals.lyrics.words import cut_words
 from music_evals.metrics.catalogue import LYRIC_SCORES
+from music_evals.metrics.lyric_content import lyric_wordlikeness
 from music_evals.metrics.lyric_structure import (
     MAXIMUM,
     Agreement,
@@ -37,6 +38,7 @@ from music_evals.metrics.lyric_structure import (
     without_letters,
 )
 from music_evals.pipelines.intervals import check_groups, intervals_of_means, report
+from music_evals.pipelines.lyric_content import WORDLIKENESS, pair_texts
 from music_evals.stats.intervals import check_confidence
 
 __all__ = [
@@ -121,8 +123,8 @@ def lyric_structure(
         As in `music_evals.metrics.lyric_structure.structure_score`.
     strict
         True: lyrics that cannot be judged are errors, and so is what the authors' code stops at. False: such a pair of
-        blank lines counts as right, and all else scores what the authors' code gives it: lyrics without a header 0.
-        The notes say so.
+        blank lines counts as right, and all else scores what the authors' code gives it: lyrics without a header 0,
+        headers without a line the points of headers. The notes say so.
 
     Returns
     -------
@@ -223,7 +225,8 @@ def evaluate_lyrics(
     Returns
     -------
     dict
-        For each of the scores of `score_names`: ``<name>``, the mean, ``<name>_ci`` (low, high), a clustered interval
+        For each of the scores of `score_names`, and ``lyric_wordlikeness``, which tells random characters that keep the
+        form from a song: ``<name>``, the mean, ``<name>_ci`` (low, high), a clustered interval
         (`stats.intervals`), ``<name>_n`` lyrics, ``<name>_n_defined`` of them that count: all, and
         ``<name>_n_clusters``, the effective number of clusters. ``per_item``: a list of one dict a lyric: its scores by
         name, and ``notes``.
@@ -232,6 +235,8 @@ def evaluate_lyrics(
     -----
     NoChineseWarning
         Lyrics without a Chinese character; tells how many, and which is the first.
+    UndefinedMetricWarning
+        No lyrics have one: ``lyric_wordlikeness`` is NaN.
 
     Raises
     ------
@@ -246,11 +251,13 @@ def evaluate_lyrics(
 
     """
     check_confidence(confidence)
-    pairs = _pair_up(references, generated)
+    pairs = list(zip(*pair_texts(references, generated), strict=True))
     clusters = check_groups(groups, len(pairs))
     rows = [_score_at(index, *pair, options) for index, pair in enumerate(pairs)]
     _warn_of_no_chinese(rows)
-    scores = [scores_of(row) for row in rows]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UndefinedMetricWarning)  # means say how many are defined
+        scores = [{**scores_of(row), WORDLIKENESS: lyric_wordlikeness(cut_words(row.generated.words))} for row in rows]
     columns = np.array([list(row.values()) for row in scores], dtype=np.float64)
     result: dict[str, Any] = {}
     names = list(scores[0])
@@ -311,19 +318,3 @@ def _check_contents(
 def _reference_pattern(text: str, split: SplitText) -> Pattern:
     labels = tuple(section.label for section in split.sections)
     return Pattern(text, labels, tuple(tuple(section.body.splitlines()) for section in split.sections))
-
-
-def _pair_up(references: Iterable[str], generated: Iterable[str]) -> list[tuple[str, str]]:
-    for name, side in {"references": references, "generated": generated}.items():
-        if isinstance(side, str | bytes | Mapping):
-            raise UnsupportedTypeError(
-                f"{name} must be a list of texts, got {type(side).__name__}; put a single one into a list"
-            )
-    wanted, written = list(references), list(generated)
-    if len(wanted) != len(written):
-        raise PairCountError(
-            f"{len(wanted)} references and {len(written)} lyrics do not pair up; give one of each a song"
-        )
-    if not wanted:
-        raise NoDataError("no lyrics to score; give at least one with its reference")
-    return list(zip(wanted, written, strict=True))

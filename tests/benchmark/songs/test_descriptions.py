@@ -15,7 +15,7 @@ from music_evals.benchmark.cautions import cautions
 from music_evals.benchmark.songs import descriptions
 from music_evals.benchmark.songs.descriptions import Settings, run_descriptions
 from music_evals.benchmark.songs.songs import load_songs
-from music_evals.benchmark.songs.text_controls import ANOTHER_SONG, OWN_TAGS
+from music_evals.benchmark.songs.text_controls import ANOTHER_SONG, COMMON_TAGS, OWN_TAGS, RANDOM_TAGS
 from music_evals.benchmark.tables import markdown_report, text_report
 from music_evals.errors import (
     CorruptRecordsError,
@@ -60,7 +60,7 @@ def test_the_controls_alone(settings: dict[str, Any], tags: dict[str, Tags], rea
     outcome = run_descriptions(Settings(**settings | {"report": True}))
     results = json.loads(outcome.files["results"].read_text())
     assert results == outcome.results
-    assert list(results["systems"]) == [OWN_TAGS, ANOTHER_SONG]
+    assert list(results["systems"]) == [OWN_TAGS, ANOTHER_SONG, COMMON_TAGS, RANDOM_TAGS]
     assert results["encoder"]["name"] == "char-ngrams"
     assert list(results["scales"]) == list(DESCRIPTION_SCORES)
     own = list(tags.values())

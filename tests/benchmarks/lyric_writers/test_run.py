@@ -5,6 +5,7 @@ import sys
 import pytest
 
 from benchmarks.lyric_writers import run
+from music_evals.benchmark.songs.text_controls import LYRIC_CONTROLS
 
 
 @pytest.fixture(scope="module")
@@ -19,7 +20,7 @@ def measured(tmp_path_factory):
 def test_every_system_has_a_number_under_every_variant(measured):
     rows, losses = measured
     found = {(row.system, row.variant): row for row in rows}
-    systems = ["true lyrics", "another song", "shuffled structure", "echo", "one character", *run.WRITERS]
+    systems = [*LYRIC_CONTROLS, *run.WRITERS]
     assert set(found) == {(system, variant) for system in systems for variant in run.VARIANTS}
     for variant in run.VARIANTS:
         true = found["true lyrics", variant].value

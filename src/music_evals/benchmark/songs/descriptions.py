@@ -14,6 +14,8 @@ import dataclasses
 import functools
 import math
 import os
+import random
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
@@ -31,7 +33,15 @@ from music_evals.benchmark.rows import PairJob
 from music_evals.benchmark.run import Progress, record
 from music_evals.benchmark.songs.songs import Song, SongSet, SongSettings
 from music_evals.benchmark.songs.tag_predictions import TAGS, plain_tags, tag_songs
-from music_evals.benchmark.songs.text_controls import ANOTHER_SONG, OWN_TAGS, TAG_CONTROLS, against_another, against_own
+from music_evals.benchmark.songs.text_controls import (
+    ANOTHER_SONG,
+    COMMON_TAGS,
+    OWN_TAGS,
+    RANDOM_TAGS,
+    TAG_CONTROLS,
+    against_another,
+    against_own,
+)
 from music_evals.benchmark.songs.text_pairs import TextPair, TextSide
 from music_evals.benchmark.songs.text_predictions import Prediction, pairs_of_predictions, read_predictions
 from music_evals.benchmark.versions import package_versions
@@ -94,7 +104,8 @@ DESCRIPTIONS: Final = ScoreTask(
         f"{OWN_TAGS}: the tags of each song against themselves. Under the mean of all pairs that is below 1, and no "
         "strict ceiling: a description of a few tags that are near to all others can have more. "
         f"{ANOTHER_SONG}: the tags of the next song of another group, which is what a description has that knows "
-        "nothing of the song."
+        f"nothing of the song. {COMMON_TAGS} and {RANDOM_TAGS}: as many tags in each dimension as the song has, those "
+        "that songs have most often, or drawn from those of all songs."
     ),
     how=_how,
     published=lambda header: published_descriptions(header["metrics"]),
@@ -207,7 +218,7 @@ def run_descriptions(settings: Settings, *, progress: Progress | None = None) ->
         )
     predictions = _with_all_groups(predictions)
     judged = pairs_of_predictions(predictions, songs, _own, entrance=ENTRANCE, controls=TAG_CONTROLS)
-    controls = _controls(songs) if settings.controls else []
+    controls = _controls(songs, settings.seed) if settings.controls else []
     if not judged.pairs and not judged.failures and not controls:
         raise NoDataError("nothing to score: give `predictions`, or leave the controls on")
     header = {
@@ -246,11 +257,32 @@ def _own(song: Song) -> TextSide:
     return TextSide(song.id, plain_tags(song.tags))
 
 
-def _controls(songs: SongSet) -> list[TextPair]:
+def _controls(songs: SongSet, seed: int) -> list[TextPair]:
     return [
         *against_own(songs.songs, _own, _own, system=OWN_TAGS, entrance=ENTRANCE),
         *against_another(songs.songs, _own, _own, entrance=ENTRANCE),
+        *_without_listening(songs, seed),
     ]
+
+
+def _without_listening(songs: SongSet, seed: int) -> Iterator[TextPair]:
+    """Yield what can be said of each song without it: tags that are common, and tags that are drawn."""
+    described = {song.id: plain_tags(song.tags) for song in songs.songs}
+    held: dict[tuple[str, str], Counter[str]] = {}
+    for tags in described.values():
+        for group, dimensions in tags.items():
+            for name, found in dimensions.items():
+                held.setdefault((group, name), Counter()).update(found)
+    for system in (COMMON_TAGS, RANDOM_TAGS):
+        for song in songs.songs:
+            said: dict[str, dict[str, list[str]]] = {}
+            for group, dimensions in described[song.id].items():
+                for name, own in dimensions.items():
+                    counts, n = held[group, name], len(set(own))
+                    order = sorted(counts, key=lambda tag: (-counts[tag], tag))
+                    drawn = random.Random(f"{seed} {song.id} {group} {name}").sample(order, n)
+                    said.setdefault(group, {})[name] = order[:n] if system == COMMON_TAGS else drawn
+            yield TextPair(song.id, system, song.group, ENTRANCE, _own(song), TextSide(f"{song.id}, {system}", said))
 
 
 class SongJudge:

@@ -9,11 +9,9 @@ encoder. Groupings, intervals and tests are made from them, and may be others in
 
 from __future__ import annotations
 
-import csv
 import dataclasses
 import functools
 import hashlib
-import io
 import json
 import math
 import os
@@ -36,6 +34,7 @@ from music_evals.benchmark.songs.discrepancy_plots import plot_study
 from music_evals.benchmark.songs.discrepancy_tables import markdown_study, render_study, text_study
 from music_evals.benchmark.songs.songs import SongSet, read_songs
 from music_evals.benchmark.versions import package_versions
+from music_evals.csv_files import csv_text
 from music_evals.errors import BackendError, InvalidInputError, UnknownNameError
 from music_evals.lyrics.embeddings import CHAR_NGRAMS, DEFAULT_ENCODER, load_encoder
 from music_evals.lyrics.tag_groups import GROUPINGS
@@ -293,9 +292,4 @@ def _notes(study: DiscrepancyStudy) -> list[str]:
 
 
 def _csv(study: DiscrepancyStudy) -> str:
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(Cell._fields)
-    for cell in study.cells:
-        writer.writerow("" if isinstance(value, float) and math.isnan(value) else value for value in cell)
-    return text.getvalue()
+    return csv_text(Cell._fields, study.cells)

@@ -73,7 +73,7 @@ def plot_study(study: DiscrepancyStudy) -> str:
         buffer = io.StringIO()
         figure.savefig(buffer, format="svg", facecolor="white", metadata={"Date": None, "Creator": None})
     # the date is left out and the names are salted, so that nothing but the numbers decides the text
-    return re.sub(r"[ \t]+\n", "\n", buffer.getvalue())
+    return re.sub(r"(?<![ \t])[ \t]+\n", "\n", buffer.getvalue())
 
 
 def _panels(dimensions: Sequence[str]) -> list[list[str]]:

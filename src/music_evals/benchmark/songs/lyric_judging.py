@@ -1,31 +1,35 @@
-"""How one text of a run is judged: its form, its diversity, and, where an encoder is named, its nearness to its theme.
+"""How one text of a run is judged: its form, its words, and, where an encoder is named, its nearness to its theme.
 
 The vectors of all themes and sections are worked out before anything is scored, for other processes need these alone.
 """
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Final
 
 from music_evals.benchmark.run import Progress
-from music_evals.benchmark.songs.text_pairs import TextPair
+from music_evals.benchmark.songs.songs import Song
+from music_evals.benchmark.songs.text_controls import TRUE_LYRICS
+from music_evals.benchmark.songs.text_pairs import TextPair, TextSide
 from music_evals.errors import InvalidLyricsError
 from music_evals.lyrics.embeddings import embed
 from music_evals.pipelines.lyric_content import theme_parts, theme_score
 from music_evals.protocols import TextEncoder
 
-__all__ = ["THEME", "LyricJudge"]
+__all__ = ["GATED", "THEME", "LyricJudge"]
 
 THEME: Final = "lyric_theme_similarity"
+GATED: Final = "lyric_structure_gated"
 
 NO_THEME = "the song has no theme"
 NO_WORDS = "the text has no words"
 
 
 class LyricJudge:
-    """Judges pairs by a function of the form, and adds the similarity to the themes of their songs.
+    """Judges pairs by a function of the form, held to what the true lyrics get, and adds the similarity to the theme.
 
     Parameters
     ----------
@@ -35,8 +39,10 @@ class LyricJudge:
         Of the scores; `normalise` and `song_format` say how a text is read.
     judged
         Systems that are judged; the texts of controls are never in a format of their own.
-    encoder, themes
-        None leaves the themes out; else id of a song -> what it is about.
+    encoder
+        None leaves the themes out.
+    songs
+        What each is about, and its true lyrics; none where patterns alone are known.
 
     """
 
@@ -46,10 +52,12 @@ class LyricJudge:
         options: Mapping[str, Any],
         judged: Sequence[str],
         encoder: TextEncoder | None,
-        themes: Mapping[str, str],
+        songs: Sequence[Song],
     ) -> None:
         self._form, self._options, self._judged = form, options, judged
-        self._encoder, self._themes = encoder, themes
+        self._encoder, self._themes = encoder, {song.id: song.theme for song in songs}
+        self._true = {song.id: song.words_text() for song in songs if song.has_words}
+        self._ceilings: dict[str, float] = {}
         self._vectors = None if encoder is None else embed(encoder, ())
 
     def learn(self, pairs: Sequence[TextPair], _: Progress | None) -> None:
@@ -61,9 +69,21 @@ class LyricJudge:
     def __call__(self, pair: TextPair) -> dict[str, Any]:
         """Return an answer as in `rows.Judge`."""
         answer = self._form(pair)
-        if self._vectors is None:
-            return answer
-        return {**answer, "scores": answer["scores"] | {THEME: self._score(pair)}}
+        gated = min(answer["scores"][GATED]["value"], self._ceiling(pair))
+        more: dict[str, Any] = {GATED: {"value": gated}}
+        if self._vectors is not None:
+            more[THEME] = self._score(pair)
+        return {**answer, "scores": answer["scores"] | more}
+
+    def _ceiling(self, pair: TextPair) -> float:
+        """Return what the true lyrics of the song get, worked out once a song."""
+        song = pair.reference.name
+        if song not in self._true:
+            return math.inf
+        if song not in self._ceilings:
+            true = dataclasses.replace(pair, system=TRUE_LYRICS, estimate=TextSide(song, self._true[song]))
+            self._ceilings[song] = self._form(true)["scores"][GATED]["value"]
+        return self._ceilings[song]
 
     def _score(self, pair: TextPair) -> dict[str, Any]:
         theme, parts = self._themes.get(pair.reference.name, ""), self._parts(pair)

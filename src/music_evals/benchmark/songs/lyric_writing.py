@@ -2,8 +2,7 @@
 
 songs -> prompts -> writers -> answers on the disk -> `lyrics.run_lyrics`. The theme of a song is what its professional
 annotator wrote of its lyrics; the structure is its pattern, without the numbers of the sections, which is also what the
-text is scored against. Without a writer the reference rows are scored alone: the true lyrics, another song's lyrics, a
-shuffled structure, the structure itself (echo), and one character in all places.
+text is scored against. Without a writer the controls of `lyrics` are scored alone.
 """
 
 from __future__ import annotations

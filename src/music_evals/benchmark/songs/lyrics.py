@@ -22,38 +22,49 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, ClassVar, Final
 
-from music_evals.benchmark.cells import counted
+import numpy as np
+
+from music_evals.benchmark.cells import counted, format_value
 from music_evals.benchmark.outputs import NOTHING_BESIDE, RECORDS, Beside, Outcome, remove_results, write_scores
 from music_evals.benchmark.published import published_lyrics
-from music_evals.benchmark.results import ScoreTask
+from music_evals.benchmark.report import Ranked, score_page, shares
+from music_evals.benchmark.results import Found, ScoreTask
 from music_evals.benchmark.rows import PairJob
 from music_evals.benchmark.run import Progress, record
-from music_evals.benchmark.songs.lyric_judging import THEME, LyricJudge
-from music_evals.benchmark.songs.lyric_report import EXPLAINED, headers_text, render_report
+from music_evals.benchmark.songs.lyric_judging import GATED, THEME, LyricJudge
 from music_evals.benchmark.songs.songs import Song, SongSet, SongSettings
 from music_evals.benchmark.songs.text_controls import (
     ANOTHER_SONG,
+    CLIMBED,
     ECHO,
     LYRIC_CONTROLS,
     ONE_CHARACTER,
+    RANDOM_CHARACTERS,
+    RANDOM_WORDS,
     SHUFFLED,
+    SHUFFLED_WORDS,
     TRUE_LYRICS,
     against_another,
     against_own,
+    asks_for_words,
     pattern_controls,
     shuffled_structures,
+    shuffled_words,
 )
 from music_evals.benchmark.songs.text_files import texts_in_folders, texts_in_manifest
 from music_evals.benchmark.songs.text_pairs import TextPair, TextPairSet, TextSide
 from music_evals.benchmark.songs.text_predictions import Prediction, pairs_of_predictions, read_predictions
+from music_evals.benchmark.templates import Section, render
 from music_evals.benchmark.versions import package_versions
 from music_evals.errors import InvalidInputError, NoDataError, UndefinedMetricWarning
 from music_evals.lyrics.embeddings import load_encoder
 from music_evals.lyrics.normalise import FORMAT_FOUND
 from music_evals.lyrics.patterns import check_pattern
 from music_evals.lyrics.song_formats import AUTO, FORMATS, check_format
+from music_evals.lyrics.words import cut_words
 from music_evals.metrics.catalogue import LYRIC_CONTENT, LYRIC_SCORES
-from music_evals.metrics.lyric_content import lyric_diversity
+from music_evals.metrics.lyric_content import gated_structure, line_repetition, lyric_diversity, lyric_wordlikeness
+from music_evals.pipelines.lyric_content import DIVERSITY, WORDLIKENESS
 from music_evals.pipelines.lyrics import (
     EMPTY_TEXT,
     HEADERS_ONLY,
@@ -67,9 +78,12 @@ from music_evals.pipelines.lyrics import (
 
 __all__ = ["LYRICS", "Settings", "judge_lyrics", "pattern_side", "run_lyrics"]
 
+EXPLAINED = 10
+"""Texts that are explained by default: the worst of each system, to equal shares."""
+
 ENTRANCE = "lyrics"
-DIVERSITY = "lyric_diversity"
 NO_BIGRAM = "no section has two words in a line"
+NO_CHARACTER = "the text has no Chinese character"
 AT_ONCE = 16
 """Texts that are written down together: each takes milliseconds."""
 
@@ -95,7 +109,7 @@ def _how(header: Mapping[str, Any]) -> str:
     normalised = "normalised" if options["normalise"] else "as they are"
     form = (
         f"variant {header['variant']}, rhymes by {options['rhyme']}, texts {normalised}, section headers "
-        f"{headers_text(header)}"
+        f"{_headers_text(header)}"
     )
     encoder = header.get("encoder")
     if encoder is None:
@@ -149,13 +163,19 @@ LYRICS: Final = ScoreTask(
     scales={**LYRIC_SCORES, **LYRIC_CONTENT},
     controls=LYRIC_CONTROLS,
     controls_explained=(
-        f"{TRUE_LYRICS}: each song's own words against its own pattern, the best that can be expected. {ANOTHER_SONG}: "
-        f"the words of the next song of another group. {SHUFFLED}: its own sections in another order. {ECHO}: the "
-        f"pattern itself, handed back without a Chinese character. {ONE_CHARACTER}: the same character in all places "
-        "of the pattern. Only form is scored, and these two rows tell what it earns without any words. Points are out "
-        "of 110: song 10, section 32.5, phrase 17.5, word 20, rhyme 20, reward 10; the corrected total is out of 100, "
-        "without a reward, and falls with every edit that the lyrics are away from what was asked for. Diversity, "
-        "distinct bigrams of sections, has no direction: compare it with that of the true lyrics."
+        f"{TRUE_LYRICS}: each song's own words against its own pattern, the best that can be expected. "
+        f"{ANOTHER_SONG}: the words of the next song of another group. {SHUFFLED}: its own sections in another "
+        f"order. {SHUFFLED_WORDS}: its own words in another order. {ECHO}: the pattern itself, handed back without "
+        f"a Chinese character. {ONE_CHARACTER}: the same character in all places of the pattern. "
+        f"{RANDOM_CHARACTERS}: common ones that rhyme. {RANDOM_WORDS}: words of the dictionary that fit and rhyme. "
+        f"{CLIMBED}: the same, changed line by line until words, diversity and repetition are like people's. Only "
+        "form is in the points, and these rows tell what it earns without a song. Points are out of 110: song 10, "
+        "section 32.5, phrase 17.5, word 20, rhyme 20, reward 10; the corrected total is out of 100, without a "
+        "reward, and falls with every edit that the lyrics are away from what was asked for. Gated, it is 0 where "
+        "words, diversity or repetition are not like people's, and never above that of the song's true lyrics, "
+        "where these are known: order systems by it. Wordlikeness is 0 where as many characters stand in words as "
+        "in lyrics by people. Diversity, distinct bigrams of sections, has no direction: compare it with that of "
+        "the true lyrics."
     ),
     how=_how,
     published=lambda header: published_lyrics(header["metrics"]),
@@ -255,13 +275,13 @@ def run_lyrics(
     *,
     made: Sequence[Prediction] | None = None,
     beside: Beside = NOTHING_BESIDE,
-    sections: Sequence[str] = (),
+    sections: Sequence[Section] = (),
     progress: Progress | None = None,
 ) -> Outcome:
     """Score all texts and write records, results.json, table.md and report.html."""
     # A run that was killed is taken up where it stood when it is started again with the same settings.
     judge_lyrics(*_TRIAL, **settings.options | {"song_format": AUTO})
-    judged, controls, themes = _pairs(settings, made)
+    judged, controls, songs = _pairs(settings, made)
     if not judged.pairs and not judged.failures and not controls:
         raise NoDataError("nothing to score: no texts, and no controls, which are made of songs' patterns and words")
     encoder = (
@@ -286,29 +306,30 @@ def run_lyrics(
     if encoder is not None:
         header["encoder"] = {"name": encoder.name, "revision": encoder.revision}
     form = functools.partial(_judge_pair, explained=judged.systems, options=settings.options)
-    judge = LyricJudge(form, settings.options, judged.systems, encoder, themes)
+    judge = LyricJudge(form, settings.options, judged.systems, encoder, songs)
     job = PairJob(header, judged, controls, scores, settings.variant, judge, at_once=AT_ONCE, before=judge.learn)
     rows = record(job, out / RECORDS, settings, progress=progress)
-    page = functools.partial(render_report, explained=settings.explained, sections=sections)
+    page = functools.partial(_render_report, explained=settings.explained, sections=sections)
     return write_scores(LYRICS, rows, settings, page, beside=beside)
 
 
 def _scores_under(variant: str, *, with_themes: bool) -> tuple[str, ...]:
-    """Return the scores of the records: those of form, the diversity beside them, and the themes where asked for."""
-    return (*score_names(variant), DIVERSITY, *([THEME] if with_themes else []))
+    """Return the scores of the records: those of form, those of words beside them, and the themes where asked for."""
+    return (*score_names(variant), GATED, WORDLIKENESS, DIVERSITY, *([THEME] if with_themes else []))
 
 
-def _pairs(settings: Settings, made: Sequence[Prediction] | None) -> tuple[TextPairSet, list[TextPair], dict[str, str]]:
-    """Return what is judged, the controls, and what each song is about."""
+def _pairs(
+    settings: Settings, made: Sequence[Prediction] | None
+) -> tuple[TextPairSet, list[TextPair], tuple[Song, ...]]:
+    """Return what is judged, the controls, and the songs where they are known."""
     if settings.dataset is None:
         judged = _texts_in_files(settings)
-        return judged, pattern_controls(judged.pairs) if settings.controls else [], {}
+        return judged, pattern_controls(judged.pairs, seed=settings.seed) if settings.controls else [], ()
     songs = settings.read_songs(["structure"])
     songs = songs if settings.numbered else songs.unnumbered()
     predictions = made if made is not None else read_predictions(settings.predictions, _text, '"text": text')
     judged = pairs_of_predictions(predictions, songs, pattern_side, entrance=ENTRANCE, controls=LYRIC_CONTROLS)
-    themes = {song.id: song.theme for song in songs.songs if song.theme}
-    return judged, _controls(songs, settings.seed) if settings.controls else [], themes
+    return judged, _controls(songs, settings.seed) if settings.controls else [], songs.songs
 
 
 def _texts_in_files(settings: Settings) -> TextPairSet:
@@ -333,7 +354,16 @@ def _controls(songs: SongSet, seed: int) -> list[TextPair]:
         *against_own(worded, pattern_side, _words_side, system=TRUE_LYRICS, entrance=ENTRANCE),
         *against_another(worded, pattern_side, _words_side, entrance=ENTRANCE),
         *shuffled_structures(worded, pattern_side, seed=seed, entrance=ENTRANCE),
-        *pattern_controls(against_own(songs.songs, pattern_side, pattern_side, system=ECHO, entrance=ENTRANCE)),
+        *against_own(
+            [song for song in worded if asks_for_words(song.pattern_text())],
+            pattern_side,
+            functools.partial(shuffled_words, seed=seed),
+            system=SHUFFLED_WORDS,
+            entrance=ENTRANCE,
+        ),
+        *pattern_controls(
+            against_own(songs.songs, pattern_side, pattern_side, system=ECHO, entrance=ENTRANCE), seed=seed
+        ),
     ]
 
 
@@ -352,11 +382,21 @@ def _judge_pair(pair: TextPair, *, explained: Sequence[str], options: Mapping[st
     return judge_lyrics(pair.reference.value, pair.estimate.value, explain=judged, **chosen)
 
 
-def _diversity(score: LyricStructure) -> dict[str, Any]:
+def _content(score: LyricStructure) -> dict[str, dict[str, Any]]:
+    """Return the scores of the words of a text, and its structure gated by them."""
+    words = score.generated.words
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", UndefinedMetricWarning)  # the reason is recorded
-        value = lyric_diversity(score.generated.words)
-    return {"value": None, "reason": NO_BIGRAM} if math.isnan(value) else {"value": value}
+        warnings.simplefilter("ignore", UndefinedMetricWarning)  # the reasons are recorded
+        wordlikeness, diversity = lyric_wordlikeness(cut_words(words)), lyric_diversity(words)
+        repetition = line_repetition(words)
+    gated = gated_structure(
+        score.corrected_total, wordlikeness=wordlikeness, diversity=diversity, repetition=repetition
+    )
+    found = {WORDLIKENESS: (wordlikeness, NO_CHARACTER), DIVERSITY: (diversity, NO_BIGRAM)}
+    return {GATED: {"value": gated}} | {
+        name: {"value": None, "reason": why} if math.isnan(value) else {"value": value}
+        for name, (value, why) in found.items()
+    }
 
 
 def judge_lyrics(reference: Any, estimate: Any, *, explain: bool = False, **options: Any) -> dict[str, Any]:
@@ -364,5 +404,49 @@ def judge_lyrics(reference: Any, estimate: Any, *, explain: bool = False, **opti
     check_pattern(reference)
     score = lyric_structure(reference, estimate, **options)
     scores: dict[str, dict[str, Any]] = {name: {"value": value} for name, value in scores_of(score).items()}
-    answer: dict[str, Any] = {"scores": scores | {DIVERSITY: _diversity(score)}, "notes": list(score.notes)}
+    answer: dict[str, Any] = {"scores": scores | _content(score), "notes": list(score.notes)}
     return answer | {"explanation": {"lines": list(score.explain())}} if explain else answer
+
+
+MOST_LINES = 60
+"""Of an explanation in the page; the records hold all."""
+
+TOTAL = "lyric_structure"
+
+
+def _render_report(
+    results: Mapping[str, Any], found: Found, *, explained: int = EXPLAINED, sections: Sequence[Section] = ()
+) -> str:
+    """Return the page."""
+    facts = {"variant": results["variant"], **results["options"], "section headers": _headers_text(results)}
+    return score_page(results, found, facts, items=[*sections, _explanations(found, explained)])
+
+
+def _headers_text(header: Mapping[str, Any]) -> str:
+    """Return whether the section headers of the patterns had numbers; those of files are as they are."""
+    return {True: "numbered", False: "without numbers", None: "as in the files"}[header["numbered"]]
+
+
+def worst_texts(found: Found) -> list[Ranked]:
+    """Return the pairs of each system that are explained, with their totals, the worst first."""
+    ranked: list[Ranked] = []
+    for system in found.judged:
+        pairs = found.readable(system)
+        totals = pairs.values(TOTAL)[:, 0]
+        shown = np.flatnonzero(found.explanations.there(pairs) & ~np.isnan(totals))
+        order = shown[np.argsort(totals[shown], kind="stable")]  # by item where they are equal
+        ranked.append((pairs.take(order), totals[order]))
+    return ranked
+
+
+def _explanations(found: Found, n: int) -> Section:
+    texts = worst_texts(found)
+    reported = []
+    for pair, total in shares(texts, n):
+        lines = found.explanations[pair["item"], pair["system"]]["lines"]
+        more = [f"and {len(lines) - MOST_LINES} more lines in the records"] if len(lines) > MOST_LINES else []
+        shown = "\n".join([*lines[:MOST_LINES], *more])
+        reported.append((f"{pair['item']}, {pair['system']}", format_value(total), shown))
+    n_texts = sum(len(pairs) for pairs, _ in texts)
+    page = render("music_evals.benchmark.songs", "explanations.html", reported=reported, n_texts=n_texts)
+    return Section("Where points were lost", 80 + 45 * len(reported), page if reported else "")

@@ -1,19 +1,22 @@
 """Where a score of texts begins and ends: what people wrote for a song, what they wrote for another, and no lyrics.
 
-The controls are made of the data alone, so that they say nothing of any system. Two of them need no words of people,
-but the pattern alone: "echo" and "one character". What they score is what form alone is worth.
+The controls are made of the data alone, so that they say nothing of any system. Some need no words of people but the
+pattern alone: what "echo" and "one character" score is what form alone is worth, and what those of `nonsense` score is
+what any of these scores can be brought to without a song.
 """
 
 from __future__ import annotations
 
 import dataclasses
 import hashlib
-import re
-from collections.abc import Callable, Iterable, Sequence
+import random
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Final
 
 import numpy as np
 
 from music_evals.annotations import LyricSection, sections_text
+from music_evals.benchmark.songs import nonsense
 from music_evals.benchmark.songs.songs import Song
 from music_evals.benchmark.songs.text_pairs import TextPair, TextSide
 from music_evals.errors import InvalidPatternError
@@ -21,19 +24,27 @@ from music_evals.lyrics.patterns import check_pattern
 
 __all__ = [
     "ANOTHER_SONG",
+    "CLIMBED",
+    "COMMON_TAGS",
     "ECHO",
     "LYRIC_CONTROLS",
     "ONE_CHARACTER",
     "OWN_TAGS",
+    "RANDOM_CHARACTERS",
+    "RANDOM_TAGS",
+    "RANDOM_WORDS",
     "SHUFFLED",
+    "SHUFFLED_WORDS",
     "TAG_CONTROLS",
     "TRUE_LYRICS",
     "against_another",
     "against_own",
+    "asks_for_words",
     "on_one_character",
     "pattern_controls",
     "shuffled_sections",
     "shuffled_structures",
+    "shuffled_words",
 ]
 
 TRUE_LYRICS = "true lyrics"
@@ -41,10 +52,19 @@ ANOTHER_SONG = "another song"
 SHUFFLED = "shuffled structure"
 ECHO = "echo"
 ONE_CHARACTER = "one character"
+RANDOM_CHARACTERS = "random characters"
+RANDOM_WORDS = "random words"
+SHUFFLED_WORDS = "shuffled words"
+CLIMBED = "climbed"
 OWN_TAGS = "own tags"
+COMMON_TAGS = "common tags"
+RANDOM_TAGS = "random tags"
 
-LYRIC_CONTROLS = (TRUE_LYRICS, ANOTHER_SONG, SHUFFLED, ECHO, ONE_CHARACTER)
-TAG_CONTROLS = (OWN_TAGS, ANOTHER_SONG)
+LYRIC_CONTROLS = (
+    *(TRUE_LYRICS, ANOTHER_SONG, SHUFFLED, SHUFFLED_WORDS, ECHO, ONE_CHARACTER),
+    *(RANDOM_CHARACTERS, RANDOM_WORDS, CLIMBED),
+)
+TAG_CONTROLS = (OWN_TAGS, ANOTHER_SONG, COMMON_TAGS, RANDOM_TAGS)
 
 SYLLABLE = "啦"
 """The one character: what is sung where there are no words."""
@@ -92,25 +112,41 @@ def shuffled_sections(sections: Sequence[LyricSection], item: str, seed: int) ->
     return next((found for found in turned if found != list(sections)), [])
 
 
-def pattern_controls(pairs: Iterable[TextPair]) -> list[TextPair]:
-    """Pair the pattern of each item with itself, and with itself sung on one character."""
+def shuffled_words(song: Song, seed: int) -> TextSide:
+    """Return the words of a song in another order."""
+    lines = [line for section in song.words for line in section.lines]
+    text = nonsense.shuffled_words(song.pattern_text(), lines, _drawn(seed, SHUFFLED_WORDS, song.pattern_text()))
+    return TextSide(f"{song.id}, {SHUFFLED_WORDS}", text)
+
+
+def _drawn(seed: int, system: str, pattern: str) -> random.Random:
+    return random.Random(f"{seed} {system} {pattern.strip()}")
+
+
+def pattern_controls(pairs: Iterable[TextPair], *, seed: int) -> list[TextPair]:
+    """Pair the pattern of each item with itself, with itself sung on one character, and with nonsense that keeps it."""
     # The echo is the pattern as it stands, and not the whole prompt around it: it is all of the prompt that a lazy
     # model has to hand back, and the part that the score is made for. Instructions and example around it would only
     # lower the score, and there are no prompts where texts come out of files.
     items: dict[str, TextPair] = {}
     for pair in pairs:
         items.setdefault(pair.item, pair)
-    chosen = [pair for pair in items.values() if _asks_for_words(pair.reference.value)]
+    chosen = [pair for pair in items.values() if asks_for_words(pair.reference.value)]
     return [
         dataclasses.replace(
-            pair, system=system, estimate=TextSide(f"{pair.item}, {system}", made(pair.reference.value))
+            pair,
+            system=system,
+            estimate=TextSide(
+                f"{pair.item}, {system}", made(pair.reference.value, _drawn(seed, system, pair.reference.value))
+            ),
         )
-        for system, made in ((ECHO, str), (ONE_CHARACTER, on_one_character))
+        for system, made in _OF_PATTERNS.items()
         for pair in chosen
     ]
 
 
-def _asks_for_words(pattern: str) -> bool:
+def asks_for_words(pattern: str) -> bool:
+    """Tell whether a pattern is in the grammar and has a character to sing."""
     try:
         split = check_pattern(pattern)
     except InvalidPatternError:
@@ -120,5 +156,14 @@ def _asks_for_words(pattern: str) -> bool:
 
 def on_one_character(pattern: str) -> str:
     """Return lyrics that keep a pattern with `SYLLABLE` in all places; headers, lines and pauses are the pattern's."""
-    sections = check_pattern(pattern).sections
-    return "".join(section.header + re.sub("[cR]", SYLLABLE, section.body) for section in sections)
+    return nonsense.filled(pattern, lambda run: SYLLABLE * len(run))
+
+
+_OF_PATTERNS: Final[Mapping[str, Callable[[str, random.Random], str]]] = {
+    ECHO: lambda pattern, _: pattern,
+    ONE_CHARACTER: lambda pattern, _: on_one_character(pattern),
+    RANDOM_CHARACTERS: nonsense.random_characters,
+    RANDOM_WORDS: nonsense.random_words,
+    CLIMBED: nonsense.climbed,
+}
+"""Control -> what makes it of a pattern and of numbers drawn for it."""

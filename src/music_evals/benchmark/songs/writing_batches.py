@@ -11,7 +11,7 @@ from music_evals.benchmark.records import RecordFile
 from music_evals.benchmark.songs.generations import Asked, WritingSystem, keep_answers, left_to_ask
 from music_evals.benchmark.songs.spending import Metered
 from music_evals.errors import BatchPendingError, CorruptRecordsError, InvalidInputError
-from music_evals.files import write_atomically
+from music_evals.files import parse_json, write_atomically
 
 __all__ = ["BATCHES", "ask_in_batches"]
 
@@ -74,7 +74,7 @@ def _read(path: Path) -> dict[str, Any]:
     if not path.exists():
         return {}
     try:
-        found = json.loads(path.read_text(encoding="utf-8"))
+        found = parse_json(path.read_bytes(), str(path))
         batches: dict[str, Any] = {
             content: {"batch": entry["batch"], "asked": entry["asked"]} for content, entry in found.items()
         }

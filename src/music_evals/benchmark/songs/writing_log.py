@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from music_evals.benchmark.cells import align, markdown_name, markdown_rows
-from music_evals.benchmark.templates import render
+from music_evals.benchmark.templates import Section, render
+from music_evals.csv_files import csv_text
 from music_evals.errors import InvalidInputError
 
 __all__ = ["COLUMNS", "Prices", "html_section", "log_csv", "log_rows", "markdown_section", "text_section", "totals"]
@@ -69,11 +68,7 @@ def log_rows(generations: Iterable[Row], prices: Mapping[str, Prices]) -> list[d
 
 def log_csv(rows: Iterable[Row]) -> str:
     """Return the log as CSV; what is not known is an empty field."""
-    text = io.StringIO()
-    table = csv.DictWriter(text, COLUMNS, lineterminator="\n")
-    table.writeheader()
-    table.writerows(rows)
-    return text.getvalue()
+    return csv_text(COLUMNS, rows)
 
 
 def totals(rows: Sequence[Row], attempts: Iterable[Row]) -> dict[str, dict[str, Any]]:
@@ -147,6 +142,8 @@ def markdown_section(found: Mapping[str, Mapping[str, Any]]) -> str:
     return f"### What it took\n\n{_INTRO}\n\n{table}"
 
 
-def html_section(found: Mapping[str, Mapping[str, Any]]) -> str:
+def html_section(found: Mapping[str, Mapping[str, Any]]) -> Section:
     """Return the sums for a page."""
-    return render("music_evals.benchmark.songs", "took.html", intro=_INTRO, head=_HEAD, rows=_cells(found))
+    rows = _cells(found)
+    page = render("music_evals.benchmark.songs", "took.html", intro=_INTRO, head=_HEAD, rows=rows)
+    return Section("What it took", 200 + 45 * len(rows), page)
