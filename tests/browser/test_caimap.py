@@ -26,7 +26,7 @@ PLAYED = "(wave) => Number.parseFloat(wave.firstElementChild.shadowRoot.querySel
 
 
 def sign_in(chromium: Any, base: str, name: str, wrong: list[str], **wishes: Any) -> Any:
-    page = chromium.new_context(**wishes).new_page()
+    page = chromium.new_context(**{"locale": "zh-CN", **wishes}).new_page()
     page.on("console", lambda message: wrong.append(message.text) if message.type == "error" else None)
     page.on("request", lambda asked: None if asked.url.startswith((base, "data:")) else wrong.append(asked.url))
     page.goto(f"{base}/sign-in")

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from benchmarks.report_pages.run import inpainting_page, opened, preservation_page
 from tests.benchmark.inpainting.test_numbers import records
 from tests.benchmark.preservation.test_report import SCORES, made, tone
 from tests.benchmark.test_tables import TASK
@@ -60,6 +61,7 @@ def open_report(chromium: Any, reports: dict[str, Path]) -> Any:
         page.on("console", lambda message: page.errors.append(message.text) if message.type == "error" else None)
         page.on("pageerror", lambda error: page.errors.append(str(error)))
         page.goto(reports[name].as_uri())
+        page.evaluate("document.querySelectorAll('details').forEach(part => { part.open = true; })")
         opened.append(page)
         return page
 
@@ -202,3 +204,63 @@ def test_original_and_edit_can_be_heard_from_a_file(open_report: Any, name: str)
     page.keyboard.press("x")
     page.wait_for_function(state, arg=[1, "track", "1"])
     assert first.get_attribute("data-track") == "1"  # keys are those of the player that was clicked
+
+
+@pytest.fixture(scope="module")
+def large(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    """Reports of 27 systems, and one of 2,000 pairs."""
+    folder = tmp_path_factory.mktemp("large")
+    pages = {
+        "preservation": preservation_page(27, 6), "inpainting": inpainting_page(27, 12),
+        "pairs": preservation_page(2, 500),
+    }  # fmt: skip
+    paths = {name: folder / f"{name}.html" for name in pages}
+    for name, page in pages.items():
+        paths[name].write_text(page, encoding="utf-8")
+    return paths
+
+
+@pytest.mark.parametrize("name", ["preservation", "inpainting", "pairs"])
+def test_a_large_report_is_no_longer_than_6000_px(chromium: Any, large: dict[str, Path], name: str) -> None:
+    assert opened(chromium, large[name]).height_px <= 6000
+    assert large[name].stat().st_size < 4_000_000
+    page = chromium.new_page(viewport={"width": 1280, "height": 900})
+    wrong: list[str] = []
+    page.on("pageerror", lambda error: wrong.append(str(error)))
+    page.on("request", lambda asked: wrong.append(asked.url) if not asked.url.startswith(("file:", "data:")) else None)
+    page.goto(large[name].as_uri())
+    page.evaluate("document.querySelectorAll('details').forEach(part => { part.open = true; })")
+    page.wait_for_timeout(300)
+    hidden = page.evaluate(
+        "[...document.querySelectorAll('h2, h3, table, svg, .pair')].filter(one => !one.checkVisibility()).length"
+    )
+    assert hidden == 0
+    if name == "preservation":
+        couples = page.locator("details.couple")
+        assert couples.count() == 27 * 26 // 2
+        assert couples.nth(350).locator("table.plain tbody tr").count() > 10
+    assert wrong == []
+    page.close()
+
+
+def test_a_report_of_2000_pairs_opens_within_3_s(chromium: Any, large: dict[str, Path], tmp_path: Path) -> None:
+    (tmp_path / "empty.html").write_text("<!doctype html><title>nothing</title><main></main>", encoding="utf-8")
+    empty, full = (
+        min(opened(chromium, path).seconds for _ in range(3)) for path in (tmp_path / "empty.html", large["pairs"])
+    )
+    assert full - empty < 3  # beside what the browser itself takes on a busy machine
+    page = chromium.new_page(viewport={"width": 1280, "height": 900})
+    page.goto(large["pairs"].as_uri())
+    page.evaluate("document.querySelectorAll('details').forEach(part => { part.open = true; })")
+    assert page.locator("table.pairs tbody tr").count() == 20
+    page.get_by_role("button", name="Show all 2000").click()
+    assert page.locator("table.pairs tbody tr").count() == 2000
+    page.close()
+
+
+def test_a_link_opens_the_part_that_it_leads_to(chromium: Any, large: dict[str, Path]) -> None:
+    page = chromium.new_page(viewport={"width": 1280, "height": 900})
+    page.goto(f"{large['preservation'].as_uri()}#pair-20")
+    assert page.locator("#pair-20").is_visible()
+    assert not page.locator("#pair-20").evaluate("pair => pair.getBoundingClientRect().top > innerHeight")
+    page.close()

@@ -31,11 +31,11 @@ pytest.importorskip("diffusers")
 from tests.editing.test_zeta import scheduler  # noqa: E402
 from tests.editing.tiny_audioldm2 import CONFIG, tiny_pipeline  # noqa: E402
 
-from music_evals.editing._attention_maps import AttentionMaps  # noqa: E402
 from music_evals.editing._audioldm2 import AudioLDM2, Condition  # noqa: E402
 from music_evals.editing.musicmagus import (  # noqa: E402
     SENTENCES,
     MusicMagus,
+    _AttentionMaps,
     ddim_step,
     direction,
     invert_ddim,
@@ -69,7 +69,7 @@ def test_processors_are_equal_to_the_default_ones(model: AudioLDM2, start: Any) 
     with torch.no_grad():
         for condition in (told, masked):
             plain = model.noise(start, 500, condition)
-            with AttentionMaps(unet) as maps, maps.collected() as found:
+            with _AttentionMaps(unet) as maps, maps.collected() as found:
                 ours = model.noise(start, 500, condition)
             assert float((ours - plain).abs().max()) < 1e-6
             assert all(torch.allclose(one.sum(-1), torch.ones_like(one.sum(-1))) for one in found)
@@ -99,11 +99,11 @@ def test_the_pull_brings_the_maps_nearer(model: AudioLDM2, start: Any) -> None:
     other = Condition(other.generated, other.words[:, : source.words.shape[1]], source.mask)
 
     def distance(latent: Any) -> Any:
-        with AttentionMaps(model.pipeline.unet) as maps, maps.compared(wanted) as far:
+        with _AttentionMaps(model.pipeline.unet) as maps, maps.compared(wanted) as far:
             model.noise(latent, 900, other)
         return sum(far)
 
-    with torch.no_grad(), AttentionMaps(model.pipeline.unet) as maps, maps.collected() as wanted:
+    with torch.no_grad(), _AttentionMaps(model.pipeline.unet) as maps, maps.collected() as wanted:
         model.noise(start, 900, source)
     moving = start.clone().requires_grad_()
     far = distance(moving)
@@ -112,7 +112,7 @@ def test_the_pull_brings_the_maps_nearer(model: AudioLDM2, start: Any) -> None:
     with torch.no_grad():
         assert float(distance(start - 0.04 / float(gradient.abs().max()) * gradient)) < float(far)
         # by hand: squares summed over a map, mean over heads, half of it, summed over layers
-        with AttentionMaps(model.pipeline.unet) as maps, maps.collected() as found:
+        with _AttentionMaps(model.pipeline.unet) as maps, maps.collected() as found:
             model.noise(start, 900, other)
     by_hand = sum(((a - b) ** 2).sum() / (2 * a.shape[1]) for a, b in zip(found, wanted, strict=True))
     assert float(by_hand) == pytest.approx(float(far), rel=1e-5)
@@ -263,14 +263,14 @@ def test_no_more_than_the_maps_of_one_pass_are_kept(model: AudioLDM2, monkeypatc
 
     seen: list[Any] = []
     peaks: list[int] = []
-    see = AttentionMaps.see
+    see = _AttentionMaps.see
 
-    def watched(self: AttentionMaps, weights: Any) -> None:
+    def watched(self: _AttentionMaps, weights: Any) -> None:
         see(self, weights)
         seen.append(weakref.ref(weights))
         peaks.append(sum(one() is not None for one in seen))
 
-    monkeypatch.setattr(AttentionMaps, "see", watched)
+    monkeypatch.setattr(_AttentionMaps, "see", watched)
     MusicMagus(model, **{**QUICK, "steps": 2}, noise_seed=0).edit([heard(ROCK, seconds=0.5)])
     n_layers = sum(getattr(m, "is_cross_attention", False) for m in model.pipeline.unet.modules())
     assert len(seen) == 2 * 5 * n_layers

@@ -17,7 +17,6 @@ from tests.editing.house import ASK, RATE, heard, recording
 from music_evals.annotations import Beats, Chords, EditConditions, EditInstruction
 from music_evals.benchmark.edits.task import Settings, run_edits
 from music_evals.benchmark.edits.work import make_editor
-from music_evals.editing._musicongen import N_FRAMES, beat_frames, chord_frames, fused, mapped_tensors, repeated
 from music_evals.errors import (
     InvalidInputError,
     ModelUnavailableError,
@@ -29,7 +28,18 @@ torch = pytest.importorskip("torch")
 pytest.importorskip("transformers")
 from tests.editing.tiny_musicgen import save, tiny_musicgen  # noqa: E402
 
-from music_evals.editing.musicongen import CHECKPOINT, MusiConGen, from_checkpoint  # noqa: E402
+from music_evals.editing.musicongen import (  # noqa: E402
+    CHECKPOINT,
+    N_FRAMES,
+    MusiConGen,
+    _beat_frames,
+    _chord_frames,
+    _mapped_tensors,
+    _MusiConGenModel,
+    _repeated,
+    from_checkpoint,
+    fused,
+)
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 ROCK = EditInstruction(text="Rock to jazz.", source_prompt="a rock song", before="rock", after="jazz")
@@ -104,21 +114,21 @@ class TestFrames:
         ],
     )
     def test_chords_are_their_pitch_classes(self, label: str, classes: set[int]) -> None:
-        frames = chord_frames(Chords(np.array([[0.0, 1.0], [1.0, 2.0]]), (label, "N")), 100)
+        frames = _chord_frames(Chords(np.array([[0.0, 1.0], [1.0, 2.0]]), (label, "N")), 100)
         assert set(np.flatnonzero(frames[:, 0])) == classes
         assert (frames[:, :50] == frames[:, :1]).all()
         assert not frames[:, 50:].any()
         assert frames.min() >= 0
 
     def test_beats_are_pulses_and_downbeats_stand_out(self) -> None:
-        frames = beat_frames([1.0, 2.0], [2.0], 200)
+        frames = _beat_frames([1.0, 2.0], [2.0], 200)
         assert frames[50] == pytest.approx(0.9)
         assert frames[100] == pytest.approx(1.9)
         assert frames[47:54] == pytest.approx([0.05, 0.1, 0.3, 0.9, 0.3, 0.1, 0.05])
         assert not frames[:47].any()
 
     def test_a_short_source_is_repeated(self) -> None:
-        chords, beats = repeated(conditions("C:maj", "G:maj"), 2.0)
+        chords, beats = _repeated(conditions("C:maj", "G:maj"), 2.0)
         assert chords.shape == (12, N_FRAMES)
         assert beats.shape == (N_FRAMES,)
         assert (chords[:, :100] == chords[:, 100:200]).all()
@@ -181,7 +191,7 @@ class TestFusion:
 
     def test_told_nothing_it_is_the_plain_model_with_that_prefix(self, system: MusiConGen) -> None:
         model = system._model
-        chords, beats = repeated(conditions("C:maj", "G:maj"), 2.0)
+        chords, beats = _repeated(conditions("C:maj", "G:maj"), 2.0)
         for part in (model.beat_proj, model.chord_proj):
             assert part.weight.abs().max() > 0
         told, model.told = model.told, lambda *_: (told(chords, beats)[0], torch.zeros(N_FRAMES, 16))
@@ -197,9 +207,7 @@ class TestFusion:
     def test_the_text_is_told_as_the_melody_model_tells_it(self) -> None:
         """Chords aside, the prefix of ours is the one that transformers makes of the words."""
         made = tiny_musicgen("musicongen")
-        from music_evals.editing._musicongen import MusiConGenModel
-
-        ours = MusiConGenModel(
+        ours = _MusiConGenModel(
             made.model, made.tokenizer, chord_proj=torch.nn.Linear(12, 16), beat_proj=torch.nn.Linear(1, 16)
         )
         asked = made.tokenizer(["a rock song"], return_tensors="pt", return_token_type_ids=False)
@@ -216,7 +224,7 @@ class TestCheckpoint:
     def test_round_trip(self, system: MusiConGen) -> None:
         base = tiny_musicgen("musicongen")
         theirs = published(base)
-        places = mapped_tensors(theirs)
+        places = _mapped_tensors(theirs)
         state = system._model.model.state_dict()
         decoder = {name for name in state if name.startswith(("decoder.", "enc_to_dec_proj."))}
         assert decoder == {name for name in places if not name.startswith(("chord_proj", "beat_proj"))}
@@ -283,8 +291,8 @@ class TestEdits:
         assert batch[0].provenance["weights"][0]["licence"] == "CC-BY-NC-4.0"
 
     def test_chords_and_beats_are_heard(self, system: MusiConGen) -> None:
-        chords, beats = repeated(conditions("C:maj", "G:maj"), 2.0)
-        other, _ = repeated(conditions("F#:min", "B:min"), 2.0)
+        chords, beats = _repeated(conditions("C:maj", "G:maj"), 2.0)
+        other, _ = _repeated(conditions("F#:min", "B:min"), 2.0)
         first = system._model.generate_told("a song", 0.3, 0, CHOSEN, chords=chords, beats=beats)
         for told in ({"chords": other, "beats": beats}, {"chords": chords, "beats": np.roll(beats, 7)}):
             assert not np.array_equal(first, system._model.generate_told("a song", 0.3, 0, CHOSEN, **told))
@@ -308,7 +316,7 @@ class TestEdits:
     st.floats(0.5, 30.0),
 )
 def test_all_frames_are_told(labels: list[str], seconds: float) -> None:
-    chords, beats = repeated(conditions(*labels, seconds=seconds), seconds)
+    chords, beats = _repeated(conditions(*labels, seconds=seconds), seconds)
     assert set(np.unique(chords)) <= {0.0, 1.0}
     assert np.isfinite(beats).all()
     assert beats.max() <= 1.9 + 1e-6 or seconds < 0.5

@@ -12,7 +12,7 @@ from tests.editing.house import ASK, RATE, heard, recording, triads, written
 
 from music_evals.annotations import EditInstruction, EditorInfo, EditRequest
 from music_evals.audio.loudness import integrated_loudness
-from music_evals.editing.alignment import PEAK, align, downmix
+from music_evals.editing.alignment import PEAK, align
 from music_evals.editing.seeds import request_key
 from music_evals.editing.system import Edited, Editor, Seeds
 from music_evals.errors import (
@@ -213,8 +213,3 @@ def test_alignment_keeps_what_sounds_when_the_rate_changes() -> None:
 def test_a_system_that_returns_no_music_has_failed(broken: np.ndarray) -> None:
     with pytest.raises(BackendError, match="empty or not finite"):
         align(recording(), RATE, broken, RATE)
-
-
-def test_downmix_is_the_mean() -> None:
-    stereo = np.array([[1.0, 0.0], [0.0, -1.0]], np.float32)
-    assert downmix(stereo).tolist() == [[0.5, -0.5]]

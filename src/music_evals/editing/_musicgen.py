@@ -14,9 +14,9 @@ import numpy.typing as npt
 from music_evals.annotations import EditInstruction
 from music_evals.editing.memory import check_stored
 from music_evals.editing.precision import dtype_of
-from music_evals.errors import InvalidInputError, ModelUnavailableError, UnknownNameError, hub_errors, importing
+from music_evals.errors import InvalidInputError, ModelUnavailableError, hub_errors, importing
 
-__all__ = ["LICENCE", "MAX_SECONDS", "TEXTS", "MusicGenModel", "check_sampling", "text_of"]
+__all__ = ["LICENCE", "MAX_SECONDS", "TEXTS", "MusicGenModel", "text_of"]
 
 LICENCE: Final = "CC-BY-NC-4.0"
 MAX_SECONDS: Final = 30.0  # the models were trained on
@@ -32,19 +32,6 @@ def text_of(instruction: EditInstruction, text: str) -> str:
         "source_prompt": instruction.source_prompt,
         "instruction": instruction.text,
     }[text]
-
-
-def check_sampling(text: str, guidance: float, top_k: int, temperature: float) -> dict[str, Any]:
-    """Return the parameters of sampling for records; raises `InvalidInputError` for one out of range."""
-    if text not in TEXTS:
-        what = "text of an instruction"
-        raise UnknownNameError(what, text, TEXTS)
-    if not (guidance >= 1 and top_k >= 1 and temperature > 0):
-        raise InvalidInputError(
-            f"expected `guidance` and `top_k` of at least 1 and a `temperature` above 0, got {guidance}, {top_k} and "
-            f"{temperature}"
-        )
-    return {"text": text, "guidance": guidance, "top_k": top_k, "temperature": temperature}
 
 
 class MusicGenModel:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
@@ -17,6 +16,7 @@ from music_evals.errors import (
     UnreadableFileError,
     hub_errors,
 )
+from music_evals.files import parse_json
 
 __all__ = ["N_PARTS", "load"]
 
@@ -128,7 +128,7 @@ def _json(file: Path) -> dict[str, Any]:
     if not file.exists():
         return {}
     try:
-        values = json.loads(file.read_bytes())
+        values = parse_json(file.read_bytes(), str(file))
     except ValueError as error:
         raise UnreadableFileError(f"{file} is not JSON ({error})") from error
     if not isinstance(values, dict):

@@ -14,18 +14,12 @@ import numpy.typing as npt
 from music_evals.audio.loudness import integrated_loudness
 from music_evals.errors import BackendError
 
-__all__ = ["PEAK", "align", "downmix", "loudness_of"]
+__all__ = ["PEAK", "align", "loudness_of"]
 
 PEAK = 0.99
 """No sample lies higher after the level was matched: what is written as whole numbers is not clipped."""
 
 Samples = npt.NDArray[np.float32]
-
-
-def downmix(audio: Samples) -> Samples:
-    """Return the mean of the channels, shape (1, n_samples)."""
-    mono: Samples = audio.mean(axis=0, keepdims=True, dtype=np.float64).astype(np.float32)
-    return mono
 
 
 def loudness_of(audio: Samples, sample_rate: int) -> float:

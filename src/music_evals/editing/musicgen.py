@@ -7,13 +7,14 @@ what their descriptions share.
 from __future__ import annotations
 
 import os
-from typing import Any, Final, Self
+from typing import Any, ClassVar, Final, Self
 
 from music_evals.annotations import EditorInfo, EditRequest, Weights
-from music_evals.editing._musicgen import LICENCE, MAX_SECONDS, TEXTS, MusicGenModel, check_sampling, text_of
+from music_evals.editing._musicgen import LICENCE, MAX_SECONDS, TEXTS, MusicGenModel, text_of
 from music_evals.editing.memory import musicgen_bytes, weight_bytes
 from music_evals.editing.system import Edited, Editor, Seeds
-from music_evals.errors import ModelUnavailableError
+from music_evals.errors import ModelUnavailableError, UnknownNameError
+from music_evals.protocols.settings import check_parameters
 
 __all__ = ["MusicGen"]
 
@@ -49,6 +50,7 @@ class MusicGen(Editor):
     _kind = "MusicgenForConditionalGeneration"
 
     licence = LICENCE
+    BOUNDS: ClassVar = {"guidance": (1, 100), "top_k": (1, 100_000), "temperature": (0.001, 100)}
 
     def __init__(
         self,
@@ -67,7 +69,12 @@ class MusicGen(Editor):
                 "`weights_revision`"
             )
         self._model, self._weights = model, weights
-        self._parameters = check_sampling(text, guidance, top_k, temperature) | {"precision": model.precision}
+        if text not in TEXTS:
+            what = "text of an instruction"
+            raise UnknownNameError(what, text, TEXTS)
+        sampling = {"guidance": guidance, "top_k": top_k, "temperature": temperature}
+        check_parameters(type(self), sampling)
+        self._parameters: dict[str, Any] = {"text": text, **sampling, "precision": model.precision}
 
     def to(self, device: str) -> Self:
         """Move the model to a device."""
@@ -92,6 +99,11 @@ class MusicGen(Editor):
         """Return the bytes of the weights, and about how many an edit takes besides."""
         model = self._model.model
         return weight_bytes(model), musicgen_bytes(model, seconds, getattr(model.config, "chroma_length", 0))
+
+    def network_calls(self, seconds: float) -> int:
+        """Return how often an edit calls the language model: once a frame, and once a codebook for their delays."""
+        config = self._model.model.config
+        return round(seconds * float(config.audio_encoder.frame_rate)) + int(config.decoder.num_codebooks)
 
     @property
     def info(self) -> EditorInfo:

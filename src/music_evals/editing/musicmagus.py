@@ -13,19 +13,20 @@ table of templates. A re-weighting of the new word that has no effect there is l
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import os
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Final, Self
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, ClassVar, Final, Self
 
 import numpy as np
 
 from music_evals.annotations import EditorInfo, EditRequest, Weights
-from music_evals.editing._attention_maps import AttentionMaps
 from music_evals.editing._audioldm2 import SAMPLE_RATE, AudioLDM2, Condition
 from music_evals.editing.system import Edited, Editor, Seeds
 from music_evals.editing.zeta import Noise, Schedule
-from music_evals.errors import InvalidInputError, ModelUnavailableError, UnknownNameError
+from music_evals.errors import ModelUnavailableError, UnknownNameError
+from music_evals.protocols.settings import check_parameters
 
 __all__ = [
     "HALVES",
@@ -201,6 +202,7 @@ class MusicMagus(Editor):
     """
 
     licence = LICENCE
+    BOUNDS: ClassVar = {"steps": (1, 1000), "pull": (0, 1000), "regulariser_rounds": (0, 1000)}
 
     def __init__(
         self,
@@ -222,11 +224,7 @@ class MusicMagus(Editor):
                 "commercial use; name a folder or an id with `weights`, and with an id its commit with "
                 "`weights_revision`"
             )
-        if not 1 <= steps <= 1000 or pull < 0 or regulariser_rounds < 0:
-            raise InvalidInputError(
-                f"expected 1 <= `steps` <= 1000, `pull` >= 0 and `regulariser_rounds` >= 0, got {steps}, {pull} and "
-                f"{regulariser_rounds}"
-            )
+        check_parameters(type(self), {"steps": steps, "pull": pull, "regulariser_rounds": regulariser_rounds})
         if latent_half not in HALVES:
             what = "half of the latent"
             raise UnknownNameError(what, latent_half, HALVES)
@@ -264,6 +262,10 @@ class MusicMagus(Editor):
     def memory(self, seconds: float) -> tuple[int, int]:
         """Return the bytes of the weights, and about how many an edit takes besides."""
         return self._model.memory(seconds, 4, gradient=bool(self._parameters["pull"]))
+
+    def network_calls(self, seconds: float) -> int:  # noqa: ARG002 (they are as many for all lengths)
+        """Return how often an edit calls the U-Net: once a step there, five times back, and for a gradient (as two)."""
+        return 8 * int(self._parameters["steps"])
 
     @property
     def info(self) -> EditorInfo:
@@ -341,7 +343,7 @@ class MusicMagus(Editor):
         guidance, pull = self._parameters["guidance"], self._parameters["pull"]
         half = int(self._parameters["latent_half"] == "conditional")
         noise, first, second = self._model.noise, start, start
-        with AttentionMaps(self._model.pipeline.unet) as maps:
+        with _AttentionMaps(self._model.pipeline.unet) as maps:
             for step, alpha, after in zip(*self._schedule, strict=True):
                 seen, wanted = [], []
                 for place, told in enumerate((empty, source)):
@@ -364,3 +366,94 @@ class MusicMagus(Editor):
 def _exchanged(request: EditRequest) -> str:
     """Return the source prompt with the word exchanged, or an empty text where it does not hold it."""
     return dataclasses.replace(request.instruction, target_prompt="").target_caption()
+
+
+class _Processor:
+    """What diffusers calls for one attention layer; it hands each map to its owner."""
+
+    def __init__(self, owner: _AttentionMaps) -> None:
+        self.owner = owner
+
+    def __call__(
+        self,
+        attn: Any,
+        hidden_states: Any,
+        encoder_hidden_states: Any = None,
+        attention_mask: Any = None,
+        **_: Any,
+    ) -> Any:
+        """Return (batch, rows, width) as softmax(QK' / sqrt(d) + mask) V, with the map in sight."""
+        batch, n_heads = len(hidden_states), attn.heads
+        told = hidden_states if encoder_hidden_states is None else encoder_hidden_states
+        query, key, value = (
+            part.unflatten(-1, (n_heads, -1)).transpose(1, 2)
+            for part in (attn.to_q(hidden_states), attn.to_k(told), attn.to_v(told))
+        )  # (batch, heads, rows or words, width of a head)
+        scores = query @ key.transpose(-1, -2) * query.shape[-1] ** -0.5
+        if attention_mask is not None:
+            mask = attn.prepare_attention_mask(attention_mask, told.shape[1], batch)
+            scores = scores + mask.view(batch, n_heads, -1, mask.shape[-1])
+        weights = scores.softmax(-1)
+        self.owner.see(weights)
+        out = (weights @ value).transpose(1, 2).flatten(-2)
+        return attn.to_out[1](attn.to_out[0](out))
+
+
+class _AttentionMaps:
+    """Looks at the cross-attention of a network while it is entered; the network's processors are put back after it.
+
+    Parameters
+    ----------
+    unet
+        A network of diffusers whose cross-attention layers have neither norms, residuals nor a factor of their own, as
+        those in its transformers.
+
+    """
+
+    def __init__(self, unet: Any) -> None:
+        self._unet = unet
+        self._before: dict[str, Any] = {}
+        self._see: Callable[[Any], None] | None = None
+
+    def __enter__(self) -> Self:
+        self._before = dict(self._unet.attn_processors)
+        ours = {}
+        for name, processor in self._before.items():
+            layer = self._unet.get_submodule(name.removesuffix(".processor"))
+            ours[name] = _Processor(self) if layer.is_cross_attention else processor
+        self._unet.set_attn_processor(ours)  # it empties the dict that it is given
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._unet.set_attn_processor(self._before)
+
+    def see(self, weights: Any) -> None:
+        """Take the map of the next layer, (batch, heads, rows, words)."""
+        if self._see is not None:
+            self._see(weights)
+
+    @contextlib.contextmanager
+    def collected(self) -> Iterator[list[Any]]:
+        """Give a list that the maps of a pass are put into, one a layer."""
+        found: list[Any] = []
+        with self._seeing(found.append):
+            yield found
+
+    @contextlib.contextmanager
+    def compared(self, wanted: Sequence[Any]) -> Iterator[list[Any]]:
+        """Give a list of how far each map of a pass is from the one that is wanted: differences squared and summed.
+
+        It is the mean over batch and heads, halved: the authors' code has both halves of guidance in its batch. Their
+        sum can be differentiated by whatever the pass depends on.
+        """
+        found: list[Any] = []
+        with self._seeing(lambda seen: found.append(((seen - wanted[len(found)]) ** 2).sum((-1, -2)).mean() / 2)):
+            yield found
+
+    @contextlib.contextmanager
+    def _seeing(self, see: Callable[[Any], None]) -> Iterator[None]:
+        self._see = see
+        try:
+            yield
+        finally:
+            self._see = None

@@ -14,7 +14,7 @@ from __future__ import annotations
 import math
 import os
 from pathlib import Path
-from typing import Any, Final, NamedTuple, Self
+from typing import Any, ClassVar, Final, NamedTuple, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -24,7 +24,8 @@ from music_evals.annotations.edits import MOST_CONFIDENCE
 from music_evals.editing import _refinpaint_tokens as codec
 from music_evals.editing.memory import weight_bytes
 from music_evals.editing.system import Edited, Editor, Seeds
-from music_evals.errors import InvalidInputError, ModelUnavailableError, importing
+from music_evals.errors import ModelUnavailableError, importing
+from music_evals.protocols.settings import check_parameters
 
 __all__ = ["RefinPaint", "kept_count", "written_by_tokens"]
 
@@ -88,6 +89,7 @@ class RefinPaint(Editor):
     """
 
     licence = LICENCE
+    BOUNDS: ClassVar = {"top_p": (0.001, 1)}
 
     def __init__(
         self,
@@ -105,8 +107,7 @@ class RefinPaint(Editor):
                 f"refinpaint needs weights: {PLACE}, licence {LICENCE}, not for commercial use; put its files (or what "
                 "`save_pretrained` wrote) into a folder, and name it with `weights`"
             )
-        if not 0 < top_p <= 1:
-            raise InvalidInputError(f"`top_p` must be above 0 and at most 1, got {top_p}")
+        check_parameters(type(self), {"top_p": top_p})
         self._model, self._weights = model, weights
         self._top_p, self._skip_last_two = top_p, skip_last_two
         self._merge_drums, self._any_meter, self._free_tokens = merge_drums, any_meter, free_tokens
@@ -139,6 +140,10 @@ class RefinPaint(Editor):
         vectors = 4 * (len(inpainter.decoder) + len(inpainter.encoder)) * rows * width
         maps = inpainter.n_heads * rows * rows
         return weight_bytes(self._model), 4 * (vectors + maps)
+
+    def network_calls(self, seconds: float) -> int:  # noqa: ARG002 (it sees so many tokens and no more)
+        """Return how often an edit calls a network at most: in each round once, and once a token that is redrawn."""
+        return MOST_CONFIDENCE * (1 + int(self._model.max_tokens))
 
     @property
     def info(self) -> EditorInfo:

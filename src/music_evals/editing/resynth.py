@@ -83,6 +83,10 @@ class Resynth(Editor):
             return found
         return weight_bytes(self._model), codec_bytes(self._model.config, seconds)
 
+    def network_calls(self, seconds: float) -> int:  # noqa: ARG002 (in one pass)
+        """Return how often an edit calls the codec: to encode and to decode."""
+        return 2
+
     @property
     def info(self) -> EditorInfo:
         """What it is, and the parameters that it was made with."""

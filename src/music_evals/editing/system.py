@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import abc
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
@@ -60,6 +60,8 @@ class Editor(abc.ABC):
 
     licence: ClassVar[str] = ""
     """Of the weights that it needs; empty for a system without."""
+    BOUNDS: ClassVar[Mapping[str, tuple[float, float]]] = {}
+    """Parameter -> the least and the most that it may be; see `protocols.settings`."""
 
     def to(self, device: str) -> Self:  # noqa: ARG002 (there is nothing to move)
         """Move the model to a device; a system without weights is everywhere."""
@@ -68,6 +70,10 @@ class Editor(abc.ABC):
     def memory(self, seconds: float) -> tuple[int, int]:  # noqa: ARG002 (a system without weights needs next to none)
         """Return the bytes of the weights, and about how many an edit of so many seconds takes besides."""
         return 0, 0
+
+    def network_calls(self, seconds: float) -> int:  # noqa: ARG002 (a system without weights calls none)
+        """Return about how often an edit of so many seconds calls a network."""
+        return 0
 
     def plan(self, seconds: float, *, device: str = "cpu", processes: int = 1) -> MemoryPlan | None:
         """Return what edits of so many seconds need of a device, where the model is loaded once already.

@@ -16,7 +16,8 @@ import numpy.typing as npt
 from music_evals.annotations import DRUMS, EditorInfo, EditRequest, Score, Tempo
 from music_evals.annotations.scores import DEFAULT_BPM
 from music_evals.editing.system import Edited, Editor, Seeds
-from music_evals.errors import InvalidInputError, UnsupportedEditError, importing
+from music_evals.errors import UnsupportedEditError, importing
+from music_evals.protocols.settings import check_types
 from music_evals.symbolic.notes import make_notes
 
 __all__ = [
@@ -54,6 +55,9 @@ class _Weightless(Editor):
     _TITLE: ClassVar[str]
     _FACTS: ClassVar[dict[str, Any]] = {}
 
+    def __post_init__(self) -> None:
+        check_types(self)
+
     @property
     def info(self) -> EditorInfo:
         """What it is, and the parameters that it was made with."""
@@ -73,11 +77,6 @@ class _Weightless(Editor):
         raise NotImplementedError  # of systems that take recordings only
 
 
-def _within(name: str, value: float, low: float, high: float) -> None:
-    if not low <= value <= high:
-        raise InvalidInputError(f"`{name}` must lie in {low:g}..{high:g}, got {value}")
-
-
 @dataclasses.dataclass(frozen=True)
 class Transposition(_Weightless):
     """Everything but drums moved by semitones; recordings by a phase vocoder and resampling.
@@ -91,12 +90,10 @@ class Transposition(_Weightless):
 
     semitones: float = 2.0
 
+    BOUNDS: ClassVar = {"semitones": (-MOST_SEMITONES, MOST_SEMITONES)}
     _NAME = "transposition"
     _TITLE = "Transposition"
     _FACTS: ClassVar = {"entrances": ("audio", "score"), "changes": ("harmony", "melody")}
-
-    def __post_init__(self) -> None:
-        _within("semitones", self.semitones, -MOST_SEMITONES, MOST_SEMITONES)
 
     def supports(self, request: EditRequest) -> str:
         """Return why it cannot follow a request; empty where it can."""
@@ -139,12 +136,10 @@ class TimeStretch(_Weightless):
 
     rate: float = 1.15
 
+    BOUNDS: ClassVar = {"rate": (0.25, 4.0)}
     _NAME = "time_stretch"
     _TITLE = "Time stretch"
     _FACTS: ClassVar = {"entrances": ("audio", "score"), "changes": ("rhythm",), "keeps_time": False}
-
-    def __post_init__(self) -> None:
-        _within("rate", self.rate, 0.25, 4.0)
 
     def _audio(self, audio: Samples, sample_rate: int, seeds: Seeds) -> Samples:  # noqa: ARG002 (nothing is drawn)
         with importing("audio", "the time stretch of recordings"):
@@ -199,12 +194,10 @@ class NoiseVocoder(_Weightless):
 
     highest_hz: float = 4000.0
 
+    BOUNDS: ClassVar = {"highest_hz": (220.0, 20000.0)}
     _NAME = "noise_vocoder"
     _TITLE = "Chroma-preserving noise vocoder"
     _FACTS: ClassVar = {"changes": ("melody",), "deterministic": False}
-
-    def __post_init__(self) -> None:
-        _within("highest_hz", self.highest_hz, 220.0, 20000.0)
 
     def _audio(self, audio: Samples, sample_rate: int, seeds: Seeds) -> Samples:
         rng = np.random.default_rng(seeds.item)
@@ -259,12 +252,9 @@ class HpssRemix(_Weightless):
     harmonic_db: float = 0.0
     percussive_db: float = -12.0
 
+    BOUNDS: ClassVar = {"harmonic_db": (-MOST_DB, MOST_DB), "percussive_db": (-MOST_DB, MOST_DB)}
     _NAME = "hpss_remix"
     _TITLE = "Harmonic-percussive remix"
-
-    def __post_init__(self) -> None:
-        _within("harmonic_db", self.harmonic_db, -MOST_DB, MOST_DB)
-        _within("percussive_db", self.percussive_db, -MOST_DB, MOST_DB)
 
     def _audio(self, audio: Samples, sample_rate: int, seeds: Seeds) -> Samples:  # noqa: ARG002 (nothing is drawn)
         with importing("audio", "the remix of tones and hits"):
@@ -294,14 +284,12 @@ class Equaliser(_Weightless):
     low_hz: float = 250.0
     high_hz: float = 3000.0
 
+    BOUNDS: ClassVar = {
+        **dict.fromkeys(("low_db", "high_db"), (-MOST_DB, MOST_DB)),
+        **dict.fromkeys(("low_hz", "high_hz"), (20.0, 20000.0)),
+    }
     _NAME = "equaliser"
     _TITLE = "Equaliser"
-
-    def __post_init__(self) -> None:
-        for name in ("low_db", "high_db"):
-            _within(name, getattr(self, name), -MOST_DB, MOST_DB)
-        for name in ("low_hz", "high_hz"):
-            _within(name, getattr(self, name), 20.0, 20000.0)
 
     def _audio(self, audio: Samples, sample_rate: int, seeds: Seeds) -> Samples:  # noqa: ARG002 (nothing is drawn)
         from scipy.signal import sosfilt
@@ -346,14 +334,10 @@ class Effects(_Weightless):
     reverb_sec: float = 1.5
     wet: float = 0.4
 
+    BOUNDS: ClassVar = {"drive_db": (0.0, MOST_DB), "reverb_sec": (0.0, 10.0), "wet": (0.0, 1.0)}
     _NAME = "effects"
     _TITLE = "Distortion and reverberation"
     _FACTS: ClassVar = {"deterministic": False}
-
-    def __post_init__(self) -> None:
-        _within("drive_db", self.drive_db, 0.0, MOST_DB)
-        _within("reverb_sec", self.reverb_sec, 0.0, 10.0)
-        _within("wet", self.wet, 0.0, 1.0)
 
     def _audio(self, audio: Samples, sample_rate: int, seeds: Seeds) -> Samples:
         dry = audio.astype(np.float64)

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Sequence
-from typing import Any, Final, NamedTuple, Self
+from typing import Any, ClassVar, Final, NamedTuple, Self
 
 import numpy as np
 
@@ -21,6 +21,7 @@ from music_evals.annotations import EditorInfo, EditRequest, Weights
 from music_evals.editing._audioldm2 import SAMPLE_RATE, AudioLDM2, Condition
 from music_evals.editing.system import Edited, Editor, Seeds
 from music_evals.errors import InvalidInputError, ModelUnavailableError
+from music_evals.protocols.settings import check_parameters
 
 __all__ = ["Inversion", "Schedule", "Zeta", "forward", "invert"]
 
@@ -142,6 +143,7 @@ class Zeta(Editor):
     """
 
     licence = LICENCE
+    BOUNDS: ClassVar = {"steps": (1, 1000), "start": (0, 1000)}
 
     def __init__(
         self,
@@ -159,7 +161,8 @@ class Zeta(Editor):
                 f"zeta needs the weights of AudioLDM 2: {WEIGHTS} on the Hub, licence {LICENCE}, not for commercial "
                 "use; name a folder or an id with `weights`, and with an id its commit with `weights_revision`"
             )
-        if not 0 <= start <= steps or not 1 <= steps <= 1000:
+        check_parameters(type(self), {"steps": steps, "start": start})
+        if start > steps:
             raise InvalidInputError(f"expected 0 <= `start` <= `steps` <= 1000, got {start} and {steps}")
         self._model, self._weights = model, weights
         self._parameters: dict[str, Any] = {
@@ -198,6 +201,10 @@ class Zeta(Editor):
     def memory(self, seconds: float) -> tuple[int, int]:
         """Return the bytes of the weights, and about how many an edit takes besides."""
         return self._model.memory(seconds, 2 * int(self._parameters["steps"]) + 2)
+
+    def network_calls(self, seconds: float) -> int:  # noqa: ARG002 (they are as many for all lengths)
+        """Return how often an edit calls the U-Net: with and without a text in each step there and back."""
+        return 2 * (int(self._parameters["steps"]) + int(self._parameters["start"]))
 
     @property
     def info(self) -> EditorInfo:

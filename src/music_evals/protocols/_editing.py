@@ -38,6 +38,10 @@ class EditingSystem(Protocol):
         """
         ...
 
+    def network_calls(self, seconds: float) -> int:
+        """Return about how often an edit of so many seconds calls a network; 0 for a system without."""
+        ...
+
 
 EDIT_STUDIES: dict[str, str] = {
     "stand_in": "music_evals.datasets.edit_study:write_study_sources",

@@ -8,10 +8,8 @@ from __future__ import annotations
 
 import atexit
 import contextlib
-import csv
 import functools
 import inspect
-import io
 import json
 import math
 import os
@@ -27,6 +25,7 @@ from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
+from music_evals.csv_files import csv_text
 from music_evals.errors import (
     FileTooLargeError,
     MissingBackendError,
@@ -46,12 +45,15 @@ if TYPE_CHECKING:
 __all__ = [
     "REMOVAL",
     "RETENTION_SEC",
+    "add_examples",
     "code_panel",
+    "download_button",
     "downloads_panel",
     "edits_of",
     "follow",
     "forget_when",
     "friendly",
+    "keep_file",
     "language_switch",
     "launch",
     "on_click",
@@ -90,7 +92,6 @@ PRIVACY = {
     },
 }
 
-FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r")  # what makes a spreadsheet compute a cell
 
 # of the visitor's system, Chinese included: no font is fetched
 FONTS = ("system-ui", "sans-serif")
@@ -346,23 +347,51 @@ def code_panel(label: str = "Copy as code") -> tuple[gr.Code, gr.Code]:
 
 def downloads_panel(*names: str) -> list[gr.DownloadButton]:
     """Add the buttons for JSON (``#download_json``) and CSV (``#download_csv``), and one for each further name."""
-    # `write_downloads` fills them; as long as there is nothing to download they cannot be pressed.
+    # `write_downloads` fills them
     import gradio as gr
 
     with gr.Row():
-        buttons = [
-            gr.DownloadButton(name, elem_id=f"download_{name.split()[0].lower()}", size="sm", interactive=False)
-            for name in ("JSON", "CSV", *names)
-        ]
-    for button in buttons:
-        button.change(_follow_file, button, button, api_visibility="private", queue=False, show_progress="hidden")
-    return buttons
+        return [download_button(name, f"download_{name.split()[0].lower()}") for name in ("JSON", "CSV", *names)]
+
+
+def download_button(label: str, elem_id: str) -> gr.DownloadButton:
+    """Add a button for a file; as long as there is none it cannot be pressed."""
+    import gradio as gr
+
+    button = gr.DownloadButton(label, elem_id=elem_id, size="sm", interactive=False)
+    button.change(_follow_file, button, button, api_visibility="private", queue=False, show_progress="hidden")
+    return button
 
 
 def _follow_file(path: str | None) -> Any:
     import gradio as gr
 
     return gr.update(interactive=path is not None)
+
+
+def add_examples(rows: Sequence[Sequence[str]], fields: Sequence[gr.File], labels: Sequence[str], label: str) -> Any:
+    """Add files to try the page with, a row each: pressing one puts its files into the fields."""
+    import gradio as gr
+
+    for row in rows:
+        for field, path in zip(fields, row, strict=True):
+            keep_file(field, path)
+    return gr.Examples(
+        [list(row) for row in rows],
+        list(fields),
+        example_labels=list(labels),
+        label=label,
+        cache_examples=False,
+        api_name="example",
+        api_visibility="undocumented",
+    )
+
+
+def keep_file(field: gr.File, path: str) -> None:
+    """Let a field's copy of a file of ours live as long as the page, while what visitors upload goes."""
+    from gradio.processing_utils import move_files_to_cache
+
+    move_files_to_cache(field.postprocess(path), field, postprocess=True, keep_in_cache=True)
 
 
 def forget_when(changed: Sequence[Any], outputs: Sequence[Any], *, run: Any = None) -> None:
@@ -407,31 +436,14 @@ def write_downloads(
     json_path, csv_path = target / f"{name}.json", target / f"{name}.csv"
     text = json.dumps(_plain(results), ensure_ascii=False, indent=2, allow_nan=False)
     json_path.write_text(text + "\n", encoding="utf-8")
-    csv_path.write_text(_csv(rows), encoding="utf-8", newline="")
+    columns = dict.fromkeys(name for row in rows for name in row)
+    csv_path.write_text(csv_text(columns, rows, line_end="\r\n"), encoding="utf-8", newline="")
     return str(json_path), str(csv_path)
 
 
 def temporary_folder() -> Path:
     """Return a new empty folder that is removed as `REMOVAL` says, and with the process."""
     return Path(tempfile.mkdtemp(dir=_kept()))
-
-
-def _csv(rows: Sequence[Mapping[str, Any]]) -> str:
-    columns = list(dict.fromkeys(name for row in rows for name in row))
-    text = io.StringIO(newline="")
-    writer = csv.writer(text)
-    writer.writerow(map(_cell, columns))
-    writer.writerows([_cell(row.get(name)) for name in columns] for row in rows)
-    return text.getvalue()
-
-
-def _cell(value: Any) -> Any:
-    """Return a cell of a CSV that no spreadsheet computes; undefined is empty."""
-    if value is None or (isinstance(value, float) and math.isnan(value)):
-        return ""
-    if isinstance(value, str) and value.startswith(FORMULA_STARTS):
-        return f"'{value}"
-    return value
 
 
 def _plain(value: Any) -> Any:

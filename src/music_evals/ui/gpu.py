@@ -1,39 +1,109 @@
 """ZeroGPU: a function that takes a graphics card for as long as it runs, where the page is served with one.
 
-On the Hub the package ``spaces`` hands a card to the calls that are decorated. Anywhere else nothing happens: the same
-function runs on what is there.
+On the Hub the package ``spaces`` hands a card to the calls that are decorated, each in a forked process: what goes in
+and comes out is pickled, and the process has the models that were loaded before it was forked. So a call is given what
+names a model (a place, settings), the page loads the model first, and inside of the call the same cached loader finds
+it. Anywhere else nothing happens: the same function runs on what is there.
 """
 
 from __future__ import annotations
 
 import contextlib
+import functools
 import importlib
+import inspect
+import math
 from collections.abc import Callable, Iterator
-from typing import Any, TypeVar, cast
+from typing import Any, Final, TypeVar, cast
 
-__all__ = ["moved_to_card", "on_gpu"]
+from music_evals.errors import MusicEvalsError
+
+__all__ = ["MOST_SEC", "START_SEC", "moved_to_card", "on_gpu"]
 
 Function = TypeVar("Function", bound=Callable[..., object])
 
+START_SEC: Final = 10
+"""To fork a process and move weights onto the card."""
 
-def on_gpu(duration: int = 60) -> Callable[[Function], Function]:
+MOST_SEC: Final = 120
+"""That a call asks for at most: visitors have a few minutes a day."""
+
+
+def on_gpu(calls: Callable[..., int], *, call_sec: float) -> Callable[[Function], Function]:
     """Decorate a function for ZeroGPU where the package ``spaces`` is installed; elsewhere return it as it is.
+
+    An error of ours that is raised on the card comes out as it is: ``spaces`` itself keeps the name of its class alone.
+
+    Parameters
+    ----------
+    calls
+        Given what the function is given; returns how often a network will be called, of which the seconds follow that
+        are asked for: `START_SEC` and `call_sec` a call, at most `MOST_SEC`.
+    call_sec
+        Of one call of the network, rounded up.
 
     Examples
     --------
-    >>> @on_gpu(duration=30)
-    ... def write(seed):
-    ...     return seed + 1
-    >>> write(1)
-    2
+    >>> @on_gpu(lambda seed, n_tokens: n_tokens, call_sec=0.03)
+    ... def write(seed, n_tokens):
+    ...     return seed + n_tokens
+    >>> write(1, 8)
+    9
 
     """
 
+    def seconds(*values: Any, **options: Any) -> int:
+        return min(MOST_SEC, START_SEC + math.ceil(calls(*values, **options) * call_sec))
+
     def decorate(function: Function) -> Function:
         decorator = _zero_gpu()
-        return function if decorator is None else cast("Function", decorator(duration=duration)(function))
+        if decorator is None:
+            return function
+        streams = inspect.isgeneratorfunction(function)
+        inside: Any = decorator(duration=seconds)((_streamed if streams else _answered)(function))
+
+        def outside(*values: Any, **options: Any) -> Any:
+            return _checked(inside(*values, **options))
+
+        def stream(*values: Any, **options: Any) -> Iterator[Any]:
+            with contextlib.closing(inside(*values, **options)) as found:
+                yield from map(_checked, found)
+
+        return cast("Function", functools.wraps(function)(stream if streams else outside))
 
     return decorate
+
+
+def _answered(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a function that returns an error of ours in place of raising it."""
+
+    @functools.wraps(function)
+    def inside(*values: Any, **options: Any) -> Any:
+        try:
+            return function(*values, **options)
+        except MusicEvalsError as error:
+            return error
+
+    return inside
+
+
+def _streamed(function: Callable[..., Any]) -> Callable[..., Iterator[Any]]:
+    """Return the same of a generator: an error of ours is its last value."""
+
+    @functools.wraps(function)
+    def inside(*values: Any, **options: Any) -> Iterator[Any]:
+        try:
+            yield from function(*values, **options)
+        except MusicEvalsError as error:
+            yield error
+
+    return inside
+
+
+def _checked(found: Any) -> Any:
+    if isinstance(found, MusicEvalsError):
+        raise found
+    return found
 
 
 @contextlib.contextmanager

@@ -46,6 +46,7 @@ TEXTS = {
     "lyric_structure": "lyrics",
     "tag_semantic_similarity": "tags",
     "lyric_diversity": "words",
+    "lyric_wordlikeness": "words",
     "lyric_theme_similarity": "themes",
 }
 ROLLS = {"piano_roll_error_rate"}
@@ -471,6 +472,7 @@ def test_nothing_is_left_on_disk(note_f1: PageMetric) -> None:
 BUILD = """
 import importlib.util, json, socket, sys, warnings
 from pathlib import Path
+from tests.pages import faults
 
 def refuse(*arguments, **options):
     raise AssertionError(f"a page must not reach for the network: {arguments}")
@@ -481,10 +483,12 @@ for app in sys.argv[1:]:
     spec = importlib.util.spec_from_file_location("app_" + Path(app).parent.name, app)
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
-    config = module.build_demo().get_config_file()
+    page = module.build_demo()
+    config = page.get_config_file()
     public = [d["api_name"] for d in config["dependencies"] if d["api_visibility"] == "public"]
     pages[Path(app).parent.name] = {
         "title": config["title"],
+        "faults": faults(page),
         "api": [name for name in public if name],
         "labels": [c["props"].get("label") for c in config["components"]],
         "text": " ".join(str(c["props"].get("value")) for c in config["components"] if c["type"] == "markdown"),
@@ -519,6 +523,7 @@ def test_every_app_builds() -> None:
     pages = json.loads(run.stdout.splitlines()[-1])
     assert set(pages) == {path.name for path in FOLDERS}
     for name, page in pages.items():
+        assert not page["faults"], f"{name}: {page['faults']}"
         kind = TEXTS.get(name, "edits" if name in EDITS else "numbers" if name == "inpainting_nll" else "contexts")
         kind = "rolls" if name in ROLLS else "study" if name in STUDIES else kind
         assert page["title"].lower().replace(" ", "_").replace("-", "_") == name

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import io
 import json
 import shlex
@@ -19,6 +20,8 @@ from music_evals.ui.spaces.editing import (
     Stage,
     Wishes,
     _cancelled,
+    _describe,
+    _run,
     _summary,
     about_html,
     code_of,
@@ -149,6 +152,85 @@ def test_only_the_first_half_minute_is_edited_and_one_channel(tmp_path: Path) ->
 def test_what_cannot_be_done_says_what_to_do(tune: str, wishes: Wishes, error: Any, match: str) -> None:
     with pytest.raises(error, match=match):
         edited(tune, wishes)
+
+
+PARAMETERS = [
+    (name, parameter, default)
+    for name, offer in find_editors({}).items()
+    for parameter, default in offer.defaults.items()
+]
+
+
+WRONG = ["abc", "nan", "NaN", "inf", "-Infinity", "1e999", "true", "null", '"3"', "1e6", "[1]"]
+
+
+@pytest.mark.parametrize("value", WRONG)
+@pytest.mark.parametrize(("system", "parameter", "default"), PARAMETERS, ids=str)
+def test_a_parameter_of_another_type_or_out_of_range_is_refused_before_anything_is_read(
+    system: str, parameter: str, default: Any, value: str
+) -> None:
+    assert isinstance(default, float)
+    stages = edit_upload(None, Wishes(system, f"{parameter}={value}"))
+    with pytest.raises(InvalidInputError) as caught:
+        next(stages)
+    assert parameter in str(caught.value) or value == "[1]"
+    assert "\n" not in str(caught.value)
+
+
+def test_parameters_of_systems_with_weights_are_refused_before_these_are_loaded(monkeypatch: Any) -> None:
+    from music_evals.editing.musicgen import MusicGen
+    from music_evals.editing.zeta import Zeta
+
+    for kind in (MusicGen, Zeta):
+        monkeypatch.setattr(kind, "from_pretrained", classmethod(_unloaded(kind)))
+    offers = find_editors({VARIABLE: "zeta=there musicgen=there"})
+    for system, parameters in {
+        "zeta": (
+            "steps=many",
+            "steps=0",
+            "steps=2.5",
+            "start=-1",
+            "zero_last=1",
+            "target_guidance=nan",
+        ),
+        "musicgen": ("top_k=0", "top_k=true", "guidance=inf", "temperature=hot", "text=3"),
+    }.items():
+        for text in parameters:
+            with pytest.raises(InvalidInputError, match=text.partition("=")[0]):
+                offers[system].make(text)
+        with pytest.raises(UnknownNameError):
+            offers[system].make("stepps=3")
+
+
+def _unloaded(kind: Any) -> Any:
+    """What stands in for the loader of a system, with its parameters; it must not be called."""
+    wraps = kind.from_pretrained.__func__
+
+    @functools.wraps(wraps)
+    def load(*_: Any, **__: Any) -> Any:
+        raise AssertionError("weights were loaded")
+
+    return load
+
+
+@pytest.mark.gradio
+def test_a_bug_too_ends_the_stage(tune: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(*_: Any) -> Any:
+        raise TypeError("'<=' not supported")
+
+    monkeypatch.setattr(Offer, "make", broken)
+    told: list[str] = []
+    with pytest.raises(TypeError):
+        told.extend(status for status, *_ in _run(tune, "equaliser", "", "", "", "", "", 0, False))
+    assert told[-2].endswith("...")
+    assert not told[-1].endswith("...")
+
+
+@pytest.mark.gradio
+def test_words_and_a_licence_are_asked_for_where_there_are_weights(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(VARIABLE, "zeta=there")
+    assert [part["visible"] for part in _describe("zeta")[1:]] == [True, True]
+    assert [part["visible"] for part in _describe("transposition")[1:]] == [False, False]
 
 
 def test_scores_and_nothing_are_refused(tmp_path: Path) -> None:

@@ -206,6 +206,8 @@ def test_a_file_is_opened_voice_by_voice(tmp_path: Path) -> None:
     assert moved.first_measure == 3
     assert moved.notes[0] == [0, 12, 50]
     assert inpainting_space.change_voice(None, "", 1, text) == text
+    with pytest.raises(NoDataError, match="upload it again"):  # the state of the page has gone, with the upload
+        inpainting_space.change_voice(None, voice, 1, text)
     with pytest.raises(UnknownNameError):
         inpainting_space.change_voice(piece, "3", 1, text)
 

@@ -188,7 +188,14 @@ def test_the_code_gives_the_same_score(examples, tmp_path, monkeypatch, capsys, 
     assert main(command.replace("\\\n", " ").split()) == 0
     records = (tmp_path / "results" / "lyrics" / "records.jsonl").read_text(encoding="utf-8")
     scores = [row for row in map(json.loads, records.splitlines()) if row.get("metric") == "lyric_structure"]
-    assert [row["system"] for row in scores] == ["lyrics", "echo", "one character"]
+    assert [row["system"] for row in scores] == [
+        "lyrics",
+        "echo",
+        "one character",
+        "random characters",
+        "random words",
+        "climbed",
+    ]
     assert scores[0]["value"] == pytest.approx(judged.score.total)
 
 

@@ -17,6 +17,7 @@ import pytest
 
 from music_evals.annotations import NOTE_DTYPE, Score, Tempo
 from music_evals.audio.loudness import integrated_loudness
+from music_evals.benchmark.preservation.worker import outline
 from music_evals.errors import (
     FileTooLargeError,
     InvalidInputError,
@@ -41,6 +42,7 @@ from music_evals.ui.spaces.preservation_examples import Piece, score_of, write_e
 from music_evals.ui.uploads import load_recording
 from music_evals.ui.widgets.ab_player import levels_text
 from music_evals.ui.widgets.bars import bars_html
+from music_evals.ui.widgets.timeline_view import disagreements
 
 soundfile = pytest.importorskip("soundfile")
 pytest.importorskip("librosa")
@@ -94,6 +96,28 @@ def test_what_is_known_of_the_example_is_found(recordings):
     [(again, heard)] = [map(int, found.groups()) for found in (re.fullmatch(pattern, text) for text in texts) if found]
     written = np.count_nonzero(score_of(Piece()).notes["voice"] == 0)
     assert 0.75 * written < again == heard <= written  # notes struck again are not all heard apart
+
+
+def test_a_transposed_and_stretched_edit_can_be_compared_without_that(recordings, scores):
+    assert recordings.move.semitones == 7
+    assert recordings.move.stretch == pytest.approx(120 / 116, abs=0.005)
+    results = results_of(recordings)
+    assert results["move"] == recordings.move._asdict()
+    without = {found["facet"]: found for found in results["findings_unmoved"]}
+    assert [without[facet]["kind"] for facet in ("key", "tempo", "melody")] == ["same"] * 3
+    original, edit = (source.features for source in recordings.sources)
+    as_it_is, unmoved = (
+        [place for place in disagreements(outline(original), outline(side)) if place.kind == "note"]
+        for side in (edit, recordings.unmoved_edit)
+    )
+    assert len(as_it_is) > 80
+    assert len(unmoved) <= 4
+    told = findings_html(recordings)
+    assert told.count('class="me-move"') == 1
+    assert all(told.count(f'class="{name}"') == 1 for name in ("me-moved", "me-unmoved"))
+    # no switch where there is nothing to undo
+    assert results_of(scores)["findings_unmoved"] == []
+    assert "checkbox" not in findings_html(scores)
 
 
 def test_the_page_gives_the_numbers_of_the_pipeline(recordings, examples):

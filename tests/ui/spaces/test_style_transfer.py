@@ -14,7 +14,14 @@ import pytest
 import torch
 
 from music_evals.annotations import Score, TimeSignature
-from music_evals.errors import FileTooLargeError, NoDataError, PolyphonyError, UnknownNameError, UnreadableFileError
+from music_evals.errors import (
+    FileTooLargeError,
+    InvalidInputError,
+    NoDataError,
+    PolyphonyError,
+    UnknownNameError,
+    UnreadableFileError,
+)
 from music_evals.models.bmst import BMST, BMSTConfig
 from music_evals.pipelines.rearrangement import prepare, rearrange
 from music_evals.symbolic.midi import read_midi, save_midi
@@ -105,6 +112,9 @@ def test_pieces_of_the_data_set_are_offered_where_it_is(root: Path, monkeypatch:
         ((None, "", "", "bmst:bach", 1, 0), NoDataError, "upload a file"),
         ((None, "none", "", "bmst:bach", 1, 0), UnknownNameError, "tune"),
         ((None, "tune", "", "bmst:swing", 1, 0), UnknownNameError, "bmst:bach"),
+        ((None, "tune", "", "bmst:bach", float("nan"), 0), InvalidInputError, "sweeps"),
+        ((None, "tune", "", "bmst:bach", "many", 0), InvalidInputError, "sweeps"),
+        ((None, "tune", "", "bmst:bach", 1, float("inf")), InvalidInputError, "seed"),
         (("hands.mid", "", "", "bmst:bach", 1, 0), PolyphonyError, "skyline"),
         (("long.mid", "", "1", "bmst:bach", 1, 0), FileTooLargeError, "too long"),
     ],
@@ -114,6 +124,29 @@ def test_bad_input(root: Path, arguments: tuple[Any, ...], error: type[Exception
     path, *rest = arguments
     with pytest.raises(error, match=words):
         next(space.rewrite(root, path and str(root / path), *rest))
+
+
+def test_the_fastest_model_is_offered_first(root: Path) -> None:
+    menu = space._menu(root / "nothing")  # those that the package brings along
+    assert menu["value"] == menu["choices"][0] == "full_sequence:bach"
+    assert [name.partition(":")[0] for name in menu["choices"]] == sorted(
+        (name.partition(":")[0] for name in menu["choices"]), key=["full_sequence", "style_lstm", "bmst"].index
+    )
+
+
+@pytest.mark.gradio
+def test_there_is_no_melody_to_choose_without_a_piece(root: Path) -> None:
+    for piece in (None, ""):
+        choice, remark = space._choose_on_page(root, None, piece)
+        assert (choice["choices"], choice["value"], choice["interactive"], remark) == ([], None, False, "")
+    choice, _ = space._choose_on_page(root, None, "tune")
+    assert (choice["choices"], choice["value"], choice["interactive"]) == (
+        ["Melody", "Bass", "skyline"],
+        "Melody",
+        True,
+    )
+    choice, _ = space._choose_on_page(root, str(root / "hands.mid"), None)
+    assert choice["value"] is None  # it has to be chosen, and nothing blank is
 
 
 def test_without_weights_the_page_says_what_to_do(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -48,5 +48,8 @@ def test_both_are_heard_equally_loud_and_names_are_escaped():
 
 
 def test_an_empty_player_says_what_to_do():
-    assert empty_player()["tracks"] == []
-    assert "Compare two files" in empty_player()["html"]
+    assert empty_player("Press <it>.") == {
+        "html": '<p class="ab-note">Press &lt;it&gt;.</p>',
+        "tracks": [],
+        "seconds": 0.0,
+    }

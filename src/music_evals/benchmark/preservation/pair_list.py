@@ -12,7 +12,7 @@ from music_evals.benchmark.columns import Floats, Pairs
 from music_evals.benchmark.contents import heading
 from music_evals.benchmark.found import Found
 from music_evals.benchmark.preservation.plots import outward
-from music_evals.benchmark.templates import render
+from music_evals.benchmark.templates import Section, render
 
 __all__ = ["MOST_PAIRS", "mean_places", "pair_list", "placed"]
 
@@ -43,32 +43,39 @@ def mean_places(results: Mapping[str, Any], pairs: Pairs) -> Floats:
     return means
 
 
-def pair_list(results: Mapping[str, Any], found: Found, anchors: Mapping[tuple[str, str], str]) -> str:
+def pair_list(results: Mapping[str, Any], found: Found, anchors: Mapping[tuple[str, str], str]) -> Section:
     """Return table and picture; `anchors` are the places of the page where pairs are drawn, by item and system."""
     every = {system: found.readable(system) for system in found.systems}
     held = {system: pairs for system, pairs in every.items() if len(pairs)}
     if not held:
-        return ""
+        return Section("", 0, "")
     share = _share([len(pairs) for pairs in held.values()])
-    rows: list[dict[str, Any]] = []
+    rows: list[tuple[int, str, str, list[tuple[str, float | str | None]]]] = []
     for place, (system, pairs) in enumerate(held.items()):
         worst = pairs.take(np.argsort(mean_places(results, pairs), kind="stable")[:share])  # NaN comes last
         items = found.table.items.text(worst.rows)
         for item, values in zip(items, worst.values(*found.names).tolist(), strict=True):
-            cells = [(format_value(value), "" if np.isnan(value) else f"{value:.6g}") for value in values]
-            anchor = anchors.get((item, system), "")
-            rows.append({"item": item, "system": system, "place": place, "anchor": anchor, "cells": cells})
-    return render(
+            rows.append((place, item, anchors.get((item, system), ""), list(map(_cell, values))))
+    page = render(
         _PACKAGE,
         "pair_list.html",
         rows=rows,
+        held={"systems": list(held), "rows": rows},
         n_pairs=sum(map(len, every.values())),
         systems=[(name, results["systems"][name]["role"] == "control") for name in held],
         titles=[heading(results, name) for name in found.names],
-        kinds=["companion" if results["scales"][name]["companion"] else "metric" for name in found.names],
+        n_metrics=len(results["metrics"]),
         axes=_axes(results, held),
         shown_at_first=SHOWN_AT_FIRST,
     )
+    return Section("Pairs by metric", 1000 + 52 * min(len(rows), SHOWN_AT_FIRST), page)
+
+
+def _cell(value: float) -> tuple[str, float | str | None]:
+    """Return a value as it is shown, and what it is sorted by: None where it is undefined."""
+    if np.isnan(value):
+        return format_value(value), None
+    return format_value(value), float(f"{value:.6g}") if np.isfinite(value) else str(value)
 
 
 def _share(lengths: list[int]) -> int:

@@ -103,6 +103,7 @@ class Candidate:
     group: str
     reference: tuple[Location, str] | None  # place, and the name for the records; None for a partner that is missing
     estimate: tuple[Location, str] | None
+    where: str = ""  # file and row of a manifest
 
 
 @dataclasses.dataclass(frozen=True)
@@ -208,6 +209,7 @@ def candidate_of(
         group=_group_of(row, files[0][1] if files[0] else "", columns.group_by, where),
         reference=files[0],
         estimate=files[1],
+        where=where,
     )
 
 
@@ -244,6 +246,8 @@ def make_pairs(candidates: Sequence[Candidate], dataset: Mapping[str, Any]) -> P
         try:
             pairs.append(_pair(candidate, read))
         except MusicEvalsError as error:
+            if candidate.where and "://" not in candidate.where and not isinstance(error, NoDataError | PairCountError):
+                error = located(error, candidate.where)
             failures.append(Failure(candidate.item, candidate.system, f"{type(error).__name__}: {error}"))
     return PairSet(dict(dataset), systems, tuple(pairs), tuple(failures))
 

@@ -32,6 +32,8 @@ RIM = {"delta_bpm": 40.0}
 
 NOTE_TOLERANCE_SEC = 0.1  # two frames of the longest hop of our pitch trackers
 
+SPAN_TOLERANCE_SEC = 0.1  # two frames of the chord recogniser: at a change of chord they may differ by one
+
 PICTURE_STYLE = static("timelines.css")
 
 Floats = npt.NDArray[np.float64]
@@ -272,7 +274,7 @@ def differing_spans(own: Spans, other: Spans) -> list[tuple[float, float]]:
     for start, end, label in own:
         for their_start, their_end, their_label in other:
             first, last = max(start, their_start), min(end, their_end)
-            if first < last and label != their_label:
+            if last - first > SPAN_TOLERANCE_SEC and label != their_label:
                 differing.append((first, last))
     return differing
 

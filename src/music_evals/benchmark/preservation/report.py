@@ -2,27 +2,33 @@
 
 from __future__ import annotations
 
+import itertools
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from music_evals.benchmark import canvas
-from music_evals.benchmark.cells import format_value
-from music_evals.benchmark.preservation.differences import differences
+from music_evals.benchmark.aggregate import shared
+from music_evals.benchmark.cells import counted, format_difference, format_value
+from music_evals.benchmark.contents import heading, is_significant
+from music_evals.benchmark.found import Found
 from music_evals.benchmark.preservation.pair_list import mean_places, pair_list, placed
 from music_evals.benchmark.preservation.pairs import UNRELATED
 from music_evals.benchmark.preservation.players import AUDIO_FOLDER, MOST_SEC, Players, clock
 from music_evals.benchmark.preservation.plots import RIM, outward, radar, timeline
 from music_evals.benchmark.report import Ranked, score_page, shares
-from music_evals.benchmark.results import Found
-from music_evals.benchmark.templates import render, static
+from music_evals.benchmark.templates import Section, render, static
 from music_evals.metrics.catalogue import features_of
 
 __all__ = ["SHOWN_PAIRS", "render_report", "worst_pairs"]
 
 SHOWN_PAIRS = 10
 """Pairs with timelines by default: the worst of each system, to equal shares."""
+
+FIRST_PAIRS, FIRST_RADARS = 2, 4
+"""That are shown at once; the others at a click."""
 
 LANES = {"beats": "beats", "chords": "chords", "segments": "sections", "melody": "melody"}
 """Feature that is drawn -> its word."""
@@ -52,7 +58,7 @@ def render_report(
         facts,
         pictures=[_radars(results), pair_list(results, found, anchors)],
         items=[_timelines(results, found, drawn, players, n_pairs=sum(len(pairs) for pairs, _ in ranked))],
-        compared=differences(results, found),
+        compared=_differences(results, found),
         style="".join(map(static, _STYLES)),
         script="".join(map(static, _SCRIPTS)),
     )
@@ -89,10 +95,10 @@ def _chance(results: Mapping[str, Any]) -> str:
     )
 
 
-def _radars(results: Mapping[str, Any]) -> str:
+def _radars(results: Mapping[str, Any]) -> Section:
     names = placed(results)
     if len(names) < LEAST_AXES:
-        return ""
+        return Section("", 0, "")
     scores, scales = results["scores"], results["scales"]
     controls = {name: scores[name] for name, about in results["systems"].items() if about["role"] == "control"}
     radars = [
@@ -101,7 +107,8 @@ def _radars(results: Mapping[str, Any]) -> str:
         if about["role"] == "system"
     ]
     centre = "; ".join(f"{scales[name]['title']}: {bound:g}" for name, bound in RIM.items() if name in names)
-    return render(_PACKAGE, "radars.html", radars=radars, centre=centre)
+    page = render(_PACKAGE, "radars.html", radars=radars, centre=centre, first=FIRST_RADARS)
+    return Section("At a glance", 150 + 480 * math.ceil(min(len(radars), FIRST_RADARS) / 2), page)
 
 
 def worst_pairs(results: Mapping[str, Any], found: Found) -> list[Ranked]:
@@ -123,7 +130,7 @@ def _timelines(
     players: Players | None,
     *,
     n_pairs: int,
-) -> str:
+) -> Section:
     from markupsafe import Markup
 
     drawn = []
@@ -150,15 +157,17 @@ def _timelines(
     if players:
         players.tidy()
     if not drawn:
-        return ""
-    return render(
+        return Section("", 0, "")
+    page = render(
         _PACKAGE,
         "timelines.html",
         drawn=drawn,
+        first=FIRST_PAIRS,
         n_pairs=n_pairs,
         left_out=_left_out(results),
         remarks=_on_players(players),
     )
+    return Section("Pairs", 300 + 420 * min(len(drawn), FIRST_PAIRS), page)
 
 
 def _file_name(item: str, side: str) -> str:
@@ -194,3 +203,64 @@ def _left_out(results: Mapping[str, Any]) -> str:
     official = results["variant"] == "official" and "melody" in missing
     why = "; the official motifs are made of pitch frame by frame, not of notes" if official else ""
     return f" Without a lane, since no score of this run compares them: {', '.join(missing)}{why}."
+
+
+MOST_OPEN = 3
+"""Comparisons of two systems that are shown at once; where there are more, each is shown on demand."""
+
+
+def _differences(results: Mapping[str, Any], found: Found) -> Section | None:
+    """Return a table for each two systems that share items; None where no two do."""
+    couples = [
+        _couple(results, found, first, second, list(tests))
+        for (first, second), tests in itertools.groupby(results["comparisons"], key=lambda test: (test["a"], test["b"]))
+    ]
+    if not couples:
+        return None
+    page = render("music_evals.benchmark.preservation", "differences.html", couples=couples, most_open=MOST_OPEN)
+    n_rows = sum(len(couple["rows"]) for couple in couples) if len(couples) <= MOST_OPEN else 0
+    return Section("Systems compared", 200 + 45 * n_rows + 45 * len(couples), page)
+
+
+def _couple(
+    results: Mapping[str, Any], found: Found, first: str, second: str, tests: list[Mapping[str, Any]]
+) -> dict[str, Any]:
+    a, b = shared(found, first, second)
+    sizes = [results["systems"][name]["n_pairs"] for name in (first, second)]
+    rows = []
+    for test in tests:
+        sides = np.array([side.values(test["metric"])[:, 0] for side in (a, b)])
+        means = sides[:, ~np.isnan(sides).any(axis=0)].mean(axis=1) if test["n"] else (np.nan, np.nan)
+        rows.append(
+            {
+                "title": heading(results, test["metric"]),
+                "means": [format_value(float(mean)) for mean in means],
+                "difference": format_difference(test),
+                "p_value": "n/a" if test["p_holm"] is None else f"{test['p_holm']:.4f}",
+                "better": _better(results, test) if is_significant(test) else "",
+                "n": test["n"],
+            }
+        )
+    items = results["wording"]["items"]
+    part = "" if sizes == [len(a), len(a)] else f" (of {sizes[0]} and {sizes[1]})"
+    return {
+        "names": (first, second),
+        "shared": f"{counted(len(a), items)}{part}",
+        "n_significant": sum(map(is_significant, tests)),
+        "rows": rows,
+        "table": [
+            ["score", first, second, "difference", "p, corrected", "better, p < 0.05", "pairs"],
+            *(
+                [one["title"], *one["means"], one["difference"], one["p_value"], one["better"] or "none", one["n"]]
+                for one in rows
+            ),
+        ],
+    }
+
+
+def _better(results: Mapping[str, Any], test: Mapping[str, Any]) -> str:
+    """Return the name of the better system, or that they differ where neither more nor less is better."""
+    direction = results["scales"][test["metric"]]["direction"]
+    if direction not in {"higher", "lower"}:
+        return "differ"
+    return str(test["a"] if (test["difference"] > 0) == (direction == "higher") else test["b"])

@@ -11,7 +11,6 @@ import dataclasses
 import functools
 import os
 import sys
-import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, ClassVar
@@ -44,6 +43,7 @@ from music_evals.benchmark.run import Progress, record
 from music_evals.benchmark.run import Settings as RunSettings
 from music_evals.benchmark.versions import PACKAGES, package_versions
 from music_evals.errors import InvalidInputError, MissingBackendError, UnknownNameError
+from music_evals.files import scratch_folder
 from music_evals.metrics.catalogue import SHOWN_COMPANIONS
 from music_evals.numerics import n_cores
 from music_evals.pipelines import preservation as pipeline
@@ -197,13 +197,13 @@ def run_preservation(settings: Settings, *, progress: Progress | None = None, ju
     receipt(measures.all_backends, features=[name for name in settings.backends if name in FEATURES])
     if settings.dataset is not None:
         describe_extractors(measures)  # what a dataset holds becomes recordings, which may take long
-    with tempfile.TemporaryDirectory(prefix="music_evals_", ignore_cleanup_errors=True) as scratch:
-        pairs = _pairs(settings, Path(scratch) / "music", progress)
+    with scratch_folder() as scratch:
+        pairs = _pairs(settings, scratch / "music", progress)
         if settings.overwrite:
             remove_results(out)
-        stored = dataclasses.replace(
-            measures, store=FeatureStore(Path(settings.features or Path(scratch) / "features").absolute())
-        )
+        store = FeatureStore(Path(settings.features or scratch / "features").absolute())
+        store.try_out()
+        stored = dataclasses.replace(measures, store=store)
         job = PairJob(
             header=_header(settings, pairs),
             about={"intended": settings.intended_facets} if settings.intended_facets else {},
@@ -219,6 +219,7 @@ def run_preservation(settings: Settings, *, progress: Progress | None = None, ju
             else functools.partial(compile_extractors, CompileExtractors(settings.variant, settings.backends)),
         )
         rows = _record(job, pairs.pairs, settings, progress)
+        store.try_out()  # it may be full by now
         # recordings of a dataset lie in the scratch folder: the report is made while they are there
         files = (file for pair in pairs.pairs for file in (pair.reference, pair.estimate))
         players = Players(settings.audio, out, {file.content: file.path for file in files})

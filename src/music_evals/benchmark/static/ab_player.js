@@ -192,20 +192,20 @@
 
     /** A narrow page shows a part of the timelines only: it follows the line. */
     const follow = (head) => {
-      const frame = find(".timeline");
+      const frame = head.closest(".timeline");
       const seen = frame.getBoundingClientRect();
-      const names = find(".timeline .names").getBoundingClientRect();
+      const names = frame.querySelector(".names").getBoundingClientRect();
       const line = head.getBoundingClientRect();
       if (line.right > seen.right || line.left < names.right) frame.scrollLeft += line.left - names.right - 40;
     };
 
     const showTimeline = (at) => {
-      const picture = find(".timeline .lanes");
-      if (!picture) return;
-      const head = picture.querySelector(".playhead");
-      head.setAttribute("x1", at * picture.dataset.perSec);
-      head.setAttribute("x2", at * picture.dataset.perSec);
-      if (state.playing) follow(head);
+      for (const picture of element.querySelectorAll(".timeline .lanes")) {
+        const head = picture.querySelector(".playhead");
+        head.setAttribute("x1", at * picture.dataset.perSec);
+        head.setAttribute("x2", at * picture.dataset.perSec);
+        if (state.playing) follow(head);
+      }
     };
 
     const show = () => {

@@ -1,5 +1,5 @@
 // Pairs by metric: a table that is sorted by its heads, and a picture of the same rows, one metric against another. The
-// rows are those of the page; without this script the table stands as it is.
+// rows are made of the data beside the table when they are shown; without this script the first of them stand there.
 ((ns) => {
   "use strict";
 
@@ -50,6 +50,34 @@
     return best >= 0 && far[best] <= most ** 2 ? best : -1;
   };
 
+  /** A pair: texts of its cells, what each is sorted by, and its row, which is made when it is first shown. */
+  class Pair {
+    constructor(systems, [system, item, anchor, cells]) {
+      this.system = String(system);
+      this.anchor = anchor;
+      this.texts = [item, systems[system], ...cells.map(([text]) => text)];
+      const number = (value) => (value === null ? null : Number(String(value).replace("inf", "Infinity")));
+      this.values = [item, systems[system], ...cells.map(([, value]) => number(value))];
+    }
+
+    get row() {
+      if (!this.made) {
+        this.made = document.createElement("tr");
+        this.made.append(...this.texts.map((text, i) => {
+          const cell = document.createElement(i ? "td" : "th");
+          if (!i) cell.scope = "row";
+          cell.textContent = text;
+          return cell;
+        }));
+        if (this.anchor) {
+          const link = Object.assign(document.createElement("a"), { href: `#${this.anchor}`, textContent: this.texts[0] });
+          this.made.cells[0].replaceChildren(link);
+        }
+      }
+      return this.made;
+    }
+  }
+
   const start = (root) => {
     const [plot] = root.querySelectorAll(".scatter > svg");
     const form = root.querySelector("form"), told = root.querySelector(".told");
@@ -57,15 +85,8 @@
     const [more] = root.querySelectorAll(".more button");
     const titles = heads.map((head) => head.textContent);
     const controls = new Set([...root.querySelectorAll(".keys .control")].map((key) => Number(key.dataset.system)));
-    const rows = [...body.rows].map((row) => ({
-      row,
-      system: row.dataset.system,
-      link: row.querySelector("a"),
-      values: [...row.cells].map((cell, i) => {
-        if (i < 2) return cell.textContent;
-        return "value" in cell.dataset ? Number(cell.dataset.value.replace("inf", "Infinity")) : null;
-      }),
-    }));
+    const held = JSON.parse(root.querySelector("script").textContent);
+    const rows = held.rows.map((given) => new Pair(held.systems, given));
     const table = root.querySelector("table");
     let shown = rows, all = false, points = [], current = -1, width = MOST_PX, height = 0;
 
@@ -103,12 +124,12 @@
     const say = () => {
       const point = points[current];
       plot.querySelector(".ring")?.remove();
-      rows.forEach(({ row }) => row.classList.remove("current"));
+      body.querySelectorAll(".current").forEach((row) => row.classList.remove("current"));
       if (!point) return;
       plot.append(make("circle", { class: "ring", cx: point.x, cy: point.y, r: 10 }));
       point.of.row.classList.add("current");
       const [x, y] = [form.x, form.y].map((axis) => Number(axis.value) + 2);
-      const values = [x, y].map((i) => `${titles[i]} ${point.of.row.cells[i].textContent}`);
+      const values = [x, y].map((i) => `${titles[i]} ${point.of.texts[i]}`);
       told.textContent = `${point.of.values[0]}, ${point.of.values[1]}: ${values.join(", ")}`;
     };
 
@@ -142,11 +163,11 @@
       height = Math.round(width < MOST_PX ? 0.9 * width : 0.6 * width);
       plot.setAttribute("viewBox", `0 0 ${width} ${height}`);
       const [x, y] = [form.x, form.y].map((axis) => Number(axis.value) + 2);
-      const held = rows.filter(wanted);
-      const drawn = held.filter(({ values }) => Number.isFinite(values[x]) && Number.isFinite(values[y]));
+      const chosen = rows.filter(wanted);
+      const drawn = chosen.filter(({ values }) => Number.isFinite(values[x]) && Number.isFinite(values[y]));
       plot.replaceChildren();
       [points, current] = [[], -1];
-      const left = held.length - drawn.length;
+      const left = chosen.length - drawn.length;
       told.textContent = `${drawn.length} pairs${left ? `; ${left} more are undefined or infinite in one of the two` : ""}`;
       if (!drawn.length) return;
       const [across, up] = axes(x, y, [x, y].map((i) => span(drawn.map(({ values }) => values[i]))));
@@ -176,9 +197,9 @@
         told.textContent = "No pair is chosen yet: the arrow keys go from pair to pair.";
         return;
       }
-      const { link, row } = points[current].of;
-      if (link) {
-        link.click();
+      const { anchor, row } = points[current].of;
+      if (anchor) {
+        location.hash = anchor;
         return;
       }
       if (!row.isConnected) {

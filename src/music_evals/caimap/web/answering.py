@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 from music_evals.caimap.web.hardening import POLICY, with_nonce
 from music_evals.caimap.web.rendering import render
+from music_evals.caimap.web.words import LANGUAGE_COOKIE
 from music_evals.caimap.work import identities
 
 if TYPE_CHECKING:
@@ -17,13 +18,10 @@ if TYPE_CHECKING:
     from music_evals.caimap.web.app import Answer, Asked
     from music_evals.caimap.web.provider import Provider
 
-__all__ = ["ATTEMPT_COOKIE", "COOKIE", "LANGUAGE_COOKIE", "attempt_cookie", "is_secure", "respond"]
+__all__ = ["ATTEMPT_COOKIE", "COOKIE", "attempt_cookie", "is_secure", "respond"]
 
 COOKIE: Final = "caimap_session"
 """Holds the token of a session; no script reads it, no other site sends it."""
-
-LANGUAGE_COOKIE: Final = "caimap_language"
-"""Holds the language that was last chosen in this browser, or with which somebody signed in there."""
 
 ATTEMPT_COOKIE: Final = "caimap_sign_in"
 """Holds the secret of a sign-in with a provider; it comes along when the provider sends the browser back."""

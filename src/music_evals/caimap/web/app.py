@@ -14,20 +14,14 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from music_evals.caimap.machine import ForbiddenStepError
 from music_evals.caimap.roles import RIGHTS, ForbiddenError
 from music_evals.caimap.storage.store import StaleError
-from music_evals.caimap.web.answering import (
-    COOKIE,
-    LANGUAGE_COOKIE,
-    attempt_cookie,
-    is_secure,
-    respond,
-)
+from music_evals.caimap.web.answering import COOKIE, attempt_cookie, is_secure, respond
 from music_evals.caimap.web.forms import plain_form, sent_texts
 from music_evals.caimap.web.guards import MAX_DIGITS, Attempts, RateLimit, check_texts, is_text, proxies_of
 from music_evals.caimap.web.hardening import Hardened
 from music_evals.caimap.web.provider import Provider, ProviderError
 from music_evals.caimap.web.rendering import STATIC
 from music_evals.caimap.web.wording import refusal
-from music_evals.caimap.web.words import LANGUAGES
+from music_evals.caimap.web.words import language_of, translator
 from music_evals.caimap.work import accounts
 from music_evals.caimap.work.desk import Desk
 from music_evals.errors import InvalidInputError, MusicEvalsError, UnknownNameError, importing
@@ -237,18 +231,18 @@ def _register_numbers() -> None:
     register_url_convertor(_NUMBER, Number())
 
 
-async def _no_page(request: Request, error: Exception) -> Response:  # noqa: ARG001
+async def _no_page(request: Request, error: Exception) -> Response:
     """Answer where an address, or what was asked of it, belongs to no page."""
     from starlette.responses import PlainTextResponse
 
-    return PlainTextResponse("没有这一页。 There is no such page.", getattr(error, "status_code", 404))
+    return PlainTextResponse(translator(language_of(request))("no_page"), getattr(error, "status_code", 404))
 
 
 async def _failed(request: Request, error: Exception) -> Response:  # noqa: ARG001
     """Answer where something failed that nobody foresaw; the log has it."""
     from starlette.responses import PlainTextResponse
 
-    return PlainTextResponse("出错了，请重新载入页面。 Something went wrong; load the page again.", 500)
+    return PlainTextResponse(translator(language_of(request))("failed"), 500)
 
 
 def serve(
@@ -298,7 +292,7 @@ def _endpoint(
     async def endpoint(request: Request) -> Response:
         token = request.cookies.get(COOKIE, "")
         visit = await run_in_threadpool(accounts.visit, desk, token)
-        language = _language(request, visit)
+        language = language_of(request, visit.language if visit else "")
         form, json, broken = await _body(request)
         attempt = request.cookies.get(attempt_cookie(secure=is_secure(request, provider)), "")
         asked = Asked(
@@ -318,12 +312,6 @@ def _endpoint(
         return respond(answer, request, asked)
 
     return endpoint
-
-
-def _language(request: Request, visit: accounts.Visit | None) -> str:
-    """Return the language of the pages: what the address says, what the browser keeps, what the account keeps."""
-    chosen = request.query_params.get("language"), request.cookies.get(LANGUAGE_COOKIE), visit and visit.language
-    return next((name for name in chosen if name in LANGUAGES), LANGUAGES[0])
 
 
 async def _body(request: Request) -> tuple[dict[str, str], Any, bool]:

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from music_evals.caimap.web.guards import MAX_DIGITS
+from music_evals.caimap.web.words import language_of, translator
 
 __all__ = ["HEADERS", "MAX_BODY", "POLICY", "Hardened", "with_nonce"]
 
@@ -58,8 +59,10 @@ class Hardened:
             await send(message)
 
         if not length.isdigit() or len(length) > MAX_DIGITS or int(length) > MAX_BODY:
+            from starlette.requests import Request
             from starlette.responses import PlainTextResponse
 
-            await PlainTextResponse("too long", 413)(scope, receive, hardened)
+            told = translator(language_of(Request(scope)))("body_too_long")
+            await PlainTextResponse(told, 413)(scope, receive, hardened)
             return
         await self.app(scope, receive, hardened)

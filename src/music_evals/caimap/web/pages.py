@@ -32,9 +32,7 @@ from music_evals.caimap.web.guards import number_of
 from music_evals.caimap.web.keeping import arranged, kept
 from music_evals.caimap.web.people_pages import PEOPLE_PAGES
 from music_evals.caimap.web.reporting import agreement_values
-from music_evals.caimap.web.scoring import asked_sheet, score_page
-from music_evals.caimap.web.settled_pages import SETTLED_PAGES
-from music_evals.caimap.web.training_pages import TRAINING_PAGES
+from music_evals.caimap.web.training_pages import TRAINING_PAGES, asked_sheet, score_page
 from music_evals.caimap.web.wording import refusal
 from music_evals.caimap.web.words import LANGUAGES
 from music_evals.caimap.work import (
@@ -53,6 +51,33 @@ from music_evals.caimap.work import (
 from music_evals.errors import InvalidInputError
 
 __all__ = ["PAGES"]
+
+
+def _settled(asked: Asked) -> Answer:
+    """Show the passes and a form; what the inspector accepted is not shown, and after it was verified no form."""
+    song = asked.path["song"]
+    seen = settlements.unsettled(asked.desk, asked.who, song)
+    (verified,) = (row for row in settlements.settlements(asked.desk, asked.who) if row.song == song)
+    rows = structure.differences(*seen.passes) if len(seen.passes) == 2 else []
+    base = seen.passes[0] if seen.passes else structure.pre_annotated(seen.song)
+    values = {"seen": seen, "rows": rows, "verified": verified, "sent": []}
+    return Answer("settled.html", values | editor_values(structure_fields(base), asked.form), waveform=True)
+
+
+def _verify_settled(asked: Asked) -> Answer:
+    """Keep the verification, and show at once how far the two agree."""
+    song = asked.path["song"]
+    rows = settlements.verify_settlement(asked.desk, asked.who, song, structure_of(asked.form))
+    return Answer("settled_both.html", {"song": song, "rows": rows})
+
+
+SETTLED_PAGES: Final = (
+    Page("GET", "/manage/settled/{song}", "manage", _settled),
+    Page("POST", "/manage/settled/{song}", "manage", kept(_settled, _verify_settled)),
+    Page("POST", "/manage/settled/{song}/rows", "manage", arranged(_settled)),
+)
+"""Of `pages.PAGES`."""
+
 
 # everybody
 

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import csv
-import io
-import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
@@ -14,6 +11,7 @@ from music_evals.caimap.consistency import Coefficient, Drift, PersonWeek
 from music_evals.caimap.web.rendering import STATIC, render
 from music_evals.caimap.web.words import translator
 from music_evals.caimap.work.comparing import StudyAgreement
+from music_evals.csv_files import csv_text
 from music_evals.files import write_atomically
 
 __all__ = ["agreement_values", "write_report"]
@@ -67,14 +65,5 @@ def write_report(found: StudyAgreement, out: Path, *, language: str = "zh") -> l
     page = render("report.html", language, style=style, **agreement_values(found, language))
     contents = {"agreement.html": page}
     for name, rows in found._asdict().items():
-        contents[f"{name}.csv"] = _csv(rows, _COLUMNS[name]._fields)
+        contents[f"{name}.csv"] = csv_text(_COLUMNS[name]._fields, rows)
     return [write_atomically(out / name, content.encode(), parents=True) for name, content in contents.items()]
-
-
-def _csv(rows: Sequence[tuple[Any, ...]], columns: Sequence[str]) -> str:
-    """Return rows with a header; cells that are not defined are empty."""
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(columns)
-    writer.writerows(["" if isinstance(cell, float) and math.isnan(cell) else cell for cell in row] for row in rows)
-    return text.getvalue()

@@ -4,18 +4,59 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from music_evals.caimap import structure
+from music_evals.annotations import DIMENSIONS
+from music_evals.caimap import assurance, structure
 from music_evals.caimap.roles import RIGHTS
 from music_evals.caimap.training import MAX_SPREAD
+from music_evals.caimap.values import ScoreSheet
 from music_evals.caimap.web.app import Answer, Asked, Page
-from music_evals.caimap.web.forms import editor_values, structure_fields, structure_of
+from music_evals.caimap.web.forms import editor_values, sheet_of, structure_fields, structure_of
 from music_evals.caimap.web.guards import number_of
 from music_evals.caimap.web.keeping import arranged, kept
-from music_evals.caimap.web.scoring import asked_sheet, score_page
 from music_evals.caimap.work import annotating, lessons, practising, views
 from music_evals.errors import InvalidInputError
 
-__all__ = ["TRAINING_PAGES"]
+__all__ = ["TRAINING_PAGES", "asked_sheet", "score_page"]
+
+
+def score_page(asked: Asked) -> Answer:
+    """Show a description with the form of its points.
+
+    Raises
+    ------
+    ForbiddenError
+        The task is not theirs to see.
+    InvalidInputError
+        It is no description that was handed in, or whoever wrote it has withdrawn.
+
+    """
+    seen = views.task_view(asked.desk, asked.who, asked.path["number"])
+    if seen.result is None or seen.task.kind not in assurance.FORMS:
+        raise InvalidInputError("only descriptions that were handed in are scored", kind="only_descriptions")
+    values = {
+        "action": asked.address,
+        "form": assurance.FORMS[seen.task.kind],
+        "parts": assurance.PARTS,
+        "dimensions": DIMENSIONS[seen.task.kind],
+    }
+    return Answer("score.html", {"seen": seen, "fields": {}, **values}, waveform=True)
+
+
+def asked_sheet(asked: Asked) -> ScoreSheet:
+    """Read the scoring form of a description.
+
+    Raises
+    ------
+    ForbiddenError
+        The task is not theirs to see.
+    InvalidInputError
+        It is no description, or a field is empty or no number.
+
+    """
+    group = views.task_view(asked.desk, asked.who, asked.path["number"]).task.kind
+    if group not in assurance.FORMS:
+        raise InvalidInputError("only descriptions are scored", kind="only_descriptions")
+    return sheet_of(asked.form, group, asked.path["number"], asked.who)
 
 
 def _training(asked: Asked) -> Answer:

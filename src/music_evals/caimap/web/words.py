@@ -1,18 +1,27 @@
-"""The texts of the pages in Chinese and English, from one catalogue."""
+"""The texts of the pages in Chinese and English, from one catalogue, and which of the two a browser is shown."""
 
 from __future__ import annotations
 
 import functools
 import importlib.resources
 from collections.abc import Callable, Mapping
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from music_evals.errors import UnknownNameError
 
-__all__ = ["LANGUAGES", "catalogue", "translator"]
+if TYPE_CHECKING:
+    from starlette.requests import Request
+
+__all__ = ["DEFAULT_LANGUAGE", "LANGUAGES", "LANGUAGE_COOKIE", "catalogue", "language_of", "preferred", "translator"]
 
 LANGUAGES: Final = ("zh", "en")
-"""Of the pages; the first is the default."""
+"""Of the pages, in the order of the catalogue."""
+
+DEFAULT_LANGUAGE: Final = "en"
+"""Of browsers that ask for none of `LANGUAGES`."""
+
+LANGUAGE_COOKIE: Final = "caimap_language"
+"""Holds the language that was last chosen in this browser, or that an account keeps which signed in there."""
 
 
 @functools.cache
@@ -43,3 +52,52 @@ def translator(language: str) -> Callable[[str], str]:
         return catalogue()[name][place]
 
     return text
+
+
+def language_of(request: Request, kept: str = "") -> str:
+    """Return the language of an answer: what the address says, the browser keeps, an account keeps, the browser asks.
+
+    Parameters
+    ----------
+    request
+        Of a browser.
+    kept
+        By the account of who asks; empty where nothing was chosen.
+
+    """
+    chosen = request.query_params.get("language"), request.cookies.get(LANGUAGE_COOKIE), kept
+    asked = ",".join(request.headers.getlist("accept-language"))
+    return next((name for name in chosen if name in LANGUAGES), None) or preferred(asked)
+
+
+def preferred(accepted: str) -> str:
+    """Return the one of `LANGUAGES` that a header ``Accept-Language`` ranks highest (RFC 9110, section 12.5.4).
+
+    Parameters
+    ----------
+    accepted
+        Ranges with weights 0..1; of a language all regions and scripts count, ``*`` stands for those that are not
+        named, weight 0 refuses. What cannot be read is passed over.
+
+    Examples
+    --------
+    >>> preferred("de, zh-Hant;q=.5, en-GB;q=0.4"), preferred("de")
+    ('zh', 'en')
+
+    """
+    weights: dict[str, float] = {}
+    for part in accepted.split(","):
+        name, _, parameter = part.partition(";")
+        key, _, number = parameter.partition("=")
+        try:
+            weight = float(number) if parameter.strip() else 1.0
+        except ValueError:
+            continue
+        language = name.strip().replace("_", "-").partition("-")[0].lower()
+        if key.strip().lower() in {"", "q"} and 0 <= weight <= 1:  # no NaN either
+            weights[language] = max(weight, weights.get(language, 0.0))
+    others = weights.get("*", 0.0)
+    # of equal weights the one that stands first, then the default
+    named = [*(name for name in weights if name in LANGUAGES), DEFAULT_LANGUAGE, *LANGUAGES]
+    best = max(named, key=lambda name: weights.get(name, others))
+    return best if weights.get(best, others) > 0 else DEFAULT_LANGUAGE

@@ -6,14 +6,13 @@ module of its own that keeps its data in memory: visitors never meet in one file
 
 from __future__ import annotations
 
-import csv
-import io
 import re
 import warnings
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
+from music_evals.csv_files import csv_rows
 from music_evals.errors import (
     InvalidInputError,
     InvalidLyricsError,
@@ -367,7 +366,7 @@ def _judge_texts(metric: PageMetric, lyrics: str, reference: str, options: dict[
 def judge_study(metric: PageMetric, edits: str) -> Judged:
     """Judge a study from its table of edits, typed or pasted as CSV."""
     _check_length(edits, "edits", InvalidInputError)
-    rows = list(csv.DictReader(io.StringIO(edits.strip(), newline="")))
+    rows = csv_rows(edits.strip(), "edits")
     if any(None in row or None in row.values() for row in rows):
         raise InvalidInputError("edits: a row has more or fewer cells than the table has columns")
     result, notes = _compute(metric, predictions=rows)

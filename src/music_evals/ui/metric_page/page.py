@@ -116,6 +116,9 @@ def _wire(metric: PageMetric, given: Input, example: gr.Button, outputs: list[An
     event = frame.on_click(given.button, run, given.fields, outputs, name=given.judge.__name__, **options)
     frame.forget_when(frame.edits_of(given.fields), outputs, run=event)
     if given.example is not None:
+        for field, value in zip(given.fields, given.example(), strict=True):
+            if field.get_block_name() == "file":
+                frame.keep_file(field, value)
         frame.on_click(example, run_example, [], [*given.fields, *outputs], name="run_example", **options)
 
 

@@ -8,12 +8,14 @@ from __future__ import annotations
 import contextlib
 import functools
 import itertools
+import math
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from music_evals.annotations import GROUPS
+from music_evals.audio.io import load_channels
 from music_evals.benchmark.songs.songs import Song, load_songs
 from music_evals.benchmark.sources import model_type_of
 from music_evals.benchmark.versions import package_versions
@@ -30,8 +32,17 @@ from music_evals.metrics.semantics import AGGREGATIONS
 from music_evals.pipelines.descriptions import check_description
 from music_evals.protocols import TAGGERS, Tagger, load_plugin
 from music_evals.ui.assets import style
-from music_evals.ui.frame import RETENTION_SEC, edits_of, follow, on_click, receipt_html, space, write_downloads
-from music_evals.ui.gpu import on_gpu
+from music_evals.ui.frame import (
+    RETENTION_SEC,
+    download_button,
+    edits_of,
+    follow,
+    on_click,
+    receipt_html,
+    space,
+    write_downloads,
+)
+from music_evals.ui.gpu import moved_to_card, on_gpu
 from music_evals.ui.spaces.spoken_parts import PRIVATE, Parts
 from music_evals.ui.spaces.tag_comparison import (
     LIST,
@@ -67,6 +78,7 @@ __all__ = ["TAGGER_VARIABLE", "build_demo", "compare_descriptions", "song_tags",
 Progress = Callable[[float, str], Any]
 
 TAGGER_VARIABLE: Final = "MUSIC_EVALS_TAGGER"
+_ENCODED_SEC: Final = 30.0  # that an encoder reads in one call, at least
 
 
 def compare_descriptions(  # noqa: PLR0917  (a page gives its fields in their order)
@@ -123,7 +135,7 @@ def _matrix_choice(found: Compared | None, chosen: str | None, language: str) ->
     import gradio as gr
 
     choices = [(title_of(found.group, name, language), name) for name in found.similarities] if found else []
-    return gr.update(choices=choices, value=chosen)
+    return gr.update(choices=choices, value=chosen, interactive=bool(choices))
 
 
 def _rows(found: Compared) -> list[dict[str, Any]]:
@@ -172,13 +184,16 @@ def _load_tagger(place: str) -> Tagger:
         raise ModelUnavailableError(
             f"the tagger {tagger.name!r} reads {', '.join(sorted(suffixes))} files and no recordings; set another"
         )
+    tagger.describe()  # loads the encoder too
     return tagger
 
 
-@on_gpu(duration=120)
-def _heard(place: str, path: str) -> dict[str, dict[str, list[str]]]:
-    """Return the tags of a recording, by group and dimension."""
-    return {group: dict(found) for group, found in _load_tagger(place).tag(path).items()}
+@on_gpu(lambda _place, _path, seconds: math.ceil(seconds / _ENCODED_SEC) + len(GROUPS), call_sec=1.0)
+def _heard(place: str, path: str, seconds: float) -> dict[str, dict[str, list[str]]]:  # noqa: ARG001 (of `on_gpu`)
+    """Return the tags of a recording, by group and dimension; encoder and probes are on the card where there is one."""
+    tagger = _load_tagger(place)
+    with moved_to_card(tagger):
+        return {group: dict(found) for group, found in tagger.tag(path).items()}
 
 
 def tag_recording(
@@ -198,10 +213,11 @@ def tag_recording(
     progress(0.1, t("stage_decode"))
     with _plain_refusals(recording, language):
         checked = check_upload(recording, suffixes=RECORDING_TYPES, max_bytes=MAX_RECORDING_BYTES)
-    name = _load_tagger(place).name
+    name = _load_tagger(place).name  # it is loaded before a card is taken
     with _plain_refusals(recording, language), trusted_sources(checked) as [source]:
         progress(0.3, t("stage_tag"))
-        tags = check_description(_heard(place, str(source)), name)
+        frames, rate = load_channels(str(source))  # what cannot be decoded takes no card
+        tags = check_description(_heard(place, str(source), len(frames) / rate), name)
     progress(0.9, t("stage_write"))
     plain = {group: {key: list(found) for key, found in named.items()} for group, named in tags.items()}
     rows = [
@@ -366,7 +382,7 @@ def _add_comparison(parts: Parts) -> None:
         parts.add(gr.Button, "cancel", scale=0, min_width=120)
     parts["found"] = gr.State(None, time_to_live=RETENTION_SEC)
     parts["table"] = gr.HTML("", css_template=style("tags"), elem_id="scores")
-    parts.add(gr.Dropdown, "matrix_of", name="dimension", choices=[])
+    parts.add(gr.Dropdown, "matrix_of", name="dimension", choices=[], interactive=False)
     parts["matrix"] = gr.HTML(matrix_html(None, None), css_template=style("tags"), elem_id="matrix")
     parts.add_results()
 
@@ -426,7 +442,7 @@ def _add_probe(parts: Parts) -> None:
         parts["tag_code"] = gr.Code(language="python", label="Python", interactive=False)
         with gr.Row():
             for kind in ("json", "csv"):
-                parts.add(gr.DownloadButton, kind, name=f"tags_{kind}", size="sm", interactive=False)
+                parts.add(download_button, kind, name=f"tags_{kind}")
         parts["tag_receipt"] = gr.HTML("")
 
 
@@ -468,5 +484,3 @@ def _wire_probe(parts: Parts) -> None:
 
     parts.empty_when(inputs[:1], empty, outputs)
     gr.on(edits_of(inputs[:1]), None, cancels=[run], **PRIVATE)
-    for file in files:
-        file.change(lambda path: gr.update(interactive=path is not None), file, file, queue=False, **PRIVATE)

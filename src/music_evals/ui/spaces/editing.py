@@ -23,8 +23,18 @@ from music_evals.audio.io import encode_flac, load_audio, load_channels
 from music_evals.errors import InvalidInputError, MusicEvalsError, UnknownNameError
 from music_evals.metrics.catalogue import SHOWN_COMPANIONS
 from music_evals.pipelines.edit_conditions import hear_conditions
-from music_evals.protocols import EditingSystem
-from music_evals.ui.frame import edits_of, follow, forget_when, on_click, privacy, space, temporary_folder
+from music_evals.protocols.settings import check_type
+from music_evals.ui.frame import (
+    add_examples,
+    download_button,
+    edits_of,
+    follow,
+    forget_when,
+    on_click,
+    privacy,
+    space,
+    temporary_folder,
+)
 from music_evals.ui.gpu import moved_to_card, on_gpu
 from music_evals.ui.spaces.editors import Offer, find_editors
 from music_evals.ui.spaces.preservation import Compared, Stage, add_results, compare_uploads, results_of, show
@@ -43,7 +53,6 @@ INTRO: Final = (
 )
 MAX_SEC: Final = 30.0
 SHARE_EDITING: Final = 0.4  # of the progress bar, before the comparison
-GPU_SEC: Final = 120
 
 Progress = Callable[[float, str], Any]
 
@@ -106,6 +115,7 @@ def edit_upload(upload: str | None, wishes: Wishes) -> Generator[Stage, None, Ed
             f"{offer.name} has weights under the licence {offer.licence}: tick that you accept it, or pick a system "
             "without weights"
         )
+    offer.read(wishes.parameters)  # what is wrong with them is said before anything is read or loaded
     yield Stage(0.0, "Reading the recording")
     request, name = _request(upload, wishes)
     yield Stage(SHARE_EDITING / 4, f"Editing with {offer.name}")
@@ -114,7 +124,8 @@ def edit_upload(upload: str | None, wishes: Wishes) -> Generator[Stage, None, Ed
         assert request.audio is not None  # an upload is a recording
         heard = hear_conditions(load_audio(request.audio, rate=request.sample_rate))
         request = dataclasses.replace(request, conditions=heard)
-    result = _edit(editor, request)
+    has_weights = bool(editor.info.weights)  # which are loaded now, before a card is taken
+    result = _edit_on_gpu(offer, wishes.parameters, request) if has_weights else editor.edit([request])[0]
     yield Stage(SHARE_EDITING, "Comparing the edit with the original")
     assert request.audio is not None and result.audio is not None  # noqa: PT018 (recordings stay recordings)
     assert request.sample_rate is not None
@@ -162,11 +173,14 @@ def _request(upload: str | None, wishes: Wishes) -> tuple[EditRequest, str]:
     )
 
 
-@on_gpu(duration=GPU_SEC)
-def _edit(editor: EditingSystem, request: EditRequest) -> EditResult:
-    """Return the edit; a model is on the graphics card meanwhile, where there is one."""
-    if not editor.info.weights:
-        return editor.edit([request])[0]
+def _n_calls(offer: Offer, parameters: str, request: EditRequest) -> int:
+    return offer.make(parameters).network_calls(request.duration_sec)
+
+
+@on_gpu(_n_calls, call_sec=0.08)
+def _edit_on_gpu(offer: Offer, parameters: str, request: EditRequest) -> EditResult:
+    """Return the edit; the model is on the graphics card meanwhile, where there is one."""
+    editor = offer.make(parameters)
     with moved_to_card(editor):
         return editor.edit([request])[0]
 
@@ -237,7 +251,7 @@ def about_html(offer: Offer) -> str:
         where = f"{offer.place} at {offer.revision[:12]}" if offer.revision else offer.place
         lines.append(f"**Weights**: {escape(where)}, licence {escape(offer.licence)}")
     else:
-        lines.append("Needs no weights: it does what its parameters say, whatever the words ask.")
+        lines.append("Needs no weights: it does what its parameters say.")
     return "\n\n".join(lines)
 
 
@@ -256,10 +270,7 @@ def build_demo() -> gr.Blocks:
             file_types=list(RECORDING_TYPES),
             elem_id="upload",
         )
-        chosen = gr.Examples(
-            [[examples[0].original]], [upload], example_labels=["A tune, rendered here"], label="Or press this",
-            cache_examples=False, api_visibility="private",
-        )  # fmt: skip
+        chosen = add_examples([[examples[0].original]], [upload], ["A tune, rendered here"], "Or press this")
         gr.Markdown("## 2. The edit")
         with gr.Row():
             system = gr.Dropdown(list(offers), value=first, label="System", elem_id="system")
@@ -267,7 +278,7 @@ def build_demo() -> gr.Blocks:
                 "", label="Parameters", placeholder="such as semitones=3", max_length=500, elem_id="parameters"
             )
         about = gr.Markdown(about_html(offers[first]), elem_id="about")
-        with gr.Accordion("In words, for systems with weights", open=False):
+        with gr.Accordion("In words", open=False, visible=bool(offers[first].place), elem_id="words") as words:
             text = gr.Textbox("", label="What is to change", max_length=500, elem_id="instruction")
             target = gr.Textbox("", label="Description of the music that is wanted", max_length=500)
             source = gr.Textbox("", label="Description of the recording", max_length=500)
@@ -276,15 +287,20 @@ def build_demo() -> gr.Blocks:
                 after = gr.Textbox("", label="for", max_length=100)
         with gr.Row():
             seed = gr.Number(0, precision=0, minimum=0, label="Seed", elem_id="seed")
-            accepted = gr.Checkbox(value=False, label="I accept the licence of the weights", elem_id="accept")
+            accepted = gr.Checkbox(
+                value=False,
+                label="I accept the licence of the weights",
+                visible=bool(offers[first].licence),
+                elem_id="accept",
+            )
         with gr.Row():
             button = gr.Button("Edit and compare", variant="primary", elem_id="edit")
             cancel = gr.Button("Cancel", elem_id="cancel")
         status = gr.Markdown("", elem_id="status", min_height=64)
-        archive = gr.DownloadButton("The edit (FLAC) with how it was made (JSON)", elem_id="archive", size="sm")
+        archive = download_button("The edit (FLAC) with how it was made (JSON)", "archive")
         inputs = [upload, system, parameters, target, source, before, after, seed, accepted, text]
-        outputs = [status, archive, *add_results()]
-        follow([system.input], lambda name: about_html(find_editors()[name]), system, about)
+        outputs = [status, archive, *add_results("Edit a recording to hear and see it beside its edit here.")]
+        follow([system.input], _describe, system, [about, words, accepted])
         run = on_click(
             button, _run, inputs, outputs, name="edit", cancel=cancel, cancelled=(_cancelled, status),
             show_progress_on=status,
@@ -292,6 +308,14 @@ def build_demo() -> gr.Blocks:
         forget_when([*edits_of(inputs), chosen.dataset.click], outputs, run=run)
     demo.examples_folder = folder
     return demo
+
+
+def _describe(name: str) -> tuple[Any, ...]:
+    """Return what is said of a system, and whether it can be told words and has a licence that is accepted."""
+    import gradio as gr
+
+    offer = find_editors()[name]
+    return about_html(offer), gr.update(visible=bool(offer.place)), gr.update(visible=bool(offer.licence))
 
 
 def _run(  # noqa: PLR0917  (a page gives its fields in their order)
@@ -324,6 +348,7 @@ def _run(  # noqa: PLR0917  (a page gives its fields in their order)
     """
     import gradio as gr
 
+    check_type("seed", seed or 0, float)
     wishes = Wishes(system, parameters, target_prompt, source_prompt, before, after, int(seed or 0), accepted, text)
     done: list[EditedUpload] = []
 
@@ -335,8 +360,9 @@ def _run(  # noqa: PLR0917  (a page gives its fields in their order)
         for stage in stages():
             progress(stage.done, stage.text)
             yield f"{escape(stage.text)}{_GOING}", *kept
-    except MusicEvalsError:
-        yield "Not edited; the message says why.", *kept
+    except Exception as error:  # a bug too must not leave the page at a stage that never ends
+        why = "the message says why" if isinstance(error, MusicEvalsError) else "something went wrong here"
+        yield f"Not edited; {why}.", *kept
         raise
     yield _summary(done[0]), *shown(done[0])
 

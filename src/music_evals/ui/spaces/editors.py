@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from typing import Any, Final, NamedTuple
 
 from music_evals.annotations import EditorInfo
-from music_evals.benchmark.edits.work import make_editor, read_parameter
+from music_evals.benchmark.edits.work import check_editor, make_editor, read_parameters
 from music_evals.errors import InvalidInputError, UnknownNameError
 from music_evals.protocols import EDITORS, EditingSystem, load_plugin
 
@@ -44,18 +44,27 @@ class Offer(NamedTuple):
         """Licence of its weights, which a visitor accepts; empty where there are none."""
         return str(load_plugin(EDITORS, self.name, "editing system").licence) if self.place else ""
 
-    def make(self, parameters: str) -> EditingSystem:
-        """Return the system with parameters as they are typed, ``NAME=VALUE`` with commas or lines between."""
+    @property
+    def weights(self) -> dict[str, str]:
+        """What its weights are loaded from; empty for a system without."""
+        named = {"source": self.place, "revision": self.revision}
+        return {name: value for name, value in named.items() if value}
+
+    def read(self, parameters: str) -> dict[str, Any]:
+        """Return parameters as they are typed, ``NAME=VALUE`` with commas or lines between, once they are checked."""
         words = [word.strip() for line in parameters.splitlines() for word in line.split(",") if word.strip()]
-        return _made(self, json.dumps(dict(map(read_parameter, words)), sort_keys=True))
+        values = read_parameters(words)
+        check_editor(self.name, values, self.weights)
+        return values
+
+    def make(self, parameters: str) -> EditingSystem:
+        """Return the system with parameters as they are typed."""
+        return _made(self, json.dumps(self.read(parameters), sort_keys=True))
 
 
 @functools.lru_cache(maxsize=2)
 def _made(offer: Offer, parameters: str) -> EditingSystem:
-    weights = {"source": offer.place} if offer.place else {}
-    if offer.revision:
-        weights["revision"] = offer.revision
-    return make_editor(offer.name, json.loads(parameters), weights)
+    return make_editor(offer.name, json.loads(parameters), offer.weights)
 
 
 def find_editors(environment: Mapping[str, str] | None = None) -> dict[str, Offer]:

@@ -183,7 +183,10 @@ def fill(places: Places, melody: Melody, request: Request) -> Iterator[Filling]:
     taken = _sketched(begun, model)
     yield begun
     found: list[Candidate] = []
-    for candidate in (_fill_on_gpu if model else _fill)(system.inpainter, melody.tokens, request, taken):
+    drawn = _fill(system.inpainter, melody.tokens, request, taken)
+    if model:
+        drawn = _fill_on_gpu(model, melody.tokens, request, taken)  # which was loaded above, before a card is taken
+    for candidate in drawn:
         found.append(candidate)
         yield dataclasses.replace(begun, candidates=tuple(found), complete=len(found) == n)
     if len(found) < n:
@@ -234,9 +237,15 @@ def _fill(inpainter: Any, tokens: Tokens, request: Request, sketch: Any) -> Iter
     )
 
 
-@on_gpu(duration=60)
-def _fill_on_gpu(inpainter: Any, tokens: Tokens, request: Request, sketch: Any) -> Iterator[Candidate]:
+def _n_tokens(_model: Model, _tokens: Tokens, request: Request, _sketch: Any) -> int:
+    """Return how many tokens are drawn, a network call each; some candidates are drawn twice, to differ."""
+    return 2 * request.n_candidates * request.n_measures * MUSIB_LAYOUT.steps_per_measure
+
+
+@on_gpu(_n_tokens, call_sec=0.02)
+def _fill_on_gpu(model: Model, tokens: Tokens, request: Request, sketch: Any) -> Iterator[Candidate]:
     """Yield what `_fill` yields, drawn by a network on the card where there is one."""
+    inpainter = _load(model.place, **options_of(model, request.decoding, request.temperature)).inpainter
     with moved_to_card(inpainter):
         yield from _fill(inpainter, tokens, request, sketch)
 

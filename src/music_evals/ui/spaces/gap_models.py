@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-import json
 import os
 from collections.abc import Sequence
 from pathlib import Path
@@ -17,6 +16,7 @@ from typing import Final, NamedTuple
 from music_evals.annotations import MUSIB_LAYOUT
 from music_evals.benchmark.inpainting.systems import baseline_names
 from music_evals.errors import UnreadableFileError, hub_errors
+from music_evals.files import parse_json
 from music_evals.protocols import CONTROLS, GapLimits
 from music_evals.ui.places import hub_owner
 
@@ -132,7 +132,7 @@ def _in_folders(folder: Path) -> tuple[Model, ...]:
 
 def _described(name: str, place: str, config: Path) -> Model:
     try:
-        settings = json.loads(config.read_bytes())
+        settings = parse_json(config.read_bytes(), str(config))
         return Model(name, place, settings["model_type"], settings["decoding"], float(settings["temperature"]))
     except (OSError, ValueError, TypeError, KeyError) as error:
         raise UnreadableFileError(f"the config.json of {name} is no configuration of a model: {error!r:.80}") from error

@@ -13,6 +13,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from music_evals.annotations import MUSIB_LAYOUT
+from music_evals.errors import NoDataError
+from music_evals.protocols.settings import check_type
 from music_evals.ui import frame
 from music_evals.ui.spaces import melody_sources
 from music_evals.ui.spaces.gap_code import python_code, shell_code
@@ -92,6 +94,8 @@ def open_file(path: str | None) -> tuple[Piece, list[str], str, int, str, str]:
 
 def change_voice(piece: Piece | None, voice: str, first_measure: float, current: str) -> str:
     """Return sixteen measures of a voice as text for the editor; what is there where no file was uploaded."""
+    if piece is None and voice:  # the state of a page goes with the uploads
+        raise NoDataError("the upload is gone; upload it again")
     return current if piece is None else write_melody(piece.cut(voice, int(first_measure)))
 
 
@@ -126,9 +130,11 @@ def _melody_part(places: Places) -> tuple[gr.HTML, list[Any]]:
                 [],
                 label="Voice",
                 info="One note at a time; of chords, the highest notes can be taken.",
+                interactive=False,  # until there is a file
                 elem_id="voice",
             )
-            start = gr.Slider(1, 2, 1, step=1, label="First of the sixteen measures", info=WINDOW_HELP, elem_id="start")
+            label = "First of the sixteen measures"
+            start = gr.Slider(1, 2, 1, step=1, label=label, info=WINDOW_HELP, interactive=False, elem_id="start")
         note = gr.Markdown(elem_id="upload_note")
     piece = gr.State(None, time_to_live=frame.RETENTION_SEC)
     editor = roll_editor(melody_sources.example(next(iter(melody_sources.EXAMPLES))), elem_id="editor")
@@ -197,7 +203,7 @@ def _open_on_page(path: str | None) -> tuple[Any, ...]:
     piece, voices, voice, last, text, note = open_file(path)
     # a slider needs some way to go: where the piece is too short for a second place, it cannot be moved
     slider = gr.update(maximum=max(last, 2), value=1, interactive=last > 1)
-    return piece, gr.update(choices=voices, value=voice), slider, text, note
+    return piece, gr.update(choices=voices, value=voice, interactive=True), slider, text, note
 
 
 def fill_gap(  # noqa: PLR0917  (a page gives its fields in their order)
@@ -234,6 +240,9 @@ def fill_gap(  # noqa: PLR0917  (a page gives its fields in their order)
     """
     import gradio as gr
 
+    numbers = {"temperature": temperature, "seed": seed or 0, "candidates": n_candidates, "first": first}
+    for name, value in {**numbers, "measures": n_measures}.items():
+        check_type(name, value, float)
     progress(0.0, "Reading the melody")
     checked = read_melody(melody)
     request = Request(

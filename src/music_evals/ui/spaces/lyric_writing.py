@@ -1,7 +1,7 @@
 """Lyrics that a language model writes on the page: for a theme, in the structure that was asked for.
 
 The variable ``MUSIC_EVALS_WRITER`` names the model, as ``ID@COMMIT`` of the Hub or as a folder; without it nothing is
-written. It is loaded when it is first asked, on the graphics card where the page is served with one.
+written. It is loaded when it is first asked, before a graphics card is taken where the page is served with one.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 import functools
 import os
 from collections.abc import Callable, Mapping
-from typing import Any, Final
+from typing import Any, Final, cast
 
 from music_evals.errors import InvalidInputError, InvalidLyricsError, ModelUnavailableError
 from music_evals.lyrics.prompts import lyric_prompt
@@ -23,7 +23,7 @@ __all__ = ["MAX_THEME", "VARIABLE", "writer_place", "written_lyrics"]
 VARIABLE: Final = "MUSIC_EVALS_WRITER"
 MAX_THEME: Final = 300  # characters
 MAX_TOKENS: Final = 1024
-GPU_SEC: Final = 120
+TOKEN_SEC: Final = 0.05  # on a graphics card
 
 Progress = Callable[[float, str], Any]
 
@@ -80,10 +80,11 @@ def written_lyrics(
         raise InvalidLyricsError(t("theme_size", most=MAX_THEME))
     prompt = lyric_prompt(theme.strip(), pattern)
     progress(0.1, t("stage_write_lyrics"))
+    _writer(*place)  # in this process, before a card is taken
     return _answer(place, prompt, int(seed or 0))[:MAX_CHARACTERS]
 
 
-@on_gpu(duration=GPU_SEC)
+@on_gpu(lambda *_: MAX_TOKENS, call_sec=TOKEN_SEC)
 def _answer(place: tuple[str, str | None], prompt: str, seed: int) -> str:
     return _writer(*place).write([prompt], seed=seed)[0].text
 
@@ -91,7 +92,6 @@ def _answer(place: tuple[str, str | None], prompt: str, seed: int) -> str:
 @functools.lru_cache(maxsize=1)
 def _writer(source: str, revision: str | None) -> LyricWriter:
     make = load_plugin(WRITERS, "transformers", "writer")
-    writer: LyricWriter = make(
-        source, revision=revision, max_new_tokens=MAX_TOKENS, template_options={"enable_thinking": False}
-    )
-    return writer
+    writer = make(source, revision=revision, max_new_tokens=MAX_TOKENS, template_options={"enable_thinking": False})
+    writer.load()
+    return cast("LyricWriter", writer)

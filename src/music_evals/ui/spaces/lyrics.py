@@ -31,7 +31,7 @@ from music_evals.ui.spaces.lyric_judging import (
     show,
     spoken,
 )
-from music_evals.ui.spaces.lyric_writing import MAX_THEME, written_lyrics
+from music_evals.ui.spaces.lyric_writing import MAX_THEME, writer_place, written_lyrics
 from music_evals.ui.spaces.spoken_parts import PRIVATE, Parts
 from music_evals.ui.spaces.words_muchin import LYRICS_WORDS
 
@@ -108,7 +108,7 @@ def _add_writing(parts: Parts) -> None:
     """Add a theme and the button that lets a model write."""
     import gradio as gr
 
-    with parts.add(gr.Accordion, "write_tools", open=False, elem_id="writing"), gr.Row():
+    with parts.add(gr.Accordion, "write_tools", open=False, visible=bool(writer_place()), elem_id="writing"), gr.Row():
         parts.add(gr.Textbox, "theme", max_length=MAX_THEME, min_width=300)
         parts.add(gr.Number, "seed", value=0, precision=0, minimum=0, min_width=90)
         parts.add(gr.Button, "write", scale=0, min_width=180)

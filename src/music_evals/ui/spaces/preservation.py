@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import functools
 import shlex
 import tempfile
 import threading
@@ -15,7 +16,7 @@ from collections.abc import Callable, Generator, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from music_evals.annotations import Score
+from music_evals.annotations import Features, Score
 from music_evals.audio.io import Audio
 from music_evals.errors import (
     BackendError,
@@ -30,6 +31,7 @@ from music_evals.metrics.catalogue import SHOWN_COMPANIONS
 from music_evals.pipelines.preservation import Judgement, Settings, Source, SourceLoader, entrance, judge
 from music_evals.ui.assets import html, style
 from music_evals.ui.frame import (
+    add_examples,
     code_panel,
     downloads_panel,
     edits_of,
@@ -51,7 +53,8 @@ from music_evals.ui.uploads import (
 )
 from music_evals.ui.widgets.ab_player import Track, add_player, player
 from music_evals.ui.widgets.bars import Bar, bar_of, bars_html, why_no_chance
-from music_evals.ui.widgets.findings import Finding, findings, preserved_sentence
+from music_evals.ui.widgets.findings import Finding, findings, move_text, preserved_sentence
+from music_evals.ui.widgets.moves import UNMOVED, Move, find_move, unmoved
 from music_evals.ui.widgets.timeline_view import timeline_html
 
 if TYPE_CHECKING:
@@ -120,10 +123,25 @@ class Compared:
         found = self.judgement.values[name]
         return bar_of(name, float(found.value), reason=found.reason, **about)
 
-    @property
+    @functools.cached_property
     def findings(self) -> tuple[Finding, ...]:
         """What changed, in words."""
         return findings(self.sources[0].features, self.sources[1].features)
+
+    @functools.cached_property
+    def move(self) -> Move:
+        """How the edit was transposed and stretched as a whole."""
+        return find_move(self.sources[0].features, self.sources[1].features)
+
+    @property
+    def unmoved_edit(self) -> Features:
+        """What the edit would be had it not been moved."""
+        return unmoved(self.sources[1].features, self.move)
+
+    @functools.cached_property
+    def findings_unmoved(self) -> tuple[Finding, ...]:
+        """What changed besides the move; empty where nothing was moved as a whole."""
+        return () if self.move == UNMOVED else findings(self.sources[0].features, self.unmoved_edit)
 
 
 def compare_uploads(
@@ -213,10 +231,20 @@ def _track(title: str, value: Audio | Score) -> Track:
 
 def findings_html(pair: Compared) -> str:
     """Return how much was preserved and what changed as HTML, and what a reader should know of the pair; escaped."""
-    found = pair.findings
     about_markers = why_no_chance(pair.entrance, pair.settings.variant)
     notes = [*pair.judgement.notes, *([about_markers] if about_markers else [])]
-    return html("findings.html", sentence=preserved_sentence(found), findings=found, notes=notes)
+    found, kept = ((preserved_sentence(told), told) for told in (pair.findings, pair.findings_unmoved))
+    moved = "" if pair.move == UNMOVED else move_text(pair.move)
+    return html("findings.html", found=found, unmoved=kept, moved=moved, notes=notes)
+
+
+def _picture(pair: Compared) -> str:
+    """Return the timelines of the pair, and those without the move, of which the switch shows one."""
+    original, edit = (source.features for source in pair.sources)
+    if pair.move == UNMOVED:
+        return timeline_html(original, edit)
+    moved, kept = timeline_html(original, edit), timeline_html(original, pair.unmoved_edit)
+    return f'<div class="me-moved">{moved}</div><div class="me-unmoved">{kept}</div>'
 
 
 def results_of(pair: Compared) -> dict[str, Any]:
@@ -228,6 +256,8 @@ def results_of(pair: Compared) -> dict[str, Any]:
         "scores": {bar.score: bar.row for bar in pair.bars},
         "preserved": preserved_sentence(pair.findings),
         "findings": [found._asdict() for found in pair.findings],
+        "move": pair.move._asdict(),
+        "findings_unmoved": [found._asdict() for found in pair.findings_unmoved],
         "notes": list(pair.judgement.notes),
         "receipt": _receipt(pair),
     }
@@ -278,14 +308,13 @@ def code_of(pair: Compared) -> tuple[str, str]:
 def show(pair: Compared) -> tuple[Any, ...]:
     """Return what the page shows of a pair, in the order of its outputs."""
     results = results_of(pair)
-    picture = timeline_html(pair.sources[0].features, pair.sources[1].features)
     python, shell = code_of(pair)
     files = write_downloads(results, [bar.row for bar in pair.bars], name="preservation")
     return (
         results,
         bars_html(pair.bars),
         findings_html(pair),
-        player(*pair.tracks, picture),
+        player(*pair.tracks, _picture(pair)),
         python,
         shell,
         receipt_html(results["receipt"]),
@@ -303,13 +332,11 @@ def build_demo(*, warm_up: bool = True) -> gr.Blocks:
     examples = write_examples(Path(folder.name))
     with space(TITLE, f"{INTRO} {privacy()}", max_upload_bytes=MAX_RECORDING_BYTES) as demo:
         original, edit, settings, buttons = _inputs()
-        chosen = gr.Examples(
-            [[example.original, example.edit] for example in examples],
+        chosen = add_examples(
+            [(example.original, example.edit) for example in examples],
             [original, edit],
-            example_labels=[example.title for example in examples],
-            label="Examples (press one, then Compare)",
-            cache_examples=False,
-            api_visibility="private",
+            [example.title for example in examples],
+            "Examples (press one, then Compare)",
         )
         status = gr.HTML(elem_id="status", min_height=64)  # the bar stands here
         inputs, outputs = [original, edit, *settings], [status, *add_results()]
@@ -351,14 +378,14 @@ def _inputs() -> tuple[Any, Any, list[Any], tuple[Any, Any]]:
     return original, edit, [variant, companions], (compare, cancel)
 
 
-def add_results() -> list[Any]:
-    """Add what `show` fills, in its order."""
+def add_results(empty: str = "Compare two files to hear and see them here.") -> list[Any]:
+    """Add what `show` fills, in its order; an empty player says what to do."""
     import gradio as gr
 
     gr.Markdown("## What changed")
     changed = gr.HTML(css_template=style("findings"), js_on_load=None, elem_id="findings")
     gr.Markdown("## Listen and look")
-    listening = add_player()
+    listening = add_player(empty)
     gr.Markdown("## Scores")
     scores = gr.HTML(js_on_load=None, elem_id="scores")
     json_button, csv_button = downloads_panel()
@@ -400,8 +427,9 @@ def _run(
         for stage in stages():
             progress(stage.done, stage.text)
             yield _told(f"{stage.text} ..."), *kept
-    except MusicEvalsError:
-        yield _told("Not compared; the message says why."), *kept
+    except Exception as error:  # a bug too must not leave the page at a stage that never ends
+        why = "the message says why" if isinstance(error, MusicEvalsError) else "something went wrong here"
+        yield _told(f"Not compared; {why}."), *kept
         raise
     yield _told(f"Compared {' with '.join(pair[0].names)}."), *show(pair[0])
 

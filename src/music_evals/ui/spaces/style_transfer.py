@@ -6,6 +6,7 @@ What a button does is a plain function here, which needs no browser; `build_page
 from __future__ import annotations
 
 import functools
+import math
 import os
 import re
 import time
@@ -19,12 +20,13 @@ from music_evals.audio.rendering import SAMPLE_RATE, render_additive
 from music_evals.errors import FileTooLargeError, InvalidInputError, NoDataError, PolyphonyError, UnknownNameError
 from music_evals.pipelines.rearrangement import SKYLINE, Prepared, pick_melody, prepare, rearrange
 from music_evals.protocols import SweptTransfer
+from music_evals.protocols.settings import check_type
 from music_evals.symbolic.files import read_score
 from music_evals.symbolic.midi import write_midi
 from music_evals.symbolic.piece_rows import score_of_row
 from music_evals.ui import frame
 from music_evals.ui.gpu import moved_to_card, on_gpu
-from music_evals.ui.spaces.transfer_models import find_models
+from music_evals.ui.spaces.transfer_models import Model, find_models
 from music_evals.ui.uploads import SCORE_TYPES, load_score
 from music_evals.ui.widgets.ab_player import Track, add_player, player
 from music_evals.ui.widgets.arrangement_picture import arrangements_svg
@@ -48,6 +50,8 @@ DATASET: Final = "style_transfer_pieces"
 MAX_SEC: Final = 360.0
 MAX_SWEEPS: Final = 50
 _EXAMPLES: Final = f"{EXAMPLES}/midi"
+_PASSES: Final = 4  # of a network over the pitches of a step, until they change no more
+_SWEEP_SEC: Final = {"full_sequence": 0.4, "style_lstm": 2.0, "bmst": 4.0}  # of a short piece, on one core
 _GOING: Final = " ..."  # ends the status while there is more to come
 
 Progress = Callable[[float, str], None]
@@ -97,7 +101,7 @@ def melody_choices(root: str | os.PathLike[str], path: str | None, piece: str) -
     return [*names, SKYLINE], names[index], f"{len(score.voices)} voices, {len(score.notes)} notes."
 
 
-def _open(root: str | os.PathLike[str], path: str | None, piece: str) -> Score:
+def _open(root: str | os.PathLike[str], path: str | None, piece: str | None) -> Score:
     if path:
         return load_score(path)
     pieces = find_pieces(root)
@@ -108,9 +112,17 @@ def _open(root: str | os.PathLike[str], path: str | None, piece: str) -> Score:
     return pieces[piece]()
 
 
-@on_gpu(duration=60)
-def _one_sweep(model: Any, prepared: Prepared, seed: int, n_sweeps: int | None, state: Any) -> tuple[Any, Score, int]:
+def _n_passes(_chosen: Model, prepared: Prepared, *_: Any) -> int:
+    """Return about how often a network is called in a sweep."""
+    return _PASSES * len(prepared.arrangement)
+
+
+@on_gpu(_n_passes, call_sec=0.005)
+def _one_sweep(
+    chosen: Model, prepared: Prepared, seed: int, n_sweeps: int | None, state: Any
+) -> tuple[Any, Score, int]:
     """Return what the next sweep leaves: its state, the score, and sweeps in all. A call of the card for each."""
+    model: Any = chosen.load()
     with moved_to_card(model):
         going = rearrange(prepared, model, seed=seed, n_sweeps=n_sweeps, start=state)
         if state is not None:
@@ -122,8 +134,8 @@ def _one_sweep(model: Any, prepared: Prepared, seed: int, n_sweeps: int | None, 
 def rewrite(  # noqa: PLR0917  (a page gives its fields in their order)
     root: str | os.PathLike[str],
     path: str | None,
-    piece: str,
-    melody: str,
+    piece: str | None,
+    melody: str | None,
     model: str,
     sweeps: float,
     seed: float,
@@ -149,6 +161,8 @@ def rewrite(  # noqa: PLR0917  (a page gives its fields in their order)
         )
     if model not in models:
         raise UnknownNameError("model", str(model), models)
+    check_type("sweeps", sweeps, float)
+    check_type("seed", seed or 0, float)
     wanted, start_seed = int(sweeps), int(seed or 0)
     if not 1 <= wanted <= MAX_SWEEPS:
         raise InvalidInputError(f"sweeps must lie in 1..{MAX_SWEEPS}, got {wanted}")
@@ -157,9 +171,9 @@ def rewrite(  # noqa: PLR0917  (a page gives its fields in their order)
     seconds = float(score.seconds(score.end_tick))
     if seconds > MAX_SEC:
         raise FileTooLargeError("the piece is too long", name="the piece", unit="seconds", limit=MAX_SEC, found=seconds)
-    plugin = models[model].load()
+    plugin = models[model].load()  # before a card is taken
     prepared = prepare(score, melody or None, steps_per_quarter=plugin.steps_per_quarter)
-    title = Path(path).stem if path else piece
+    title = Path(path).stem if path else str(piece)
     stem = re.sub(r"[^\w.-]+", "_", title)
     original = Track("Original", render_additive(prepared.score), SAMPLE_RATE, "the original")
     notes = "".join(f"\n\n{escape(remark)}." for remark in prepared.remarks)
@@ -167,7 +181,7 @@ def rewrite(  # noqa: PLR0917  (a page gives its fields in their order)
     folder, state, done, total, begun = frame.temporary_folder(), None, 0, wanted, time.monotonic()
     while done < total:
         progress(done / total, f"Sweep {done + 1} of {total}")
-        state, written, total = _one_sweep(plugin, prepared, start_seed, asked, state)
+        state, written, total = _one_sweep(models[model], prepared, start_seed, asked, state)
         done += 1
         each = (time.monotonic() - begun) / done
         left = f", about {each * (total - done):.0f} s left at {each:.1f} s a sweep{_GOING}" if done < total else "."
@@ -199,9 +213,16 @@ def build_page(root: str | os.PathLike[str]) -> gr.Blocks:
         gr.Markdown("## 1. The piece")
         with gr.Row():
             file = gr.File(label="MIDI, MusicXML or ABC", file_types=list(SCORE_TYPES), elem_id="upload")
-            piece = gr.Dropdown(["", *pieces], value="", label="Or pick a piece", elem_id="piece")
+            # programs may give "" for none
+            piece = gr.Dropdown(pieces, value=None, label="Or pick a piece", allow_custom_value=True, elem_id="piece")
         melody = gr.Dropdown(
-            [""], value="", label="Melody", info="Stays as it is.", allow_custom_value=True, elem_id="melody"
+            [],
+            value=None,
+            label="Melody",
+            info="Stays as it is.",
+            allow_custom_value=True,
+            interactive=False,  # until there is a piece
+            elem_id="melody",
         )
         remark = gr.Markdown("", elem_id="remark")
         gr.Markdown("## 2. The style")
@@ -216,8 +237,8 @@ def build_page(root: str | os.PathLike[str]) -> gr.Blocks:
         gr.Markdown("## 3. Before and after")
         status = gr.Markdown("Nothing is rewritten yet.", elem_id="status")
         picture = gr.HTML(elem_id="picture")
-        heard = add_player()
-        midi = gr.DownloadButton("MIDI of this sweep", elem_id="download_midi", size="sm")
+        heard = add_player("Rewrite a piece to hear and see it beside the original here.")
+        midi = frame.download_button("MIDI of this sweep", "download_midi")
         outputs = [status, picture, heard, midi]
         # asked again at each visit: the Hub may have been out of reach when the page was built
         page.load(functools.partial(_menu_now, root), model, model, api_visibility="private")
@@ -242,9 +263,13 @@ def build_page(root: str | os.PathLike[str]) -> gr.Blocks:
 
 def _menu(root: str | os.PathLike[str]) -> dict[str, Any]:
     """Return what the menu of models holds."""
-    names = list(find_models(root))
-    info = "A type of model and the style that it has learnt." if names else "No model with weights is here."
-    return {"choices": names, "value": names[0] if names else None, "info": info}
+    names = sorted(find_models(root), key=lambda name: _SWEEP_SEC.get(name.partition(":")[0], math.inf))
+    info = "A type of model and the style that it has learnt, the fastest first."
+    return {
+        "choices": names,
+        "value": next(iter(names), None),
+        "info": info if names else "No model with weights is here.",
+    }
 
 
 def _menu_now(root: str | os.PathLike[str], chosen: str | None) -> Any:
@@ -257,10 +282,10 @@ def _menu_now(root: str | os.PathLike[str], chosen: str | None) -> Any:
     return gr.update(**menu)
 
 
-def _choose_on_page(root: str | os.PathLike[str], path: str | None, piece: str) -> tuple[Any, str]:
+def _choose_on_page(root: str | os.PathLike[str], path: str | None, piece: str | None) -> tuple[Any, str]:
     import gradio as gr
 
     if not path and not piece:
-        return gr.update(choices=[""], value=""), ""
-    names, taken, remark = melody_choices(root, path, piece)
-    return gr.update(choices=names, value=taken), escape(remark)
+        return gr.update(choices=[], value=None, interactive=False), ""
+    names, taken, remark = melody_choices(root, path, piece or "")
+    return gr.update(choices=names, value=taken or None, interactive=True), escape(remark)

@@ -102,7 +102,7 @@ def _encoder(name: str) -> TextEncoder:
     return load_encoder(name, revision=None if name == CHAR_NGRAMS else _bge_commit())
 
 
-@on_gpu(duration=60)
+@on_gpu(lambda _name, texts: math.ceil(len(texts) / 64), call_sec=1.0)  # 64 at once
 def _encode_on_gpu(name: str, texts: Sequence[str]) -> Floats:
     """Encode on the card; where there is one, the encoder is on it from the moment that it was loaded."""
     return np.asarray(_encoder(name).encode(texts), dtype=np.float32)

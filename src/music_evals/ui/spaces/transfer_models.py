@@ -7,13 +7,13 @@ name says type and style, as in records of the benchmark: ``bmst:bach``.
 from __future__ import annotations
 
 import functools
-import json
 import os
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
 from music_evals.errors import UnreadableFileError, hub_errors
+from music_evals.files import parse_json
 from music_evals.protocols import STYLE_TRANSFERS, StyleTransfer, load_plugin
 from music_evals.ui.places import hub_owner
 from music_evals.windows import MODELS, shipped
@@ -93,7 +93,7 @@ def _path(variant: str, name: str) -> str:
 
 def _named(config: Path, place: str, variant: str | None) -> tuple[str, Model]:
     try:
-        settings = json.loads(config.read_bytes())
+        settings = parse_json(config.read_bytes(), str(config))
         kind, style = settings["model_type"], settings["style"]
     except (OSError, ValueError, TypeError, KeyError) as error:
         raise UnreadableFileError(f"{config} is no configuration of a style transfer: {error!r:.80}") from error

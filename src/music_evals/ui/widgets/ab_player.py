@@ -7,7 +7,8 @@ Elements inside it that carry ``data-sec``, and the timelines of `timeline_view`
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from html import escape
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -22,8 +23,6 @@ if TYPE_CHECKING:
     import gradio as gr
 
 __all__ = ["Track", "add_player", "empty_player", "encode", "levels_text", "player"]
-
-EMPTY: Final = "Compare two files to hear and see them here."
 
 
 class Track(NamedTuple):
@@ -42,8 +41,8 @@ class Track(NamedTuple):
         return len(self.samples) / self.sample_rate
 
 
-def add_player(**options: Any) -> gr.HTML:
-    """Add an empty player to the page; a callback returns `player` for it."""
+def add_player(empty: str, **options: Any) -> gr.HTML:
+    """Add a player to the page, which says what to do as long as it is empty; a callback returns `player` for it."""
     import gradio as gr
 
     settings: dict[str, Any] = {
@@ -53,12 +52,12 @@ def add_player(**options: Any) -> gr.HTML:
         "apply_default_css": False,
         "elem_id": "player",
     }
-    return gr.HTML(empty_player(), **settings | options)
+    return gr.HTML(empty_player(empty), **settings | options)
 
 
-def empty_player() -> dict[str, Any]:
-    """Return the value of a player without music."""
-    return {"html": f'<p class="ab-note">{EMPTY}</p>', "tracks": [], "seconds": 0.0}
+def empty_player(text: str) -> dict[str, Any]:
+    """Return the value of a player without music, which says how it gets some."""
+    return {"html": f'<p class="ab-note">{escape(text)}</p>', "tracks": [], "seconds": 0.0}
 
 
 def player(first: Track, second: Track, picture: str = "") -> dict[str, Any]:

@@ -13,11 +13,11 @@ import numpy as np
 import numpy.typing as npt
 
 from music_evals.annotations import NO_CHORD, Beats, Chords, F0Track, Features, Key, Melody, Segments
-from music_evals.benchmark.preservation.plots import differing_notes
 from music_evals.metrics.rhythm import TOLERANCE_SEC
 from music_evals.metrics.structure import WINDOW_SEC
+from music_evals.ui.widgets.moves import UNMOVED, Move, find_move, kept_notes
 
-__all__ = ["Finding", "chord_name", "findings", "interval_name", "key_name", "preserved_sentence"]
+__all__ = ["Finding", "chord_name", "findings", "interval_name", "key_name", "move_text", "preserved_sentence"]
 
 SAME_TEMPO_BPM: Final = 0.5  # tempi that differ by less are named as equal
 SAME_LENGTH_SEC: Final = 0.05
@@ -26,7 +26,6 @@ WORTH_MOVING: Final = 0.1  # an offset of the beats is reported where it brings 
 SHOWN_SECTIONS: Final = 12  # longer forms are counted and not spelt out
 OCTAVE_TOLERANCE: Final = 0.1  # octaves within which a tempo counts as doubled or halved, 7 %
 LEAST_SHARE, LARGEST_PART = 0.005, 0.995  # what rounds to 0 % is nothing, and no part is reported as 100 %
-MELODY_SHARE: Final = 0.5  # a transposition is reported where it brings back at least this share of the notes
 
 TONICS: Final = ("C", "C#", "D", "Eb", "E", "F", "F#", "G", "Ab", "A", "Bb", "B")
 INTERVALS: Final = (
@@ -94,7 +93,7 @@ def chord_name(label: str) -> str:
 def findings(original: Features, edit: Features) -> tuple[Finding, ...]:
     """Say what differs between the features of an original and of its edit."""
     found = [_length(original.duration_sec, edit.duration_sec)]
-    about = _About(original.duration_sec, _stretch(original.beats, edit.beats))
+    about = _About(original.duration_sec, find_move(original, edit))
     for feature, facet, describe in _DESCRIBED:
         sides = getattr(original, feature), getattr(edit, feature)
         reasons = [
@@ -141,14 +140,8 @@ class _About(NamedTuple):
 
     end_sec: float
     """Length of the original."""
-    stretch: float
-    """How many times longer a beat of the edit lasts; 1 where a tempo is not known."""
-
-
-def _stretch(original: Beats | None, edit: Beats | None) -> float:
-    if original is None or edit is None or np.isnan([original.bpm, edit.bpm]).any():
-        return 1.0
-    return original.bpm / edit.bpm
+    move: Move
+    """What was done to all of the edit."""
 
 
 def _length(original_sec: float, edit_sec: float) -> Finding:
@@ -286,39 +279,25 @@ def _forms_text(first: tuple[str, ...], second: tuple[str, ...]) -> str:
 
 
 def _melody(original: Melody, edit: Melody, about: _About) -> Finding:
-    first = _spans(original)
-    if not first:
+    n = len(original.pitches)
+    if not n:
         return Finding("melody", "undefined", "melody cannot be compared (original: no notes)")
-    kept = _kept(first, _spans(edit), 0, 1.0)
-    text = f"{kept} of {len(first)} melody notes found again, pitch and place"
-    if kept == len(first):
+    kept = kept_notes(original, edit)
+    text = f"{kept} of {n} melody notes found again, pitch and place"
+    if kept == n:
         more = len(edit.pitches) - kept
         return Finding("melody", "changed" if more > 0 else "same", _with_more(text, max(more, 0)), 1.0)
-    moves = {
-        (steps, stretch): _kept(first, _spans(edit), steps, stretch)
-        for stretch in dict.fromkeys((1.0, about.stretch))
-        for steps in sorted(range(-12, 13), key=abs)
-    }
-    best = max(moves, key=lambda move: moves[move])  # the first of the best: the smallest move
-    if moves[best] > kept and moves[best] >= MELODY_SHARE * len(first):
-        kept = moves[best]
-        text = f"{_melody_moved(*best)}: {kept} of {len(first)} notes found again there"
-    return Finding("melody", "changed", text, kept / len(first))
+    if about.move != UNMOVED:
+        kept = kept_notes(original, edit, about.move)
+        text = f"{move_text(about.move)}: {kept} of {n} notes found again there"
+    return Finding("melody", "changed", text, kept / n)
 
 
-def _melody_moved(steps: int, stretch: float) -> str:
-    way = f"melody moved {'up' if steps > 0 else 'down'} {interval_name(steps)}" if steps else "melody kept"
-    return way if stretch == 1.0 else f"{way}, at the edit's tempo"
-
-
-def _spans(melody: Melody) -> list[tuple[float, float, float]]:
-    return [(start, end, pitch) for (start, end), pitch in zip(melody.intervals_sec, melody.pitches, strict=True)]
-
-
-def _kept(original: Sequence[Any], edit: Sequence[Any], steps: int, stretch: float) -> int:
-    """Return how many notes of the original the edit has, so many semitones higher and so many times later."""
-    moved = [(start * stretch, end * stretch, pitch + steps) for start, end, pitch in original]
-    return len(moved) - sum(differing_notes(moved, edit))
+def move_text(move: Move) -> str:
+    """Say how an edit was moved as a whole."""
+    up = "up" if move.semitones > 0 else "down"
+    way = f"melody moved {up} {interval_name(move.semitones)}" if move.semitones else "melody kept"
+    return way if move.stretch == 1.0 else f"{way}, at the edit's tempo"
 
 
 def _voicing(original: F0Track, edit: F0Track, _about: _About) -> Finding:
