@@ -2,7 +2,7 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
-EXTRAS := audio,models,editing,tuning,symbolic,lyrics,text,studies,caimap,report,spaces,scale,clusters,docs,dev
+EXTRAS := all,docs,dev
 CONSTRAINTS := constraints.txt
 STAMP := $(VENV)/.installed
 # Nothing that runs here may reach for a hub or send statistics.

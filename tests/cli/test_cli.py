@@ -13,6 +13,7 @@ import pytest
 
 from music_evals import cli
 from music_evals.annotations import Score, TimeSignature
+from music_evals.cli.verbs import build_parser
 from music_evals.protocols import INPAINTERS, load_plugin
 from music_evals.symbolic.midi import save_midi
 from music_evals.symbolic.notes import make_notes
@@ -103,10 +104,11 @@ def test_argparse_errors_are_usage_errors(capsys: pytest.CaptureFixture[str]) ->
 def test_an_unwritable_folder_and_damaged_records(
     small: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    (tmp_path / "out").write_text("a file in place of the folder")
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out" / "records.jsonl").mkdir()
     assert cli.main(small) == 1
     assert "cannot write" in capsys.readouterr().err
-    (tmp_path / "out").unlink()
+    (tmp_path / "out" / "records.jsonl").rmdir()
     assert cli.main(small) == 0
     records = tmp_path / "out" / "records.jsonl"
     lines = records.read_bytes().splitlines(keepends=True)
@@ -354,7 +356,7 @@ def test_a_reader_that_goes_away_is_no_crash(small: list[str]) -> None:
 
 def test_the_library_names_no_option_of_the_command() -> None:
     """It names settings, which the command says in its options and pages in words; pages show commands to copy."""
-    verbs = next(each for each in cli._parser()._actions if isinstance(each.choices, dict)).choices
+    verbs = next(each for each in build_parser()._actions if isinstance(each.choices, dict)).choices
     ours = {option for verb in verbs.values() for option in verb._option_string_actions if option.startswith("--")}
     assert {"--set", "--no-controls"} <= ours
     source = Path(cli.__file__).parents[1]
@@ -390,3 +392,14 @@ def test_every_verb_that_judges_takes_an_engine(
         assert cli.main([*given, *options]) == 2
         assert message in capsys.readouterr().err
     assert not (tmp_path / "out").exists()
+
+
+def test_a_folder_of_other_settings_is_wrong_usage(small: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(small) == 0
+    capsys.readouterr()
+    assert cli.main([*small, "--variant", "official"]) == 2
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert "variant was 'corrected' and is now 'official'" in err
+    assert "more" not in err  # what follows from a setting is not listed beside it
+    assert cli.main(small) == 0

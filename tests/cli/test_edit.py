@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from tests.writing import Server, completion
 
-from music_evals.benchmark.edits.work import read_parameter
+from music_evals.benchmark.edits.work import read_parameters
 from music_evals.cli import main
 from music_evals.errors import InvalidInputError
 
@@ -71,10 +71,23 @@ def test_wrong_use_ends_with_2(tmp_path: Path, root: Path, capsys: pytest.Captur
 
 
 def test_parameters_are_numbers_truths_or_texts() -> None:
-    assert [read_parameter(f"a={text}")[1] for text in ("3", "0.5", "true", "cpu")] == [3, 0.5, True, "cpu"]
-    for wrong in ("a", "=3", "a=", "a=[1]"):
-        with pytest.raises(InvalidInputError, match=r"NAME=VALUE|a number, true"):
-            read_parameter(wrong)
+    assert read_parameters(["a=3", "b=0.5", "c=true", "d=cpu"]) == {"a": 3, "b": 0.5, "c": True, "d": "cpu"}
+    for wrong in (["a"], ["=3"], ["a="], [" = "], ["a=[1]"], ["a=1", "a=2"]):
+        with pytest.raises(InvalidInputError, match=r"NAME=VALUE|a number, true|twice"):
+            read_parameters(wrong)
+
+
+@pytest.mark.parametrize("value", ["abc", "nan", "NaN", "Infinity", "-1e999", "true", "null", '"3"', "25"])
+def test_a_value_of_another_type_or_out_of_range_is_one_line_and_code_2(
+    value: str, tmp_path: Path, root: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    song = str(root / "examples" / "originals" / "song_rock.ogg")
+    command = ["edit", song, "--system", "transposition", "--set", f"semitones={value}", "--out", str(tmp_path / "a")]
+    assert main(command) == 2
+    [line] = capsys.readouterr().err.strip().splitlines()
+    assert "semitones" in line
+    assert not any(word in line for word in ("TypeError", "'<='"))
+    assert not (tmp_path / "a").exists()
 
 
 def test_a_language_model_writes_instructions(

@@ -368,7 +368,7 @@ def test_a_folder_with_other_files_is_left_alone(
         ".DS_Store", "candidate_1.mid", "candidate_7.mid", "candidates.svg", "fill.json",
     ]  # fmt: skip
     assert main([*command[:-1], str(out / "candidate_1.mid")]) == 2
-    assert "candidate_1.mid is a file; name a folder with --out" in capsys.readouterr().err
+    assert "candidate_1.mid is a file; choose another folder" in capsys.readouterr().err
 
 
 def test_a_candidate_that_was_changed_is_not_lost(

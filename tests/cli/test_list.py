@@ -14,7 +14,7 @@ from music_evals.cli.listing import VERBS
 from music_evals.metrics.catalogue import CATALOGUE, LYRIC_SCORES, PRESERVATION_METRICS
 from music_evals.windows import window
 
-CONTENT = ("lyric_diversity", "lyric_theme_similarity")
+CONTENT = ("lyric_structure_gated", "lyric_wordlikeness", "lyric_diversity", "lyric_theme_similarity")
 
 
 @pytest.fixture(autouse=True)

@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from music_evals.benchmark.inpainting.listening import StudySettings
-from music_evals.cli import _parser, main
+from music_evals.cli import main
+from music_evals.cli.verbs import build_parser
 from music_evals.studies.pairs import read_pairs
 
 
@@ -75,7 +76,7 @@ def test_wrong_use_is_told_in_the_words_of_the_command(
 
 
 def test_what_is_left_out_is_what_the_function_takes() -> None:
-    options = _parser().parse_args(["listening-test", "pairs", "run", "--out", "study"])
+    options = build_parser().parse_args(["listening-test", "pairs", "run", "--out", "study"])
     for field in dataclasses.fields(StudySettings):
         if field.default is not dataclasses.MISSING:
             assert getattr(options, field.name) == field.default

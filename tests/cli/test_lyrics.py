@@ -162,10 +162,10 @@ def test_lyrics_without_a_header_in_a_folder(tmp_path: Path, capsys: pytest.Capt
 def test_an_unwritable_folder_and_damaged_records(
     small: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    (tmp_path / "out").write_text("a file in place of the folder")
+    (tmp_path / "out" / "records.jsonl").mkdir(parents=True)
     assert cli.main(small) == 1
     assert "cannot write" in capsys.readouterr().err
-    (tmp_path / "out").unlink()
+    (tmp_path / "out" / "records.jsonl").rmdir()
     assert cli.main(small) == 0
     records = tmp_path / "out" / "records.jsonl"
     records.write_bytes(records.read_bytes().replace(b'"kind":"score"', b'"kind":"scoro"', 1))

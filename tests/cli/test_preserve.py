@@ -193,10 +193,10 @@ def test_wrong_names_and_options_are_usage_errors(
 def test_an_unwritable_folder_and_damaged_records(
     quick: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    (tmp_path / "out").write_text("a file in place of the folder")
+    (tmp_path / "out" / "records.jsonl").mkdir(parents=True)
     assert cli.main(quick) == 1
     assert "cannot write" in capsys.readouterr().err
-    (tmp_path / "out").unlink()
+    (tmp_path / "out" / "records.jsonl").rmdir()
     assert cli.main(quick) == 0
     records = tmp_path / "out" / "records.jsonl"
     records.write_bytes(records.read_bytes().replace(b'"kind":"score"', b'"kind":"scoro"', 1))
@@ -207,7 +207,7 @@ def test_an_unwritable_folder_and_damaged_records(
 
 def test_another_run_in_the_same_folder_is_refused(quick: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.main(quick) == 0
-    assert cli.main([*quick, "--variant", "paper"]) == 1
+    assert cli.main([*quick, "--variant", "paper"]) == 2
     assert "variant was 'corrected' and is now 'paper'" in capsys.readouterr().err
 
 

@@ -12,6 +12,7 @@ import pytest
 import yaml
 
 from music_evals.errors import InvalidInputError
+from music_evals.hub.client import Hub
 from music_evals.hub.pushing import push_results
 
 from .hub_house import House
@@ -59,9 +60,10 @@ RESULTS: dict[str, Any] = {
         "all": {
             "scores": {
                 "mine": {
-                    "note_f1": {"value": 0.123456, "low": 0.1, "high": 0.2, "n": 18, "n_defined": 18},
+                    "note_f1": {"value": 0.123456, "low": 0.1, "high": 0.2, "n": 18, "n_defined": 18, "n_groups": 6},
                     "silence_divergence": {
                         "value": 0.05, "low": 0.01, "high": 0.08, "null": 0.03, "n": 18, "n_defined": 18,
+                        "n_groups": 6, "n_clusters": 5.5,
                     },
                     "pitch_accuracy": {"value": None, "low": None, "high": None, "n": 18, "n_defined": 0},
                     "inpainting_nll": {"value": 0.5, "low": 0.4, "high": 0.6, "n": 18, "n_defined": 18},
@@ -160,7 +162,8 @@ def test_one_commit_holds_both_formats_and_leaves_the_rest(hub: House, run: Path
         "note_f1": 0.1235, "silence_divergence": 0.05, "inpainting_nll": 0.5,
     }  # fmt: skip
     assert new["metrics"][1]["args"] == {
-        "variant": "corrected", "confidence": 0.95, "low": 0.01, "high": 0.08, "null": 0.03,
+        "variant": "corrected", "confidence": 0.95, "groups": "song", "low": 0.01, "high": 0.08, "null": 0.03,
+        "n": 18, "n_defined": 18, "n_groups": 6, "n_clusters": 5.5,
     }  # fmt: skip
     first, second = entries(hub)
     assert first["dataset"] == {"id": f"{hub.org}/tiny_set", "task_id": "one_test_note_f1"}
@@ -173,6 +176,7 @@ def test_one_commit_holds_both_formats_and_leaves_the_rest(hub: House, run: Path
     ):  # fmt: skip
         assert part in first["notes"]
     assert "noise floor 0.03" in second["notes"]
+    assert "6 independent groups (song)" in second["notes"]
     assert "no task in eval.yaml, so in the model-index only: inpainting_nll" in done.stderr
     assert "undefined, so left out: pitch_accuracy" in done.stderr
     assert "the entries name no revision" in done.stderr
@@ -189,6 +193,68 @@ found = parse_eval_result_entries(yaml.safe_load(open(path)))
 result = [len(card.data.eval_results), [entry.task_id for entry in found]]
 """
     assert hub.client.python(code) == [4, ["one_test_note_f1", "one_test_silence_divergence"]]
+
+
+def test_counts_and_interval_are_read_back_and_kept(hub: House, run: Path) -> None:
+    """Both formats as the client reads them, and the card after somebody else edited it with the client."""
+    assert push(hub, run).code == 0
+    code = f"""
+from huggingface_hub import ModelCard, hf_hub_download, parse_eval_result_entries
+import yaml
+card = ModelCard.load("{hub.org}/mine")
+card.data.language = "en"
+again = ModelCard(str(card))
+path = hf_hub_download("{hub.org}/mine", ".eval_results/tiny_set.yaml")
+found = parse_eval_result_entries(yaml.safe_load(open(path)))
+result = [
+    [[one.metric_type, one.metric_args] for one in card_.data.eval_results if one.dataset_type != "else/where"]
+    for card_ in (card, again)
+] + [[one.notes for one in found]]
+"""
+    first, again, notes = hub.client.python(code)
+    assert first == again
+    of_f1 = dict(first)["note_f1"]
+    assert {key: of_f1[key] for key in ("n", "n_defined", "n_groups", "low", "high", "confidence", "groups")} == {
+        "n": 18, "n_defined": 18, "n_groups": 6, "low": 0.1, "high": 0.2, "confidence": 0.95, "groups": "song",
+    }  # fmt: skip
+    for note in notes:
+        assert "18 windows" in note
+        assert "6 independent groups (song)" in note
+        assert "95 % interval" in note
+
+
+def test_a_value_without_interval_says_so(hub: House, run: Path) -> None:
+    """Of two recordings of one song, say: the value alone would look as sure as any."""
+    cell = {"value": 1.0, "low": None, "high": None, "n": 18, "n_defined": 2, "n_groups": 1, "n_clusters": 1.0}
+    changed(run, tables__all__scores__mine={"note_f1": cell})
+    assert push(hub, run).code == 0
+    (entry,) = entries(hub)
+    assert "no interval" in entry["notes"]
+    assert "1 independent groups (song); 18 windows, 2 define it" in entry["notes"]
+    (model,) = head(hub.hub.text("model", f"{hub.org}/mine", "README.md"))["model-index"]
+    args = model["results"][1]["metrics"][0]["args"]
+    assert (args["n"], args["n_defined"], args["n_groups"]) == (18, 2, 1)
+    assert "low" not in args
+
+
+def test_all_that_is_lacking_is_said_at_once(hub: House, run: Path) -> None:
+    changed(run, dataset__config=None, dataset__split=None)
+    guest = hub.hub.add_user("guest")
+    refused = hub.cli("push", str(run), "--model", f"{hub.org}/mine", "--source", "x.html", token=guest)
+    assert refused.code == 2
+    for part in ("with --dataset", "with --config", "with --split", "source must be", f"no member of {hub.org}"):
+        assert part in refused.stderr
+    gone = hub.cli("push", str(run), "--model", f"{hub.org}/gone", "--dataset", f"{hub.org}/none", token=guest)
+    assert gone.code == 2
+    for part in ("with --config", f"no model {hub.org}/gone", f"no dataset {hub.org}/none", "is no member of"):
+        assert part in gone.stderr
+    assert f"hf upload {hub.org}/none FOLDER . --repo-type dataset" in gone.stderr
+    where = ["--config", "one", "--split", "test"]
+    hidden = hub.cli("push", str(run), "--model", f"{hub.org}/gone", "--dataset", f"{hub.org}/none", *where)
+    assert hidden.code == 1
+    assert f"no model {hub.org}/gone" in hidden.stderr
+    assert f"no dataset {hub.org}/none" in hidden.stderr
+    assert push(hub, run, *where).code == 0
 
 
 def test_a_study_of_editing_systems_is_proposed_and_never_committed(hub: House, run: Path, tmp_path: Path) -> None:
@@ -431,9 +497,10 @@ def test_a_system_without_a_score_changes_nothing(hub: House, run: Path) -> None
 @pytest.mark.parametrize(
     ("said", "wanted"), [({"source": "results.html"}, "starts with https"), ({"date": "tomorrow"}, "YYYY-MM-DD")]
 )
-def test_what_no_entry_may_say(run: Path, said: dict[str, str], wanted: str) -> None:
+def test_what_no_entry_may_say(said: dict[str, str], wanted: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Hub, "look", lambda *_: None)
     with pytest.raises(InvalidInputError, match=wanted):
-        push_results(run, "o/m", **said)
+        push_results(RESULTS, "o/m", dry_run=True, **said)
 
 
 @pytest.mark.slow

@@ -98,6 +98,25 @@ def test_nothing_is_asked_of_the_source_where_nothing_needs_it(tree: Path, windo
     assert pin_requirements("numpy\n", nowhere.source) == "numpy\n"
 
 
+@pytest.mark.parametrize(
+    ("place", "package"),
+    [("metrics/tiny_metric", "music_evals"), ("models/tiny_model", "music_evals[models]"), ("spaces/tiny_space", "")],
+)
+def test_the_first_lines_say_how_the_package_is_installed(
+    place: str, package: str, tree: Path, addresses: Addresses
+) -> None:
+    """Not `pip install music_evals`, which `evaluate` advises: no index has it."""
+    card = rewrite_card("---\ntitle: x\n---\n\n# Title\n\nText.\n", Window(tree / place), addresses)
+    line = f'```bash\npip install "{package} @ git+{SOURCE}"\n```\n\n' if package else ""
+    assert card == f"---\ntitle: x\n---\n\n# Title\n\n{line}Text.\n"
+
+
+def test_the_install_line_has_the_extras_of_a_metric(tree: Path, addresses: Addresses) -> None:
+    window = Window(tree / "metrics/tiny_metric")
+    write(window.folder, {"requirements.txt": "torch\nmusic_evals[audio,spaces]\n"})
+    assert f'pip install "music_evals[audio] @ git+{SOURCE}"' in rewrite_card("# Title\n\n# Other\n", window, addresses)
+
+
 def test_dead_links(window: Window) -> None:
     write(window.root, {"x.md": "x"})
     text = "[a](gone.md) [b](../../x.md) [c](../../../outside) [d](app.py#x) [e](https://x.org)\n```\n[f](no)\n```\n"

@@ -1,126 +1,93 @@
 """The ``music-evals`` command.
 
 Data goes to stdout, progress and messages to stderr. Exit codes: 0 all is well; 1 items failed (they are listed), or
-results could not be written, or records are damaged; 2 the command or its input is wrong, and nothing was run.
+results could not be written, or records are damaged; 2 the command or its input is wrong, and nothing was run; 130 it
+was interrupted.
+
+Hardly anything is imported before `main` is entered: an interrupt while modules are imported is caught, too.
 """
 
 from __future__ import annotations
 
-import argparse
-import contextlib
-import warnings
-from collections.abc import Callable, Iterator, Sequence
-from typing import Any
+import atexit
+import codecs
+import io
+import os
+import signal
+import sys
 
-from music_evals import __version__
-from music_evals.cli import (
-    benchmark,
-    caimap,
-    completion,
-    corpus,
-    describe,
-    discrepancy,
-    edit,
-    editing_test,
-    examples,
-    fill,
-    frame,
-    inpainting,
-    leaderboard,
-    listening_test,
-    listing,
-    lyrics,
-    prepare,
-    preserve,
-    publish,
-    push,
-    style_transfer,
-    train,
-    write_lyrics,
-)
-from music_evals.cli._shared import EXIT_FAILURES, drop_stdout, in_options, say
-from music_evals.errors import (
-    BackendError,
-    CorruptRecordsError,
-    HubError,
-    MusicEvalsError,
-    OutputError,
-    ParserCrashError,
-)
+TYPE_CHECKING = False  # as of `typing`, which would have to be imported
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import Any
 
 __all__ = ["main"]
 
-EXIT_USAGE = 2
 EXIT_INTERRUPTED = 130  # 128 + SIGINT, as shells have it
-
-# These happen to a run; every other named error is about what the run was asked to do.
-_RUN_ERRORS = (BackendError, CorruptRecordsError, HubError, OutputError, ParserCrashError)
+GRACE_SEC = 5
+HAS_ALARMS = hasattr(signal, "SIGALRM")  # Windows has none
+INTERRUPTED = "music-evals: interrupted; give the same command again to go on"
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the command and return its exit code."""
-    parser = _parser()
-    options = parser.parse_args(arguments)
-    command: Callable[[argparse.Namespace], int] = options.command
+    """Run the command and return its exit code; None takes the arguments of this process, which then ends."""
+    shown, code = sys.unraisablehook, 1
+    # a process in the background of a script is not to be interrupted
+    owns_process = arguments is None and signal.getsignal(signal.SIGINT) is signal.default_int_handler
     try:
-        with _plain_warnings(options.verb):
-            return command(options)
-    except MusicEvalsError as error:
-        say(f"music-evals: error: {in_options(str(error), options.verb)}")
-        return EXIT_FAILURES if isinstance(error, _RUN_ERRORS) else EXIT_USAGE
+        sys.unraisablehook = _end_at_a_lost_interrupt
+        if owns_process:
+            # last of all: threads of other libraries, stopped halfway, cannot be taken down in order
+            atexit.register(lambda: code == EXIT_INTERRUPTED and os._exit(code))
+            signal.signal(signal.SIGINT, _interrupt)
+        _escape_what_no_stream_can_say()
+        from music_evals.cli.verbs import run
+
+        code = run(arguments)
     except KeyboardInterrupt:
-        say("music-evals: interrupted; give the same command again to go on")
-        return EXIT_INTERRUPTED
-    except BrokenPipeError:
-        drop_stdout()  # the reader of our output went away
-        return EXIT_FAILURES
+        code = EXIT_INTERRUPTED
+        print(INTERRUPTED, file=sys.stderr)
+    finally:
+        if arguments is not None:
+            sys.unraisablehook = shown
+        if owns_process:  # the interpreter takes a while to end
+            signal.signal(signal.SIGINT, lambda *_: os._exit(code))
+            if HAS_ALARMS:
+                signal.signal(signal.SIGALRM, lambda *_: os._exit(code))
+    return code
 
 
-@contextlib.contextmanager
-def _plain_warnings(verb: argparse.ArgumentParser) -> Iterator[None]:
-    """Print warnings of ours as messages: where in our code they come from tells a user nothing."""
-    with warnings.catch_warnings():
-        show = warnings.showwarning
-
-        def show_plainly(message: Warning | str, category: type[Warning], *place: Any, **options: Any) -> None:
-            if category.__module__ == MusicEvalsError.__module__:
-                say(f"music-evals: warning: {in_options(str(message), verb)}")
-            else:
-                show(message, category, *place, **options)
-
-        warnings.showwarning = show_plainly
-        yield
+def _interrupt(*_: Any) -> None:
+    """Raise `KeyboardInterrupt`, and end the process if it is still there some seconds later, as at a lock."""
+    if HAS_ALARMS:
+        signal.signal(signal.SIGALRM, _end)
+        signal.alarm(GRACE_SEC)
+    raise KeyboardInterrupt
 
 
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
-        prog="music-evals",
-        description="How music models are judged.",
-        epilog="Exit codes: 0 ok, 1 some items failed or results could not be written, 2 wrong usage or input.",
-    )
-    parser.add_argument("--version", action="version", version=f"music-evals {__version__}")
-    verbs = parser.add_subparsers(title="verbs", required=True, metavar="VERB")
-    inpainting.add(verbs)
-    fill.add(verbs)
-    style_transfer.add(verbs)
-    edit.add(verbs)
-    prepare.add(verbs)
-    preserve.add(verbs)
-    benchmark.add(verbs)
-    lyrics.add(verbs)
-    describe.add(verbs)
-    discrepancy.add(verbs)
-    write_lyrics.add(verbs)
-    train.add(verbs)
-    corpus.add(verbs)
-    caimap.add(verbs)
-    publish.add(verbs)
-    push.add(verbs)
-    leaderboard.add(verbs)
-    listening_test.add(verbs)
-    editing_test.add(verbs)
-    frame.add(verbs)
-    listing.add(verbs)
-    examples.add(verbs)
-    completion.add(verbs, parser)
-    return parser
+def _end(*_: Any) -> None:
+    print(INTERRUPTED, file=sys.stderr, flush=True)
+    os._exit(EXIT_INTERRUPTED)
+
+
+def _end_at_a_lost_interrupt(unraisable: Any) -> None:
+    """End the process where an interrupt came in a callback, as of the import system, which no caller would see."""
+    if issubclass(unraisable.exc_type, KeyboardInterrupt):
+        _end()
+    sys.__unraisablehook__(unraisable)
+
+
+def _escape_what_no_stream_can_say() -> None:
+    """Write characters that the encoding of stdout or stderr lacks as JSON does."""
+    # So JSON stays JSON. Whoever asked for another way, as by PYTHONIOENCODING=ascii:replace, keeps it.
+    codecs.register_error("music_evals.escape", _escape)
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper) and stream.errors in {"strict", "surrogateescape", "backslashreplace"}:
+            stream.reconfigure(errors="music_evals.escape")
+
+
+def _escape(error: UnicodeError) -> tuple[str, int]:
+    if not isinstance(error, UnicodeEncodeError):
+        raise error
+    units = error.object[error.start : error.end].encode("utf-16-be", "surrogatepass")  # as JSON counts characters
+    return "".join(f"\\u{high:02x}{low:02x}" for high, low in zip(units[::2], units[1::2], strict=True)), error.end

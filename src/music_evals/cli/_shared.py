@@ -8,7 +8,7 @@ import dataclasses
 import os
 import re
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Self
 
@@ -34,6 +34,7 @@ __all__ = [
     "print_results",
     "quieten",
     "say",
+    "text_extra",
     "to_stdout",
     "why_not_drawn",
 ]
@@ -43,9 +44,17 @@ EXIT_FAILURES = 1
 SHOWN_FAILURES = 20
 
 
-def add_verb(verbs: Any, name: str, command: Callable[[argparse.Namespace], int], **texts: str) -> Any:
-    verb = verbs.add_parser(name, formatter_class=argparse.RawDescriptionHelpFormatter, **texts)
-    verb.set_defaults(command=command, verb=verb)
+def add_verb(
+    verbs: Any,
+    name: str,
+    command: Callable[[argparse.Namespace], int],
+    *,
+    needs: Callable[[argparse.Namespace], Iterable[str]] = lambda _: (),
+    **texts: str,
+) -> Any:
+    """Add a verb; `needs` says which extras its options ask for, so that all that are missing are named at once."""
+    verb = verbs.add_parser(name, **texts)
+    verb.set_defaults(command=command, verb=verb, needs=needs)
     return verb
 
 
@@ -69,17 +78,19 @@ def in_options(text: str, verb: argparse.ArgumentParser) -> str:
     return re.sub(r"(?P<with>with )?`(?P<name>[a-z_]+)(?:=(?P<value>[^`]+))?`", option, text)
 
 
-def add_dataset_options(group: Any, *, required: bool = False) -> None:
-    """Add what names the songs of a dataset."""
-    group.add_argument(
-        "--dataset",
-        required=required,
-        help="a name (see list), a folder, a Hub id, or a file of JSON lines, each a row of CaiMD",
-    )
+def add_dataset_options(
+    group: Any,
+    *,
+    required: bool = False,
+    dataset: str = "a name (see list), a folder, a Hub id, or a file of JSON lines, each a row of CaiMD",
+    limit: str = "the first N songs only",
+) -> None:
+    """Add what names the items of a dataset; `dataset` and `limit` say what it may be, and what is left out of it."""
+    group.add_argument("--dataset", required=required, help=dataset)
     group.add_argument("--config", help="config of the dataset")
     group.add_argument("--split", default="test", help="split of the dataset (default: %(default)s)")
     group.add_argument("--revision", help="commit, tag or branch of a Hub dataset")
-    group.add_argument("--limit", type=int, metavar="N", help="the first N songs only")
+    group.add_argument("--limit", type=int, metavar="N", help=limit)
 
 
 def add_encoder_options(group: Any) -> None:
@@ -100,6 +111,11 @@ def add_encoder_options(group: Any) -> None:
     )
 
 
+def text_extra(encoder: str | None) -> list[str]:
+    """Return the extra that an encoder of texts needs, if any."""
+    return [] if encoder in {None, "char-ngrams"} else ["text"]
+
+
 def add_theme_options(group: Any) -> None:
     """Add how lyrics are compared with the themes of their songs."""
     group.add_argument(
@@ -113,7 +129,8 @@ def add_theme_options(group: Any) -> None:
 
 def add_interval_options(group: Any, *, resamples: bool = True) -> None:
     """Add what the intervals are made with; `resamples` where there are divergences or tests."""
-    group.add_argument("--confidence", type=float, default=0.95, help="of the intervals (default: %(default)s)")
+    of = "of the intervals (default: %(default)s)"
+    group.add_argument("--confidence", type=float, default=0.95, metavar="P", help=of)
     if resamples:
         group.add_argument(
             "--resamples",
@@ -121,7 +138,7 @@ def add_interval_options(group: Any, *, resamples: bool = True) -> None:
             default=1000,
             dest="n_resamples",
             metavar="N",
-            help="behind the interval of a divergence; a test of a difference takes ten times as many; means need none "
+            help="of a divergence's interval; a test of a difference takes ten times as many, a mean none "
             "(default: %(default)s)",
         )
 
@@ -138,13 +155,13 @@ def add_engine_options(group: Any, default: str = "1") -> None:
         "--workers",
         type=int,
         metavar="N",
-        help=f"processes (default: {default}; with ray as many as its machines have processors); changes no number",
+        help=f"processes (default: {default}; with ray one a processor); changes no number",
     )
     group.add_argument(
         "--ray-address",
-        metavar="ADDRESS",
-        help="host:port of the head of a Ray cluster, or auto for the one that this machine belongs to (default: that "
-        "of the variable RAY_ADDRESS, or else a new cluster on this machine, which ends with the run)",
+        metavar="H:P",
+        help="host:port of the head of a Ray cluster, or auto for that of this machine (default: the variable "
+        "RAY_ADDRESS, or else a new cluster on this machine, which ends with the run)",
     )
 
 

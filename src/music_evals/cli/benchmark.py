@@ -100,7 +100,8 @@ def _run(options: argparse.Namespace) -> int:
     for system, why in study.results["left_out"].items():
         say(f"note: {system} was left out: {why}")
     with to_stdout():
-        print(json.dumps(study.results, ensure_ascii=False) if options.json else study.files["table"].read_text())
+        table = study.files["table"].read_text(encoding="utf-8")
+        print(json.dumps(study.results, ensure_ascii=False) if options.json else table)
     return code
 
 

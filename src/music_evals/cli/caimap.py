@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from music_evals.cli._shared import add_verb, say, to_stdout
-from music_evals.errors import InvalidInputError, NoDataError, OutputError
+from music_evals.errors import InvalidInputError, NoDataError
+from music_evals.files import private_folder
 
 __all__ = ["PASSWORD_VARIABLE", "add"]
 
@@ -130,12 +131,8 @@ def _url(options: argparse.Namespace) -> str:
 
 
 def _folder(options: argparse.Namespace, name: str = "") -> Path:
-    folder = Path(options.study, name)
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise OutputError(f"{folder}: cannot be made ({error.strerror})") from error
-    return folder
+    study = private_folder(options.study)  # it holds what people wrote, the key of the exports, and who may sign in
+    return private_folder(study / name) if name else study
 
 
 def _init(options: argparse.Namespace) -> int:

@@ -16,6 +16,7 @@ from music_evals.cli._shared import (
     chosen,
     finish_scores,
     quieten,
+    text_extra,
 )
 from music_evals.cli.lyrics import add_songs
 
@@ -47,6 +48,7 @@ def add(verbs: Any) -> None:
         verbs,
         "describe",
         _run,
+        needs=lambda options: [*text_extra(options.encoder), *["models"] * bool(options.models)],
         help="score tags that describe songs against those of people",
         description=_HELP,
         epilog=_EXAMPLES,

@@ -17,6 +17,7 @@ from music_evals.cli._shared import (
     print_results,
     quieten,
     say,
+    text_extra,
     why_not_drawn,
 )
 
@@ -44,6 +45,7 @@ def add(verbs: Any) -> None:
         verbs,
         "discrepancy",
         _run,
+        needs=lambda options: [*text_extra(options.encoder), *["report"] * (options.plot is not False)],
         help="compare how professionals and amateurs describe the same songs",
         description=_HELP,
         epilog=_EXAMPLES,

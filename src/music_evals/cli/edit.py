@@ -8,7 +8,17 @@ from typing import Any
 
 from music_evals.annotations import EDIT_TASKS, EditInstruction
 from music_evals.benchmark.edits.sources import bars_of
-from music_evals.cli._shared import Bar, add_engine_options, add_verb, chosen, list_failures, quieten, say, to_stdout
+from music_evals.cli._shared import (
+    Bar,
+    add_dataset_options,
+    add_engine_options,
+    add_verb,
+    chosen,
+    list_failures,
+    quieten,
+    say,
+    to_stdout,
+)
 from music_evals.errors import InvalidInputError
 from music_evals.protocols import EDITORS, RENDERERS
 
@@ -57,12 +67,12 @@ def add(verbs: Any) -> None:
         help="recordings, scores, folders, or manifests: CSV or JSONL with the column source and, where wanted, id, "
         "group, instruction, source_prompt, target_prompt, before, after, bars, confidence, intended, description",
     )
-    what.add_argument("--dataset", help="a name (see list), a folder or a Hub id with a column of recordings")
-    what.add_argument("--config", help="config of the dataset")
-    what.add_argument("--split", default="test", help="split of the dataset (default: %(default)s)")
-    what.add_argument("--revision", help="commit, tag or branch of a Hub dataset")
+    add_dataset_options(
+        what,
+        dataset="a name (see list), a folder or a Hub id with a column of recordings",
+        limit="the first N sources only",
+    )
     what.add_argument("--column", default="audio", help="column with the recordings (default: %(default)s)")
-    what.add_argument("--limit", type=int, metavar="N", help="the first N sources only")
     what.add_argument("--seconds", type=float, metavar="S", help="the first S seconds of each recording only")
     what.add_argument("--mono", action="store_true", help="mix recordings down to one channel first")
     _add_instruction(verb.add_argument_group("what is asked"))
@@ -128,14 +138,14 @@ def _add_instruction(asked: Any) -> None:
 
 def _run(options: argparse.Namespace) -> int:
     from music_evals.benchmark.edits.task import Settings, run_edits
-    from music_evals.benchmark.edits.work import read_parameter
+    from music_evals.benchmark.edits.work import read_parameters
 
     values = chosen(options, Settings)
     values["instruction"] = _instruction(options)
     values["generate"] = _names(options.generate)
     values["writer"] = _writer(options)
     values["weights"] = _weights(options)
-    values["parameters"] = dict(map(read_parameter, options.settings))
+    values["parameters"] = read_parameters(options.settings)
     settings = Settings(**values)
     quieten()
     with Bar("edit") as bar:

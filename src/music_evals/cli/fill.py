@@ -155,8 +155,6 @@ def _check_out(out: Path, file: Path) -> set[str]:
     """Return the files of an earlier fill that may go, or raise where another file would be lost."""
     if not out.exists():
         return set()
-    if not out.is_dir():
-        raise InvalidInputError(f"{out} is a file; name a folder with --out")
     found = {path.name: path for path in out.iterdir()}
     for path in found.values():
         if path.exists() and file.exists() and path.samefile(file):

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from music_evals.cli._shared import (
     Bar,
+    add_dataset_options,
     add_engine_options,
     add_interval_options,
     add_output_options,
@@ -55,15 +56,17 @@ def add(verbs: Any) -> None:
         verbs,
         "inpainting",
         _run,
+        needs=lambda options: ["models"] * bool(options.models) + ["report"] * (options.report is not False),
         help="judge models and baselines on score inpainting",
         description=_HELP,
         epilog=_EXAMPLES,
     )
     what = verb.add_argument_group("what is judged on (one of --dataset and --pairs)")
-    what.add_argument("--dataset", help="a name (see list), a folder or a Hub id")
-    what.add_argument("--config", help="config of the dataset")
-    what.add_argument("--split", default="test", help="split of the dataset (default: %(default)s)")
-    what.add_argument("--revision", help="commit, tag or branch of a Hub dataset")
+    add_dataset_options(
+        what,
+        dataset="a name (see list), a folder or a Hub id",
+        limit="judge the first N items only; best baselines are still chosen on all of validation",
+    )
     what.add_argument(
         "--pairs", metavar="PATH", help="folder or manifest (CSV, JSONL) of reference and prediction files"
     )
@@ -80,12 +83,6 @@ def add(verbs: Any) -> None:
         choices=("notated", "fixed"),
         help="of --pairs: as on the page, where files in another meter than 4/4 fail by name (the default), or four "
         "quarters each from the start, wherever the bar lines are",
-    )
-    what.add_argument(
-        "--limit",
-        type=int,
-        metavar="N",
-        help="judge the first N items only; best baselines are still chosen on all of validation",
     )
     who = verb.add_argument_group("who is judged")
     who.add_argument(

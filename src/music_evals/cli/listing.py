@@ -57,7 +57,7 @@ def add(verbs: Any) -> None:
         verbs, "list", _run, help="list metrics, data sets, models and tasks", description=_HELP, epilog=_EXAMPLES
     )
     verb.add_argument("what", choices=list(_LISTS), help="what is listed")
-    verb.add_argument("--task", choices=list(VERBS), help="what serves this task only")
+    verb.add_argument("--task", choices=list(VERBS), metavar="TASK", help=f"of this task only: {', '.join(VERBS)}")
     verb.add_argument("--json", action="store_true", help="print everything that is known as JSON")
     verb.set_defaults(verbs=verbs.choices)
 

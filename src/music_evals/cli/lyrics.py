@@ -17,6 +17,7 @@ from music_evals.cli._shared import (
     chosen,
     finish_scores,
     quieten,
+    text_extra,
 )
 
 __all__ = ["add"]
@@ -49,6 +50,7 @@ def add(verbs: Any) -> None:
         verbs,
         "lyrics",
         _run,
+        needs=lambda options: ["lyrics", *text_extra(options.theme_encoder)],
         help="score the structure of song lyrics",
         description=_HELP,
         epilog=_EXAMPLES,
@@ -125,7 +127,7 @@ def _add_measures(how: Any) -> None:
         "--strict",
         action="store_true",
         help="texts that cannot be scored, as empty ones and those without a section header, are failures (default: "
-        "they score what the authors' code gives them, 0, and the notes count them)",
+        "they score what the variant gives them, without a header 0, and the notes count them)",
     )
     how.add_argument(
         "--no-normalise",
@@ -138,8 +140,8 @@ def _add_measures(how: Any) -> None:
         default="auto",
         dest="song_format",
         metavar="NAME",
-        help="format of the texts: auto (default), which finds it out, plain, json, lrc, diffrhythm, suno, yue or "
-        "ace-step; the notes name what was found",
+        help="format of the texts: auto (default), which finds it out, plain, json, lrc, diffrhythm, suno, yue, "
+        "ace-step or songgeneration; the notes name what was found",
     )
     how.add_argument(
         "--unnumbered",

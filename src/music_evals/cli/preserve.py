@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 from music_evals.cli._shared import (
     Bar,
+    add_dataset_options,
     add_engine_options,
     add_interval_options,
     add_output_options,
@@ -48,6 +50,7 @@ def add(verbs: Any) -> None:
         verbs,
         "preserve",
         _run,
+        needs=lambda options: ["audio"] * _hears(options) + ["report"] * (options.report is not False),
         help="measure what edits of music preserved of the original",
         description=_HELP,
         epilog=_EXAMPLES,
@@ -94,10 +97,12 @@ def _add_input(what: Any) -> None:
         help="CSV or JSONL with the columns reference, estimate and, where wanted, id, group, system; it and its cells "
         "may be URLs",
     )
-    what.add_argument("--dataset", help="a name (see list), a folder or a Hub id with two audio columns")
-    what.add_argument("--config", help="config of the dataset")
-    what.add_argument("--split", default="test", help="split of the dataset (default: %(default)s)")
-    what.add_argument("--revision", help="commit, tag or branch of a Hub dataset")
+    add_dataset_options(
+        what,
+        dataset="a name (see list), a folder or a Hub id with two audio columns",
+        limit="compare the first N items only: originals of a folder, ids of a manifest, each with the edits of all "
+        "systems, or rows of a dataset",
+    )
     what.add_argument("--reference-column", default="reference", metavar="NAME", help="(default: %(default)s)")
     what.add_argument("--estimate-column", default="estimate", metavar="NAME", help="(default: %(default)s)")
     what.add_argument(
@@ -108,13 +113,6 @@ def _add_input(what: Any) -> None:
         "--group-by",
         metavar="WHAT",
         help="clusters of the intervals: file (each original, by what it holds; default), folder, or a column",
-    )
-    what.add_argument(
-        "--limit",
-        type=int,
-        metavar="N",
-        help="compare the first N items only: originals of a folder, ids of a manifest, each with the edits of all "
-        "systems, or rows of a dataset",
     )
     what.add_argument(
         "--no-controls",
@@ -170,6 +168,14 @@ def _run(options: argparse.Namespace) -> int:
     if options.grade:
         _print_grades(outcome, settings.confidence, as_json=options.json)
     return code
+
+
+def _hears(options: argparse.Namespace) -> bool:
+    """Tell whether recordings are certainly among what is compared."""
+    from music_evals.benchmark.preservation.pairs import AUDIO_SUFFIXES
+
+    place = Path(options.reference or "")
+    return options.dataset is not None or any(path.suffix.lower() in AUDIO_SUFFIXES for path in place.glob("*"))
 
 
 def _print_grades(outcome: Any, confidence: float, *, as_json: bool) -> None:

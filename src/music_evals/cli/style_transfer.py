@@ -15,6 +15,7 @@ from music_evals import __version__
 from music_evals.benchmark.cells import plain
 from music_evals.cli._shared import (
     Bar,
+    add_dataset_options,
     add_engine_options,
     add_interval_options,
     add_output_options,
@@ -119,11 +120,8 @@ def add(verbs: Any) -> None:
         help="of the first sample, those after it have the next; of a benchmark, of its tests (default: %(default)s)",
     )
     judged = verb.add_argument_group("a benchmark, in place of files")
-    judged.add_argument("--dataset", help="a name (see list), a folder or a Hub id of whole pieces")
-    judged.add_argument("--config", help="config of the dataset")
-    judged.add_argument("--split", default="test", help="split of the dataset (default: %(default)s)")
-    judged.add_argument("--revision", help="commit, tag or branch of a Hub dataset")
-    judged.add_argument("--limit", type=int, metavar="N", help="the first N pieces only")
+    whole = "a name (see list), a folder or a Hub id of whole pieces"
+    add_dataset_options(judged, dataset=whole, limit="the first N pieces only")
     judged.add_argument(
         "--kind",
         default="cells",

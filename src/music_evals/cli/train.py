@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import argparse
-import csv
 import json
 from pathlib import Path
 from typing import Any
 
 from music_evals.cli._shared import add_verb, quieten, to_stdout
+from music_evals.csv_files import csv_rows
 from music_evals.errors import importing
 
 __all__ = ["add"]
@@ -86,8 +86,7 @@ def _base_against_tuned(path: Path) -> dict[str, Any]:
     """Return nats a token of the judged songs before and after tuning, and the paired difference."""
     from music_evals.stats import paired_mean_test
 
-    with path.open(encoding="utf-8", newline="") as file:
-        rows = list(csv.DictReader(file))
+    rows = csv_rows(path.read_text(encoding="utf-8"), path)
     base, tuned = ([float(row[name]) for row in rows] for name in ("base", "tuned"))
     test = paired_mean_test(tuned, base, None)
     means = {"base": sum(base) / len(base), "tuned": sum(tuned) / len(tuned)}

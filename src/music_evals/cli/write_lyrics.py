@@ -19,6 +19,7 @@ from music_evals.cli._shared import (
     chosen,
     finish_scores,
     quieten,
+    text_extra,
 )
 from music_evals.errors import InvalidInputError
 
@@ -30,8 +31,8 @@ __all__ = ["add"]
 _HELP = """\
 Let language models write lyrics for the themes and structures of songs, and score them.
 
-Without a model the reference rows are scored alone: the true lyrics, another song's, a shuffled structure, the
-structure itself (echo), and one character in all places. Writes into --out: writing.jsonl (every answer as it came),
+Without a model the reference rows are scored alone: the true lyrics, another song's, and lyrics that say nothing.
+Writes into --out: writing.jsonl (every answer as it came),
 texts.jsonl, writing_log.csv (seconds, tokens, cost), and what the verb lyrics writes. A run that was killed goes on
 where it stood when the same command is given again: what was answered is not asked again.
 """
@@ -51,6 +52,11 @@ def add(verbs: Any) -> None:
         verbs,
         "write-lyrics",
         _run,
+        needs=lambda options: [
+            "lyrics",
+            *["models"] * bool(options.models or options.endpoints),
+            *text_extra(options.theme_encoder),
+        ],
         help="let language models write lyrics, and score them",
         description=_HELP,
         epilog=_EXAMPLES,
@@ -125,14 +131,12 @@ def _add_endpoints(who: Any) -> None:
         "--max-cost",
         type=float,
         metavar="COST",
-        help="stop before the endpoints could cost more than this, by the prices given; the same command with a higher "
-        "ceiling goes on",
+        help="stop before it could cost more, by the prices given; a higher ceiling goes on",
     )
     who.add_argument(
         "--batch",
         action="store_true",
-        help="use the endpoints' batch interface: hand in what is not answered, and collect it when the same command "
-        "is given again",
+        help="use the endpoints' batch interface; the same command, given again, collects the answers",
     )
     who.add_argument("--timeout", type=float, dest="timeout_sec", metavar="SECONDS", help="(default: 300)")
     who.add_argument("--retries", type=int, metavar="N", help="after 429, a 5xx or a lost connection (default: 5)")
@@ -149,7 +153,7 @@ def _add_writing(how: Any) -> None:
     how.add_argument(
         "--seeds", type=int, default=1, dest="n_seeds", metavar="N", help="texts a song (default: %(default)s)"
     )
-    how.add_argument("--temperature", type=float, help="0 is deterministic (default: the model's own)")
+    how.add_argument("--temperature", type=float, metavar="T", help="0 is deterministic (default: the model's own)")
     how.add_argument("--top-p", type=float, help="(default: the model's own)")
     how.add_argument("--max-tokens", type=int, metavar="N", help="the longest answer (default: 2048)")
 
@@ -160,14 +164,13 @@ def _add_scoring(how: Any) -> None:
     how.add_argument(
         "--strict",
         action="store_true",
-        help="texts that are empty or without a section header are failures (default: they score 0, and the notes "
-        "count them)",
+        help="texts that are empty or without a section header fail (default: they score 0)",
     )
     how.add_argument(
         "--no-normalise",
         action="store_false",
         dest="normalise",
-        help="score texts as they came, with fences, remarks and numbered headers",
+        help="score texts as they came, fences and remarks included",
     )
     how.add_argument("--no-controls", action="store_false", dest="controls", help="leave out the reference rows")
     add_theme_options(how)

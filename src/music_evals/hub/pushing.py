@@ -7,17 +7,26 @@ results is not touched.
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import datetime as dt
 import difflib
 import json
 import os
-from collections.abc import Mapping
+import re
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from music_evals.benchmark.load import load_results
 from music_evals.benchmark.musecpbench.folders import judged_in
-from music_evals.errors import HubNotFoundError, InvalidInputError, OtherResultsError
+from music_evals.errors import (
+    HubError,
+    HubNotFoundError,
+    HubRightsError,
+    InvalidInputError,
+    MusicEvalsError,
+    OtherResultsError,
+)
 from music_evals.hub.client import Held, Hub, Repository, Sent, Waiting
 from music_evals.hub.eval_files import (
     Entry,
@@ -35,6 +44,9 @@ __all__ = ["Pushed", "push_results"]
 
 CARD = "README.md"
 RESULTS = ".eval_results/"
+
+_MAKE = "`hf upload {} FOLDER . --repo-type dataset`"
+"""How a dataset of one's own gets a repository; a folder with a card alone will do where recordings are not shared."""
 
 NEW_CARD = """---
 library_name: music_evals
@@ -152,23 +164,32 @@ def push_results(
 
     """
     day = date or dt.datetime.now(dt.UTC).date().isoformat()
-    _check_said(source, day)
     studied = None if isinstance(results, Mapping) else judged_in(results)
     pull_request = pull_request or studied is not None
     content = results if isinstance(results, Mapping) else load_results(studied or results).results
-    repository = Repository("model", _repository_id(model, "model"))
-    name = repository.id.partition("/")[2]
+    _raise_all(_no_id(model, "model"))
+    owner, _, name = model.partition("/")
     scores = system_scores(content, system, model=name)
-    place = _place(scores.dataset, dataset, config, split)
-    hub = Hub(token, waiting)
-    if not dry_run:
-        hub.check_rights(repository.id.partition("/")[0], writes=not pull_request)
-    found = _found(hub, dataclasses.replace(scores, dataset=place), name, source, day)
-    held = hub.look(repository)
-    if held is None:
-        raise HubNotFoundError(
-            f"there is no model {repository.id} on the Hub, or it is hidden from this token; check its name"
-        )
+    lacking = [*_wrong_entry(source, day), *_wrong_place(scores.dataset, dataset, config, split)]
+    place = dataclasses.replace(
+        scores.dataset,
+        id=dataset or scores.dataset.id,
+        config=scores.dataset.config or config,
+        split=scores.dataset.split or split,
+    )
+    hub, repository, judged = Hub(token, waiting), Repository("model", model), Repository("dataset", place.id)
+    named = dataset is not None or place.revision is not None
+    there: dict[Repository, Held] = {}
+    with _noting(lacking, HubError):
+        if not dry_run:
+            with _noting(lacking, HubRightsError):
+                hub.check_rights(owner, writes=not pull_request)
+        for wanted, revision in ((repository, None), *([(judged, place.revision)] if named else [])):
+            with _noting(lacking, HubNotFoundError):
+                there[wanted] = _look(hub, wanted, revision)
+    _raise_all(lacking)
+    held = there[repository]
+    found = _found(hub, there[judged], dataclasses.replace(scores, dataset=place), name, source=source, date=day)
     plan = _plan(hub, repository, held, found)
     sent = None
     if plan.texts and not dry_run:
@@ -178,57 +199,79 @@ def push_results(
     return Pushed(repository.id, files, plan.changed, found.tasks, sent.url if sent else "", found.notes, plan.owners)
 
 
-def _check_said(source: str | None, day: str) -> None:
+@contextlib.contextmanager
+def _noting(lacking: list[MusicEvalsError], kind: type[MusicEvalsError] = MusicEvalsError) -> Iterator[None]:
+    """Add an error of this kind to those that are said together."""
+    try:
+        yield
+    except kind as error:
+        lacking.append(error)
+
+
+def _raise_all(lacking: Sequence[MusicEvalsError]) -> None:
+    """Raise what is lacking, if anything; several as one, as wrong input where any is."""
+    if len(lacking) == 1:
+        raise lacking[0]
+    if lacking:
+        kind = InvalidInputError if any(isinstance(error, InvalidInputError) for error in lacking) else HubError
+        lines = "\n".join(f"  {error}" for error in lacking)
+        raise kind(f"nothing was sent, for {len(lacking)} things are lacking:\n{lines}") from lacking[0]
+
+
+def _wrong_entry(source: str | None, day: str) -> Iterator[MusicEvalsError]:
+    """Yield what no entry may say."""
     if source is not None and not source.startswith(("https://", "http://")):
-        raise InvalidInputError(f"source must be an address that starts with https://, got {source!r}")
+        yield InvalidInputError(f"source must be an address that starts with https://, got {source!r}")
     try:
         dt.date.fromisoformat(day)
-    except ValueError as error:
-        raise InvalidInputError(f"date must be a day, YYYY-MM-DD, got {day!r}") from error
+    except ValueError:
+        yield InvalidInputError(f"date must be a day, YYYY-MM-DD, got {day!r}")
 
 
-def _repository_id(name: str, kind: str) -> str:
-    owner, slash, repository = name.partition("/")
-    if not (owner and slash and repository) or "/" in repository:
-        raise InvalidInputError(f"the {kind} must be the id of a repository on the Hub, owner/name; got {name!r}")
-    return name
-
-
-def _place(held: DatasetPlace, dataset: str | None, config: str | None, split: str | None) -> DatasetPlace:
-    """Return the dataset by its id on the Hub."""
+def _wrong_place(
+    held: DatasetPlace, dataset: str | None, config: str | None, split: str | None
+) -> Iterator[MusicEvalsError]:
+    """Yield what is not said of the dataset, and what the results say otherwise."""
     on_hub = held.revision is not None
     if dataset is None and not on_hub:
-        raise InvalidInputError(
+        yield InvalidInputError(
             f"the results were made on {held.id}, which has no revision on the Hub; name its id there with `dataset`"
+            f", and where there is none make it: {_MAKE.format('OWNER/NAME')}"
         )
     if dataset is not None and on_hub and dataset != held.id:
-        raise InvalidInputError(f"the results were made on {held.id}, and not on {dataset}; leave `dataset` out")
-    said = {"config": (held.config, config), "split": (held.split, split)}
-    for name, (ours, given) in said.items():
+        yield InvalidInputError(f"the results were made on {held.id}, and not on {dataset}; leave `dataset` out")
+    yield from _no_id(dataset or held.id, "dataset") if dataset or on_hub else ()
+    for name, (ours, given) in {"config": (held.config, config), "split": (held.split, split)}.items():
         if ours is None and given is None:
-            raise InvalidInputError(
+            yield InvalidInputError(
                 f"the results do not say which {name} of the dataset they were made on; name it with `{name}`"
             )
         if None not in {ours, given} and ours != given:
-            raise InvalidInputError(
+            yield InvalidInputError(
                 f"the results were made on the {name} {ours}, and not on {given}; leave `{name}` out"
             )
-    return dataclasses.replace(
-        held,
-        id=_repository_id(dataset or held.id, "dataset"),
-        config=held.config or config,
-        split=held.split or split,
-    )
 
 
-def _found(hub: Hub, scores: SystemScores, model: str, source: str | None, date: str) -> _Found:
+def _no_id(name: str, kind: str) -> list[MusicEvalsError]:
+    """Return the error where a name is no id of a repository."""
+    if re.fullmatch(r"[^/]+/[^/]+", name):
+        return []
+    return [InvalidInputError(f"the {kind} must be the id of a repository on the Hub, owner/name; got {name!r}")]
+
+
+def _look(hub: Hub, wanted: Repository, revision: str | None) -> Held:
+    held = hub.look(wanted, revision)
+    if held is None:
+        make = f", or make it: {_MAKE.format(wanted.id)}" if wanted.type == "dataset" else ""
+        raise HubNotFoundError(
+            f"there is no {wanted} on the Hub, or it is hidden from this token; check its name{make}"
+        )
+    return held
+
+
+def _found(hub: Hub, held: Held, scores: SystemScores, model: str, *, source: str | None, date: str) -> _Found:
     place = scores.dataset
     repository = Repository("dataset", place.id)
-    held = hub.look(repository, place.revision)
-    if held is None:
-        raise HubNotFoundError(
-            f"there is no dataset {place.id} on the Hub, or it is hidden from this token; publish it first"
-        )
     _check_whole(scores, hub.read_text(repository, "manifest.json", held))
     declared = hub.read_text(repository, "eval.yaml", held)
     tasks = {}
@@ -299,6 +342,8 @@ def _receipt(scores: SystemScores, score: Score) -> str:
     """Return what a value was made with."""
     place = scores.dataset
     parts = [f"config {place.config}, split {place.split}", f"variant {scores.variant}"]
+    if score.low is None:
+        parts.append("no interval")
     if score.low is not None and score.high is not None:
         percent = f"{100 * scores.confidence:g} %"
         effective = f" ({score.n_clusters:.1f} effective)" if score.n_clusters else ""
@@ -307,6 +352,8 @@ def _receipt(scores: SystemScores, score: Score) -> str:
             parts.append("the value lies outside: noise makes it too large, and the interval corrects for that")
     if score.null is not None:
         parts.append(f"noise floor {score.null:g}")
+    if score.n_groups is not None:
+        parts.append(f"{score.n_groups} independent groups ({scores.clusters})")
     parts.append(f"{score.n} {scores.items}, {score.n_defined} define it")
     if place.fingerprint is not None:
         parts.append(f"content of the data {place.fingerprint}")

@@ -20,15 +20,19 @@ __all__ = ["PACKAGE_LINE", "Addresses", "dead_links", "pin_requirements", "rewri
 PACKAGE_LINE = re.compile(r"^music[-_]evals(?P<extras>\[[^\]]*\])?[ \t]*$", re.MULTILINE)
 """A line of requirements.txt that names the package, and nothing but it and its extras."""
 
-_FENCE = re.compile(r"^(?P<fence>```+|~~~+).*?^(?P=fence)[ \t]*$", re.DOTALL | re.MULTILINE)
+# by CommonMark one that is never closed goes on to the end
+_FENCE = re.compile(r"^(?P<fence>`{3,}+|~{3,}+).*?(?:^(?P=fence)[ \t]*$|\Z)", re.DOTALL | re.MULTILINE)
 # [text](target "title"), ![text](target), [name]: target, src="target", href="target"
 _LINK = re.compile(
-    r"""(?P<before>(?P<image>!?)\[[^\]\[]*(?:\[[^\]]*\][^\]\[]*)*\]\(\s*|^[ ]{0,3}\[[^\]]+\]:[ \t]+"""
+    r"""(?P<before>(?P<image>!?)\[[^\]\[]*(?:\[[^\]\[]*\][^\]\[]*)*\]\(\s*|^[ ]{0,3}\[[^\]\n]+\]:[ \t]+"""
     r"""|\b(?:src|href)=["'])"""
     r"""(?P<target>[^)\s"'>]+)""",
     re.MULTILINE,
 )
 _ABSOLUTE = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:|//|#|/")
+_TITLE = re.compile(r"^# .+\n", re.MULTILINE)
+_EXTRAS: dict[str, list[str]] = {"metrics": [], "models": ["models"]}
+"""Folder of windows that are loaded by Python code -> extras, where no requirements.txt names them."""
 _LOADED = re.compile(rf"""(?P<quote>["'])\./(?P<house>{"|".join(HOUSES)})/(?P<name>[\w.-]+)/?(?P=quote)""")
 
 
@@ -54,7 +58,7 @@ def rewrite_card(text: str, window: Window, addresses: Addresses, *, path: str =
     """Return a card whose addresses hold on the Hub; `path` is where it lies in the window."""
     # Links to another window lead to its repository, other relative links to the source; links within the window stay.
     # ``"./metrics/x"`` in examples becomes ``"org/x"``, and so do names of windows in the fields of the head that the
-    # Hub reads as ids.
+    # Hub reads as ids. What a reader loads in Python begins with how the package is installed.
     named = _rewrite_head(text, window, addresses)
     card = split_card(named)
     base = (window.folder / path).parent
@@ -64,7 +68,20 @@ def rewrite_card(text: str, window: Window, addresses: Addresses, *, path: str =
         there = (window.root / found["house"] / found["name"]).is_dir()
         return f"{found['quote']}{addresses.org}/{found['name']}{found['quote']}" if there else found[0]
 
-    return str(card._replace(body=_LOADED.sub(loaded, body)))
+    body = _LOADED.sub(loaded, body)
+    if path == "README.md" and window.house in _EXTRAS:
+        body = _TITLE.sub(lambda title: f"{title[0]}\n{_install_line(window, addresses)}\n", body, count=1)
+    return str(card._replace(body=body))
+
+
+def _install_line(window: Window, addresses: Addresses) -> str:
+    """Return how the package is installed that a window is loaded with; no index has it."""
+    requirements = window.folder / "requirements.txt"
+    line = PACKAGE_LINE.search(requirements.read_text(encoding="utf-8")) if requirements.is_file() else None
+    named = re.findall(r"\w+", (line and line["extras"]) or "") or _EXTRAS[window.house]
+    extras = ",".join(name for name in named if name != "spaces")
+    package = f"music_evals[{extras}]" if extras else "music_evals"
+    return f'```bash\npip install "{package} @ git+{addresses.source.url}"\n```'
 
 
 def _outside_fences(text: str, change: Callable[[str], str]) -> str:

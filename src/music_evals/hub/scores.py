@@ -105,6 +105,13 @@ class Score:
     n_defined: int
     n_clusters: float | None = None
     """Effective number behind the interval; None in results of older versions."""
+    n_groups: int | None = None
+    """Independent sources of the items that define it; None in results of older versions."""
+
+    @property
+    def counts(self) -> dict[str, Any]:
+        """What a card says of how much stands behind the value, by the names that results have."""
+        return {name: getattr(self, name) for name in ("n", "n_defined", "n_groups", "n_clusters")}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -157,6 +164,7 @@ def index_entry(scores: SystemScores, model: str, source: str | None = None) -> 
     settings = "; ".join(text for text in scores.departures if not text.startswith("variant "))
     shared: dict[str, Any] = {"variant": scores.variant, "settings": settings or None, "confidence": scores.confidence}
     shared["system"] = scores.system if scores.system != model else None
+    shared["groups"] = scores.clusters
     found = [
         EvalResult(
             task_type=scores.task.type,
@@ -169,7 +177,7 @@ def index_entry(scores: SystemScores, model: str, source: str | None = None) -> 
             metric_type=name,
             metric_name=score.title,
             metric_value=score.value,
-            metric_args={**shared, "low": score.low, "high": score.high, "null": score.null},
+            metric_args={**shared, "low": score.low, "high": score.high, "null": score.null, **score.counts},
             source_name=f"{scores.system}, results" if source else None,
             source_url=source,
         )
@@ -273,7 +281,8 @@ def _shared_tables(results: Results, system: str) -> tuple[Mapping[str, Any], Ma
 
 def _score(cell: Mapping[str, Any], title: str) -> Score:
     bounds = {key: _rounded(cell.get(key)) for key in ("low", "high", "null", "n_clusters")}
-    return Score(round(float(cell["value"]), DECIMALS), title, **bounds, n=cell["n"], n_defined=cell["n_defined"])
+    counts = {"n": cell["n"], "n_defined": cell["n_defined"], "n_groups": cell.get("n_groups")}
+    return Score(value=round(float(cell["value"]), DECIMALS), title=title, **(bounds | counts))
 
 
 def _rounded(value: object) -> float | None:

@@ -6,17 +6,21 @@ change. The card classes of `huggingface_hub` write a head anew, without its com
 
 from __future__ import annotations
 
+import contextlib
 import io
 import re
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from music_evals.errors import UnreadableFileError
+from music_evals.files import check_tree, yaml_text
 
 if TYPE_CHECKING:
     from ruamel.yaml import YAML
 
 __all__ = ["quoted", "read_yaml", "set_block"]
 
+_SLIPS = (ArithmeticError, AssertionError, AttributeError, LookupError, RuntimeError, TypeError, ValueError)
 _WIDTH = 2**20  # columns: a line is never broken
 _FIRST_LIST = re.compile(
     r"^(?:(?P<key> *(?:- +)*)[^\s#-].*:[ \t]*(?:#.*)?\n)?(?P<dash> *)-(?P<gap> +)(?=\S)", re.MULTILINE
@@ -25,16 +29,26 @@ _FIRST_LIST = re.compile(
 
 def read_yaml(text: str, where: str) -> Any:
     """Return what YAML says, with its comments; raise `UnreadableFileError` where it is none."""
+    with _named_errors(f"{where} cannot be read as YAML"):
+        document = _yaml().load(yaml_text(text.encode(), where).replace("\r\n", "\n"))
+        check_tree(document, where)
+        return document
+
+
+@contextlib.contextmanager
+def _named_errors(what: str) -> Iterator[None]:
+    """Turn what ruamel.yaml raises on a text that it cannot take, its own slips too, into `UnreadableFileError`."""
     from ruamel.yaml.error import YAMLError
 
     try:
-        return _yaml().load(text.replace("\r\n", "\n"))
-    except (YAMLError, ValueError) as error:  # ValueError: a number or date that cannot be read
+        yield
+    except UnreadableFileError:
+        raise
+    except (YAMLError, *_SLIPS) as error:
         mark = getattr(error, "problem_mark", None)
         line = "" if mark is None else f", line {mark.line + 1}"
-        raise UnreadableFileError(
-            f"{where} cannot be read as YAML: {getattr(error, 'problem', None) or error}{line}"
-        ) from error
+        reason = getattr(error, "problem", None) or f"{type(error).__name__}: {error}"
+        raise UnreadableFileError(f"{what}: {reason}{line}") from error
 
 
 def set_block(text: str, place: str | int, value: object, where: str) -> str:
@@ -42,10 +56,17 @@ def set_block(text: str, place: str | int, value: object, where: str) -> str:
     end = "\r\n" if "\r\n" in text else "\n"
     text = text.replace("\r\n", "\n")
     document = read_yaml(text, where)
+    if document is not None and not isinstance(document, dict | list):
+        raise UnreadableFileError(f"{where} is neither a mapping nor a list, but {document!r:.80}")
     if not document:  # what there is are remarks, and perhaps an empty list
         kept = [line for line in text.splitlines(keepends=True) if re.match(r"\s*(#|$)", line)]
         text = _ended("".join(kept)) + _dump([quoted(value)] if place == 0 else {place: quoted(value)}, "")
         return text.replace("\n", end)
+    with _named_errors(f"{place!r} of {where} cannot be changed"):
+        return _with_block(text, document, place, value, where).replace("\n", end)
+
+
+def _with_block(text: str, document: Any, place: str | int, value: object, where: str) -> str:
     old_lines = _ended(text).splitlines(keepends=True)
     start, stop = _block(document, place, old_lines)
     if isinstance(document, list) and place == len(document):
@@ -66,7 +87,7 @@ def set_block(text: str, place: str | int, value: object, where: str) -> str:
             f"{place!r} of {where} cannot be changed without touching what others wrote; write it once, as a block of "
             "lines of its own, and without anchors that others use"
         )
-    return "".join(new_lines).replace("\n", end)
+    return "".join(new_lines)
 
 
 def _yaml(like: str = "") -> YAML:
@@ -95,7 +116,7 @@ def _ended(text: str) -> str:
 def _block(document: Any, place: str | int, lines: list[str]) -> tuple[int, int]:
     """Return the first line of an item of the root and the line after its last; both the end where there is none."""
     of_list = isinstance(document, list)
-    places = range(len(document)) if of_list else document
+    places = range(len(document)) if of_list else [key for key in document if key in document.lc.data]  # none merged
     if place not in places:
         return len(lines), len(lines)
     starts = {at: (document.lc.item(at) if of_list else document.lc.key(at))[0] for at in places}

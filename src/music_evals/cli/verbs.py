@@ -1,0 +1,93 @@
+"""All verbs of the command: their parser, and one of them run."""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import importlib
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+from music_evals import __version__, errors
+from music_evals.cli import completion
+from music_evals.cli._shared import EXIT_FAILURES, drop_stdout, in_options, say
+from music_evals.cli.parser import Parser
+from music_evals.errors import MissingBackendError, MusicEvalsError, check_extras
+from music_evals.files import check_folder
+
+__all__ = ["build_parser", "run"]
+
+EXIT_USAGE = 2
+
+VERBS = (
+    "inpainting", "fill", "style_transfer", "edit", "prepare", "preserve", "benchmark", "lyrics", "describe",
+    "discrepancy", "write_lyrics", "train", "corpus", "caimap", "publish", "push", "leaderboard", "listening_test",
+    "editing_test", "frame", "listing", "examples",
+)  # fmt: skip
+"""Modules of this package, one a verb, in the order of the help; `completion` needs them all."""
+
+# These happen to a run; every other named error is about what the run was asked to do.
+_RUN_ERRORS = (
+    errors.BackendError, errors.CorruptRecordsError, errors.HubError, errors.OutputError, errors.ParserCrashError,
+)  # fmt: skip
+_ASKED_FOR = (errors.OccupiedError, errors.OtherRunError)  # of them
+
+
+def run(arguments: Sequence[str] | None = None) -> int:
+    """Run a verb and return the exit code; None takes the arguments of this process."""
+    options = build_parser().parse_args(arguments)
+    command: Callable[[argparse.Namespace], int] = options.command
+    try:
+        with _plain_warnings(options.verb), _all_extras(options):
+            if getattr(options, "out", None):
+                check_folder(options.out, "out")
+            return command(options)
+    except MusicEvalsError as error:
+        say(f"music-evals: error: {in_options(str(error), options.verb)}")
+        return EXIT_FAILURES if isinstance(error, _RUN_ERRORS) and not isinstance(error, _ASKED_FOR) else EXIT_USAGE
+    except BrokenPipeError:
+        drop_stdout()  # the reader of our output went away
+        return EXIT_FAILURES
+
+
+@contextlib.contextmanager
+def _all_extras(options: argparse.Namespace) -> Iterator[None]:
+    """Name the other extras that a command needs beside the one that it misses first."""
+    try:
+        yield
+    except MissingBackendError as error:
+        if error.extra:
+            check_extras(dict.fromkeys([*error.extra.split(","), *options.needs(options)]), error.what)
+        raise
+
+
+@contextlib.contextmanager
+def _plain_warnings(verb: argparse.ArgumentParser) -> Iterator[None]:
+    """Print warnings of ours as messages: where in our code they come from tells a user nothing."""
+    with warnings.catch_warnings():
+        show = warnings.showwarning
+
+        def show_plainly(message: Warning | str, category: type[Warning], *place: Any, **options: Any) -> None:
+            if category.__module__ == MusicEvalsError.__module__:
+                say(f"music-evals: warning: {in_options(str(message), verb)}")
+            else:
+                show(message, category, *place, **options)
+
+        warnings.showwarning = show_plainly
+        yield
+
+
+def build_parser() -> Parser:
+    """Return the parser of the command and all its verbs."""
+    parser = Parser(
+        prog="music-evals",
+        description="How music models are judged.",
+        epilog="Exit codes: 0 ok, 1 some items failed or results could not be written, 2 wrong usage or input.",
+    )
+    parser.add_argument("--version", action="version", version=f"music-evals {__version__}")
+    verbs = parser.add_subparsers(title="verbs", required=True, metavar="VERB")
+    for name in VERBS:
+        importlib.import_module(f"music_evals.cli.{name}").add(verbs)
+    completion.add(verbs, parser)
+    return parser

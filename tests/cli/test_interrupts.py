@@ -1,0 +1,100 @@
+"""Ctrl-C at any time: one line, exit code 130, and nothing that goes on."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from music_evals import cli
+
+START = "import sys; from music_evals.cli import main; print('begun', flush=True); sys.exit(main())"
+
+
+def interrupted(code: str, *arguments: str, after: float, group: bool = True) -> tuple[int, str]:
+    """Start a command, send it Ctrl-C so many seconds after it has begun, and return its exit code and stderr."""
+    command = [sys.executable, "-c", code, *arguments]
+    with subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True
+    ) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "begun\n"
+        time.sleep(after)
+        (os.killpg if group else os.kill)(process.pid, signal.SIGINT)
+        _, err = process.communicate(timeout=60)
+    return process.returncode, err
+
+
+@pytest.mark.parametrize("after", [0, 0.02, 0.1, 0.3, 0.7, 1.5])
+def test_a_run_ends_in_one_line(after: float, tiny_dataset: Path, tmp_path: Path) -> None:
+    run = [
+        "inpainting", "--dataset", str(tiny_dataset), "--config", "musib", "--baselines", "all", "--seeds", "100",
+        "--engine", "local", "--workers", "2", "--no-report", "--out", str(tmp_path / "out"),
+    ]  # fmt: skip
+    code, err = interrupted(START, *run, after=after, group=after != 0.3)
+    assert code == 130, err
+    assert err.splitlines()[-1].endswith(cli.INTERRUPTED)
+    assert err.count(cli.INTERRUPTED) == 1
+    for word in ("Traceback", "ignored", "Error", "leaked"):
+        assert word not in err
+
+
+HOSTILE = """
+import sys, time
+from music_evals import cli
+from music_evals.cli import verbs
+
+class Lost:
+    def __del__(self):  # an interrupt that comes here is seen by no caller
+        print("begun", flush=True)
+        time.sleep(60)
+
+def deaf(arguments):
+    print("begun", flush=True)
+    while True:
+        try:
+            time.sleep(60)
+        except KeyboardInterrupt:
+            pass
+
+def lost(arguments):
+    Lost()
+    time.sleep(60)
+
+def late(arguments):  # the work is done: threads, or the interpreter, take their time to end
+    import atexit
+    atexit.register(lambda: (print("begun", flush=True), time.sleep(60)))
+    return 1
+
+cli.GRACE_SEC = 1
+verbs.run = {"deaf": deaf, "lost": lost, "late": late}[sys.argv.pop()]
+sys.exit(cli.main())
+"""
+
+
+@pytest.mark.parametrize(("what", "code", "lines"), [("deaf", 130, 1), ("lost", 130, 1), ("late", 1, 0)])
+def test_an_interrupt_that_nobody_heeds_ends_the_process_too(what: str, code: int, lines: int) -> None:
+    assert interrupted(HOSTILE, what, after=0.1) == (code, f"{cli.INTERRUPTED}\n" * lines)
+
+
+def test_a_process_in_the_background_is_not_interrupted() -> None:
+    """A shell that runs a script starts it with interrupts ignored."""
+    code = "import signal; signal.signal(signal.SIGINT, signal.SIG_IGN); " + START
+    assert interrupted(code, "list", "tasks", after=0)[0] == 0
+
+
+def test_an_interrupt_within_a_process_of_others_is_a_code(monkeypatch: pytest.MonkeyPatch) -> None:
+    from music_evals.cli import verbs
+
+    def interrupt(*_: object) -> int:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(verbs, "run", interrupt)
+    held, hook = signal.getsignal(signal.SIGINT), sys.unraisablehook
+    assert cli.main(["list", "tasks"]) == 130
+    assert (signal.getsignal(signal.SIGINT), sys.unraisablehook) == (held, hook)
