@@ -49,7 +49,8 @@ class StudyBench:
         self.desk.configure(settings)
         with self.store.writing() as session:
             for number, role in enumerate(self.PEOPLE, 1):
-                session.add(PersonRow(name=f"{role}{number}", role=role, consent="1", created=START))
+                row = PersonRow(name=f"{role}{number}", role=role, consent="1", created=START, language="zh")
+                session.add(row)
                 session.flush()
 
     def songs(self, *names: str) -> None:

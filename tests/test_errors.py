@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 import socket
 
 import pytest
@@ -17,6 +18,8 @@ KINDS = [found for found in vars(errors).values() if isinstance(found, type) and
 def test_every_error_can_be_worded_anew(kind: type[MusicEvalsError]) -> None:
     plain = worded(kind, "as it is", {})
     assert (type(plain), str(plain), plain.kind, dict(plain.facts)) == (kind, "as it is", "", {})
+    handed_on = pickle.loads(pickle.dumps(plain))  # noqa: S301  (our own)
+    assert (type(handed_on), str(handed_on), vars(handed_on)) == (kind, "as it is", vars(plain))
     moved = located(worded(kind, "it broke", {"kind": "broken", "facts": {"limit": 3}}), "row 7")
     assert (type(moved), str(moved), moved.kind, moved.facts) == (kind, "row 7: it broke", "broken", {"limit": 3})
 

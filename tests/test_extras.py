@@ -10,6 +10,7 @@ import os
 import re
 import subprocess
 import sys
+import tomllib
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
@@ -120,6 +121,15 @@ VERBS = {
 }
 
 
+TOGETHER = {
+    "preserve --dataset known_edits --config small": "audio,report",
+    "inpainting --dataset jsb_chorales --config musib --limit 2 --model models/anticipation_rnn": "models,report",
+    "discrepancy --dataset caimd --config demo": "text,report",
+    "write-lyrics --dataset caimd --config demo --rhyme char --model models/none": "lyrics,models",
+}
+"""Command -> all extras that it needs and that are missing."""
+
+
 RUN_VERBS = """
 import contextlib, io, json, sys
 from music_evals.cli import main
@@ -143,6 +153,8 @@ def test_verbs_end_in_one_line(run: Run, scores: Path) -> None:
     for command, (code, stdout, stderr) in ended.items():
         assert_one_line(subprocess.CompletedProcess(command, code, stdout, stderr), VERBS[command])
         assert code == 2, command
+        if command in TOGETHER:
+            assert stderr.endswith(f'pip install -e ".[{TOGETHER[command]}]")\n'), stderr
     first = next(iter(VERBS))
     alone = run("-m", "music_evals.cli", *commands[first])
     assert [alone.returncode, alone.stdout, alone.stderr] == ended[first]
@@ -295,6 +307,12 @@ def test_the_extras_here_are_those_of_the_project() -> None:
     for extra, packages in EXTRAS.items():
         declared = [re.split(r"[^\w.-]", line)[0].replace("-", "_") for line in errors._requirements(extra)]
         assert declared == packages
+
+
+def test_the_extra_all_is_every_extra_of_users() -> None:
+    declared = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["optional-dependencies"]
+    [named] = declared["all"]
+    assert set(re.findall(r"\w+", named.partition("[")[2])) == declared.keys() - {"all", "docs", "dev"}
 
 
 def test_all_that_is_missing_is_named_at_once(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import errno
 import logging
 import os
+import stat
 import subprocess
 import sys
 import threading
@@ -25,6 +27,8 @@ from music_evals.files import (
     item_name,
     json_lines,
     parse_json,
+    private_folder,
+    scratch_folder,
     write_atomically,
     written_whole,
 )
@@ -180,8 +184,65 @@ class TestStore:
         assert store.get(KEY) == b"x"
         assert len(files_in(store.folder)) == 1
         store.path(KEY).write_bytes(b"damaged")
-        with pytest.raises(OutputError, match="Permission denied"):
-            store.put(KEY, b"x")
+        store.put(KEY, b"x")  # which is logged
+        assert store.get(KEY) is None
+
+
+class TestStoresThatCannotKeep:
+    """A cache that cannot be written to, or is full, costs time and nothing else; it is said once."""
+
+    @pytest.fixture
+    def blocked(self, tmp_path):
+        (tmp_path / "file").write_text("in the way")
+        return tmp_path / "file" / "store"
+
+    @pytest.mark.parametrize("tried", [False, True])
+    def test_a_folder_that_cannot_be_made(self, blocked, caplog, tried):
+        store = Store(blocked)
+        if tried:
+            store.try_out()
+            assert len(caplog.records) == 1
+        for number in range(3):
+            store.put({"number": number}, b"x")
+            assert store.get({"number": number}) is None
+        assert len(caplog.records) == 1
+        assert store.size() == 0
+
+    def test_a_folder_that_can_be_written_to_is_left_as_it_is(self, store, caplog):
+        store.try_out()
+        assert files_in(store.folder) == []
+        assert not caplog.records
+
+    @pytest.mark.parametrize("number", [errno.ENOSPC, errno.EROFS, errno.EACCES, errno.EDQUOT, errno.EIO])
+    def test_what_was_kept_before_stays(self, store, caplog, monkeypatch, number):
+        store.put(KEY, b"x")
+
+        def refuse(*_: object) -> None:
+            raise OSError(number, os.strerror(number))
+
+        monkeypatch.setattr(Path, "write_bytes", refuse)
+        for other in range(3):
+            store.put({"number": other}, b"y")
+        assert store.get(KEY) == b"x"
+        assert store.get({"number": 0}) is None
+        assert len(caplog.records) == 1
+        assert len(files_in(store.folder)) == 1
+
+    def test_no_room_for_temporary_files(self, monkeypatch, tmp_path):
+        monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "none"))
+        with pytest.raises(OutputError), scratch_folder():
+            pass
+
+
+@pytest.mark.parametrize("umask", [0, 0o022, 0o077, 0o777])
+def test_a_private_folder_is_its_owners_alone(tmp_path: Path, umask: int) -> None:
+    before = os.umask(umask)
+    try:
+        for _ in range(2):
+            assert stat.S_IMODE(private_folder(tmp_path / "new").stat().st_mode) == 0o700
+            (tmp_path / "new").chmod(0o755)
+    finally:
+        os.umask(before)
 
 
 def part_of(store: Store, key: Any, age_sec: float) -> Path:

@@ -34,7 +34,7 @@ from benchmarks.musib.systems import DATA, DESIGNS, absent, size_of
 
 from music_evals.benchmark.inpainting.items import ItemSet, load_items
 from music_evals.files import write_atomically
-from music_evals.models._starting import seeded
+from music_evals.models._checkpoints import seeded
 from music_evals.models.recipe import Recipe, from_mapping, read_recipe
 from music_evals.models.training import fit
 from music_evals.protocols import INPAINTERS, load_plugin

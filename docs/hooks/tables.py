@@ -20,7 +20,7 @@ from typing import Any
 from mkdocs.exceptions import PluginError
 from mkdocs.utils.meta import get_data
 
-from music_evals.cli import _parser
+from music_evals.cli.verbs import build_parser
 from music_evals.metrics import catalogue
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -144,7 +144,7 @@ def command_help() -> str:
     os.environ["COLUMNS"] = WIDTH
     return "\n\n".join(
         f"{'#' * min(1 + len(words), 3)} {' '.join(words)}\n\n```text\n{parser.format_help().rstrip()}\n```"
-        for words, parser in _commands(("music-evals",), _parser())
+        for words, parser in _commands(("music-evals",), build_parser())
         if len(words) > 1
     )
 

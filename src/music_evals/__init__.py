@@ -24,9 +24,11 @@ Single metrics are in `music_evals.metrics`, one module a concept; readers and w
 from __future__ import annotations
 
 import importlib
-from typing import TYPE_CHECKING, Any
 
+TYPE_CHECKING = False  # as of `typing`, whose import takes longer than all of this
 if TYPE_CHECKING:
+    from typing import Any
+
     from music_evals.annotations import (
         Beats,
         Chords,

@@ -25,8 +25,10 @@ Its message says what was expected, what came, and what to do::
     │   └── ParserCrashError                 the native parser died on the file, in a process of its own
     ├── NoDataError (ValueError)             an empty folder, split or selection where items are needed
     ├── CorruptRecordsError (ValueError)     a record file that was damaged, or belongs to another run
-    │   └── ChangedResultsError              results that are not what their records give
+    │   ├── ChangedResultsError              results that are not what their records give
+    │   └── OtherRunError                    a folder that holds another run: nothing is damaged
     ├── OutputError (OSError)                results cannot be written
+    │   └── OccupiedError                    they may not be written there: something else is in the way
     ├── HubError (OSError)                   the Hub refused, or cannot be reached
     │   ├── HubTokenError                    no token, or one that the Hub refuses
     │   ├── HubNotFoundError                 a repository or revision that does not exist, or is hidden from the token
@@ -86,7 +88,9 @@ __all__ = [
     "NoChineseWarning",
     "NoDataError",
     "NotComparableError",
+    "OccupiedError",
     "OtherResultsError",
+    "OtherRunError",
     "OutputError",
     "PaddedRecordingWarning",
     "PairCountError",
@@ -132,6 +136,10 @@ class MusicEvalsError(Exception):
     def __init__(self, *message: object, kind: str = "", **facts: object) -> None:
         super().__init__(*message)
         self.kind, self.facts = kind, facts
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Let processes hand it on as it is: constructors of subclasses take other things than the message."""
+        return worded, (type(self), str(self), vars(self))
 
 
 class InvalidInputError(MusicEvalsError, ValueError):
@@ -268,6 +276,10 @@ class CorruptRecordsError(MusicEvalsError, ValueError):
     """A record file that was damaged, or that belongs to another run."""
 
 
+class OtherRunError(CorruptRecordsError):
+    """A folder holds what was made with other settings or data; the message says which. Nothing is damaged."""
+
+
 class ChangedResultsError(CorruptRecordsError):
     """Results that are not what their records give; the message names the value."""
 
@@ -294,6 +306,10 @@ class NotEnoughMemoryError(MusicEvalsError, MemoryError):
 
 class OutputError(MusicEvalsError, OSError):
     """Results cannot be written."""
+
+
+class OccupiedError(OutputError):
+    """Results may not be written where something else is; nothing was."""
 
 
 class HubError(MusicEvalsError, OSError):
@@ -370,8 +386,8 @@ def _requirements(extra: str) -> list[str]:
         declared = importlib.metadata.requires("music_evals") or []
     except importlib.metadata.PackageNotFoundError:  # the source tree alone is on the path
         return []
-    of_extra = re.compile(rf"""(.+?)\s*;\s*extra\s*==\s*["']{re.escape(extra)}["']""")
-    named = [found[1] for found in map(of_extra.fullmatch, declared) if found]
+    of_extra = re.compile(rf"""([^;]+);\s*extra\s*==\s*["']{re.escape(extra)}["']""")
+    named = [found[1].strip() for found in map(of_extra.fullmatch, declared) if found]
     ours = [re.fullmatch(r"music[_-]evals\[([\w,-]+)\]", requirement) for requirement in named]
     parts = [
         [requirement] if of_ours is None else [one for name in of_ours[1].split(",") for one in _requirements(name)]
@@ -382,12 +398,12 @@ def _requirements(extra: str) -> list[str]:
 
 def check_extras(extras: Iterable[str], what: str) -> None:
     """Raise `MissingBackendError` where a package of these extras is not installed; nothing is imported."""
-    import importlib.util
+    import importlib.metadata
 
     incomplete, missing = [], ""
     for extra in extras:
         packages = [re.split(r"[^\w.-]", requirement)[0] for requirement in _requirements(extra)]
-        absent = [name for name in packages if importlib.util.find_spec(name.replace("-", "_")) is None]
+        absent = [name for name in packages if not [*importlib.metadata.distributions(name=name)]]
         incomplete += [extra] if absent else []
         missing = missing or "".join(absent[:1])
     if missing:

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
+import itertools
 import json
 import logging
 import os
 import shutil
+import stat
 import tempfile
 import unicodedata
 import uuid
@@ -15,33 +17,52 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
-from music_evals.errors import OutputError, UnreadableFileError
+from music_evals.errors import (
+    InvalidInputError,
+    MusicEvalsError,
+    NoDataError,
+    OutputError,
+    UnreadableFileError,
+)
 
 __all__ = [
     "CACHE_VARIABLE",
+    "UNSENT",
     "Store",
     "cache_folder",
+    "check_folder",
     "check_no_pointer",
     "check_no_pointer_in",
     "check_no_pointers_below",
+    "check_path",
+    "check_tree",
     "decode_text",
     "folder_written_whole",
     "item_name",
     "json_lines",
     "parse_json",
+    "private_folder",
+    "reading",
+    "scratch_folder",
     "write_atomically",
     "written_whole",
+    "yaml_text",
 ]
 
 LOGGER = logging.getLogger(__name__)
 
 CACHE_VARIABLE = "MUSIC_EVALS_CACHE"
 
+UNSENT: Final = ".cache/huggingface"
+"""Folder that `huggingface_hub` never uploads, wherever it is."""
+
 STALE_SEC = 86_400.0
 """A part of a file that nobody has written to for so long is of a writer that was killed."""
 
 _POINTER: Final = b"version https://git-lfs.github.com/spec/v1"
 """How each pointer file of Git LFS begins: https://github.com/git-lfs/git-lfs/blob/main/docs/spec.md."""
+_MOST_YAML, _MOST_VALUES, _DEEPEST = 2**20, 100_000, 100  # of YAML; the longest heads of cards have 2**19 characters
+_NAME, _PATH = 255, 3000  # bytes of a name, and of a path; with the folder that it starts from, systems take 4,096
 _TABLES: Final = frozenset({".parquet", ".arrow", ".csv", ".json", ".jsonl"})
 
 
@@ -64,6 +85,35 @@ def check_no_pointers_below(folder: str | os.PathLike[str]) -> None:
     for path in sorted(Path(folder).rglob("*")) if os.path.isdir(folder) else ():  # noqa: PTH112
         if path.suffix.lower() in _TABLES and path.is_file():
             check_no_pointer_in(path)
+
+
+@contextlib.contextmanager
+def reading(path: object) -> Iterator[None]:
+    """Turn what the system says of a user's file, within what opens or reads it, into named errors."""
+    shown = f"{path!s:.300}".encode(errors="backslashreplace").decode()
+    try:
+        yield
+    except MusicEvalsError:
+        raise
+    except FileNotFoundError:
+        raise NoDataError(f"{shown}: no such file; check the path") from None
+    except (OSError, ValueError) as error:  # ValueError: a null byte, or half a character, in its name
+        reason = getattr(error, "strerror", None) or error
+        raise UnreadableFileError(f"{shown}: cannot be read ({reason}); check the path") from error
+
+
+def check_path(text: str, what: str = "no path can be") -> None:
+    """Raise `InvalidInputError` where no file system takes a text for a path: a null byte, half a character, length."""
+    shown = f"{text:.60}".encode("ascii", "backslashreplace").decode()
+    try:
+        names = os.fsencode(text).split(b"/")
+    except UnicodeEncodeError:
+        names = [b"\0"]
+    if any(b"\0" in name for name in names) or max(map(len, names)) > _NAME or sum(map(len, names)) > _PATH:
+        raise InvalidInputError(
+            f"{what} {shown!r}: it holds a null byte or half a character, or has more than {_NAME} bytes "
+            f"in a name or {_PATH} in all"
+        )
 
 
 def decode_text(content: bytes, place: object) -> str:
@@ -128,6 +178,31 @@ def parse_json(text: str | bytes, place: str, expected: str = "") -> Any:
         raise UnreadableFileError(f"{place} is not JSON ({reason}){expected and f'; expected {expected}'}") from error
 
 
+def yaml_text(content: bytes, place: object) -> str:
+    """Return the text of YAML as `decode_text` does, unless it is so long or so deep that its parser takes minutes."""
+    text = decode_text(content, place)
+    depths = itertools.accumulate(1 if mark in "[{" else -1 for mark in text if mark in "[]{}")
+    if len(text) > _MOST_YAML or max(depths, default=0) > _DEEPEST:
+        raise UnreadableFileError(
+            f"{place}: YAML of more than {_MOST_YAML} characters, or brackets more than {_DEEPEST} deep; write less"
+        )
+    return text
+
+
+def check_tree(value: Any, place: object) -> None:
+    """Raise `UnreadableFileError` where YAML names itself, or grows beyond bounds by names that stand for others."""
+    left, found = [(value, 0)], 0
+    while left:
+        part, depth = left.pop()
+        found += 1
+        if found > _MOST_VALUES or depth > _DEEPEST:
+            raise UnreadableFileError(
+                f"{place} holds more than {_MOST_VALUES} values, or some more than {_DEEPEST} deep; write less of it"
+            )
+        inside = part.values() if isinstance(part, Mapping) else part if isinstance(part, list | tuple) else ()
+        left += [(one, depth + 1) for one in inside]
+
+
 def json_lines(content: str | bytes, place: object) -> Iterator[tuple[int, dict[str, Any]]]:
     """Yield (line number, object) of each line that is not empty.
 
@@ -159,6 +234,25 @@ def item_name(name: object) -> str:
     return unicodedata.normalize("NFC", str(name))
 
 
+def check_folder(path: str | os.PathLike[str], setting: str) -> None:
+    """Raise `InvalidInputError` where no folder can be, whatever the rights: at a file, or for too long a name."""
+    for place in (Path(path), *Path(path).parents):
+        try:
+            is_folder = stat.S_ISDIR(place.stat().st_mode)
+        except (FileNotFoundError, NotADirectoryError):
+            continue
+        except PermissionError:
+            return  # what may not be looked at cannot be written to either, which is said then
+        except OSError as error:
+            shown = f"{str(path)[:40]}..., of {len(os.fsencode(path))} bytes"
+            raise InvalidInputError(
+                f"`{setting}` cannot be {shown} ({error.strerror}); choose another folder"
+            ) from error
+        if not is_folder:
+            raise InvalidInputError(f"`{setting}` needs a folder, and {place} is a file; choose another folder")
+        return
+
+
 def cache_folder(name: str) -> Path:
     """Return ``$MUSIC_EVALS_CACHE/<name>``, or ``~/.cache/music_evals/<name>``; it may not exist."""
     root = os.environ.get(CACHE_VARIABLE)
@@ -166,7 +260,9 @@ def cache_folder(name: str) -> Path:
 
 
 @contextlib.contextmanager
-def written_whole(path: str | os.PathLike[str], *, parents: bool = False, sync: bool = True) -> Iterator[Path]:
+def written_whole(
+    path: str | os.PathLike[str], *, parents: bool = False, sync: bool = True, parts: str = ""
+) -> Iterator[Path]:
     """Yield the place for a new file beside `path`; when the block ends well, the file is moved to `path`.
 
     Any number of processes and machines may write the same file at once: one of them wins, whole.
@@ -179,6 +275,9 @@ def written_whole(path: str | os.PathLike[str], *, parents: bool = False, sync: 
         Make its folder, and those above, where they are missing.
     sync
         Wait until it is on the disk. A file that is checked when it is read, as in `Store`, can do without.
+    parts
+        Folder below that of `path`, made where it is missing, for the file until it is whole: `UNSENT` where the folder
+        is uploaded as it is, as somebody may be killed.
 
     Raises
     ------
@@ -190,7 +289,9 @@ def written_whole(path: str | os.PathLike[str], *, parents: bool = False, sync: 
     target = Path(path)
     if parents:
         _make_folder(target.parent)
-    part = target.with_name(f".{target.name}.{uuid.uuid4().hex}.part")
+    part = target.parent / parts / f".{target.name}.{uuid.uuid4().hex}.part"
+    if parts:
+        _make_folder(part.parent)
     try:
         yield part
         if sync:
@@ -206,9 +307,11 @@ def written_whole(path: str | os.PathLike[str], *, parents: bool = False, sync: 
             part.unlink(missing_ok=True)
 
 
-def write_atomically(path: str | os.PathLike[str], content: bytes, *, parents: bool = False, sync: bool = True) -> Path:
+def write_atomically(
+    path: str | os.PathLike[str], content: bytes, *, parents: bool = False, sync: bool = True, parts: str = ""
+) -> Path:
     """Write a file whole or not at all, as `written_whole`; return its path."""
-    with written_whole(path, parents=parents, sync=sync) as part:
+    with written_whole(path, parents=parents, sync=sync, parts=parts) as part:
         part.write_bytes(content)
     return Path(path)
 
@@ -249,6 +352,17 @@ def folder_written_whole(path: str | os.PathLike[str]) -> Iterator[Path]:
             shutil.rmtree(folder, ignore_errors=True)
 
 
+@contextlib.contextmanager
+def scratch_folder() -> Iterator[Path]:
+    """Yield an empty folder that lasts as long as the block; raise `OutputError` where the system can make none."""
+    try:
+        made = tempfile.TemporaryDirectory(prefix="music_evals_", ignore_cleanup_errors=True)
+    except OSError as error:
+        raise OutputError(f"no folder can be made in TMPDIR ({error.strerror}); make room or name another") from error
+    with made as folder:
+        yield Path(folder)
+
+
 def _make_folder(folder: Path) -> None:
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -258,13 +372,23 @@ def _make_folder(folder: Path) -> None:
         ) from error
 
 
+def private_folder(path: str | os.PathLike[str]) -> Path:
+    """Make a folder, close it to all but its owner, whatever the umask, and return it."""
+    folder = Path(path)
+    _make_folder(folder)
+    with contextlib.suppress(PermissionError):  # of a folder of somebody else, who decides
+        folder.chmod(0o700)
+    return folder
+
+
 class Store:
     """Bytes by key in files: what was worked out once is read the next time.
 
     A file holds one entry: a line with its key and a checksum, then the bytes. Any number of processes may share the
     folder, on one machine or on several: nothing is locked, an entry is moved into its place whole, and of several
     writers of one entry one wins. An entry that is damaged, or that stands for another key, counts as missing: a
-    warning is logged, and the next `put` replaces it. With a store or without one, the numbers are the same.
+    warning is logged, and the next `put` replaces it. With a store or without one, the numbers are the same: where the
+    folder cannot be read or written, or is full, that is logged once, and nothing more is kept.
 
     Parameters
     ----------
@@ -275,7 +399,7 @@ class Store:
 
     def __init__(self, folder: str | os.PathLike[str]) -> None:
         self.folder = Path(folder)
-        self._tidied = False
+        self._tidied = self._closed = self._warned = False
 
     def path(self, key: Mapping[str, Any]) -> Path:
         """Return where the entry of a key lies; a key is all that the bytes depend on, as plain values."""
@@ -287,10 +411,10 @@ class Store:
         path = self.path(key)
         try:
             entry = path.read_bytes()
-        except FileNotFoundError:
+        except (FileNotFoundError, NotADirectoryError):
             return None
         except OSError as error:
-            LOGGER.warning("%s: cannot be read (%s); the entry is worked out again", path, error.strerror)
+            self._warn(f"{path}: cannot be read ({error.strerror})")
             return None
         head, _, content = entry.partition(b"\n")
         if head != _head(key, content):
@@ -299,25 +423,38 @@ class Store:
         return content
 
     def put(self, key: Mapping[str, Any], content: bytes) -> None:
-        """Store bytes under a key, in place of those that were there.
-
-        Raises
-        ------
-        OutputError
-            The folder cannot be written to, or is full. Nothing is left behind.
-
-        """
+        """Store bytes under a key, in place of those that were there; nothing is left behind where that fails."""
+        if self._closed:
+            return
         path = self.path(key)
         try:
             # not synchronised: an entry that a power cut leaves empty is damaged, and damage is found when it is read
             write_atomically(path, _head(key, content) + b"\n" + content, parents=True, sync=False)
-        except OutputError:
+        except OutputError as error:
             # shared file systems refuse to replace what somebody reads, or report a move that was made as failed
             if self.get(key) is None:
-                raise
+                self._closed = True
+                self._warn(str(error))
+                return
         if not self._tidied:  # in one folder of 256: with every process it is another one
             self._tidied = True
             self._remove_stale(path.parent.glob(_PARTS))
+
+    def try_out(self) -> None:
+        """Write and remove a file: what workers cannot keep is logged by the process that people see."""
+        try:
+            self.folder.mkdir(parents=True, exist_ok=True)
+            with tempfile.TemporaryFile(dir=self.folder) as file:
+                file.write(bytes(2**16))
+        except OSError as error:
+            self._closed = True
+            self._warn(f"{self.folder}: cannot be written to ({error.strerror})")
+
+    def _warn(self, reason: str) -> None:
+        """Log, the first time, that entries cannot be had or kept."""
+        if not self._warned:
+            LOGGER.warning("%s; the run goes on without, and works out again what is not there", reason)
+        self._warned = True
 
     def size(self) -> int:
         """Return the bytes of all entries."""

@@ -18,11 +18,11 @@ from typing import Final
 from music_evals.errors import (
     InvalidInputError,
     MusicEvalsError,
-    NoDataError,
     OutputError,
     UnreadableFileError,
     worded,
 )
+from music_evals.files import check_path, reading
 from music_evals.remote import HASH_DIGITS, WEB, Remote, without_secrets
 
 __all__ = [
@@ -72,6 +72,7 @@ def location(text: str | os.PathLike[str]) -> Location:
     """Return the path or the URL that a text means; a `Path`, or a text that a path exists for, is no URL."""
     scheme = _scheme(text)
     if not scheme or isinstance(text, os.PathLike):
+        check_path(os.fspath(text))
         return Path(text)
     shown = without_secrets(text)
     host, _, path = text.partition("://")[2].partition("/")
@@ -79,7 +80,7 @@ def location(text: str | os.PathLike[str]) -> Location:
         raise InvalidInputError(f"{shown} is not opened; expected a path, or a URL of {', '.join(SCHEMES)}")
     # a container of Azure stands where others have their user
     user = host.rpartition("@")[0] if scheme not in {"az", "abfs"} or ":" in host.partition("@")[0] else ""
-    if user or re.search(r"[?#]" if scheme in WEB else r"\?[^/]*=", text):
+    if user or re.search(r"[?#]" if scheme in WEB else r"\?[^/?]*=", text):
         raise InvalidInputError(
             f"{shown} came with a user, a query or a fragment, which may hold secrets, and what is given is recorded; "
             "leave it away, and give credentials in the environment, or fetch the file first"
@@ -138,16 +139,9 @@ def folder_of(name: str) -> str:
 def hash_file(path: Path) -> str:
     """Return the hash of the bytes of a file on this machine."""
     digest = hashlib.sha256()
-    try:
-        with path.open("rb") as file:
-            while block := file.read(_BLOCK):
-                digest.update(block)
-    except FileNotFoundError:
-        raise NoDataError(f"{path}: no such file; check the path") from None
-    except OSError as error:
-        raise UnreadableFileError(
-            f"{path}: cannot be read ({error.strerror or error}); check its permissions"
-        ) from error
+    with reading(path), path.open("rb") as file:
+        while block := file.read(_BLOCK):
+            digest.update(block)
     return digest.hexdigest()[:HASH_DIGITS]
 
 

@@ -56,7 +56,7 @@ _BACKENDS = {"s3": "s3fs", "gs": "gcsfs", "az": "adlfs", "abfs": "adlfs", "http"
 _BLOCK = 1 << 20
 
 _USER = re.compile(r"(://)[^/\s]*@")
-_QUERY = re.compile(r"(://[^\s?#]*)[?#]\S*")
+_QUERY = re.compile(r"(://[^\s?#]*)(?:[?#]\S*)?")
 
 _FOREIGN = (
     ("aiohttp", "ClientError"),

@@ -221,9 +221,9 @@ def test_activations_are_those_of_the_network_that_was_trained(tmp_path: Path, m
     pytest.importorskip("safetensors")
     from benchmarks.beat_tracker.network import BeatTracker
 
-    from music_evals.audio import _weights
+    from music_evals.audio.beats import _load_weights
 
-    shipped = _weights.load_weights("beat_tracker")
+    shipped = _load_weights("beat_tracker")
     network = BeatTracker(width=len(shipped["front.0.bias"]))
     network.load_state_dict({name: torch.from_numpy(value.copy()) for name, value in shipped.items()})
     network.eval()

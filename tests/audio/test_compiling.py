@@ -13,9 +13,9 @@ pytest.importorskip("numba")
 
 CODE = """
 import sys
-from music_evals.audio._compiling import telling_of_compiling
+from music_evals.audio.extraction import _telling_of_compiling
 from slow_code import doubled, tripled
-with telling_of_compiling():
+with _telling_of_compiling():
     print(doubled(2), tripled(2))
 """
 SLOW_CODE = """

@@ -245,6 +245,16 @@ class TestStore:
         assert [name for name, _ in calls].count("melody") == len(choices) + 1
         assert [name for name, _ in calls].count("f0") == len(choices)  # the f0 under `higher` is the first one's
 
+    def test_a_store_that_cannot_be_written_to_costs_no_feature(self, tmp_path, calls, caplog):
+        (tmp_path / "file").write_text("in the way")
+        store = FeatureStore(tmp_path / "file" / "store")
+        kept, lost = (
+            extract(load_audio(sine(12), rate=RATE), ["melody"], store=one) for one in (FeatureStore(tmp_path), store)
+        )
+        assert (kept.melody.intervals_sec == lost.melody.intervals_sec).all()
+        assert [name for name, _ in calls] == ["f0", "melody"] * 2
+        assert len(caplog.records) == 1
+
     def test_what_other_kernels_worked_out_is_not_taken(self, tmp_path, calls, monkeypatch):
         extract(load_audio(sine(12), rate=RATE), ["f0"], store=FeatureStore(tmp_path))
         monkeypatch.setattr(extraction, "kernels", lambda: "another processor")

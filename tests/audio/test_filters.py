@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from music_evals.audio import _form, beats
+from music_evals.audio import beats, segments
 from music_evals.audio._filters import median_filter, viterbi
 
 
@@ -57,12 +57,12 @@ def test_a_comb_is_the_mean_at_the_multiples_of_a_length(rng: np.random.Generato
         np.interp(np.arange(length, end, length) / hop_sec, np.arange(260), profile).mean()
         for length, end in zip(lengths, ends, strict=True)
     ]
-    np.testing.assert_array_equal(_form._combs(profile, hop_sec, lengths, ends), expected)
+    np.testing.assert_array_equal(segments._combs(profile, hop_sec, lengths, ends), expected)
 
 
 def test_sums_along_diagonals(rng: np.random.Generator) -> None:
     matrix = rng.normal(size=(9, 9))
-    sums = _form._diagonal_sums(matrix)
+    sums = segments._diagonal_sums(matrix)
     for i, j in np.ndindex(10, 10):
         before = [matrix[i - k, j - k] for k in range(min(i, j), 0, -1)]
         assert sums[i, j] == pytest.approx(sum(before))

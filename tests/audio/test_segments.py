@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from music_evals.annotations import Segments
-from music_evals.audio import _form
+from music_evals.audio import segments
 from music_evals.audio.backends import UndefinedFeature
 from music_evals.audio.io import Audio
 from music_evals.audio.segments import MIN_RECURRENCE, segment_agglomerative, segment_foote, segment_form
@@ -142,7 +142,7 @@ def test_two_seconds_are_one_section() -> None:
 def test_the_bar_is_found_in_what_recurs() -> None:
     # a vector for each beat, four beats a bar, in frames of a tenth of a second
     bar = np.repeat(np.eye(4), 5, axis=1)
-    found = _form.bar_candidates(np.tile(bar, 12), 0.1)
+    found = segments.bar_candidates(np.tile(bar, 12), 0.1)
     assert found[0].length_sec == pytest.approx(2.0, rel=0.005)
 
 
@@ -167,34 +167,34 @@ def test_without_a_steady_bar_sections_are_those_of_change(seed: int) -> None:
 
 def test_a_steady_piece_recurs_and_a_free_one_does_not() -> None:
     bar = np.repeat(np.eye(4), 5, axis=1)
-    steady = _form.bar_candidates(np.tile(bar, 12), 0.1)[0].recurrence
+    steady = segments.bar_candidates(np.tile(bar, 12), 0.1)[0].recurrence
     rng = np.random.default_rng(0)
     lengths = rng.integers(3, 20, 48)
     loose = np.repeat(np.eye(12)[:, rng.integers(0, 12, 48)], lengths, axis=1)
     assert steady > 10 * MIN_RECURRENCE
-    assert _form.bar_candidates(loose, 0.1)[0].recurrence < steady / 5
+    assert segments.bar_candidates(loose, 0.1)[0].recurrence < steady / 5
 
 
 def test_sections_are_those_of_the_greatest_sum() -> None:
     # strong bounds at bars 4 and 12, a weak one at 6, in a piece of 16 bars
     strength = np.zeros(16)
     strength[[4, 6, 12]] = [3, 1, 3]
-    bounds, score = _form._best_sections(strength)
+    bounds, score = segments._best_sections(strength)
     assert bounds == [4, 12]
-    assert score == pytest.approx(2 * (3 - _form.BOUNDARY_COST))
+    assert score == pytest.approx(2 * (3 - segments.BOUNDARY_COST))
 
 
 def test_a_last_section_may_ring_on() -> None:
     strength = np.zeros(9)  # 4 bars, 4 bars, and one to ring
     strength[4] = 3
-    assert _form._best_sections(strength)[0] == [4]
+    assert segments._best_sections(strength)[0] == [4]
 
 
 def test_the_last_bound_is_where_repetition_ends() -> None:
     # cells a b c d | a b c d | e f g h: a repetition begins at 4 and ends at 8
     cells = np.concatenate([np.tile(np.eye(8)[:, :4], 2), np.eye(8)[:, 4:]], axis=1)
     cells = np.repeat(cells, 4, axis=1)  # 16 cells a part
-    change = _form._repetition_change(_form._diagonal_sums(cells.T @ cells), 8, 8)
+    change = segments._repetition_change(segments._diagonal_sums(cells.T @ cells), 8, 8)
     inside = np.flatnonzero(change > 0.9 * change.max())
     assert {16, 32} <= set(inside.tolist())
 
@@ -205,4 +205,4 @@ def test_contrast_is_footes_sum_over_the_self_similarity(rng: np.random.Generato
     similarity = vectors.T @ vectors
     sign = np.repeat([-1.0, 1.0], half) / half
     expected = [sign @ similarity[t - half : t + half, t - half : t + half] @ sign for t in range(half, 40 - half)]
-    np.testing.assert_allclose(_form._contrast(vectors, half)[half : 40 - half], expected)
+    np.testing.assert_allclose(segments._contrast(vectors, half)[half : 40 - half], expected)

@@ -7,6 +7,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 from typing import Any
@@ -68,6 +69,28 @@ def units(*payloads: Any, place: str = "") -> list[Unit]:
 
 def workers_left() -> list[psutil.Process]:
     return [one for one in psutil.Process().children(recursive=True) if "spawn_main" in " ".join(one.cmdline())]
+
+
+@pytest.mark.parametrize("delay", [0.0, 0.05, 0.2])
+def test_an_interrupt_of_a_terminal_is_left_to_the_parent(
+    work: Any, delay: float, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """It reaches all processes of the terminal, also while they still import what they need."""
+
+    def interrupt() -> None:
+        end = time.monotonic() + 20
+        while not (found := workers_left()) and time.monotonic() < end:
+            time.sleep(0.001)
+        time.sleep(delay)
+        for process in found:
+            process.send_signal(signal.SIGINT)
+
+    thread = threading.Thread(target=interrupt)
+    thread.start()
+    answers = [answered.answer for answered in local(units(1, 2, 3), work, workers=2)]
+    thread.join()
+    assert sorted(answers) == [2, 4, 6]
+    assert capfd.readouterr().err == ""
 
 
 @pytest.mark.parametrize("workers", [1, 3])

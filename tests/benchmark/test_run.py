@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-import importlib.util
+import importlib.metadata
 import re
 from pathlib import Path
 from typing import Any
@@ -34,8 +34,10 @@ def test_one_name_is_never_read_letter_by_letter(
 def test_an_engine_that_is_not_there_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(UnknownNameError, match="unknown engine 'rays'; did you mean ray"):
         Settings(tmp_path, engine="rays")
-    there = importlib.util.find_spec
-    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None if name == "ray" else there(name))
+    there = importlib.metadata.distributions
+    monkeypatch.setattr(
+        importlib.metadata, "distributions", lambda *, name: iter(()) if name == "ray" else there(name=name)
+    )
     with pytest.raises(MissingBackendError, match="the engine ray needs the package 'ray'") as found:
         Settings(tmp_path, engine="ray")
     assert found.value.extra == "scale"

@@ -29,7 +29,8 @@ from music_evals.benchmark.shards import ShardFolder, open_records, records_at
 from music_evals.benchmark.tables import markdown_report
 from music_evals.errors import ChangedResultsError, CorruptRecordsError, InvalidInputError, OutputError
 from music_evals.hub.scores import system_scores
-from music_evals.leaderboard.records import details_of_run, read_run, records_of_run
+from music_evals.leaderboard.details import details_of_run
+from music_evals.leaderboard.records import read_run, records_of_run
 from music_evals.metrics.catalogue import PRESERVATION_METRICS
 
 from .inpainting.test_numbers import records as inpainting_records

@@ -11,9 +11,10 @@ import pytest
 from music_evals.benchmark.cautions import cautions
 from music_evals.benchmark.cells import coverage_note
 from music_evals.benchmark.contents import MOST_COLUMNS, tables, undefined_systems
-from music_evals.benchmark.report import score_page
+from music_evals.benchmark.report import ROOM_PX, score_page
 from music_evals.benchmark.results import ScoreTask, build_results, collect
 from music_evals.benchmark.tables import MOST_CHARACTERS, markdown_report, summary, text_report
+from music_evals.benchmark.templates import Section
 from music_evals.errors import UnknownNameError
 from music_evals.metrics.catalogue import Metric, block
 from music_evals.stats.intervals import UNEQUAL_COVERAGE, simulated_coverage
@@ -126,7 +127,8 @@ def test_the_page_is_made_of_the_same(rows: list[dict[str, Any]], read_page: Any
     results = build_results(found, TASK)
     page = score_page(
         results, found, {"glue": "<strong>"},
-        pictures=["<h2>Own picture</h2>"], items=["<h2>Own items</h2>"], style=".toy {}",
+        pictures=[Section("Own picture", 9, "<p>drawn</p>")], items=[Section("Own items", 9, "<p>listed</p>")],
+        style=".toy {}",
     )  # fmt: skip
     parsed = read_page(page)
     text = " ".join(parsed.text)
@@ -134,6 +136,20 @@ def test_the_page_is_made_of_the_same(rows: list[dict[str, Any]], read_page: Any
         assert words in text, words
     assert summary(results).splitlines()[0] in text
     assert ".toy {}" in page
+
+
+def test_a_long_page_is_folded_as_far_as_it_must(rows: list[dict[str, Any]], read_page: Any) -> None:
+    def opened(pictures: list[Section], n_systems: int) -> list[bool]:
+        values = {(f"system {place}", f"{n}"): float(n) for place in range(n_systems) for n in range(3)}
+        found = collect(records(values), TASK)
+        page = score_page(build_results(found, TASK, n_resamples=20), found, {}, pictures=pictures)
+        return ["open" in attributes for attributes in read_page(page).all("details") if "part" in attributes.values()]
+
+    assert all(opened([Section("Picture", 200, "<p>drawn</p>")], 2))
+    many = opened([Section("Tall", ROOM_PX, "<p>drawn</p>"), Section("Nothing", 0, "")], 27)
+    assert many[0]  # the first scores, however many systems there are
+    assert sum(many) < len(many) / 2
+    assert len(many) == len(opened([], 27)) + 1  # what is empty has no heading
 
 
 def test_explanations_of_what_is_judged_are_kept(rows: list[dict[str, Any]]) -> None:

@@ -89,7 +89,7 @@ def reader(desk: Desk, folder: Path) -> Callable[[str], Any]:
     testclient = pytest.importorskip("starlette.testclient")
 
     def sign_in(name: str) -> Any:
-        client = testclient.TestClient(build_app(desk, folder / "audio"))
+        client = testclient.TestClient(build_app(desk, folder / "audio"), headers={"accept-language": "zh"})
         client.cookies.set(COOKIE, accounts.sign_in(desk, name, PASSWORD))
         return client
 

@@ -16,12 +16,12 @@ from tests.caimap_bench import START, StudyBench
 from music_evals.caimap.storage.store import Store, migrate, sqlite_url
 from music_evals.caimap.storage.tables import AttemptRow, AuditRow, IdentityRow, InviteRow, PersonRow, SessionRow
 from music_evals.caimap.web import provider as web_provider
-from music_evals.caimap.web.answering import ATTEMPT_COOKIE, COOKIE, LANGUAGE_COOKIE
+from music_evals.caimap.web.answering import ATTEMPT_COOKIE, COOKIE
 from music_evals.caimap.web.app import build_app
 from music_evals.caimap.web.hardening import HEADERS
 from music_evals.caimap.web.hugging_face import PROVIDER_PAGES
 from music_evals.caimap.web.provider import CALLBACK, Provider, ProviderError, keys_of, provider_of
-from music_evals.caimap.web.words import catalogue
+from music_evals.caimap.web.words import LANGUAGE_COOKIE, catalogue
 from music_evals.caimap.work import accounts, identities, managing
 from music_evals.caimap.work.desk import Settings
 from music_evals.cli import main

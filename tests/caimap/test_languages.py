@@ -15,11 +15,10 @@ import music_evals.caimap
 from music_evals.caimap import grades, machine, structure
 from music_evals.caimap.storage.tables import PersonRow, SongRow, TaskRow, WarningRow, WeekRow
 from music_evals.caimap.values import ROLES, ScoreSheet
-from music_evals.caimap.web.answering import LANGUAGE_COOKIE
 from music_evals.caimap.web.app import build_app
 from music_evals.caimap.web.pages import PAGES
 from music_evals.caimap.web.wording import reason_words, refusal
-from music_evals.caimap.web.words import LANGUAGES, catalogue
+from music_evals.caimap.web.words import LANGUAGE_COOKIE, LANGUAGES, catalogue, preferred
 from music_evals.caimap.work import accounts, annotating, managing, practising
 from music_evals.errors import InvalidInputError
 
@@ -325,3 +324,47 @@ def test_points_of_a_sheet_name_their_row_in_the_language(busy: StudyBench) -> N
     assert "99" in refusal(caught.value, "zh")
     assert foreign(f"<p>{refusal(caught.value, 'zh')}</p>", "zh") == []
     assert foreign(f"<p>{refusal(caught.value, 'en')}</p>", "en") == []
+
+
+@pytest.mark.parametrize(
+    ("accepted", "language"),
+    [("en", "en"), ("en-GB", "en"), ("zh", "zh"), ("ZH-hant-TW", "zh"), ("zh_CN", "zh"), ("zh-Hant;q=.5, en", "en"),
+     ("zh-Hant;q=.5, en;q=0.4", "zh"), ("en-GB,en;q=0.9,zh-CN;q=0.8", "en"), ("zh-CN,zh;q=0.9,en;q=0.8", "zh"),
+     ("zh;q=0.1, en;q=0.2, zh-TW;q=0.9", "zh"), ("zh;q=0.7, en;q=0.7", "zh"), ("de", "en"), ("de, *;q=0.5", "en"),
+     ("fr, zh;q=0.1", "zh"), ("en;q=0, *", "zh"), ("zh;q=0", "en"), ("en;q=0", "en"), ("", "en"), ("*", "en"),
+     (";;,=,q=,zh;q=nan", "en"), ("zh;q=-1, zh;q=2, zh;q=1e999, zh;q", "en"), ("zh;level=1", "en"),
+     ("\xe4,\xff;q", "en"), ("zhx, english", "en"), ("," * 100_000 + "zh", "zh")],
+)  # fmt: skip
+def test_a_browser_names_the_languages_that_its_reader_takes(accepted: str, language: str) -> None:
+    assert preferred(accepted) == language
+
+
+@pytest.mark.parametrize(("accepted", "language"), [("en-GB,en;q=0.9", "en"), ("zh-TW,en;q=0.3", "zh"), ("", "en")])
+def test_pages_open_in_the_language_of_the_browser(busy: StudyBench, visitor, accepted: str, language: str) -> None:
+    chief = visitor(busy.ADMIN, "")  # who has chosen no language
+    stranger = Browser(chief.client.app, busy, 0)
+    for browser in (chief, stranger):
+        browser.client.headers["accept-language"] = accepted
+    token = accounts.invite(busy.desk, busy.ADMIN, "amateur")
+    answers = [chief.get("/manage"), chief.post("/manage/invite", role="king"), stranger.get("/sign-in"),
+               stranger.get(f"/invitation/{token}"), stranger.client.post("/sign-in", data={"name": "a"})]  # fmt: skip
+    assert [answer.status_code for answer in answers] == [200, 400, 200, 200, 401]
+    for answer in answers:
+        assert f'<html lang="{"zh-CN" if language == "zh" else "en"}">' in answer.text
+        assert foreign(answer.text, language) == []
+        assert "set-cookie" not in answer.headers  # nothing was chosen, so that nothing is kept
+    plain = [stranger.get("/nothing"), stranger.client.post("/sign-in", content=b"a" * 1_000_001)]
+    assert [answer.status_code for answer in plain] == [404, 413]
+    for answer in plain:
+        assert bool(re.search(r"[\u4e00-\u9fff]", answer.text)) is (language == "zh")
+
+
+def test_what_a_reader_chose_stands_above_what_the_browser_asks_for(busy: StudyBench, visitor) -> None:
+    stranger = Browser(visitor(0, "").client.app, busy, 0)
+    stranger.client.headers["accept-language"] = "zh-CN"
+    assert "登录" in stranger.get("/sign-in").text
+    stranger.client.post("/language", data={"language": "en", "to": "/sign-in"})
+    assert "Sign in" in stranger.get("/sign-in").text
+    assert stranger.get("/nothing").text == "There is no such page."
+    accounts.speak(busy.desk, busy.FAN, "en")  # chosen in another browser
+    assert "My work" in visitor(busy.FAN, "en").get("/work").text

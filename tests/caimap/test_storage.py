@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import sqlite3
+import threading
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -16,11 +19,13 @@ from sqlalchemy.exc import DBAPIError
 from tests.caimap_bench import StudyBench, description, one_verse
 
 from music_evals.caimap import ledger
+from music_evals.caimap.exporting import read_key
 from music_evals.caimap.storage.backups import MANIFEST, backup, restore
 from music_evals.caimap.storage.store import Store, migrate, sqlite_url
 from music_evals.caimap.storage.tables import APPEND_ONLY, AuditRow, LedgerRow, SongRow, TaskRow
 from music_evals.caimap.work import annotating, managing
 from music_evals.caimap.work.desk import Settings
+from music_evals.cli import main
 from music_evals.errors import (
     BackendError,
     InvalidInputError,
@@ -401,3 +406,59 @@ def test_without_the_programs_of_postgresql_the_backup_says_so(
     with pytest.raises(BackendError, match="ended with 3: no space"):
         backup(study, postgres_bench.url, tmp_path / "copy")
     assert not (tmp_path / "copy").exists()
+
+
+def modes(folder: Path) -> dict[str, str]:
+    """Return the rights of a folder and of all below, in octal."""
+    places = [folder, *sorted(folder.rglob("*"))]
+    return {place.relative_to(folder).as_posix(): f"{place.stat().st_mode & 0o777:o}" for place in places}
+
+
+@pytest.fixture(params=[0, 0o077])
+def umask(request: pytest.FixtureRequest) -> Iterator[int]:
+    before = os.umask(request.param)
+    yield request.param
+    os.umask(before)
+
+
+@pytest.mark.usefixtures("umask")
+def test_what_a_study_holds_is_its_owners_alone(tmp_path: Path) -> None:
+    (tmp_path / "study").mkdir(mode=0o755)
+    assert main(["caimap", "init", str(tmp_path / "study")]) == 0
+    url = sqlite_url(tmp_path / "study" / "study.db")
+    read_key(tmp_path / "study" / "export.key")
+    store = Store(url)
+    with store.writing() as session:  # the log of SQLite is there while somebody writes
+        session.execute(text("UPDATE alembic_version SET version_num = version_num"))
+        closed = dict.fromkeys(("export.key", "study.db", "study.db-shm", "study.db-wal"), "600")
+        assert modes(tmp_path / "study") == {".": "700", "audio": "700", **closed}
+    store.close()
+    (tmp_path / "study" / "audio" / "a.flac").write_bytes(b"fLaC")
+    backup(tmp_path / "study", url, tmp_path / "copy")
+    restore(tmp_path / "copy", tmp_path / "again", sqlite_url(tmp_path / "again" / "study.db"))
+    for folder in ("copy", "again"):
+        for name, mode in modes(tmp_path / folder).items():
+            assert mode == ("700" if name in {".", "audio"} else "600"), (folder, name)
+
+
+def test_a_database_that_was_open_to_others_is_closed(tmp_path: Path) -> None:
+    url = sqlite_url(tmp_path / "study.db")
+    migrate(url)
+    (tmp_path / "study.db").chmod(0o644)
+    Store(url).close()
+    assert modes(tmp_path)["study.db"] == "600"
+
+
+def test_first_exports_at_once_end_with_one_key(tmp_path: Path) -> None:
+    for attempt in range(10):
+        path, start = tmp_path / f"{attempt}.key", threading.Barrier(8)
+
+        def read(path: Path = path, start: threading.Barrier = start) -> bytes:
+            start.wait()
+            return read_key(path)
+
+        with ThreadPoolExecutor(8) as pool:
+            keys = {future.result() for future in [pool.submit(read) for _ in range(8)]}
+        assert keys == {bytes.fromhex(path.read_text(encoding="ascii"))}
+        assert modes(tmp_path)[path.name] == "600"
+    assert len(list(tmp_path.iterdir())) == 10

@@ -37,7 +37,8 @@ class Browser:
     """Somebody who is signed in."""
 
     def __init__(self, app, bench: StudyBench, who: int) -> None:
-        self.client = testclient.TestClient(app, base_url="http://testserver", follow_redirects=False)
+        asks = {"accept-language": "zh-CN, zh;q=0.9"}
+        self.client = testclient.TestClient(app, base_url="http://testserver", follow_redirects=False, headers=asks)
         self.who = who
         if who:
             token = accounts.open_session(bench.desk, who)
@@ -268,10 +269,15 @@ def test_recordings_are_those_of_the_study_alone(bench: StudyBench, visitor, tmp
         assert browser.get(f"/task/{number}/audio").status_code == status
 
 
-def test_an_address_of_no_page_is_answered_in_both_languages(bench: StudyBench, visitor) -> None:
-    for answer, status in ((visitor(bench.FAN).get("/nothing"), 404), (visitor(bench.FAN).get("/work/next"), 405)):
-        assert answer.status_code == status
-        assert answer.text == "没有这一页。 There is no such page."
+@pytest.mark.parametrize(("language", "said"), [("zh", "没有这一页。"), ("en-GB", "There is no such page.")])
+def test_an_address_of_no_page_is_answered_in_the_language_of_the_browser(
+    bench: StudyBench, visitor, language: str, said: str
+) -> None:
+    browser = visitor(bench.FAN)
+    browser.client.headers["accept-language"] = language
+    for path, status in (("/nothing", 404), ("/work/next", 405)):
+        answer = browser.get(path)
+        assert (answer.status_code, answer.text) == (status, said)
         assert "content-security-policy" in answer.headers
 
 

@@ -19,15 +19,19 @@ WINDOWS = ("metrics", "datasets_scripts", "models", "spaces")
 
 # A room may import itself and the rooms named here; everything else is a broken arrow. "" is the package itself, which
 # offers lazily what the rooms hold. A dotted name is one module of a room.
-_GROUND = {"annotations", "protocols", "errors", "files", "locations", "numerics", "processes", "remote", "windows"}
+_GROUND = {
+    "annotations", "csv_files", "errors", "files", "locations", "numerics", "processes", "protocols", "remote",
+    "windows",
+}  # fmt: skip
 _LAYER = {"audio", "symbolic", "lyrics", "metrics", "stats"}
 _PLUGINS = {"models", "editing", "datasets"}
 _PLUGIN_NEEDS = _GROUND | {"symbolic", "audio.io", "audio.rendering", "lyrics"}
 _TASK = _GROUND | _LAYER | {"pipelines"}
 ARROWS: dict[str, set[str]] = {
     "errors": set(),
+    "csv_files": {"errors"},
     "files": {"errors"},
-    "locations": {"errors", "remote"},
+    "locations": {"errors", "files", "remote"},
     "numerics": set(),
     "processes": {"errors"},
     "remote": {"errors"},
@@ -43,7 +47,7 @@ ARROWS: dict[str, set[str]] = {
     "models": _PLUGIN_NEEDS,
     "editing": _PLUGIN_NEEDS | {"audio.loudness"},  # level is matched in one place, by the one measure of loudness
     "datasets": _PLUGIN_NEEDS,
-    "studies": {"annotations", "errors", "files", "symbolic", "stats", "audio.io", "audio.loudness"},
+    "studies": {"annotations", "csv_files", "errors", "files", "symbolic", "stats", "audio.io", "audio.loudness"},
     "benchmark": _TASK | {"studies"},  # a task hands what people are to hear to the one form of all studies
     "leaderboard": _TASK | {"benchmark"},
     "hub": _TASK | {"benchmark"},

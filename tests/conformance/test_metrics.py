@@ -52,7 +52,7 @@ PUBLISHED = {
     "information_gain", "segment_ari", "boundary_f_measure", "voicing_recall", "motif_jaccard", "motif_recall",
     "harmony_preservation", "rhythm_preservation", "structure_preservation", "melody_preservation",
     "music_context_preservation", "lyric_structure", "lyric_diversity", "lyric_theme_similarity",
-    "tag_semantic_similarity", "piano_roll_error_rate",
+    "lyric_wordlikeness", "tag_semantic_similarity", "piano_roll_error_rate",
     "editing_effort_ratio", "editing_test",
     *SHOWN_COMPANIONS,
 }  # fmt: skip
@@ -72,7 +72,7 @@ SCORES = (
     {name: [name] for name in NAMES}
     | {"musical_inpainting": list(INPAINTING_METRICS), "music_context_preservation": list(PRESERVATION_METRICS)}
     | {f"{facet}_preservation": list(names) for facet, names in FACETS.items()}
-    | {"lyric_structure": list(LYRIC_SCORES), "piano_roll_error_rate": list(CELL_SCORES)}
+    | {"lyric_structure": [*LYRIC_SCORES, "lyric_wordlikeness"], "piano_roll_error_rate": list(CELL_SCORES)}
     | {"editing_effort_ratio": list(EFFORT_RATIOS), "editing_test": list(EDITING_SCORES)}
 )
 # What a result holds beside its scores.
@@ -82,6 +82,10 @@ EXTRAS = {
         "lyric_diversity_range", "lyric_diversity_in_range", "lyric_line_repetition", "lyric_line_repetition_reference",
     ],
     "lyric_theme_similarity": ["lyric_theme_similarity_other", "encoder"],
+    "lyric_wordlikeness": [
+        "lyric_wordlikeness_reference", "lyric_wordlikeness_range", "lyric_wordlikeness_in_range", "lyric_word_share",
+        "lyric_word_share_reference",
+    ],
 }  # fmt: skip
 # What keeps a module from weights or from loading a dictionary.
 LIGHT = {
@@ -92,14 +96,15 @@ LIGHT = {
 # The modules that compare recordings, or scores, before and after an edit; the others judge tokens.
 EDITS = {name for name in NAMES if set(SCORES[name]) <= {*PRESERVATION_METRICS, *SHOWN_COMPANIONS}}
 # The modules that judge texts.
-OF_TEXTS = {"lyric_structure", "tag_semantic_similarity", "lyric_diversity", "lyric_theme_similarity"}
+OF_LYRICS = {"lyric_diversity", "lyric_theme_similarity", "lyric_wordlikeness"}
+OF_TEXTS = {"lyric_structure", "tag_semantic_similarity", *OF_LYRICS}
 # The modules that judge cells of piano rolls.
 OF_ROLLS = {"piano_roll_error_rate"}
 # The modules that judge a whole study from its tables; `tests/test_hf_studies.py` holds what they return to account.
 OF_STUDIES = {"editing_effort_ratio", "editing_test"}
 # Modules of one formula; the others have the variants of `compute`.
 ONE_FORMULA = {
-    "inpainting_nll", "tag_semantic_similarity", "lyric_diversity", "lyric_theme_similarity", *OF_ROLLS, *OF_STUDIES,
+    "inpainting_nll", "tag_semantic_similarity", *OF_LYRICS, *OF_ROLLS, *OF_STUDIES,
 }  # fmt: skip
 
 
@@ -219,7 +224,7 @@ def inputs_for(module: Any, rng: np.random.Generator, n: int = 12) -> dict[str, 
     if module.name == "lyric_structure":
         songs = [song(rng) for _ in range(n)]
         return {"predictions": [words for words, _ in songs], "references": [pattern for _, pattern in songs]}
-    if module.name in {"lyric_diversity", "lyric_theme_similarity"}:
+    if module.name in OF_LYRICS:
         found = [song(rng)[0] for _ in range(2 * n)]
         return {"predictions": found[:n], "references": found[n:]}
     if module.name == "tag_semantic_similarity":
@@ -246,6 +251,7 @@ def library_result(module: Any, inputs: dict[str, Any], **options: Any) -> dict[
         evaluate_texts = {
             "lyric_structure": lyrics.evaluate_lyrics,
             "lyric_diversity": lyric_content.evaluate_diversity,
+            "lyric_wordlikeness": lyric_content.evaluate_wordlikeness,
             "lyric_theme_similarity": lyric_content.evaluate_themes,
             "tag_semantic_similarity": evaluate_tags,
         }[module.name]
@@ -349,7 +355,7 @@ def test_the_catalogue_agrees_with_the_card(folder: Path, card: tuple[dict[str, 
     found = [CATALOGUE[name] for name in SCORES[folder.name]]
     *_, paper = sorted({metric.paper for metric in found})  # "" is our own
     assert {metric.paper for metric in found} <= {"", paper}
-    assert f"{{{paper}," in section(card[1], "Citation") or folder.name in SHOWN_COMPANIONS  # which are our own
+    assert f"{{{paper}," in section(card[1], "Citation") or folder.name in {*SHOWN_COMPANIONS, *OF_LYRICS}
     assert len({metric.task for metric in found}) == 1
     if SCORES[folder.name] == [folder.name] or folder.name in CATALOGUE:
         assert CATALOGUE[folder.name].title.lower().replace("-", " ") == card[0]["title"].lower().replace("-", " ")
@@ -364,6 +370,7 @@ def test_every_published_score_has_a_module() -> None:
         *HIDDEN_CELL_SCORES,
         *STYLE_SCORES,
         *MELODY_SCORES,
+        "lyric_structure_gated",
     }  # of models and corpora, not of items: the task has them
     assert returned == set(CATALOGUE) - apart - parts - runs_alone
 
@@ -457,7 +464,8 @@ def test_what_the_module_says_of_itself(module: Any, folder: Path) -> None:
     assert module.name == folder.name
     assert module.module_type == "metric"
     assert len(module.description) > 30
-    assert f"{{{CATALOGUE[SCORES[folder.name][0]].paper or 'vishe2025musecpbench'}," in module.citation
+    own = "wang2024muchin" if folder.name in OF_LYRICS else "vishe2025musecpbench"  # where what is our own comes from
+    assert f"{{{CATALOGUE[SCORES[folder.name][0]].paper or own}," in module.citation
     assert module.info.license == "Apache-2.0"
     assert "predictions" in module.inputs_description
     assert isinstance(
@@ -537,11 +545,13 @@ def test_perfect_predictions(module: Any, rng: np.random.Generator) -> None:
         result = module.compute(predictions=[poem] * 3, references=[pattern] * 3, rhyme="char")
         assert result[module.name] == pytest.approx(110, abs=0.1)  # the official code divides by a little too much
         return
-    if module.name in {"lyric_diversity", "lyric_theme_similarity"}:
+    if module.name in OF_LYRICS:
         poems = ["(verse)\n春眠不觉晓\n夜来风雨声", "(verse)\n床前明月光\n疑是地上霜"]
         result = module.compute(predictions=poems, references=poems, **LIGHT.get(module.name, {}))
         if module.name == "lyric_diversity":
             assert (result[module.name], result[f"{module.name}_in_range"]) == (1.0, 1.0)
+        elif module.name == "lyric_wordlikeness":
+            assert result[module.name] == result[f"{module.name}_reference"] == 0.0
         else:  # headers and commas aside, the lyrics are the theme
             assert result[module.name] > 0.5 > result[f"{module.name}_other"]
         return

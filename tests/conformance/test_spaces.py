@@ -17,6 +17,7 @@ from typing import Any
 
 import pytest
 import yaml
+from tests.pages import WITH_EXAMPLES
 
 ROOT = Path(__file__).resolve().parents[2]
 ALL = sorted(path for path in (ROOT / "spaces").glob("*") if path.is_dir() and path.name != "__pycache__")
@@ -173,6 +174,7 @@ BUILD = """
 import importlib.util, inspect, json, socket, sys
 from pathlib import Path
 from gradio.utils import get_function_description
+from tests.pages import faults
 
 def refuse(*arguments, **options):
     raise AssertionError(f"a page must not reach for the network: {arguments}")
@@ -204,6 +206,7 @@ for app in sys.argv[1:]:
         "cancels": any(d["cancels"] for d in config["dependencies"]),
         "events": config["dependencies"],
         "names": {c["id"]: c["props"].get("elem_id") for c in config["components"]},
+        "faults": faults(page),
     }
 print(json.dumps(pages))
 """
@@ -217,6 +220,7 @@ def test_every_space_builds() -> None:
     assert run.returncode == 0, run.stderr
     pages = json.loads(run.stdout.splitlines()[-1])
     assert set(pages) == set(NAMES)
+    assert [name for name, page in pages.items() if "dataset" in page["types"]] == list(WITH_EXAMPLES)
     for name, page in pages.items():
         assert page["title"], name
         assert page["public"], f"{name}: no callback has a public API name"
@@ -226,6 +230,7 @@ def test_every_space_builds() -> None:
         assert {"skip", "intro"} <= set(page["ids"]), f"{name}: not built in music_evals.ui.frame.space"
         assert page["max_upload_bytes"] <= 2 * 64 * 2**20
         assert page["delete_cache"], f"{name}: temporary files stay"
+        assert not page["faults"], f"{name}: {page['faults']}"
         assert page["analytics"] is False
         assert page["cancels"], f"{name}: nothing can be cancelled"
         slow = waiting(page["events"], page["names"])

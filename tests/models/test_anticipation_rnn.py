@@ -245,7 +245,7 @@ def test_the_shipped_model_loads_and_is_small(contexts):
         ({"hidden_size": 0}, "hidden_size must be at least 1, got 0"),
         ({"dropout": 1.0}, r"dropout must lie in \[0, 1\), got 1.0"),
         ({"temperature": -1.0}, "temperature must be 0 or more"),
-        ({"temperature": float("nan")}, "temperature must be 0 or more"),
+        ({"temperature": float("nan")}, "temperature must be finite"),
         ({"decoding": "teacher_forced"}, "cannot be a default"),
         ({"model_type": "vli"}, "must be 'anticipation_rnn', got 'vli'"),
     ],

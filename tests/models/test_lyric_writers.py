@@ -274,7 +274,7 @@ def test_missing_and_damaged_weights(tmp_path: Path) -> None:
     [
         ({"temperature": -1}, "temperature must be at least 0"),
         ({"temperature": "hot"}, "temperature must be a number or None, got .hot."),
-        ({"temperature": float("nan")}, "temperature must be at least 0"),
+        ({"temperature": float("nan")}, "temperature must be finite"),
         ({"top_p": 0}, "top_p must lie above 0"),
         ({"max_new_tokens": 0}, "at least 1 token"),
         ({"batch_size": 0}, "batch size must be at least 1"),

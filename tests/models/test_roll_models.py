@@ -16,7 +16,7 @@ from torch import Tensor
 
 from music_evals.annotations import Arrangement, PianoRoll
 from music_evals.errors import InvalidInputError, NoDataError
-from music_evals.models._sequence_layers import BandedAttention
+from music_evals.models._roll_layers import BandedAttention
 from music_evals.models.bmst import BMST, BMSTConfig
 from music_evals.models.examples import RollExamples
 from music_evals.models.full_sequence import FullSequence, FullSequenceConfig

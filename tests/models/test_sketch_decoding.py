@@ -10,8 +10,7 @@ from hypothesis import strategies as st
 
 from music_evals.annotations import HOLD, REST
 from music_evals.models._measures import MIDDLE, cut, fix_empty
-from music_evals.models._sketch_decoding import place_pitches
-from music_evals.models._sketches import sketch_tensors
+from music_evals.models._sketches import place_pitches, sketch_tensors
 from music_evals.models.sketchnet import Sketch, SketchNet
 from music_evals.symbolic import factorized
 

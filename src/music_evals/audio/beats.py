@@ -15,6 +15,8 @@ from __future__ import annotations
 import dataclasses
 import functools
 import itertools
+import json
+from importlib import resources
 from typing import Any
 
 import numpy as np
@@ -22,7 +24,6 @@ import numpy.typing as npt
 
 from music_evals.annotations import Beats
 from music_evals.audio._filters import moving_average
-from music_evals.audio._weights import load_weights
 from music_evals.audio.io import SAMPLE_RATE, Audio
 from music_evals.audio.spectra import HOP_LENGTH, N_FFT, power_spectrum
 
@@ -221,7 +222,7 @@ def activations(features: Frames) -> Frames:
     layers whose taps lie 1, 2, 4, ... frames apart, so that a frame sees the whole of a recording of 90 s, then two
     weighted sums. The twin of `BeatTracker` in benchmarks/beat_tracker/network.py.
     """
-    weights = load_weights("beat_tracker")
+    weights = _load_weights("beat_tracker")
     joined = np.concatenate([features, _rises(features)], axis=1)
     hidden = ((joined - weights["mean"]) / weights["scale"]).T  # (channels, frames)
     for name in ("front.0", "front.1"):
@@ -361,3 +362,24 @@ def _traced(odds: FloatArray, score: FloatArray, intervals: npt.NDArray[np.int64
     result = found.astype(np.float64)
     result[(found > 0) & (found < n - 1)] += np.clip(shift, -0.5, 0.5)
     return result
+
+
+_TYPES = {"F16": np.float16, "F32": np.float32}
+
+
+@functools.cache
+def _load_weights(name: str) -> dict[str, npt.NDArray[np.float32]]:
+    """Return the tensors of ``weights/<name>.safetensors``, as float32."""
+    # The format: the length of the header in eight bytes, the header in JSON, then the numbers, little endian.
+    content = resources.files("music_evals.audio").joinpath("weights", f"{name}.safetensors").read_bytes()
+    size = int.from_bytes(content[:8], "little")
+    data = memoryview(content)[8 + size :]
+    tensors = {}
+    for tensor, entry in json.loads(content[8 : 8 + size]).items():
+        if tensor == "__metadata__":
+            continue
+        start, end = entry["data_offsets"]
+        numbers = np.frombuffer(data[start:end], dtype=np.dtype(_TYPES[entry["dtype"]]).newbyteorder("<"))
+        tensors[tensor] = numbers.reshape(entry["shape"]).astype(np.float32)
+        tensors[tensor].flags.writeable = False
+    return tensors

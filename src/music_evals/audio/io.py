@@ -44,10 +44,9 @@ from music_evals.errors import (
     FileTooLargeError,
     InvalidAudioError,
     InvalidInputError,
-    NoDataError,
     UnreadableFileError,
 )
-from music_evals.files import check_no_pointer_in
+from music_evals.files import check_no_pointer_in, reading
 
 __all__ = [
     "AUDIO_SUFFIXES",
@@ -423,16 +422,10 @@ def _load_file(path: Path, policy: AudioPolicy, limits: AudioLimits) -> Audio:
 
 def _check_file(path: Path, limits: AudioLimits) -> None:
     """Raise unless a path is a file that may be opened; a pipe or device would never end."""
-    try:
+    with reading(path):
         about = path.stat()
         if stat.S_ISREG(about.st_mode):
             check_no_pointer_in(path)
-    except FileNotFoundError:
-        raise NoDataError(f"{path}: no such file; check the path") from None
-    except UnreadableFileError:
-        raise
-    except (OSError, ValueError) as error:  # a ValueError for a name with a null byte
-        raise UnreadableFileError(f"{path}: cannot be read ({getattr(error, 'strerror', error)})") from error
     if not stat.S_ISREG(about.st_mode):
         raise UnreadableFileError(
             f"{path}: {'a folder' if stat.S_ISDIR(about.st_mode) else 'a pipe or device'}, not a file"

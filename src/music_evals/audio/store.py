@@ -95,15 +95,12 @@ class FeatureStore:
             return None
 
     def put(self, key: FeatureKey, value: Any) -> None:
-        """Store an annotation, or that it is `Undefined`.
-
-        Raises
-        ------
-        OutputError
-            The folder cannot be written to, or is full. Nothing is left behind.
-
-        """
+        """Store an annotation, or that it is `Undefined`; a folder that cannot be written to is logged once."""
         self._entries.put(dataclasses.asdict(key), _encode(value))
+
+    def try_out(self) -> None:
+        """Log now whether the folder cannot be written to, and keep nothing then."""
+        self._entries.try_out()
 
     def size(self) -> int:
         """Return the bytes of all stored features."""

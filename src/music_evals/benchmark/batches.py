@@ -17,6 +17,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from music_evals.errors import CorruptRecordsError
+
 if TYPE_CHECKING:
     import pyarrow as pa
 
@@ -61,6 +63,7 @@ _REMARKS = frozenset({"kind", "item", "system", "content", "notes"})
 _SIDE = frozenset({"name", "content"})
 
 _INFINITE = {"inf": math.inf, "-inf": -math.inf}
+_FOREIGN = "the records hold rows that this version does not write; restore them from a copy"
 _EXACT = 2**53  # beyond, a float is no longer every whole number
 
 Cells = tuple[Any, ...]
@@ -234,7 +237,14 @@ def to_rows(table: pa.Table) -> Iterator[dict[str, Any]]:
     for cells in zip(*columns, strict=True):
         row = dict(zip(COLUMNS, cells, strict=True))
         text = row["json"]
-        yield json.loads(text) if text is not None else TYPED[row["kind"]](row)
+        try:
+            made = json.loads(text) if text is not None else TYPED[row["kind"]](row)
+            same = made["kind"] == row["kind"]
+        except (LookupError, RecursionError, TypeError, ValueError) as error:
+            raise CorruptRecordsError(f"{_FOREIGN} ({type(error).__name__}: {error})") from error
+        if not same:
+            raise CorruptRecordsError(f"{_FOREIGN}: {made['kind']!r:.80} under the name {row['kind']!r:.80}")
+        yield made
 
 
 def _score_row(cells: dict[str, Any]) -> dict[str, Any]:

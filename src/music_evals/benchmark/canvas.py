@@ -79,4 +79,4 @@ def svg(figure: Figure, name: str, description: str) -> str:
         text = text.replace(colour, f"var(--{variable})")
     head = f'<svg class="plot" role="img" aria-label="{html.escape(description, quote=True)}" viewBox='
     # a function, since the names in a description may hold what a template reads as a reference
-    return re.sub(r'<svg [^>]*?viewBox=("[^"]+")[^>]*>', lambda found: f"{head}{found[1]}>", text, count=1)
+    return re.sub(r'<svg [^<>]*?viewBox=("[^"<>]+")[^<>]*>', lambda found: f"{head}{found[1]}>", text, count=1)

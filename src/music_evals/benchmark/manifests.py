@@ -5,15 +5,14 @@ Each may lie on this machine or at a URL; see `locations`.
 
 from __future__ import annotations
 
-import csv
-import io
 import os
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any
 
 from music_evals import files
-from music_evals.errors import InvalidInputError, MusicEvalsError, NoDataError, PairCountError, UnreadableFileError
+from music_evals.csv_files import csv_rows
+from music_evals.errors import InvalidInputError, NoDataError, PairCountError
 from music_evals.files import item_name
 from music_evals.locations import HASH_DIGITS, Location, exists, files_below, hash_file, location, read_bytes
 
@@ -35,14 +34,8 @@ SHOWN = 5
 
 def read_text(path: Location) -> str:
     """Return the text of a UTF-8 file."""
-    try:
+    with files.reading(path):
         content = read_bytes(path)
-    except FileNotFoundError:
-        raise NoDataError(f"{path}: no such file; check the path") from None
-    except MusicEvalsError:  # of a URL: says it all
-        raise
-    except OSError as error:
-        raise UnreadableFileError(f"{path}: cannot be read ({error.strerror or error})") from error
     return files.decode_text(content, path).replace("\r\n", "\n").replace("\r", "\n")
 
 
@@ -54,7 +47,7 @@ def json_lines(path: Location) -> Iterator[tuple[int, dict[str, Any]]]:
 def manifest_rows(path: Location) -> Sequence[Mapping[str, Any]]:
     """Return the rows of a manifest: CSV by its suffix, JSON lines otherwise."""
     if path.suffix.lower() == ".csv":
-        return list(csv.DictReader(io.StringIO(read_text(path), newline="")))
+        return csv_rows(read_text(path), path)
     return [row for _, row in json_lines(path)]
 
 

@@ -11,10 +11,11 @@ The numbers are files of ``published/``.
 
 from __future__ import annotations
 
-import csv
 from collections.abc import Iterable
 from importlib import resources
 from typing import Any, NamedTuple
+
+from music_evals.csv_files import csv_rows
 
 __all__ = [
     "DESCRIPTION_DIFFERENCES",
@@ -50,7 +51,7 @@ def read_published(name: str) -> PublishedTable:
     comments = dict(line.removeprefix(COMMENT).split(": ", 1) for line in lines if line.startswith(COMMENT))
     means: dict[str, dict[str, float]] = {}
     spread: dict[str, dict[str, float]] = {}
-    for row in csv.DictReader(line for line in lines if not line.startswith(COMMENT)):
+    for row in csv_rows("\n".join(line for line in lines if not line.startswith(COMMENT)), name):
         means.setdefault(row["system"], {})[row["score"]] = float(row["mean"])
         if row["sd"]:
             spread.setdefault(row["system"], {})[row["score"]] = float(row["sd"])
@@ -162,7 +163,7 @@ LYRIC_DIFFERENCES: dict[str, str] = {
         "110 is not within reach even for the true lyrics, and the lyrics of another song are far from 0: read a score "
         "between the control rows of this run."
     ),
-    "corrected": "The corrected total is ours; the paper has no such column, and rows are ranked by it.",
+    "corrected": "The corrected total is ours; the paper has no such column.",
 }
 """What differs -> why."""
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -14,9 +15,12 @@ from music_evals.benchmark.columns import Pairs
 from music_evals.benchmark.contents import comparisons, failures, n_failures, significant
 from music_evals.benchmark.found import Found
 from music_evals.benchmark.tables import PAGE, blocks, facet_blocks, legend, part_blocks, published_blocks, summary
-from music_evals.benchmark.templates import render, static
+from music_evals.benchmark.templates import Section, render, static
 
-__all__ = ["Ranked", "score_page", "shares"]
+__all__ = ["ROOM_PX", "Ranked", "score_page", "shares"]
+
+ROOM_PX = 4300
+"""Of the sections that are open at first, in their order, so that a page stays below 6,000 px on a wide screen."""
 
 LISTED = 200
 """Rows of a list of what is undefined or remarked on; the records hold all."""
@@ -38,15 +42,19 @@ def score_page(
     *,
     lead: str = "",
     highlight: str | None = None,
-    compared: str = "",
-    pictures: Sequence[str] = (),
-    items: Sequence[str] = (),
+    compared: Section | None = None,
+    pictures: Sequence[Section] = (),
+    items: Sequence[Section] = (),
     style: str = "",
     script: str = "",
 ) -> str:
-    """Return the page; `compared` stands in place of the list of all tests."""
+    """Return the page; `compared` stands in place of the list of all tests, and sections without content are left out.
+
+    The first scores are open, and what follows as far as there is room (`ROOM_PX`); all else opens at a click.
+    """
     wording = results["wording"]
     item = wording["items"].removesuffix("s")
+    notes = cautions(results)
     return render(
         "music_evals.benchmark",
         "report.html",
@@ -58,7 +66,8 @@ def score_page(
         blocks=[*facet_blocks(results), *blocks(results), *part_blocks(results)],
         highlight=highlight,
         legend=legend(results, PAGE),
-        cautions=cautions(results),
+        cautions=notes,
+        notes_px=sum(32 * math.ceil(len(note) / 100) for note in notes),
         tests=list(_tests(results)),
         n_significant=len(significant(results)),
         how_compared=_how_compared(results),
@@ -69,6 +78,7 @@ def score_page(
         items=items,
         failures=failures(results),
         n_failures=n_failures(results),
+        room_px=ROOM_PX,
         lists=[
             _Listed("Undefined", f"Scores that a {item} does not define; they are in no mean.", _reasons(results)),
             _Listed("Remarks", f"What a reader should know of a {item}.", _remarks(results)),

@@ -4,7 +4,9 @@ A score of a system is the mean over the items that define it; `n` counts all it
 score for this metric because something failed, `n_defined` those in the mean. The interval is clustered by group. What
 differs between benchmarks is handed in as a `ScoreTask`; the statistics stand in `aggregate`.
 
-The records are read by `collecting`, and held in columns as `Found`.
+The records are read by `collect`, and held in columns as `Found`. They come in two forms. Rows ``selection`` and
+``pair`` name what each system was judged on; where there are none, the header names the systems with their seeds, and
+every row ``item`` is judged for each of them.
 """
 
 from __future__ import annotations
@@ -19,12 +21,14 @@ import numpy.typing as npt
 
 from music_evals.benchmark import aggregate
 from music_evals.benchmark.cells import plain
-from music_evals.benchmark.collecting import collect
+from music_evals.benchmark.collecting_items import of_items
+from music_evals.benchmark.collecting_pairs import failures_of_pairs, n_failures_of_pairs, of_pairs
 from music_evals.benchmark.found import OUTSIDE, Found
 from music_evals.benchmark.grids import MOST_LISTED
 from music_evals.benchmark.listed import Listed
+from music_evals.benchmark.records import MemoryRecords, Records, reading_rows
 from music_evals.benchmark.versions import definition_in
-from music_evals.errors import UnknownNameError
+from music_evals.errors import CorruptRecordsError, UnknownNameError
 from music_evals.metrics.catalogue import Metric
 
 __all__ = ["OUTSIDE", "WHOLE", "Found", "ScoreTask", "build_results", "collect"]
@@ -40,35 +44,16 @@ def _nothing_published(_: Mapping[str, Any]) -> dict[str, Any]:
     return {"source": "", "table": {}, "differences": {}}
 
 
-def _nothing_to_say(_: Any) -> Iterable[str]:
-    return ()
-
-
 def _all_scores(found: Found) -> Sequence[str]:
     return found.names
 
 
-def _as_they_are(_: Found) -> None:
-    pass
+def _none(*_: Any) -> None:
+    """Change nothing, and know of nothing."""
 
 
-def _one_view(_: Found) -> Mapping[str, Collection[str]]:
-    return {}
-
-
-def _nothing_about(_: Found) -> Mapping[str, Mapping[str, Any]]:
-    return {}
-
-
-def _one_side(_: Found, system: str) -> None:  # noqa: ARG001
-    return None
-
-
-def _nothing_not_given(_: Mapping[str, Any]) -> Mapping[str, float]:
-    return {}
-
-
-def _nothing_of_facets(_: Found, *, confidence: float) -> Mapping[str, Any]:  # noqa: ARG001
+def _empty(*_: Any, **__: Any) -> dict[str, Any]:
+    """Return what stands where a task has nothing to say, by name."""
     return {}
 
 
@@ -92,20 +77,20 @@ class ScoreTask:
     groups: str = "groups"
     remarks: str = "lengths that differ"  # what remarks are about, as ``"lengths that differ"``
     # Records -> what else is known of systems, by name; ``note`` stands beside the name.
-    about: Callable[[Found], Mapping[str, Mapping[str, Any]]] = _nothing_about
+    about: Callable[[Found], Mapping[str, Mapping[str, Any]]] = _empty
     # Records and a system -> the groups of both sides of its pairs that could be read, shape (n, 2), where the other
     # side is of a group too; None where it is not.
-    sides: Callable[[Found, str], npt.NDArray[np.int64] | None] = _one_side
+    sides: Callable[[Found, str], npt.NDArray[np.int64] | None] = _none
     # Records and the confidence of intervals -> one score a facet, as `tables.facet_blocks` shows them, with remarks.
-    facets: Callable[..., Mapping[str, Any]] = _nothing_of_facets
+    facets: Callable[..., Mapping[str, Any]] = _empty
     # ``systems`` of the results -> what a reader should know of the controls.
-    on_controls: Callable[[Mapping[str, Mapping[str, Any]]], Iterable[str]] = _nothing_to_say
+    on_controls: Callable[[Mapping[str, Mapping[str, Any]]], Iterable[str]] = _empty
     # ``notes`` of the results -> what a reader should know of the remarks, beside their number.
-    on_remarks: Callable[[Sequence[Mapping[str, Any]]], Iterable[str]] = _nothing_to_say
+    on_remarks: Callable[[Sequence[Mapping[str, Any]]], Iterable[str]] = _empty
     # Records -> the scores out of their header that results are made of, by default all.
     shown: Callable[[Found], Sequence[str]] = _all_scores
     # Changes records that were read, e.g. the groups of pairs, or refuses them.
-    finish: Callable[[Found], None] = _as_they_are
+    finish: Callable[[Found], None] = _none
     beside: tuple[str, ...] = ()  # keys of results.json that are made of other files than the records
     # Score of a whole set of items -> the recorded feature of items whose distribution it compares with the control's.
     divergences: Mapping[str, str] = dataclasses.field(default_factory=dict)
@@ -116,18 +101,18 @@ class ScoreTask:
     without_prediction: Collection[str] = ()
     # Header -> what an item scores for which no prediction was given, by score: the worst. At scores that are not named
     # it counts nowhere.
-    not_given: Callable[[Mapping[str, Any]], Mapping[str, float]] = _nothing_not_given
+    not_given: Callable[[Mapping[str, Any]], Mapping[str, float]] = _empty
     # The score that ranks. Systems are then tested against the best baseline of each score, which is chosen on the
     # validation records, and not two by two.
     ranked_by: str = ""
     # Records -> items of each part that gets tables of its own, by name; `WHOLE` first. None has one table for all.
-    views: Callable[[Found], Mapping[str, Collection[str]]] = _one_view
+    views: Callable[[Found], Mapping[str, Collection[str]]] = _empty
     view_titles: Mapping[str, str] = dataclasses.field(default_factory=dict)  # view -> what it holds, in words
     explained: str = ""  # sentences on the scores, for below the tables
     # Records -> items of each part for which the score that ranks is worked out, by its name in words; `WHOLE` first.
-    parts: Callable[[Found], Mapping[str, Collection[str]]] = _one_view
+    parts: Callable[[Found], Mapping[str, Collection[str]]] = _empty
     # ``parts`` of the results -> what a reader should know of them.
-    on_parts: Callable[[Mapping[str, Mapping[str, Any]]], Iterable[str]] = _nothing_to_say
+    on_parts: Callable[[Mapping[str, Mapping[str, Any]]], Iterable[str]] = _empty
 
     def is_divergence(self, name: str) -> bool:
         """Tell whether a score compares how something is distributed over a whole set of items."""
@@ -306,3 +291,28 @@ def _commonest(counts: Counter[Key], rest: Callable[[Key], Key]) -> list[tuple[K
     for key, n in kinds[MOST_LISTED:]:
         others[rest(key)] += n
     return [*kinds[:MOST_LISTED], *others.items()]
+
+
+@reading_rows()
+def collect(rows: Iterable[Row], task: ScoreTask) -> Found:
+    """Read the records of a run; of two rows for one score the later one counts.
+
+    Raises
+    ------
+    CorruptRecordsError
+        The first row is no header, or rows have an unknown form.
+
+    """
+    records = rows if isinstance(rows, Records) else MemoryRecords(rows)
+    header = records[0] if len(records) else {}
+    if header.get("kind") != "run":
+        raise CorruptRecordsError("the records do not start with their header; restore the file, or start afresh")
+    by_item = "systems" in header
+    found = (of_items if by_item else of_pairs)(records, header, task)
+    task.finish(found)
+    names = task.shown(found)
+    shown = {key: [name for name in found.header[key] if name in names] for key in ("metrics", "companions")}
+    if by_item:
+        return found
+    found = dataclasses.replace(found, header=found.header | shown)
+    return dataclasses.replace(found, failures=failures_of_pairs(found), n_failures=n_failures_of_pairs(found))

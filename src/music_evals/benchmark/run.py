@@ -26,6 +26,7 @@ from music_evals.benchmark.records import Records, reading_rows
 from music_evals.benchmark.shards import open_records
 from music_evals.benchmark.versions import definitions_of, kernel_row, kernel_rows
 from music_evals.errors import InvalidInputError, UnknownNameError, check_extras
+from music_evals.files import check_folder
 from music_evals.locations import check_local
 from music_evals.numerics import kernels
 from music_evals.protocols import load_plugin
@@ -177,6 +178,7 @@ class Settings:
         if not os.fspath(self.out):
             raise InvalidInputError("`out` is empty; name a folder for records and results, . for the current one")
         self._local("out")
+        check_folder(self.out, "out")
         for field in dataclasses.fields(self):
             value = getattr(self, field.name)
             if field.default == () and isinstance(value, str | os.PathLike | Mapping):

@@ -9,19 +9,19 @@ its name says is damage, as is a number that is missing or there twice. Anything
 from __future__ import annotations
 
 import collections
+import contextlib
 import hashlib
 import json
 import os
 import re
 import time
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Self
 
 import numpy as np
 
-from music_evals.benchmark.batches import COLUMNS, TYPED, WORDS, Batch, to_rows, to_table
+from music_evals.benchmark.batches import COLUMNS, TYPED, WORDS, Batch, schema, to_rows, to_table
 from music_evals.benchmark.headers import check_same_run
 from music_evals.benchmark.records import (
     REMEDY,
@@ -132,7 +132,7 @@ class Shards(Records):
         if kinds is not None and shard.kinds.isdisjoint(kinds):
             return None
         text = text or not shard.in_text.isdisjoint(kinds or shard.kinds)
-        batch = Batch(_read(shard.path, text=text), np.arange(self._starts[part], self._starts[part + 1]))
+        batch = Batch(_read(shard, text=text), np.arange(self._starts[part], self._starts[part + 1]))
         if kinds is None or shard.kinds <= set(kinds):
             return batch
         chosen = np.logical_or.reduce([batch.where(kind) for kind in kinds])
@@ -140,7 +140,7 @@ class Shards(Records):
 
     def take(self, part: int, places: Sequence[int]) -> list[Row]:
         if self._held[0] != part:
-            self._held = (part, _read(self._shards[part].path, text=True))
+            self._held = (part, _read(self._shards[part], text=True))
         table = self._held[1]
         return list(to_rows(table if len(places) == len(table) else table.take(list(places))))
 
@@ -173,6 +173,19 @@ def _check_all(folder: Path) -> list[_Shard]:
     return [_check(folder / name) for name in names]
 
 
+@contextlib.contextmanager
+def _named_damage(path: Path) -> Iterator[None]:
+    """Turn what broken Parquet leads to, its reader's own errors among it, into `CorruptRecordsError`."""
+    import pyarrow as pa
+
+    try:
+        yield
+    except (pa.ArrowException, ArithmeticError, LookupError, OSError, RecursionError, TypeError, ValueError) as error:
+        raise CorruptRecordsError(
+            f"{path} is no shard of records, or damaged ({type(error).__name__}: {error}); {REMEDY}"
+        ) from error
+
+
 def _check(path: Path) -> _Shard:
     import pyarrow as pa
     import pyarrow.parquet as pq
@@ -181,29 +194,29 @@ def _check(path: Path) -> _Shard:
         content = path.read_bytes()
     if _digest(content) != path.stem.partition("-")[2]:
         raise CorruptRecordsError(f"{path} is damaged: it does not hold what its name says; {REMEDY}")
-    try:
+    with _named_damage(path):
         about = pq.read_metadata(pa.BufferReader(content))
         kinds, in_text = (json.loads((about.metadata or {})[key]) for key in (_KINDS, _IN_TEXT))
-    except (pa.ArrowException, KeyError, ValueError) as error:
-        raise CorruptRecordsError(f"{path} is no shard of records ({error}); {REMEDY}") from error
-    return _Shard(path, about.num_rows, frozenset(kinds), frozenset(in_text))
+        return _Shard(path, about.num_rows, frozenset(kinds), frozenset(in_text))
 
 
 def _digest(content: bytes) -> str:
     return hashlib.sha256(content).hexdigest()[:16]
 
 
-def _read(path: Path, *, text: bool) -> pa.Table:
+def _read(shard: _Shard, *, text: bool) -> pa.Table:
     """Return the columns of a shard; without `text` its column of JSON is empty."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
     names = [name for name in COLUMNS if text or name != "json"]
-    try:
-        with output_errors(path, "read"):
-            table = pq.ParquetFile(path).read(columns=names)
-    except pa.ArrowException as error:
-        raise CorruptRecordsError(f"{path} is damaged ({error}); {REMEDY}") from error
+    with output_errors(shard.path, "read"):
+        content = shard.path.read_bytes()
+    with _named_damage(shard.path):
+        table = pq.ParquetFile(pa.BufferReader(content)).read(columns=names).select(names)
+        table.validate(full=True)  # places outside of a dictionary, text that is not UTF-8
+    if len(table) != shard.n_rows or not table.schema.equals(pa.schema([schema().field(name) for name in names])):
+        raise CorruptRecordsError(f"{shard.path} has other columns or rows than it says; {REMEDY}")
     return table if text else table.append_column("json", pa.nulls(len(table), pa.string()))
 
 
@@ -316,7 +329,5 @@ class ShardFolder:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()

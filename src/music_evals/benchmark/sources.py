@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Mapping
 from pathlib import Path
@@ -15,7 +14,7 @@ from music_evals.errors import (
     UnreadableFileError,
     hub_errors,
 )
-from music_evals.files import check_no_pointers_below
+from music_evals.files import check_no_pointers_below, parse_json
 from music_evals.protocols import PREPARED_DATASETS, prepared_place
 from music_evals.windows import DATASETS, find_window, folders
 
@@ -115,7 +114,7 @@ def model_type_of(folder: Path, known: Mapping[str, str]) -> str:
     if not config.is_file():
         raise NoDataError(f"{folder} holds no config.json; a model folder holds config.json and model.safetensors")
     try:
-        values = json.loads(config.read_text(encoding="utf-8"))
+        values = parse_json(config.read_bytes(), str(config))
     except ValueError as error:
         raise UnreadableFileError(f"{config} is not JSON ({error}); restore it or train the model again") from error
     model_type = values.get("model_type") if isinstance(values, dict) else None

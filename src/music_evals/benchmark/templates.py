@@ -4,14 +4,23 @@ from __future__ import annotations
 
 import functools
 from importlib import resources
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 if TYPE_CHECKING:
     from jinja2 import Environment
 
-__all__ = ["render", "static"]
+__all__ = ["Section", "render", "static"]
 
 _HOUSE = "music_evals.benchmark"
+
+
+class Section(NamedTuple):
+    """A part of a report under a heading of its own, which is open at first where the page has room for it."""
+
+    title: str
+    height_px: int
+    """About, on a wide screen."""
+    html: str
 
 
 @functools.cache

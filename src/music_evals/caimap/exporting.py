@@ -6,9 +6,11 @@ taken their songs out of the finished ones before (`work.managing.withdraw`), so
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import hmac
 import json
+import os
 import secrets
 from collections import Counter
 from collections.abc import Iterable, Sequence
@@ -19,7 +21,7 @@ from music_evals.caimap.rows import AS_PUBLISHED, row_of
 from music_evals.caimap.values import FinishedSong
 from music_evals.datasets.caimd.schema import features
 from music_evals.datasets.caimd.writing import write_release
-from music_evals.errors import InvalidInputError, NoDataError, OutputError
+from music_evals.errors import InvalidInputError, NoDataError, OccupiedError, OutputError
 from music_evals.files import write_atomically
 
 __all__ = ["Exported", "anonymous", "export_songs", "read_key"]
@@ -42,7 +44,7 @@ def anonymous(person: int, key: bytes) -> str:
 
 
 def read_key(path: Path) -> bytes:
-    """Return the key of a study's exports, made at the first one and readable for its owner alone.
+    """Return the key of a study's exports, made at the first one, or at one of several, and its owner's alone to read.
 
     Raises
     ------
@@ -54,8 +56,7 @@ def read_key(path: Path) -> bytes:
     """
     try:
         if not path.exists():
-            path.touch(mode=0o600)
-            path.write_text(secrets.token_hex(KEY_BYTES), encoding="ascii")
+            _make_key(path)
         key = bytes.fromhex(path.read_text(encoding="ascii"))
     except OSError as error:
         raise OutputError(f"{path}: the key of the exports cannot be kept ({error.strerror})") from error
@@ -64,6 +65,21 @@ def read_key(path: Path) -> bytes:
     if len(key) != KEY_BYTES:
         raise InvalidInputError(f"{path} holds a key of {len(key)} bytes; move it away to get a new one, and new names")
     return key
+
+
+def _make_key(path: Path) -> None:
+    """Write a new key, unless another process is quicker: a link, unlike a move, takes nothing's place."""
+    part = path.with_name(f".{path.name}.{secrets.token_hex(8)}.part")
+    descriptor = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    try:
+        os.fchmod(descriptor, 0o600)  # the umask may have taken from it
+        os.write(descriptor, secrets.token_hex(KEY_BYTES).encode())
+        os.fsync(descriptor)
+        with contextlib.suppress(FileExistsError):
+            os.link(part, path)
+    finally:
+        os.close(descriptor)
+        part.unlink()
 
 
 def export_songs(finished: Sequence[FinishedSong], out: Path, *, key: bytes, title: str = "") -> Exported:
@@ -102,7 +118,7 @@ def export_songs(finished: Sequence[FinishedSong], out: Path, *, key: bytes, tit
             "the column `licence` of the table that is imported"
         )
     if out.exists() and any(out.iterdir()):
-        raise OutputError(f"{out} holds something; name a new or empty folder")
+        raise OccupiedError(f"{out} holds something; name a new or empty folder")
     rows = [row_of(one) for one in finished]
     write_release(rows, out / "release")
     work = [_work(one, key) for one in finished]

@@ -22,7 +22,7 @@ from music_evals.caimap.values import FinishedSong, Song
 from music_evals.datasets.caimd.schema import load_rows
 from music_evals.datasets.caimd.writing import check_about
 from music_evals.errors import InvalidInputError, MusicEvalsError, NoDataError, UnreadableFileError
-from music_evals.files import decode_text, parse_json, written_whole
+from music_evals.files import check_path, decode_text, parse_json, written_whole
 from music_evals.lyrics.patterns import LEAST_CHINESE, chinese_share
 
 __all__ = ["SongTable", "keep_recordings", "read_finished", "read_songs"]
@@ -207,8 +207,8 @@ def _rows(table: str | os.PathLike[str]) -> Iterator[tuple[int, Mapping[str, Any
     """Yield the rows of a table with their numbers."""
     try:
         content = Path(table).read_bytes()
-    except OSError as error:
-        raise UnreadableFileError(f"{table}: cannot be read ({error.strerror}); check the path") from error
+    except (OSError, ValueError) as error:  # ValueError: a null byte in its name
+        raise UnreadableFileError(f"{table}: cannot be read ({error}); check the path") from error
     for number, line in enumerate(decode_text(content, table).split("\n"), 1):  # splitlines would cut texts
         if not line.strip():
             continue
@@ -337,7 +337,8 @@ def _recording(row: Mapping[str, Any], audio: Path) -> Path:
     name = row.get("audio")
     if not isinstance(name, str):
         raise InvalidInputError(f"audio must be the name of a file, got {name!r:.80}")
-    path = (audio / name).resolve() if "\0" not in name else audio
+    check_path(name, "there is no recording")
+    path = (audio / name).resolve()
     if not path.is_relative_to(audio.resolve()) or not path.is_file():
         raise InvalidInputError(f"there is no recording {name!r} in the folder")
     return path

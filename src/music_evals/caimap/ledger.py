@@ -5,13 +5,12 @@ The paper pays by work and grade and gives no amounts; a study sets them in `Rat
 
 from __future__ import annotations
 
-import csv
 import datetime as dt
-import io
 from collections import defaultdict
 from collections.abc import Iterable
 from typing import Final, NamedTuple
 
+from music_evals.csv_files import csv_text
 from music_evals.errors import InvalidInputError
 
 __all__ = ["ENTRY_KINDS", "Entry", "Rates", "balances", "earned", "ledger_csv", "week_entry"]
@@ -130,13 +129,6 @@ def balances(entries: Iterable[Entry]) -> dict[int, int]:
 
 
 def ledger_csv(entries: Iterable[Entry]) -> str:
-    """Write entries as CSV with a header; cells that a spreadsheet would run begin with an apostrophe."""
-    target = io.StringIO()
-    writer = csv.writer(target, lineterminator="\n")
-    writer.writerow(Entry._fields)
-    for entry in entries:
-        reason = f"'{entry.reason}" if entry.reason[:1] in {"=", "+", "-", "@", "\t"} else entry.reason
-        moment = "" if entry.moment is None else entry.moment.isoformat(timespec="seconds")
-        task = "" if entry.task is None else entry.task
-        writer.writerow([entry.person, entry.kind, entry.cents, reason, task, moment])
-    return target.getvalue()
+    """Write entries as CSV with a header, by `csv_files.csv_text`."""
+    rows = (one._asdict() | {"moment": one.moment and one.moment.isoformat(timespec="seconds")} for one in entries)
+    return csv_text(Entry._fields, rows)

@@ -7,10 +7,8 @@ dimension without one offers the terms of CaiMD's demo songs, which are ours.
 from __future__ import annotations
 
 import ast
-import csv
 import dataclasses
 import functools
-import io
 import os
 import re
 import unicodedata
@@ -21,6 +19,7 @@ from typing import Any, Final
 
 from music_evals.annotations import AUDIO_EFFECTS, DIMENSIONS
 from music_evals.caimap.description import MAX_TAG
+from music_evals.csv_files import csv_rows
 from music_evals.errors import InvalidInputError, NoDataError, UnknownNameError, UnreadableFileError
 from music_evals.files import check_no_pointer, decode_text, parse_json
 
@@ -151,7 +150,7 @@ def read_terms(path: str | os.PathLike[str], column: str) -> list[list[str]]:
     return [list(_terms(_value(row, column, number), number)) for number, row in enumerate(rows, 1)]
 
 
-def _caption_rows(path: Path) -> list[Mapping[str, Any]]:
+def _caption_rows(path: Path) -> Sequence[Mapping[str, Any]]:
     kind = path.suffix.lower()
     try:
         content = path.read_bytes()
@@ -162,11 +161,11 @@ def _caption_rows(path: Path) -> list[Mapping[str, Any]]:
             return list(pq.read_table(path).to_pylist())
         text = decode_text(content, "its text")
         if kind == ".csv":
-            return list(csv.DictReader(io.StringIO(text, newline="")))
+            return csv_rows(text, "its text")
         if kind == ".jsonl":  # `splitlines` would cut texts at characters that end no line of JSON
             lines = enumerate(text.split("\n"), start=1)
             return [parse_json(line, f"line {number}") for number, line in lines if line.strip()]
-    except (OSError, ValueError, csv.Error) as error:  # what pyarrow and `parse_json` raise is among them
+    except (OSError, ValueError) as error:  # what pyarrow and `parse_json` raise is among them
         raise UnreadableFileError(f"{path}: cannot be read ({error})") from error
     raise InvalidInputError(f"{path}: captions are read from .csv, .jsonl and .parquet")
 

@@ -61,14 +61,12 @@ def kept_peaks(recording: str | os.PathLike[str], folder: str | os.PathLike[str]
     recording
         The file; what is kept belongs to its content, whatever it is called.
     folder
-        Where they are kept; it is made.
+        Where they are kept; it is made, or else they are worked out each time.
 
     Raises
     ------
     NoDataError, UnreadableFileError, FileTooLargeError, InvalidAudioError
         As of `audio.io.load_audio`.
-    OutputError
-        The folder cannot be written to.
 
     """
     store, path = Store(folder), Path(recording)

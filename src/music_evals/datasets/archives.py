@@ -5,29 +5,17 @@ from __future__ import annotations
 import lzma
 import tarfile
 import zipfile
-import zlib
 from collections.abc import Callable, Iterator
 from pathlib import Path, PurePosixPath
 
 from music_evals.errors import FileTooLargeError, MusicEvalsError, NoDataError, UnreadableFileError
 from music_evals.symbolic.limits import DEFAULT_LIMITS, Limits
+from music_evals.symbolic.notation import ARCHIVE_ERRORS
 
 __all__ = ["read_archive"]
 
 MAX_MEMBERS = 200_000
 MAX_TOTAL_BYTES = 4 * 2**30
-
-ARCHIVE_ERRORS = (
-    EOFError,
-    NotImplementedError,  # a packing that zipfile does not know
-    RuntimeError,  # encrypted
-    ValueError,
-    OSError,
-    lzma.LZMAError,
-    tarfile.TarError,
-    zipfile.BadZipFile,
-    zlib.error,
-)
 
 
 def read_archive(
@@ -69,12 +57,14 @@ def read_archive(
     try:
         members = _zip_members if zipfile.is_zipfile(path) else _tar_members
         for name, content in members(path, suffixes, limits):
+            if name in found:
+                raise UnreadableFileError(f"{path}: holds {name!r} more than once; which one is meant cannot be told")
             found[name] = content
             if progress is not None:
                 progress(len(found))
     except MusicEvalsError:
         raise
-    except ARCHIVE_ERRORS as error:
+    except (*ARCHIVE_ERRORS, OSError, lzma.LZMAError, tarfile.TarError) as error:
         raise UnreadableFileError(f"{path}: not an archive that can be read ({error})") from error
     if not found:
         raise NoDataError(f"{path}: holds no file that ends in {' or '.join(sorted(suffixes))}")
@@ -111,6 +101,8 @@ def _zip_members(path: Path, suffixes: frozenset[str], limits: Limits) -> Iterat
 
 def _check_member(name: str, number: int, total: int, path: Path) -> None:
     inside = PurePosixPath(name.replace("\\", "/"))
+    if not name:
+        raise UnreadableFileError(f"{path}: member {number + 1} has no name; the archive is damaged, pack it anew")
     if inside.is_absolute() or ".." in inside.parts:
         raise UnreadableFileError(f"{path}: holds the path {name!r}, which leaves the archive; it is not used")
     if number >= MAX_MEMBERS:

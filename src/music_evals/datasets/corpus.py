@@ -11,7 +11,7 @@ import hashlib
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from music_evals.datasets.families import find_families, link
 from music_evals.datasets.pieces import VOICES, Piece, Reading, Source, Voices, own_names, read_pieces
@@ -29,12 +29,11 @@ __all__ = [
     "FILTERS",
     "Corpus",
     "CorpusSettings",
+    "FilteredPieces",
     "build_corpus",
     "check_out",
-    "config_lines",
-    "empty_splits",
-    "removals",
-    "score_sources",
+    "corpus_card",
+    "filtered_pieces",
 ]
 
 CONFIG = "default"
@@ -111,6 +110,18 @@ class Corpus(NamedTuple):
     left_out: dict[str, str]  # piece that passed the filters -> why it gives no tune
     remarks: tuple[str, ...] = ()  # what a reader should know of it, a sentence each
 
+    def manifest(self, settings: Any, **others: Any) -> dict[str, Any]:
+        """Return what the manifest tells: the settings but where and by how many, and what came of them."""
+        told = {name: value for name, value in vars(settings).items() if name not in {"folder", "out", "workers"}}
+        return {
+            "settings": told | others,
+            "counts": self.counts,
+            "filters": [[step.name, step.n_before, step.n_removed, step.n_kept] for step in self.filters.steps],
+            "removed": {step.name: dict(step.removed) for step in self.filters.steps[1:] if step.removed},
+            "failures": self.failures,
+            "left_out": self.left_out,
+        }
+
 
 def build_corpus(settings: CorpusSettings, *, progress: Callable[[int, int, str], object] | None = None) -> Corpus:
     """Build the data set, and name what could not be read or taken.
@@ -135,43 +146,56 @@ def build_corpus(settings: CorpusSettings, *, progress: Callable[[int, int, str]
         The folder cannot be written.
 
     """
-    root, out = Path(settings.folder), Path(settings.out)
-    check_out(out, root)
-    sources = score_sources(root)
 
     def shown(label: str) -> Callable[[int, int], object]:
         return lambda done, total: progress(done, total, label) if progress is not None else None
 
+    root, out = Path(settings.folder), Path(settings.out)
+    check_out(out, root)
     reading = Reading(voices=settings.voices, measures=settings.measures)
-    store = Store(cache_folder("pieces"))
-    pieces = list(
-        read_pieces(sources, reading, store=store, workers=settings.workers, progress=shown("reading pieces"))
-    )
-    report = apply_filters([piece.facts for piece in pieces], make_filters(settings.filters))
-    passed = {row.filename for row in report.kept}
-    kept = [piece for piece in pieces if piece.facts.filename in passed]
-    tunes = [tune for piece in kept for tune in piece.tunes]
+    read = filtered_pieces(root, settings.filters, reading, workers=settings.workers, progress=shown("reading pieces"))
+    tunes = [tune for piece in read.kept for tune in piece.tunes]
     if not tunes:
-        raise NoDataError(_why_nothing(root, pieces, kept))
+        raise NoDataError(_why_nothing(root, read.pieces, read.kept))
     found = find_families([tune.tokens for tune in tunes], progress=shown("finding settings of one tune"))
     placed = place(tunes, _with_their_piece(tunes, found), shares=parse_shares(settings.split), seed=settings.seed)
     counts = split_counts(placed)
-    failures = {piece.facts.filename: piece.facts.error for piece in pieces if piece.facts.error}
-    left_out = {piece.facts.filename: _reason(piece) for piece in kept if piece.left_out}
-    facts = {
-        "settings": {
-            name: value
-            for name, value in dataclasses.asdict(settings).items()
-            if name not in {"folder", "out", "workers"}
-        },
-        "counts": counts,
-        "filters": [[step.name, step.n_before, step.n_removed, step.n_kept] for step in report.steps],
-        "removed": removals(report),
-        "failures": failures,
-        "left_out": left_out,
-    }
-    write_tunes(out, {CONFIG: placed}, card=_card(placed, settings, report), progress=shown("writing windows"), **facts)
-    return Corpus(out, counts, report, failures, left_out, empty_splits(counts, settings.split))
+    left_out = {piece.facts.filename: _reason(piece) for piece in read.kept if piece.left_out}
+    corpus = read.corpus(out, counts, left_out, settings.split)
+    write_tunes(
+        out,
+        {CONFIG: placed},
+        card=_card(placed, settings, corpus),
+        progress=shown("writing windows"),
+        **corpus.manifest(settings),
+    )
+    return corpus
+
+
+class FilteredPieces(NamedTuple):
+    """The pieces of a folder, and those that passed the filters."""
+
+    pieces: list[Piece]
+    kept: list[Piece]
+    report: FilterReport
+
+    def corpus(self, out: Path, counts: dict[str, dict[str, int]], left_out: dict[str, str], shares: str) -> Corpus:
+        """Return what is built of them."""
+        failures = {piece.facts.filename: piece.facts.error for piece in self.pieces if piece.facts.error}
+        return Corpus(out, counts, self.report, failures, left_out, empty_splits(counts, shares))
+
+
+def filtered_pieces(
+    root: Path, filters: str, reading: Reading, *, workers: int | None, progress: Callable[[int, int], object]
+) -> FilteredPieces:
+    """Read the pieces of a folder and filter them."""
+    found = read_pieces(
+        score_sources(root), reading, store=Store(cache_folder("pieces")), workers=workers, progress=progress
+    )
+    pieces = list(found)
+    report = apply_filters([piece.facts for piece in pieces], make_filters(filters))
+    passed = {row.filename for row in report.kept}
+    return FilteredPieces(pieces, [piece for piece in pieces if piece.facts.filename in passed], report)
 
 
 def score_sources(root: Path) -> list[Source]:
@@ -207,14 +231,45 @@ def _abc_name(name: str, text: str) -> str:
     return f"{name}/{number}" if number else name
 
 
-def config_lines(contents: Sequence[str]) -> list[str]:
-    """Return the lines of a card that begin its config, with a digest of what the data set holds.
+def corpus_card(corpus: Corpus, contents: Sequence[str], *, what: str, columns: str, remarks: Sequence[str]) -> str:
+    """Return the card of a corpus: what it is, its counts under the heads of `columns`, remarks and filters.
 
     The data set library keeps a copy of a folder by the config of its card, and would hand out that of an earlier
-    corpus of the same name.
+    corpus of the same name: so the card tells a digest of what the data set holds, its `contents`.
     """
     digest = hashlib.sha256("\n".join(contents).encode()).hexdigest()
-    return [f"- config_name: {CONFIG}", "  default: true", f"  description: digest {digest}"]
+    name, counts = corpus.folder.resolve().name, corpus.counts
+    filled = [split for split in SPLITS if next(iter(counts[split].values()))]
+    return "\n".join(
+        [
+            "---",
+            f"pretty_name: {name}",
+            "license: unknown",
+            "configs:",
+            f"- config_name: {CONFIG}",
+            "  default: true",
+            f"  description: digest {digest}",
+            "  data_files:",
+            *(f'  - {{split: {split}, path: "data/{CONFIG}/{split}-*.parquet"}}' for split in filled),
+            "---",
+            "",
+            f"# {name}",
+            "",
+            f"{what}, made by `music-evals corpus build`.",
+            "The terms of the files that it was made from are not known here: say them before you pass it on.",
+            "",
+            f"| Split | {columns} |",
+            "|---" * (2 + columns.count("|")) + "|",
+            *(f"| {split} | " + " | ".join(f"{n:,}" for n in counts[split].values()) + " |" for split in SPLITS),
+            "",
+            *remarks,
+            "",
+            "```",
+            corpus.filters.table(),
+            "```",
+            "",
+        ]
+    )
 
 
 def _with_their_piece(tunes: list[Tune], families: list[int]) -> list[int]:
@@ -224,11 +279,6 @@ def _with_their_piece(tunes: list[Tune], families: list[int]) -> list[int]:
     for index, (tune, family) in enumerate(zip(tunes, families, strict=True)):
         pairs[family, index] = pairs[first.setdefault(tune.name, index), index] = 1.0
     return link(len(tunes), pairs, 1.0)
-
-
-def removals(report: FilterReport) -> dict[str, dict[str, str]]:
-    """Return filter -> piece that it removed -> why; what could not be read is not among them."""
-    return {step.name: dict(step.removed) for step in report.steps[1:] if step.removed}
 
 
 def empty_splits(counts: Mapping[str, Mapping[str, int]], shares: str) -> tuple[str, ...]:
@@ -281,39 +331,15 @@ def _why_nothing(root: Path, pieces: list[Piece], kept: list[Piece]) -> str:
     )
 
 
-def _card(placed: list[Placed], settings: CorpusSettings, report: FilterReport) -> str:
-    counts, name = split_counts(placed), Path(settings.out).resolve().name
-    files = [
-        f'  - {{split: {split}, path: "data/{CONFIG}/{split}-*.parquet"}}' for split in SPLITS if counts[split]["songs"]
-    ]
-    rows = [f"| {split} | " + " | ".join(f"{n:,}" for n in counts[split].values()) + " |" for split in SPLITS]
-    return "\n".join(
-        [
-            "---",
-            f"pretty_name: {name}",
-            "license: unknown",
-            "configs:",
-            *config_lines([repr((item.split, item.tune.name, item.tune.tokens.tobytes())) for item in placed]),
-            "  data_files:",
-            *files,
-            "---",
-            "",
-            f"# {name}",
-            "",
-            "Sixteen-measure windows of melodies, made by `music-evals corpus build`.",
-            "The terms of the files that it was made from are not known here: say them before you pass it on.",
-            "",
-            "| Split | Songs | Families | Measures | Windows |",
-            "|---|---|---|---|---|",
-            *rows,
-            "",
+def _card(placed: list[Placed], settings: CorpusSettings, corpus: Corpus) -> str:
+    return corpus_card(
+        corpus,
+        [repr((item.split, item.tune.name, item.tune.tokens.tobytes())) for item in placed],
+        what="Sixteen-measure windows of melodies",
+        columns="Songs | Families | Measures | Windows",
+        remarks=[
             f"Filters: {settings.filters or 'none'}; voices: {settings.voices}; measures: {settings.measures};",
             f"split {settings.split}, seed {settings.seed}. A family is a group of tunes that share passages,",
             "as settings of one tune do; no family stands in two splits.",
-            "",
-            "```",
-            report.table(),
-            "```",
-            "",
-        ]
+        ],
     )

@@ -19,19 +19,17 @@ from music_evals.datasets.corpus import (
     FILTERS,
     Corpus,
     check_out,
-    config_lines,
-    empty_splits,
-    removals,
-    score_sources,
+    corpus_card,
+    filtered_pieces,
 )
 from music_evals.datasets.families import incipit_families
 from music_evals.datasets.manifest import rows_sha256, write_dataset
-from music_evals.datasets.pieces import Piece, Reading, read_pieces
+from music_evals.datasets.pieces import Piece, Reading
 from music_evals.datasets.style_pieces import PieceFacts, features
 from music_evals.datasets.tune_files import SPLITS, parse_shares, split_families
 from music_evals.errors import InvalidInputError, NoDataError, UnknownNameError
-from music_evals.files import Store, cache_folder, write_atomically
-from music_evals.symbolic.filters import FilterReport, apply_filters, make_filters
+from music_evals.files import write_atomically
+from music_evals.symbolic.filters import make_filters
 from music_evals.symbolic.melody import skyline
 from music_evals.symbolic.piano_rolls import STEPS_PER_QUARTER
 from music_evals.symbolic.piece_rows import score_of_row
@@ -121,50 +119,33 @@ def build_style_corpus(
         The folder cannot be written.
 
     """
-    out = Path(settings.out)
-    check_out(out, Path(settings.folder))
+    root, out = Path(settings.folder), Path(settings.out)
+    check_out(out, root)
     roles = {role: tuple(names) for role, names in settings.roles.items()}
-    found = read_pieces(
-        score_sources(Path(settings.folder)),
+    read = filtered_pieces(
+        root,
+        settings.filters,
         Reading(roles=roles, ticks_per_quarter=settings.ticks_per_quarter),
-        store=Store(cache_folder("pieces")),
         workers=settings.workers,
         progress=lambda done, total: progress(done, total, "reading pieces") if progress is not None else None,
     )
-    pieces = list(found)
-    report = apply_filters([piece.facts for piece in pieces], make_filters(settings.filters))
-    passed = {row.filename for row in report.kept}
-    kept = [piece for piece in pieces if piece.facts.filename in passed]
-    taken = {piece.facts.filename: piece for piece in kept if piece.columns is not None}
-    left_out = {piece.facts.filename: piece.left_out for piece in kept if piece.columns is None}
+    taken = {piece.facts.filename: piece for piece in read.kept if piece.columns is not None}
+    left_out = {piece.facts.filename: piece.left_out for piece in read.kept if piece.columns is None}
     if not taken:
-        raise NoDataError(_why_nothing(settings, len(pieces), len(kept), left_out))
+        raise NoDataError(_why_nothing(settings, len(read.pieces), len(read.kept), left_out))
     splits = _rows(taken, settings)
-    counts = {split: _counts(rows) for split, rows in splits.items()}
-    failures = {piece.facts.filename: piece.facts.error for piece in pieces if piece.facts.error}
+    corpus = read.corpus(out, {split: _counts(rows) for split, rows in splits.items()}, left_out, settings.split)
     (out / "manifest.json").unlink(missing_ok=True)
     for path in (out / "data" / CONFIG).glob("*.parquet"):
         path.unlink()
-    write_atomically(out / "README.md", _card(splits, counts, settings, report).encode(), parents=True)
+    write_atomically(out / "README.md", _card(splits, settings, corpus).encode(), parents=True)
     write_dataset(
         out,
         {CONFIG: {split: rows for split, rows in splits.items() if rows}},
         features(),
-        settings={
-            "style": settings.style,
-            "roles": {role: list(names) for role, names in roles.items()},
-            "ticks_per_quarter": settings.ticks_per_quarter,
-            "filters": settings.filters,
-            "split": settings.split,
-            "seed": settings.seed,
-        },
-        counts=counts,
-        filters=[[step.name, step.n_before, step.n_removed, step.n_kept] for step in report.steps],
-        removed=removals(report),
-        failures=failures,
-        left_out=left_out,
+        **corpus.manifest(settings, roles=roles),
     )
-    return Corpus(out, counts, report, failures, left_out, empty_splits(counts, settings.split))
+    return corpus
 
 
 def _rows(taken: Mapping[str, Piece], settings: StyleCorpusSettings) -> dict[str, list[dict[str, Any]]]:
@@ -207,44 +188,16 @@ def _why_nothing(settings: StyleCorpusSettings, n_read: int, n_kept: int, left_o
     )
 
 
-def _card(
-    splits: Mapping[str, Sequence[Mapping[str, Any]]],
-    counts: Mapping[str, Mapping[str, int]],
-    settings: StyleCorpusSettings,
-    report: FilterReport,
-) -> str:
-    name = Path(settings.out).resolve().name
-    filled = [split for split in SPLITS if counts[split]["pieces"]]
-    files = [f'  - {{split: {split}, path: "data/{CONFIG}/{split}-*.parquet"}}' for split in filled]
-    rows = [f"| {split} | " + " | ".join(f"{n:,}" for n in counts[split].values()) + " |" for split in SPLITS]
+def _card(splits: Mapping[str, Sequence[Mapping[str, Any]]], settings: StyleCorpusSettings, corpus: Corpus) -> str:
     roles = ", ".join(f"{role} ({', '.join(names)})" if names else role for role, names in settings.roles.items())
-    return "\n".join(
-        [
-            "---",
-            f"pretty_name: {name}",
-            "license: unknown",
-            "configs:",
-            *config_lines([rows_sha256(splits[split]) for split in filled]),
-            "  data_files:",
-            *files,
-            "---",
-            "",
-            f"# {name}",
-            "",
-            f"Whole pieces of the style {settings.style}, made by `music-evals corpus build`.",
-            "The terms of the files that it was made from are not known here: say them before you pass it on.",
-            "",
-            "| Split | Pieces | Families | Measures | Notes |",
-            "|---|---|---|---|---|",
-            *rows,
-            "",
+    return corpus_card(
+        corpus,
+        [rows_sha256(rows) for rows in splits.values() if rows],
+        what=f"Whole pieces of the style {settings.style}",
+        columns="Pieces | Families | Measures | Notes",
+        remarks=[
             f"Roles: {roles}; {settings.ticks_per_quarter} steps a quarter; filters: {settings.filters or 'none'};",
             f"split {settings.split}, seed {settings.seed}. Pieces whose upper line begins with the same intervals are",
             "a family; no family stands in two splits.",
-            "",
-            "```",
-            report.table(),
-            "```",
-            "",
-        ]
+        ],
     )

@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-import evaluate
 import numpy as np
 import numpy.typing as npt
 
 from music_evals.errors import InvalidInputError, UnsupportedTypeError
-from music_evals.hf.module import GROUPS, INTERVALS, Module, check_filled, list_batch
+from music_evals.hf.module import GROUPS, INTERVALS, LoneModule, check_filled, list_batch
 from music_evals.hf.symbolic import CITATION, CODEBASE
 from music_evals.metrics.likelihood import inpainting_nll
 from music_evals.symbolic.items import describe, holds_only
@@ -26,7 +25,7 @@ Args:
 """
 
 
-class LikelihoodMetric(Module):
+class LikelihoodMetric(LoneModule):
     """Base of the modules that judge a model by the probability that it gives to the truth.
 
     A prediction is a row of log-probabilities (nats), one a step; there is no reference to give: the truth is what the
@@ -34,20 +33,13 @@ class LikelihoodMetric(Module):
     """
 
     kind = "numbers"
+    paper, authors_code, arguments = CITATION, CODEBASE, LIKELIHOOD_INPUTS
 
-    @staticmethod
-    def make_info(description: str) -> evaluate.MetricInfo:
-        """Return what evaluate wants to know of a module of this kind."""
-        import datasets
+    @classmethod
+    def _columns(cls) -> dict[str, Any]:
+        from datasets import List, Value
 
-        return evaluate.MetricInfo(
-            description=description,
-            citation=CITATION,
-            inputs_description=LIKELIHOOD_INPUTS,
-            features=datasets.Features({"predictions": datasets.List(datasets.Value("float64"))}),
-            license="Apache-2.0",
-            codebase_urls=[CODEBASE],
-        )
+        return {"predictions": List(Value("float64"))}
 
     def add_batch(self, *, predictions: Any = None, references: Any = None, **inputs: Any) -> None:  # noqa: ARG002
         """Add rows of log-probabilities; references are not read.
@@ -63,11 +55,6 @@ class LikelihoodMetric(Module):
         rows = list_batch("predictions", predictions)
         check_filled("predictions", rows)
         super().add_batch(predictions=[_log_probabilities(i, row) for i, row in enumerate(rows)], **inputs)
-
-    def add(self, *, prediction: Any = None, reference: Any = None, **inputs: Any) -> None:  # noqa: ARG002
-        """Add one row of log-probabilities; see `add_batch`."""
-        prediction = inputs.pop("predictions", prediction)  # as evaluate.combine passes it
-        self.add_batch(predictions=[prediction], **inputs)
 
 
 def read_log_probabilities(predictions: Sequence[Sequence[float]]) -> npt.NDArray[np.float64]:

@@ -23,7 +23,7 @@ from music_evals.errors import (
 )
 from music_evals.symbolic.items import describe
 
-__all__ = ["GROUPS", "INTERVALS", "Module", "PairModule", "check_filled", "list_batch"]
+__all__ = ["GROUPS", "INTERVALS", "LoneModule", "Module", "PairModule", "check_filled", "list_batch"]
 
 INTERVALS = """\
     confidence: level of the interval, default 0.95.
@@ -76,6 +76,32 @@ class Module(evaluate.Metric, abc.ABC):  # type: ignore[misc]  # evaluate is not
     file_paths: Any
     cache_file_name: Any
     config_name: str
+
+    paper: ClassVar[str]
+    """BibTeX of the metric's source."""
+    authors_code: ClassVar[str]
+    """Address of the official code; empty where there is none."""
+    arguments: ClassVar[str]
+    """What `compute` takes and returns, for the help of evaluate."""
+
+    @classmethod
+    @abc.abstractmethod
+    def _columns(cls) -> dict[str, Any]:
+        """Return the types of the columns that are kept of a batch."""
+
+    @classmethod
+    def make_info(cls, description: str) -> evaluate.MetricInfo:
+        """Return what evaluate wants to know of a module of this kind."""
+        import datasets
+
+        return evaluate.MetricInfo(
+            description=description,
+            citation=cls.paper,
+            inputs_description=cls.arguments,
+            features=datasets.Features(cls._columns()),
+            license="Apache-2.0",
+            codebase_urls=[cls.authors_code] if cls.authors_code else [],
+        )
 
     def __init__(self, config_name: str | None = None, **options: Any) -> None:
         known = (DEFAULT, *self.variants)
@@ -145,31 +171,15 @@ class Module(evaluate.Metric, abc.ABC):  # type: ignore[misc]  # evaluate is not
 class PairModule(Module):
     """Base of the modules that take predictions and references, both carried as strings."""
 
-    paper: ClassVar[str]
-    """BibTeX of the metric's source."""
-    authors_code: ClassVar[str]
-    """Address of the official code; empty where there is none."""
-    arguments: ClassVar[str]
-    """What `compute` takes and returns, for the help of evaluate."""
-
     @abc.abstractmethod
     def _encode(self, name: str, index: int, item: Any) -> str:
         """Return one item of ``"references"`` or ``"predictions"`` as text; an error names its place."""
 
     @classmethod
-    def make_info(cls, description: str) -> evaluate.MetricInfo:
-        """Return what evaluate wants to know of a module of this kind."""
-        import datasets
+    def _columns(cls) -> dict[str, Any]:
+        from datasets import Value
 
-        value = datasets.Value("string")
-        return evaluate.MetricInfo(
-            description=description,
-            citation=cls.paper,
-            inputs_description=cls.arguments,
-            features=datasets.Features({"predictions": value, "references": value}),
-            license="Apache-2.0",
-            codebase_urls=[cls.authors_code] if cls.authors_code else [],
-        )
+        return {"predictions": Value("string"), "references": Value("string")}
 
     def add_batch(self, *, predictions: Any = None, references: Any = None, **inputs: Any) -> None:
         """Add predictions and their references, checked and encoded one by one.
@@ -202,6 +212,15 @@ class PairModule(Module):
         prediction = inputs.pop("predictions", prediction)  # evaluate.combine passes one item under the plural names
         reference = inputs.pop("references", reference)
         self.add_batch(predictions=[prediction], references=[reference], **inputs)
+
+
+class LoneModule(Module):
+    """Base of the modules that take predictions alone: there is no reference to give."""
+
+    def add(self, *, prediction: Any = None, reference: Any = None, **inputs: Any) -> None:  # noqa: ARG002
+        """Add one prediction; see `add_batch`."""
+        prediction = inputs.pop("predictions", prediction)  # as evaluate.combine passes it
+        self.add_batch(predictions=[prediction], **inputs)
 
 
 def list_batch(name: str, items: Any) -> Sequence[Any]:

@@ -6,24 +6,14 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-import evaluate
 import numpy as np
 
-from music_evals.hf.module import Module, check_filled
+from music_evals.hf.cells import CITATION, CODEBASE
+from music_evals.hf.module import LoneModule, check_filled
 from music_evals.studies.tables import EDITS, StudyTables, read_table, rows_of, samples_of_edits, study_tables
 
 __all__ = ["StudyMetric", "join_study"]
 
-CITATION = """\
-@inproceedings{lu2021actions,
-  title     = {Actions Speak Louder than Listening: Evaluating Music Style Transfer based on Editing Experience},
-  author    = {Lu, Wei-Tsung and Wu, Meng-Hsuan and Chiu, Yuh-Ming and Su, Li},
-  booktitle = {Proceedings of the 29th ACM International Conference on Multimedia},
-  year      = {2021},
-  doi       = {10.1145/3474085.3475529}
-}
-"""
-CODEBASE = "https://github.com/s603122001/Bidirectional-Music-Style-Transformer"
 STUDY_INPUTS = """
 Args:
     predictions: the table of edits, one row an edit: a path (CSV, JSON lines, Parquet), a data frame, a
@@ -38,27 +28,20 @@ Returns:
 """
 
 
-class StudyMetric(Module):
+class StudyMetric(LoneModule):
     """Base of the modules that judge a study.
 
     A prediction is one edit; there is no reference to give: each piece and style has a sample of the baseline.
     """
 
     kind = "study"
+    paper, authors_code, arguments = CITATION, CODEBASE, STUDY_INPUTS
 
-    @staticmethod
-    def make_info(description: str) -> evaluate.MetricInfo:
-        """Return what evaluate wants to know of a module of this kind."""
-        import datasets
+    @classmethod
+    def _columns(cls) -> dict[str, Any]:
+        from datasets import Value
 
-        return evaluate.MetricInfo(
-            description=description,
-            citation=CITATION,
-            inputs_description=STUDY_INPUTS,
-            features=datasets.Features({"predictions": datasets.Value("string")}),
-            license="Apache-2.0",
-            codebase_urls=[CODEBASE],
-        )
+        return {"predictions": Value("string")}
 
     def add_batch(self, *, predictions: Any = None, references: Any = None, **inputs: Any) -> None:  # noqa: ARG002
         """Add a table of edits; references are not read.
@@ -75,11 +58,6 @@ class StudyMetric(Module):
         check_filled("predictions", rows)
         read_table(rows, EDITS, what="edits")
         super().add_batch(predictions=[json.dumps(_plain(row)) for row in rows], **inputs)
-
-    def add(self, *, prediction: Any = None, reference: Any = None, **inputs: Any) -> None:  # noqa: ARG002
-        """Add one edit, a dict; see `add_batch`."""
-        prediction = inputs.pop("predictions", prediction)  # as evaluate.combine passes it
-        self.add_batch(predictions=[prediction], **inputs)
 
 
 def join_study(edits: Sequence[str], samples: Any = None, listening: Any = None) -> StudyTables:

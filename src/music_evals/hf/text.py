@@ -43,7 +43,7 @@ Args:
     normalise: True brings generated texts into the form of the released songs first. Default False.
     strict: True (default) raises where the authors' code cannot score a text; False scores it as far as it goes.
     autojunk, accumulate_song, section_match: see the card.
-{INTERVALS}, for each of the eight scores.
+{INTERVALS}, for each of the nine scores.
 """
 TAGS_OFFERED = (
     "tags in a list, tuple or array of strings; a dict, dimension -> tags; or a dict, group of annotators -> dimension "
@@ -90,7 +90,7 @@ Args:
     predictions: lyrics, one text a song: headers such as (verse), then one phrase a line.
     references: as many lyrics of people, as texts, or as sections: LyricSection values or rows of label and lines.
 {GROUPS}\
-    n: tokens of an n-gram, default 2.
+    n: of the diversity, tokens of an n-gram, default 2.
 {INTERVALS}, and of the references.
 """
 THEMES_INPUTS = f"""

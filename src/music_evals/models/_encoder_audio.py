@@ -1,11 +1,15 @@
-"""Recordings as the encoders take them: loudness-normalised, in one or two channels, at the encoder's rate."""
+"""Recordings as the encoders take them: loudness-normalised, in one or two channels, at the encoder's rate.
+
+What all encoders of music have in common stands here too: recordings in, one vector each out.
+"""
 
 from __future__ import annotations
 
+import abc
 import hashlib
 import os
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sized
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
@@ -16,14 +20,13 @@ from music_evals.audio.io import load_channels
 from music_evals.errors import (
     InvalidAudioError,
     MusicEvalsError,
-    NoDataError,
-    UnreadableFileError,
     UnsupportedTypeError,
     importing,
     located,
 )
+from music_evals.files import reading
 
-__all__ = ["LOUDNESS", "Source", "content_hash", "prepare"]
+__all__ = ["LOUDNESS", "Extraction", "Feature", "Source", "content_hash", "prepare"]
 
 Samples = npt.NDArray[np.float32]
 
@@ -45,13 +48,8 @@ def content_hash(source: Source) -> str:
         return hashlib.sha256(about.encode() + np.ascontiguousarray(given.array).tobytes()).hexdigest()
     if given.content is not None:
         return hashlib.sha256(given.content).hexdigest()
-    try:
-        with Path(given.path).open("rb") as file:
-            return hashlib.file_digest(file, "sha256").hexdigest()
-    except FileNotFoundError:
-        raise NoDataError(f"{given.path}: no such file; check the path") from None
-    except OSError as error:
-        raise UnreadableFileError(f"{given.path}: cannot be read ({error.strerror})") from error
+    with reading(given.path), Path(given.path).open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def prepare(
@@ -137,3 +135,33 @@ def _mixed(frames: Samples, channels: int, place: str) -> Samples:
     if frames.shape[1] > channels:
         raise InvalidAudioError(f"{place}: {frames.shape[1]} channels, the encoder takes {channels}; mix it down first")
     return frames if frames.shape[1] == channels else np.repeat(frames, channels, axis=1)
+
+
+Feature = npt.NDArray[np.float32]
+"""A vector, shape (size,)."""
+
+
+class Extraction(abc.ABC):
+    """What turns a recording into one vector."""
+
+    name: str  # one of `music_encoders.ENCODERS`
+    size: int  # length of the vector
+    about: Mapping[str, Any]  # all that decides the numbers besides the recording, for records and keys
+
+    @abc.abstractmethod
+    def features(self, source: Source) -> Feature:
+        """Return float32, shape (size,)."""
+
+    def extract(
+        self, sources: Iterable[tuple[str, Source]], *, progress: bool = False
+    ) -> Iterator[tuple[str, Feature]]:
+        """Yield (id, feature) of each (id, recording), one after the other: nothing is held back."""
+        from tqdm import tqdm
+
+        total = len(sources) if isinstance(sources, Sized) else None
+        for name, source in tqdm(sources, desc="features", unit="song", total=total, disable=not progress):
+            try:
+                feature = self.features(source)
+            except MusicEvalsError as error:
+                raise located(error, name) from error
+            yield name, feature

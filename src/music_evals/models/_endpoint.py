@@ -12,22 +12,35 @@ from __future__ import annotations
 import datetime as dt
 import email.utils
 import ipaddress
+import json
 import os
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any, Final, NamedTuple
 from urllib.parse import urlsplit
 
 from music_evals.errors import BackendError, InvalidInputError, ModelUnavailableError, importing
 from music_evals.models._writing import MAX_NEW_TOKENS, NOTHING, check_decoding, checked_name
 from music_evals.protocols import Written
 
-if TYPE_CHECKING:
-    from music_evals.models._batch_endpoint import BatchState
-
 __all__ = ["EndpointWriter", "read_answer"]
+
+
+_BATCHED: Final = "/v1/chat/completions"
+_WINDOW: Final = "24h"
+_OVER: Final = ("completed", "failed", "expired", "cancelled")
+
+
+class BatchState(NamedTuple):
+    """How a batch stands."""
+
+    status: str
+    done: bool
+    n_done: int | None
+    # number of the request -> its answer, or why there is none; of a batch that is done
+    answers: Mapping[int, Written | BackendError]
 
 
 class EndpointWriter:
@@ -135,17 +148,42 @@ class EndpointWriter:
         body = {"model": self.model, "messages": [{"role": "user", "content": prompt}], **self._fields}
         return {**body, "seed": seed} if self._sends_seed else body
 
+    # A batch is many requests as one file, which is cheaper and takes hours: the file is uploaded (``POST /files``), a
+    # batch is made of it (``POST /batches``), and when it is done its answers are one file again
+    # (``GET /files/ID/content``), in any order, by the ids that the requests were given.
+
     def submit(self, asked: Sequence[tuple[str, int]]) -> str:
         """Hand in prompts and seeds as one batch, and return its id."""
-        from music_evals.models._batch_endpoint import submit_batch
-
-        return submit_batch(self, asked)
+        requests = (
+            {"custom_id": str(number), "method": "POST", "url": _BATCHED, "body": self.body(prompt, seed)}
+            for number, (prompt, seed) in enumerate(asked)
+        )
+        content = "".join(f"{json.dumps(request, ensure_ascii=False)}\n" for request in requests).encode()
+        # asked once: a lost answer may stand for a batch that was made, and would be paid for twice
+        uploaded = self.request(
+            "POST",
+            "/files",
+            data={"purpose": "batch"},
+            files={"file": ("requests.jsonl", content, "application/jsonl")},
+        )
+        body = {"input_file_id": _text(uploaded, "id"), "endpoint": _BATCHED, "completion_window": _WINDOW}
+        return _text(self.request("POST", "/batches", json=body), "id")
 
     def collect(self, batch: str, n: int) -> BatchState:
         """Return how a batch of `n` requests stands, with its answers when it is done."""
-        from music_evals.models._batch_endpoint import check_batch
-
-        return check_batch(self, batch, n)
+        found = _object(self.request("GET", f"/batches/{batch}"))
+        status = str(found.get("status"))
+        counts = found.get("request_counts")
+        n_done = counts.get("completed") if isinstance(counts, dict) else None
+        if status not in _OVER:
+            return BatchState(status, done=False, n_done=n_done, answers={})
+        answers: dict[int, Written | BackendError] = {}
+        for field in ("output_file_id", "error_file_id"):
+            if found.get(field):
+                text = self.request("GET", f"/files/{found[field]}/content").text
+                answers |= dict(_answer(line, n) for line in text.split("\n") if line.strip())
+        missing = BackendError(f"the batch {batch} is {status} and holds no answer to this request; ask again")
+        return BatchState(status, done=True, n_done=n_done, answers={i: answers.get(i, missing) for i in range(n)})
 
     def request(self, method: str, path: str, **content: Any) -> Any:
         """Send a request of another kind once, to a path beside the chat completions, and return a good answer."""
@@ -352,3 +390,38 @@ def read_answer(content: Mapping[str, Any]) -> Written:
 def _count(usage: Mapping[str, Any], field: str) -> int | None:
     value = usage.get(field)
     return value if type(value) is int and value >= 0 else None
+
+
+def _answer(line: str, n: int) -> tuple[int, Written | BackendError]:
+    try:
+        row = json.loads(line)
+        number = int(row["custom_id"])
+    except (ValueError, KeyError, TypeError, RecursionError) as error:
+        raise BackendError(f"a line of the batch's answers cannot be read ({error}); try later") from error
+    if not 0 <= number < n:
+        raise BackendError(f"the batch answers a request that was not in it ({number}); check the endpoint")
+    try:
+        response = row["response"]
+        if response["status_code"] != 200:
+            return number, BackendError(f"the batch answered with status {response['status_code']}")
+        return number, read_answer(response["body"])
+    except (KeyError, IndexError, TypeError, AttributeError) as error:
+        said = str(row.get("error"))[:200]
+        return number, BackendError(f"the batch holds an error in place of an answer: {said} ({error})")
+
+
+def _object(response: Any) -> dict[str, Any]:
+    try:
+        found = response.json()
+    except (ValueError, RecursionError) as error:
+        raise BackendError("the endpoint answered with something other than JSON; does it have batches?") from error
+    if not isinstance(found, dict):
+        raise BackendError("the endpoint answered with something other than a JSON object; does it have batches?")
+    return found
+
+
+def _text(response: Any, field: str) -> str:
+    value = _object(response).get(field)
+    if not isinstance(value, str) or not value:
+        raise BackendError(f"the endpoint's answer has no {field!r}; does it have batches?")
+    return value

@@ -14,19 +14,63 @@ import dataclasses
 import functools
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 import numpy as np
 import numpy.typing as npt
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
-from music_evals.annotations import N_ROLL_PITCHES
+from music_evals.annotations import N_ROLL_PITCHES, PianoRoll
 from music_evals.models._gibbs_schedule import Block, GibbsSettings
-from music_evals.models._roll_network import RollNetwork
 from music_evals.numerics import n_threads, one_thread
 
-__all__ = ["Canvas", "Draws", "ExactSampler", "NaiveSampler", "Sampler", "SweepCounts"]
+__all__ = ["Canvas", "Draws", "ExactSampler", "NaiveSampler", "RollNetwork", "Sampler", "SweepCounts", "roll_meta"]
+
+
+class RollNetwork(Protocol):
+    """What sampling asks of a network of cells: a context from the other steps, and pitches from the lowest up.
+
+    Several threads may call it at once.
+
+    Attributes
+    ----------
+    window
+        Steps that are at least so far apart cannot see each other.
+    whole
+        Whether a call for one step costs as much as one for all of them, so that steps are asked for together.
+
+    """
+
+    window: int
+    whole: bool
+
+    def context(self, cells: Tensor, meta: Tensor, steps: Tensor, *, hidden: int = 0) -> Tensor:
+        """Return what steps, shape (n,), see of cells (J, 84): (n, 84, c).
+
+        A step's own row is never read, nor are those of `hidden` steps on either side.
+        """
+        ...
+
+    def pitch_logits(self, context: Tensor, rows: Tensor) -> Tensor:
+        """Return logits, (n, 84); that of pitch p depends on ``rows[:, :p]`` alone."""
+        ...
+
+    def calibrated(self, logits: Tensor) -> Tensor:
+        """Return logits as probabilities."""
+        ...
+
+    def onset_probabilities(self, cells: Tensor, meta: Tensor) -> Tensor:
+        """Return eq. 6, how likely a note starts in each cell, (J, 84)."""
+        ...
+
+
+def roll_meta(network: RollNetwork, roll: PianoRoll) -> Tensor:
+    """Return what a network knows of each step besides its cells, (J, 2): positions in beat and bar, from 0 to 1."""
+    module: object = network
+    like = next(module.parameters()) if isinstance(module, nn.Module) else torch.empty(0)
+    return torch.from_numpy(np.stack([roll.beat_phase, roll.bar_phase], axis=1)).to(like)
+
 
 _GPU_WINDOWS, _GPU_CALL_COST = 64, 16.0
 _MOST_AHEAD = 256  # groups that are worked out ahead at most

@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from music_evals.annotations import N_ROLL_PITCHES
 from music_evals.errors import InvalidInputError, UnknownNameError
-from music_evals.models._settings import check_types
+from music_evals.protocols.settings import check_types
 
 __all__ = ["Block", "GibbsSettings", "Plan", "plan_sweep", "step_groups", "sweep_uniforms", "validate_spacing"]
 

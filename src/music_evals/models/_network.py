@@ -14,11 +14,11 @@ from torch import Tensor, nn
 
 from music_evals.annotations import HOLD, MUSIB_LAYOUT, VOCABULARY_SIZE, Tokens
 from music_evals.errors import InvalidInputError, UnknownNameError
-from music_evals.models._contexts import hide_middle
-from music_evals.models._saved_network import SavedNetwork
-from music_evals.models._settings import check_type, check_types
+from music_evals.models._saved_network import SavedNetwork, check_config, fill_sizes
+from music_evals.models.baselines import hide_middle
 from music_evals.numerics import n_threads, one_thread
 from music_evals.protocols import NoteLikelihood
+from music_evals.protocols.settings import check_type
 from music_evals.symbolic.noteseq import check_contexts
 
 __all__ = [
@@ -61,21 +61,7 @@ class NetworkConfig:
         probabilities: tuple[str, ...] = (),
     ) -> None:
         """Check types, fields of at least 1, shares in [0, 1), probabilities in [0, 1], and the decoding."""
-        check_types(self)
-        kind = type(self).__dataclass_fields__["model_type"].default
-        if self.model_type != kind:
-            raise InvalidInputError(
-                f"model_type must be {kind!r}, got {self.model_type!r}; load the model with the class of its type"
-            )
-        rules: list[tuple[tuple[str, ...], str, Callable[[float], bool]]] = [
-            (at_least_one, "be at least 1", lambda value: value >= 1),
-            (shares, "lie in [0, 1)", lambda value: 0 <= value < 1),
-            (probabilities, "lie in [0, 1]", lambda value: 0 <= value <= 1),
-        ]
-        for names, rule, holds in rules:
-            for name in names:
-                if not holds(getattr(self, name)):
-                    raise InvalidInputError(f"{name} must {rule}, got {getattr(self, name)}")
+        check_config(self, at_least_one=at_least_one, shares=shares, probabilities=probabilities)
         if self.decoding in network.leaking:
             raise InvalidInputError(
                 f"{self.decoding} reads the true middle and cannot be a default; ask for it by name"
@@ -93,12 +79,7 @@ class SizedConfig(NetworkConfig):
         self, network: "type[InpaintingNetwork]", sizes: Sizes, *, at_least_one: tuple[str, ...] = (), **rules: Any
     ) -> None:
         """Give every size that is 0 the value that it has in `size`, then check as `_check` does, the sizes too."""
-        check_types(self)
-        if self.size not in sizes:
-            raise UnknownNameError("size", self.size, sizes)
-        for name, value in sizes[self.size].items():
-            if getattr(self, name) == 0:
-                object.__setattr__(self, name, value)
+        fill_sizes(self, sizes)
         self._check(network, at_least_one=(*sizes[self.size], *at_least_one), **rules)
 
     def _check_heads(self, width: str, heads: str) -> None:

@@ -1,6 +1,7 @@
 """What all networks of piano rolls share: rolls that are transferred, judged and learnt from."""
 
 # Annotations stay real objects here: the Hub mixin reads the types of a class that inherits from it.
+import abc
 import dataclasses
 import os
 from collections.abc import Iterator
@@ -9,13 +10,14 @@ from typing import Any, ClassVar, Final
 import numpy as np
 import numpy.typing as npt
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 from torch.nn import functional
 
 from music_evals.annotations import N_ROLL_PITCHES, Arrangement, Cells, PianoRoll
 from music_evals.errors import InvalidInputError
-from music_evals.models._roll_network import roll_meta
+from music_evals.models._gibbs_samplers import roll_meta
 from music_evals.models._saved_network import SavedNetwork
+from music_evals.models.examples import RollWindows
 from music_evals.models.gibbs import GibbsSettings, GibbsState, Sweep, arrangement_of, gibbs_sweeps, transfer
 from music_evals.numerics import one_thread
 
@@ -30,9 +32,8 @@ _STEPS_AT_ONCE: Final = 64
 class RollModel(SavedNetwork):
     """Base of the networks of rolls: `protocols.SweptTransfer` and `protocols.CellPredictor`.
 
-    A subclass has a constructor of its own and is a `_roll_network.RollNetwork`. Its `context` takes ``hidden=``, steps
-    on either side that are not told, and its config has `style`, `window` (steps on either side of an example that is
-    learnt from) and `steps_per_quarter`.
+    A subclass has a constructor of its own and is a `_gibbs_samplers.RollNetwork`. Its config has `style`, `window`
+    (steps on either side of an example that is learnt from) and `steps_per_quarter`.
 
     Attributes
     ----------
@@ -45,7 +46,47 @@ class RollModel(SavedNetwork):
     stages: ClassVar[tuple[str, ...]] = ()
     whole = False
     sampling: GibbsSettings
+    pitches: nn.Module
     training_step: int = 0
+
+    @abc.abstractmethod
+    def context(self, cells: Tensor, meta: Tensor, steps: Tensor, *, hidden: int = 0) -> Tensor:
+        """Return what steps see of a roll: (n, 84, context). Their own rows are never read.
+
+        Parameters
+        ----------
+        cells
+            Shape (steps, 84), bool.
+        meta
+            Positions in beat and bar, (steps, 2), 0..1.
+        steps
+            Which, (n,).
+        hidden
+            Steps on either side that are not seen either.
+
+        """
+
+    @abc.abstractmethod
+    def training_loss(
+        self, windows: RollWindows, *, varied: bool = False, generator: torch.Generator | None = None
+    ) -> Tensor:
+        """Return what training minimises, shape (n,).
+
+        Parameters
+        ----------
+        windows
+            What is learnt from.
+        varied
+            Changes nothing: there is one task.
+        generator
+            Draws what is hidden, and what else is drawn; by default that of PyTorch.
+
+        """
+
+    def pitch_logits(self, context: Tensor, rows: Tensor) -> Tensor:
+        """Return logits, (n, 84), of contexts (n, 84, context); that of pitch p depends on ``rows[:, :p]`` alone."""
+        logits: Tensor = self.pitches(context, rows)
+        return logits
 
     @property
     def name(self) -> str:

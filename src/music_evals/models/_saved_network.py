@@ -7,7 +7,7 @@ import dataclasses
 import io
 import json
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
@@ -16,17 +16,24 @@ from huggingface_hub import PyTorchModelHubMixin
 from torch import nn
 
 from music_evals.errors import (
+    FileTooLargeError,
     InvalidInputError,
     ModelUnavailableError,
     MusicEvalsError,
     NoDataError,
+    UnknownNameError,
     UnreadableFileError,
     hub_errors,
 )
-from music_evals.files import check_no_pointer_in, write_atomically
+from music_evals.files import check_no_pointer_in, parse_json, write_atomically
+from music_evals.protocols.settings import check_rules, check_types
 from music_evals.windows import MODELS, find_window
 
-__all__ = ["SavedNetwork", "fetching"]
+__all__ = ["SavedNetwork", "check_config", "check_sizes", "fetching", "fill_sizes"]
+
+MOST_SIZE, MOST_LAYERS, MOST_WEIGHTS, MOST_CONFIG_BYTES = 2**16, 256, 2**29, 2**20
+"""Of what a config.json may describe; the largest published network here, SketchNet, has 1.7e8 weights."""
+_LARGE = 2048
 
 
 class SavedNetwork(nn.Module, PyTorchModelHubMixin, abc.ABC, library_name="music_evals", license="apache-2.0"):
@@ -40,6 +47,7 @@ class SavedNetwork(nn.Module, PyTorchModelHubMixin, abc.ABC, library_name="music
         self.config = self.config_class() if config is None else config
         if not isinstance(self.config, self.config_class):
             raise InvalidInputError(f"config must be a {self.config_class.__name__}, got {self.config!r}")
+        check_sizes(self.config)
 
     @property
     def device(self) -> torch.device:
@@ -93,15 +101,64 @@ class SavedNetwork(nn.Module, PyTorchModelHubMixin, abc.ABC, library_name="music
         from safetensors import SafetensorError
 
         try:
+            _check_n_weights(cls, options.get("config"))
             with contextlib.redirect_stdout(io.StringIO()):  # the mixin prints; stdout is for data
                 model: Self = super()._from_pretrained(model_id=model_id, strict=strict, **options)
-        except (SafetensorError, RuntimeError) as error:
+        except MusicEvalsError:
+            raise
+        except (SafetensorError, ArithmeticError, AssertionError, RuntimeError, TypeError, ValueError) as error:
             first = " ".join(line.strip() for line in str(error).splitlines()[:2])  # PyTorch names every tensor
             raise UnreadableFileError(
                 f"the weights in {model_id} do not fit its config.json, or are damaged ({first}); take both files from "
                 "one training run"
             ) from error
         return model
+
+
+def fill_sizes(config: Any, sizes: Mapping[str, Mapping[str, int]]) -> None:
+    """Give every size of a config that is 0 the value that it has in its `size`."""
+    check_types(config)
+    if config.size not in sizes:
+        raise UnknownNameError("size", config.size, sizes)
+    for name, value in sizes[config.size].items():
+        if getattr(config, name) == 0:
+            object.__setattr__(config, name, value)
+
+
+def check_config(
+    config: Any, *, at_least_one: Iterable[str], shares: Iterable[str] = (), probabilities: Iterable[str] = ()
+) -> None:
+    """Check types, the type of model, fields of at least 1, shares in [0, 1) and probabilities in [0, 1]."""
+    check_types(config)
+    kind = type(config).__dataclass_fields__["model_type"].default
+    if config.model_type != kind:
+        raise InvalidInputError(
+            f"model_type must be {kind!r}, got {config.model_type!r}; load the model with the class of its type"
+        )
+    rules = {f"{name} must be at least 1": getattr(config, name) >= 1 for name in at_least_one}
+    rules |= {f"{name} must lie in [0, 1)": 0 <= getattr(config, name) < 1 for name in shares}
+    rules |= {f"{name} must lie in [0, 1]": 0 <= getattr(config, name) <= 1 for name in probabilities}
+    check_rules(config, rules)
+
+
+def check_sizes(config: Any) -> None:
+    """Raise where a whole number in a config is beyond every network, before PyTorch is asked for it."""
+    for field in dataclasses.fields(config):
+        value, most = getattr(config, field.name), MOST_LAYERS if field.name.endswith("layers") else MOST_SIZE
+        if isinstance(value, int) and abs(value) > most:
+            raise InvalidInputError(f"{field.name} must be at most {most}, got {value}")
+
+
+def _check_n_weights(kind: type[Any], config: Any) -> None:
+    """Raise where a network would have more weights than fit into memory; they are counted without any."""
+    if dataclasses.is_dataclass(config):
+        check_sizes(config)
+        sizes = [value for value in vars(config).values() if isinstance(value, int)]
+        if max(sizes, default=0) > _LARGE or any(size > 16 for name, size in vars(config).items() if "layers" in name):
+            with torch.device("meta"):  # takes seconds to begin with, so that it is not done for every network
+                n_weights = sum(weight.numel() for weight in kind(config).parameters())
+            if n_weights > MOST_WEIGHTS:
+                raise InvalidInputError(f"its config.json describes {n_weights} weights, more than {MOST_WEIGHTS}")
 
 
 @contextlib.contextmanager
@@ -129,12 +186,9 @@ def _check_folder(folder: Path, config_class: type[Any]) -> None:
         raise NoDataError(f"{folder} holds no config.json; it lies beside model.safetensors where training wrote both")
     check_no_pointer_in(folder / "model.safetensors")
     check_no_pointer_in(config)
-    try:
-        settings = json.loads(config.read_bytes())
-    except ValueError as error:
-        raise UnreadableFileError(
-            f"{config} is not JSON ({error}); take it and model.safetensors from one training run"
-        ) from error
+    if config.stat().st_size > MOST_CONFIG_BYTES:
+        raise FileTooLargeError(f"{config}: more than {MOST_CONFIG_BYTES} bytes", unit="bytes", limit=MOST_CONFIG_BYTES)
+    settings = parse_json(config.read_bytes(), str(config), "what training wrote beside model.safetensors")
     if not isinstance(settings, dict):
         raise UnreadableFileError(f"{config} holds no settings by name; expected what save_pretrained wrote")
     unknown = set(settings) - {field.name for field in dataclasses.fields(config_class)}

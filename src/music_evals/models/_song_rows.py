@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from music_evals.errors import InvalidInputError, NoDataError, UnreadableFileError
-from music_evals.files import check_no_pointers_below, json_lines
+from music_evals.errors import InvalidInputError, NoDataError
+from music_evals.files import check_no_pointers_below, json_lines, reading
 from music_evals.windows import DATASETS, find_window
 
 __all__ = ["beside", "check_ids", "song_rows"]
@@ -38,10 +38,8 @@ def check_ids(ids: Sequence[str], place: str) -> None:
 
 
 def _json_lines(path: Path) -> list[Mapping[str, Any]]:
-    try:
+    with reading(path):
         content = path.read_bytes()
-    except OSError as error:
-        raise UnreadableFileError(f"{path}: cannot be read ({error.strerror}); check the path") from error
     return [row for _, row in json_lines(content, path)]
 
 

@@ -22,10 +22,9 @@ import numpy.typing as npt
 
 from music_evals.annotations import HOLD, MUSIB_LAYOUT, REST, Tokens
 from music_evals.errors import InvalidInputError, NoDataError, UnknownNameError
-from music_evals.models._contexts import hide_middle
 from music_evals.models._lag_votes import decode_expected_f1, lag_marginals
 from music_evals.protocols import CONTROLS
-from music_evals.symbolic.noteseq import check_contexts
+from music_evals.symbolic.noteseq import check_contexts, mask_middle
 
 __all__ = [
     "BASELINES",
@@ -358,3 +357,11 @@ def make_baseline(name: str, train_contexts: Tokens | None = None) -> Baseline:
         raise UnknownNameError("baseline", name, BASELINES)
     fill = BASELINES[name](train_contexts)
     return Baseline(name, fill, deterministic=name not in _RANDOM, sees_reference=name in _SEES_REFERENCE)
+
+
+def hide_middle(contexts: npt.ArrayLike) -> Tokens:
+    """Return checked contexts with `annotations.MASK` in the middle, whatever stood there."""
+    array = np.array(contexts)
+    if array.ndim == 2 and array.shape[1] == MUSIB_LAYOUT.n_steps:
+        array[:, MUSIB_LAYOUT.middle] = REST
+    return mask_middle(check_contexts(array))

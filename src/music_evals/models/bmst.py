@@ -24,7 +24,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from music_evals.annotations import N_ROLL_PITCHES
-from music_evals.errors import InvalidInputError, UnknownNameError
+from music_evals.errors import UnknownNameError
 from music_evals.models._roll_layers import (
     Encoder,
     PitchNetwork,
@@ -34,9 +34,10 @@ from music_evals.models._roll_layers import (
     sinusoids,
 )
 from music_evals.models._roll_model import N_META, RollModel, padded
-from music_evals.models._settings import check_types
+from music_evals.models._saved_network import check_config, fill_sizes
 from music_evals.models.examples import RollWindows
 from music_evals.models.gibbs import GibbsSettings
+from music_evals.protocols.settings import check_rules
 
 __all__ = ["BMST", "BMSTConfig"]
 
@@ -116,27 +117,18 @@ class BMSTConfig:
     steps_per_quarter: int = 8
 
     def __post_init__(self) -> None:
-        check_types(self)
-        if self.size not in SIZES:
-            raise UnknownNameError("size", self.size, SIZES)
-        for name, value in SIZES[self.size].items():
-            if getattr(self, name) == 0:
-                object.__setattr__(self, name, value)
+        fill_sizes(self, SIZES)
         for name, known in _CHOICES.items():
             if getattr(self, name) not in known:
                 raise UnknownNameError(name, str(getattr(self, name)), known)
         counts = (*SIZES["paper"], "context", "pitch_width", "filters", "steps_per_quarter")
-        rules = [
-            *((name, getattr(self, name) >= 1, "be at least 1") for name in counts),
-            *((name, 0 <= getattr(self, name) < 1, "lie in [0, 1)") for name in ("dropout", "mask_share")),
-            ("model_type", self.model_type == "bmst", "be 'bmst': load the model with the class of its type"),
-            ("focal_alpha", 0 < self.focal_alpha < 1, "lie between 0 and 1"),
-            ("embedding", self.embedding % 2 == 0, "be even, for the sines and cosines of positions"),
-            ("n_heads", self.width % self.n_heads == 0, f"divide the width, {self.width}"),
-        ]
-        for name, holds, rule in rules:
-            if not holds:
-                raise InvalidInputError(f"{name} must {rule}; got {getattr(self, name)!r}")
+        check_config(self, at_least_one=counts, shares=("dropout", "mask_share"))
+        rules = {
+            "focal_alpha must lie between 0 and 1": 0 < self.focal_alpha < 1,
+            "embedding must be even, for the sines and cosines of positions": self.embedding % 2 == 0,
+            f"n_heads must divide the width, {self.width}": self.width % self.n_heads == 0,
+        }
+        check_rules(self, rules)
 
     @property
     def width(self) -> int:
@@ -177,23 +169,10 @@ class BMST(RollModel, tags=["music", "symbolic-music", "style-transfer"]):
         kind = PitchNetwork if config.pitch_head == "causal" else ScalarPitchNetwork
         self.pitches = kind(config.context, config.pitch_width, config.filters, config.dropout)
 
-    # --- what sampling asks for: `models._roll_network.RollNetwork`
+    # --- what sampling asks for: `models._gibbs_samplers.RollNetwork`
 
     def context(self, cells: Tensor, meta: Tensor, steps: Tensor, *, hidden: int = 0) -> Tensor:
-        """Return what steps see of a roll: (n, 84, context). Their own rows are never read.
-
-        Parameters
-        ----------
-        cells
-            Shape (steps, 84), bool.
-        meta
-            Positions in beat and bar, (steps, 2), 0..1.
-        steps
-            Which, (n,).
-        hidden
-            Steps on either side that are not seen either.
-
-        """
+        """Return what steps see of a roll; see `RollModel.context`."""
         left, right = self._around(cells, meta, steps, hidden)
         near = torch.cat([self.left.nearest(left), self.right.nearest(right)], dim=-1)
         return self._for_pitches(near)
@@ -202,8 +181,7 @@ class BMST(RollModel, tags=["music", "symbolic-music", "style-transfer"]):
         """Return logits, (n, 84), of contexts (n, 84, context); that of pitch p depends on ``rows[:, :p]`` alone."""
         if isinstance(self.pitches, ScalarPitchNetwork):
             return self.pitches.every(context, rows)
-        logits: Tensor = self.pitches(context, rows)
-        return logits
+        return super().pitch_logits(context, rows)
 
     def calibrated(self, logits: Tensor) -> Tensor:
         """Return logits as probabilities."""
@@ -231,18 +209,7 @@ class BMST(RollModel, tags=["music", "symbolic-music", "style-transfer"]):
         varied: bool = False,  # noqa: ARG002 - there is one task
         generator: torch.Generator | None = None,
     ) -> Tensor:
-        """Return what training minimises, shape (n,): both sides at hidden steps, and the pitches of the middle one.
-
-        Parameters
-        ----------
-        windows
-            What is learnt from.
-        varied
-            Changes nothing here: there is one task.
-        generator
-            Draws what is hidden; by default that of PyTorch.
-
-        """
+        """Return what training minimises, shape (n,): both sides at hidden steps, and the pitches of the middle one."""
         window, n = self.config.window, len(windows.cells)
         share = int(self.config.mask_share * window)
         order = torch.rand(2, n, window, generator=generator, device=self.device).argsort(-1)

@@ -22,13 +22,12 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from music_evals.annotations import N_ROLL_PITCHES
-from music_evals.errors import InvalidInputError, UnknownNameError
-from music_evals.models._roll_layers import PitchNetwork, Sizes
+from music_evals.models._roll_layers import BackwardEncoder, PitchNetwork, Sizes
 from music_evals.models._roll_model import N_META, RollModel, padded
-from music_evals.models._sequence_layers import BackwardEncoder
-from music_evals.models._settings import check_types
+from music_evals.models._saved_network import check_config, fill_sizes
 from music_evals.models.examples import RollWindows
 from music_evals.models.gibbs import GibbsSettings
+from music_evals.protocols.settings import check_rules
 
 __all__ = ["FullSequence", "FullSequenceConfig"]
 
@@ -103,26 +102,10 @@ class FullSequenceConfig:
     steps_per_quarter: int = 8
 
     def __post_init__(self) -> None:
-        check_types(self)
-        if self.size not in SIZES:
-            raise UnknownNameError("size", self.size, SIZES)
-        for name, value in SIZES[self.size].items():
-            if getattr(self, name) == 0:
-                object.__setattr__(self, name, value)
+        fill_sizes(self, SIZES)
         counts = (*SIZES["base"], "context", "pitch_width", "filters", "pitch_steps", "steps_per_quarter")
-        rules = [
-            *((name, getattr(self, name) >= 1, "be at least 1") for name in counts),
-            *((name, 0 <= getattr(self, name) < 1, "lie in [0, 1)") for name in ("dropout", "mask_share")),
-            (
-                "model_type",
-                self.model_type == "full_sequence",
-                "be 'full_sequence': load it with the class of its type",
-            ),
-            ("n_heads", self.width % self.n_heads == 0, f"divide the width, {self.width}"),
-        ]
-        for name, holds, rule in rules:
-            if not holds:
-                raise InvalidInputError(f"{name} must {rule}; got {getattr(self, name)!r}")
+        check_config(self, at_least_one=counts, shares=("dropout", "mask_share"))
+        check_rules(self, {f"n_heads must divide the width, {self.width}": self.width % self.n_heads == 0})
 
 
 class FullSequence(RollModel, tags=["music", "symbolic-music", "style-transfer"]):
@@ -156,23 +139,10 @@ class FullSequence(RollModel, tags=["music", "symbolic-music", "style-transfer"]
         self.around = nn.Linear(2 * width, N_ROLL_PITCHES * config.context)
         self.pitches = PitchNetwork(config.context, config.pitch_width, config.filters, config.dropout)
 
-    # --- what sampling asks for: `models._roll_network.RollNetwork`
+    # --- what sampling asks for: `models._gibbs_samplers.RollNetwork`
 
     def context(self, cells: Tensor, meta: Tensor, steps: Tensor, *, hidden: int = 0) -> Tensor:
-        """Return what steps see of a roll: (n, 84, context). Their own rows are never read.
-
-        Parameters
-        ----------
-        cells
-            Shape (steps, 84), bool.
-        meta
-            Positions in beat and bar, (steps, 2), 0..1.
-        steps
-            Which, (n,).
-        hidden
-            Steps on either side that are not seen either. A stretch as in training is then read once a step.
-
-        """
+        """Return what steps see of a roll; see `RollModel.context`. With steps hidden a stretch is read once a step."""
         dtype = self.meta.weight.dtype
         if not hidden:
             around, told = padded(cells, meta, _PADDING, dtype)
@@ -186,11 +156,6 @@ class FullSequence(RollModel, tags=["music", "symbolic-music", "style-transfer"]
             places = some[:, None] + window + offsets
             near.append(self._read(around[places], told[places], out_of_sight.expand(len(some), -1))[:, window])
         return self._for_pitches(torch.cat(near))
-
-    def pitch_logits(self, context: Tensor, rows: Tensor) -> Tensor:
-        """Return logits, (n, 84), of contexts (n, 84, context); that of pitch p depends on ``rows[:, :p]`` alone."""
-        logits: Tensor = self.pitches(context, rows)
-        return logits
 
     def onset_probabilities(self, cells: Tensor, meta: Tensor) -> Tensor:
         """Return how likely a note starts in each cell, (steps, 84): the product of what both sides say (eq. 6)."""
@@ -209,18 +174,7 @@ class FullSequence(RollModel, tags=["music", "symbolic-music", "style-transfer"]
         varied: bool = False,  # noqa: ARG002 - there is one task
         generator: torch.Generator | None = None,
     ) -> Tensor:
-        """Return what training minimises, shape (n,): both sides at all steps, and the pitches of some.
-
-        Parameters
-        ----------
-        windows
-            What is learnt from.
-        varied
-            Changes nothing here: there is one task.
-        generator
-            Draws what is hidden and whose pitches are asked for; by default that of PyTorch.
-
-        """
+        """Return what training minimises, shape (n,): both sides at all steps, and the pitches of some."""
         n, length = windows.cells.shape[:2]
         share = self.config.mask_share * torch.rand(n, 1, generator=generator, device=self.device)
         hidden = torch.rand(n, length, generator=generator, device=self.device) < share

@@ -31,9 +31,16 @@ from torch import nn
 from music_evals.annotations import N_ROLL_PITCHES, Arrangement, Cells
 from music_evals.errors import InvalidInputError, OtherResultsError, UnreadableFileError
 from music_evals.files import written_whole
-from music_evals.models._gibbs_samplers import Canvas, Draws, ExactSampler, NaiveSampler, SweepCounts
+from music_evals.models._gibbs_samplers import (
+    Canvas,
+    Draws,
+    ExactSampler,
+    NaiveSampler,
+    RollNetwork,
+    SweepCounts,
+    roll_meta,
+)
 from music_evals.models._gibbs_schedule import GibbsSettings, plan_sweep, sweep_uniforms, validate_spacing
-from music_evals.models._roll_network import RollNetwork, roll_meta
 from music_evals.numerics import one_thread
 
 __all__ = ["GibbsSettings", "GibbsState", "Sweep", "arrangement_of", "gibbs_sweeps", "transfer"]

@@ -20,8 +20,15 @@ from music_evals.errors import BackendError, InvalidInputError, UnsupportedTypeE
 from music_evals.lyrics.model_files import choose_device
 from music_evals.lyrics.prompts import theme_prompt
 from music_evals.models._endpoint import EndpointWriter
-from music_evals.models._language_models import load_language_model, read_weights
-from music_evals.models._writing import MAX_NEW_TOKENS, NOTHING, asked_text, check_decoding, checked_name
+from music_evals.models._writing import (
+    MAX_NEW_TOKENS,
+    NOTHING,
+    asked_text,
+    check_decoding,
+    checked_name,
+    load_language_model,
+    read_weights,
+)
 from music_evals.protocols import LyricWriter, Written
 
 if TYPE_CHECKING:
@@ -248,7 +255,7 @@ class TransformersWriter:
     def _write_batch(self, prompts: list[str], seed: int) -> list[Written]:
         import torch
 
-        model = self._weights()
+        model = self.load()
         inputs = self._encoded(prompts).to(self._device)
         try:
             with torch.inference_mode():
@@ -265,7 +272,8 @@ class TransformersWriter:
         answers = output[:, inputs["input_ids"].shape[1] :].tolist()  # (batch, new tokens)
         return [self._decoded(row, n_read) for row, n_read in zip(answers, read, strict=True)]
 
-    def _weights(self) -> Any:
+    def load(self) -> Any:
+        """Return the network, loaded if it is not yet; `write` does it where nobody did before."""
         if self._model is None:
             model = read_weights(self.source, self._loaded, self._dtype, trust=self._trust)
             own = model.generation_config

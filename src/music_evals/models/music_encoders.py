@@ -30,7 +30,7 @@ import numpy as np
 from music_evals.errors import InvalidAudioError, InvalidInputError, UnknownNameError
 from music_evals.files import Store, cache_folder
 from music_evals.lyrics.model_files import choose_device
-from music_evals.models._encoder_audio import LOUDNESS, Source, content_hash, prepare
+from music_evals.models._encoder_audio import LOUDNESS, Extraction, Feature, Source, content_hash, prepare
 from music_evals.models._encoder_networks import (
     Encodec,
     Origin,
@@ -39,7 +39,6 @@ from music_evals.models._encoder_networks import (
     load_encodec,
     load_mert,
 )
-from music_evals.models._extraction import Extraction, Feature
 from music_evals.models.precomputed import JUKEBOX_SIZE, PrecomputedFeatures
 
 __all__ = [
@@ -253,8 +252,6 @@ class MusicEncoder(Extraction):
             Silent, too short, or of more channels than the encoder takes.
         NoDataError, UnreadableFileError, FileTooLargeError, UnsupportedTypeError
             Not a recording.
-        OutputError
-            It cannot be stored.
 
         """
         if self.cache is None:

@@ -35,16 +35,15 @@ from music_evals.errors import (
     UnreadableFileError,
 )
 from music_evals.files import write_atomically
-from music_evals.models._encoder_audio import Source
-from music_evals.models._extraction import Extractor
-from music_evals.models._saved_network import fetching
-from music_evals.models._settings import check_type, check_types
+from music_evals.models._encoder_audio import Extraction, Source
+from music_evals.models._saved_network import check_sizes, fetching
 from music_evals.models.music_encoders import EncoderSettings, load_music_encoder
 from music_evals.models.precomputed import FEATURES_SUFFIX
 from music_evals.models.recipe import from_mapping
 from music_evals.models.tag_vocabulary import TagVocabulary
 from music_evals.models.tensor_files import save_tensors
 from music_evals.numerics import one_thread
+from music_evals.protocols.settings import check_type, check_types
 from music_evals.windows import MODELS, find_window
 
 __all__ = ["VOCABULARY", "MusicTagger", "MusicTaggerConfig", "probe_network"]
@@ -177,17 +176,18 @@ class MusicTagger(
         vocabulary: TagVocabulary,
         *,
         threshold: float | None = None,
-        extractor: Extractor | None = None,
+        extractor: Extraction | None = None,
         trust_remote_code: bool = False,
         features_cache: str | os.PathLike[str] | bool = True,
         device: str | None = None,
     ) -> None:
         super().__init__()
+        check_sizes(config)
         self.config, self.vocabulary = config, vocabulary
         self.threshold = config.threshold if threshold is None else threshold
         _check_threshold(self.threshold)
         self._run = {"trust_remote_code": trust_remote_code, "cache": features_cache, "device": device}
-        self._encoder: Extractor | None = None
+        self._encoder: Extraction | None = None
         if set(vocabulary.groups) != set(config.groups):
             raise InvalidInputError(
                 f"the config is for {', '.join(config.groups)}, the vocabulary for {', '.join(vocabulary.groups)}"
@@ -222,14 +222,14 @@ class MusicTagger(
         return frozenset({FEATURES_SUFFIX}) if precomputed else AUDIO_SUFFIXES
 
     @property
-    def encoder(self) -> Extractor:
+    def encoder(self) -> Extraction:
         """The encoder, loaded at the first use."""
         if self._encoder is None:
             self._use(load_music_encoder(self.config.encoder_settings, **self._run))  # type: ignore[arg-type]
         assert self._encoder is not None
         return self._encoder
 
-    def _use(self, encoder: Extractor) -> None:
+    def _use(self, encoder: Extraction) -> None:
         if encoder.size != self.config.input_size:
             raise InvalidInputError(
                 f"the encoder {encoder.name!r} gives {encoder.size} numbers, the tagger takes {self.config.input_size}"
@@ -323,7 +323,7 @@ class MusicTagger(
         pretrained_model_name_or_path: str | Path,
         *,
         threshold: float | None = None,
-        extractor: Extractor | None = None,
+        extractor: Extraction | None = None,
         trust_remote_code: bool = False,
         features_cache: str | os.PathLike[str] | bool = True,
         device: str | None = None,

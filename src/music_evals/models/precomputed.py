@@ -15,8 +15,7 @@ import numpy.typing as npt
 
 from music_evals.errors import InvalidInputError, NoDataError, UnreadableFileError
 from music_evals.files import check_no_pointer_in, write_atomically
-from music_evals.models._encoder_audio import Source
-from music_evals.models._extraction import Extraction, Feature
+from music_evals.models._encoder_audio import Extraction, Feature, Source
 
 __all__ = ["FEATURES_SUFFIX", "JUKEBOX_SIZE", "PrecomputedFeatures", "read_features", "write_features"]
 

@@ -33,8 +33,9 @@ from pathlib import Path
 from typing import Any, Final
 
 from music_evals.errors import InvalidInputError, UnknownNameError, UnreadableFileError
+from music_evals.files import check_tree, yaml_text
 from music_evals.models._schedules import SCHEDULES
-from music_evals.models._settings import check_types
+from music_evals.protocols.settings import check_rules, check_types
 from music_evals.windows import MODELS, folders, shipped
 
 __all__ = [
@@ -47,6 +48,7 @@ __all__ = [
     "build_recipe",
     "find_recipe",
     "from_mapping",
+    "from_sections",
     "read_recipe",
     "read_sections",
 ]
@@ -162,10 +164,7 @@ class TrainingConfig:
             "precision must be float32 or bfloat16": self.precision in {"float32", "bfloat16"},
             "threads must be at least 1": self.threads is None or self.threads >= 1,
         }
-        for rule, holds in rules.items():
-            if not holds:
-                name = rule.split()[0]
-                raise InvalidInputError(f"{rule}, got {getattr(self, name)!r}")
+        check_rules(self, rules)
 
     @property
     def n_epochs(self) -> int:
@@ -363,8 +362,11 @@ def _read(path: str | Path) -> dict[str, Any]:
     import yaml
 
     try:
-        values = yaml.safe_load(Path(path).read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
+        values = yaml.safe_load(yaml_text(Path(path).read_bytes(), f"the recipe {path}"))
+        check_tree(values, f"the recipe {path}")
+    except UnreadableFileError:
+        raise
+    except (yaml.YAMLError, LookupError, OSError, RecursionError, TypeError, ValueError) as error:
         raise UnreadableFileError(
             f"cannot read the recipe {path}: {error}; expected a YAML file such as models/anticipation_rnn/train.yaml"
         ) from error
@@ -464,14 +466,9 @@ def build_recipe(values: Mapping[str, Any]) -> Recipe:
         As `read_recipe`.
 
     """
-    sections = {"data": DataConfig, "training": TrainingConfig}
-    checked = dict(values)
-    for name, kind in sections.items():
-        if name in values:
-            checked[name] = from_mapping(kind, values[name], f"{name} setting")
     if "stages" in values:
-        checked["stages"] = _build_stages(values["stages"], values.get("training", {}))
-    recipe: Recipe = from_mapping(Recipe, checked, "recipe section")
+        values = {**values, "stages": _build_stages(values["stages"], values.get("training", {}))}
+    recipe: Recipe = from_sections(Recipe, values, data=DataConfig, training=TrainingConfig)
     return recipe
 
 
@@ -482,6 +479,12 @@ def _build_stages(entries: Any, shared: Mapping[str, Any]) -> tuple[Stage, ...]:
         training = from_mapping(TrainingConfig, {**shared, **entry.get("training", {})}, "training setting")
         stages.append(from_mapping(Stage, {**entry, "training": training}, "stage setting"))
     return tuple(stages)
+
+
+def from_sections(recipe: Any, values: Mapping[str, Any], **kinds: Any) -> Any:
+    """Build a recipe from its sections, those that are named as the dataclasses that they are named with."""
+    built = {key: from_mapping(kind, values[key], f"{key} setting") for key, kind in kinds.items() if key in values}
+    return from_mapping(recipe, {**values, **built}, "recipe section")
 
 
 def from_mapping(kind: Any, values: Mapping[str, Any], what: str) -> Any:

@@ -50,8 +50,7 @@ from music_evals.models._measures import (
     normals,
 )
 from music_evals.models._sketch_connector import SketchConnector
-from music_evals.models._sketch_decoding import write_sketched
-from music_evals.models._sketches import Sketch, SketchTensors, factorize, sketch_tensors
+from music_evals.models._sketches import Sketch, SketchTensors, factorize, sketch_tensors, write_sketched
 
 __all__ = [
     "DECODINGS",

@@ -25,9 +25,10 @@ from music_evals.annotations import N_ROLL_PITCHES
 from music_evals.errors import InvalidInputError
 from music_evals.models._roll_layers import PitchNetwork
 from music_evals.models._roll_model import N_META, RollModel, padded
-from music_evals.models._settings import check_types
+from music_evals.models._saved_network import check_config
 from music_evals.models.examples import RollWindows
 from music_evals.models.gibbs import GibbsSettings
+from music_evals.protocols.settings import check_rules
 
 __all__ = ["StyleLSTM", "StyleLSTMConfig"]
 
@@ -84,19 +85,11 @@ class StyleLSTMConfig:
     steps_per_quarter: int = 8
 
     def __post_init__(self) -> None:
-        check_types(self)
         counts = (
             "n_groups", "group", "width", "n_layers", "context", "pitch_width", "filters", "steps_per_quarter",
         )  # fmt: skip
-        rules = [
-            *((name, getattr(self, name) >= 1, "be at least 1") for name in counts),
-            ("n_layers", self.n_layers >= 2, "be at least 2: the last two are told"),
-            *((name, 0 <= getattr(self, name) < 1, "lie in [0, 1)") for name in ("dropout", "mask_share")),
-            ("model_type", self.model_type == "style_lstm", "be 'style_lstm': load it with the class of its type"),
-        ]
-        for name, holds, rule in rules:
-            if not holds:
-                raise InvalidInputError(f"{name} must {rule}; got {getattr(self, name)!r}")
+        check_config(self, at_least_one=counts, shares=("dropout", "mask_share"))
+        check_rules(self, {"n_layers must be at least 2: the last two are told": self.n_layers >= 2})
 
     @property
     def window(self) -> int:
@@ -127,21 +120,10 @@ class StyleLSTM(RollModel, tags=["music", "symbolic-music", "style-transfer"]):
         self.around = nn.Linear(4 * config.width, N_ROLL_PITCHES * config.context)
         self.pitches = PitchNetwork(config.context, config.pitch_width, config.filters, config.dropout)
 
-    # --- what sampling asks for: `models._roll_network.RollNetwork`
+    # --- what sampling asks for: `models._gibbs_samplers.RollNetwork`
 
     def context(self, cells: Tensor, meta: Tensor, steps: Tensor, *, hidden: int = 0) -> Tensor:
-        """Return what steps see of a roll: (n, 84, context). Their own rows are never read.
-
-        Parameters
-        ----------
-        cells
-            Shape (steps, 84), bool.
-        meta
-            Positions in beat and bar, (steps, 2), 0..1.
-        steps
-            Which, (n,).
-        hidden
-            Steps on either side that are not seen either; their cells are `UNKNOWN`.
+        """Return what steps see of a roll; see `RollModel.context`. Cells of hidden steps are `UNKNOWN`.
 
         Raises
         ------
@@ -161,11 +143,6 @@ class StyleLSTM(RollModel, tags=["music", "symbolic-music", "style-transfer"]):
         seen = torch.where((offsets.abs() <= hidden)[:, None], UNKNOWN, seen)
         return self._told(seen, told[places])
 
-    def pitch_logits(self, context: Tensor, rows: Tensor) -> Tensor:
-        """Return logits, (n, 84), of contexts (n, 84, context); that of pitch p depends on ``rows[:, :p]`` alone."""
-        logits: Tensor = self.pitches(context, rows)
-        return logits
-
     def onset_probabilities(self, cells: Tensor, meta: Tensor) -> Tensor:  # noqa: ARG002 - what a `RollNetwork` takes
         """Return zeros, (steps, 84): it hears no starts, so that a note starts where its pitch begins to sound."""
         return torch.zeros(cells.shape, dtype=self.around.weight.dtype, device=cells.device)
@@ -179,18 +156,7 @@ class StyleLSTM(RollModel, tags=["music", "symbolic-music", "style-transfer"]):
         varied: bool = False,  # noqa: ARG002 - there is one task
         generator: torch.Generator | None = None,
     ) -> Tensor:
-        """Return what training minimises: the mean loss of the cells of the middle steps, shape (n,).
-
-        Parameters
-        ----------
-        windows
-            What is learnt from.
-        varied
-            Changes nothing here: there is one task.
-        generator
-            Draws what is hidden; by default that of PyTorch.
-
-        """
+        """Return what training minimises: the mean loss of the cells of the middle steps, shape (n,)."""
         hidden = torch.rand(windows.cells.shape[:2], generator=generator, device=self.device) < self.config.mask_share
         return self._losses(windows, hidden) / N_ROLL_PITCHES
 

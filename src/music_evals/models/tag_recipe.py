@@ -17,8 +17,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from music_evals.annotations import GROUPS
-from music_evals.errors import InvalidInputError, UnknownNameError
-from music_evals.models.recipe import from_mapping
+from music_evals.errors import UnknownNameError
+from music_evals.models.recipe import from_sections
+from music_evals.protocols.settings import check_rules
 
 __all__ = ["TaggerData", "TaggerRecipe", "TaggerTraining", "build_tagger_recipe"]
 
@@ -92,7 +93,7 @@ class TaggerData:
                 (self.audio is None) != (self.audio_column is None)
             ),
         }
-        _check(self, rules)
+        check_rules(self, rules)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -137,13 +138,7 @@ class TaggerTraining:
             "learning_rate must be above 0": self.learning_rate > 0,
             "threads must be at least 1": self.threads is None or self.threads >= 1,
         }
-        _check(self, rules)
-
-
-def _check(settings: Any, rules: Mapping[str, bool]) -> None:
-    for rule, holds in rules.items():
-        if not holds:
-            raise InvalidInputError(f"{rule}, got {getattr(settings, rule.split()[0])!r}")
+        check_rules(self, rules)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -174,9 +169,5 @@ def build_tagger_recipe(values: Mapping[str, Any]) -> TaggerRecipe:
         A setting is missing or outside its range.
 
     """
-    checked = dict(values)
-    for name, kind in (("data", TaggerData), ("training", TaggerTraining)):
-        if name in values:
-            checked[name] = from_mapping(kind, values[name], f"{name} setting")
-    recipe: TaggerRecipe = from_mapping(TaggerRecipe, checked, "recipe section")
+    recipe: TaggerRecipe = from_sections(TaggerRecipe, values, data=TaggerData, training=TaggerTraining)
     return recipe

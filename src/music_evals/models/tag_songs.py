@@ -27,7 +27,7 @@ class Song(NamedTuple):
 
 
 class Sources(Sized, Iterable[tuple[str, Source]]):
-    """Ids and recordings of songs, for `_extraction.Extractor.extract`.
+    """Ids and recordings of songs, for `_encoder_audio.Extraction.extract`.
 
     Parameters
     ----------

@@ -23,10 +23,11 @@ from torch import Tensor
 from torch.nn import functional
 
 from music_evals.annotations import GROUPS
-from music_evals.errors import CorruptRecordsError, InvalidInputError
+from music_evals.errors import InvalidInputError, OtherRunError
 from music_evals.files import write_atomically
 from music_evals.lyrics.model_files import choose_device
 from music_evals.models._checkpoints import (
+    on_threads,
     optimizer_tensors,
     read_checkpoint,
     restore_optimizer,
@@ -34,8 +35,7 @@ from music_evals.models._checkpoints import (
     write_checkpoint,
     write_rows,
 )
-from music_evals.models._extraction import Extractor
-from music_evals.models._starting import on_threads
+from music_evals.models._encoder_audio import Extraction
 from music_evals.models.music_encoders import load_music_encoder
 from music_evals.models.music_tagger import MusicTagger, MusicTaggerConfig, probe_network
 from music_evals.models.recipe import from_mapping
@@ -95,7 +95,7 @@ def train_tagger(
     device: str | None = None,
     progress: bool = False,
     trust_remote_code: bool = False,
-    encoder: Extractor | None = None,
+    encoder: Extraction | None = None,
 ) -> TaggerTrainingResult:
     """Train the tagger of a recipe; what ``music-evals train`` does with one.
 
@@ -201,7 +201,7 @@ def _beside(folder: Path, name: str) -> Path:
     return folder / name if (folder / name).exists() else Path(name)
 
 
-def _encoder(recipe: TaggerRecipe, config: MusicTaggerConfig, device: str | None, *, trust: bool) -> Extractor:
+def _encoder(recipe: TaggerRecipe, config: MusicTaggerConfig, device: str | None, *, trust: bool) -> Extraction:
     return load_music_encoder(
         config.encoder_settings,
         device=device,
@@ -216,7 +216,7 @@ def _tags(
     return {group: [row_tags(song.row, group, clusters) for song in songs] for group in groups}
 
 
-def _features(encoder: Extractor, songs: Sequence[Song], *, progress: bool) -> Features:
+def _features(encoder: Extraction, songs: Sequence[Song], *, progress: bool) -> Features:
     """Return the features of songs, shape (songs, size)."""
     found = [feature for _, feature in encoder.extract(Sources(songs), progress=progress and bool(songs))]
     return np.stack(found) if found else np.empty((0, encoder.size), dtype=np.float32)
@@ -307,9 +307,7 @@ class _ProbeRun:
         advice = f"delete {self.checkpoint}, or start again with `resume=False`"
         state, tensors = read_checkpoint(self.checkpoint, advice)
         if state["key"] != self.key or len(state["history"]) > self.settings.epochs:
-            raise CorruptRecordsError(
-                f"the checkpoint is of another recipe, of other songs or of a later epoch; {advice}"
-            )
+            raise OtherRunError(f"the checkpoint is of another recipe, of other songs or of a later epoch; {advice}")
         self.history = state["history"]
         self.probe.load_state_dict(section(tensors, "probe."))
         restore_optimizer(self.optimizer, tensors)

@@ -17,9 +17,10 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from music_evals.annotations import GROUPS
-from music_evals.errors import InvalidInputError, UnknownNameError
+from music_evals.errors import UnknownNameError
 from music_evals.lyrics.prompts import LANGUAGES
-from music_evals.models.recipe import from_mapping
+from music_evals.models.recipe import from_sections
+from music_evals.protocols.settings import check_rules
 
 __all__ = ["TASKS", "TextData", "TextModel", "TextRecipe", "TextTraining", "build_text_recipe"]
 
@@ -65,7 +66,7 @@ class TextModel:
             raise UnknownNameError("way to tune", str(self.tuning), {"full", "lora"})
         if not isinstance(self.targets, str):
             object.__setattr__(self, "targets", tuple(self.targets))  # YAML holds lists
-        _check(
+        check_rules(
             self,
             {
                 "base must be a folder or Hub id of a language model (setting model.base)": bool(self.base),
@@ -128,7 +129,7 @@ class TextData:
         ):
             if value not in known:
                 raise UnknownNameError(what, str(value), filter(None, known))
-        _check(
+        check_rules(
             self,
             {
                 "dataset must be a folder, a file or an id on the Hub (setting data.dataset)": bool(self.dataset),
@@ -194,7 +195,7 @@ class TextTraining:
     threads: int | None = None
 
     def __post_init__(self) -> None:
-        _check(
+        check_rules(
             self,
             {
                 "seed must not be negative": self.seed >= 0,
@@ -212,12 +213,6 @@ class TextTraining:
                 "threads must be at least 1": self.threads is None or self.threads >= 1,
             },
         )
-
-
-def _check(settings: Any, rules: Mapping[str, bool]) -> None:
-    for rule, holds in rules.items():
-        if not holds:
-            raise InvalidInputError(f"{rule}, got {getattr(settings, rule.split()[0])!r}")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -249,9 +244,5 @@ def build_text_recipe(values: Mapping[str, Any]) -> TextRecipe:
         A setting is missing or outside its range.
 
     """
-    checked = dict(values)
-    for name, kind in (("model", TextModel), ("data", TextData), ("training", TextTraining)):
-        if name in values:
-            checked[name] = from_mapping(kind, values[name], f"{name} setting")
-    recipe: TextRecipe = from_mapping(TextRecipe, checked, "recipe section")
+    recipe: TextRecipe = from_sections(TextRecipe, values, model=TextModel, data=TextData, training=TextTraining)
     return recipe

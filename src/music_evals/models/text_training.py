@@ -27,9 +27,9 @@ from torch.nn import functional
 
 from music_evals.errors import (
     BackendError,
-    CorruptRecordsError,
     InvalidInputError,
     NoDataError,
+    OtherRunError,
     UnknownNameError,
     importing,
 )
@@ -40,12 +40,12 @@ from music_evals.models._checkpoints import (
     read_checkpoint,
     restore_optimizer,
     section,
+    seeded,
     write_checkpoint,
     write_rows,
 )
-from music_evals.models._language_models import LanguageModel, load_language_model, read_weights
 from music_evals.models._song_rows import beside
-from music_evals.models._starting import seeded
+from music_evals.models._writing import LanguageModel, load_language_model, read_weights
 from music_evals.models.text_examples import Tokenized, content_hash, load_text_songs, tokenized
 from music_evals.models.text_recipe import TextModel, TextRecipe, build_text_recipe
 
@@ -384,7 +384,7 @@ class _TextRun:
         advice = f"delete {self.checkpoint}, or start again with `resume=False`"
         state, tensors = read_checkpoint(self.checkpoint, advice)
         if state["key"] != self.key:
-            raise CorruptRecordsError(f"the checkpoint is of another recipe, another model or other songs; {advice}")
+            raise OtherRunError(f"the checkpoint is of another recipe, another model or other songs; {advice}")
         for name in _STATE:
             setattr(self, name, state[name])
         self._load(section(tensors, "tuned."))

@@ -29,18 +29,20 @@ import torch
 from torch import Tensor
 
 from music_evals.annotations import Tokens
-from music_evals.errors import CorruptRecordsError, InvalidInputError, OutputError
+from music_evals.errors import InvalidInputError, OtherRunError, OutputError
 from music_evals.lyrics.model_files import choose_device
 from music_evals.models._checkpoints import (
+    give_weights,
     optimizer_tensors,
     read_checkpoint,
     restore_optimizer,
     section,
+    seeded,
+    starting_weights,
     write_checkpoint,
     write_rows,
 )
 from music_evals.models._schedules import learning_rate, with_begun_cycles
-from music_evals.models._starting import give_weights, seeded, starting_weights
 from music_evals.models._tracking import Log, tracking
 from music_evals.models._training_data import recipe_examples
 from music_evals.models.examples import Examples, TokenExamples, hash_arrays
@@ -57,12 +59,7 @@ if TYPE_CHECKING:
     from music_evals.models.tag_training import TaggerTrainingResult
     from music_evals.models.text_training import TextTrainingResult
 
-__all__ = [
-    "TrainingResult",
-    "fit",
-    "learning_rate",
-    "train_from_file",
-]
+__all__ = ["TrainingResult", "fit", "learning_rate", "train_from_file"]
 
 # Beside the model, in a folder of their own that is not published and that git ignores; those of a stage lie one folder
 # deeper, such as run/vae/log.csv.
@@ -481,10 +478,10 @@ class _Run:
         epochs = len(state.get("history", ()))
         theirs, ours = state.get("recipe"), self.recipe.key()  # of a tuned language model there is no recipe
         if theirs is None or with_begun_cycles(theirs, epochs) != with_begun_cycles(ours, epochs):
-            raise CorruptRecordsError(f"the checkpoint was written by another recipe; {advice}")
+            raise OtherRunError(f"the checkpoint was written by another recipe; {advice}")
         older = {name: value for name, value in self.data.items() if name != "start"}  # than this entry, or than starts
         if state.get("data", older) != self.data:
-            raise CorruptRecordsError(
+            raise OtherRunError(
                 "the checkpoint was written by a training on other data, or from another start; name another folder "
                 f"as `out`, {advice}"
             )

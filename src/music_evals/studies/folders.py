@@ -27,7 +27,7 @@ from typing import Any, NamedTuple
 
 from music_evals import __version__
 from music_evals.errors import InvalidInputError, NoDataError, UnreadableFileError
-from music_evals.files import folder_written_whole, write_atomically
+from music_evals.files import folder_written_whole, parse_json, private_folder, write_atomically
 
 __all__ = ["ABOUT", "KEY", "KINDS", "PAGE", "SUBMISSIONS", "Introduction", "StudyFolder", "read_study_folder",
            "write_study_folder"]  # fmt: skip
@@ -187,6 +187,8 @@ def write_study_folder(
     except (TypeError, ValueError) as error:
         raise InvalidInputError(f"settings and plans of a study must be plain values ({error})") from error
     with folder_written_whole(target) as part:
+        if key:
+            private_folder(part / KEY)  # says who made what
         write_atomically(part / ABOUT, f"{text}\n".encode())
         for place, files in ((PAGE, page), (KEY, key)):
             for name, content in files.items():
@@ -239,7 +241,7 @@ def read_study_folder(folder: str | os.PathLike[str]) -> StudyFolder:
     """
     path = Path(folder) / ABOUT
     try:
-        about = json.loads(path.read_bytes())
+        about = parse_json(path.read_bytes(), str(path))
     except FileNotFoundError as error:
         raise NoDataError(f"{folder} holds no {ABOUT}; name the folder of a study") from error
     except (OSError, ValueError) as error:

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from music_evals.errors import InvalidInputError, NoDataError, UnreadableFileError
+from music_evals.files import yaml_text
 from music_evals.studies.folders import KINDS, Introduction
 
 __all__ = ["default_introduction", "read_introduction"]
@@ -59,13 +60,13 @@ def read_introduction(path: str | os.PathLike[str]) -> Introduction:
     from ruamel.yaml.error import YAMLError
 
     try:
-        values = _load(Path(path).read_text(encoding="utf-8"))
+        values = _load(yaml_text(Path(path).read_bytes(), path))
         return Introduction(
             title=values["title"], consent=tuple(values["consent"]), instructions=tuple(values["instructions"])
         )
     except FileNotFoundError as error:
         raise NoDataError(f"{path}: there is no such file") from error
-    except (OSError, UnicodeDecodeError, YAMLError, KeyError, TypeError, InvalidInputError) as error:
+    except (OSError, RecursionError, YAMLError, LookupError, TypeError, ValueError) as error:  # ours are among them
         raise UnreadableFileError(
             f"{path}: expected YAML with title, consent and instructions, the last two lists of paragraphs ({error})"
         ) from error

@@ -9,10 +9,8 @@ of each attention check; and `test.json`, with all settings and how long each fi
 
 from __future__ import annotations
 
-import csv
 import dataclasses
 import hashlib
-import io
 import json
 import os
 import tempfile
@@ -24,12 +22,14 @@ import numpy as np
 import numpy.typing as npt
 
 from music_evals.audio.io import AudioPolicy, load_audio
+from music_evals.csv_files import csv_rows, csv_text
 from music_evals.errors import (
     InvalidInputError,
     MusicEvalsError,
     UnreadableFileError,
     located,
 )
+from music_evals.files import parse_json
 from music_evals.studies.folders import Introduction, StudyFolder, write_study_folder
 from music_evals.studies.listening import KIND, ListeningSettings, check_pairs_of_test, page_settings, played_systems
 from music_evals.studies.listening_answers import MOST_TONES, ListeningKey
@@ -277,16 +277,14 @@ def _key(
     moved = [
         dataclasses.replace(pair, estimate=places[pair.estimate], reference=places[pair.reference]) for pair in judged
     ]
-    table = io.StringIO(newline="")
-    writer = csv.writer(table, lineterminator="\n")
-    writer.writerows([["file", "tones"], *([PurePosixPath(name).name, count] for name, count in counts.items())])
+    tones = ([PurePosixPath(name).name, count] for name, count in counts.items())
     test = {
         "settings": settings.to_dict(),
         "seconds": {PurePosixPath(name).name: seconds for name, seconds in lengths.items()},
     }
     return {
         _PAIRS: pairs_text(moved).encode(),
-        _CHECKS: table.getvalue().encode(),
+        _CHECKS: csv_text(("file", "tones"), tones).encode(),
         _TEST: (json.dumps(test, indent=1, allow_nan=False) + "\n").encode(),
         **{name: folder / name for name in sorted(hidden)},
     }
@@ -308,9 +306,9 @@ def read_listening_key(folder: str | os.PathLike[str]) -> ListeningKey:
     place = Path(folder)
     pairs = read_pairs(place / _PAIRS, check_files=False)
     try:
-        test = json.loads((place / _TEST).read_bytes())
-        with (place / _CHECKS).open(encoding="utf-8", newline="") as file:
-            checks = {row["file"]: int(row["tones"]) for row in csv.DictReader(file)}
+        test = parse_json((place / _TEST).read_bytes(), _TEST)
+        table = csv_rows((place / _CHECKS).read_text(encoding="utf-8"), _CHECKS)
+        checks = {row["file"]: int(row["tones"]) for row in table}
         seconds = {str(name): float(value) for name, value in test["seconds"].items()}
         settings = test["settings"]
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:

@@ -30,16 +30,15 @@ sample_id
 
 from __future__ import annotations
 
-import csv
 import dataclasses
 import hashlib
-import io
 import math
 import os
 import unicodedata
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from music_evals.csv_files import csv_rows, csv_text
 from music_evals.errors import (
     InvalidInputError,
     MusicEvalsError,
@@ -48,7 +47,7 @@ from music_evals.errors import (
     UnreadableFileError,
     located,
 )
-from music_evals.files import decode_text, write_atomically
+from music_evals.files import decode_text, reading, write_atomically
 
 __all__ = ["COLUMNS", "REFERENCE", "StudyPair", "check_pairs", "pairs_text", "read_pairs", "write_pairs"]
 
@@ -195,16 +194,7 @@ def pairs_text(pairs: Sequence[StudyPair]) -> str:
 
     """
     check_pairs(pairs)
-    text = io.StringIO(newline="")
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(COLUMNS)
-    for pair in pairs:
-        writer.writerow([_cell(getattr(pair, name)) for name in COLUMNS])
-    return text.getvalue()
-
-
-def _cell(value: str | float | None) -> str:
-    return "" if value is None else value if isinstance(value, str) else repr(value)
+    return csv_text(COLUMNS, ([getattr(pair, name) for name in COLUMNS] for pair in pairs))
 
 
 def write_pairs(path: str | os.PathLike[str], pairs: Sequence[StudyPair]) -> Path:
@@ -273,20 +263,12 @@ def read_pairs(path: str | os.PathLike[str], *, check_files: bool = True) -> tup
     return tuple(pairs)
 
 
-def _rows(path: Path) -> list[Mapping[str, str | None]]:
-    try:
+def _rows(path: Path) -> Sequence[Mapping[str, str | None]]:
+    with reading(path):
         content = path.read_bytes()
-    except FileNotFoundError:
-        raise NoDataError(f"{path}: no such file; check the path") from None
-    except OSError as error:
-        raise UnreadableFileError(f"{path}: cannot be read ({error.strerror}); check the path") from error
-    try:
-        reader = csv.DictReader(io.StringIO(decode_text(content, path), newline=""), strict=True)
-        rows: list[Mapping[str, str | None]] = list(reader)
-    except csv.Error as error:
-        raise UnreadableFileError(f"{path} is no CSV ({error})") from error
-    there = list(reader.fieldnames or ())
-    missing = [name for name in ("reference", "estimate") if name not in there]
+    rows = csv_rows(decode_text(content, path), path)
+    there = [name for name in rows[0] if name is not None] if rows else []
+    missing = [name for name in ("reference", "estimate") if name not in there and (rows or not content.strip())]
     if missing:
         raise InvalidInputError(f"{path}: no column {' and no column '.join(missing)}; it has {', '.join(there)}")
     return rows
@@ -331,5 +313,7 @@ def _hash(path: Path, where: str) -> str:
     try:
         with path.open("rb") as file:
             return hashlib.file_digest(file, "sha256").hexdigest()
-    except OSError as error:
-        raise UnreadableFileError(f"{where} cannot be read ({error.strerror}); check the path") from error
+    except (OSError, ValueError) as error:  # ValueError: a null byte in its name
+        raise UnreadableFileError(
+            f"{where} cannot be read ({getattr(error, 'strerror', None) or error}); check the path"
+        ) from error

@@ -54,7 +54,8 @@ NAMES: dict[str, tuple[str, ...]] = {
 }
 """What is read -> the columns that it may stand in."""
 
-_SCALE = re.compile(r"\s*(-?[\d.]+)\s*(?:-|\.\.|to|,|/)\s*(-?[\d.]+)\s*")
+_NUMBER = r"(-?(?:\d+(?:\.\d+)?|\.\d+))"
+_SCALE = re.compile(rf"\s*{_NUMBER}\s*(?:-|\.\.|to|,|/)\s*{_NUMBER}\s*")
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

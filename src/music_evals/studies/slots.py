@@ -12,7 +12,7 @@ import threading
 from pathlib import Path
 
 from music_evals.errors import OutputError
-from music_evals.files import write_atomically
+from music_evals.files import private_folder, write_atomically
 from music_evals.studies.storage import MAX_SUBMISSIONS, Mirror, new_token
 
 __all__ = ["SlotBook"]
@@ -77,7 +77,7 @@ class SlotBook:
             name = f"slot-{slot}-{token}"
             if self.mirror is not None:
                 self.mirror.put(name, name.encode())
-            write_atomically(self.folder / name, name.encode(), parents=True)
+            write_atomically(private_folder(self.folder) / name, name.encode())
             return token, slot
 
     def forget(self, token: str) -> None:

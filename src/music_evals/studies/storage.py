@@ -24,7 +24,7 @@ from music_evals.errors import (
     NoDataError,
     OutputError,
 )
-from music_evals.files import write_atomically
+from music_evals.files import private_folder, write_atomically
 
 __all__ = [
     "MAX_BYTES",
@@ -183,7 +183,7 @@ class SubmissionStore:
             raise OutputError(f"{self.folder} holds {self.max_submissions} submissions, which is the limit; raise it")
         if self.mirror is not None:
             self.mirror.put(path.name, stored)
-        write_atomically(path, stored, parents=True)
+        write_atomically(private_folder(self.folder) / path.name, stored)  # tokens and answers are nobody else's
         return receipt
 
     def read(self, *, or_none: bool = False) -> tuple[Submission, ...]:

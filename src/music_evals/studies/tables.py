@@ -16,9 +16,7 @@ ACM MM 2021, section 5.
 
 from __future__ import annotations
 
-import csv
 import dataclasses
-import io
 import math
 import os
 from collections.abc import Iterator, Mapping, Sequence
@@ -28,6 +26,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from music_evals.csv_files import csv_rows, csv_text
 from music_evals.errors import (
     InvalidInputError,
     MusicEvalsError,
@@ -37,7 +36,7 @@ from music_evals.errors import (
     UnsupportedTypeError,
     located,
 )
-from music_evals.files import check_no_pointer, decode_text, parse_json
+from music_evals.files import check_no_pointer, decode_text, parse_json, reading
 
 __all__ = [
     "EDITS",
@@ -428,12 +427,8 @@ def read_rows(path: Path, *, what: str) -> Iterator[Mapping[str, Any]]:
         A row with more or fewer cells than there are columns.
 
     """
-    try:
+    with reading(path):
         content = path.read_bytes()
-    except FileNotFoundError:
-        raise NoDataError(f"{path}: no such file; check the path") from None
-    except OSError as error:
-        raise UnreadableFileError(f"{path}: cannot be read ({error.strerror})") from error
     readers = {".csv": _csv_rows, ".jsonl": _json_rows, ".parquet": _parquet_rows}
     if path.suffix.lower() not in readers:
         raise UnreadableFileError(f"{path}: {what} are read from {', '.join(readers)}; save them as one of these")
@@ -442,13 +437,12 @@ def read_rows(path: Path, *, what: str) -> Iterator[Mapping[str, Any]]:
         yield from readers[path.suffix.lower()](content)
     except InvalidInputError as error:
         raise located(error, str(path)) from error
-    except (ValueError, OSError, csv.Error) as error:  # what pyarrow and `parse_json` raise is among them
+    except (ValueError, OSError) as error:  # what pyarrow and `parse_json` raise is among them
         raise UnreadableFileError(f"{path} is no {path.suffix.lower()[1:].upper()} ({error})") from error
 
 
 def _csv_rows(content: bytes) -> Iterator[Mapping[str, Any]]:
-    text = io.StringIO(decode_text(content, "its text"), newline="")
-    for number, row in enumerate(csv.DictReader(text, strict=True), 1):
+    for number, row in enumerate(csv_rows(decode_text(content, "its text"), "its text"), 1):
         if None in row or None in row.values():
             raise InvalidInputError(f"row {number} has more or fewer cells than the table has columns")
         yield row
@@ -472,14 +466,4 @@ def _parquet_rows(content: bytes) -> Iterator[Mapping[str, Any]]:
 
 def table_text(rows: Sequence[Mapping[str, Any]]) -> str:
     """Return rows as CSV, with the columns of all; a cell that a spreadsheet would run gets a quote before it."""
-    names = list(dict.fromkeys(name for row in rows for name in row))
-    text = io.StringIO(newline="")
-    writer = csv.DictWriter(text, names, lineterminator="\n", restval="")
-    writer.writeheader()
-    for row in rows:
-        writer.writerow({name: _harmless(value) for name, value in row.items()})
-    return text.getvalue()
-
-
-def _harmless(value: Any) -> Any:
-    return f"'{value}" if isinstance(value, str) and value[:1] in {"=", "+", "-", "@", "\t", "\r"} else value
+    return csv_text(dict.fromkeys(name for row in rows for name in row), rows)

@@ -172,11 +172,11 @@ def _without(note: str, tag: str, kind: str, number: str) -> str:
     """Return the text of a note without its empty elements of a type, and of a number if one is given."""
 
     def kept(found: re.Match[str]) -> str:
-        given = dict(re.findall(r"""([\w:-]+)\s*=\s*["']([^"']*)["']""", found[1]))
+        given = dict(re.findall(r"""(?<![\w:-])([\w:-]+)\s*=\s*["']([^"']*)["']""", found[1]))
         same = given.get("type") == kind and (not number or given.get("number", "1") == number)
         return "" if same else found[0]
 
-    return re.sub(rf"\s*<{tag}(\s[^>]*?)(?:/>|>\s*</{tag}\s*>)", kept, note)
+    return re.sub(rf"(?<!\s)\s*<{tag}(\s[^<>]*?)(?:/>|>\s*</{tag}\s*>)", kept, note)
 
 
 def _look(gap: Gap, index: int, measures: Sequence[Sequence[Item]]) -> _Look:

@@ -235,7 +235,7 @@ def read_tempo(text: str, unit: Fraction) -> float | None:
     speed = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*", rate)
     if speed is None:
         return None
-    lengths = [Fraction(int(a), int(b)) for a, b in re.findall(r"(\d+)\s*/\s*(\d+)", beats) if int(b)]
+    lengths = [Fraction(int(a), int(b)) for a, b in re.findall(r"(?<!\d)(\d+)\s*/\s*(\d+)", beats) if int(b)]
     beat = 4 * sum(lengths, Fraction(0)) if lengths else unit
     bpm = float(beat) * float(speed[1])
     return bpm if 0 < bpm < float("inf") else None

@@ -7,7 +7,6 @@ cleaning. Two columns are added: `n_overlaps`, because sharing an onset is not t
 
 from __future__ import annotations
 
-import csv
 import dataclasses
 import hashlib
 import io
@@ -20,6 +19,7 @@ from typing import Any, Literal, TextIO
 import numpy as np
 
 from music_evals.annotations import NoteArray, Score
+from music_evals.csv_files import csv_text
 from music_evals.errors import MusicEvalsError, NoDataError, UnknownNameError
 from music_evals.files import write_atomically
 from music_evals.symbolic.files import read_many
@@ -248,11 +248,8 @@ def frame_to_csv(frame: Iterable[FileFacts], path: str | os.PathLike[str]) -> Pa
 
 def write_frame_csv(frame: Iterable[FileFacts], stream: TextIO) -> None:
     """Write the frame as CSV to an open text stream. Tuples are written as JSON lists, lines end in a line feed."""
-    writer = csv.writer(stream, lineterminator="\n")
     names = [field.name for field in dataclasses.fields(FileFacts)]
-    writer.writerow(names)
-    for row in frame:
-        writer.writerow(_cell(getattr(row, name)) for name in names)
+    stream.write(csv_text(names, ([_cell(getattr(row, name)) for name in names] for row in frame)))
 
 
 def _cell(value: Any) -> Any:

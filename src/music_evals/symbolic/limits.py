@@ -6,8 +6,8 @@ import dataclasses
 from pathlib import Path
 
 from music_evals.annotations import Score
-from music_evals.errors import FileTooLargeError, InvalidInputError, NoDataError, UnreadableFileError
-from music_evals.files import check_no_pointer
+from music_evals.errors import FileTooLargeError, InvalidInputError
+from music_evals.files import check_no_pointer, reading
 
 __all__ = ["DEFAULT_LIMITS", "Limits", "check_end", "check_n_bytes", "check_n_notes", "check_score", "read_bytes"]
 
@@ -55,13 +55,8 @@ def read_bytes(path: Path, limits: Limits) -> bytes:
         More than `limits.max_bytes`; the file is not read.
 
     """
-    try:
-        with path.open("rb") as file:
-            content = file.read(limits.max_bytes + 1)
-    except FileNotFoundError:
-        raise NoDataError(f"{path}: no such file; check the path") from None
-    except OSError as error:
-        raise UnreadableFileError(f"{path}: cannot be read ({error.strerror})") from error
+    with reading(path), path.open("rb") as file:
+        content = file.read(limits.max_bytes + 1)
     check_no_pointer(content, path)
     check_n_bytes(len(content), limits, str(path))
     return content

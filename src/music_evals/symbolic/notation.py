@@ -49,16 +49,16 @@ __all__ = [
 MAX_ARCHIVE_ENTRIES = 1000  # a compressed score holds one document, some images and a table of contents
 CONTAINER = "META-INF/container.xml"
 
-# What zipfile raises on archives that it cannot read.
 ARCHIVE_ERRORS = (
     EOFError,
-    NotImplementedError,
+    NotImplementedError,  # a packing that zipfile does not know
     RuntimeError,  # encrypted
     ValueError,  # places outside the file
     zipfile.BadZipFile,
     zipfile.LargeZipFile,
     zlib.error,
 )
+"""What zipfile raises on archives that it cannot read."""
 
 
 def read_musicxml(

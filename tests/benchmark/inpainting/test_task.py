@@ -26,7 +26,6 @@ from music_evals.errors import (
     InvalidInputError,
     MissingBackendError,
     NoDataError,
-    OutputError,
     PairCountError,
     UnknownNameError,
 )
@@ -182,7 +181,7 @@ def test_settings_that_make_no_sense(
 
 def test_a_folder_that_cannot_be_written(settings: dict[str, Any], tmp_path: Path) -> None:
     (tmp_path / "file").write_text("in the way")
-    with pytest.raises(OutputError):
+    with pytest.raises(InvalidInputError, match="`out`"):
         run_inpainting(Settings(**{**settings, "out": tmp_path / "file", "baselines": "copy_past"}))
 
 

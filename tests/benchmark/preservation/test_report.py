@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import io
+import json
 import re
 from pathlib import Path
 from typing import Any
@@ -174,7 +175,7 @@ def test_a_pair_is_heard_where_it_is_drawn(paths: dict[str, str], out: Path, rea
 
 def cells_of(page: str) -> list[list[str]]:
     (table,) = re.findall(r'<table class="pairs">.*?</table>', page, flags=re.DOTALL)
-    rows = re.findall(r"<tr data-system.*?</tr>", table, flags=re.DOTALL)
+    rows = re.findall(r"<tr><th scope=\"row\".*?</tr>", table, flags=re.DOTALL)
     return [[re.sub(r"<.*?>", "", cell).strip() for cell in re.findall(r"<t[hd].*?</t[hd]>", row)] for row in rows]
 
 
@@ -187,7 +188,13 @@ def test_every_pair_stands_in_the_list_the_worst_first() -> None:
         ["a", CEILING, "0.000", "1.000"], ["a", UNRELATED, "0.500", "0.125"],
     ]  # fmt: skip
     assert "7 of 7 pairs that were judged." in page
-    assert '<td class="metric">n/a</td>' in page  # without a value to sort by
+    data = re.search(r'<script type="application/json">(.*?)</script>', page, flags=re.DOTALL)
+    assert data is not None
+    held = json.loads(data[1])  # of which the page makes the rows that it shows
+    told = [[item, held["systems"][system], *(text for text, _ in cells)] for system, item, _, cells in held["rows"]]
+    assert told == cells_of(page)
+    assert [value for *_, cells in held["rows"] for _, value in cells][3:6] == [0.9, 0.0, None]
+    assert "<td>n/a</td>" in page  # without a value to sort by
 
 
 def test_a_long_list_has_equal_shares(monkeypatch: pytest.MonkeyPatch) -> None:

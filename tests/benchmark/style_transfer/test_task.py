@@ -13,8 +13,7 @@ from tests.benchmark.style_transfer.toy_style import Toy, toy
 
 import music_evals
 from music_evals.benchmark.load import load_results
-from music_evals.benchmark.style_transfer.judging import output_of
-from music_evals.benchmark.style_transfer.task import Settings
+from music_evals.benchmark.style_transfer.task import Settings, _output_of
 from music_evals.errors import InvalidInputError, NoDataError, UnknownNameError
 from music_evals.hub.scores import read_scores
 from music_evals.leaderboard import add_to_board, build_leaderboard
@@ -99,7 +98,7 @@ def test_a_failure_costs_its_piece_alone(corpus: Path, model: Path, tmp_path: Pa
 def test_an_output_comes_back_from_its_record() -> None:
     given = arrange(toy(0), "melody", gaps=False)
     notes = [[0, 8, 60, 0], [8, 120, 62, 0], [0, 128, 40, 1], [64, 4, 43, 1]]
-    output = output_of(notes, given)
+    output = _output_of(notes, given)
     assert output.melody.cells.sum() == 128
     assert output.accompaniment.onsets.sum() == 2
     assert output.melody.same_grid(given.melody)

@@ -262,6 +262,17 @@ def test_the_cache_folder_of_the_environment(small, tmp_path, monkeypatch):
     assert known_edits.render(small[0]).parent == tmp_path / "known_edits"
 
 
+def test_a_cache_that_cannot_be_written_to_is_done_without(small, tmp_path, caplog):
+    import soundfile
+
+    (tmp_path / "file").write_text("in the way")
+    pair = known_edits.render_pair(small[0], cache=tmp_path / "file" / "cache")
+    expected = known_edits.render_pair(small[0], cache=tmp_path / "cache")
+    for made, kept in zip(pair, expected, strict=True):
+        assert (soundfile.read(made)[0] == soundfile.read(kept)[0]).all()
+    assert len(caplog.records) == 1
+
+
 def test_another_soundfont_of_the_same_name_and_size_is_another_recording(small, tmp_path, monkeypatch):
     from music_evals.audio import _fluidsynth, rendering
 

@@ -12,9 +12,8 @@ from music_evals.datasets.known_edits import audio_edits
 from music_evals.datasets.known_edits.build import compose_piece
 from music_evals.datasets.known_edits.chorales import chord_of
 from music_evals.datasets.known_edits.harmony import chord_pitch_classes, from_roman, relabel, scale_of, transpose_label
-from music_evals.datasets.known_edits.kinds import EDITS, apply_edit
+from music_evals.datasets.known_edits.kinds import EDITS, _silenced, _substitutes, apply_edit
 from music_evals.datasets.known_edits.labels import holds, kinds
-from music_evals.datasets.known_edits.notes import silenced, substitutes
 from music_evals.datasets.known_edits.pieces import Note, Part, Piece, Span, articulate, splice, tidy
 from music_evals.datasets.known_edits.truth import features_of, moved
 from music_evals.errors import UnknownNameError
@@ -141,7 +140,7 @@ def test_reharmonised_keeps_melody_and_key(piece):
 
 def test_substitutes_hold_the_melody(piece):
     """Over C: C D E F, a quarter each. D minor and F major hold two of them (D F, F C), A minor two (C E)."""
-    best = substitutes(piece, piece.chords[0])
+    best = _substitutes(piece, piece.chords[0])
     assert set(best[:3]) == {"D:min", "F:maj", "A:min"}
     assert set(best[3:]) == {"E:min", "G:maj"}
 
@@ -167,7 +166,7 @@ def test_melody_edits(piece):
 
 def test_half_of_the_bars_are_silent(piece):
     held = Part("melody", "melody", 40, (Note(0, 6 * Q, 60, 90), Note(6 * Q, 2 * Q, 62, 90)))
-    assert silenced(held, [(4 * Q, 8 * Q)]).notes == (Note(0, 4 * Q, 60, 90),)
+    assert _silenced(held, [(4 * Q, 8 * Q)]).notes == (Note(0, 4 * Q, 60, 90),)
 
 
 def test_ornaments_fill_the_time_of_their_notes(piece):

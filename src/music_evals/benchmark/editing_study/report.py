@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import json
 import math
 import os
@@ -11,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from music_evals.csv_files import csv_text
 from music_evals.files import write_atomically
 from music_evals.pipelines.editing_test import TABLES
 
@@ -158,11 +157,7 @@ def _plain(value: Any) -> Any:
 
 
 def _csv(rows: Sequence[Mapping[str, Any]]) -> str:
-    text = io.StringIO(newline="")
-    writer = csv.DictWriter(text, list(rows[0]), lineterminator="\n")
-    writer.writeheader()
-    writer.writerows(_plain(list(rows)))
-    return text.getvalue()
+    return csv_text(rows[0], _plain(list(rows)))
 
 
 def _markdown(head: Sequence[str], rows: Sequence[Sequence[Any]]) -> list[str]:

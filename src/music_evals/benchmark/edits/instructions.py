@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import json
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -11,7 +10,7 @@ from typing import Any
 from music_evals.annotations import EditInstruction
 from music_evals.benchmark.records import dump_json
 from music_evals.errors import BackendError, CorruptRecordsError, NoDataError
-from music_evals.files import write_atomically
+from music_evals.files import parse_json, write_atomically
 from music_evals.protocols import INSTRUCTION_WRITERS, LyricWriter, load_plugin
 
 __all__ = ["INSTRUCTIONS", "Generate", "by_model", "by_templates"]
@@ -42,7 +41,7 @@ class _Kept:
         found = {}
         for number, line in enumerate(self.path.read_text(encoding="utf-8").splitlines(), start=1):
             try:
-                row = json.loads(line)
+                row = parse_json(line, f"line {number}")
                 if row["by"] == self.asked_of:
                     found[row["asked"]] = [EditInstruction.from_dict(one) for one in row["instructions"]]
             except (ValueError, KeyError, TypeError) as error:

@@ -15,6 +15,7 @@ from music_evals.benchmark.edits.instructions import Generate, by_templates
 from music_evals.benchmark.manifests import files_of, manifest_rows, some
 from music_evals.benchmark.sources import load_split, resolve_revision
 from music_evals.errors import InvalidInputError, NoDataError, PairCountError
+from music_evals.files import check_path
 from music_evals.locations import beside, location
 from music_evals.pipelines.suffixes import suffix_of
 from music_evals.protocols import RENDERED_DATASETS, load_plugin
@@ -24,6 +25,7 @@ __all__ = ["Source", "bars_of", "expand", "sources_in_files", "sources_of_datase
 
 SUFFIXES = AUDIO_SUFFIXES | READERS.keys()
 
+_BESIDE = f".{'0' * 32}.flac.part"  # what the name of a file gets while it is written
 _TEXTS = ("source_prompt", "target_prompt", "before", "after", "task")
 
 
@@ -37,6 +39,8 @@ class Source:
     columns: Mapping[str, Any] = dataclasses.field(default_factory=dict)
     """What its row says of the instruction; empty for files without one."""
     instruction: EditInstruction | None = None
+    problem: str = ""
+    """Why nothing can be edited: its row names no file, or an edit of that name cannot be written."""
 
 
 def sources_in_files(paths: Sequence[str]) -> list[Source]:
@@ -64,9 +68,18 @@ def _sources_in_manifest(place: Path) -> Iterator[Source]:
         cell = str(row.get("source") or "").strip()
         if not cell:
             raise InvalidInputError(f"{place}, row {number}: nothing in the column `source`")
-        file = beside(place.parent, cell)
         item = str(row.get("id") or PurePosixPath(cell).with_suffix(""))
-        yield Source(item, str(file), str(row.get("group") or PurePosixPath(cell).with_suffix("")), dict(row))
+        group = str(row.get("group") or PurePosixPath(cell).with_suffix(""))
+        try:
+            check_path(str(place.parent / cell))
+            check_path(item + _BESIDE)
+        except InvalidInputError as error:
+            why = f"{place}, row {number}: {error}"
+            yield Source(
+                f"row {number}", f"row {number}{PurePosixPath(cell).suffix[:9]}", group, dict(row), problem=why
+            )
+            continue
+        yield Source(item, str(beside(place.parent, cell)), group, dict(row))
 
 
 def sources_of_dataset(

@@ -25,7 +25,7 @@ from music_evals.benchmark.run import Job, Progress, Row, record
 from music_evals.benchmark.run import Settings as RunSettings
 from music_evals.benchmark.versions import package_versions
 from music_evals.benchmark.writers import hire
-from music_evals.errors import InvalidInputError, NoDataError, UnknownNameError
+from music_evals.errors import InvalidInputError, MusicEvalsError, NoDataError, UnknownNameError
 from music_evals.files import write_atomically
 from music_evals.protocols import RENDERERS, LyricWriter
 
@@ -97,8 +97,8 @@ class Settings(RunSettings):
         self._one_of("sources", "dataset")
         if self.writer is not None and not self.generate:
             raise InvalidInputError("a language model writes instructions for the tasks of `generate`; name some")
-        if self.seconds is not None and not self.seconds >= 1:
-            raise InvalidInputError(f"`seconds` must be at least 1, got {self.seconds}")
+        if self.seconds is not None and not 1 <= self.seconds < math.inf:
+            raise InvalidInputError(f"`seconds` must be at least 1 and finite, got {self.seconds}")
         if self.render not in {None, *RENDERERS}:
             what = "renderer"
             raise UnknownNameError(what, str(self.render), RENDERERS)
@@ -151,7 +151,7 @@ def run_edits(
     """
     out = Path(settings.out)
     work = EditWork(settings.system, dict(settings.parameters), dict(settings.weights))
-    editor = _built(work, settings)
+    editor = work.editor
     info = editor.info
     sources, about = _sources(settings, out)
     default = f"What the parameters of {info.name} say."
@@ -181,15 +181,6 @@ def run_edits(
     good = [_manifest_row(row, info.changes) for row in rows if "error" not in row]
     manifest = write_atomically(out / MANIFEST, "".join(f"{dump_json(row)}\n" for row in good).encode())
     return Edits(rows, failures, {"records": out / RECORDS, "manifest": manifest})
-
-
-def _built(work: EditWork, settings: Settings) -> Any:
-    try:
-        return work.editor
-    except TypeError as error:  # a value of another type than the parameter has
-        raise InvalidInputError(
-            f"{settings.system} cannot be made with {dict(settings.parameters)}: {error}"
-        ) from error
 
 
 def _plan(editor: Any, settings: Settings, tell: Callable[[str], None] | None) -> None:
@@ -298,14 +289,25 @@ class EditJob(Job):
         assert source.instruction is not None
         chosen = self.settings
         render = chosen.render if is_score(source.path) else None
-        return Task(source.item, source.path, source.instruction, chosen.seed, chosen.seconds, chosen.mono, render)
+        return Task(
+            source.item,
+            source.path,
+            source.instruction,
+            chosen.seed,
+            chosen.seconds,
+            chosen.mono,
+            render,
+            source.problem,
+        )
 
     def _asked(self, source: Source) -> list[Any]:
         """Return what decides an edit besides the header: the bytes of the source and the instruction."""
         assert source.instruction is not None
         if source.path not in self._hashes:
-            found = hash_file(Path(source.path))
-            self._hashes[source.path] = str(found)  # the error of a file that cannot be read is its own
+            try:
+                self._hashes[source.path] = hash_file(Path(source.path))
+            except MusicEvalsError as error:  # which is that of its row
+                self._hashes[source.path] = str(error)
         return [self._hashes[source.path], source.instruction.to_dict()]
 
     def _is_whole(self, row: Row) -> bool:

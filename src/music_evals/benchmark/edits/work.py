@@ -6,7 +6,7 @@ import dataclasses
 import functools
 import inspect
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -20,9 +20,10 @@ from music_evals.audio.rendering import find_soundfont, identify_sounds, render_
 from music_evals.errors import InvalidInputError, UnknownNameError
 from music_evals.pipelines.edit_conditions import hear_conditions
 from music_evals.protocols import EDITORS, EditingSystem, load_plugin
+from music_evals.protocols.settings import check_parameters
 from music_evals.symbolic.files import READERS, read_score, write_midi
 
-__all__ = ["EditWork", "Task", "is_score", "make_editor", "read_parameter", "sounds_of"]
+__all__ = ["EditWork", "Task", "check_editor", "is_score", "make_editor", "read_parameters", "sounds_of"]
 
 RENDER_RATE = 22050  # Hz
 _LOUDNESS = ("source_lufs", "edit_lufs")
@@ -46,6 +47,8 @@ class Task:
     seconds: float | None
     mono: bool
     render: str | None
+    problem: str = ""
+    """As of a `Source`."""
 
     @property
     def copied(self) -> bool:
@@ -55,6 +58,13 @@ class Task:
 
 def make_editor(system: str, parameters: Mapping[str, Any], weights: Mapping[str, Any]) -> EditingSystem:
     """Build a system by its name: with weights by its `from_pretrained`, else by its parameters alone."""
+    kind = check_editor(system, parameters, weights)
+    editor: EditingSystem = kind.from_pretrained(**weights, **parameters) if weights else kind(**parameters)
+    return editor
+
+
+def check_editor(system: str, parameters: Mapping[str, Any], weights: Mapping[str, Any]) -> Any:
+    """Return the class of a system that takes these parameters; it is not built, and no weights are read."""
     kind = load_plugin(EDITORS, system, "editing system")
     if weights and not hasattr(kind, "from_pretrained"):
         raise InvalidInputError(f"{system} needs no weights; leave them out")
@@ -66,22 +76,26 @@ def make_editor(system: str, parameters: Mapping[str, Any], weights: Mapping[str
         if name not in known:
             what = f"parameter of {system}"
             raise UnknownNameError(what, name, known)
-    editor: EditingSystem = kind.from_pretrained(**weights, **parameters) if weights else kind(**parameters)
-    return editor
+    check_parameters(kind, parameters)
+    return kind
 
 
-def read_parameter(text: str) -> tuple[str, Any]:
-    """Return a parameter that is written as ``NAME=VALUE``: a number, true, false, or a text."""
-    name, equals, value = text.partition("=")
-    if not (name and equals and value):
-        raise InvalidInputError(f"a parameter is written as NAME=VALUE, such as semitones=3, got {text!r}")
-    try:
-        parsed: Any = json.loads(value)
-    except ValueError:
-        parsed = value
-    if isinstance(parsed, list | dict):
-        raise InvalidInputError(f"a parameter takes a number, true, false or a text, got {text!r}")
-    return name, parsed
+def read_parameters(texts: Iterable[str]) -> dict[str, Any]:
+    """Return parameters that are written as ``NAME=VALUE``, each once: a number, true, false, or a text."""
+    found: dict[str, Any] = {}
+    for text in texts:
+        name, equals, value = (part.strip() for part in text.partition("="))
+        if not (name and equals and value):
+            raise InvalidInputError(f"a parameter is written as NAME=VALUE, such as semitones=3, got {text!r}")
+        if name in found:
+            raise InvalidInputError(f"the parameter {name} is given twice; give it once")
+        try:
+            found[name] = json.loads(value)
+        except (ValueError, RecursionError):
+            found[name] = value
+        if isinstance(found[name], list | dict):
+            raise InvalidInputError(f"a parameter takes a number, true, false or a text, got {text!r}")
+    return found
 
 
 def sounds_of(render: str | None) -> str:
@@ -134,6 +148,8 @@ class EditWork:
 
 
 def _request(task: Task, needs: Sequence[str]) -> EditRequest:
+    if task.problem:
+        raise InvalidInputError(task.problem)
     given: dict[str, Any] = {"source_id": task.item, "instruction": task.instruction, "seed": task.seed}
     if is_score(task.path):
         return EditRequest(**given, score=read_score(task.path))

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import contextlib
 import pickle
-import tempfile
 from collections.abc import Sequence
 from concurrent import futures
-from pathlib import Path
 from typing import Any
 
 from music_evals.benchmark.engines.process import WorkerProcess
 from music_evals.benchmark.engines.units import Answered, Answers, Failed, Unit, UnitQueue, Work, answer
+from music_evals.files import scratch_folder
 
 __all__ = ["local", "serial"]
 
@@ -32,7 +31,7 @@ def local(units: Sequence[Unit], work: Work, *, workers: int = 1) -> Answers:
     script = b"__main__" in pickled
     running: dict[futures.Future[Any], WorkerProcess] = {}
     with contextlib.ExitStack() as stack:
-        scratch = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="music_evals_")))
+        scratch = stack.enter_context(scratch_folder())
         idle = [
             WorkerProcess(pickled, scratch / str(number), script=script) for number in range(min(workers, len(units)))
         ]

@@ -99,13 +99,30 @@ class WorkerProcess:
 
 
 class _Process(SpawnProcess):
-    """A process that is never taken for one that was asked to end."""
+    """A process that is never taken for one that was asked to end, and leaves Ctrl-C to its parent."""
+
+    def start(self) -> None:
+        """Start it where no interrupt arrives: it would end in a traceback while it still imports."""
+        held = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+        try:
+            super().start()
+        finally:
+            signal.pthread_sigmask(signal.SIG_SETMASK, held)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _made_quietly, (type(self),), self.__dict__
 
     @property
     def exitcode(self) -> int | None:
         # pebble passes over code 0, and would wait for the time-out of the unit
         code = super().exitcode
         return LEFT if code == 0 else code
+
+
+def _made_quietly(kind: type[_Process]) -> _Process:
+    """Make the object in the new process, silent until `_begin` opens its log: what it shares may be gone."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), 2)
+    return kind.__new__(kind)
 
 
 class _ProcessWithoutScript(_Process):

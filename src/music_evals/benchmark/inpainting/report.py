@@ -18,7 +18,7 @@ from music_evals.benchmark.inpainting.results import RANKING
 from music_evals.benchmark.inpainting.runner import INTERVALS
 from music_evals.benchmark.report import score_page
 from music_evals.benchmark.results import OUTSIDE, Found
-from music_evals.benchmark.templates import render, static
+from music_evals.benchmark.templates import Section, render, static
 from music_evals.metrics.divergence import histogram_bins, masses, n_bins
 from music_evals.metrics.melodic_intervals import INTERVAL_BINS
 from music_evals.pipelines.inpainting import FEATURES
@@ -41,6 +41,10 @@ STEP_SEC = 60 / TEMPO_BPM / (MUSIB_LAYOUT.steps_per_measure // 4)
 MIDI_TICKS_PER_QUARTER = 480
 
 _PACKAGE = "music_evals.benchmark.inpainting"
+_DIVERGENCE = (
+    "Left: how the feature is distributed, for the reference and two systems. Right: the divergence of each system "
+    "from the reference. What does not lie well beyond its noise floor is no evidence of a difference."
+)
 
 Curve = tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]
 """Where each bin of a histogram begins, and its mass."""
@@ -60,7 +64,7 @@ def render_report(results: Mapping[str, Any], found: Found) -> str:
         facts,
         lead=_lead(results),
         highlight=_highlight(results),
-        pictures=[_pictures(results, found)],
+        pictures=_pictures(results, found),
         items=[_music(results, found)],
         script=static("player.js") + static("report.js"),
     )
@@ -130,8 +134,9 @@ def _words(name: str) -> str:
     return name.replace("_", " ").replace("f1", "F1")
 
 
-def _pictures(results: Mapping[str, Any], found: Found) -> str:
-    distributions, songs = [], found.songs
+def _pictures(results: Mapping[str, Any], found: Found) -> list[Section]:
+    songs = found.songs
+    sections = []
     systems = order(results, table_of(results))
     outside = [name for name in systems if results["systems"][name]["role"] in OUTSIDE]
     for metric in DRAWN:
@@ -139,9 +144,12 @@ def _pictures(results: Mapping[str, Any], found: Found) -> str:
         picture = plots.distributions(
             f"song-{metric}", by_song, _highlight(results), label=_words(metric), outside=outside
         )
-        distributions.append((_words(metric), picture))
-    divergences = _divergences(results, found, systems)
-    return render(_PACKAGE, "pictures.html", distributions=distributions, divergences=divergences)
+        page = render(_PACKAGE, "picture.html", picture=picture, explained="")
+        sections.append(Section(f"How the songs differ: {_words(metric)}", 150 + 36 * len(systems), page))
+    for title, picture in _divergences(results, found, systems):
+        page = render(_PACKAGE, "picture.html", picture=picture, explained=_DIVERGENCE)
+        sections.append(Section(f"Divergence: {title}", 280 + 36 * len(systems), page))
+    return sections
 
 
 def _divergences(results: Mapping[str, Any], found: Found, systems: Sequence[str]) -> list[tuple[str, str]]:
@@ -176,22 +184,23 @@ def _interval_shares(found: Found, system: str) -> Curve:
     return edges, masses(bins[bins >= 0].astype(np.int64), INTERVAL_BINS)
 
 
-def _music(results: Mapping[str, Any], found: Found) -> str:
+def _music(results: Mapping[str, Any], found: Found) -> Section:
     name = _highlight(results)
     if name is None:
-        return ""
+        return Section("", 0, "")
     items = list(found.items)
     values = _drawn_scores(found, items, name)
     written = np.isin(found.table.items.codes_of(items), found.readable(name).items)
     values = np.where(written, values, np.nan)
     defined = [row for row in np.argsort(values, kind="stable")[::-1] if not np.isnan(values[row])]
     if not defined:
-        return ""
+        return Section("", 0, "")
     places = np.linspace(0, len(defined) - 1, min(SHOWN_CONTEXTS, len(defined)))
     picked = dict.fromkeys(items[defined[round(place)]] for place in places)
     systems = [name, *filter(None, [_rival(results)])]
     contexts = [(item, _rolls(found, item, systems)) for item in picked]
-    return render(_PACKAGE, "music.html", name=name, contexts=contexts, step_sec=STEP_SEC)
+    page = render(_PACKAGE, "music.html", name=name, contexts=contexts, step_sec=STEP_SEC)
+    return Section("Music", 200 + 220 * (1 + len(systems)), page)
 
 
 def _drawn_scores(found: Found, items: Sequence[str], system: str) -> npt.NDArray[np.float64]:

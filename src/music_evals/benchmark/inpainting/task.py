@@ -163,13 +163,16 @@ def run_inpainting(settings: Settings, *, progress: Progress | None = None) -> O
     if settings.overwrite:
         remove_results(out, VALIDATION, *(path.name for path in out.glob(CARDS)))
 
+    answers = None if settings.cache is None else Answers(Store(Path(settings.cache).absolute()))
+    if answers is not None:
+        answers.store.try_out()
+
     def scored(items: ItemSet, systems: Sequence[System], name: str) -> Found:
         options = {option: getattr(settings, option) for option in ("limit", "decoding", "temperature")}
         fixed = settings.measures if settings.measures == "fixed" else None
         taken = {"voice": settings.voice, "highest": settings.highest, "measures": fixed}
         options |= {option: value for option, value in taken.items() if value}  # older records do not have them
         seeds = range(settings.n_seeds)
-        answers = None if settings.cache is None else Answers(Store(Path(settings.cache).absolute()))
         extensions = extension_names(settings.extensions)
         job = InpaintingJob(
             items, systems, settings.judged_variant, seeds, settings.protocol, options, answers, extensions

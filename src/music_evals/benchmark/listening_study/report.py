@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import json
 import os
 from collections.abc import Mapping, Sequence
@@ -13,6 +11,7 @@ from typing import Any
 from music_evals.benchmark.cells import format_interval, format_value, markdown_name, markdown_rows, plain
 from music_evals.benchmark.listening import agreement_text
 from music_evals.benchmark.listening_study.analysis import TABLES
+from music_evals.csv_files import csv_text
 from music_evals.files import write_atomically
 from music_evals.studies.listening_answers import ListeningTables
 
@@ -174,8 +173,4 @@ def write_report(
 
 
 def _csv(rows: Sequence[Row]) -> str:
-    text = io.StringIO(newline="")
-    writer = csv.DictWriter(text, list(dict.fromkeys(name for row in rows for name in row)), lineterminator="\n")
-    writer.writeheader()
-    writer.writerows(plain(list(rows)))
-    return text.getvalue()
+    return csv_text(dict.fromkeys(name for row in rows for name in row), plain(list(rows)))

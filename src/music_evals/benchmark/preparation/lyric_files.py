@@ -15,7 +15,7 @@ from music_evals.lyrics.normalise import normalise_lyrics
 __all__ = ["TimedLine", "read_lyrics", "read_timed_lines"]
 
 _STAMP = re.compile(r"\[(\d+):(\d{1,2}(?:[.:]\d{1,3})?)\]")
-_OFFSET = re.compile(r"^\s*\[offset:([^\]]*)\]", re.IGNORECASE | re.MULTILINE)
+_OFFSET = re.compile(r"^[^\S\n]*\[offset:([^\]\n]*)\]", re.IGNORECASE | re.MULTILINE)
 _MILLISECONDS = re.compile(r"\s*([+-]?\d+)\s*")
 _MS_PER_SEC: Final = 1000
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import math
 import os
 import re
 import warnings
@@ -20,25 +21,15 @@ from typing import Any, ClassVar, Final
 
 import numpy as np
 
-from music_evals.annotations import Arrangement, PianoRoll
+from music_evals.annotations import LOWEST_PITCH, Arrangement, PianoRoll
 from music_evals.benchmark.cells import plain
-from music_evals.benchmark.model_folders import hash_of
+from music_evals.benchmark.model_folders import hash_of, own_rng
 from music_evals.benchmark.outputs import NOTHING_BESIDE, RECORDS, Beside, Outcome, remove_results, write_scores
 from music_evals.benchmark.report import score_page
-from music_evals.benchmark.rows import PairJob
+from music_evals.benchmark.rows import Failure, PairJob
 from music_evals.benchmark.run import Progress, record
 from music_evals.benchmark.run import Settings as RunSettings
 from music_evals.benchmark.sources import load_split, resolve_revision, split_names
-from music_evals.benchmark.style_transfer.judging import (
-    CellJudge,
-    Pair,
-    PairSet,
-    Piece,
-    TransferJudge,
-    Who,
-    cell_score_names,
-    output_of,
-)
 from music_evals.benchmark.style_transfer.results import CELLS, KINDS, STYLE_TRANSFER, TRANSFER_SCORES, TRANSFERS
 from music_evals.benchmark.style_transfer.systems import System, load_model, rules, trivial_transfers
 from music_evals.benchmark.versions import package_versions
@@ -51,11 +42,19 @@ from music_evals.errors import (
     located,
 )
 from music_evals.files import write_atomically
-from music_evals.metrics.catalogue import STYLE_SCORES
-from music_evals.pipelines.cell_prediction import HIDDEN
-from music_evals.pipelines.style_fidelity import STRETCH_BARS, evaluate_style, load_style_classifier
+from music_evals.metrics.catalogue import CELL_SCORES, STYLE_SCORES
+from music_evals.metrics.cell_prediction import cell_scores, count_cells
+from music_evals.metrics.style_classifier import StyleClassifier
+from music_evals.pipelines.cell_prediction import HIDDEN, name_hidden
+from music_evals.pipelines.style_fidelity import (
+    STRETCH_BARS,
+    evaluate_melody,
+    evaluate_style,
+    load_style_classifier,
+    style_probabilities,
+)
 from music_evals.symbolic.midi import write_midi
-from music_evals.symbolic.piano_rolls import arrange, arrangement_score, piano_roll
+from music_evals.symbolic.piano_rolls import arrange, arrangement_score, piano_roll, roll_notes
 from music_evals.symbolic.piece_rows import score_of_row
 
 __all__ = ["CORPORA", "OUTPUTS", "Settings", "run_style_transfer"]
@@ -136,18 +135,18 @@ def run_style_transfer(settings: Settings, *, progress: Progress | None = None) 
     out = Path(settings.out)
     if settings.overwrite:
         remove_results(out)
-    judge: CellJudge | TransferJudge
+    judge: _CellJudge | _TransferJudge
     if settings.kind == CELLS:
         systems = [*models, *rules(_train_rolls(settings), settings.hidden)]
         by_name = _by_name(systems)
-        judge, names = CellJudge(by_name, tuple(settings.hidden)), cell_score_names(settings.hidden)
+        judge, names = _CellJudge(by_name, tuple(settings.hidden)), _cell_score_names(settings.hidden)
         options: dict[str, Any] = {"hidden": list(settings.hidden)}
     else:
         styles = settings.styles or list(dict.fromkeys(one.style for one in models)) or list(CORPORA)
         systems = [*models, *trivial_transfers(styles)]
         by_name = _by_name(systems)
         classifier = load_style_classifier(settings.classifier)
-        judge, names = TransferJudge(by_name, classifier, STRETCH_BARS), TRANSFER_SCORES
+        judge, names = _TransferJudge(by_name, classifier, STRETCH_BARS), TRANSFER_SCORES
         options = {
             "n_seeds": settings.n_seeds,
             "classifier": hash_of(repr(classifier.to_dict()).encode()),
@@ -170,7 +169,7 @@ def run_style_transfer(settings: Settings, *, progress: Progress | None = None) 
         "versions": package_versions(),
         "judged": {system.name: system.header for system in systems},
     }
-    judged = PairSet(tuple(by_name), tuple(pairs))
+    judged = _PairSet(tuple(by_name), tuple(pairs))
     job = PairJob(header, judged, (), names, "corrected", judge)
     rows = record(job, out / RECORDS, settings, progress=progress)
     beside = NOTHING_BESIDE
@@ -193,7 +192,7 @@ def _by_name(systems: Sequence[System]) -> dict[str, System]:
     return dict(zip(names, systems, strict=True))
 
 
-def _pieces(settings: Settings) -> tuple[list[Piece], str | None]:
+def _pieces(settings: Settings) -> tuple[list[_Piece], str | None]:
     """Return the pieces of the dataset, and the config that they are of."""
     rows = load_split(str(settings.dataset), settings.config, settings.split, revision=settings.revision)
     found = [_piece(row, settings) for row in list(rows)[: settings.limit]]
@@ -202,7 +201,7 @@ def _pieces(settings: Settings) -> tuple[list[Piece], str | None]:
     return found, rows.info.config_name
 
 
-def _piece(row: Mapping[str, Any], settings: Settings) -> Piece:
+def _piece(row: Mapping[str, Any], settings: Settings) -> _Piece:
     name = str(row.get("name") or "")
     value: PianoRoll | Arrangement
     try:
@@ -217,18 +216,18 @@ def _piece(row: Mapping[str, Any], settings: Settings) -> Piece:
             content = value.onsets.tobytes() + value.cells.tobytes()
     except MusicEvalsError as error:
         raise located(error, f"{settings.dataset}, {name}") from error
-    return Piece(name, hash_of(content), str(row.get("family") or name), value)
+    return _Piece(name, hash_of(content), str(row.get("family") or name), value)
 
 
-def _pairs(settings: Settings, systems: Sequence[System], pieces: Sequence[Piece]) -> list[Pair]:
+def _pairs(settings: Settings, systems: Sequence[System], pieces: Sequence[_Piece]) -> list[_Pair]:
     """Return every system on every piece; the first seed has the name of the piece, others are called runs."""
     seeds = range(settings.n_seeds if settings.kind == TRANSFERS else 1)
     return [
-        Pair(
+        _Pair(
             piece.name if seed == 0 else f"{piece.name}, run {seed + 1}",
             system.name,
             piece,
-            Who(system.name, system.content_hash),
+            _Who(system.name, system.content_hash),
             seed,
         )
         for system in systems
@@ -245,7 +244,7 @@ def _train_rolls(settings: Settings) -> list[PianoRoll]:
     return [piano_roll(score_of_row(row)) for row in rows]
 
 
-def _outputs(rows: Iterable[Mapping[str, Any]], pairs: Sequence[Pair]) -> dict[tuple[str, str], Arrangement]:
+def _outputs(rows: Iterable[Mapping[str, Any]], pairs: Sequence[_Pair]) -> dict[tuple[str, str], Arrangement]:
     """Return what was made of each item, by system and item, from the records; what failed is not there."""
     known = {(pair.system, pair.item): pair for pair in pairs}
     found: dict[tuple[str, str], Arrangement] = {}
@@ -253,7 +252,7 @@ def _outputs(rows: Iterable[Mapping[str, Any]], pairs: Sequence[Pair]) -> dict[t
         pair = known.get((row.get("system", ""), row.get("item", ""))) if row["kind"] == "explanation" else None
         if pair is not None and row["content"] == [pair.reference.content, pair.estimate.content]:
             assert isinstance(pair.reference.value, Arrangement)
-            found[pair.system, pair.item] = output_of(row["output"], pair.reference.value)
+            found[pair.system, pair.item] = _output_of(row["output"], pair.reference.value)
     return found
 
 
@@ -322,3 +321,146 @@ def _cell(score: Mapping[str, Any]) -> str:
 
 def _file_name(text: str) -> str:
     return re.sub(r"[^\w.-]+", "_", text).strip("._") or "_"
+
+
+TOWARDS = ("style_probability", "style_accuracy")
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class _Piece:
+    """A piece: the reference of a pair."""
+
+    name: str
+    content: str  # hash of its notes
+    group: str  # family of its tune
+    value: PianoRoll | Arrangement
+
+
+@dataclasses.dataclass(frozen=True)
+class _Who:
+    """The estimate of a pair: what a system makes of it."""
+
+    name: str
+    content: str
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class _Pair:
+    """A piece and a system."""
+
+    item: str
+    system: str
+    reference: _Piece
+    estimate: _Who
+    seed: int = 0
+    entrance: str = "roll"
+    treatment: str = ""
+
+    @property
+    def group(self) -> str:
+        """Cluster of the intervals."""
+        return self.reference.group
+
+
+@dataclasses.dataclass(frozen=True)
+class _PairSet:
+    """All that is judged in one run."""
+
+    systems: tuple[str, ...]
+    pairs: tuple[_Pair, ...]
+    failures: tuple[Failure, ...] = ()
+
+
+@dataclasses.dataclass(frozen=True)
+class _CellJudge:
+    """Judges the cells that a system predicts of a piece."""
+
+    systems: Mapping[str, System]
+    hidden: Sequence[int]
+
+    def __call__(self, pair: _Pair) -> dict[str, Any]:
+        """Return the scores for each number of hidden steps."""
+        roll = pair.reference.value
+        assert isinstance(roll, PianoRoll)
+        system = self.systems[pair.system]
+        scores: dict[str, Any] = {}
+        for hidden in self.hidden:
+            counted = cell_scores(count_cells(roll.cells, system.plugin.cell_probabilities(roll, hidden=hidden)))
+            if hidden in system.fitted:
+                likely = system.likely(hidden).cell_probabilities(roll, hidden=hidden)
+                counted["cell_nll"] = cell_scores(count_cells(roll.cells, likely))["cell_nll"]
+            for name, value in counted.items():
+                reason = "a wrong cell was held for impossible" if math.isinf(value) else "nothing to count"
+                scores[name_hidden(name, hidden)] = _score(value, reason)
+        return {"scores": scores, "notes": []}
+
+
+@dataclasses.dataclass(frozen=True)
+class _TransferJudge:
+    """Lets a system carry a piece over, and judges what became of the melody and where the classifier puts it."""
+
+    systems: Mapping[str, System]
+    classifier: StyleClassifier | None
+    bars: int
+
+    def __call__(self, pair: _Pair) -> dict[str, Any]:
+        """Return the scores, and the notes of the output as explanation."""
+        given = pair.reference.value
+        assert isinstance(given, Arrangement)
+        system = self.systems[pair.system]
+        rng = own_rng(pair.seed, pair.system, pair.reference.name)
+        output = system.plugin.transfer(given, rng=rng)
+        if not isinstance(output, Arrangement) or not output.melody.same_grid(given.melody):
+            raise InvalidInputError(f"{pair.system} returned no arrangement on the grid of the input")
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", UndefinedMetricWarning)  # said of each score below
+            [item] = evaluate_melody([given], [output], per_item=True)["per_item"]
+        scores = {name: _score(value, "the melody has nothing to keep") for name, value in item.items()}
+        towards, reason = _towards(output, system.style, self.classifier, self.bars)
+        scores |= {name: _score(value, reason) for name, value in zip(TOWARDS, towards, strict=True)}
+        return {"scores": scores, "notes": [], "explanation": {"seed": pair.seed, "output": _notes_of(output)}}
+
+
+def _score(value: float, reason: str) -> dict[str, Any]:
+    return {"value": float(value)} if math.isfinite(value) else {"value": None, "reason": reason}
+
+
+def _towards(
+    output: Arrangement, style: str, classifier: StyleClassifier | None, bars: int
+) -> tuple[tuple[float, float], str]:
+    if classifier is None or style not in classifier.styles:
+        return (math.nan, math.nan), f"no classifier knows the style {style!r}"
+    given = style_probabilities(output.merged, classifier, bars=bars)
+    given = given[~np.isnan(given)]
+    if not len(given):
+        return (math.nan, math.nan), "nothing sounds"
+    given = given if style == classifier.styles[1] else 1 - given
+    return (float(given.mean()), float((given > 0.5).mean())), ""
+
+
+def _notes_of(output: Arrangement) -> list[list[int]]:
+    """Return onset, duration, pitch and voice (0 the melody) of each note, in steps."""
+    found = []
+    for voice, roll in enumerate((output.melody, output.accompaniment)):
+        notes = roll_notes(roll)
+        found += [[int(note["onset_tick"]), int(note["duration_tick"]), int(note["pitch"]), voice] for note in notes]
+    return found
+
+
+def _output_of(notes: Sequence[Sequence[int]], given: Arrangement) -> Arrangement:
+    """Return an output from its record, on the grid of its input."""
+    rolls = []
+    for voice in (0, 1):
+        cells, onsets, offsets = (np.zeros_like(given.melody.cells) for _ in range(3))
+        for onset, duration, pitch, of in notes:
+            if of == voice:
+                cells[onset : onset + duration, pitch - LOWEST_PITCH] = True
+                onsets[onset, pitch - LOWEST_PITCH] = True
+                offsets[onset + duration : onset + duration + 1, pitch - LOWEST_PITCH] = True
+        rolls.append(given.melody.with_notes(cells, onsets, offsets & ~cells))
+    return Arrangement(*rolls)
+
+
+def _cell_score_names(hidden: Sequence[int]) -> tuple[str, ...]:
+    """Return the scores of a run with these numbers of hidden steps."""
+    return tuple(name_hidden(name, steps) for steps in hidden for name in CELL_SCORES)

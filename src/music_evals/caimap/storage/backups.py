@@ -28,10 +28,11 @@ from music_evals.errors import (
     InvalidInputError,
     MissingBackendError,
     NoDataError,
+    OccupiedError,
     OutputError,
     UnreadableFileError,
 )
-from music_evals.files import folder_written_whole
+from music_evals.files import folder_written_whole, parse_json, private_folder
 
 __all__ = ["MANIFEST", "Backup", "backup", "restore"]
 
@@ -100,15 +101,16 @@ def backup(study: str | os.PathLike[str], url: str, target: str | os.PathLike[st
     source, folder, kind = Path(study), Path(target), _kind(url)
     _check_empty(folder, "a backup")
     if folder.resolve().is_relative_to(source.resolve()):
-        raise OutputError(f"{folder} lies in the study itself; choose a folder outside of {source}")
+        raise OccupiedError(f"{folder} lies in the study itself; choose a folder outside of {source}")
     with folder_written_whole(folder) as part:
-        part.chmod(0o700)  # it holds the key, and what people wrote
+        private_folder(part)  # it holds the key, and what people wrote
         _dump(url, part / _DATABASES[kind])
         for name in _study_files(source):
             _copy_file(source / name, part / name)
         files = {name: _facts(part / name) for name in _files_below(part)}
         manifest = {"form": _FORM, "database": kind, "files": files}
         _write(part / MANIFEST, json.dumps(manifest, ensure_ascii=False, indent=1).encode())
+        _close_to_others(part)
     return Backup(folder, len(files), sum(facts["bytes"] for facts in files.values()), _left_out(source))
 
 
@@ -145,11 +147,13 @@ def restore(copy: str | os.PathLike[str], study: str | os.PathLike[str], url: st
     files = _checked(source, kind)
     _check_empty(target, "a study", url)
     with folder_written_whole(target) as part:
+        private_folder(part)
         for name in files:
             if name not in _DATABASES.values() or kind == "sqlite":
                 _copy_file(source / name, part / name)
         if kind == "postgresql":  # the last thing: it is all or nothing too
             _undump(url, source / _DATABASES[kind])
+        _close_to_others(part)
     return Backup(target, len(files), sum(facts["bytes"] for facts in files.values()), ())
 
 
@@ -170,7 +174,7 @@ def _check_empty(folder: Path, what: str, url: str = "") -> None:
     elif url and sqlite_file(url).resolve() != (folder / _DATABASES["sqlite"]).resolve():
         raise InvalidInputError(f"a study in SQLite comes back as {folder / _DATABASES['sqlite']}, not elsewhere")
     if there:
-        raise OutputError(
+        raise OccupiedError(
             f"{folder}: {what} is written where nothing is, and there is {', '.join(there[:5])}"
             f"{' and more' * (len(there) > 5)}; choose another place, or move all of it away"
         )
@@ -189,7 +193,7 @@ def _tables(url: str) -> list[str]:
 def _checked(source: Path, kind: str) -> Mapping[str, Mapping[str, Any]]:
     """Return the files of a backup, each as its manifest has it."""
     try:
-        manifest = json.loads((source / MANIFEST).read_text(encoding="utf-8"))
+        manifest = parse_json((source / MANIFEST).read_bytes(), MANIFEST)
         form, database, files = manifest["form"], manifest["database"], dict(manifest["files"])
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise UnreadableFileError(f"{source}: no backup of a study, or one that was not finished ({error})") from error
@@ -239,6 +243,11 @@ def _left_out(source: Path) -> tuple[str, ...]:
 def _files_below(folder: Path) -> list[str]:
     found = [Path(above, name) for above, _, names in os.walk(folder, followlinks=True) for name in names]
     return sorted(path.relative_to(folder).as_posix() for path in found)
+
+
+def _close_to_others(folder: Path) -> None:
+    for place in (folder, *folder.rglob("*")):
+        place.chmod(0o700 if place.is_dir() else 0o600)
 
 
 def _copy_file(source: Path, target: Path) -> None:

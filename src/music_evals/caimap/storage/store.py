@@ -102,6 +102,11 @@ def _engine(url: str) -> Engine:
         return create_engine(parsed.set(drivername="postgresql+psycopg"), pool_pre_ping=True, pool_size=20)
     if kind != "sqlite":
         raise InvalidInputError(f"a study is kept in SQLite or PostgreSQL, not in {kind}")
+    for end in ("", "-wal", "-shm"):  # SQLite gives the latter two the rights of the first
+        with contextlib.suppress(OSError):  # a folder that is missing; who connects is told
+            flags = os.O_RDWR if end else os.O_RDWR | os.O_CREAT
+            os.close(os.open(f"{parsed.database}{end}", flags, 0o600))
+            Path(f"{parsed.database}{end}").chmod(0o600)
     engine = create_engine(parsed, connect_args={"timeout": _WAIT_SEC, "check_same_thread": False}, pool_size=20)
     event.listen(engine, "connect", _set_up_sqlite)
     event.listen(engine, "begin", _begin_sqlite)

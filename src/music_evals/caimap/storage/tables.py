@@ -79,7 +79,7 @@ class PersonRow(Base):
     name: Mapped[str] = mapped_column(String(80), unique=True)
     role: Mapped[str] = mapped_column(String(20))
     password_hash: Mapped[str] = mapped_column(String(200), default="")
-    language: Mapped[str] = mapped_column(String(2), default="zh")
+    language: Mapped[str] = mapped_column(String(2), default="")  # empty: as the browser asks
     consent: Mapped[str] = mapped_column(String(40), default="")
     excluded: Mapped[bool] = mapped_column(default=False)
     withdrawn: Mapped[bool] = mapped_column(default=False)

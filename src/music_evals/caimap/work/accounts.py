@@ -94,7 +94,7 @@ class Visit(NamedTuple):
     name
         Of the account.
     language
-        ``"zh"`` or ``"en"``.
+        ``"zh"`` or ``"en"``; empty where none was chosen.
     csrf
         Token that every form carries.
 

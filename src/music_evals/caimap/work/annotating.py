@@ -61,8 +61,7 @@ def take_next(desk: Desk, who: int) -> Task | None:
         Somebody else was given the place at the same moment.
 
     """
-    with desk.store.writing() as session:
-        person = desk.person(session, who, "annotate", locked=True)
+    with desk.writing(who, "annotate", locked=True) as (session, person):
         release_idle(desk, session)
         mine = select(TaskRow).where(TaskRow.person == who, TaskRow.state.in_(OPEN), TaskRow.training.is_(False))
         begun = session.scalars(mine.order_by(TaskRow.id)).first()
@@ -109,8 +108,7 @@ def open_task(desk: Desk, who: int, number: int) -> Task:
         It is not theirs.
 
     """
-    with desk.store.writing() as session:
-        person = desk.person(session, who, "annotate")
+    with desk.writing(who, "annotate") as (session, person):
         row = desk.own_task(session, person, number)
         if row.state == "assigned":
             row.opened = desk.clock()
@@ -138,8 +136,7 @@ def record(desk: Desk, who: int, number: int, reports: Sequence[Mapping[str, Any
         An event that no player sends, or a task that is not being worked on.
 
     """
-    with desk.store.writing() as session:
-        person = desk.person(session, who, "annotate")
+    with desk.writing(who, "annotate") as (session, person):
         row = desk.own_task(session, person, number)
         _record(desk, session, row, reports)
         return listening_of(_events(session, row), song_of(desk.song(session, row.song)).duration_sec)
@@ -189,8 +186,7 @@ def heard(desk: Desk, who: int, number: int) -> Listening:
         The task is not theirs to see.
 
     """
-    with desk.store.reading() as session:
-        person = desk.person(session, who, "ask")
+    with desk.reading(who, "ask") as (session, person):
         row = desk.own_task(session, person, number)
         return listening_of(_events(session, row), song_of(desk.song(session, row.song)).duration_sec)
 
@@ -206,8 +202,7 @@ def restart_listening(desk: Desk, who: int, number: int, version: int) -> None:
         The task has changed.
 
     """
-    with desk.store.writing() as session:
-        person = desk.person(session, who, "annotate")
+    with desk.writing(who, "annotate") as (session, person):
         row = desk.own_task(session, person, number, version)
         desk.move(session, row, "save", person, restarted=row.attempt)
         row.attempt += 1
@@ -244,8 +239,7 @@ def save(desk: Desk, who: int, number: int, version: int, draft: Mapping[str, An
     """
     if len(str(draft)) > MAX_DRAFT:
         raise InvalidInputError(f"a draft has at most {MAX_DRAFT} characters", kind="long_draft", most=MAX_DRAFT)
-    with desk.store.writing() as session:
-        person = desk.person(session, who, "annotate")
+    with desk.writing(who, "annotate") as (session, person):
         row = desk.own_task(session, person, number, version)
         events = _events(session, row) if row.kind != "structure" else []
         if row.kind != "structure" and not (row.draft and any(event.kind == "write" for event in events)):
@@ -273,8 +267,7 @@ def screen(desk: Desk, who: int, number: int, version: int, *, reason: str, note
 
     """
     structure.check_screening(reason, note)
-    with desk.store.writing() as session:
-        person = desk.person(session, who, "annotate")
+    with desk.writing(who, "annotate") as (session, person):
         row = desk.own_task(session, person, number, version)
         if row.kind != "structure" or row.training:
             raise InvalidAnnotationError(
@@ -303,8 +296,7 @@ def submit(desk: Desk, who: int, number: int, version: int, given: Structure | D
         It breaks a rule of its kind; for descriptions, the song was not listened to as the rules ask.
 
     """
-    with desk.store.writing() as session:
-        person = desk.person(session, who, "annotate", locked=True)
+    with desk.writing(who, "annotate", locked=True) as (session, person):
         row = desk.own_task(session, person, number, version)
         duration = song_of(desk.song(session, row.song)).duration_sec
         events = _events(session, row)

@@ -70,8 +70,7 @@ def study_agreement(desk: Desk, who: int, encoder: TextEncoder | None = None) ->
         The person is no administrator.
 
     """
-    with desk.store.reading() as session:
-        desk.person(session, who, "manage")
+    with desk.reading(who, "manage") as (session, _):
         roles = dict(session.execute(select(PersonRow.id, PersonRow.role).where(PersonRow.withdrawn.is_(False))).all())
         passes = _structures(session, set(roles))
         described = _training_descriptions(session, set(roles))

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import datetime as dt
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -124,6 +125,18 @@ class Desk:
         return np.random.default_rng([self.settings(session).seed, *numbers])
 
     # who
+
+    @contextlib.contextmanager
+    def reading(self, who: int, right: str) -> Iterator[tuple[Session, Person]]:
+        """Read as somebody who has a right: `Store.reading`, and who acts as `person` returns them."""
+        with self.store.reading() as session:
+            yield session, self.person(session, who, right)
+
+    @contextlib.contextmanager
+    def writing(self, who: int, right: str, *, locked: bool = False) -> Iterator[tuple[Session, Person]]:
+        """Write as somebody who has a right: `Store.writing`, and who acts as `person` returns them."""
+        with self.store.writing() as session:
+            yield session, self.person(session, who, right, locked=locked)
 
     def person(self, session: Session, number: int, right: str, *, locked: bool = False) -> Person:
         """Return who acts; locked for the transaction where what they do must not cross their own withdrawal.

@@ -113,8 +113,7 @@ def begin_linking(desk: Desk, who: int, token: str) -> str:
         Nobody of that number takes part.
 
     """
-    with desk.store.writing() as session:
-        desk.person(session, who, "ask")
+    with desk.writing(who, "ask") as (session, _):
         return _begin(desk, session, Attempt("link", session=accounts.hash_of(token)))
 
 
@@ -233,8 +232,7 @@ def ways(desk: Desk, who: int, provider: str) -> Ways:
         Nobody of that number takes part.
 
     """
-    with desk.store.reading() as session:
-        desk.person(session, who, "ask")
+    with desk.reading(who, "ask") as (session, _):
         row = session.get_one(PersonRow, who)
         return Ways(bool(row.password_hash), _identity_of(session, who, provider) is not None)
 
@@ -250,8 +248,7 @@ def unlink(desk: Desk, who: int, provider: str) -> None:
         Nothing is linked, or the account has no password.
 
     """
-    with desk.store.writing() as session:
-        person = desk.person(session, who, "ask")
+    with desk.writing(who, "ask") as (session, person):
         identity = _identity_of(session, who, provider)
         if identity is None:
             raise InvalidInputError("no account is linked", kind="not_linked")

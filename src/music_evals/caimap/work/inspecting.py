@@ -35,8 +35,7 @@ def waiting(desk: Desk, who: int) -> tuple[list[str], list[int]]:
         The person is no inspector.
 
     """
-    with desk.store.reading() as session:
-        desk.person(session, who, "inspect")
+    with desk.reading(who, "inspect") as (session, _):
         songs = session.scalars(select(SongRow.id).where(SongRow.state == "inspecting").order_by(SongRow.id))
         tasks = session.scalars(select(TaskRow.id).where(TaskRow.state == "sampled").order_by(TaskRow.id))
         return list(songs), list(tasks)
@@ -67,8 +66,7 @@ def settle(desk: Desk, who: int, song: str, version: int, accepted: Structure) -
 
     """
     structure.check_structure(accepted)
-    with desk.store.writing() as session:
-        person = desk.person(session, who, "inspect", locked=True)
+    with desk.writing(who, "inspect", locked=True) as (session, person):
         row = desk.song(session, song, version)
         desk.move(session, row, "settle", person)
         passes = pass_tasks(session, song, HANDED_IN)
@@ -105,8 +103,7 @@ def score(desk: Desk, sheet: ScoreSheet, version: int) -> str:
         The points are not those of the form.
 
     """
-    with desk.store.writing() as session:
-        person = desk.person(session, sheet.inspector, "inspect")
+    with desk.writing(sheet.inspector, "inspect") as (session, person):
         row = desk.own_task(session, person, sheet.task, version)
         if row.kind not in assurance.FORMS or row.result is None:
             raise InvalidAnnotationError("only descriptions are scored", kind="only_descriptions")

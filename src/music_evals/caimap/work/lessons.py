@@ -100,8 +100,7 @@ def models(desk: Desk, who: int) -> list[Model]:
         The person is neither an inspector nor an administrator.
 
     """
-    with desk.store.reading() as session:
-        desk.person(session, who, "judge")
+    with desk.reading(who, "judge") as (session, _):
         passes = [row.song for row in _passes(session)]
         rows = session.scalars(select(SongRow).where(SongRow.training.is_(True)).order_by(SongRow.id))
         return [Model(song_of(row), row.version, _accepted(row), passes.count(row.id)) for row in rows]
@@ -121,8 +120,7 @@ def set_model(desk: Desk, who: int, song: str, version: int, accepted: Structure
 
     """
     structure.check_structure(accepted)
-    with desk.store.writing() as session:
-        person = desk.person(session, who, "inspect", locked=True)
+    with desk.writing(who, "inspect", locked=True) as (session, person):
         row = desk.song(session, song, version)
         if not row.training:
             raise InvalidAnnotationError("this song is not of the training set", kind="song_not_training")
@@ -139,8 +137,7 @@ def lessons(desk: Desk, who: int) -> list[Lesson]:
         There is no such person.
 
     """
-    with desk.store.reading() as session:
-        person = desk.person(session, who, "ask")
+    with desk.reading(who, "ask") as (session, person):
         passes = _passes(session)
         found = []
         for row in passes:
@@ -164,8 +161,7 @@ def lesson(desk: Desk, who: int, number: int) -> list[structure.Difference]:
         It is no structure that was handed in as training, or there is nothing to lay beside it yet.
 
     """
-    with desk.store.reading() as session:
-        person = desk.person(session, who, "ask")
+    with desk.reading(who, "ask") as (session, person):
         row = desk.own_task(session, person, number)
         passes = _passes(session)
         others = _references(session, row, passes)[1] if row.id in {found.id for found in passes} else []
@@ -200,8 +196,7 @@ def discuss(desk: Desk, who: int, item: int, content: str) -> None:
             f"write something, of at most {_MAX_REMARK:,} characters", kind="message", most=_MAX_REMARK
         )
     found = practice(desk, who)
-    with desk.store.writing() as session:
-        desk.person(session, who, "judge")
+    with desk.writing(who, "judge") as (session, _):
         judged = found.judged
         if judged is None or item not in judged.discussed or item in {missed for missed, _ in judged.missing}:
             raise InvalidInputError(
@@ -234,8 +229,7 @@ def discussions(desk: Desk, who: int) -> dict[int, list[Remark]]:
         The person is neither an inspector nor an administrator.
 
     """
-    with desk.store.reading() as session:
-        desk.person(session, who, "judge")
+    with desk.reading(who, "judge") as (session, _):
         chosen = select(MessageRow, PersonRow.role).join(PersonRow, PersonRow.id == MessageRow.author)
         chosen = chosen.where(MessageRow.place.startswith(DISCUSSIONS)).order_by(MessageRow.id)
         found: dict[int, list[Remark]] = {}

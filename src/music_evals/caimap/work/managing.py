@@ -79,8 +79,7 @@ def check_new(desk: Desk, who: int, songs: Iterable[Song]) -> None:
         As `add_songs`.
 
     """
-    with desk.store.reading() as session:
-        desk.person(session, who, "manage")
+    with desk.reading(who, "manage") as (session, _):
         known = set(session.scalars(select(SongRow.id)))
         for count, song in enumerate(songs, 1):
             _check_id(known, song, count)
@@ -97,8 +96,7 @@ def add_songs(desk: Desk, who: int, songs: Iterable[Song]) -> int:
         A song of that id is there already, or comes twice.
 
     """
-    with desk.store.writing() as session:
-        person = desk.person(session, who, "manage")
+    with desk.writing(who, "manage") as (session, person):
         known = set(session.scalars(select(SongRow.id)))
         count = 0
         for count, song in enumerate(songs, 1):
@@ -132,8 +130,7 @@ def add_finished(desk: Desk, who: int, songs: Iterable[FinishedSong]) -> int:
         A song of that id is there already, or comes twice.
 
     """
-    with desk.store.writing() as session:
-        person = desk.person(session, who, "manage")
+    with desk.writing(who, "manage") as (session, person):
         known = set(session.scalars(select(SongRow.id)))
         others = {role: stand_in(desk, session, role) for role in STAND_INS}
         count = 0
@@ -176,8 +173,7 @@ def decide_screening(desk: Desk, who: int, song: str, version: int, *, keep: boo
         No administrator, not screened, or decided by another one.
 
     """
-    with desk.store.writing() as session:
-        person = desk.person(session, who, "manage")
+    with desk.writing(who, "manage") as (session, person):
         row = desk.song(session, song, version)
         desk.move(session, row, "keep" if keep else "exclude", person)
         if keep:
@@ -224,8 +220,7 @@ def decide(desk: Desk, who: int, song: str, version: int, *, returned: Sequence[
         raise InvalidInputError(
             f"descriptions are those of {' and '.join(DIMENSIONS)}, got {', '.join(returned)}", kind="kind_of_task"
         )
-    with desk.store.writing() as session:
-        person = desk.person(session, who, "manage")
+    with desk.writing(who, "manage") as (session, person):
         row = desk.song(session, song, version)
         desk.move(session, row, "return" if returned else "finish", person, returned=list(returned))
         for kind in returned:
@@ -261,8 +256,7 @@ def close_week(desk: Desk, who: int, monday: dt.date) -> dict[int, grades.Week]:
     """
     if monday.weekday() or monday > (desk.clock() - dt.timedelta(days=7)).date():
         raise InvalidInputError(f"a week begins on a Monday and is closed when it is over, got {monday}", kind="week")
-    with desk.store.writing() as session:
-        person = desk.person(session, who, "manage")
+    with desk.writing(who, "manage") as (session, person):
         closed = set(session.scalars(select(WeekRow.person).where(WeekRow.monday == monday.isoformat())))
         judged: dict[int, grades.Week] = {}
         of_week = records(session, monday)
@@ -304,8 +298,7 @@ def withdraw(desk: Desk, who: int, person: int) -> None:
         There is no such person, it stands for people who annotated elsewhere, or it is the last administrator.
 
     """
-    with desk.store.writing() as session:
-        acting = desk.person(session, who, "ask")
+    with desk.writing(who, "ask") as (session, acting):
         if who != person:
             desk.person(session, who, "manage")
         row = _leaving(session, person)
@@ -363,8 +356,7 @@ def release(desk: Desk, who: int, number: int) -> None:
         The task was handed in, is cancelled, or waits as a skipped song for a decision.
 
     """
-    with desk.store.writing() as session:
-        person = desk.person(session, who, "manage")
+    with desk.writing(who, "manage") as (session, person):
         row = desk.own_task(session, person, number)
         if row.state == "screened":
             raise ForbiddenStepError(
@@ -387,8 +379,7 @@ def enter(desk: Desk, who: int, entry: ledger.Entry) -> None:
         The entry breaks a rule of the ledger, or its person does not exist.
 
     """
-    with desk.store.writing() as session:
-        person = desk.person(session, who, "manage")
+    with desk.writing(who, "manage") as (session, person):
         if session.get(PersonRow, entry.person) is None:
             raise InvalidInputError(f"there is no person {entry.person}", kind="no_person", found=entry.person)
         desk.pay(session, entry)
@@ -404,8 +395,7 @@ def ledger_of(desk: Desk, who: int) -> list[ledger.Entry]:
         Nobody of that number may ask.
 
     """
-    with desk.store.reading() as session:
-        person = desk.person(session, who, "ask")
+    with desk.reading(who, "ask") as (session, person):
         chosen = select(LedgerRow).order_by(LedgerRow.id)
         if person.role != "administrator":
             chosen = chosen.where(LedgerRow.person == who)
@@ -422,8 +412,7 @@ def progress(desk: Desk, who: int) -> Progress:
         The person is no administrator.
 
     """
-    with desk.store.reading() as session:
-        desk.person(session, who, "manage")
+    with desk.reading(who, "manage") as (session, _):
         songs = Counter[str](session.scalars(select(SongRow.state).where(SongRow.training.is_(False))))
         joined = select(PersonRow.role, TaskRow.state).join(PersonRow, PersonRow.id == TaskRow.person)
         joined = joined.where(TaskRow.training.is_(False))
@@ -449,8 +438,7 @@ def say(desk: Desk, who: int, content: str, *, thread: int | None = None, place:
         raise InvalidInputError(
             f"feedback is about a page, got {place!r}; what inspectors discuss has its own threads", kind="other_thread"
         )
-    with desk.store.writing() as session:
-        desk.person(session, who, "ask")
+    with desk.writing(who, "ask") as (session, _):
         thread = who if thread is None else thread
         if thread != who:
             desk.person(session, who, "manage")

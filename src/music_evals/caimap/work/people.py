@@ -73,8 +73,7 @@ def people(desk: Desk, who: int) -> list[Somebody]:
         The person is no administrator.
 
     """
-    with desk.store.reading() as session:
-        desk.person(session, who, "manage")
+    with desk.reading(who, "manage") as (session, _):
         return [
             Somebody(row.id, row.name, row.role, row.consent, row.excluded, row.withdrawn)
             for row in session.scalars(select(PersonRow).order_by(PersonRow.id))
@@ -90,8 +89,7 @@ def standing(desk: Desk, who: int) -> Standing:
         The person does not annotate.
 
     """
-    with desk.store.reading() as session:
-        person = desk.person(session, who, "ask")
+    with desk.reading(who, "ask") as (session, person):
         if person.role not in KINDS_OF_ROLE:
             check_right(person, "annotate")
         rates = desk.settings(session).rates

@@ -59,8 +59,7 @@ def choose_songs(desk: Desk, who: int, n: int = TRAINING_SONGS) -> int:
         Not so many songs are left.
 
     """
-    with desk.store.writing() as session:
-        person = desk.person(session, who, "manage")
+    with desk.writing(who, "manage") as (session, person):
         begun = select(TaskRow.song)
         free = select(SongRow).where(
             SongRow.state == "structuring", SongRow.training.is_(False), SongRow.id.not_in(begun)
@@ -86,8 +85,7 @@ def take_training(desk: Desk, who: int) -> Task | None:
         The person does not annotate.
 
     """
-    with desk.store.writing() as session:
-        person = desk.person(session, who, "annotate", locked=True)
+    with desk.writing(who, "annotate", locked=True) as (session, person):
         own = list(session.scalars(select(TaskRow).where(TaskRow.person == who, TaskRow.training.is_(True))))
         begun = next((row for row in own if row.state in {"assigned", "working"}), None)
         if begun is not None:
@@ -113,8 +111,7 @@ def practice(desk: Desk, who: int) -> Practice:
         There is no such person.
 
     """
-    with desk.store.reading() as session:
-        person = desk.person(session, who, "ask")
+    with desk.reading(who, "ask") as (session, person):
         songs = len(list(session.scalars(select(SongRow.id).where(SongRow.training.is_(True)))))
         number = _round(session)
         if person.role not in {"inspector", "administrator"}:
@@ -148,8 +145,7 @@ def score_item(desk: Desk, sheet: ScoreSheet) -> None:
         It is no item of the set, or the points are not those of the form.
 
     """
-    with desk.store.writing() as session:
-        person = desk.person(session, sheet.inspector, "inspect")
+    with desk.writing(sheet.inspector, "inspect") as (session, person):
         row = desk.own_task(session, person, sheet.task)
         if row.id not in _items(session):
             raise InvalidAnnotationError("this description is not of the training set", kind="not_training")
@@ -175,8 +171,7 @@ def new_round(desk: Desk, who: int) -> int:
 
     """
     found = practice(desk, who)
-    with desk.store.writing() as session:
-        person = desk.person(session, who, "manage")
+    with desk.writing(who, "manage") as (session, person):
         if found.judged is None or found.judged.missing:
             raise InvalidInputError(
                 "this round is not over: every inspector scores every item first", kind="round_open"

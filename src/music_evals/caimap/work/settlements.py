@@ -109,8 +109,7 @@ def settlements(desk: Desk, who: int) -> list[Settled]:
         The person is no administrator.
 
     """
-    with desk.store.reading() as session:
-        desk.person(session, who, "manage")
+    with desk.reading(who, "manage") as (session, _):
         verified = _verified(session)
         found = []
         for one in _sampled(desk, session):
@@ -138,8 +137,7 @@ def unsettled(desk: Desk, who: int, song: str) -> Unsettled:
         The song is not in the sample.
 
     """
-    with desk.store.reading() as session:
-        desk.person(session, who, "manage")
+    with desk.reading(who, "manage") as (session, _):
         row = _of_sample(desk, session, song).song
         tasks = pass_tasks(session, song, HANDED_IN)
         passes = [Structure.from_dict(found.result or {}) for found in tasks]
@@ -165,8 +163,7 @@ def verify_settlement(desk: Desk, who: int, song: str, given: Structure) -> list
 
     """
     structure.check_structure(given)
-    with desk.store.writing() as session:
-        person = desk.person(session, who, "manage")
+    with desk.writing(who, "manage") as (session, person):
         desk.song(session, song)
         found = _of_sample(desk, session, song)
         if found.entry in _verified(session):

@@ -115,8 +115,7 @@ def task_view(desk: Desk, who: int, number: int) -> TaskView:
         The task is not theirs to see.
 
     """
-    with desk.store.reading() as session:
-        person = desk.person(session, who, "ask")
+    with desk.reading(who, "ask") as (session, person):
         row = desk.own_task(session, person, number)
         # scores that decided; a second verification is between inspectors and administrators
         given = select(SheetRow).where(SheetRow.task == number, SheetRow.purpose == "assurance")
@@ -135,8 +134,7 @@ def rests(desk: Desk, who: int) -> bool:
         There is no such person.
 
     """
-    with desk.store.reading() as session:
-        desk.person(session, who, "ask")
+    with desk.reading(who, "ask") as (session, _):
         since = desk.clock() - 4 * breaks.LONGEST_STRETCH
         done = select(AuditRow.moment).where(AuditRow.person == who, AuditRow.moment >= since).order_by(AuditRow.moment)
         return breaks.suggests_break(list(session.scalars(done)), desk.clock())
@@ -151,8 +149,7 @@ def tasks_of(desk: Desk, who: int) -> list[Task]:
         There is no such person.
 
     """
-    with desk.store.reading() as session:
-        desk.person(session, who, "ask")
+    with desk.reading(who, "ask") as (session, _):
         rows = session.scalars(select(TaskRow).where(TaskRow.person == who).order_by(TaskRow.id.desc()))
         return [_own(row) for row in rows]
 
@@ -168,8 +165,7 @@ def song_view(desk: Desk, who: int, song: str) -> SongView:
         There is no such song.
 
     """
-    with desk.store.reading() as session:
-        desk.person(session, who, "inspect")
+    with desk.reading(who, "inspect") as (session, _):
         row = desk.song(session, song)
         passes = pass_tasks(session, song, HANDED_IN)
         if len(passes) != 2:
@@ -187,8 +183,7 @@ def decisions(desk: Desk, who: int) -> Decisions:
         The person is none.
 
     """
-    with desk.store.reading() as session:
-        desk.person(session, who, "manage")
+    with desk.reading(who, "manage") as (session, _):
 
         def songs(state: str) -> list[SongRow]:
             return list(session.scalars(select(SongRow).where(SongRow.state == state).order_by(SongRow.id).limit(50)))
@@ -207,8 +202,7 @@ def messages(desk: Desk, who: int) -> list[Message]:
         There is no such person.
 
     """
-    with desk.store.reading() as session:
-        person = desk.person(session, who, "ask")
+    with desk.reading(who, "ask") as (session, person):
         chosen = select(MessageRow, PersonRow.role).join(PersonRow, PersonRow.id == MessageRow.author)
         chosen = chosen.where(~MessageRow.place.startswith(DISCUSSIONS))  # see `lessons.discussion`
         if person.role != "administrator":

@@ -29,8 +29,7 @@ def keep_lexica(desk: Desk, who: int, group: str, built: Mapping[str, lexica.Lex
     """
     for dimension in built:
         lexica.check_dimension(group, dimension)
-    with desk.store.writing() as session:
-        person = desk.person(session, who, "manage")
+    with desk.writing(who, "manage") as (session, person):
         plain = {dimension: lexicon.to_dict() for dimension, lexicon in built.items()}
         session.merge(SettingRow(name=_setting(group), value=_kept(session, group) | plain))
         for dimension, lexicon in built.items():

@@ -98,8 +98,7 @@ def habits(desk: Desk, who: int) -> list[Habits]:
         The person is no administrator.
 
     """
-    with desk.store.reading() as session:
-        desk.person(session, who, "manage")
+    with desk.reading(who, "manage") as (session, _):
         columns = TaskRow.id, TaskRow.person, TaskRow.opened, TaskRow.submitted
         handed_in = select(*columns).where(TaskRow.submitted.is_not(None), TaskRow.training.is_(False))
         done: dict[int, int] = {}
@@ -139,8 +138,7 @@ def open_tasks(desk: Desk, who: int) -> list[OpenTask]:
         Who asks is no administrator.
 
     """
-    with desk.store.reading() as session:
-        desk.person(session, who, "manage")
+    with desk.reading(who, "manage") as (session, _):
         span = dt.timedelta(days=desk.settings(session).release_days)
         chosen = select(TaskRow).where(TaskRow.state.in_(OPEN), TaskRow.training.is_(False)).order_by(TaskRow.id)
         rows = list(session.scalars(chosen))
@@ -162,8 +160,7 @@ def submissions(desk: Desk, who: int, person: int) -> list[Task]:
         There is no such person.
 
     """
-    with desk.store.reading() as session:
-        desk.person(session, who, "manage")
+    with desk.reading(who, "manage") as (session, _):
         if session.get(PersonRow, person) is None:
             raise InvalidInputError(f"there is no person {person}", kind="no_person", found=person)
         rows = session.scalars(select(TaskRow).where(TaskRow.person == person).order_by(TaskRow.id.desc()))
@@ -179,8 +176,7 @@ def verifications(desk: Desk, who: int) -> list[Verified]:
         The person is no administrator.
 
     """
-    with desk.store.reading() as session:
-        desk.person(session, who, "manage")
+    with desk.reading(who, "manage") as (session, _):
         settings = desk.settings(session)
         seconds = {row.task: row.total for row in session.scalars(select(SheetRow).where(SheetRow.purpose == "second"))}
         firsts = session.scalars(select(SheetRow).where(SheetRow.purpose == "assurance").order_by(SheetRow.id))
@@ -214,8 +210,7 @@ def verify(desk: Desk, sheet: ScoreSheet) -> None:
         Nobody has scored it, or the points are not those of the form.
 
     """
-    with desk.store.writing() as session:
-        person = desk.person(session, sheet.inspector, "manage")
+    with desk.writing(sheet.inspector, "manage") as (session, person):
         row = desk.own_task(session, person, sheet.task)
         scored = select(SheetRow.id).where(SheetRow.task == row.id, SheetRow.purpose == "assurance")
         if row.result is None or session.scalars(scored).first() is None:

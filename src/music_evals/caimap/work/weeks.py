@@ -142,8 +142,7 @@ def graded(desk: Desk, who: int) -> list[GradedWeek]:
         There is no such person.
 
     """
-    with desk.store.reading() as session:
-        person = desk.person(session, who, "ask")
+    with desk.reading(who, "ask") as (session, person):
         chosen = select(WeekRow, PersonRow.role).join(PersonRow, PersonRow.id == WeekRow.person)
         if person.role != "administrator":
             chosen = chosen.where(WeekRow.person == who)
@@ -167,8 +166,7 @@ def so_far(desk: Desk, who: int) -> grades.Week | None:
         There is no such person.
 
     """
-    with desk.store.reading() as session:
-        desk.person(session, who, "ask")
+    with desk.reading(who, "ask") as (session, _):
         record = records(session, grades.week_of(desk.clock())).get(who)
         if record is None or not (record.accuracies or record.scores or record.warnings):
             return None
@@ -184,8 +182,7 @@ def cautions(desk: Desk, who: int) -> list[Caution]:
         There is no such person.
 
     """
-    with desk.store.reading() as session:
-        person = desk.person(session, who, "ask")
+    with desk.reading(who, "ask") as (session, person):
         chosen = select(WarningRow).order_by(WarningRow.id.desc())
         if person.role != "administrator":
             chosen = chosen.where(WarningRow.person == who)

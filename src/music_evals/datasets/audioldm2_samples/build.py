@@ -9,7 +9,7 @@ of style, with the settings of the authors' notebook. Whoever has the weights ma
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, Final
 
@@ -70,33 +70,18 @@ def build_config(config: str) -> list[Row]:
     made = {
         "seed": SEED, "steps": STEPS, "guidance": GUIDANCE, "seconds": SECONDS, "negative_prompt": NEGATIVE_PROMPT
     }  # fmt: skip
-    return [_row(config, number, made=made, **one) for number, one in enumerate((*_timbres(), *_styles()))]
+    changes = (*_changes("timbre", INSTRUMENTS, MOODS), *_changes("style", GENRES, WAYS))
+    return [_row(config, number, made=made, **one) for number, one in enumerate(changes)]
 
 
-def _timbres() -> Iterator[dict[str, str]]:
-    for before, (place, mood) in itertools.product(INSTRUMENTS, enumerate(MOODS, start=1)):
-        after = INSTRUMENTS[(INSTRUMENTS.index(before) + place) % len(INSTRUMENTS)]
-        text = f"Replace the {before} with {_a(after)}."
-        yield {
-            "task": "timbre",
-            "prompt": f"A {mood} piece of {{}} music.",
-            "before": before,
-            "after": after,
-            "text": text,
-        }
-
-
-def _styles() -> Iterator[dict[str, str]]:
-    for before, (place, way) in itertools.product(GENRES, enumerate(WAYS, start=1)):
-        after = GENRES[(GENRES.index(before) + place) % len(GENRES)]
-        text = f"Change the style from {before} to {after}."
-        yield {
-            "task": "style",
-            "prompt": f"A {way} piece of {{}} music.",
-            "before": before,
-            "after": after,
-            "text": text,
-        }
+def _changes(task: str, things: Sequence[str], ways: Sequence[str]) -> Iterator[dict[str, str]]:
+    """Yield a change of each thing into the others, a way of playing each."""
+    for before, (place, way) in itertools.product(things, enumerate(ways, start=1)):
+        after = things[(things.index(before) + place) % len(things)]
+        timbre, style = f"Replace the {before} with {_a(after)}.", f"Change the style from {before} to {after}."
+        text = timbre if task == "timbre" else style
+        prompt = f"A {way} piece of {{}} music."
+        yield {"task": task, "prompt": prompt, "before": before, "after": after, "text": text}
 
 
 def _stand_in() -> Iterator[dict[str, str]]:

@@ -18,7 +18,7 @@ from music_evals.datasets.caimd.release import FILES, IdMaps, find_release, read
 from music_evals.datasets.caimd.schema import features
 from music_evals.datasets.caimd.texts import ANOMALIES, BROKEN, BrokenSongError
 from music_evals.datasets.manifest import parquet_bytes, rows_sha256
-from music_evals.errors import InvalidInputError, NoDataError, OutputError
+from music_evals.errors import InvalidInputError, NoDataError, OccupiedError
 from music_evals.files import write_atomically
 
 __all__ = ["SHARD_SONGS", "BuildSettings", "build_release", "check_out"]
@@ -72,7 +72,7 @@ def check_out(out: Path, *, allow_git: bool = False) -> None:
     target = out.resolve()
     checkout = next((path for path in (target, *target.parents) if (path / ".git").exists()), None)
     if checkout and not allow_git:
-        raise OutputError(
+        raise OccupiedError(
             f"{out}: lies in the git checkout {checkout}; the lyrics of the release belong to others and must not be "
             "committed by mistake: choose a folder outside, or allow it on purpose"
         )
@@ -119,7 +119,7 @@ def _check_stale(out: Path, shards: Iterable[_Shard]) -> None:
     expected = {shard.file for shard in shards}
     others = sorted({path.relative_to(out).as_posix() for path in out.glob("data/**/*.parquet")} - expected)
     if others:
-        raise OutputError(f"{out}: holds {others[0]} of another build; choose an empty folder or remove that one")
+        raise OccupiedError(f"{out}: holds {others[0]} of another build; choose an empty folder or remove that one")
 
 
 def _record(shard: _Shard, maps: IdMaps, settings: BuildSettings) -> dict[str, Any]:

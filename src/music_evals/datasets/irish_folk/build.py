@@ -16,7 +16,6 @@ What is built is kept in the cache folder, whole or not at all.
 
 from __future__ import annotations
 
-import csv
 import importlib.resources
 import json
 import random
@@ -25,6 +24,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from music_evals.csv_files import csv_rows
 from music_evals.datasets.families import BAR_LINES, pair_overlaps
 from music_evals.datasets.irish_folk.folk_rnn import PUBLISHED, read_folk_rnn, song_counts
 from music_evals.datasets.irish_folk.music21_tunes import (
@@ -90,7 +90,7 @@ class Drawn(NamedTuple):
 def drawn() -> Drawn:
     """Read `splits.csv`."""
     table = importlib.resources.files("music_evals.datasets.irish_folk") / "splits.csv"
-    rows = list(csv.DictReader(table.read_text(encoding="utf-8").splitlines()))
+    rows = csv_rows(table.read_text(encoding="utf-8"), table)
     splits = {row["song"]: row["split"] for row in rows}
     return Drawn(splits, frozenset(row["song"] for row in rows if row["small"]))
 

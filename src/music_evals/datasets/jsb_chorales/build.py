@@ -17,7 +17,6 @@ Sources: MUSIB (journal paper and its code); Araneda, thesis, Universidad de Chi
 
 from __future__ import annotations
 
-import csv
 import dataclasses
 import importlib.resources
 import math
@@ -25,6 +24,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from music_evals.annotations import MUSIB_LAYOUT, Tokens
+from music_evals.csv_files import csv_rows
 from music_evals.datasets.bach_corpus import VOICES, Chorale
 from music_evals.datasets.near_copies import Passages, near_train, repeats_in_context, training_passages
 from music_evals.datasets.windows import cut_windows, middle_keys, training_keys, voice_tokens
@@ -60,7 +60,7 @@ class SongFact:
 def musib_songs() -> dict[str, SongFact]:
     """Return MUSIB's 171 songs: name -> measure count and split, in the order of their names."""
     table = importlib.resources.files("music_evals.datasets.jsb_chorales") / "musib_songs.csv"
-    rows = csv.DictReader(table.read_text(encoding="utf-8").splitlines())
+    rows = csv_rows(table.read_text(encoding="utf-8"), table)
     return dict(sorted((row["song"], SongFact(int(row["n_measures"]), row["split"])) for row in rows))
 
 

@@ -9,8 +9,11 @@ tempo, key, chords, melody, sections), and what `edits.yaml` says the edit left 
 import dataclasses
 import functools
 import hashlib
+import importlib.resources
 import json
+import logging
 import os
+import tempfile
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
@@ -20,15 +23,16 @@ import numpy as np
 
 from music_evals.annotations import Beats, Chords, Chroma, Features, Key, Melody, Score, Segments
 from music_evals.datasets.known_edits import audio_edits
+from music_evals.datasets.known_edits.arranging import Plan, Texture, arrange
 from music_evals.datasets.known_edits.chorales import CHORALES, set_chorale
+from music_evals.datasets.known_edits.harmony import NAMES
 from music_evals.datasets.known_edits.kinds import Edited, apply_edit
 from music_evals.datasets.known_edits.labels import Kind, declared, half_of, holds, kinds, pieces
-from music_evals.datasets.known_edits.pieces import Piece
+from music_evals.datasets.known_edits.pieces import TPQ, Note, Piece, Span, beat_of
 from music_evals.datasets.known_edits.songs import compose, songs
 from music_evals.datasets.known_edits.truth import f0_track, features_of, moved, parts_of, velocity_chroma
-from music_evals.datasets.known_edits.tunes import arrange_tune, tunes
 from music_evals.datasets.manifest import load_split
-from music_evals.errors import UnknownNameError
+from music_evals.errors import OutputError, UnknownNameError
 from music_evals.files import cache_folder, write_atomically
 from music_evals.protocols import RENDERERS
 from music_evals.symbolic.midi import read_midi, write_midi
@@ -50,6 +54,8 @@ __all__ = [
     "row_of",
     "score",
 ]
+
+LOGGER = logging.getLogger(__name__)
 
 SIDES = ("reference", "estimate")
 
@@ -101,8 +107,8 @@ def compose_piece(name: str) -> Piece:
         return compose(name)
     if name in CHORALES:
         return set_chorale(name)
-    if name in tunes():
-        return arrange_tune(name)
+    if name in _tunes():
+        return _arrange_tune(name)
     raise UnknownNameError("piece of known_edits", name, pieces())
 
 
@@ -329,13 +335,12 @@ def render(
     MissingBackendError
         FluidSynth or a soundfont is missing.
     OutputError
-        The cache cannot be written to.
+        Neither the cache nor a temporary folder can be written to.
 
     """
     midi: bytes = row[f"{_side(which)}_midi"]
     operations = row["operations"] if which == "estimate" else "[]"
     folder = cache_folder("known_edits") if cache is None else Path(cache)
-    folder.mkdir(parents=True, exist_ok=True)
     source = _stored(folder, midi, "[]", renderer)
     return source if operations == "[]" else _stored(folder, midi, operations, renderer)
 
@@ -368,7 +373,18 @@ def _stored(folder: Path, midi: bytes, operations: str, renderer: str) -> Path:
         samples = rendering.render_fluidsynth(midi, soundfont=font, sample_rate=SAMPLE_RATE)
     else:
         samples = rendering.render_additive(read_midi(midi), sample_rate=SAMPLE_RATE)
-    return write_atomically(path, _wav_bytes(samples))
+    content = _wav_bytes(samples)
+    try:
+        return write_atomically(path, content, parents=True)
+    except OutputError:
+        return write_atomically(Path(_folder_instead(folder).name, path.name), content)
+
+
+@functools.cache
+def _folder_instead(folder: Path) -> Any:
+    """Return a folder that lasts as long as the process, in place of a cache that cannot be written to."""
+    LOGGER.warning("%s cannot be written to; recordings are made again in the next run", folder)
+    return tempfile.TemporaryDirectory(prefix="music_evals_", ignore_cleanup_errors=True)
 
 
 def _wav_bytes(samples: Any) -> bytes:
@@ -379,3 +395,82 @@ def _wav_bytes(samples: Any) -> bytes:
     buffer = io.BytesIO()
     soundfile.write(buffer, samples, SAMPLE_RATE, subtype="FLOAT", format="WAV")
     return buffer.getvalue()
+
+
+_STEPS = {"C": 0, "D": 2, "E": 4, "F": 5, "G": 7, "A": 9, "B": 11}
+_BENDS = {"#": 1, "b": -1}
+_VELOCITY = 90
+
+
+@functools.cache
+def _tunes() -> dict[str, dict[str, Any]]:
+    """Return what `tunes.yaml` says, by id."""
+    import yaml
+
+    text = (importlib.resources.files("music_evals.datasets.known_edits") / "tunes.yaml").read_text(encoding="utf-8")
+    read: dict[str, dict[str, Any]] = yaml.safe_load(text)
+    return read
+
+
+def _arrange_tune(name: str) -> Piece:
+    """Return one of the tunes with its accompaniment; the same at every call."""
+    tune = _tunes()[name]
+    numerator, denominator = tune["meter"]
+    bar = 4 * TPQ * numerator // denominator
+    melody, pickup = _melody(tune["melody"], bar)
+    texts = [text.split() for text in tune["chords"].split("|")]
+    starts = [pickup + index * bar for index in range(len(texts))]
+    chords = list(_chords(texts, starts, bar))
+    if pickup:
+        chords.insert(0, Span(0, pickup, chords[0].label))
+    return arrange(
+        name,
+        melody,
+        chords,
+        _sections(tune["sections"], pickup, bar),
+        Plan(tune["programs"], {label: Texture(**texture) for label, texture in tune["textures"].items()}),
+        bars=[0, *starts] if pickup else starts,
+        meter=(numerator, denominator),
+        mspq=round(6e7 / tune["bpm"] * TPQ / beat_of((numerator, denominator))),
+        key=Key(NAMES.index(tune["tonic"]), tune["mode"]),
+    )
+
+
+def _pitch(name: str) -> int:
+    return 12 * (int(name[-1]) + 1) + _STEPS[name[0]] + sum(_BENDS[sign] for sign in name[1:-1])
+
+
+def _melody(text: str, bar: int) -> tuple[list[Note], int]:
+    """Return the notes and the ticks of the pickup."""
+    notes: list[Note] = []
+    pickup = onset = 0
+    for index, words in enumerate(text.split("|")):
+        at = onset
+        for word in words.split():
+            name, eighths = word.split(":")
+            duration = round(float(eighths) * TPQ / 2)
+            if name != "r":
+                notes.append(Note(onset, duration, _pitch(name), _VELOCITY))
+            onset += duration
+        if index == 0 and onset < bar:
+            pickup = onset
+        elif onset < at + bar:
+            onset = at + bar  # the last bar lacks what the pickup has
+    return notes, pickup
+
+
+def _chords(texts: list[list[str]], starts: list[int], bar: int) -> Iterator[Span]:
+    for labels, start in zip(texts, starts, strict=True):
+        width = bar // len(labels)
+        for place, label in enumerate(labels):
+            yield Span(start + place * width, start + (place + 1) * width, label)
+
+
+def _sections(rows: list[tuple[str, int]], pickup: int, bar: int) -> list[Span]:
+    spans: list[Span] = []
+    at = 0
+    for label, n_bars in rows:
+        end = (at or pickup) + n_bars * bar
+        spans.append(Span(at, end, label))
+        at = end
+    return spans

@@ -8,9 +8,7 @@ our own.
 
 from __future__ import annotations
 
-import csv
 import functools
-import io
 import itertools
 from collections.abc import Iterable, Sequence
 from importlib.resources import files
@@ -19,6 +17,7 @@ from typing import Any
 
 import numpy as np
 
+from music_evals.csv_files import csv_rows, csv_text
 from music_evals.datasets import edit_sources
 from music_evals.datasets.edit_sources import STAND_IN_PIECES, Attached
 from music_evals.errors import UnreadableFileError
@@ -133,7 +132,7 @@ def _stand_in_rows() -> list[Row]:
 def _published() -> tuple[dict[str, list[str]], list[dict[str, str]]]:
     """Return the source captions by excerpt, and the rows of the target prompts."""
     text = (files("music_evals.datasets.medleydb_editing") / PROMPT_TABLE).read_text(encoding="utf-8")
-    rows = list(csv.DictReader(text.splitlines()))
+    rows = csv_rows(text, PROMPT_TABLE)
     sources: dict[str, list[str]] = {}
     for row in rows:
         if row["kind"] == "source":
@@ -160,24 +159,22 @@ def published_table(targets: str, sources: str) -> str:
         A table without the published columns.
 
     """
-    text = io.StringIO(newline="")
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(("kind", "excerpt", "source_index", "needs_source", "sentence"))
+    rows: list[tuple[Any, ...]] = []
     numbers: dict[str, int] = {}
     try:
-        for row in csv.DictReader(sources.splitlines()):
+        for row in csv_rows(sources, "captions_sources.csv"):
             excerpt = _excerpt_of(row["filename"])
             numbers[excerpt] = numbers.get(excerpt, 0) + 1
-            writer.writerow(("source", excerpt, numbers[excerpt], "", row["source_captions"]))
-        for row in csv.DictReader(targets.splitlines()):
+            rows.append(("source", excerpt, numbers[excerpt], "", row["source_captions"]))
+        for row in csv_rows(targets, "captions_targets.csv"):
             alone = {"1": "no", "0": "yes"}.get(row["can_be_used_without_source"], "")
             sentence = row["target_captions"]
-            writer.writerow(("target", _excerpt_of(row["filename"]), row["source_caption_index"], alone, sentence))
+            rows.append(("target", _excerpt_of(row["filename"]), row["source_caption_index"], alone, sentence))
     except KeyError as error:
         raise UnreadableFileError(
             f"the tables of MedleyMDPrompts have a column {error}; give both as published"
         ) from error
-    return text.getvalue()
+    return csv_text(("kind", "excerpt", "source_index", "needs_source", "sentence"), rows)
 
 
 def _excerpt_of(filename: str) -> str:

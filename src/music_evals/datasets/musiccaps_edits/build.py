@@ -8,17 +8,17 @@ CC BY-SA 4.0) the table has ids, times and one word of each aspect list. The aud
 
 from __future__ import annotations
 
-import csv
 import hashlib
-import io
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from importlib.resources import files
 from pathlib import Path
 from typing import Any, Final
 
+from music_evals.csv_files import csv_rows, csv_text
 from music_evals.datasets import edit_sources
 from music_evals.datasets.edit_sources import STAND_IN_PIECES, Attached
 from music_evals.errors import NoDataError, UnreadableFileError
+from music_evals.files import decode_text, reading
 
 __all__ = ["CONFIGS", "TASKS", "attach", "build_config", "choose", "features", "frozen_table", "read_captions"]
 
@@ -69,7 +69,7 @@ def build_config(config: str) -> list[Row]:
 
 def _frozen_rows() -> Iterator[Row]:
     text = (files("music_evals.datasets.musiccaps_edits") / TABLE).read_text(encoding="utf-8")
-    for row in csv.DictReader(text.splitlines()):
+    for row in csv_rows(text, TABLE):
         times = {name: float(row[name]) for name in ("start_s", "end_s")}
         yield {**row, **times, "audio_file": f"{row['excerpt']}.wav", "audio_sha256": None, "origin": "MusicCaps"}
 
@@ -133,11 +133,7 @@ def choose(rows: Iterable[Mapping[str, str]], words: Mapping[str, Mapping[str, s
 
 def frozen_table(rows: Sequence[Mapping[str, Any]]) -> str:
     """Return rows as the package's table holds them."""
-    text = io.StringIO(newline="")
-    writer = csv.DictWriter(text, _FROZEN, lineterminator="\n", extrasaction="ignore")
-    writer.writeheader()
-    writer.writerows(rows)
-    return text.getvalue()
+    return csv_text(_FROZEN, rows)
 
 
 def attach(rows: Iterable[Row], root: str | Path) -> Attached:
@@ -172,12 +168,9 @@ def read_captions(path: str | Path) -> dict[str, str]:
         A table without the columns ``ytid`` and ``caption``.
 
     """
-    try:
-        rows = list(csv.DictReader(Path(path).read_text(encoding="utf-8").splitlines()))
-    except FileNotFoundError:
-        raise NoDataError(f"{path}: no such file; MusicCaps' table is musiccaps-public.csv, CC BY-SA 4.0") from None
-    except (OSError, UnicodeDecodeError, csv.Error) as error:
-        raise UnreadableFileError(f"{path}: cannot be read as a table ({error})") from error
+    with reading(f"{path} (MusicCaps' table is musiccaps-public.csv, CC BY-SA 4.0)"):
+        content = Path(path).read_bytes()
+    rows = csv_rows(decode_text(content, path), path)
     if not rows or not {"ytid", "caption"} <= rows[0].keys():
         raise UnreadableFileError(f"{path}: expected the columns ytid and caption, as in musiccaps-public.csv")
     return {row["ytid"]: row["caption"] for row in rows}

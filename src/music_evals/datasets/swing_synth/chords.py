@@ -33,7 +33,6 @@ QUALITIES: Final = {
     "half_diminished": Quality("m7b5", (0, 3, 6, 10), (0, 1, 3, 5, 6, 8, 10), (3, 10), ((0, 3, 6, 10), (3, 6, 10))),
     "diminished": Quality("dim7", (0, 3, 6, 9), (0, 2, 3, 5, 6, 8, 9, 11), (3, 9), ((0, 3, 6, 9), (3, 6, 9))),
 }
-DOMINANTS: Final = frozenset({"dominant", "flat_nine", "lydian"})
 
 _DEGREES = {"I": 0, "II": 2, "III": 4, "IV": 5, "V": 7, "VI": 9, "VII": 11}
 _SUFFIXES = {
@@ -66,11 +65,6 @@ class Chord(NamedTuple):
     def symbol(self, tonic: int) -> str:
         """Return what a chart in a key says, such as ``"Bb7"``; roots are spelt with flats but for F#."""
         return _NAMES[(self.root + tonic) % 12] + QUALITIES[self.quality].symbol
-
-    @property
-    def is_dominant(self) -> bool:
-        """Whether it has a major third and a minor seventh."""
-        return self.quality in DOMINANTS
 
 
 def pick(rng: np.random.Generator, options: Mapping[str, int]) -> str:
