@@ -3,6 +3,7 @@ from __future__ import annotations
 import inspect
 import json
 import math
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -409,3 +410,10 @@ def inputs() -> Iterator[str]:
 
 def test_any_iterable_will_do() -> None:
     assert evaluate_lyrics((PATTERN,), inputs(), rhyme="char")["lyric_section"] == 32.5
+
+
+def test_own_rhymes_need_no_dictionary(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "music_evals.lyrics._words", None)
+    result = evaluate_lyrics([PATTERN], [LYRICS], rhyme=lambda line: line[-1] in "光霜")
+    assert result["lyric_song"] == 10
+    assert "lyric_wordlikeness" not in result

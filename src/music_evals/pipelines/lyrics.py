@@ -226,10 +226,10 @@ def evaluate_lyrics(
     -------
     dict
         For each of the scores of `score_names`, and ``lyric_wordlikeness``, which tells random characters that keep the
-        form from a song: ``<name>``, the mean, ``<name>_ci`` (low, high), a clustered interval
-        (`stats.intervals`), ``<name>_n`` lyrics, ``<name>_n_defined`` of them that count: all, and
-        ``<name>_n_clusters``, the effective number of clusters. ``per_item``: a list of one dict a lyric: its scores by
-        name, and ``notes``.
+        form from a song (left out where `rhyme` is a function, which needs no extra): ``<name>``, the mean,
+        ``<name>_ci`` (low, high), a clustered interval (`stats.intervals`), ``<name>_n`` lyrics, ``<name>_n_defined`` of
+        them that count: all, and ``<name>_n_clusters``, the effective number of clusters. ``per_item``: a list of one
+        dict a lyric: its scores by name, and ``notes``.
 
     Warns
     -----
@@ -255,9 +255,13 @@ def evaluate_lyrics(
     clusters = check_groups(groups, len(pairs))
     rows = [_score_at(index, *pair, options) for index, pair in enumerate(pairs)]
     _warn_of_no_chinese(rows)
+    own_rhymes = callable(options.get("rhyme"))  # needs no extra, as the dictionary of words does
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UndefinedMetricWarning)  # means say how many are defined
-        scores = [{**scores_of(row), WORDLIKENESS: lyric_wordlikeness(cut_words(row.generated.words))} for row in rows]
+        scores = [
+            scores_of(row) | ({} if own_rhymes else {WORDLIKENESS: lyric_wordlikeness(cut_words(row.generated.words))})
+            for row in rows
+        ]
     columns = np.array([list(row.values()) for row in scores], dtype=np.float64)
     result: dict[str, Any] = {}
     names = list(scores[0])
