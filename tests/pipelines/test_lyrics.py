@@ -413,7 +413,10 @@ def test_any_iterable_will_do() -> None:
 
 
 def test_own_rhymes_need_no_dictionary(monkeypatch: pytest.MonkeyPatch) -> None:
+    def ends_alike(line: str) -> bool:
+        return line[-1] in "光霜"
+
     monkeypatch.setitem(sys.modules, "music_evals.lyrics._words", None)
-    result = evaluate_lyrics([PATTERN], [LYRICS], rhyme=lambda line: line[-1] in "光霜")
-    assert result["lyric_song"] == 10
+    result = evaluate_lyrics([PATTERN], [LYRICS], rhyme=ends_alike)
+    assert result["lyric_structure"] == lyric_structure(PATTERN, LYRICS, rhyme=ends_alike).total
     assert "lyric_wordlikeness" not in result

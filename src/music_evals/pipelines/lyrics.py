@@ -227,9 +227,9 @@ def evaluate_lyrics(
     dict
         For each of the scores of `score_names`, and ``lyric_wordlikeness``, which tells random characters that keep the
         form from a song (left out where `rhyme` is a function, which needs no extra): ``<name>``, the mean,
-        ``<name>_ci`` (low, high), a clustered interval (`stats.intervals`), ``<name>_n`` lyrics, ``<name>_n_defined`` of
-        them that count: all, and ``<name>_n_clusters``, the effective number of clusters. ``per_item``: a list of one
-        dict a lyric: its scores by name, and ``notes``.
+        ``<name>_ci`` (low, high), a clustered interval (`stats.intervals`), ``<name>_n`` lyrics, ``<name>_n_defined``
+        of them that count: all, and ``<name>_n_clusters``, the effective number of clusters. ``per_item``: a list of
+        one dict a lyric: its scores by name, and ``notes``.
 
     Warns
     -----
