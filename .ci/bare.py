@@ -26,11 +26,11 @@ def run(*words: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run([COMMAND, *words], capture_output=True, text=True, check=False)
 
 
-def refused(extra: str, ended: subprocess.CompletedProcess[str]) -> None:
-    """Refused in one line that names the extra, before anything is written."""
+def refused(extras: str, ended: subprocess.CompletedProcess[str]) -> None:
+    """Refused in one line that names the extras, before anything is written."""
     assert (ended.returncode, ended.stdout) == (2, ""), ended
     [line] = ended.stderr.splitlines()
-    assert "needs the package" in line and f"[{extra}]" in line, line
+    assert "needs the package" in line and f"[{extras}]" in line, line
     assert not Path("refused").exists()
 
 
@@ -77,7 +77,7 @@ for side in ("sounds", "other sounds"):
     with wave.open(str(Path(side, "noise.wav")), "wb") as file:
         file.setparams((1, 2, 22050, 0, "NONE", "not compressed"))
         file.writeframes(np.random.default_rng(0).integers(-3000, 3000, 44100).astype("<i2").tobytes())
-refused("audio", run("preserve", "--reference", "sounds", "--estimate", "other sounds", "--out", "refused"))
+refused("audio,report", run("preserve", "--reference", "sounds", "--estimate", "other sounds", "--out", "refused"))
 refused("report", run("preserve", "--reference", "original", "--estimate", "edited", "--report", "--out", "refused"))
 print(
     f"Python {sys.version.split()[0]}: music_evals {music_evals.__version__} works without extras; {len(verbs)} verbs"

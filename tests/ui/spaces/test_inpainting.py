@@ -419,7 +419,7 @@ _, three = middles(3, temperature=1.0, seed=4, **name)
 _, other = middles(1, temperature=1.0, seed=5, **name)
 _, likely = middles(3, temperature=0.0, decoding="sample", **name)
 fitted, markov = middles(2, system="markov")
-folk, jigs = middles(2, system="vli/folk")
+folk, jigs = middles(2, system="vli/folk", temperature=1.0)
 sketched, along = middles(2, system="sketchnet", sketch="rhythm")
 print(json.dumps({"two": two, "three": three, "other": other, "likely": likely, "receipt": filling.receipt,
   "code": by_code(filling), "markov": [markov, by_code(fitted)], "folk": [jigs, by_code(folk)],
