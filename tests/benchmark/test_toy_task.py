@@ -140,7 +140,7 @@ from music_evals.cli import _shared
 
 
 def add(verbs):
-    verb = _shared.add_verb(verbs, "toy", run, help="score numbers")
+    verb = _shared.add_verb(verbs, "toy", run, "score numbers")
     verb.add_argument("--numbers", metavar="FILE")
     _shared.add_interval_options(verb)
     _shared.add_published_option(_shared.add_output_options(verb))

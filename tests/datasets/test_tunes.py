@@ -86,6 +86,7 @@ def test_the_columns_of_jsb_chorales_are_all_there() -> None:
 
     ours, theirs = features(), of_chorales()
     assert {name: ours[name] for name in theirs} == dict(theirs)
+    assert [name for name in ours if name not in theirs] == ["title", "collection", "family"]
 
 
 def test_notes_are_what_the_tokens_hold() -> None:

@@ -9,8 +9,13 @@ import numpy as np
 import pytest
 from tests.leaderboard.toy_records import A, B, C, record
 
-from music_evals.leaderboard.ranks import Comparison, compare, compare_pairs, rank_ranges
+from music_evals.leaderboard.ranks import Comparison, compare_pairs, rank_ranges
+from music_evals.leaderboard.records import ResultRecord
 from music_evals.stats.paired import NOT_COMPARED
+
+
+def compare(first: ResultRecord, second: ResultRecord) -> Comparison:
+    return compare_pairs([[first, second]])[0]
 
 
 def test_ranges_by_hand() -> None:

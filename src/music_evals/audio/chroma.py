@@ -10,7 +10,7 @@ import numpy.typing as npt
 from music_evals.annotations import Chroma
 from music_evals.audio._filters import bin_pitches, fold_matrix
 from music_evals.audio.io import Audio
-from music_evals.audio.spectra import HOP_LENGTH, constant_q, sounding_frames, tuning
+from music_evals.audio.spectra import HOP_LENGTH, constant_q, shared, sounding_frames, tuning
 
 __all__ = ["accompaniment_chroma", "compute_chroma", "compute_chroma_official"]
 
@@ -42,16 +42,13 @@ def compute_chroma(audio: Audio) -> Chroma:
     return Chroma((chroma * scale).astype(np.float32), HOP_LENGTH / audio.sample_rate)
 
 
+@shared
 def accompaniment_chroma(audio: Audio) -> npt.NDArray[np.float32]:
     """Return the chroma that key and chords are read from, shape (12, n_frames), >= 0, on the frames of `constant_q`.
 
     Magnitudes on a logarithmic scale, so that soft notes of a chord count almost as the loud ones; a bell over pitch
     that leans to the middle of the range; folded into pitch classes around the recording's own tuning.
     """
-    return audio.share("accompaniment_chroma", lambda: _accompaniment_chroma(audio))
-
-
-def _accompaniment_chroma(audio: Audio) -> npt.NDArray[np.float32]:
     magnitudes = constant_q(audio)
     # every other frame is enough to know what is loud in the music, however much silence is around it
     heard = magnitudes[:, ::2][:, sounding_frames(audio)[::2]]

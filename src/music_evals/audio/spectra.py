@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import functools
-from typing import Any, Final, NamedTuple
+from collections.abc import Callable
+from typing import Any, Final, NamedTuple, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -20,6 +21,7 @@ __all__ = [
     "frame_levels",
     "mel_decibels",
     "power_spectrum",
+    "shared",
     "sounding_frames",
     "tuning",
 ]
@@ -39,17 +41,25 @@ TUNING_BINS: Final = slice(36, 216)  # C2..B6, where a partial is narrower than 
 TUNING_FLOOR: Final = 0.1  # peaks below this share of their frame's loudest are left out
 
 Spectrogram = npt.NDArray[np.float32]
+Value = TypeVar("Value")
 
 
+def shared(compute: Callable[[Audio], Value]) -> Callable[[Audio], Value]:
+    """Work out what several extractors need once a recording, and keep it with it."""
+
+    @functools.wraps(compute)
+    def kept(audio: Audio) -> Value:
+        return audio.share(compute.__name__, lambda: compute(audio))
+
+    return kept
+
+
+@shared
 def constant_q(audio: Audio) -> Spectrogram:
     """Return the magnitudes of the constant-Q transform, shape (288, n_frames), eight octaves from C1.
 
     Bin b is centred at MIDI pitch 24 + b / 3, frame t at sample 512 t.
     """
-    return audio.share("constant_q", lambda: _constant_q(audio))
-
-
-def _constant_q(audio: Audio) -> Spectrogram:
     # the lowest octave is worked out on every 128th sample, and its filters must find enough of them
     missing = max(0, SHORTEST_SAMPLES - len(audio.samples))
     magnitudes = _constant_q_magnitudes(
@@ -63,12 +73,9 @@ def _constant_q(audio: Audio) -> Spectrogram:
     return magnitudes[:, : len(audio.samples) // HOP_LENGTH + 1]
 
 
+@shared
 def power_spectrum(audio: Audio) -> Spectrogram:
     """Return the power spectrogram, shape (1025, n_frames); Hann window of 2048 samples, hop 512, centred frames."""
-    return audio.share("power_spectrum", lambda: _power_spectrum(audio))
-
-
-def _power_spectrum(audio: Audio) -> Spectrogram:
     from scipy.fft import rfft
 
     # The numbers of ``librosa.stft``: transformed in double precision, then rounded; rows belong to frames.
@@ -83,15 +90,12 @@ def _power_spectrum(audio: Audio) -> Spectrogram:
     return power.T
 
 
+@shared
 def mel_decibels(audio: Audio) -> Spectrogram:
     """Return the levels of 128 mel bands up to half the sample rate, shape (128, n_frames).
 
     In dB below the loudest, -80..0, on the frames of `power_spectrum`. All 0 where nothing sounds.
     """
-    return audio.share("mel_decibels", lambda: _mel_decibels(audio))
-
-
-def _mel_decibels(audio: Audio) -> Spectrogram:
     # most weights are zero; and a dense product would depend on the number of threads, in its last bits
     bands = _mel_filters(audio.sample_rate) @ power_spectrum(audio)
     loudest = float(bands.max(initial=0.0))
@@ -125,15 +129,12 @@ def _mel_filters(rate: int) -> Any:
     return csr_array(triangles)
 
 
+@shared
 def frame_levels(audio: Audio) -> npt.NDArray[np.float64]:
     """Return the root mean square of the samples around each frame, shape (n_frames,), on the frames of `constant_q`.
 
     Frame t covers the 2048 samples around sample 512 t; beyond the ends there is silence.
     """
-    return audio.share("frame_levels", lambda: _frame_levels(audio))
-
-
-def _frame_levels(audio: Audio) -> npt.NDArray[np.float64]:
     energy = np.concatenate([[0.0], np.cumsum(audio.samples.astype(np.float64) ** 2)])
     centres = np.arange(len(audio.samples) // HOP_LENGTH + 1) * HOP_LENGTH
     starts, ends = (np.clip(centres + half, 0, len(audio.samples)) for half in (-N_FFT // 2, N_FFT // 2))
@@ -148,16 +149,13 @@ def sounding_frames(audio: Audio) -> npt.NDArray[np.bool_]:
     return sounds
 
 
+@shared
 def tuning(audio: Audio) -> float:
     """Return how far the recording is tuned above A4 = 440 Hz, in semitones, -0.5..0.5; 0 where nothing sounds.
 
     The circular mean of the distances of all spectral peaks from equal temperament, weighted by magnitude.
     """
-    return audio.share("tuning", lambda: _tuning(constant_q(audio)))
-
-
-def _tuning(magnitudes: Spectrogram) -> float:
-    bins = magnitudes[TUNING_BINS]
+    bins = constant_q(audio)[TUNING_BINS]
     left, middle, right = bins[:-2], bins[1:-1], bins[2:]
     peaks = (middle > left) & (middle >= right) & (middle > TUNING_FLOOR * bins.max(axis=0))
     if not peaks.any():

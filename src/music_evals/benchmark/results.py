@@ -188,7 +188,13 @@ def build_results(
         **{key: value for key, value in found.header.items() if key != "kind"},
         "kernels": list(dict.fromkeys([*found.kernels, *(validation.kernels if validation else ())])),
         "wording": {
-            **_wording(task, found),
+            "title": task.title,
+            "how": task.how(found.header),
+            "items": task.items,
+            "groups": task.groups,
+            "remarks": task.remarks,
+            "controls": task.controls_explained,
+            "explained": task.explained,
             "views": {name: task.view_titles[name] for name in views},
             "on_controls": list(task.on_controls(systems)),
             "on_remarks": list(task.on_remarks(found.remarks)),
@@ -216,19 +222,6 @@ def build_results(
     }
     content: dict[str, Any] = plain(results)
     return content
-
-
-def _wording(task: ScoreTask, found: Found) -> dict[str, str]:
-    """Return what the tables call things."""
-    return {
-        "title": task.title,
-        "how": task.how(found.header),
-        "items": task.items,
-        "groups": task.groups,
-        "remarks": task.remarks,
-        "controls": task.controls_explained,
-        "explained": task.explained,
-    }
 
 
 def _part(found: Found, task: ScoreTask, items: Collection[str], draws: aggregate.Draws) -> dict[str, Any]:

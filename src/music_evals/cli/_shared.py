@@ -23,6 +23,8 @@ __all__ = [
     "add_encoder_options",
     "add_engine_options",
     "add_interval_options",
+    "add_list",
+    "add_number",
     "add_output_options",
     "add_published_option",
     "add_verb",
@@ -47,15 +49,27 @@ SHOWN_FAILURES = 20
 def add_verb(
     verbs: Any,
     name: str,
-    command: Callable[[argparse.Namespace], int],
-    *,
+    command: Callable[[argparse.Namespace], int] | None,
+    *texts: str,
     needs: Callable[[argparse.Namespace], Iterable[str]] = lambda _: (),
-    **texts: str,
 ) -> Any:
-    """Add a verb; `needs` says which extras its options ask for, so that all that are missing are named at once."""
-    verb = verbs.add_parser(name, **texts)
+    """Add a verb, with its line in the list of all, its description and its examples as far as they are given."""
+    # `needs` says which extras its options ask for, so that all that are missing are named at once. A verb with steps
+    # has no command: argparse asks for a step.
+    verb = verbs.add_parser(name, **dict(zip(("help", "description", "epilog"), texts, strict=False)))
     verb.set_defaults(command=command, verb=verb, needs=needs)
     return verb
+
+
+def add_list(group: Any, flag: str, text: str, **more: Any) -> None:
+    """Add an option that may be given again; its value is a list."""
+    group.add_argument(flag, action="append", default=[], help=text, **more)
+
+
+def add_number(group: Any, flag: str, text: str, *, default: int | None = None, **more: Any) -> None:
+    """Add an option that is a whole number; its help ends with the default, unless it says it itself or has none."""
+    told = "" if default is None or "%(default)s" in text else " (default: %(default)s)"
+    group.add_argument(flag, type=int, default=default, metavar="N", help=f"{text}{told}", **more)
 
 
 def in_options(text: str, verb: argparse.ArgumentParser) -> str:
@@ -132,15 +146,8 @@ def add_interval_options(group: Any, *, resamples: bool = True) -> None:
     of = "of the intervals (default: %(default)s)"
     group.add_argument("--confidence", type=float, default=0.95, metavar="P", help=of)
     if resamples:
-        group.add_argument(
-            "--resamples",
-            type=int,
-            default=1000,
-            dest="n_resamples",
-            metavar="N",
-            help="of a divergence's interval; a test of a difference takes ten times as many, a mean none "
-            "(default: %(default)s)",
-        )
+        text = "of a divergence's interval; a test of a difference takes ten times as many, a mean none"
+        add_number(group, "--resamples", text, default=1000, dest="n_resamples")
 
 
 def add_engine_options(group: Any, default: str = "1") -> None:
@@ -151,12 +158,7 @@ def add_engine_options(group: Any, default: str = "1") -> None:
         help="serial: in this process; local: in processes of this machine; ray: on the machines of a Ray cluster, or "
         "on this one (default: what suits the task); changes no number",
     )
-    group.add_argument(
-        "--workers",
-        type=int,
-        metavar="N",
-        help=f"processes (default: {default}; with ray one a processor); changes no number",
-    )
+    add_number(group, "--workers", f"processes (default: {default}; with ray one a processor); changes no number")
     group.add_argument(
         "--ray-address",
         metavar="H:P",

@@ -7,7 +7,7 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
-from music_evals.cli._shared import Bar, add_verb, list_failures, quieten, say, to_stdout
+from music_evals.cli._shared import Bar, add_list, add_number, add_verb, list_failures, quieten, say, to_stdout
 from music_evals.errors import InvalidInputError
 from music_evals.protocols import EDITORS
 
@@ -37,11 +37,9 @@ examples:
 
 def add(verbs: Any) -> None:
     """Add the verb ``benchmark``."""
-    verb = add_verb(verbs, "benchmark", _run, help="run a whole study", description="Run a whole study.")
+    verb = add_verb(verbs, "benchmark", _run, "run a whole study", "Run a whole study.")
     studies = verb.add_subparsers(title="studies", required=True, metavar="STUDY")
-    study = add_verb(
-        studies, "musecpbench", _run, help="what editing systems preserve", description=_HELP, epilog=_EXAMPLES
-    )
+    study = add_verb(studies, "musecpbench", _run, "what editing systems preserve", _HELP, _EXAMPLES)
     what = study.add_argument_group("what is edited")
     what.add_argument("--protocol", default="ours", help="ours (default) or paper")
     what.add_argument(
@@ -50,27 +48,23 @@ def add(verbs: Any) -> None:
         help="recordings and instructions, as the verb edit reads them (default: our own pieces, rendered)",
     )
     what.add_argument("--scores", metavar="TABLE", help="the same pieces as scores; they are rendered")
-    what.add_argument(
-        "--pieces", type=int, default=12, dest="n_pieces", metavar="N", help="of our own (default: %(default)s)"
-    )
-    what.add_argument(
+    add_number(what, "--pieces", "of our own", default=12, dest="n_pieces")
+    add_list(
+        what,
         "--paper-sources",
-        action="append",
-        default=[],
-        metavar="SYSTEM=TABLE",
-        help="what the paper gave to a system, see the data sets medleydb_editing, musiccaps_edits, audioldm2_samples "
+        "what the paper gave to a system, see the data sets medleydb_editing, musiccaps_edits, audioldm2_samples "
         "and lakh_refinpaint; may be given again",
+        metavar="SYSTEM=TABLE",
     )
     what.add_argument("--limit", type=int, metavar="N", help="the first N rows of each table only")
     what.add_argument("--seconds", type=float, metavar="S", help="the first S seconds of each recording only")
     who = study.add_argument_group("who edits")
     who.add_argument("--systems", default="", metavar="NAMES", help=f"with commas (default: all): {', '.join(EDITORS)}")
-    who.add_argument(
+    add_list(
+        who,
         "--weights",
-        action="append",
-        default=[],
+        "folder, or Hub id@COMMIT, of a system that needs weights; may be given again",
         metavar="SYSTEM=PLACE",
-        help="folder, or Hub id@COMMIT, of a system that needs weights; may be given again",
     )
     who.add_argument("--device", help="where systems with weights compute, as cpu or cuda:1 (default: cpu)")
     who.add_argument("--seed", type=int, default=0, help="(default: %(default)s)")

@@ -30,9 +30,7 @@ SHELLS = ("bash", "zsh", "tcsh")
 
 def add(verbs: Any, root: argparse.ArgumentParser) -> None:
     """Add the verb ``completion`` of the command that `root` parses."""
-    verb = add_verb(
-        verbs, "completion", _run, help="let a shell complete commands", description=_HELP, epilog=_EXAMPLES
-    )
+    verb = add_verb(verbs, "completion", _run, "let a shell complete commands", _HELP, _EXAMPLES)
     verb.add_argument("shell", choices=SHELLS, help="which shell")
     verb.set_defaults(root=root)
 

@@ -39,9 +39,9 @@ examples:
 
 def add(verbs: Any) -> None:
     """Add the verb ``corpus``."""
-    verb = add_verb(verbs, "corpus", _nothing, help="make a data set of scores", description=_HELP, epilog=_EXAMPLES)
+    verb = add_verb(verbs, "corpus", None, "make a data set of scores", _HELP, _EXAMPLES)
     steps = verb.add_subparsers(title="steps", required=True, metavar="STEP")
-    step = add_verb(steps, "build", _run, help="read a folder of MIDI, MusicXML or ABC files")
+    step = add_verb(steps, "build", _run, "read a folder of MIDI, MusicXML or ABC files")
     step.add_argument("folder", help="searched with its sub-folders")
     step.add_argument("--out", required=True, metavar="DIR", help="folder for the data set")
     step.add_argument(
@@ -81,10 +81,6 @@ def add(verbs: Any) -> None:
     )
     step.add_argument("--workers", type=int, metavar="N", help="processes (default: one for each processor)")
     step.add_argument("--json", action="store_true", help="print what was built as JSON")
-
-
-def _nothing(_: argparse.Namespace) -> int:
-    raise AssertionError("argparse asks for a step")
 
 
 def _run(options: argparse.Namespace) -> int:

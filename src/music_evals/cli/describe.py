@@ -10,6 +10,7 @@ from music_evals.cli._shared import (
     add_encoder_options,
     add_engine_options,
     add_interval_options,
+    add_list,
     add_output_options,
     add_published_option,
     add_verb,
@@ -48,10 +49,10 @@ def add(verbs: Any) -> None:
         verbs,
         "describe",
         _run,
+        "score tags that describe songs against those of people",
+        _HELP,
+        _EXAMPLES,
         needs=lambda options: [*text_extra(options.encoder), *["models"] * bool(options.models)],
-        help="score tags that describe songs against those of people",
-        description=_HELP,
-        epilog=_EXAMPLES,
     )
     what = verb.add_argument_group("what is scored")
     add_songs(what, '"professional": {DIMENSION: [TAGS]}, "amateur": {...}')
@@ -61,13 +62,12 @@ def add(verbs: Any) -> None:
         help='predictions may be free text, {"id": SONG, "text": ...}: find tags in it; vocabulary: those that '
         "annotators used anywhere in the data set (default: tags alone)",
     )
-    what.add_argument(
+    add_list(
+        what,
         "--model",
-        action="append",
-        default=[],
+        "folder of a tagger with weights; may be given again; needs --audio",
         dest="models",
         metavar="[NAME=]DIR",
-        help="folder of a tagger with weights; may be given again; needs --audio",
     )
     what.add_argument("--audio", metavar="DIR", help="folder of recordings, each called by the id of its song")
     what.add_argument("--threshold", type=float, help="probability from which on taggers give a tag (default: theirs)")

@@ -11,6 +11,7 @@ from music_evals.cli._shared import (
     add_encoder_options,
     add_engine_options,
     add_interval_options,
+    add_number,
     add_output_options,
     add_verb,
     chosen,
@@ -45,10 +46,10 @@ def add(verbs: Any) -> None:
         verbs,
         "discrepancy",
         _run,
+        "compare how professionals and amateurs describe the same songs",
+        _HELP,
+        _EXAMPLES,
         needs=lambda options: [*text_extra(options.encoder), *["report"] * (options.plot is not False)],
-        help="compare how professionals and amateurs describe the same songs",
-        description=_HELP,
-        epilog=_EXAMPLES,
     )
     add_dataset_options(verb.add_argument_group("which songs"), required=True)
     _add_options(verb.add_argument_group("how"))
@@ -68,14 +69,7 @@ def _add_options(how: Any) -> None:
     add_encoder_options(how)
     add_engine_options(how)
     add_interval_options(how, resamples=False)
-    how.add_argument(
-        "--permutations",
-        type=int,
-        default=10_000,
-        dest="n_permutations",
-        metavar="N",
-        help="of each test (default: %(default)s)",
-    )
+    add_number(how, "--permutations", "of each test", default=10_000, dest="n_permutations")
     how.add_argument("--seed", type=int, default=0, help="of intervals and tests (default: %(default)s)")
 
 

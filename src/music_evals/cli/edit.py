@@ -12,6 +12,7 @@ from music_evals.cli._shared import (
     Bar,
     add_dataset_options,
     add_engine_options,
+    add_list,
     add_verb,
     chosen,
     list_failures,
@@ -51,14 +52,7 @@ _INSTRUCTED = ("source_prompt", "target_prompt", "before", "after", "task", "bar
 
 def add(verbs: Any) -> None:
     """Add the verb ``edit``."""
-    verb = add_verb(
-        verbs,
-        "edit",
-        _run,
-        help="let an editing system edit recordings or scores",
-        description=_HELP,
-        epilog=_EXAMPLES,
-    )
+    verb = add_verb(verbs, "edit", _run, "let an editing system edit recordings or scores", _HELP, _EXAMPLES)
     what = verb.add_argument_group("what is edited (files, or --dataset)")
     what.add_argument(
         "sources",
@@ -78,14 +72,7 @@ def add(verbs: Any) -> None:
     _add_instruction(verb.add_argument_group("what is asked"))
     how = verb.add_argument_group("how")
     how.add_argument("--system", required=True, metavar="NAME", help="the editing system")
-    how.add_argument(
-        "--set",
-        action="append",
-        default=[],
-        dest="settings",
-        metavar="NAME=VALUE",
-        help="a parameter of the system; may be given again",
-    )
+    add_list(how, "--set", "a parameter of the system; may be given again", dest="settings", metavar="NAME=VALUE")
     how.add_argument(
         "--weights",
         metavar="PLACE",

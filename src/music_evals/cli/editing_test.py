@@ -6,10 +6,13 @@ import argparse
 import json
 import tempfile
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from music_evals.cli._shared import add_verb, say, to_stdout
+from music_evals.cli._shared import add_list, add_number, add_verb, say, to_stdout
 from music_evals.cli.studies import add_introduction_options, add_serve, introduction_of
+
+if TYPE_CHECKING:
+    from music_evals.studies.folders import Introduction, StudyFolder
 
 __all__ = ["add"]
 
@@ -73,18 +76,14 @@ examples:
 
 def add(verbs: Any) -> None:
     """Add the verb ``editing-test``."""
-    verb = add_verb(
-        verbs, "editing-test", _nothing, help="plan, build, serve, collect and report a study with editors",
-        description=_HELP, epilog=_BUILD_EXAMPLES,
-    )  # fmt: skip
+    text = "plan, build, serve, collect and report a study with editors"
+    verb = add_verb(verbs, "editing-test", None, text, _HELP, _BUILD_EXAMPLES)
     steps = verb.add_subparsers(title="steps", required=True, metavar="STEP")
     _add_build(steps)
     _add_demo(steps)
     add_serve(steps, "editing-test")
     _add_collect(steps)
-    step = add_verb(
-        steps, "report", _report, help="tables of a study", description=_REPORT_HELP, epilog=_REPORT_EXAMPLES
-    )
+    step = add_verb(steps, "report", _report, "tables of a study", _REPORT_HELP, _REPORT_EXAMPLES)
     step.add_argument("study", metavar="STUDY", help="folder of its tables")
     step.add_argument("--out", metavar="DIR", help="folder of the report (default: STUDY/report)")
     step.add_argument("--confidence", type=float, default=0.95, help="level of the intervals (default: %(default)g)")
@@ -100,22 +99,11 @@ def add(verbs: Any) -> None:
 
 
 def _add_build(steps: Any) -> None:
-    step = add_verb(
-        steps,
-        "build",
-        _build,
-        help="samples to a study in the browser",
-        description=_BUILD_HELP,
-        epilog=_BUILD_EXAMPLES,
-    )
+    step = add_verb(steps, "build", _build, "samples to a study in the browser", _BUILD_HELP, _BUILD_EXAMPLES)
     step.add_argument("samples", metavar="SAMPLES", help="table of the samples")
     how = step.add_argument_group("how it is held")
-    how.add_argument(
-        "--editors", type=int, default=12, dest="n_editors", metavar="N", help="plans (default: %(default)s)"
-    )
-    how.add_argument(
-        "--per-editor", type=int, metavar="N", help="samples of each editor, one a piece (default: as many as pieces)"
-    )
+    add_number(how, "--editors", "plans", default=12, dest="n_editors")
+    add_number(how, "--per-editor", "samples of each editor, one a piece (default: as many as pieces)")
     how.add_argument(
         "--limit", type=float, default=1800.0, dest="limit_sec", metavar="SECONDS",
         help="of one sample; 0 for none (default: %(default)g)",
@@ -134,35 +122,24 @@ def _add_build(steps: Any) -> None:
 
 def _add_demo(steps: Any) -> None:
     examples = "examples:\n  music-evals editing-test demo --out study\n  music-evals editing-test serve study\n"
-    step = add_verb(steps, "demo", _demo, help="a study to try", description=_DEMO_HELP, epilog=examples)
+    step = add_verb(steps, "demo", _demo, "a study to try", _DEMO_HELP, examples)
     step.add_argument("--out", required=True, metavar="DIR", help="new folder of the study")
 
 
 def _add_collect(steps: Any) -> None:
-    step = add_verb(
-        steps,
-        "collect",
-        _collect,
-        help="what editors sent to tables",
-        description=_COLLECT_HELP,
-        epilog=_BUILD_EXAMPLES,
-    )
+    step = add_verb(steps, "collect", _collect, "what editors sent to tables", _COLLECT_HELP, _BUILD_EXAMPLES)
     step.add_argument("folder", metavar="STUDY", help="folder of the study")
     step.add_argument("files", nargs="*", metavar="FILES", help="files that editors sent")
     step.add_argument("--out", metavar="DIR", help="folder of the tables (default: STUDY/collected)")
-    step.add_argument(
-        "--leave-out",
-        action="append",
-        default=[],
-        metavar="NUMBER",
-        help="an editor who is left out; may be given again",
-    )
+    add_list(step, "--leave-out", "an editor who is left out; may be given again", metavar="NUMBER")
+    step.add_argument("--leave-out-marked", action="store_true", help="leave out edits that are hard to believe")
+    step.add_argument("--logs", metavar="DIR", help="also write the logs of who agreed to it, as a data set")
+    step.add_argument("--licence", default="cc-by-4.0", metavar="ID", help="of that data set (default: %(default)s)")
+    step.add_argument("--push", metavar="OWNER/NAME", help="send it to the Hub, private unless made so before")
 
 
 def _add_plan(steps: Any) -> None:
-    step = add_verb(
-        steps, "plan", _plan, help="how large a study must be", description=_PLAN_HELP, epilog=_PLAN_EXAMPLES
-    )
+    step = add_verb(steps, "plan", _plan, "how large a study must be", _PLAN_HELP, _PLAN_EXAMPLES)
     step.add_argument("--ratio", type=float, default=0.8, help="true ratio of loads (default: %(default)g)")
     step.add_argument("--pieces", default="6,12,24", metavar="N,N", help="sizes (default: %(default)s)")
     step.add_argument("--styles", type=int, default=2, metavar="N", help="target styles (default: %(default)s)")
@@ -174,71 +151,69 @@ def _add_plan(steps: Any) -> None:
     step.add_argument("--json", action="store_true", help="print the table as JSON")
 
 
-def _nothing(_: argparse.Namespace) -> int:
-    raise AssertionError("argparse asks for a step")
-
-
 def _demo(options: argparse.Namespace) -> int:
     from music_evals.datasets.style_transfer_pieces.build import PIECES, piece_score
     from music_evals.studies.demo import write_demo_samples
-    from music_evals.studies.editing_study import EditingSettings, build_editing_study
     from music_evals.studies.introductions import default_introduction
-    from music_evals.ui.studies.page import study_page
 
     introduction = default_introduction("editing", "An editing test to try", "Who serves this page")
     with tempfile.TemporaryDirectory() as folder:
-        study = build_editing_study(
-            options.out,
-            write_demo_samples(folder, {name: piece_score(name) for name in PIECES}),
-            study="demo",
-            introduction=introduction,
-            page=study_page("editing", introduction.title),
-            settings=EditingSettings(),
-        )
-    with to_stdout():
-        print(study.folder)
+        samples = write_demo_samples(folder, {name: piece_score(name) for name in PIECES})
+        _write_study(options.out, samples, "demo", introduction)
     return 0
 
 
 def _build(options: argparse.Namespace) -> int:
-    from music_evals.studies.editing_study import EditingSettings, build_editing_study
-    from music_evals.ui.studies.page import study_page
-
-    introduction = introduction_of(options, "editing")
-    study = build_editing_study(
-        options.out,
-        options.samples,
-        study=options.study,
-        introduction=introduction,
-        page=study_page("editing", introduction.title),
-        settings=EditingSettings(
-            n_editors=options.n_editors,
-            per_editor=options.per_editor,
-            limit_sec=options.limit_sec or None,
-            may_add=options.may_add,
-            ask_before=options.ask_before,
-            locked=tuple(options.locked.split(",")) if options.locked else None,
-            seed=options.seed,
-        ),
-    )
-    with to_stdout():
-        print(study.folder)
+    how = {name: getattr(options, name) for name in ("n_editors", "per_editor", "may_add", "ask_before", "seed")}
+    how |= {
+        "limit_sec": options.limit_sec or None,
+        "locked": tuple(options.locked.split(",")) if options.locked else None,
+    }
+    study = _write_study(options.out, options.samples, options.study, introduction_of(options, "editing"), **how)
     n_samples = len(study.settings["samples"]) - 1
     say(f"{len(study.plans)} plans over {n_samples} samples; key/ stays with you, page/ is what editors see")
     return 0
 
 
+def _write_study(out: str, samples: str | Path, name: str, introduction: Introduction, **how: Any) -> StudyFolder:
+    """Make the folder of a study, and print where it is."""
+    from music_evals.studies.editing_study import EditingSettings, build_editing_study
+    from music_evals.ui.studies.page import study_page
+
+    page, settings = study_page("editing", introduction.title), EditingSettings(**how)
+    study = build_editing_study(out, samples, study=name, introduction=introduction, page=page, settings=settings)
+    with to_stdout():
+        print(study.folder)
+    return study
+
+
 def _collect(options: argparse.Namespace) -> int:
+    from music_evals.errors import InvalidInputError
+    from music_evals.hub.mirrors import push_folder
+    from music_evals.studies.edit_publishing import write_logs
     from music_evals.studies.editing_answers import collect_edits, write_collected
     from music_evals.studies.folders import read_study_folder
+    from music_evals.studies.tables import tell_marks
 
+    if options.push and not options.logs:
+        raise InvalidInputError("name the folder of the data set too, with --logs")
     study = read_study_folder(options.folder)
-    collected = collect_edits(study, options.files, leave_out=options.leave_out)
+    collected = collect_edits(
+        study, options.files, leave_out=options.leave_out, leave_out_marked=options.leave_out_marked
+    )
     folder = Path(options.out) if options.out else study.folder / "collected"
     tables = write_collected(collected, folder)
     with to_stdout():
         print(folder)
-    say(f"{len(tables.edits['time_s'])} edits by {len(collected.participants)} editors")
+    left = f"; {collected.n_left_out} that were marked are left out" if options.leave_out_marked else ""
+    say(f"{len(tables.edits['time_s'])} edits by {len(collected.participants)} editors{left}")
+    for line in tell_marks(tables.edits["editor_id"].tolist(), tables.edits["marks"].tolist()):
+        say(line)
+    if options.logs:
+        n_agreed = write_logs(study, collected, options.logs, licence=options.licence)
+        say(f"{options.logs}: the logs of {n_agreed} editors who agreed")
+    if options.push:
+        say(push_folder(options.logs, options.push))
     return 0
 
 
@@ -253,17 +228,15 @@ def _report(options: argparse.Namespace) -> int:
     study = read_study(options.study)
     shared = {"confidence": options.confidence, "epsilon": options.epsilon}
     tables = evaluate_editing_test(study, time_limit_s=options.time_limit_s, **shared)
-    figures: dict[str, bytes] = {}
-    try:
-        tables["mixed_models"] = mixed_models(study, **shared)
-    except MissingBackendError as error:
-        say(f"note: {error}")
-    try:
-        figures = draw_figures(tables)
-    except MissingBackendError as error:
-        say(f"note: {error}")
+    made: dict[str, Any] = {}
+    for name, make in (("mixed", lambda: mixed_models(study, **shared)), ("figures", lambda: draw_figures(tables))):
+        try:
+            made[name] = make()
+        except MissingBackendError as error:
+            say(f"note: {error}")
+    tables |= {"mixed_models": made["mixed"]} if "mixed" in made else {}
     folder = Path(options.out) if options.out else Path(options.study) / "report"
-    files = write_report(tables, folder, confidence=options.confidence, figures=figures)
+    files = write_report(tables, folder, confidence=options.confidence, figures=made.get("figures"))
     with to_stdout():
         whole = files["tables.json"].read_text(encoding="utf-8").rstrip()
         print(whole if options.json else report_text(tables, confidence=options.confidence).rstrip())
@@ -295,8 +268,6 @@ def _plan(options: argparse.Namespace) -> int:
             print(json.dumps([size._asdict() for size in found], indent=1))
         else:
             print("pieces  edits  power  coverage  upper/lower end")
-            for size in found:
-                print(
-                    f"{size.n_pieces:6}  {size.n_edits:5}  {size.power:5.2f}  {size.coverage:8.2f}  {size.width:15.2f}"
-                )
+            for n_pieces, n_edits, power, coverage, width in found:
+                print(f"{n_pieces:6}  {n_edits:5}  {power:5.2f}  {coverage:8.2f}  {width:15.2f}")
     return 0

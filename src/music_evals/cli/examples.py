@@ -25,9 +25,7 @@ examples:
 
 def add(verbs: Any) -> None:
     """Add the verb ``examples``."""
-    verb = add_verb(
-        verbs, "examples", _run, help="copy small files to try things on", description=_HELP, epilog=_EXAMPLES
-    )
+    verb = add_verb(verbs, "examples", _run, "copy small files to try things on", _HELP, _EXAMPLES)
     verb.add_argument("folder", nargs="?", default="examples", help="where to (default: %(default)s)")
 
 

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from music_evals.benchmark.cells import format_value, plain
-from music_evals.cli._shared import Bar, add_verb, quieten, say, to_stdout
+from music_evals.cli._shared import Bar, add_number, add_verb, quieten, say, to_stdout
 from music_evals.errors import InvalidInputError, NoDataError, UnknownNameError
 
 if TYPE_CHECKING:
@@ -54,7 +54,7 @@ _FITTED = ("markov", "corpus_prior")
 
 def add(verbs: Any) -> None:
     """Add the verb ``fill``."""
-    verb = add_verb(verbs, "fill", _run, help="fill a gap in your own tune", description=_HELP, epilog=_EXAMPLES)
+    verb = add_verb(verbs, "fill", _run, "fill a gap in your own tune", _HELP, _EXAMPLES)
     what = verb.add_argument_group("what is filled")
     what.add_argument("file", help="a .mid, .midi, .musicxml, .xml, .mxl or .abc file")
     what.add_argument("--measures", required=True, metavar="FIRST-LAST", help="the gap, such as 7-10; by place #7-#10")
@@ -76,20 +76,17 @@ def add(verbs: Any) -> None:
     who.add_argument("--decoding", help="decoding of the model")
     who.add_argument("--temperature", type=float, help="temperature of the model")
     how = verb.add_argument_group("how")
-    how.add_argument(
-        "--candidates", type=int, default=4, dest="n_candidates", metavar="N", help="how many (default: %(default)s)"
-    )
+    add_number(how, "--candidates", "how many", default=4, dest="n_candidates")
     how.add_argument(
         "--sketch",
         choices=("rhythm", "contour"),
         help="what stands in the gap is a sketch: its rhythm stays, or its pitches in their order, and the model "
         "writes the rest; for sketchnet",
     )
-    how.add_argument(
+    add_number(
+        how,
         "--context",
-        type=int,
-        metavar="N",
-        help="measures on each side of the gap that a model of any gap is shown (default: all that it can take)",
+        "measures on each side of the gap that a model of any gap is shown (default: all that it can take)",
     )
     how.add_argument("--seed", type=int, default=0, help="of what is drawn (default: %(default)s)")
     how.add_argument(

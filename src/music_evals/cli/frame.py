@@ -19,12 +19,10 @@ def add(verbs: Any) -> None:
         verbs,
         "frame",
         _run,
-        help="list what a folder of MIDI files holds, and filter it",
-        description="Print one row a MIDI file, as CSV; filters are counted on stderr, or in the JSON.",
-        epilog=(
-            "examples:\n  music-evals frame my_midi > frame.csv\n"
-            "  music-evals frame my_midi --filters unique,only_4_4,min_measures=16 --json"
-        ),
+        "list what a folder of MIDI files holds, and filter it",
+        "Print one row a MIDI file, as CSV; filters are counted on stderr, or in the JSON.",
+        "examples:\n  music-evals frame my_midi > frame.csv\n"
+        "  music-evals frame my_midi --filters unique,only_4_4,min_measures=16 --json",
     )
     verb.add_argument("folder", help="searched with its sub-folders for .mid and .midi files")
     verb.add_argument(

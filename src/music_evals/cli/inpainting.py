@@ -13,6 +13,7 @@ from music_evals.cli._shared import (
     add_dataset_options,
     add_engine_options,
     add_interval_options,
+    add_list,
     add_output_options,
     add_verb,
     chosen,
@@ -56,10 +57,10 @@ def add(verbs: Any) -> None:
         verbs,
         "inpainting",
         _run,
+        "judge models and baselines on score inpainting",
+        _HELP,
+        _EXAMPLES,
         needs=lambda options: ["models"] * bool(options.models) + ["report"] * (options.report is not False),
-        help="judge models and baselines on score inpainting",
-        description=_HELP,
-        epilog=_EXAMPLES,
     )
     what = verb.add_argument_group("what is judged on (one of --dataset and --pairs)")
     add_dataset_options(
@@ -85,13 +86,12 @@ def add(verbs: Any) -> None:
         "quarters each from the start, wherever the bar lines are",
     )
     who = verb.add_argument_group("who is judged")
-    who.add_argument(
+    add_list(
+        who,
         "--model",
-        action="append",
-        default=[],
-        dest="models",
-        help="a name (see list), a folder or a Hub id[@revision], and :DECODING after it to judge one that is not its "
+        "a name (see list), a folder or a Hub id[@revision], and :DECODING after it to judge one that is not its "
         "default; may be given again",
+        dest="models",
     )
     who.add_argument(
         "--predictions", metavar="FILE", help='JSON lines {"item_id": ..., "middle": [96 tokens]}, or their URL'

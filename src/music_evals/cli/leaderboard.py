@@ -6,7 +6,7 @@ import argparse
 import json
 from typing import Any
 
-from music_evals.cli._shared import Bar, add_verb, say, to_stdout
+from music_evals.cli._shared import Bar, add_list, add_verb, say, to_stdout
 
 __all__ = ["add"]
 
@@ -29,14 +29,14 @@ variant, protocol, encoder and options are the same, whatever files are called; 
 
 def add(verbs: Any) -> None:
     """Add the verb ``leaderboard``."""
-    verb = add_verb(verbs, "leaderboard", _nothing, help="ranks of many runs", description=_HELP, epilog=_EXAMPLES)
+    verb = add_verb(verbs, "leaderboard", None, "ranks of many runs", _HELP, _EXAMPLES)
     steps = verb.add_subparsers(title="steps", required=True, metavar="STEP")
     _add_add(steps)
     _add_build(steps)
 
 
 def _add_add(steps: Any) -> None:
-    step = add_verb(steps, "add", _run_add, help="append the results of runs to a board")
+    step = add_verb(steps, "add", _run_add, "append the results of runs to a board")
     step.add_argument("results", nargs="+", metavar="RESULTS", help="folder of a run (its --out)")
     step.add_argument("--board", required=True, metavar="DIR", help="folder of the board; made where it is missing")
     step.add_argument("--system", action="append", metavar="NAME", help="add this system only; may be given again")
@@ -49,18 +49,17 @@ def _add_add(steps: Any) -> None:
         dest="details",
         help="leave out what can be shown of single items: music, explanations of lyrics, tags",
     )
-    step.add_argument(
+    add_list(
+        step,
         "--media",
-        action="append",
-        default=[],
+        "folder with the recordings that were compared, which are then part of the board; may be given again",
         metavar="DIR",
-        help="folder with the recordings that were compared, which are then part of the board; may be given again",
     )
     step.add_argument("--json", action="store_true", help="print what was added as JSON")
 
 
 def _add_build(steps: Any) -> None:
-    step = add_verb(steps, "build", _run_build, help="make the tables")
+    step = add_verb(steps, "build", _run_build, "make the tables")
     step.add_argument("--board", required=True, metavar="DIR", help="folder of the board")
     step.add_argument(
         "--out",
@@ -70,10 +69,6 @@ def _add_build(steps: Any) -> None:
     )
     step.add_argument("--by", metavar="SCORE", help="order the rows by this score (default: by the mean rank)")
     step.add_argument("--json", action="store_true", help="print leaderboard.json in place of the tables")
-
-
-def _nothing(_: argparse.Namespace) -> int:
-    raise AssertionError("argparse asks for a step")
 
 
 def _run_add(options: argparse.Namespace) -> int:

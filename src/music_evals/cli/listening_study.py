@@ -11,14 +11,24 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from music_evals.benchmark.cells import format_value, plain
-from music_evals.cli._shared import Bar, add_interval_options, add_verb, list_failures, say, to_stdout
+from music_evals.cli._shared import (
+    Bar,
+    add_interval_options,
+    add_list,
+    add_number,
+    add_verb,
+    chosen,
+    list_failures,
+    say,
+    to_stdout,
+)
 from music_evals.cli.studies import add_introduction_options, introduction_of
 
 if TYPE_CHECKING:
-    from music_evals.studies.listening import ListeningSettings, Question
+    from music_evals.studies.listening import ListeningSettings
     from music_evals.studies.listening_build import BuiltTest
 
-__all__ = ["BUILD_EXAMPLES", "add_build", "add_plan", "add_report"]
+__all__ = ["BUILD_EXAMPLES", "add_build", "add_loudness", "add_plan", "add_report"]
 
 _BUILD_HELP = """\
 Build a blind listening test in the browser out of a table of sounds, of any task: audio edits, filled gaps, transfers.
@@ -47,9 +57,8 @@ examples:
 
 _REPORT_HELP = """\
 Report a listening test: means of systems, differences or preferences with intervals for other listeners and other
-items, agreement of the listeners (Krippendorff's alpha), who was left out (attention checks; in MUSHRA the
-post-screening of ITU-R BS.1534-3), and effects of order. With --run, how every metric of a run agrees with the
-listeners.
+items, with and without who is left out by the rules that build stated; agreement of the listeners (Krippendorff's
+alpha); and effects of order. With --run, how every metric of a run agrees with the listeners.
 
 FILES are those that listeners got from a page without a server. Answers that nobody can have given are left out, and
 listed. The report goes to STUDY/report, or to --out: report.md, tables.json, and one CSV a table, ratings.csv and
@@ -76,9 +85,7 @@ examples:
 
 def add_build(steps: Any) -> None:
     """Add the step ``build``."""
-    step = add_verb(
-        steps, "build", _build, help="sounds to a test in the browser", description=_BUILD_HELP, epilog=BUILD_EXAMPLES
-    )
+    step = add_verb(steps, "build", _build, "sounds to a test in the browser", _BUILD_HELP, BUILD_EXAMPLES)
     step.add_argument("pairs", nargs="+", metavar="PAIRS", help="table of the sounds, or folders of runs of edit")
     step.add_argument("--type", default="rating", help="rating (default), ab or mushra")
     what = step.add_argument_group("what is asked")
@@ -89,9 +96,7 @@ def add_build(steps: Any) -> None:
         "LQ1; preference for ab; overall for mushra)",
     )
     what.add_argument("--styles", metavar="NAMES", help="ask how near each sound is to these styles, with commas")
-    what.add_argument(
-        "--question", action="append", default=[], metavar="NAME=TEXT", help="a question of your own; may be repeated"
-    )
+    add_list(what, "--question", "a question of your own; may be repeated", metavar="NAME=TEXT")
     who = step.add_argument_group("who is heard, by how many")
     who.add_argument("--systems", metavar="NAMES", help="with commas (default: all)")
     who.add_argument("--against", default="", metavar="NAME", help="ab: only pairs with this system (default: all)")
@@ -105,10 +110,7 @@ def add_build(steps: Any) -> None:
         help="let the original be heard beside (default: in mushra, and where a question asks about it)",
     )
     who.add_argument("--listeners", type=int, default=12, metavar="N", help="plans (default: %(default)s)")
-    who.add_argument(
-        "--blocks", type=int, default=1, metavar="N",
-        help="questionnaires that the items are dealt to; each listener has one (default: %(default)s)",
-    )  # fmt: skip
+    add_number(who, "--blocks", "questionnaires that the items are dealt to; each listener has one", default=1)
     how = step.add_argument_group("how it is held")
     how.add_argument("--checks", type=int, default=3, metavar="N", help="attention checks (default: %(default)s)")
     how.add_argument(
@@ -117,33 +119,36 @@ def add_build(steps: Any) -> None:
     )  # fmt: skip
     how.add_argument("--anchor-hz", type=float, default=3500.0, metavar="HZ", help="mushra (default: %(default)g)")
     how.add_argument(
-        "--loudness", type=float, default=-23.0, dest="loudness_lufs", metavar="LUFS",
-        help="of every file (default: %(default)g)",
+        "--lengths", default="refuse",
+        help="sounds of an item that are not equally long: refuse (default), or cut to the shortest",
     )  # fmt: skip
+    add_loudness(how)
     how.add_argument("--seed", type=int, default=0, metavar="N", help="of names and plans; one that nobody knows")
+    out = step.add_argument_group("who is left out afterwards (stated now, kept in the study)")
+    add_number(out, "--allow-failures", "attention checks that may be failed", default=1, dest="allowed_failures")
+    out.add_argument(
+        "--least-agreement", type=float, default=0.4, metavar="SHARE",
+        help="of the middle listener's agreement with the others; 0: no such rule (default: %(default)g)",
+    )  # fmt: skip
     add_introduction_options(step)
     step.add_argument("--out", required=True, metavar="DIR", help="new folder of the study")
 
 
+def add_loudness(how: Any) -> None:
+    """Add how loud sounds are made."""
+    what = {"metavar": "LUFS", "help": "of every file (default: %(default)g)"}
+    how.add_argument("--loudness", type=float, default=-23.0, dest="loudness_lufs", **what)
+
+
 def add_report(steps: Any) -> None:
     """Add the step ``report``."""
-    step = add_verb(
-        steps, "report", _report, help="what listeners said", description=_REPORT_HELP, epilog=_REPORT_EXAMPLES
-    )
+    step = add_verb(steps, "report", _report, "what listeners said", _REPORT_HELP, _REPORT_EXAMPLES)
     step.add_argument("folder", metavar="STUDY", help="folder of the study")
     step.add_argument("files", nargs="*", metavar="FILES", help="files that listeners sent")
-    step.add_argument(
-        "--run", action="append", default=[], dest="runs", metavar="DIR",
-        help="folder of a run whose metrics are set against the listeners; may be repeated",
-    )  # fmt: skip
-    step.add_argument(
-        "--allow-failures", type=int, default=1, dest="allowed_failures", metavar="N",
-        help="attention checks that a listener may fail (default: %(default)s)",
-    )  # fmt: skip
-    step.add_argument(
-        "--leave-out", action="append", default=[], metavar="NUMBER",
-        help="a listener who is left out, such as who withdrew; may be given again",
-    )  # fmt: skip
+    text = "folder of a run whose metrics are set against the listeners; may be repeated"
+    add_list(step, "--run", text, dest="runs", metavar="DIR")
+    text = "a listener who is left out, such as who withdrew; may be given again"
+    add_list(step, "--leave-out", text, metavar="NUMBER")
     add_interval_options(step, resamples=False)
     step.add_argument("--out", metavar="DIR", help="folder of the report (default: STUDY/report)")
     step.add_argument("--json", action="store_true", help="print the tables as JSON in place of the report")
@@ -151,9 +156,7 @@ def add_report(steps: Any) -> None:
 
 def add_plan(steps: Any) -> None:
     """Add the step ``plan``."""
-    step = add_verb(
-        steps, "plan", _plan, help="how large a test must be", description=_PLAN_HELP, epilog=_PLAN_EXAMPLES
-    )
+    step = add_verb(steps, "plan", _plan, "how large a test must be", _PLAN_HELP, _PLAN_EXAMPLES)
     step.add_argument("--type", default="rating", help="rating (default), ab or mushra")
     step.add_argument(
         "--effect", type=float,
@@ -171,14 +174,15 @@ def add_plan(steps: Any) -> None:
 
 def _build(options: argparse.Namespace) -> int:
     from music_evals.studies.listening_build import build_listening_test
+    from music_evals.studies.screening import rule_texts
     from music_evals.ui.studies.page import study_page
 
-    introduction = introduction_of(options, "listening")
+    introduction, settings = introduction_of(options, "listening"), _settings(options)
     with _table(options.pairs) as table, Bar("item") as bar:
         built = build_listening_test(
             table,
             options.out,
-            _settings(options),
+            settings,
             study=options.study,
             introduction=introduction,
             page=study_page("listening", introduction.title),
@@ -187,7 +191,7 @@ def _build(options: argparse.Namespace) -> int:
         )
     with to_stdout():
         print(built.study.folder)
-    for note in _notes_of(built):
+    for note in [*_notes_of(built), *(f"left out is who {text}" for text in rule_texts(settings).values())]:
         say(note)
     return 0
 
@@ -212,39 +216,15 @@ def _table(places: Sequence[str]) -> Iterator[Path]:
 def _settings(options: argparse.Namespace) -> ListeningSettings:
     from music_evals.studies.listening import ListeningSettings, named_questions, style_questions
 
-    own = tuple(_own_question(text, options.type) for text in options.question)
-    styles = style_questions(_names(options.styles))
-    names = _names(options.questions)
     # without a word on it the usual question is asked, beside those on styles too
-    asked = named_questions(options.type, names) if names or not own else ()
-    return ListeningSettings(
-        type=options.type,
-        questions=(*asked, *own, *styles),
-        listeners=options.listeners,
-        blocks=options.blocks,
-        systems=_names(options.systems),
-        with_hidden_reference=options.with_hidden_reference,
-        with_open_reference=options.with_open_reference,
-        against=options.against,
-        checks=options.checks,
-        anchor_hz=options.anchor_hz,
-        least_heard=options.least_heard,
-        seed=options.seed,
-    )
+    asked = named_questions(options.type, (*_names(options.questions), *options.question))
+    questions = (*asked, *style_questions(_names(options.styles)))
+    given = chosen(options, ListeningSettings)
+    return ListeningSettings(**given | {"questions": questions, "systems": _names(options.systems)})
 
 
 def _names(given: str | None) -> tuple[str, ...]:
     return tuple(name.strip() for name in given.split(",") if name.strip()) if given else ()
-
-
-def _own_question(given: str, kind: str) -> Question:
-    from music_evals.errors import InvalidInputError
-    from music_evals.studies.listening import own_question
-
-    name, sign, text = given.partition("=")
-    if not sign:
-        raise InvalidInputError(f"--question must be NAME=TEXT, got {given!r}")
-    return own_question(kind, name.strip(), text.strip())
 
 
 def _notes_of(built: BuiltTest) -> list[str]:
@@ -255,6 +235,9 @@ def _notes_of(built: BuiltTest) -> list[str]:
     made = f"{len(plans)} plans of {' to '.join(map(str, pages))} pages"
     heard = f"{n_items} items and {len(systems)} systems: {', '.join(systems)}"
     lines = [f"{made} over {heard}", "key/ stays with you, page/ is what listeners see"]
+    for item, longer in built.cut.items():
+        said = ", ".join(f"{name} by {sec:.3f} s" for name, sec in longer.items())
+        lines.append(f"note: {item}: cut to the shortest: {said}")
     same = sum(bool(pair.same_as) for pair in built.pairs)
     if same:
         lines.append(f"note: {same} files sound exactly like one of another system of their item; see key/pairs.csv")
@@ -272,22 +255,19 @@ def _report(options: argparse.Namespace) -> int:
     from music_evals.studies.listening_results import read_listening_results
 
     results = read_listening_results(options.folder, options.files, leave_out=options.leave_out)
-    kind = results.key.settings.type
-    found = evaluate_listening(
-        results.tables, kind, allowed_failures=options.allowed_failures, confidence=options.confidence
-    )
+    settings, level = results.key.settings, options.confidence
+    found = evaluate_listening(results.tables, settings, confidence=level)
+    if not results.is_by_invitation:
+        found["warnings"].append("not all listeners came by invitation: one person may have joined twice")
     kept = {row["listener"] for row in found["listeners"] if row["is_kept"]}
     ratings = ratings_of(row for row in results.tables.ratings if row["listener"] in kept)
     key = list(results.key.pairs.values())
-    runs = {
-        Path(run).resolve().name: agreement_of_run(run, ratings, key=key, confidence=options.confidence)
-        for run in options.runs
-    }
+    runs = {Path(run).resolve().name: agreement_of_run(run, ratings, key=key, confidence=level) for run in options.runs}
     folder = Path(options.out) if options.out else Path(options.folder) / "report"
-    files = write_report(found, results.tables, kind, folder, confidence=options.confidence, runs=runs)
+    files = write_report(found, results.tables, settings, folder, confidence=level, runs=runs)
     with to_stdout():
         whole = files["tables.json"].read_text(encoding="utf-8").rstrip()
-        print(whole if options.json else report_text(found, kind, confidence=options.confidence, runs=runs).rstrip())
+        print(whole if options.json else report_text(found, settings, confidence=level, runs=runs).rstrip())
     if results.unfinished:
         say(f"note: {len(results.unfinished)} began and sent no answers")
     say(f"{folder}: {', '.join(files)}")

@@ -6,8 +6,8 @@ import argparse
 import json
 from typing import TYPE_CHECKING, Any
 
-from music_evals.cli._shared import Bar, add_interval_options, add_verb, chosen, say, to_stdout
-from music_evals.cli.listening_study import BUILD_EXAMPLES, add_build, add_plan, add_report
+from music_evals.cli._shared import Bar, add_interval_options, add_list, add_number, add_verb, chosen, say, to_stdout
+from music_evals.cli.listening_study import BUILD_EXAMPLES, add_build, add_loudness, add_plan, add_report
 from music_evals.cli.studies import add_serve
 
 if TYPE_CHECKING:
@@ -58,37 +58,27 @@ def add(verbs: Any) -> None:
     verb = add_verb(
         verbs,
         "listening-test",
-        _nothing,
-        help="build, serve and report a blind listening test; compare scores with listeners",
-        description=_HELP,
-        epilog=BUILD_EXAMPLES,
+        None,
+        "build, serve and report a blind listening test; compare scores with listeners",
+        _HELP,
+        BUILD_EXAMPLES,
     )
     steps = verb.add_subparsers(title="steps", required=True, metavar="STEP")
-    step = add_verb(
-        steps, "pairs", _run, help="render what is heard, and write its key", description=_PAIRS_HELP, epilog=_EXAMPLES
-    )
+    step = add_verb(steps, "pairs", _run, "render what is heard, and write its key", _PAIRS_HELP, _EXAMPLES)
     what = step.add_argument_group("what is heard")
     what.add_argument("runs", nargs="+", metavar="DIR", help="folder of a run of the verb inpainting, its --out")
-    what.add_argument(
+    add_number(
+        what,
         "--items",
-        type=int,
+        "how many, out of those that all systems have; one of each song, then a second, and so on",
         default=24,
-        metavar="N",
-        help="how many, out of those that all systems have; one of each song, then a second, and so on "
-        "(default: %(default)s)",
     )
     what.add_argument(
         "--systems",
         metavar="NAMES",
         help="all, or names with commas (default: all models, copy_past and lag_vote); the reference is always there",
     )
-    what.add_argument(
-        "--seed",
-        type=int,
-        default=0,
-        metavar="N",
-        help="of the items and the names of files; take one that nobody knows (default: %(default)s)",
-    )
+    add_number(what, "--seed", "of the items and the names of files; take one that nobody knows", default=0)
     how = step.add_argument_group("how it sounds")
     how.add_argument(
         "--sounds",
@@ -97,21 +87,8 @@ def add(verbs: Any) -> None:
         "(default: %(default)s)",
     )
     how.add_argument("--bpm", type=float, default=120.0, help="quarters a minute (default: %(default)g)")
-    how.add_argument(
-        "--program",
-        type=int,
-        default=0,
-        metavar="N",
-        help="General MIDI program 0..127 (default: %(default)s, a piano)",
-    )
-    how.add_argument(
-        "--loudness",
-        type=float,
-        default=-23.0,
-        dest="loudness_lufs",
-        metavar="LUFS",
-        help="of every file (default: %(default)g)",
-    )
+    add_number(how, "--program", "General MIDI program 0..127 (default: %(default)s, a piano)", default=0)
+    add_loudness(how)
     where = step.add_argument_group("where it goes")
     where.add_argument(
         "--licence", metavar="TEXT", help="terms of the music, where no card of its data set on this machine has them"
@@ -131,9 +108,9 @@ def _add_agreement(steps: Any) -> None:
         steps,
         "agreement",
         _agree,
-        help="compare the scores of a run with the ratings of listeners",
-        description=_AGREEMENT_HELP,
-        epilog=_AGREEMENT_EXAMPLES,
+        "compare the scores of a run with the ratings of listeners",
+        _AGREEMENT_HELP,
+        _AGREEMENT_EXAMPLES,
     )
     step.add_argument("run", metavar="RUN", help="folder of a run of any task, its --out")
     step.add_argument("ratings", metavar="RATINGS", help="table of ratings: .csv, .jsonl or .parquet")
@@ -142,33 +119,18 @@ def _add_agreement(steps: Any) -> None:
         metavar="FILE",
         help="pairs.csv of the study: the table then may name played files (column estimate), and systems as the study",
     )
-    step.add_argument(
-        "--reverse",
-        action="append",
-        default=[],
-        metavar="QUESTION",
-        help="lower ratings of this question are better; may be given again",
-    )
+    add_list(step, "--reverse", "lower ratings of this question are better; may be given again", metavar="QUESTION")
     step.add_argument(
         "--level",
         default="interval",
         help="of the ratings, for Krippendorff's alpha: interval (default), ordinal or nominal",
     )
     add_interval_options(step, resamples=False)
-    step.add_argument(
-        "--resamples",
-        type=int,
-        default=1000,
-        dest="n_resamples",
-        metavar="N",
-        help="draws of items and listeners behind the intervals (default: %(default)s)",
+    add_number(
+        step, "--resamples", "draws of items and listeners behind the intervals", default=1000, dest="n_resamples"
     )
     step.add_argument("--seed", type=int, default=0, help="of the draws (default: %(default)s)")
     step.add_argument("--json", action="store_true", help="print everything as JSON in place of the tables")
-
-
-def _nothing(_: argparse.Namespace) -> int:
-    raise AssertionError("argparse asks for a step")
 
 
 def _run(options: argparse.Namespace) -> int:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from music_evals.benchmark.cells import plain
 from music_evals.cli._shared import add_verb, to_stdout
 from music_evals.errors import UnreadableFileError
-from music_evals.files import check_no_pointer_in
+from music_evals.files import check_no_pointer_in, parse_json
 
 if TYPE_CHECKING:
     from music_evals.metrics.catalogue import Metric
@@ -53,9 +53,7 @@ Row = dict[str, Any]
 
 def add(verbs: Any) -> None:
     """Add the verb ``list``."""
-    verb = add_verb(
-        verbs, "list", _run, help="list metrics, data sets, models and tasks", description=_HELP, epilog=_EXAMPLES
-    )
+    verb = add_verb(verbs, "list", _run, "list metrics, data sets, models and tasks", _HELP, _EXAMPLES)
     verb.add_argument("what", choices=list(_LISTS), help="what is listed")
     verb.add_argument("--task", choices=list(VERBS), metavar="TASK", help=f"of this task only: {', '.join(VERBS)}")
     verb.add_argument("--json", action="store_true", help="print everything that is known as JSON")
@@ -298,10 +296,7 @@ def _absolute(path: Path | None) -> str | None:
 
 
 def _json(path: Path) -> Row:
-    try:
-        content = json.loads(path.read_text(encoding="utf-8"))
-    except ValueError as error:
-        raise UnreadableFileError(f"{path} is not JSON ({error})") from error
+    content = parse_json(path.read_bytes(), str(path))
     if not isinstance(content, dict):
         raise UnreadableFileError(f"{path}: expected a JSON object")
     return content

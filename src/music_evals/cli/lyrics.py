@@ -10,6 +10,8 @@ from music_evals.cli._shared import (
     add_dataset_options,
     add_engine_options,
     add_interval_options,
+    add_list,
+    add_number,
     add_output_options,
     add_published_option,
     add_theme_options,
@@ -50,22 +52,21 @@ def add(verbs: Any) -> None:
         verbs,
         "lyrics",
         _run,
+        "score the structure of song lyrics",
+        _HELP,
+        _EXAMPLES,
         needs=lambda options: ["lyrics", *text_extra(options.theme_encoder)],
-        help="score the structure of song lyrics",
-        description=_HELP,
-        epilog=_EXAMPLES,
     )
     what = verb.add_argument_group("what is scored (one of --dataset, --reference and --manifest)")
     add_songs(what, '"text": LYRICS')
     what.add_argument(
         "--reference", metavar="PATH", help="folder of patterns, one file a song, or one pattern; here or at a URL"
     )
-    what.add_argument(
+    add_list(
+        what,
         "--generated",
-        action="append",
-        default=[],
+        "folder of texts with the same relative paths, or one text; may be given again for other systems",
         metavar="[NAME=]PATH",
-        help="folder of texts with the same relative paths, or one text; may be given again for other systems",
     )
     what.add_argument(
         "--manifest",
@@ -76,25 +77,23 @@ def add(verbs: Any) -> None:
     _add_measures(verb.add_argument_group("how"))
     where = add_output_options(verb)
     add_published_option(where)
-    where.add_argument(
+    add_number(
+        where,
         "--explained",
-        type=int,
+        "texts in report.html whose lost points are explained, the worst of each system",
         default=10,
-        metavar="N",
-        help="texts in report.html whose lost points are explained, the worst of each system (default: %(default)s)",
     )
 
 
 def add_songs(what: Any, fields: str) -> None:
     """Add the options that name songs and predictions for them."""
     add_dataset_options(what)
-    what.add_argument(
+    add_list(
+        what,
         "--predictions",
-        action="append",
-        default=[],
-        metavar="[NAME=]FILE",
-        help=f'JSON lines {{"id": SONG, {fields}}}, or their URL; may be given again for other systems; without them '
+        f'JSON lines {{"id": SONG, {fields}}}, or their URL; may be given again for other systems; without them '
         "the controls alone are scored",
+        metavar="[NAME=]FILE",
     )
     what.add_argument("--no-controls", action="store_false", dest="controls", help="leave out the rows of controls")
 

@@ -48,7 +48,7 @@ examples:
 
 def add(verbs: Any) -> None:
     """Add the verb ``prepare``."""
-    verb = add_verb(verbs, "prepare", _run, help="prepare songs for annotation", description=_HELP, epilog=_EXAMPLES)
+    verb = add_verb(verbs, "prepare", _run, "prepare songs for annotation", _HELP, _EXAMPLES)
     verb.add_argument("songs", help="folder with recordings, and lyrics as .lrc or .txt of the same name")
     verb.add_argument(
         "--out", required=True, metavar="DIR", help="folder for records, what steps make and the data set"

@@ -12,6 +12,8 @@ from music_evals.cli._shared import (
     add_dataset_options,
     add_engine_options,
     add_interval_options,
+    add_list,
+    add_number,
     add_output_options,
     add_published_option,
     add_verb,
@@ -50,10 +52,10 @@ def add(verbs: Any) -> None:
         verbs,
         "preserve",
         _run,
+        "measure what edits of music preserved of the original",
+        _HELP,
+        _EXAMPLES,
         needs=lambda options: ["audio"] * _hears(options) + ["report"] * (options.report is not False),
-        help="measure what edits of music preserved of the original",
-        description=_HELP,
-        epilog=_EXAMPLES,
     )
     _add_input(verb.add_argument_group("what is compared (one of --reference, --manifest and --dataset)"))
     _add_measures(verb.add_argument_group("how"))
@@ -65,13 +67,7 @@ def add(verbs: Any) -> None:
         help="print one score over all facets too, between unrelated music (0) and the same music (1); it hides what "
         "was changed, and is written nowhere",
     )
-    where.add_argument(
-        "--timelines",
-        type=int,
-        default=10,
-        metavar="N",
-        help="pairs to draw in report.html, the worst of each system (default: %(default)s)",
-    )
+    add_number(where, "--timelines", "pairs to draw in report.html, the worst of each system", default=10)
     where.add_argument(
         "--audio",
         default="beside",
@@ -83,13 +79,12 @@ def add(verbs: Any) -> None:
 
 def _add_input(what: Any) -> None:
     what.add_argument("--reference", metavar="PATH", help="folder of originals, or one file; here or at a URL")
-    what.add_argument(
+    add_list(
+        what,
         "--estimate",
-        action="append",
-        default=[],
+        "folder of edits with the same relative paths, or one file; may be given again for other systems",
         dest="estimates",
         metavar="[NAME=]PATH",
-        help="folder of edits with the same relative paths, or one file; may be given again for other systems",
     )
     what.add_argument(
         "--manifest",
@@ -130,13 +125,8 @@ def _add_measures(how: Any) -> None:
         help="further scores: all, none, or names with commas (default: four beside all eleven, none beside others)",
     )
     how.add_argument("--variant", default="corrected", help="corrected (default), official or paper")
-    how.add_argument(
-        "--backend",
-        action="append",
-        default=[],
-        dest="backends",
-        metavar="FEATURE=NAME",
-        help="another extractor of a feature; may be given again",
+    add_list(
+        how, "--backend", "another extractor of a feature; may be given again", dest="backends", metavar="FEATURE=NAME"
     )
     how.add_argument(
         "--intended",
@@ -196,16 +186,12 @@ def _print_grades(outcome: Any, confidence: float, *, as_json: bool) -> None:
 
 def _backends(texts: Sequence[str]) -> dict[str, str]:
     chosen_backends: dict[str, str] = {}
-    for feature, name in map(_split_backend, texts):
+    for text in texts:
+        feature, equals, name = text.partition("=")
+        if not (feature and equals and name):
+            raise InvalidInputError(f"--backend takes FEATURE=NAME, such as beats=librosa; got {text!r}")
         if chosen_backends.setdefault(feature, name) != name:
             raise InvalidInputError(
                 f"--backend names two extractors of {feature}, {chosen_backends[feature]} and {name}; keep one"
             )
     return chosen_backends
-
-
-def _split_backend(text: str) -> tuple[str, str]:
-    feature, equals, name = text.partition("=")
-    if not (feature and equals and name):
-        raise InvalidInputError(f"--backend takes FEATURE=NAME, such as beats=librosa; got {text!r}")
-    return feature, name

@@ -46,9 +46,7 @@ _STATES = {
 
 def add(verbs: Any) -> None:
     """Add the verb ``publish``."""
-    verb = add_verb(
-        verbs, "publish", _run, help="publish metrics, datasets, models and Spaces", description=_HELP, epilog=_EXAMPLES
-    )
+    verb = add_verb(verbs, "publish", _run, "publish metrics, datasets, models and Spaces", _HELP, _EXAMPLES)
     verb.add_argument("windows", nargs="*", metavar="WINDOW", help="folders, such as metrics/note_f1")
     verb.add_argument("--all", action="store_true", dest="everything", help="every window below the current folder")
     verb.add_argument("--org", required=True, metavar="NAME", help="user or organisation that owns the repositories")

@@ -38,7 +38,7 @@ _ADVICE: dict[type[MusicEvalsError], str] = {
 
 def add(verbs: Any) -> None:
     """Add the verb ``push``."""
-    verb = add_verb(verbs, "push", _run, help="write scores into a model card", description=_HELP, epilog=_EXAMPLES)
+    verb = add_verb(verbs, "push", _run, "write scores into a model card", _HELP, _EXAMPLES)
     verb.add_argument(
         "results",
         metavar="RESULTS",

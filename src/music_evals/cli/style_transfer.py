@@ -18,6 +18,8 @@ from music_evals.cli._shared import (
     add_dataset_options,
     add_engine_options,
     add_interval_options,
+    add_list,
+    add_number,
     add_output_options,
     add_published_option,
     add_verb,
@@ -84,7 +86,7 @@ class _Model(NamedTuple):
 def add(verbs: Any) -> None:
     """Add the verb ``style-transfer``."""
     words = "rewrite the accompaniment of your own pieces in a style, or judge models of styles"
-    verb = add_verb(verbs, "style-transfer", _run, help=words, description=_HELP, epilog=_EXAMPLES)
+    verb = add_verb(verbs, "style-transfer", _run, words, _HELP, _EXAMPLES)
     what = verb.add_argument_group("what is rewritten")
     what.add_argument("files", nargs="*", metavar="FILE", help="a .mid, .midi, .musicxml, .xml, .mxl or .abc file")
     what.add_argument(
@@ -94,25 +96,21 @@ def add(verbs: Any) -> None:
         "--any-meter", action="store_true", help="take pieces in metres that models hardly know, such as 6/8"
     )
     who = verb.add_argument_group("who rewrites it, or is judged")
-    who.add_argument(
+    add_list(
+        who,
         "--style",
-        action="append",
-        default=[],
+        f"such as bach: the model {_DEFAULT_TYPE} that has learnt it; of a benchmark, that of the trivial rows",
         dest="styles",
-        help=f"such as bach: the model {_DEFAULT_TYPE} that has learnt it; of a benchmark, that of the trivial rows",
     )
-    who.add_argument(
+    add_list(
+        who,
         "--model",
-        action="append",
-        default=[],
+        "a name such as full_sequence, a folder or a Hub id[@revision]; of a benchmark it may be given many times",
         dest="models",
-        help="a name such as full_sequence, a folder or a Hub id[@revision]; of a benchmark it may be given many times",
     )
     how = verb.add_argument_group("how")
     how.add_argument("--sweeps", type=int, metavar="N", help="times that each step is rewritten (default: the model's)")
-    how.add_argument(
-        "--samples", type=int, default=1, metavar="N", help="accompaniments for each file (default: %(default)s)"
-    )
+    add_number(how, "--samples", "accompaniments for each file", default=1)
     how.add_argument(
         "--seed",
         type=int,
@@ -131,9 +129,7 @@ def add(verbs: Any) -> None:
     judged.add_argument(
         "--hidden", type=int, nargs="+", default=[0, 8, 32], metavar="N", help="steps hidden around a cell: 0, 8, 32"
     )
-    judged.add_argument(
-        "--seeds", type=int, default=1, dest="n_seeds", metavar="N", help="transfers of a piece (default: %(default)s)"
-    )
+    add_number(judged, "--seeds", "transfers of a piece", default=1, dest="n_seeds")
     add_engine_options(judged)
     add_interval_options(judged)
     where = add_output_options(verb)

@@ -7,7 +7,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from music_evals.cli._shared import add_verb, quieten, to_stdout
+from music_evals.cli._shared import add_list, add_verb, quieten, to_stdout
 from music_evals.csv_files import csv_rows
 from music_evals.errors import importing
 
@@ -20,10 +20,10 @@ def add(verbs: Any) -> None:
         verbs,
         "train",
         _run,
-        help="train a model from its recipe",
-        description="Train a model from its recipe, on a GPU if there is one. A run that was killed is taken up again, "
+        "train a model from its recipe",
+        "Train a model from its recipe, on a GPU if there is one. A run that was killed is taken up again, "
         "if recipe and data are the same.",
-        epilog="examples:\n"
+        "examples:\n"
         "  music-evals train models/anticipation_rnn/train.yaml\n"
         "  music-evals train models/vli/train-folk.yaml --trackio inpainting\n"
         "  music-evals train models/vli/train.yaml --start vli --set data.dataset=my_corpus \\\n"
@@ -34,13 +34,12 @@ def add(verbs: Any) -> None:
         "      --set data.dataset=caimd_v2 --out runs/writer",
     )
     verb.add_argument("recipe", help="a train.yaml, beside which weights are written; or, with --out, a model")
-    verb.add_argument(
+    add_list(
+        verb,
         "--set",
-        action="append",
-        default=[],
+        "replace a setting of the recipe, or stages.NAME.SETTING of one stage; may be given many times",
         dest="changes",
         metavar="SECTION.SETTING=VALUE",
-        help="replace a setting of the recipe, or stages.NAME.SETTING of one stage; may be given many times",
     )
     verb.add_argument("--out", metavar="DIR", help="folder for the weights, the log and the checkpoint")
     verb.add_argument(

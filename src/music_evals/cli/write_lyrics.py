@@ -12,6 +12,8 @@ from music_evals.cli._shared import (
     add_dataset_options,
     add_engine_options,
     add_interval_options,
+    add_list,
+    add_number,
     add_output_options,
     add_published_option,
     add_theme_options,
@@ -52,16 +54,16 @@ def add(verbs: Any) -> None:
         verbs,
         "write-lyrics",
         _run,
+        "let language models write lyrics, and score them",
+        _HELP,
+        _EXAMPLES,
         needs=lambda options: [
             "lyrics",
             *["models"] * bool(options.models or options.endpoints),
             *text_extra(options.theme_encoder),
         ],
-        help="let language models write lyrics, and score them",
-        description=_HELP,
-        epilog=_EXAMPLES,
     )
-    _add_songs(verb.add_argument_group("for which songs"))
+    add_dataset_options(verb.add_argument_group("for which songs"), required=True)
     _add_models(verb.add_argument_group("who writes: models of transformers"))
     _add_endpoints(verb.add_argument_group("who writes: OpenAI-compatible endpoints"))
     _add_writing(verb.add_argument_group("how it is written"))
@@ -69,41 +71,28 @@ def add(verbs: Any) -> None:
     add_published_option(add_output_options(verb))
 
 
-def _add_songs(what: Any) -> None:
-    add_dataset_options(what, required=True)
-
-
 def _add_models(who: Any) -> None:
-    who.add_argument(
-        "--model",
-        action="append",
-        default=[],
-        dest="models",
-        metavar="[NAME=]ID",
-        help="folder or Hub id[@revision]; may be given again",
-    )
+    add_list(who, "--model", "folder or Hub id[@revision]; may be given again", dest="models", metavar="[NAME=]ID")
     who.add_argument("--batch-size", type=int, metavar="N", help="songs at once (default: 8)")
     who.add_argument("--device", help="cpu, cuda, cuda:1 ... (default: cuda where there is one)")
     who.add_argument("--dtype", help="float32, bfloat16, float16 (default: that of the weights)")
     who.add_argument("--trust-remote-code", action="store_true", help="run code that comes with the model")
-    who.add_argument(
+    add_list(
+        who,
         "--template-option",
-        action="append",
-        default=[],
+        "given to the chat template, such as enable_thinking=false; may be given again",
         dest="template_options",
         metavar="KEY=JSON",
-        help="given to the chat template, such as enable_thinking=false; may be given again",
     )
 
 
 def _add_endpoints(who: Any) -> None:
-    who.add_argument(
+    add_list(
+        who,
         "--endpoint",
-        action="append",
-        default=[],
+        "http(s) address, up to /v1; may be given again, the next four options too, once for all or once for each",
         dest="endpoints",
         metavar="[NAME=]URL",
-        help="http(s) address, up to /v1; may be given again, the next four options too, once for all or once for each",
     )
     for option, texts in {
         "--endpoint-model": {"metavar": "ID", "help": "model on the server"},
@@ -112,13 +101,12 @@ def _add_endpoints(who: Any) -> None:
         "--price-out": {"metavar": "PRICE", "help": "of a million tokens written"},
     }.items():
         who.add_argument(option, action="append", default=[], type=float if "price" in option else str, **texts)
-    who.add_argument(
+    add_list(
+        who,
         "--endpoint-option",
-        action="append",
-        default=[],
+        "further field of each request; null leaves one of ours out; may be given again",
         dest="endpoint_options",
         metavar="KEY=JSON",
-        help="further field of each request; null leaves one of ours out; may be given again",
     )
     who.add_argument(
         "--allow-http", action="store_true", help="send a key over plain http to another machine (default: refuse)"
@@ -150,9 +138,7 @@ def _add_writing(how: Any) -> None:
     )
     how.add_argument("--language", default="zh", help="of the prompt: zh or en (default: %(default)s)")
     how.add_argument("--example", metavar="FILE", help="JSON with theme, structure and lyrics, for the worked example")
-    how.add_argument(
-        "--seeds", type=int, default=1, dest="n_seeds", metavar="N", help="texts a song (default: %(default)s)"
-    )
+    add_number(how, "--seeds", "texts a song", default=1, dest="n_seeds")
     how.add_argument("--temperature", type=float, metavar="T", help="0 is deterministic (default: the model's own)")
     how.add_argument("--top-p", type=float, help="(default: the model's own)")
     how.add_argument("--max-tokens", type=int, metavar="N", help="the longest answer (default: 2048)")
@@ -233,13 +219,11 @@ def _named(text: str, model: str) -> tuple[str, str, str | None]:
 def _json_options(texts: Sequence[str], option: str) -> dict[str, Any]:
     found: dict[str, Any] = {}
     for text in texts:
-        key, equals, value = text.partition("=")
+        key, _, value = text.partition("=")
         try:
-            found[key] = json.loads(value)
+            found[key] = json.loads(value if key else "")  # no JSON
         except ValueError as error:
             raise InvalidInputError(f"{option} takes KEY=JSON, such as enable_thinking=false; got {text!r}") from error
-        if not (key and equals):
-            raise InvalidInputError(f"{option} takes KEY=JSON, such as enable_thinking=false; got {text!r}")
     return found
 
 

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from music_evals.datasets.families import find_families, link
-from music_evals.datasets.pieces import VOICES, Piece, Reading, Source, Voices, own_names, read_pieces
+from music_evals.datasets.pieces import VOICES, Piece, Reading, Source, Voices, read_pieces, with_own_names
 from music_evals.datasets.tune_files import SPLITS, Placed, parse_shares, place, split_counts, write_tunes
 from music_evals.datasets.tunes import Tune
 from music_evals.errors import InvalidInputError, NoDataError, UnknownNameError
@@ -222,8 +222,7 @@ def score_sources(root: Path) -> list[Source]:
         if suffix == ".abc":
             contents = [(_abc_name(name, text), text.encode()) for text in split_abc(path)]
         sources += [Source(given, collection, suffix, content) for given, content in contents]
-    names = own_names(source.name for source in sources)
-    return [source._replace(name=own) for source, own in zip(sources, names, strict=True)]
+    return with_own_names(sources)
 
 
 def _abc_name(name: str, text: str) -> str:

@@ -186,19 +186,14 @@ def incipit_families(lines: Mapping[str, npt.NDArray[np.integer[Any]]]) -> dict[
 
 def link(n: int, overlaps: Mapping[tuple[int, int], float], threshold: float) -> list[int]:
     """Return for each of `n` tunes the first of those that it is linked with by pairs from a threshold on."""
-    first = list(range(n))
-    for (one, other), found in overlaps.items():
+    from scipy.cluster.hierarchy import DisjointSet
+
+    families = DisjointSet(range(n))
+    for pair, found in overlaps.items():
         if found >= threshold:
-            roots = _root(first, one), _root(first, other)
-            first[max(roots)] = min(roots)
-    return [_root(first, index) for index in range(n)]
-
-
-def _root(first: list[int], index: int) -> int:
-    while first[index] != index:
-        first[index] = first[first[index]]
-        index = first[index]
-    return index
+            families.merge(*pair)
+    first: dict[int, int] = {}
+    return [first.setdefault(families[index], index) for index in range(n)]
 
 
 def _candidates(

@@ -19,7 +19,7 @@ from music_evals.files import write_atomically
 from music_evals.protocols import PREPARED_DATASETS, prepared_place
 from music_evals.windows import DATASETS, find_window
 
-__all__ = ["build_script", "file_rows", "load_split", "parquet_bytes", "rows_sha256", "write_dataset"]
+__all__ = ["build_script", "facts_of", "file_rows", "load_split", "parquet_bytes", "rows_sha256", "write_dataset"]
 
 
 @contextlib.contextmanager
@@ -47,6 +47,11 @@ def rows_sha256(rows: Iterable[Mapping[str, Any]]) -> str:
     return digest.hexdigest()
 
 
+def facts_of(rows: Sequence[Mapping[str, Any]], content: bytes) -> dict[str, Any]:
+    """Return what a manifest holds of a file: how many rows, and the SHA-256 of its bytes and of its rows."""
+    return {"rows": len(rows), "sha256": hashlib.sha256(content).hexdigest(), "rows_sha256": rows_sha256(rows)}
+
+
 def write_dataset(
     folder: Path,
     configs: Mapping[str, Mapping[str, Sequence[Mapping[str, Any]]]],
@@ -65,11 +70,7 @@ def write_dataset(
         for split, rows in splits.items():
             name = f"data/{config}/{split}-00000-of-00001.parquet"
             contents[name] = parquet_bytes(rows, (own_features or {}).get(config, features))
-            files[name] = {
-                "rows": len(rows),
-                "sha256": hashlib.sha256(contents[name]).hexdigest(),
-                "rows_sha256": rows_sha256(rows),
-            }
+            files[name] = facts_of(rows, contents[name])
     manifest = {**facts, "files": files}
     # Last, so that a manifest never vouches for files that were not written.
     contents["manifest.json"] = (json.dumps(manifest, indent=2) + "\n").encode()

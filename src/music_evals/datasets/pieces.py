@@ -231,6 +231,12 @@ def own_names(names: Iterable[str]) -> list[str]:
     return list(taken)
 
 
+def with_own_names(sources: Sequence[Source]) -> list[Source]:
+    """Give each source a name of its own, as `own_names` does."""
+    names = own_names(source.name for source in sources)
+    return [source._replace(name=own) for source, own in zip(sources, names, strict=True)]
+
+
 def _score_of(name: str, suffix: str, content: bytes) -> tuple[Score, bool]:
     """Return the score, and whether its repeats lead nowhere, so that it is as written."""
     if suffix != ".abc":

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import random
 import shutil
@@ -13,7 +12,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from music_evals.datasets.families import ANY_OFFSET, find_families
-from music_evals.datasets.manifest import parquet_bytes, rows_sha256
+from music_evals.datasets.manifest import facts_of, parquet_bytes
 from music_evals.datasets.tunes import Training, Tune, features, tune_rows
 from music_evals.errors import InvalidInputError
 from music_evals.files import write_atomically
@@ -179,11 +178,7 @@ def write_tunes(
                 content = parquet_bytes(rows, features())
                 name = f"data/{config}/{split}-{number:05d}-of-{len(shards):05d}.parquet"
                 write_atomically(folder / name, content, parents=True)
-                files[name] = {
-                    "rows": len(rows),
-                    "sha256": hashlib.sha256(content).hexdigest(),
-                    "rows_sha256": rows_sha256(rows),
-                }
+                files[name] = facts_of(rows, content)
                 written += len(rows)
                 if progress is not None:
                     progress(written, total)
@@ -235,17 +230,8 @@ def folder_card(title: str, configs: dict[str, list[Placed]]) -> str:
         splits = [split for split in SPLITS if any(item.split == split for item in placed)]
         lines += [f"- config_name: {config}", "  data_files:"]
         lines += [f'  - {{split: {split}, path: "data/{config}/{split}-*.parquet"}}' for split in splits]
-    return "\n".join(
-        [
-            *lines,
-            "---",
-            "",
-            f"# {title}",
-            "",
-            "Built where it is used; see the card of the data set.",
-            "",
-        ]
-    )
+    text = ["---", "", f"# {title}", "", "Built where it is used; see the card of the data set.", ""]
+    return "\n".join([*lines, *text])
 
 
 def shown_on(bar: Any) -> Callable[[int, int], None]:

@@ -21,7 +21,7 @@ from music_evals.symbolic.measures import meter_map
 from music_evals.symbolic.notes import rescale_tick
 from music_evals.symbolic.noteseq import decode
 
-__all__ = ["Training", "Tune", "features", "tune_from_score", "tune_rows"]
+__all__ = ["Training", "Tune", "features", "tune_from_score", "tune_rows", "window_rows"]
 
 STEPS_PER_QUARTER = MUSIB_LAYOUT.steps_per_measure // 4
 
@@ -178,42 +178,43 @@ class Training:
         return cls(training_keys(tune.tokens for tune in tunes), Passages(quarter_skeletons(passages)))
 
 
-def tune_rows(tune: Tune, family: str, split: str, train: Training) -> Iterator[dict[str, Any]]:
-    """Make the rows of one tune, its windows in time order."""
-    windows = cut_windows(tune.tokens)
-    if split == "train":  # what training consists of it holds
-        seen, near = [True] * len(windows), [1.0] * len(windows)
-    else:
+def window_rows(prefix: str, windows: Tokens, train: Training | None, **columns: Any) -> Iterator[dict[str, Any]]:
+    """Make the rows of windows in time order, with the given columns; what training consists of (None) it holds."""
+    seen, near = [True] * len(windows), [1.0] * len(windows)
+    if train is not None:
         seen = [key in train.keys for key in middle_keys(windows)]
         near = near_train(windows, train.passages).tolist()
     repeats = repeats_in_context(windows).tolist()
-    prefix = f"{tune.name}/{tune.voice_index}" if tune.one_of_several else tune.name
     for start, tokens in enumerate(windows):
         notes = decode(tokens)
-        columns = (notes["onset_tick"].tolist(), notes["duration_tick"].tolist(), notes["pitch"].tolist())
+        values = (notes["onset_tick"].tolist(), notes["duration_tick"].tolist(), notes["pitch"].tolist())
         yield {
             "item_id": f"{prefix}/{start:03d}",
-            "song": tune.name,
-            "title": tune.title,
-            "collection": tune.collection,
-            "family": family,
-            "voice": tune.voice,
-            "voice_index": tune.voice_index,
+            **columns,
             "start": start,
             "tokens": tokens.tolist(),
             "notes": [
                 {"onset_step": onset, "duration_step": duration, "pitch": pitch}
-                for onset, duration, pitch in zip(*columns, strict=True)
+                for onset, duration, pitch in zip(*values, strict=True)
             ],
-            "key_fifths": tune.key_fifths,
-            "mode": tune.mode,
-            "time_signature": tune.time_signature,
-            "pickup_quarters": tune.pickup_quarters,
-            "n_measures": tune.n_measures,
             "seen_in_train": seen[start],
             "near_train": near[start],
             "repeats_in_context": repeats[start],
         }
+
+
+def tune_rows(tune: Tune, family: str, split: str, train: Training) -> Iterator[dict[str, Any]]:
+    """Make the rows of one tune, its windows in time order."""
+    names = ("title", "collection", "voice", "voice_index", "key_fifths", "mode", "time_signature", "pickup_quarters")
+    yield from window_rows(
+        f"{tune.name}/{tune.voice_index}" if tune.one_of_several else tune.name,
+        cut_windows(tune.tokens),
+        None if split == "train" else train,
+        song=tune.name,
+        family=family,
+        n_measures=tune.n_measures,
+        **{name: getattr(tune, name) for name in names},
+    )
 
 
 def _longest_run(good: Any) -> tuple[int, int]:

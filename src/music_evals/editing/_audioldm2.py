@@ -9,15 +9,15 @@ from __future__ import annotations
 
 import importlib
 import os
-from pathlib import Path
 from typing import Any, Final, NamedTuple, Self
 
 import numpy as np
 import numpy.typing as npt
 
+from music_evals.editing._loading import check_found, hub_options
 from music_evals.editing.memory import audioldm2_bytes, check_stored, weight_bytes
 from music_evals.editing.precision import dtype_of
-from music_evals.errors import InvalidInputError, ModelUnavailableError, hub_errors, importing
+from music_evals.errors import ModelUnavailableError, hub_errors, importing
 
 __all__ = ["HOP", "SAMPLE_RATE", "AudioLDM2", "Condition"]
 
@@ -49,11 +49,7 @@ def _part(source: str, name: str, options: dict[str, Any], licence: str) -> Any:
     part, found = getattr(importlib.import_module(library), kind).from_pretrained(
         source, subfolder=name, output_loading_info=True, **options
     )
-    wrong = {what: sorted(map(str, keys)) for what, keys in found.items() if keys and what != "error_msgs"}
-    if wrong:
-        raise ModelUnavailableError(
-            f"{source}, {name}: the weights are not those of {kind}: {wrong}{f'; licence {licence}' if licence else ''}"
-        )
+    check_found(f"{source}, {name}", kind, found, licence)
     return part
 
 
@@ -111,16 +107,11 @@ class AudioLDM2:
             under what licence.
 
         """
-        local = Path(source).is_dir()
-        if not local and not revision:
-            raise InvalidInputError(
-                f"{source}: weights from the Hub need `revision`, a commit, so that they stay the same"
-            )
+        options = {"use_safetensors": True, **hub_options(source, revision)}
         with importing("editing", "AudioLDM 2"):
             from diffusers import AudioLDM2Pipeline
         dtype = dtype_of(precision, device)
         check_stored(source, device)
-        options: dict[str, Any] = {"use_safetensors": True, **({} if local else {"revision": revision})}
         try:
             parts = {name: _part(os.fspath(source), name, options, licence) for name in _PARTS}
             pipeline = AudioLDM2Pipeline.from_pretrained(os.fspath(source), **parts, **options)

@@ -5,16 +5,16 @@ from __future__ import annotations
 import functools
 import os
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
 
 from music_evals.annotations import EditInstruction
+from music_evals.editing._loading import check_found, hub_options
 from music_evals.editing.memory import check_stored
 from music_evals.editing.precision import dtype_of
-from music_evals.errors import InvalidInputError, ModelUnavailableError, hub_errors, importing
+from music_evals.errors import ModelUnavailableError, hub_errors, importing
 
 __all__ = ["LICENCE", "MAX_SECONDS", "TEXTS", "MusicGenModel", "text_of"]
 
@@ -83,16 +83,11 @@ class MusicGenModel:
             The weights are not there, or have tensors missing or too many.
 
         """
-        local = Path(source).is_dir()
-        if not local and not revision:
-            raise InvalidInputError(
-                f"{source}: weights from the Hub need `revision`, a commit, so that they stay the same"
-            )
+        options = hub_options(source, revision)
         with importing("editing", "MusicGen"):
             import transformers
         dtype = dtype_of(precision, device)
         check_stored(source, device)
-        options: dict[str, Any] = {} if local else {"revision": revision}
         try:
             model, found = getattr(transformers, kind).from_pretrained(
                 os.fspath(source), use_safetensors=True, output_loading_info=True, dtype=dtype, **options
@@ -103,9 +98,7 @@ class MusicGenModel:
                 f"{source}: MusicGen cannot be loaded ({error}); needed are config.json, the weights as safetensors "
                 f"and the files of the tokenizer, at the revision that is named, licence {LICENCE}"
             ) from error
-        wrong = {name: sorted(map(str, keys)) for name, keys in found.items() if keys and name != "error_msgs"}
-        if wrong:
-            raise ModelUnavailableError(f"{source}: the weights are not those of {kind}: {wrong}; licence {LICENCE}")
+        check_found(str(source), kind, found, LICENCE)
         return cls(model.to(device), tokenizer, precision=precision)
 
     @property

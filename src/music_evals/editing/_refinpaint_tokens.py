@@ -12,9 +12,8 @@ from typing import Final, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from music_evals.annotations import DRUMS, NOTE_DTYPE, Score, Tempo
-from music_evals.annotations.scores import KeySignature, TimeSignature
-from music_evals.symbolic.notes import make_notes
+from music_evals.annotations import DRUMS, NOTE_DTYPE, Score
+from music_evals.symbolic.notes import make_notes, moved_changes
 
 __all__ = [
     "BAR",
@@ -188,11 +187,7 @@ def decode(tokens: Tokens, like: Score) -> tuple[Score, int]:
     score = Score(
         notes,
         finer,
-        time_signatures=tuple(
-            TimeSignature(one.tick * moved, one.numerator, one.denominator) for one in like.time_signatures
-        ),
-        tempos=tuple(Tempo(one.tick * moved, one.bpm) for one in like.tempos),
-        key_signatures=tuple(KeySignature(one.tick * moved, one.fifths, one.minor) for one in like.key_signatures),
         programs=(0,),
+        **moved_changes(like, lambda tick: tick * moved),
     )
     return score, dropped

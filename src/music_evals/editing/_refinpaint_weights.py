@@ -2,20 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
 
 import torch
 
+from music_evals.editing._loading import first_lines, hub_options, read_tensors
 from music_evals.editing._refinpaint_networks import RefinPaintNetworks
-from music_evals.errors import (
-    FileTooLargeError,
-    InvalidInputError,
-    ModelUnavailableError,
-    UnreadableFileError,
-    hub_errors,
-)
+from music_evals.errors import ModelUnavailableError, UnreadableFileError, hub_errors
 from music_evals.files import parse_json
 
 __all__ = ["N_PARTS", "load"]
@@ -48,8 +42,6 @@ def load(source: Path | str, revision: str | None) -> RefinPaintNetworks:
     """
     if isinstance(source, Path) and (source / "inpainting_part1.pth").exists():
         return _from_parts(source)
-    if not isinstance(source, Path) and not revision:
-        raise InvalidInputError(f"{source}: weights from the Hub need `revision`, a commit, so that they stay the same")
     if isinstance(source, Path):
         for name in ("config.json", "model.safetensors"):
             if not (source / name).exists():
@@ -57,12 +49,15 @@ def load(source: Path | str, revision: str | None) -> RefinPaintNetworks:
                     f"{source} holds neither {name} nor inpainting_part1.pth; RefinPaint's weights are in "
                     "github.com/ta603/RefinPaint, folder checkpoints, licence CC-BY-NC-SA-4.0"
                 )
+    options = hub_options(source, revision)
     from safetensors import SafetensorError
 
     try:
-        return RefinPaintNetworks.from_pretrained(str(source), revision=revision, strict=True)
+        return RefinPaintNetworks.from_pretrained(str(source), **options, strict=True)
     except (SafetensorError, RuntimeError, TypeError) as error:
-        raise UnreadableFileError(f"the weights in {source} do not fit its config.json ({_first(error)})") from error
+        raise UnreadableFileError(
+            f"the weights in {source} do not fit its config.json ({first_lines(error)})"
+        ) from error
     except hub_errors() as error:
         raise ModelUnavailableError(f"{source} at {revision}: RefinPaint cannot be loaded ({error})") from error
 
@@ -93,7 +88,7 @@ def _from_parts(folder: Path) -> RefinPaintNetworks:
         try:
             network.load_state_dict(found, strict=True)
         except RuntimeError as error:
-            raise UnreadableFileError(f"{folder}: {stem} parts do not fit ({_first(error)})") from error
+            raise UnreadableFileError(f"{folder}: {stem} parts do not fit ({first_lines(error)})") from error
     return networks
 
 
@@ -104,20 +99,7 @@ def _merged(folder: Path, stem: str) -> dict[str, torch.Tensor]:
         file = folder / f"{stem}_part{part}.pth"
         if not file.exists():
             raise ModelUnavailableError(f"{folder} holds no {file.name}; all {N_PARTS} parts of {stem} are needed")
-        if (size := file.stat().st_size) > MOST_BYTES:
-            raise FileTooLargeError(
-                f"{file}: {size} bytes are more than any part has",
-                name=str(file),
-                unit="bytes",
-                limit=MOST_BYTES,
-                found=size,
-            )
-        try:
-            tensors = torch.load(file, map_location="cpu", weights_only=True)
-        except Exception as error:  # the unpickler raises whatever the file makes it raise
-            raise UnreadableFileError(f"{file} holds something else than tensors ({_first(error)})") from error
-        if not isinstance(tensors, Mapping) or not all(isinstance(value, torch.Tensor) for value in tensors.values()):
-            raise UnreadableFileError(f"{file} is no mapping of names to tensors")
+        tensors = read_tensors(file, MOST_BYTES)
         if double := set(tensors) & set(merged):
             raise UnreadableFileError(f"{file} repeats {min(double)!r} of an earlier part")
         merged.update(tensors)
@@ -134,7 +116,3 @@ def _json(file: Path) -> dict[str, Any]:
     if not isinstance(values, dict):
         raise UnreadableFileError(f"{file} holds no values by name")
     return values
-
-
-def _first(error: Exception) -> str:
-    return " ".join(line.strip() for line in str(error).splitlines()[:2])

@@ -11,10 +11,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from music_evals.annotations import EditRequest
 from music_evals.audio.loudness import integrated_loudness
 from music_evals.errors import BackendError
 
-__all__ = ["PEAK", "align", "loudness_of"]
+__all__ = ["PEAK", "align", "first_channel", "loudness_of"]
 
 PEAK = 0.99
 """No sample lies higher after the level was matched: what is written as whole numbers is not clipped."""
@@ -77,6 +78,14 @@ def align(
         log["seconds"][1] = n / sample_rate
     gain, about = _gain(source, samples, sample_rate)
     return (samples * np.float32(gain)).astype(np.float32, copy=False), log | about
+
+
+def first_channel(request: EditRequest, sample_rate: int) -> Samples:
+    """Return the first channel of a request's source at the sample rate of a model, shape (n,)."""
+    import soxr
+
+    assert request.audio is not None and request.sample_rate is not None  # noqa: PT018 (a request is checked)
+    return np.asarray(soxr.resample(request.audio[0], request.sample_rate, sample_rate, quality="HQ"), dtype=np.float32)
 
 
 def _resampled(samples: Samples, rate: int, wanted: int) -> Samples:

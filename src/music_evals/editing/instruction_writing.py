@@ -55,8 +55,7 @@ def instruction_prompt(description: str, task: str) -> str:
 
     """
     if task not in KINDS:
-        what = "kind of instruction"
-        raise UnknownNameError(what, task, KINDS)
+        raise UnknownNameError("kind of instruction", task, KINDS)
     if not description.strip():
         raise InvalidInputError("an instruction is written for a description, got an empty one; describe the source")
     words = ", ".join(KINDS[task].words[:4])

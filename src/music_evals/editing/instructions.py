@@ -87,10 +87,9 @@ def exchange(
 
     """
     if task not in KINDS and task != "other":
-        what = "kind of instruction"
-        raise UnknownNameError(what, task, [*KINDS, "other"])
-    sentences = KINDS[task].sentences if task in KINDS else ("Change {before} to {after}.",)
-    text = sentences[sentence % len(sentences)].format(before=before, after=after)
+        raise UnknownNameError("kind of instruction", task, [*KINDS, "other"])
+    kind = KINDS.get(task, Kind((), ("Change {before} to {after}.",), ()))
+    text = kind.sentences[sentence % len(kind.sentences)].format(before=before, after=after)
     return EditInstruction(
         id=id,
         text=text,
@@ -98,7 +97,7 @@ def exchange(
         source_prompt=source_prompt,
         before=before,
         after=after,
-        intended_facets=KINDS[task].intended_facets if task in KINDS else (),
+        intended_facets=kind.intended_facets,
         author="template",
     )
 
@@ -150,8 +149,7 @@ def generate(
     wanted = tuple(tasks)
     for task in wanted:
         if task not in KINDS:
-            what = "kind of instruction"
-            raise UnknownNameError(what, task, KINDS)
+            raise UnknownNameError("kind of instruction", task, KINDS)
     tags = {task: word for task, word in find_tags(description).items() if task in wanted}
     if not tags:
         raise NoDataError(

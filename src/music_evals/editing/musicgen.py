@@ -10,10 +10,11 @@ import os
 from typing import Any, ClassVar, Final, Self
 
 from music_evals.annotations import EditorInfo, EditRequest, Weights
+from music_evals.editing._loading import without_weights
 from music_evals.editing._musicgen import LICENCE, MAX_SECONDS, TEXTS, MusicGenModel, text_of
 from music_evals.editing.memory import musicgen_bytes, weight_bytes
 from music_evals.editing.system import Edited, Editor, Seeds
-from music_evals.errors import ModelUnavailableError, UnknownNameError
+from music_evals.errors import UnknownNameError
 from music_evals.protocols.settings import check_parameters
 
 __all__ = ["MusicGen"]
@@ -63,15 +64,10 @@ class MusicGen(Editor):
         weights: Weights | None = None,
     ) -> None:
         if model is None:
-            raise ModelUnavailableError(
-                f"{self._name} needs the weights of MusicGen: {self._where} on the Hub, licence {LICENCE}, not for "
-                "commercial use; name a folder or an id with `weights`, and with an id its commit with "
-                "`weights_revision`"
-            )
+            raise without_weights(self._name, "MusicGen", self._where, LICENCE)
         self._model, self._weights = model, weights
         if text not in TEXTS:
-            what = "text of an instruction"
-            raise UnknownNameError(what, text, TEXTS)
+            raise UnknownNameError("text of an instruction", text, TEXTS)
         sampling = {"guidance": guidance, "top_k": top_k, "temperature": temperature}
         check_parameters(type(self), sampling)
         self._parameters: dict[str, Any] = {"text": text, **sampling, "precision": model.precision}

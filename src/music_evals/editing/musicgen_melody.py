@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from music_evals.annotations import EditRequest
+from music_evals.editing.alignment import first_channel
 from music_evals.editing.musicgen import MusicGen
 
 __all__ = ["MusicGenMelody", "strongest_pitch_class"]
@@ -27,13 +28,10 @@ class MusicGenMelody(MusicGen):
     _kind = "MusicgenMelodyForConditionalGeneration"
 
     def _conditions(self, request: EditRequest) -> dict[str, Any]:
-        import soxr
         import torch
 
-        assert request.audio is not None and request.sample_rate is not None  # noqa: PT018 (a request is checked)
         model, rate = self._model.model, self._model.sample_rate
-        samples = soxr.resample(request.audio[0], request.sample_rate, rate, quality="HQ")
-        heard = strongest_pitch_class(np.asarray(samples, dtype=np.float32), rate, model.config.num_chroma)
+        heard = strongest_pitch_class(first_channel(request, rate), rate, model.config.num_chroma)
         return {"input_features": torch.from_numpy(heard)[None].to(model.device, model.dtype)}
 
 

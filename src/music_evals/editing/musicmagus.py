@@ -19,13 +19,13 @@ import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, ClassVar, Final, Self
 
-import numpy as np
-
 from music_evals.annotations import EditorInfo, EditRequest, Weights
 from music_evals.editing._audioldm2 import SAMPLE_RATE, AudioLDM2, Condition
+from music_evals.editing._loading import without_weights
+from music_evals.editing.alignment import first_channel
 from music_evals.editing.system import Edited, Editor, Seeds
 from music_evals.editing.zeta import Noise, Schedule
-from music_evals.errors import ModelUnavailableError, UnknownNameError
+from music_evals.errors import UnknownNameError
 from music_evals.protocols.settings import check_parameters
 
 __all__ = [
@@ -219,15 +219,10 @@ class MusicMagus(Editor):
         weights: Weights | None = None,
     ) -> None:
         if model is None:
-            raise ModelUnavailableError(
-                f"musicmagus needs the weights of AudioLDM 2: {WEIGHTS} on the Hub, licence {LICENCE}, not for "
-                "commercial use; name a folder or an id with `weights`, and with an id its commit with "
-                "`weights_revision`"
-            )
+            raise without_weights("musicmagus", "AudioLDM 2", WEIGHTS, LICENCE)
         check_parameters(type(self), {"steps": steps, "pull": pull, "regulariser_rounds": regulariser_rounds})
         if latent_half not in HALVES:
-            what = "half of the latent"
-            raise UnknownNameError(what, latent_half, HALVES)
+            raise UnknownNameError("half of the latent", latent_half, HALVES)
         self._model, self._weights = model, weights
         self._parameters: dict[str, Any] = {
             "steps": steps,
@@ -308,14 +303,11 @@ class MusicMagus(Editor):
 
     def _start(self, request: EditRequest, seeds: Seeds, source: Condition) -> Any:
         """Return the noise that both branches start from; that of the last source is kept."""
-        import soxr
         import torch
 
         key = (seeds.source, request.instruction.source_prompt)
         if self._inverted is None or self._inverted[0] != key:
-            assert request.audio is not None and request.sample_rate is not None  # noqa: PT018 (a request is checked)
-            samples = soxr.resample(request.audio[0], request.sample_rate, SAMPLE_RATE, quality="HQ")
-            latent = self._model.encode(np.asarray(samples, dtype=np.float32))
+            latent = self._model.encode(first_channel(request, SAMPLE_RATE))
             seed, rounds = self._parameters["noise_seed"], int(self._parameters["regulariser_rounds"])
             generator = torch.Generator().manual_seed(seeds.source if seed is None else int(seed))
             if seed is not None:

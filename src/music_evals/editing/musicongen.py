@@ -10,6 +10,7 @@ case, a shorter source repeated, but only as much as the source lasts is generat
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import os
 import re
 from collections.abc import Iterator, Mapping
@@ -20,17 +21,12 @@ import numpy as np
 import numpy.typing as npt
 
 from music_evals.annotations import Chords, EditConditions, EditorInfo, EditRequest, Weights
+from music_evals.editing._loading import hub_options, read_tensors
 from music_evals.editing._musicgen import TEXTS, MusicGenModel, text_of
 from music_evals.editing.memory import weight_bytes
 from music_evals.editing.musicgen import MusicGen
 from music_evals.editing.system import Edited, Seeds
-from music_evals.errors import (
-    FileTooLargeError,
-    InvalidInputError,
-    ModelUnavailableError,
-    UnreadableFileError,
-    hub_errors,
-)
+from music_evals.errors import ModelUnavailableError, UnreadableFileError, hub_errors
 
 if TYPE_CHECKING:
     import torch
@@ -120,18 +116,10 @@ class MusiConGen(MusicGen):
     @property
     def info(self) -> EditorInfo:
         """What it is, what it needs, and the parameters that it was made with."""
-        return EditorInfo(
-            name=self._name,
-            title=self._title,
+        return dataclasses.replace(
+            super().info,
             paper="Lan et al. (2024), MusiConGen: Rhythm and chord control for text-to-music generation",
-            weights=(self._weights,) if self._weights else (),
             needs=(*TEXTS[self._parameters["text"]], "conditions"),
-            sample_rate=self._model.sample_rate,
-            mono=True,
-            max_seconds=30.0,
-            deterministic=False,
-            parameters=self._parameters,
-            backbone="autoregressive",
         )
 
     def _edited(self, request: EditRequest, seeds: Seeds) -> Edited:
@@ -152,12 +140,11 @@ def _checkpoint(source: str | os.PathLike[str], revision: str | None) -> Path:
                 f"{source} holds no {CHECKPOINT}, which {WEIGHTS} publishes; fetch it from there"
             )
         return path
-    if not revision:
-        raise InvalidInputError(f"{source}: weights from the Hub need `revision`, a commit, so that they stay the same")
+    options = hub_options(source, revision)
     from huggingface_hub import hf_hub_download
 
     try:
-        return Path(hf_hub_download(os.fspath(source), CHECKPOINT, revision=revision))
+        return Path(hf_hub_download(os.fspath(source), CHECKPOINT, **options))
     except hub_errors() as error:
         raise ModelUnavailableError(f"{source} at {revision}: {CHECKPOINT} cannot be fetched ({error})") from error
 
@@ -182,7 +169,7 @@ def from_checkpoint(base: MusicGenModel, path: Path) -> _MusiConGenModel:
     """
     import torch
 
-    tensors = _mapped_tensors(_read_checkpoint(path))
+    tensors = _mapped_tensors(read_tensors(path, MOST_BYTES, "best_state"))
     model = base.model
     width = model.decoder.config.hidden_size
     chord, beat = torch.nn.Linear(12, width), torch.nn.Linear(1, width)
@@ -397,35 +384,3 @@ def _mapped_tensors(published: Mapping[str, torch.Tensor]) -> dict[str, torch.Te
             raise UnreadableFileError(f"the checkpoint holds {name!r}, which has no place in MusiConGen")
         found[places[0]] = tensor
     return found
-
-
-def _read_checkpoint(path: Path) -> dict[str, torch.Tensor]:
-    """Return the tensors of ``state_dict.bin``; nothing but tensors and texts is read from it.
-
-    Raises
-    ------
-    FileTooLargeError
-        The file is larger than such a model is.
-    UnreadableFileError
-        It holds something else than tensors by name under ``best_state``.
-
-    """
-    import torch
-
-    if (size := path.stat().st_size) > MOST_BYTES:
-        raise FileTooLargeError(
-            f"{path}: {size} bytes are more than MusiConGen has",
-            name=str(path),
-            unit="bytes",
-            limit=MOST_BYTES,
-            found=size,
-        )
-    try:
-        held = torch.load(path, map_location="cpu", weights_only=True)
-        tensors = dict(held["best_state"])
-    except Exception as error:  # the unpickler raises whatever the file makes it raise
-        first = " ".join(str(error).split())[:200]
-        raise UnreadableFileError(f"{path} holds no tensors under best_state ({first})") from error
-    if not all(isinstance(value, torch.Tensor) for value in tensors.values()):
-        raise UnreadableFileError(f"{path} holds something else than tensors under best_state")
-    return tensors

@@ -33,8 +33,7 @@ def dtype_of(precision: str, device: str) -> Any:
     import torch
 
     if precision not in PRECISIONS:
-        what = "precision"
-        raise UnknownNameError(what, precision, PRECISIONS)
+        raise UnknownNameError("precision", precision, PRECISIONS)
     on_gpu = device.startswith("cuda")
     if precision != "fp32" and not on_gpu:
         raise InvalidInputError(f"precision {precision} needs a GPU, and the device is {device}; take fp32")

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import os
-from pathlib import Path
 from typing import Any, Final, Self
-
-import numpy as np
 
 from music_evals.annotations import EditorInfo, EditRequest, Weights
 from music_evals.editing._audioldm2 import SAMPLE_RATE, AudioLDM2
+from music_evals.editing._loading import check_found, hub_options, without_weights
+from music_evals.editing.alignment import first_channel
 from music_evals.editing.memory import codec_bytes, weight_bytes
 from music_evals.editing.system import Edited, Editor, Seeds
-from music_evals.errors import InvalidInputError, ModelUnavailableError, UnknownNameError, hub_errors, importing
+from music_evals.errors import ModelUnavailableError, UnknownNameError, hub_errors, importing
 
 __all__ = ["CODECS", "Resynth"]
 
@@ -46,14 +45,10 @@ class Resynth(Editor):
 
     def __init__(self, model: Any = None, *, codec: str = "encodec", weights: Weights | None = None) -> None:
         if codec not in CODECS:
-            what = "codec"
-            raise UnknownNameError(what, codec, CODECS)
+            raise UnknownNameError("codec", codec, CODECS)
         if model is None:
             where, licence = CODECS[codec]
-            raise ModelUnavailableError(
-                f"resynth needs the weights of its codec: {where} on the Hub, licence {licence}, not for commercial "
-                "use; name a folder or an id with `weights`, and with an id its commit with `weights_revision`"
-            )
+            raise without_weights("resynth", "its codec", where, licence)
         self._model, self._codec, self._weights = model, codec, weights
 
     def to(self, device: str) -> Self:
@@ -67,8 +62,7 @@ class Resynth(Editor):
     ) -> Resynth:
         """Load a codec from a folder, or from the Hub at a commit, in float32."""
         if codec not in CODECS:
-            what = "codec"
-            raise UnknownNameError(what, codec, CODECS)
+            raise UnknownNameError("codec", codec, CODECS)
         licence = CODECS[codec][1]
         if codec == "audioldm2":
             model: Any = AudioLDM2.from_pretrained(source, revision=revision, device=device, licence=licence)
@@ -104,12 +98,11 @@ class Resynth(Editor):
         )
 
     def _edited(self, request: EditRequest, seeds: Seeds) -> Edited:  # noqa: ARG002 (nothing is drawn)
-        import soxr
         import torch
 
-        assert request.audio is not None and request.sample_rate is not None  # noqa: PT018 (a request is checked)
         rate = self.info.sample_rate
-        samples = np.asarray(soxr.resample(request.audio[0], request.sample_rate, rate, quality="HQ"), dtype=np.float32)
+        assert rate is not None  # a codec has one
+        samples = first_channel(request, rate)
         with torch.no_grad():
             if self._codec == "audioldm2":
                 return Edited(self._model.decode(self._model.encode(samples))[None], rate)
@@ -120,25 +113,17 @@ class Resynth(Editor):
 
 
 def _encodec(source: str | os.PathLike[str], revision: str | None, licence: str) -> Any:
-    local = Path(source).is_dir()
-    if not local and not revision:
-        raise InvalidInputError(f"{source}: weights from the Hub need `revision`, a commit, so that they stay the same")
+    options = hub_options(source, revision)
     with importing("editing", "EnCodec"):
         from transformers import EncodecModel
-    options: dict[str, Any] = {} if local else {"revision": revision}
     try:
         model, found = EncodecModel.from_pretrained(
-            os.fspath(source),
-            use_safetensors=True,
-            output_loading_info=True,
-            **options,
+            os.fspath(source), use_safetensors=True, output_loading_info=True, **options
         )
     except hub_errors() as error:
         raise ModelUnavailableError(
             f"{source}: EnCodec cannot be loaded ({error}); needed are config.json and the weights as safetensors, at "
             f"the revision that is named, licence {licence}"
         ) from error
-    wrong = {name: sorted(map(str, keys)) for name, keys in found.items() if keys and name != "error_msgs"}
-    if wrong:
-        raise ModelUnavailableError(f"{source}: the weights are not those of EnCodec: {wrong}; licence {licence}")
+    check_found(str(source), "EnCodec", found, licence)
     return model.eval()

@@ -15,12 +15,12 @@ import os
 from collections.abc import Callable, Sequence
 from typing import Any, ClassVar, Final, NamedTuple, Self
 
-import numpy as np
-
 from music_evals.annotations import EditorInfo, EditRequest, Weights
 from music_evals.editing._audioldm2 import SAMPLE_RATE, AudioLDM2, Condition
+from music_evals.editing._loading import without_weights
+from music_evals.editing.alignment import first_channel
 from music_evals.editing.system import Edited, Editor, Seeds
-from music_evals.errors import InvalidInputError, ModelUnavailableError
+from music_evals.errors import InvalidInputError
 from music_evals.protocols.settings import check_parameters
 
 __all__ = ["Inversion", "Schedule", "Zeta", "forward", "invert"]
@@ -157,10 +157,7 @@ class Zeta(Editor):
         weights: Weights | None = None,
     ) -> None:
         if model is None:
-            raise ModelUnavailableError(
-                f"zeta needs the weights of AudioLDM 2: {WEIGHTS} on the Hub, licence {LICENCE}, not for commercial "
-                "use; name a folder or an id with `weights`, and with an id its commit with `weights_revision`"
-            )
+            raise without_weights("zeta", "AudioLDM 2", WEIGHTS, LICENCE)
         check_parameters(type(self), {"steps": steps, "start": start})
         if start > steps:
             raise InvalidInputError(f"expected 0 <= `start` <= `steps` <= 1000, got {start} and {steps}")
@@ -224,14 +221,11 @@ class Zeta(Editor):
         )
 
     def _edited(self, request: EditRequest, seeds: Seeds) -> Edited:
-        import soxr
         import torch
 
-        assert request.audio is not None and request.sample_rate is not None  # noqa: PT018 (a request is checked)
-        samples = soxr.resample(request.audio[0], request.sample_rate, SAMPLE_RATE, quality="HQ")
         instruction, chosen = request.instruction, self._parameters
         with torch.no_grad():
-            latent = self._model.encode(np.asarray(samples, dtype=np.float32))
+            latent = self._model.encode(first_channel(request, SAMPLE_RATE))
             empty = self._model.condition("")
             source = self._model.condition(instruction.source_prompt) if instruction.source_prompt.strip() else None
             target = self._model.condition(instruction.target_caption())

@@ -149,17 +149,10 @@ def _published(name: Any, house: str, window: Window, addresses: Addresses) -> A
 
 def _rewrite_index(index: Any, window: Window, addresses: Addresses) -> Any:
     """Name the datasets of results by their ids on the Hub."""
-    return [
-        model
-        | {
-            "results": [
-                result
-                | {
-                    "dataset": result["dataset"]
-                    | {"type": _published(result["dataset"]["type"], "datasets_scripts", window, addresses)}
-                }
-                for result in model["results"]
-            ]
-        }
-        for model in index
-    ]
+
+    def published(result: Any) -> Any:
+        dataset = result["dataset"]
+        kind = _published(dataset["type"], "datasets_scripts", window, addresses)
+        return result | {"dataset": dataset | {"type": kind}}
+
+    return [model | {"results": [published(result) for result in model["results"]]} for model in index]

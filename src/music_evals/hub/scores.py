@@ -234,13 +234,7 @@ def read_scores(results: Results, system: str) -> SystemScores:
     return SystemScores(
         system=system,
         task=task,
-        dataset=DatasetPlace(
-            dataset["id"],
-            dataset.get("config"),
-            dataset.get("split"),
-            dataset.get("revision"),
-            dataset.get("fingerprint"),
-        ),
+        dataset=DatasetPlace(dataset["id"], *map(dataset.get, ("config", "split", "revision", "fingerprint"))),
         variant=results["variant"],
         departures=tuple(_departures(results, task)),
         confidence=intervals["confidence"],

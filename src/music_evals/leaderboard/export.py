@@ -19,7 +19,6 @@ from music_evals.benchmark.cells import ARROWS, align
 from music_evals.benchmark.records import dump_json
 from music_evals.benchmark.templates import render, static
 from music_evals.csv_files import csv_text
-from music_evals.errors import OutputError
 from music_evals.files import UNSENT, write_atomically
 from music_evals.leaderboard.ranks import Progress
 from music_evals.leaderboard.records import ResultRecord
@@ -137,10 +136,6 @@ def keep_tables(leaderboard: Mapping[str, Any], board: str | os.PathLike[str]) -
 def write_leaderboard(leaderboard: Mapping[str, Any], out: str | os.PathLike[str]) -> dict[str, Path]:
     """Write leaderboard.json, index.html and each table as CSV and LaTeX."""
     folder = Path(out)
-    try:
-        (folder / "tables").mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise OutputError(f"cannot make {folder}: {error.strerror or error}") from error
     contents = {
         "page": ("index.html", html_page(leaderboard)),
         "tables": (TABLES, dump_json(leaderboard, indent=1) + "\n"),
@@ -149,7 +144,7 @@ def write_leaderboard(leaderboard: Mapping[str, Any], out: str | os.PathLike[str
         contents[f"{table['id']}, CSV"] = (f"tables/{table['id']}.csv", csv_table(table))
         contents[f"{table['id']}, LaTeX"] = (f"tables/{table['id']}.tex", latex_table(table))
     for name, text in contents.values():
-        write_atomically(folder / name, text.encode("utf-8", "replace"))
+        write_atomically(folder / name, text.encode("utf-8", "replace"), parents=True)
     return {kind: folder / name for kind, (name, _) in contents.items()}
 
 

@@ -43,7 +43,7 @@ from music_evals.metrics.divergence import histogram_bins, n_bins
 from music_evals.stats import PairedTest, holm
 from music_evals.stats.paired import NOT_COMPARED, paired_tests_of_systems
 
-__all__ = ["ALPHA", "Comparison", "RankRange", "compare", "compare_pairs", "places", "rank_ranges"]
+__all__ = ["ALPHA", "Comparison", "RankRange", "compare_pairs", "places", "rank_ranges"]
 
 ALPHA = 0.05
 """Chance of one or more wrong ranges in a table."""
@@ -189,13 +189,6 @@ def _known(
     return [test for test in found if test is not None] if None not in found else []
 
 
-def compare(first: ResultRecord, second: ResultRecord, *, n_tests: int = 1, seed: int = 0) -> PairedTest:
-    """Test two systems at one metric on the items that they share; NaN where there is none that both define."""
-    # Where nearer to 0 is better, distances from 0 are compared. The number of resamples grows with `n_tests`, the size
-    # of the family.
-    return _tests([first, second], [(0, 1)], n_tests=n_tests, seed=seed)[0]
-
-
 def _batches(rows: Sequence[ResultRecord], pairs: Sequence[Pair]) -> Iterable[list[Pair]]:
     """Return pairs that can be tested together: those of systems that define the same items, and each divergence."""
     if rows and rows[0].kind == DIVERGENCE:
@@ -213,7 +206,7 @@ def _batches(rows: Sequence[ResultRecord], pairs: Sequence[Pair]) -> Iterable[li
 
 
 def _tests(rows: Sequence[ResultRecord], pairs: Sequence[Pair], *, n_tests: int, seed: int) -> list[PairedTest]:
-    """Test pairs that can be tested together."""
+    """Test pairs that can be tested together; `n_tests` is the size of the family, with which the resamples grow."""
     first, second = (rows[place] for place in pairs[0])
     wanted = math.ceil(RESAMPLES_PER_TEST[first.kind] * n_tests)
     is_vain = n_tests >= ALPHA * (MOST_RESAMPLES + 1)

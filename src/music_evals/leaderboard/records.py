@@ -322,9 +322,6 @@ def _of_inpainting(run: LoadedResults) -> Iterator[ResultRecord]:
                 system,
                 metric,
                 cell,
-                title=metric_of(metric).heading,
-                direction=metric_of(metric).direction,
-                kind=DIVERGENCE if metric_of(metric).kind == "set" else MEAN,
                 n_failed=cell["n"] - cell["n_scored"],
                 items=tuple(items),
                 groups=tuple(found.songs),
@@ -357,7 +354,6 @@ def _of_scores(run: LoadedResults) -> Iterator[ResultRecord]:
                 system,
                 metric,
                 cell,
-                title=metric_of(metric).heading,
                 direction=scales[metric]["direction"],
                 kind=MEAN,
                 n_failed=cell["n_failed"],
@@ -370,20 +366,7 @@ def _of_scores(run: LoadedResults) -> Iterator[ResultRecord]:
             companion = scales[metric]["companion"] and not record.unranked
             yield dataclasses.replace(record, unranked="a companion of the metrics") if companion else record
         for metric, cell in divergences_of_set(run.results, system).items():
-            about = metric_of(metric)
-            record = _record(
-                run,
-                system,
-                metric,
-                cell,
-                title=about.heading,
-                direction=about.direction,
-                kind=DIVERGENCE,
-                n_failed=0,
-                items=(),
-                groups=(),
-                values=(),
-            )
+            record = _record(run, system, metric, cell, kind=DIVERGENCE)
             yield dataclasses.replace(record, unranked=record.unranked or OF_A_SET)
 
 
@@ -412,8 +395,14 @@ def _deciding(extractor: Row) -> dict[str, Any]:
 def _record(
     run: LoadedResults, system: str, metric: str, cell: Row, *, extractors: Row = MappingProxyType({}), **fields: Any
 ) -> ResultRecord:
-    """Return a record without its id; what is not given is empty."""
-    definition = definition_in(run.results, metric)
+    """Return a record without its id; what is not given is empty, or as the catalogue has it."""
+    definition, about = definition_in(run.results, metric), metric_of(metric)
+    by_default: dict[str, Any] = {
+        "direction": about.direction,
+        "kind": DIVERGENCE if about.kind == "set" else MEAN,
+        "n_failed": 0,
+        **dict.fromkeys(("items", "groups", "references", "values", "reference_values"), ()),
+    }
     facts = run.results["systems"][system]
     numbers: dict[str, Any] = {key: _number(cell.get(key)) for key in ("value", "low", "high")}
     return ResultRecord(
@@ -422,6 +411,7 @@ def _record(
         role=_role(run, system),
         content=facts.get("content_hash"),
         metric=metric,
+        title=about.heading,
         confidence=run.results["intervals"]["confidence"],
         floor=_number(cell.get("null")),
         n=cell["n"],
@@ -431,6 +421,6 @@ def _record(
         receipt=json.loads(dump_json(_receipt(run, system))),
         **_place(run),
         **numbers,
-        **{"references": (), "reference_values": (), **fields},
+        **(by_default | fields),
         extractors={**extractors, **({"definition": definition} if definition > 1 else {})},
     )

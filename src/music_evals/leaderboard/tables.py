@@ -15,6 +15,7 @@ first. Tables of papers come last.
 from __future__ import annotations
 
 import collections
+import functools
 import hashlib
 import json
 import math
@@ -152,9 +153,7 @@ def make_leaderboard(
     for record in records:
         grouped.setdefault(key_of([record.task, conditions_of(record)]), []).append(record)
 
-    def test(columns: Sequence[Sequence[ResultRecord]]) -> list[Comparison]:
-        return compare_pairs(columns, known=known, seed=seed, progress=progress)
-
+    test = functools.partial(compare_pairs, known=known, seed=seed, progress=progress)
     tables = [_table(found, test) for found in grouped.values()]
     _set_apart(tables)
     scores = {column["metric"]: None for table in tables for column in table["columns"] if column["n_ranked"]}

@@ -60,8 +60,8 @@ class Readings:
         bopomofo: Callable[[str], str],
         is_han: Callable[[str], object],
     ) -> None:
-        self._load_phrases, self._bopomofo, self._is_han = load_phrases, bopomofo, is_han
-        self._syllables: dict[str, RhymeClass] = {}
+        self._load_phrases, self._is_han = load_phrases, is_han
+        self._of_reading = functools.cache(lambda reading: rhyme_of_bopomofo(bopomofo(reading)))
         self._characters = {each: self._of_reading(reading) for each, reading in characters.items()}
 
     def of_character(self, character: str) -> RhymeClass:
@@ -87,7 +87,7 @@ class Readings:
         while True:
             longest = self._longest.get(text[start : start + 2], 1)
             size = min(longest, end - start)
-            while size > 1 and not self._is_phrase(text[start : start + size]):
+            while size > 1 and not any(text[start : start + size] in table for table in self._phrases):
                 size -= 1
             if start + size == end:
                 return self.of_word(text[start:])
@@ -100,9 +100,6 @@ class Readings:
     def _phrases(self) -> Sequence[Phrases]:
         return self._load_phrases()
 
-    def _is_phrase(self, text: str) -> bool:
-        return any(text in table for table in self._phrases)
-
     def _begins_phrase(self, text: str) -> bool:
         at = bisect.bisect_left(self._sorted, text)
         return at < len(self._sorted) and self._sorted[at].startswith(text)
@@ -112,21 +109,12 @@ class Readings:
         """First two characters of phrases -> the length of the longest phrase that starts so."""
         longest: dict[str, int] = {}
         for phrase in self._sorted:
-            start = phrase[:2]
-            if longest.get(start, 0) < len(phrase):
-                longest[start] = len(phrase)
+            longest[phrase[:2]] = max(longest.get(phrase[:2], 0), len(phrase))
         return longest
 
     @functools.cached_property
     def _sorted(self) -> list[str]:
         return sorted({phrase for table in self._phrases for phrase in table})
-
-    def _of_reading(self, reading: str) -> RhymeClass:
-        try:
-            return self._syllables[reading]
-        except KeyError:
-            found = self._syllables[reading] = rhyme_of_bopomofo(self._bopomofo(reading))
-            return found
 
 
 @functools.cache

@@ -158,9 +158,7 @@ def read_weights(lines: list[str]) -> tuple[dict[str, float], float]:
     weights = {word: by_frequency.get(count, _PREFIX) for word, count in frequencies.items()}
     for word in frequencies:
         for size in range(len(word) - 1, 0, -1):
-            if word[:size] in weights:
-                continue
-            weights[word[:size]] = _PREFIX
+            weights.setdefault(word[:size], _PREFIX)
     return weights, 0.0 - logtotal
 
 

@@ -166,11 +166,7 @@ class Embeddings:
     def __init__(self, encoder: TextEncoder, texts: Iterable[str]) -> None:
         distinct = list(dict.fromkeys(texts))
         self._rows = {text: row for row, text in enumerate(distinct)}
-        vectors = np.empty((0, 0), dtype=np.float32)
-        if distinct:
-            vectors = _check_vectors(encoder.encode(distinct), distinct, encoder.name)
-            _check_lengths(vectors, distinct, encoder.name)
-        self._vectors = vectors
+        self._vectors = _encoded(encoder, distinct) if distinct else np.empty((0, 0), dtype=np.float32)
 
     def __len__(self) -> int:
         return len(self._rows)
@@ -222,16 +218,18 @@ def _unit_vectors(vectors: Vectors, texts: Sequence[str], name: str) -> Vectors:
     return np.asarray(vectors / lengths, dtype=np.float32)
 
 
-def _check_lengths(vectors: Vectors, texts: Sequence[str], name: str) -> None:
-    """Hold vectors to length 1."""
+def _encoded(encoder: TextEncoder, texts: Sequence[str]) -> Vectors:
+    """Return the vectors of texts, held to length 1."""
+    vectors = _check_vectors(encoder.encode(texts), texts, encoder.name)
     lengths = np.linalg.norm(vectors, axis=1)
     wrong = np.flatnonzero(np.abs(lengths - 1) > UNIT_TOLERANCE)
     if len(wrong):
         text, length = texts[wrong[0]], lengths[wrong[0]]
         raise BackendError(
-            f"the encoder {name!r} must give unit vectors, but that of {text!r} has length {length:.4g}; as_encoder "
-            "divides by it"
+            f"the encoder {encoder.name!r} must give unit vectors, but that of {text!r} has length {length:.4g}; "
+            "as_encoder divides by it"
         )
+    return vectors
 
 
 _LITTLE_ENDIAN = np.dtype("<f4")
@@ -255,9 +253,7 @@ class StoredEncoder:
         known = {text: np.frombuffer(content, _LITTLE_ENDIAN) for text, content in stored.items() if content}
         missing = [text for text, content in stored.items() if not content]
         if missing:
-            vectors = _check_vectors(self._encoder.encode(missing), missing, self.name)
-            _check_lengths(vectors, missing, self.name)
-            for text, vector in zip(missing, vectors, strict=True):
+            for text, vector in zip(missing, _encoded(self._encoder, missing), strict=True):
                 self._store.put(self._key(text), vector.astype(_LITTLE_ENDIAN).tobytes())
                 known[text] = vector
         return np.stack([known[text] for text in texts]).astype(np.float32) if texts else self._encoder.encode([])
@@ -301,7 +297,7 @@ class SentenceEncoder:
 
 
 def _load_sentence_encoder(
-    name: str, *, revision: str | None = None, device: str | None = None, trust_remote_code: bool = False
+    name: str, *, revision: str | None, device: str | None, trust_remote_code: bool
 ) -> SentenceEncoder:
     """Load a sentence-transformers model."""
     if importlib.util.find_spec(PACKAGE) is None:

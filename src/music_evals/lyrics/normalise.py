@@ -118,7 +118,8 @@ def normalise_lyrics(text: str, *, song_format: str = AUTO) -> Normalised:
     "emphasis: '**Verse 1**' became '# Verse 1'"
 
     """
-    _check_text(text)
+    if not isinstance(text, str):
+        raise UnsupportedTypeError(f"expected the text of a song, got {type(text).__name__}; give one string a song")
     named = ""
     changes: list[str] = []
     removed: dict[str, list[str]] = {}
@@ -136,11 +137,6 @@ def normalise_lyrics(text: str, *, song_format: str = AUTO) -> Normalised:
         changes.insert(0, f"{FORMAT_FOUND}{named}")
     tags = tuple(filter(remarks.is_stage_tag, removed.pop("stage tags", ())))
     return Normalised(text, tuple(changes), _foreign(text), tuple(chain.from_iterable(removed.values())), tags)
-
-
-def _check_text(text: Any) -> None:
-    if not isinstance(text, str):
-        raise UnsupportedTypeError(f"expected the text of a song, got {type(text).__name__}; give one string a song")
 
 
 def unify_line_breaks(text: str) -> str:
@@ -278,22 +274,14 @@ def _cut_at_slashes(line: str) -> list[str]:
 def _with_pauses(line: str) -> str:
     if is_released_header(line) or _RELEASED_LINE.fullmatch(line):
         return line
-    kept = [char if _is_word(char) or _joins(line, i) else " " for i, char in enumerate(line)]
+    kept = [char if unicodedata.category(char)[0] in "LNM" or _joins(line, i) else " " for i, char in enumerate(line)]
     return " ".join("".join(kept).split())
-
-
-def _is_word(char: str) -> bool:
-    return unicodedata.category(char)[0] in "LNM"
 
 
 def _joins(line: str, index: int) -> bool:
     """Tell whether a character is the apostrophe or hyphen of a Latin word."""
     around = line[index - 1 : index] + line[index + 1 : index + 2]
-    return line[index] in "'\u2019-" and len(around) == 2 and all(map(_is_latin, around))
-
-
-def _is_latin(char: str) -> bool:
-    return char.isalpha() and char < "\u0250"
+    return line[index] in "'\u2019-" and len(around) == 2 and around.isalpha() and max(around) < "\u0250"
 
 
 def _foreign(text: str) -> tuple[str, ...]:

@@ -184,23 +184,18 @@ def check_pattern(text: str) -> SplitText:
         As `read_pattern`.
 
     """
-    _check_text(text)
+    if not isinstance(text, str):
+        raise UnsupportedTypeError(f"a pattern must be a text with headers such as (verse1), got {type(text).__name__}")
     split = split_sections(text)
-    if not split.sections:
-        raise _error(text, 0, f"expected a header in round brackets, as (verse1), got {_shown(text)}")
-    if split.preamble:
-        raise _error(text, 0, f"expected a header in round brackets, as (verse1), got {_shown(split.preamble)}")
+    if split.preamble or not split.sections:
+        shown = _shown(split.preamble or text)
+        raise _error(text, 0, f"expected a header in round brackets, as (verse1), got {shown}")
     for section in split.sections:
         wrong = _WRONG.search(section.body)
         if wrong:
             place = section.start + len(section.header) + wrong.start()
             raise _error(text, place, _complaint(wrong[0]))
     return split
-
-
-def _check_text(text: object) -> None:
-    if not isinstance(text, str):
-        raise UnsupportedTypeError(f"a pattern must be a text with headers such as (verse1), got {type(text).__name__}")
 
 
 def _marked_body(body: str, written: list[str], find: Callable[[str], Hashable], known: dict[str, Hashable]) -> str:

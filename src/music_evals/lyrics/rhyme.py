@@ -42,6 +42,7 @@ pypinyin is changed, nor does what was loaded into those count.
 from __future__ import annotations
 
 import functools
+from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Final, NamedTuple
@@ -242,7 +243,8 @@ def rhyme_by_words(*, scheme: str = "xinyun18", sung: str = "neutral", erhua: bo
     (3, 13, 13)
 
     """
-    _check_sung(sung)
+    if sung not in SUNG:
+        raise UnknownNameError("way to sing particles", sung, SUNG)
     merged = _scheme(scheme)
     endings = _load_endings()
 
@@ -295,11 +297,7 @@ def rhyme_kind(first: str, second: str, method: str = "words") -> str:
 
 def class_counts(classes: Iterable[Hashable]) -> dict[Hashable, int]:
     """Return how many lines of a section have each class, those without one left out."""
-    counts: dict[Hashable, int] = {}
-    for each in classes:
-        if each is not None:
-            counts[each] = counts.get(each, 0) + 1
-    return counts
+    return Counter(each for each in classes if each is not None)
 
 
 def _last_read(line: str) -> int:
@@ -399,29 +397,13 @@ class _Endings:
             word = text[-size:]
             found = self._phrases.get(word)
             if found is not None:
-                return self._of_word(word, found, erhua=erhua)
-        return self._alone(text, sung)
-
-    def _of_word(self, word: str, found: Sequence[Sequence[str]], *, erhua: bool) -> int | str | None:
-        if word[-1] == _CHILD and erhua and "er" in found[-1] and len(found) > 1:
-            return self._of(found[-2][0])
-        return self._of(found[-1][0])
-
-    def _alone(self, text: str, sung: str) -> int | str | None:
+                colours = word[-1] == _CHILD and erhua and "er" in found[-1] and len(found) > 1
+                return rhyme_of_bopomofo(self._bopomofo(found[-2 if colours else -1][0]))
         last = text[-1]
         if last == "地" and len(text) > 2 and text[-2] == text[-3]:  # 慢慢地
             return self._readings.of_character("的") if sung == "neutral" else rhyme_of_bopomofo("ㄉㄧ")
         particle = SUNG[sung].get(last) or LINE_END.get(last)
         return rhyme_of_bopomofo(particle) if particle else self._readings.of_character(last)
-
-    def _of(self, reading: str) -> int | str | None:
-        return rhyme_of_bopomofo(self._bopomofo(reading))
-
-
-def _check_sung(name: str) -> None:
-    """Refuse a way to sing particles that does not exist."""
-    if name not in SUNG:
-        raise UnknownNameError("way to sing particles", name, SUNG)
 
 
 @functools.cache

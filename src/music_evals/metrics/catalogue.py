@@ -13,7 +13,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 import math
-from collections.abc import Mapping
+from collections.abc import Collection, Iterable, Mapping
 from types import MappingProxyType
 from typing import Final
 
@@ -45,6 +45,7 @@ __all__ = [
     "block",
     "features_of",
     "metric_of",
+    "select_names",
 ]
 
 DIRECTIONS: Final = ("higher", "lower", "zero", "none")
@@ -399,6 +400,17 @@ def metric_of(name: str) -> Metric:
     if name not in CATALOGUE:
         raise UnknownNameError("metric", name, CATALOGUE)
     return CATALOGUE[name]
+
+
+def select_names(
+    names: Iterable[str] | None, known: Collection[str], kind: str, default: Iterable[str] = ()
+) -> tuple[str, ...]:
+    """Return the names that are asked for, in the order of `known`."""
+    wanted = tuple(default) if names is None else (names,) if isinstance(names, str) else tuple(names)
+    for name in wanted:
+        if name not in known:
+            raise UnknownNameError(kind, name, known)
+    return tuple(name for name in known if name in wanted)
 
 
 def features_of(name: str, variant: str = "corrected") -> tuple[str, ...]:

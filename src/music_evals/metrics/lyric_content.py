@@ -34,6 +34,7 @@ __all__ = [
     "DIVERSITY_OF_PEOPLE",
     "REPETITION_OF_PEOPLE",
     "WORDS_OF_PEOPLE",
+    "distances_from_people",
     "gated_structure",
     "line_repetition",
     "lyric_diversity",
@@ -95,7 +96,8 @@ def lyric_diversity(sections: Sections, *, n: int = 2) -> float:
         raise InvalidInputError(f"n must be at least 1, got {n}")
     shares = []
     for lines in sections:
-        found = [gram for line in lines for gram in _grams(_TOKEN.findall(line), n)]
+        tokens = [_TOKEN.findall(line) for line in lines]
+        found = [tuple(line[at : at + n]) for line in tokens for at in range(len(line) - n + 1)]
         if found:
             shares.append(len(set(found)) / len(found))
     return float(np.mean(shares)) if shares else undefined("lyric_diversity", f"no section has {n} tokens in a line")
@@ -186,8 +188,12 @@ def gated_structure(structure: float, *, wordlikeness: float, diversity: float, 
     The gates are `lyric_wordlikeness`, `lyric_diversity` and `line_repetition`; one that is outside of the range of
     people, or NaN, is shut. Range and direction are those of `structure`.
     """
-    distances = (wordlikeness, outside(diversity, DIVERSITY_OF_PEOPLE), outside(repetition, REPETITION_OF_PEOPLE))
-    return structure if distances == (0.0, 0.0, 0.0) else 0.0
+    return structure if distances_from_people(wordlikeness, diversity, repetition) == (0.0, 0.0, 0.0) else 0.0
+
+
+def distances_from_people(wordlikeness: float, diversity: float, repetition: float) -> tuple[float, float, float]:
+    """Return how far `lyric_wordlikeness`, `lyric_diversity` and `line_repetition` are outside of people's ranges."""
+    return wordlikeness, outside(diversity, DIVERSITY_OF_PEOPLE), outside(repetition, REPETITION_OF_PEOPLE)
 
 
 def lyrics_vector(sections: npt.NDArray[np.float32], weights: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
@@ -238,7 +244,3 @@ def theme_similarity(
     if np.isnan(whole).any():
         return undefined("lyric_theme_similarity", "the vectors of the sections cancel out")
     return float(np.clip(whole @ np.asarray(theme, dtype=np.float64), -1.0, 1.0))
-
-
-def _grams(tokens: Sequence[str], n: int) -> list[tuple[str, ...]]:
-    return [tuple(tokens[at : at + n]) for at in range(len(tokens) - n + 1)]

@@ -91,7 +91,28 @@ MAXIMUM: Final = {"song": 10.0, "section": 32.5, "phrase": 17.5, "word": 20.0, "
 
 
 @dataclasses.dataclass(frozen=True)
-class LyricStructure:
+class _Points:
+    """Fields of `LyricStructure`."""
+
+    song: float
+    section: float
+    phrase: float
+    word: float
+    rhyme: float
+    reward: float
+    total: float
+    song_ratio: float
+    section_ratio: float
+    phrase_ratio: float
+    word_ratio: float
+    rhyme_ratio: float
+    cumulative_ratio: float
+    rhyme_share: float
+    reward_factor: float
+
+
+@dataclasses.dataclass(frozen=True)
+class LyricStructure(_Points):
     """Score of one lyric, with all that it was made of.
 
     Parameters
@@ -131,21 +152,6 @@ class LyricStructure:
 
     """
 
-    song: float
-    section: float
-    phrase: float
-    word: float
-    rhyme: float
-    reward: float
-    total: float
-    song_ratio: float
-    section_ratio: float
-    phrase_ratio: float
-    word_ratio: float
-    rhyme_ratio: float
-    cumulative_ratio: float
-    rhyme_share: float
-    reward_factor: float
     compared_lines: int
     matched_lines: float
     corrected_total: float
@@ -188,26 +194,6 @@ class LyricStructure:
         ]
         total = f"{'total':8}{self.total:7.2f} of {self.maximum:<5g} ({self.variant})"
         return (total, *levels, *reported_sections(self.sections), *(f"note: {note}" for note in self.notes))
-
-
-class _Points(NamedTuple):
-    """Fields of `LyricStructure`."""
-
-    song: float
-    section: float
-    phrase: float
-    word: float
-    rhyme: float
-    reward: float
-    total: float
-    song_ratio: float
-    section_ratio: float
-    phrase_ratio: float
-    word_ratio: float
-    rhyme_ratio: float
-    cumulative_ratio: float
-    rhyme_share: float
-    reward_factor: float
 
 
 class _Counts(NamedTuple):
@@ -297,7 +283,7 @@ def structure_score(
     else:
         points = _paper(p1, p2, counts, sum(map(len, reference.lines)) + sum(map(len, generated.lines)))
     return LyricStructure(
-        **points._asdict(),
+        **vars(points),
         compared_lines=counts.compared,
         matched_lines=counts.matched,
         corrected_total=corrected.total,

@@ -102,7 +102,7 @@ def delta_bpm(reference: Beats, estimate: Beats, *, variant: str = "corrected") 
     check_variant(variant)
     tempi = (reference.bpm, estimate.bpm)
     if variant == "official":
-        tempi = (_or_zero(reference.bpm), _or_zero(estimate.bpm))
+        tempi = (0.0 if np.isnan(reference.bpm) else reference.bpm, 0.0 if np.isnan(estimate.bpm) else estimate.bpm)
     if np.isnan(tempi).any():
         return undefined("delta_bpm", _without_tempo(reference))
     return abs(tempi[0] - tempi[1])
@@ -116,10 +116,7 @@ def tempo_log2(reference: Beats, estimate: Beats, *, variant: str = "corrected")
     alone: `tempo_octave` holds what was taken away. Undefined (NaN) where a side has no tempo. Not in the paper;
     parameters and errors are those of `delta_bpm`.
     """
-    check_variant(variant)
-    change = _log2_change(reference, estimate)
-    if np.isnan(change):
-        return undefined("tempo_log2", _without_tempo(reference))
+    change = _log2_change("tempo_log2", reference, estimate, variant)
     return float(change - np.rint(change))
 
 
@@ -129,20 +126,14 @@ def tempo_octave(reference: Beats, estimate: Beats, *, variant: str = "corrected
     The nearest whole number to log2(estimate / reference); 0 is best, the sign changes with the sides. Undefined (NaN)
     where a side has no tempo. Not in the paper; parameters and errors are those of `delta_bpm`.
     """
+    return float(np.rint(_log2_change("tempo_octave", reference, estimate, variant))) + 0.0  # no negative zero
+
+
+def _log2_change(name: str, reference: Beats, estimate: Beats, variant: str) -> float:
     check_variant(variant)
-    change = _log2_change(reference, estimate)
-    if np.isnan(change):
-        return undefined("tempo_octave", _without_tempo(reference))
-    return float(np.rint(change)) + 0.0  # no negative zero
-
-
-def _log2_change(reference: Beats, estimate: Beats) -> float:
     # a difference of logarithms, not the logarithm of a ratio: exactly 0 for equal tempi, exactly odd
-    return float(np.log2(estimate.bpm) - np.log2(reference.bpm))
-
-
-def _or_zero(bpm: float) -> float:
-    return 0.0 if np.isnan(bpm) else bpm
+    change = float(np.log2(estimate.bpm) - np.log2(reference.bpm))
+    return undefined(name, _without_tempo(reference), stacklevel=4) if np.isnan(change) else change
 
 
 def _without_tempo(reference: Beats) -> str:

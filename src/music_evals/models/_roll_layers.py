@@ -273,24 +273,17 @@ class ScalarPitchNetwork(_Pitches):
         return torch.stack(columns, dim=1)
 
 
-class BandedAttention(nn.Module):
+class BandedAttention(RelativeAttention):
     """Attention of several heads to the steps from `band` - 1 back up to the step itself.
 
     Step i adds q_i · r[i - j] to what it gives step j, as eq. 2 of Lu et al. (ACM MM 2021), one table for all heads.
-    Time and memory grow with length times band.
+    Row d of the table is the term of a step d back. Time and memory grow with length times band.
     """
-
-    def __init__(self, width: int, n_heads: int, band: int) -> None:
-        super().__init__()
-        self.n_heads, self.band = n_heads, band
-        self.query, self.key, self.value, self.out = (nn.Linear(width, width) for _ in range(4))
-        # row d is the term of a step d back
-        self.distances = nn.Parameter(torch.randn(band, width // n_heads) * (width // n_heads) ** -0.5)
 
     def forward(self, x: Tensor) -> Tensor:
         """Map (n, length, width) to the same shape."""
         n, length, width = x.shape
-        band, heads = min(self.band, length), self.n_heads
+        band, heads = min(len(self.distances), length), self.n_heads
         blocks = -(-length // band)
         x = functional.pad(x, (0, 0, 0, blocks * band - length))
         query, key, value = (

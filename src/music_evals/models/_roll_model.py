@@ -18,7 +18,7 @@ from music_evals.errors import InvalidInputError
 from music_evals.models._gibbs_samplers import roll_meta
 from music_evals.models._saved_network import SavedNetwork
 from music_evals.models.examples import RollWindows
-from music_evals.models.gibbs import GibbsSettings, GibbsState, Sweep, arrangement_of, gibbs_sweeps, transfer
+from music_evals.models.gibbs import GibbsSettings, GibbsState, Sweep, arrangement_of, gibbs_sweeps, transfer, working
 from music_evals.numerics import one_thread
 
 __all__ = ["N_META", "RollModel", "padded"]
@@ -149,20 +149,15 @@ class RollModel(SavedNetwork):
         if not 0 <= hidden < self.config.window:
             raise InvalidInputError(f"hidden must lie in 0..{self.config.window - 1}, got {hidden}")
         network = self._network()
-        was_training = self.training
-        self.eval()
         cells, meta = torch.from_numpy(roll.cells).to(self.device), roll_meta(network, roll)
         found = [np.empty((0, N_ROLL_PITCHES))]
         at_once = len(roll) if self.whole and not hidden else _STEPS_AT_ONCE
         parts = torch.split(torch.arange(len(roll), device=self.device), at_once) if len(roll) else ()
-        try:
-            with torch.inference_mode(), one_thread():
-                for steps in parts:
-                    context = network.context(cells, meta, steps, hidden=hidden)
-                    likely = network.calibrated(network.pitch_logits(context, cells[steps]))
-                    found.append(likely.double().cpu().numpy())
-        finally:
-            self.train(was_training)
+        with working(network), torch.inference_mode(), one_thread():
+            for steps in parts:
+                context = network.context(cells, meta, steps, hidden=hidden)
+                likely = network.calibrated(network.pitch_logits(context, cells[steps]))
+                found.append(likely.double().cpu().numpy())
         return np.concatenate(found)
 
     def calibrated(self, logits: Tensor) -> Tensor:

@@ -253,7 +253,7 @@ def arrangement_of(
     if cells.shape != melody.cells.shape:
         raise InvalidInputError(f"expected cells of shape {melody.cells.shape}, got {cells.shape}")
     meta = roll_meta(network, melody)
-    with _working(network), torch.inference_mode(), one_thread():
+    with working(network), torch.inference_mode(), one_thread():
         heard = network.onset_probabilities(torch.tensor(cells, device=meta.device), meta).cpu().numpy()
     strikes = (heard > settings.onset_threshold) & cells
     own = cells & ~melody.cells
@@ -286,7 +286,7 @@ def _sweeps(network: RollNetwork, arrangement: Arrangement, spacing: int, state:
         )
         canvas = Canvas(*(torch.tensor(cells, device=meta.device) for cells in (state.cells, state.snapshot)))
         draws, counts = _draws(state, index, melody), SweepCounts()
-        with _working(network), torch.inference_mode(), one_thread():
+        with working(network), torch.inference_mode(), one_thread():
             if settings.imposes_melody(index):
                 canvas.snapshot |= melody
                 if plan.blocks[0].sequential:
@@ -315,7 +315,7 @@ def _draws(state: GibbsState, sweep: int, melody: torch.Tensor) -> Draws:
 
 
 @contextlib.contextmanager
-def _working(network: RollNetwork) -> Iterator[None]:
+def working(network: RollNetwork) -> Iterator[None]:
     """Switch dropout off meanwhile."""
     module: object = network
     was_training = isinstance(module, nn.Module) and module.training

@@ -36,6 +36,7 @@ from music_evals.models._checkpoints import (
     write_rows,
 )
 from music_evals.models._encoder_audio import Extraction
+from music_evals.models._song_rows import beside
 from music_evals.models.music_encoders import load_music_encoder
 from music_evals.models.music_tagger import MusicTagger, MusicTaggerConfig, probe_network
 from music_evals.models.recipe import from_mapping
@@ -140,7 +141,7 @@ def train_tagger(
     recipe = build_tagger_recipe(values)
     device = str(choose_device(device))
     base = _config(recipe, input_size=1)
-    clusters = read_clusters(_beside(folder, recipe.data.clusters)) if recipe.data.clusters else None
+    clusters = read_clusters(beside(folder, recipe.data.clusters)) if recipe.data.clusters else None
     songs = load_songs(recipe.data, recipe.data.train, folder)[: recipe.data.max_songs]
     tags = _tags(songs, base.groups, clusters)  # before anything is encoded: bad rows are found at once
     vocabulary = TagVocabulary.build(tags, min_count=recipe.data.min_count)
@@ -195,10 +196,6 @@ def _config(recipe: TaggerRecipe, *, input_size: int) -> MusicTaggerConfig:
         MusicTaggerConfig, {**settings, "input_size": input_size, **recipe.model}, "model setting"
     )
     return config
-
-
-def _beside(folder: Path, name: str) -> Path:
-    return folder / name if (folder / name).exists() else Path(name)
 
 
 def _encoder(recipe: TaggerRecipe, config: MusicTaggerConfig, device: str | None, *, trust: bool) -> Extraction:

@@ -11,7 +11,7 @@ from types import MappingProxyType
 from typing import Any, Final, NamedTuple
 
 from music_evals.errors import InvalidInputError, UnknownNameError, UnsupportedTypeError
-from music_evals.metrics.catalogue import COMPANIONS, PRESERVATION_METRICS, SHOWN_COMPANIONS, Metric, metric_of
+from music_evals.metrics.catalogue import COMPANIONS, PRESERVATION_METRICS, SHOWN_COMPANIONS, metric_of, select_names
 from music_evals.metrics.rhythm import ALIGNMENTS
 
 __all__ = ["FACETS", "check_options", "facet_companions", "measure", "select_companions", "select_metrics"]
@@ -131,7 +131,7 @@ def select_metrics(names: Iterable[str] | None) -> tuple[str, ...]:
     """
     if names is None:
         return tuple(PRESERVATION_METRICS)
-    return _select(names, {**PRESERVATION_METRICS, **{name: COMPANIONS[name] for name in SHOWN_COMPANIONS}}, "metric")
+    return select_names(names, (*PRESERVATION_METRICS, *SHOWN_COMPANIONS), "metric")
 
 
 def select_companions(names: Iterable[str] | bool, metrics: Iterable[str]) -> tuple[str, ...]:  # noqa: FBT001
@@ -142,7 +142,7 @@ def select_companions(names: Iterable[str] | bool, metrics: Iterable[str]) -> tu
     if isinstance(names, bool):
         return facet_companions(metrics) if names else ()
     known = frozenset(metrics)
-    return tuple(name for name in _select(names, COMPANIONS, "companion") if name not in known)
+    return tuple(name for name in select_names(names, COMPANIONS, "companion") if name not in known)
 
 
 def facet_companions(metrics: Iterable[str]) -> tuple[str, ...]:
@@ -150,11 +150,3 @@ def facet_companions(metrics: Iterable[str]) -> tuple[str, ...]:
     own = frozenset(metrics)
     facets = {metric_of(name).facet for name in own}
     return tuple(name for name, scale in COMPANIONS.items() if scale.facet in facets and name not in own)
-
-
-def _select(names: Iterable[str], known: Mapping[str, Metric], kind: str) -> tuple[str, ...]:
-    wanted = (names,) if isinstance(names, str) else tuple(names)
-    for name in wanted:
-        if name not in known:
-            raise UnknownNameError(kind, name, known)
-    return tuple(name for name in known if name in wanted)

@@ -23,7 +23,7 @@ from music_evals.errors import (
 )
 from music_evals.metrics.catalogue import CELL_SCORES
 from music_evals.metrics.cell_prediction import CellCounts, cell_scores, count_cells
-from music_evals.pipelines.intervals import check_groups, intervals_of_means, report
+from music_evals.pipelines.intervals import check_groups, report_means
 from music_evals.protocols import CellPredictor
 from music_evals.stats.intervals import check_confidence
 
@@ -100,11 +100,7 @@ def evaluate_cells(
     columns = np.array([[item[name] for name in CELL_SCORES] for item in items])
     if average == "micro":
         columns = np.stack([_shares(*_parts(name, counts)) for name in CELL_SCORES], axis=1)
-    result: dict[str, Any] = {}
-    for name, interval in zip(
-        CELL_SCORES, intervals_of_means([*CELL_SCORES], columns, clusters, confidence), strict=True
-    ):
-        result |= report(name, interval)
+    result = report_means([*CELL_SCORES], columns, clusters, confidence)
     if per_item:
         result["per_item"] = items
     return result

@@ -19,8 +19,9 @@ Averages
 
 from __future__ import annotations
 
+import itertools
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
 import numpy as np
@@ -44,7 +45,7 @@ from music_evals.pipelines._description_input import (
     description_of_row,
     pair_up,
 )
-from music_evals.pipelines.intervals import check_groups, intervals_of_means, report
+from music_evals.pipelines.intervals import check_groups, mean_of_defined, report_means
 from music_evals.protocols import TextEncoder
 from music_evals.stats.intervals import check_confidence
 
@@ -361,10 +362,9 @@ def evaluate_descriptions(
     songs = _all_judged(pairs, ids, loaded, scoring)
     names = list(songs[0].values)
     columns = np.array([[song.values[name] for name in names] for song in songs])
-    result: dict[str, Any] = {}
-    for name, interval in zip(names, intervals_of_means(names, columns, clusters, confidence), strict=True):
-        result |= report(name, interval)
-    result |= {f"{name}_std": _mean([song.similarities[name].std for song in songs]) for name in songs[0].similarities}
+    result = report_means(names, columns, clusters, confidence)
+    for name in songs[0].similarities:
+        result[f"{name}_std"] = mean_of_defined([song.similarities[name].std for song in songs])
     reported = {
         group: np.array([[bool(song.similarities[f"{group}/{name}"].n_reference) for name in chosen] for song in songs])
         for group, chosen in scoring.dimensions.items()
@@ -384,16 +384,11 @@ def evaluate_descriptions(
 def _all_judged(
     pairs: Sequence[tuple[Description, Description]], ids: Sequence[str], encoder: TextEncoder, scoring: _Scoring
 ) -> list[DescriptionJudgement]:
-    tags = (tag for pair in pairs for side in pair for tag in _tags(side, scoring))
-    vectors = embed(encoder, tags)
+    lists = (side.get(group, {}).get(name, ()) for pair in pairs for side in pair for group, name in scoring.rows)
+    vectors = embed(encoder, itertools.chain.from_iterable(lists))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UndefinedMetricWarning)  # the reasons are reported in the judgements
         return [_judged(*pair, vectors, scoring, place) for pair, place in zip(pairs, ids, strict=True)]
-
-
-def _tags(description: Description, scoring: _Scoring) -> Iterator[str]:
-    for group, name in scoring.rows:
-        yield from description.get(group, {}).get(name, ())
 
 
 def _judged(
@@ -459,9 +454,3 @@ def _total(averages: Mapping[str, GroupAverage]) -> GroupAverage:
     reasons = [f"{group}: {found.reason}" for group, found in spoken.items() if found.reason]
     value = float("nan") if reasons else float(np.mean([found.value for found in spoken.values()]))
     return GroupAverage(value, ", and ".join(reasons), sum(found.n_dimensions for found in spoken.values()))
-
-
-def _mean(values: Sequence[float]) -> float:
-    """Return the mean of what is defined; NaN where nothing is."""
-    defined = [value for value in values if not np.isnan(value)]
-    return float(np.mean(defined)) if defined else float("nan")

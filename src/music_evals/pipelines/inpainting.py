@@ -7,7 +7,7 @@ from where, is their affair: the input are NoteSeq tokens.
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, Final, NamedTuple
 
@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from music_evals.annotations import HOLD, MUSIB_LAYOUT, Tokens
-from music_evals.errors import InvalidInputError, NoDataError, UnknownNameError
+from music_evals.errors import InvalidInputError, NoDataError
 from music_evals.metrics import divergence, inpainting, likelihood, melodic_intervals
 from music_evals.metrics.arrays import (
     FloatArray,
@@ -26,8 +26,8 @@ from music_evals.metrics.arrays import (
     check_same_count,
     check_variant,
 )
-from music_evals.metrics.catalogue import INPAINTING_EXTENSIONS, INPAINTING_METRICS, Metric, metric_of
-from music_evals.pipelines.intervals import check_groups, interval_of_rates, intervals_of_means, report
+from music_evals.metrics.catalogue import INPAINTING_EXTENSIONS, INPAINTING_METRICS, Metric, metric_of, select_names
+from music_evals.pipelines.intervals import check_groups, interval_of_rates, intervals_of_means, report, report_means
 from music_evals.stats import Interval, resampling
 from music_evals.stats.intervals import check_confidence, effective_clusters
 
@@ -98,7 +98,7 @@ def item_scores(
         As `evaluate_inpainting`.
 
     """
-    names = (*_NOTE_METRICS, *_select(extensions, INPAINTING_EXTENSIONS, "extension"))
+    names = (*_NOTE_METRICS, *select_names(extensions, INPAINTING_EXTENSIONS, "extension"))
     pairs = _analyse(contexts, middles, names, variant)
     return _item_scores(pairs, names, variant)
 
@@ -204,9 +204,9 @@ def evaluate_inpainting(
         A score is NaN because no item defines it.
 
     """
-    chosen = _select(metrics, _SCORES, "metric", default=INPAINTING_METRICS)
-    names = _select((*chosen, *_select(extensions, INPAINTING_EXTENSIONS, "extension")), _SCORES, "metric")
-    _select(average, AVERAGES, "average")
+    chosen = select_names(metrics, _SCORES, "metric", default=INPAINTING_METRICS)
+    names = select_names((*chosen, *select_names(extensions, INPAINTING_EXTENSIONS, "extension")), _SCORES, "metric")
+    select_names(average, AVERAGES, "average")
     drawn = _of_divergences(names, n_resamples=n_resamples, seed=seed, base=base)
     resampling.check_options(confidence, drawn["n_resamples"], drawn["seed"], least=0)
     pairs = _analyse(contexts, middles, names, variant, corpus=corpus, transposed=transposed)
@@ -266,22 +266,10 @@ def evaluate_nll(
         )
     values = np.asarray(likelihood.inpainting_nll(rows))
     clusters = check_groups(groups, len(values))
-    [interval] = intervals_of_means(["inpainting_nll"], values[:, None], clusters, confidence)
-    result = report("inpainting_nll", interval)
+    result = report_means(["inpainting_nll"], values[:, None], clusters, confidence)
     if per_item:
         result["per_item"] = [{"inpainting_nll": float(value)} for value in values]
     return result
-
-
-def _select(
-    names: Iterable[str] | None, known: Collection[str], kind: str, default: Iterable[str] = ()
-) -> tuple[str, ...]:
-    """Return the names that are asked for, in the order of `known`."""
-    wanted = tuple(default) if names is None else (names,) if isinstance(names, str) else tuple(names)
-    for name in wanted:
-        if name not in known:
-            raise UnknownNameError(kind, name, known)
-    return tuple(name for name in known if name in wanted)
 
 
 def _of_divergences(names: Iterable[str], **given: Any) -> dict[str, Any]:

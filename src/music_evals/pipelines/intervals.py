@@ -13,7 +13,7 @@ from music_evals.errors import PairCountError, UndefinedMetricWarning
 from music_evals.metrics.catalogue import CATALOGUE
 from music_evals.stats import Interval, mean_intervals
 
-__all__ = ["check_groups", "interval_of_rates", "intervals_of_means", "report"]
+__all__ = ["check_groups", "interval_of_rates", "intervals_of_means", "mean_of_defined", "report", "report_means"]
 
 
 def check_groups(groups: npt.ArrayLike | None, n: int) -> npt.NDArray[Any] | None:
@@ -74,7 +74,24 @@ def interval_of_rates(
     return interval._replace(n=len(values), n_defined=int((weights > 0).sum()))
 
 
-def report(name: str, interval: Interval, null: float | None = None) -> dict[str, Any]:
+def mean_of_defined(values: npt.ArrayLike) -> float:
+    """Return the mean of what is defined; NaN where nothing is."""
+    found = np.asarray(values, dtype=np.float64)
+    defined = found[~np.isnan(found)]
+    return float(defined.mean()) if defined.size else float("nan")
+
+
+def report_means(
+    names: Sequence[str], columns: npt.NDArray[np.float64], groups: npt.ArrayLike | None, confidence: float
+) -> dict[str, Any]:
+    """Return what `report` does of each of `intervals_of_means`."""
+    result: dict[str, Any] = {}
+    for name, interval in zip(names, intervals_of_means(names, columns, groups, confidence), strict=True):
+        result |= report(name, interval, stacklevel=4)
+    return result
+
+
+def report(name: str, interval: Interval, null: float | None = None, *, stacklevel: int = 3) -> dict[str, Any]:
     """Return the keys of one metric, and warn where it is undefined.
 
     Parameters
@@ -83,6 +100,8 @@ def report(name: str, interval: Interval, null: float | None = None) -> dict[str
         The metric and its value.
     null
         Noise floor of a divergence.
+    stacklevel
+        Of the warning: by default it names the caller of the function that calls this one.
 
     Warns
     -----
@@ -92,8 +111,7 @@ def report(name: str, interval: Interval, null: float | None = None) -> dict[str
     """
     if np.isnan(interval.estimate):
         msg = f"{name} is undefined: none of the {interval.n} items defines it"
-        # report -> evaluate_* -> the caller
-        warnings.warn(msg, UndefinedMetricWarning, stacklevel=3)
+        warnings.warn(msg, UndefinedMetricWarning, stacklevel=stacklevel)
     result: dict[str, Any] = {
         name: interval.estimate,
         f"{name}_ci": (interval.low, interval.high),

@@ -17,13 +17,14 @@ from music_evals.metrics.lyric_content import (
     WORDS_OF_PEOPLE,
     line_repetition,
     lyric_diversity,
+    lyric_wordlikeness,
     lyrics_vector,
     outside,
     theme_similarity,
     word_share,
 )
 from music_evals.pipelines.descriptions import EncoderLike, resolve_encoder
-from music_evals.pipelines.intervals import check_groups, intervals_of_means, report
+from music_evals.pipelines.intervals import check_groups, mean_of_defined, report_means
 from music_evals.stats.intervals import check_confidence
 
 __all__ = [
@@ -34,6 +35,7 @@ __all__ = [
     "pair_texts",
     "theme_parts",
     "theme_score",
+    "word_scores",
 ]
 
 DIVERSITY: Final = "lyric_diversity"
@@ -49,6 +51,13 @@ def lines_of(text: str) -> list[list[str]]:
     """Return the lines of each section; a text without headers is one section, and what precedes the first is none."""
     split = split_sections(text)
     return [section.body.splitlines() for section in split.sections] or [text.splitlines()]
+
+
+def word_scores(sections: Sequence[Sequence[str]]) -> tuple[float, float, float]:
+    """Return `lyric_wordlikeness`, `lyric_diversity` and `line_repetition` of lines; no warning where one is NaN."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UndefinedMetricWarning)  # whoever asks sees which is NaN
+        return lyric_wordlikeness(cut_words(sections)), lyric_diversity(sections), line_repetition(sections)
 
 
 def evaluate_diversity(
@@ -104,9 +113,8 @@ def evaluate_diversity(
     def measure(text: str) -> tuple[float, float]:
         return lyric_diversity(lines_of(text), n=n), line_repetition(lines_of(text))
 
-    names = (DIVERSITY, "lyric_line_repetition")
-    options: dict[str, Any] = {"groups": groups, "confidence": confidence, "per_item": per_item}
-    return _against_people(names, measure, references, generated, None, **options)
+    names, texts = (DIVERSITY, "lyric_line_repetition"), (references, generated)
+    return _against_people(names, measure, texts, groups=groups, confidence=confidence, per_item=per_item)
 
 
 def evaluate_wordlikeness(
@@ -149,41 +157,40 @@ def evaluate_wordlikeness(
         share = word_share(cut_words(lines_of(text)))
         return outside(share, WORDS_OF_PEOPLE), share
 
-    names, inside = (WORDLIKENESS, "lyric_word_share"), (0.0, 0.0)
-    options: dict[str, Any] = {"groups": groups, "confidence": confidence, "per_item": per_item}
-    result = _against_people(names, measure, references, generated, inside, **options)
-    return result | {f"{WORDLIKENESS}_range": WORDS_OF_PEOPLE}
+    names, texts = (WORDLIKENESS, "lyric_word_share"), (references, generated)
+    found = _against_people(
+        names, measure, texts, span=(0.0, 0.0), groups=groups, confidence=confidence, per_item=per_item
+    )
+    return found | {f"{WORDLIKENESS}_range": WORDS_OF_PEOPLE}
 
 
 def _against_people(
     names: tuple[str, str],
     measure: Callable[[str], tuple[float, float]],
-    references: Texts,
-    generated: Texts,
-    span: tuple[float, float] | None,
+    texts: tuple[Texts, Texts],
     *,
+    span: tuple[float, float] | None = None,
     groups: npt.ArrayLike | None,
     confidence: float,
     per_item: bool,
 ) -> dict[str, Any]:
     """Return what `evaluate_diversity` does, of a score and what stands beside it; None takes the span from people."""
     check_confidence(confidence)
-    wanted, given = pair_texts(references, generated)
+    wanted, given = pair_texts(*texts)
     clusters = check_groups(groups, len(given))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UndefinedMetricWarning)  # means say how many are defined
         (values, beside), (known, known_beside) = (np.array([*map(measure, side)]).T for side in (given, wanted))
     score, other = names
-    [interval] = intervals_of_means([score], values[:, None], clusters, confidence)
-    result = report(score, interval)
+    result = report_means([score], values[:, None], clusters, confidence)
     corpus, defined = known[~np.isnan(known)], values[~np.isnan(values)]
     low, high = span or (np.percentile(corpus, RANGE) if len(corpus) else (np.nan, np.nan))
     result |= {
-        f"{score}_reference": _mean(known),
+        f"{score}_reference": mean_of_defined(known),
         f"{score}_range": (float(low), float(high)),
-        f"{score}_in_range": _mean(((defined >= low) & (defined <= high)).astype(float)),
-        other: _mean(beside),
-        f"{other}_reference": _mean(known_beside),
+        f"{score}_in_range": mean_of_defined(((defined >= low) & (defined <= high)).astype(float)),
+        other: mean_of_defined(beside),
+        f"{other}_reference": mean_of_defined(known_beside),
     }
     if per_item:
         rows = zip(values.tolist(), beside.tolist(), strict=True)
@@ -250,9 +257,8 @@ def evaluate_themes(
             [theme_score(vectors, theme, parts) for theme, parts in zip(themes, sections, strict=True)],
             dtype=np.float64,
         )
-    [interval] = intervals_of_means([THEME], values[:, None], clusters, confidence)
-    result = report(THEME, interval)
-    result[f"{THEME}_other"] = _mean(_to_others(vectors, themes, sections, labels))
+    result = report_means([THEME], values[:, None], clusters, confidence)
+    result[f"{THEME}_other"] = mean_of_defined(_to_others(vectors, themes, sections, labels))
     result["encoder"] = {"name": loaded.name, "revision": loaded.revision}
     if per_item:
         result["per_item"] = [{THEME: value} for value in values.tolist()]
@@ -293,11 +299,6 @@ def theme_parts(text: str) -> list[str]:
     """Return each section of a lyric that has words as one text; these are what is encoded."""
     parts = ("，".join(line.strip() for line in lines if line.strip()) for lines in lines_of(text))
     return [part for part in parts if part]
-
-
-def _mean(values: npt.NDArray[np.float64]) -> float:
-    defined = values[~np.isnan(values)]
-    return float(defined.mean()) if defined.size else float("nan")
 
 
 def pair_texts(references: Texts, generated: Texts) -> tuple[Sequence[str], Sequence[str]]:

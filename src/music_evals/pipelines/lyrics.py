@@ -37,7 +37,7 @@ from music_evals.metrics.lyric_structure import (
     structure_score,
     without_letters,
 )
-from music_evals.pipelines.intervals import check_groups, intervals_of_means, report
+from music_evals.pipelines.intervals import check_groups, report_means
 from music_evals.pipelines.lyric_content import WORDLIKENESS, pair_texts
 from music_evals.stats.intervals import check_confidence
 
@@ -153,7 +153,9 @@ def lyric_structure(
     (109.92, 10.0, 1.0)
 
     """
-    _check_texts(reference, generated)
+    for name, text in (("a reference pattern", reference), ("generated lyrics", generated)):
+        if not isinstance(text, str):
+            raise UnsupportedTypeError(f"{name} must be a text with headers such as (verse), got {type(text).__name__}")
     notes: tuple[str, ...] = ()
     if song_format != "auto" and not normalise:
         raise InvalidInputError(f"the format {song_format!r} is read with `normalise=True` alone; leave one out")
@@ -263,10 +265,7 @@ def evaluate_lyrics(
             for row in rows
         ]
     columns = np.array([list(row.values()) for row in scores], dtype=np.float64)
-    result: dict[str, Any] = {}
-    names = list(scores[0])
-    for name, interval in zip(names, intervals_of_means(names, columns, clusters, confidence), strict=True):
-        result |= report(name, interval)
+    result = report_means([*scores[0]], columns, clusters, confidence)
     if per_item:
         result["per_item"] = [{**row, "notes": list(each.notes)} for row, each in zip(scores, rows, strict=True)]
     return result
@@ -289,12 +288,6 @@ def _warn_of_no_chinese(rows: Sequence[LyricStructure]) -> None:
         index, note = found[0]
         msg = f"{len(found)} of {len(rows)} lyrics, the first is generated[{index}]: {note}"
         warnings.warn(msg, NoChineseWarning, stacklevel=3)  # the caller of evaluate_lyrics
-
-
-def _check_texts(reference: object, generated: object) -> None:
-    for name, text in (("a reference pattern", reference), ("generated lyrics", generated)):
-        if not isinstance(text, str):
-            raise UnsupportedTypeError(f"{name} must be a text with headers such as (verse), got {type(text).__name__}")
 
 
 def _check_contents(

@@ -50,7 +50,7 @@ from music_evals.pipelines._sources import (
     entrance,
     load_features,
 )
-from music_evals.pipelines.intervals import check_groups, intervals_of_means, report
+from music_evals.pipelines.intervals import check_groups, report_means
 from music_evals.stats.intervals import check_confidence
 
 __all__ = [
@@ -279,11 +279,7 @@ def evaluate_preservation(
     if clusters is None:
         clusters = np.array([row.cluster for row in rows])
     columns = np.array([[row.scores[name] for name in settings.scores] for row in rows])
-    result: dict[str, Any] = {}
-    for name, interval in zip(
-        settings.scores, intervals_of_means(list(settings.scores), columns, clusters, confidence), strict=True
-    ):
-        result |= report(name, interval)
+    result = report_means(settings.scores, columns, clusters, confidence)
     if per_item:
         result["per_item"] = [row.reported() for row in rows]
     return result

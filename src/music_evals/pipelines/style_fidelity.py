@@ -37,7 +37,7 @@ from music_evals.pipelines._roll_style import (
     roll_histograms,
     stretches,
 )
-from music_evals.pipelines.intervals import check_groups, intervals_of_means, report
+from music_evals.pipelines.intervals import check_groups, report, report_means
 from music_evals.pipelines.preservation import evaluate_preservation
 from music_evals.stats import Interval
 from music_evals.stats.resampling import bias_corrected, check_options
@@ -54,6 +54,7 @@ __all__ = [
     "melody_scores",
     "style_probabilities",
     "style_rows",
+    "towards_style",
 ]
 
 STRETCH_BARS: Final = 4
@@ -213,13 +214,12 @@ def evaluate_style(
         for item, alone in zip(items, masses[0], strict=True):
             item[name] = compared.divergence_of(alone)
     if classifier is not None:
-        columns = np.array([_towards(roll, classifier, str(target), bars) for roll in estimates])
+        columns = np.array([towards_style(roll, classifier, str(target), bars) for roll in estimates])
         names = ("style_probability", "style_accuracy")
         for column, name in enumerate(names):
             for item, value in zip(items, columns[:, column].tolist(), strict=True):
                 item[name] = value
-        for name, interval in zip(names, intervals_of_means(names, columns, clusters[0], confidence), strict=True):
-            result |= report(name, interval)
+        result |= report_means(names, columns, clusters[0], confidence)
     return result | ({"per_item": items} if per_item else {})
 
 
@@ -303,11 +303,7 @@ def evaluate_melody(
     clusters = _codes(groups, len(references))
     items = [melody_scores(one.melody, two.merged) for one, two in zip(references, estimates, strict=True)]
     columns = np.array([[item[name] for name in MELODY_SCORES] for item in items])
-    result: dict[str, Any] = {}
-    for name, interval in zip(
-        MELODY_SCORES, intervals_of_means([*MELODY_SCORES], columns, clusters, confidence), strict=True
-    ):
-        result |= report(name, interval)
+    result = report_means([*MELODY_SCORES], columns, clusters, confidence)
     scores = [[arrangement_score(one, bpm=bpm) for one in side] for side in (references, estimates)]
     found = evaluate_preservation(
         *scores,
@@ -409,7 +405,7 @@ def _of_our_features(classifier: StyleClassifier) -> StyleClassifier:
     return classifier
 
 
-def _towards(roll: PianoRoll, classifier: StyleClassifier, target: str, bars: int) -> tuple[float, float]:
+def towards_style(roll: PianoRoll, classifier: StyleClassifier, target: str, bars: int) -> tuple[float, float]:
     """Return the mean probability of the target over the stretches that sound, and the share that is given to it."""
     towards = style_probabilities(roll, classifier, bars=bars)
     towards = towards[~np.isnan(towards)]

@@ -22,7 +22,7 @@ from music_evals.pipelines.descriptions import (
     evaluate_descriptions,
     resolve_encoder,
 )
-from music_evals.pipelines.intervals import check_groups, intervals_of_means, report
+from music_evals.pipelines.intervals import check_groups, report_means
 from music_evals.stats import mean_interval
 from music_evals.stats.intervals import check_confidence
 
@@ -232,8 +232,7 @@ def _evaluate_lists(
     ]
     values = np.array([[found.value] for found in songs])
     deviations = np.array([found.std for found in songs])
-    [interval] = intervals_of_means([TOTAL], values, clusters, confidence)
-    result = report(TOTAL, interval)
+    result = report_means([TOTAL], values, clusters, confidence)
     result[f"{TOTAL}_std"] = mean_interval(deviations, None).estimate
     result["encoder"] = {"name": loaded.name, "revision": loaded.revision}
     if per_item:

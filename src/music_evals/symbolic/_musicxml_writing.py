@@ -13,10 +13,10 @@ from xml.etree import ElementTree as ET
 from xml.sax.saxutils import escape, quoteattr
 
 from music_evals.annotations import NoteArray
-from music_evals.errors import InvalidInputError, UnreadableFileError
+from music_evals.errors import UnreadableFileError
 from music_evals.symbolic.contexts import STEPS_PER_QUARTER
 from music_evals.symbolic.measures import MeterMap
-from music_evals.symbolic.note_values import Accidentals, Written, spell_pitch, write_measure
+from music_evals.symbolic.note_values import Accidentals, measure_symbols, spell_pitch
 
 __all__ = ["Gap", "Item", "Slurs", "rewritten_measure", "without_ends"]
 
@@ -61,29 +61,6 @@ class Gap:
     def is_mine(self, item: Item) -> bool:
         """Tell whether an element is a note of the voice."""
         return item.element.tag == "note" and item.voice == self.voice
-
-    def symbols(self, index: int) -> list[Written]:
-        """Return the symbols of a measure."""
-        start, stop = self.bars.span(index, 1)
-        rows = [
-            (
-                self._steps(int(note["onset_tick"]) - start),
-                self._steps(int(note["onset_tick"] + note["duration_tick"]) - start),
-                int(note["pitch"]),
-            )
-            for note in self.notes
-            if note["onset_tick"] < stop and note["onset_tick"] + note["duration_tick"] > start
-        ]
-        return write_measure(rows, self._steps(stop - start))
-
-    def _steps(self, ticks: int) -> int:
-        steps, rest = divmod(ticks * STEPS_PER_QUARTER, self.bars.ticks_per_quarter)
-        if rest:
-            raise InvalidInputError(
-                f"{ticks / self.bars.ticks_per_quarter:g} quarters are no whole number of steps, of which a quarter "
-                f"has {STEPS_PER_QUARTER}: notes and measures that are written lie on that grid"
-            )
-        return steps
 
     def open_slurs(self, items: Sequence[Item]) -> Slurs:
         """Return the slurs that end, and those that start, in these elements alone."""
@@ -195,7 +172,7 @@ class _Writer:
     def __init__(self, gap: Gap, index: int, measures: Sequence[Sequence[Item]], document: bytes, slurs: Slurs) -> None:
         self._gap, self._items, self._document, self._slurs = gap, measures[index], document, slurs
         self._look = _look(gap, index, measures)
-        self._symbols = gap.symbols(index)
+        self._symbols = measure_symbols(gap.notes, gap.bars, index)
         start, stop = gap.bars.span(index, 1)
         self._length = Fraction(stop - start, gap.bars.ticks_per_quarter)
         onsets = gap.notes["onset_tick"]

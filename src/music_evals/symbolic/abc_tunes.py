@@ -26,7 +26,7 @@ from music_evals.symbolic.contexts import STEPS_PER_QUARTER
 from music_evals.symbolic.limits import DEFAULT_LIMITS, Limits, check_end, check_n_notes, read_bytes
 from music_evals.symbolic.measures import MeterMap
 from music_evals.symbolic.notation import TICKS_PER_QUARTER, from_abc
-from music_evals.symbolic.note_values import Accidentals, Written, spell_pitch, write_measure
+from music_evals.symbolic.note_values import Accidentals, Written, measure_symbols, spell_pitch, whole_steps
 from music_evals.symbolic.notes import make_notes
 from music_evals.symbolic.tunes import Tune, measure_numbers
 
@@ -86,20 +86,11 @@ class AbcTune(Tune):
             )
 
     def _measure(self, measure: Measure, index: int, notes: NoteArray, slurs: tuple[int, int]) -> str:
-        start, stop = self.bars.span(index, 1)
-        rows = [
-            (
-                _steps(int(note["onset_tick"]) - start),
-                _steps(int(note["onset_tick"] + note["duration_tick"]) - start),
-                int(note["pitch"]),
-            )
-            for note in notes
-            if note["onset_tick"] < stop and note["onset_tick"] + note["duration_tick"] > start
-        ]
         kept = [(_step(measure, one), one) for one in measure.kept if measure.start <= one.start < measure.stop]
         cuts = {step for step, one in kept if one.kind != "line"}
-        symbols = write_measure(rows, _steps(_tick(measure.length)), cuts=cuts)
-        lead = _steps(int(self.bars.lengths[1] - self.bars.pickup_ticks)) if self.bars.pickup_ticks and not index else 0
+        symbols = measure_symbols(notes, self.bars, index, ticks=_tick(measure.length), cuts=cuts)
+        missing = int(self.bars.lengths[1]) - self.bars.pickup_ticks if self.bars.pickup_ticks and not index else 0
+        lead = whole_steps(missing, TICKS_PER_QUARTER)
         return _text(symbols, kept, measure, lead, slurs)
 
 
@@ -238,16 +229,6 @@ def _rows(part: Voice, index: int, bars: MeterMap) -> Iterator[tuple[int, int, i
 
 def _tick(quarters: Fraction) -> int:
     return round(quarters * TICKS_PER_QUARTER)
-
-
-def _steps(ticks: int) -> int:
-    steps, rest = divmod(ticks * STEPS_PER_QUARTER, TICKS_PER_QUARTER)
-    if rest:
-        raise InvalidInputError(
-            f"{ticks / TICKS_PER_QUARTER:g} quarters are no whole number of steps, of which a quarter "
-            f"has {STEPS_PER_QUARTER}: what is written lies on that grid"
-        )
-    return steps
 
 
 def _outside(part: Voice, gap: range) -> list[object]:

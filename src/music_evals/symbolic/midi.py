@@ -13,6 +13,7 @@ import io
 import itertools
 import os
 from collections.abc import Iterable
+from operator import attrgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
@@ -196,6 +197,7 @@ def from_pretty_midi(midi: pretty_midi.PrettyMIDI, *, limits: Limits = DEFAULT_L
     onsets, ends, pitches, velocities, voices = np.array(rows, dtype=np.int64).reshape(-1, 5).T
     notes = make_notes(onsets, np.where(ends == onsets, 1, ends - onsets), pitches, velocities, voices)
     times, bpms = midi.get_tempo_changes()
+    keys = (_key(midi.time_to_tick(key.time), key.key_number) for key in midi.key_signature_changes)
     score = Score(
         notes,
         int(midi.resolution),
@@ -205,22 +207,16 @@ def from_pretty_midi(midi: pretty_midi.PrettyMIDI, *, limits: Limits = DEFAULT_L
                     TimeSignature(midi.time_to_tick(change.time), change.numerator, change.denominator)
                     for change in midi.time_signature_changes
                 ),
-                key=_tick,
+                key=attrgetter("tick"),
             ),
             int(midi.resolution),
         ),
         drop_repeated(Tempo(midi.time_to_tick(time), float(bpm)) for time, bpm in zip(times, bpms, strict=True)),
-        drop_repeated(
-            sorted((_key(midi.time_to_tick(key.time), key.key_number) for key in midi.key_signature_changes), key=_tick)
-        ),
+        drop_repeated(sorted(keys, key=attrgetter("tick"))),
         tuple(instrument.name for instrument in instruments),
         tuple(DRUMS if instrument.is_drum else int(instrument.program) for instrument in instruments),
     )
     return check_score(score, limits, name)
-
-
-def _tick(change: TimeSignature | Tempo | KeySignature) -> int:
-    return change.tick
 
 
 def _key(tick: int, key_number: int) -> KeySignature:

@@ -27,6 +27,7 @@ from __future__ import annotations
 import collections
 import dataclasses
 from collections.abc import Iterator
+from operator import attrgetter
 from pathlib import Path
 from typing import NamedTuple
 
@@ -213,14 +214,10 @@ def read_midi_file(content: bytes, name: str, *, limits: Limits = DEFAULT_LIMITS
             MidiTrack(chunk.start, chunk.stop, text, track_notes)
             for chunk, text, track_notes in zip(chunks, decode_names(reader.track_names), notes, strict=True)
         ),
-        tuple(sorted(reader.time_signatures, key=_tick)),
-        tuple(sorted(reader.tempos, key=_tick)),
-        tuple(sorted(reader.key_signatures, key=_tick)),
+        tuple(sorted(reader.time_signatures, key=attrgetter("tick"))),
+        tuple(sorted(reader.tempos, key=attrgetter("tick"))),
+        tuple(sorted(reader.key_signatures, key=attrgetter("tick"))),
     )
-
-
-def _tick(change: TimeSignature | Tempo | KeySignature) -> int:
-    return change.tick
 
 
 def _find_file(content: bytes, name: str) -> tuple[int, int]:

@@ -8,15 +8,15 @@ import itertools
 from collections.abc import Collection, Iterator, Sequence
 from typing import NamedTuple
 
+from music_evals.annotations import NoteArray
+from music_evals.errors import InvalidInputError
 from music_evals.symbolic.contexts import STEPS_PER_QUARTER
+from music_evals.symbolic.measures import MeterMap
 
-__all__ = ["Accidentals", "Pitch", "Written", "spell_pitch", "write_measure"]
+__all__ = ["Accidentals", "Pitch", "Written", "measure_symbols", "spell_pitch", "whole_steps", "write_measure"]
 
 _PLAIN = (24, 18, 12, 9, 6, 3)  # whole, dotted half, half, dotted quarter, quarter, eighth
 _IN_TRIPLET = (4, 3, 2, 1)  # quarter, dotted eighth, eighth, sixteenth, all of them three in the time of two
-
-
-_Note = tuple[int, int, int]  # onset, end, pitch
 
 
 class Written(NamedTuple):
@@ -37,6 +37,29 @@ class Written(NamedTuple):
     in_group: bool = False
     """Whether it is part of a triplet: three in the time of two."""
     ends_group: bool = False
+
+
+def whole_steps(ticks: int, ticks_per_quarter: int) -> int:
+    """Return ticks in steps; raise where they are no whole number of them."""
+    steps, rest = divmod(ticks * STEPS_PER_QUARTER, ticks_per_quarter)
+    if rest:
+        raise InvalidInputError(
+            f"{ticks / ticks_per_quarter:g} quarters are no whole number of steps, of which a quarter has "
+            f"{STEPS_PER_QUARTER}: notes and measures that are written lie on that grid"
+        )
+    return steps
+
+
+def measure_symbols(
+    notes: NoteArray, bars: MeterMap, index: int, *, ticks: int | None = None, cuts: Collection[int] = ()
+) -> list[Written]:
+    """Return the symbols of a measure of a score, of another length where `ticks` says so; see `write_measure`."""
+    (start, stop), per_quarter = bars.span(index, 1), bars.ticks_per_quarter
+    onsets, ends = notes["onset_tick"], notes["onset_tick"] + notes["duration_tick"]
+    inside = (onsets < stop) & (ends > start)
+    edges = [[whole_steps(tick - start, per_quarter) for tick in at[inside].tolist()] for at in (onsets, ends)]
+    rows = list(zip(*edges, notes["pitch"][inside].tolist(), strict=True))
+    return write_measure(rows, whole_steps(stop - start if ticks is None else ticks, per_quarter), cuts=cuts)
 
 
 def write_measure(

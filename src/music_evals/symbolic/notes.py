@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Callable
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -11,7 +13,7 @@ import numpy.typing as npt
 from music_evals.annotations import NOTE_DTYPE, NoteArray, Score
 from music_evals.errors import InvalidInputError, InvalidNotesError, PolyphonyError
 
-__all__ = ["check_monophonic", "make_notes", "quantize", "rescale_tick", "sort_notes"]
+__all__ = ["check_monophonic", "make_notes", "moved_changes", "quantize", "rescale_tick", "sort_notes"]
 
 
 def make_notes(
@@ -133,12 +135,12 @@ def quantize(score: Score, ticks_per_quarter: int) -> Score:
     notes["onset_tick"] = move(score.notes["onset_tick"])
     ends = move(score.notes["onset_tick"] + score.notes["duration_tick"])
     notes["duration_tick"] = np.maximum(ends - notes["onset_tick"], 1)
-    return Score(
-        sort_notes(notes),
-        ticks_per_quarter,
-        tuple(dataclasses.replace(change, tick=int(move(change.tick))) for change in score.time_signatures),
-        tuple(dataclasses.replace(change, tick=int(move(change.tick))) for change in score.tempos),
-        tuple(dataclasses.replace(change, tick=int(move(change.tick))) for change in score.key_signatures),
-        score.voices,
-        score.programs,
-    )
+    changes = moved_changes(score, lambda tick: int(move(tick)))
+    return dataclasses.replace(score, notes=sort_notes(notes), ticks_per_quarter=ticks_per_quarter, **changes)
+
+
+def moved_changes(score: Score, move: Callable[[int], int]) -> dict[str, Any]:
+    """Return the signatures and tempi of a score at other ticks, under the names of its fields."""
+    names = ("time_signatures", "tempos", "key_signatures")
+    changes = {name: [dataclasses.replace(one, tick=move(one.tick)) for one in getattr(score, name)] for name in names}
+    return {name: tuple(some) for name, some in changes.items()}

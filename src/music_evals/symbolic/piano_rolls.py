@@ -26,7 +26,7 @@ from music_evals.annotations import (
 )
 from music_evals.errors import InvalidNotesError, NoDataError, UnknownNameError
 from music_evals.symbolic.measures import meter_map
-from music_evals.symbolic.notes import make_notes, quantize
+from music_evals.symbolic.notes import make_notes, quantize, sort_notes
 
 __all__ = ["STEPS_PER_QUARTER", "arrange", "arrangement_score", "piano_roll", "roll_notes"]
 
@@ -138,10 +138,8 @@ def arrangement_score(
         roll_notes(roll, velocity=velocity, voice=voice)
         for voice, (roll, velocity) in enumerate(zip(parts, VELOCITIES, strict=True))
     ]
-    joined = np.concatenate(notes)
-    columns = {name: joined[name].astype(np.int64) for name in ("onset_tick", "duration_tick", "pitch", "velocity")}
     return Score(
-        make_notes(**columns, voice=joined["voice"].astype(np.int64)),
+        sort_notes(np.concatenate(notes)),
         arrangement.melody.steps_per_quarter,
         tuple(time_signatures),
         (Tempo(0, bpm),),

@@ -257,20 +257,15 @@ def with_progress(function: Callable[..., Result]) -> Callable[..., Result]:
     bar = parameters.pop("progress").replace(kind=inspect.Parameter.POSITIONAL_OR_KEYWORD, default=gr.Progress())
     shown = signature.replace(parameters=[*parameters.values(), bar])
 
-    if inspect.isgeneratorfunction(function):
+    @functools.wraps(function)
+    def answer(*args: Any) -> Any:
+        return function(*args[:-1], progress=args[-1])
 
-        @functools.wraps(function)
-        def steps(*args: Any) -> Any:
-            yield from function(*args[:-1], progress=args[-1])
+    @functools.wraps(function)
+    def steps(*args: Any) -> Any:
+        yield from answer(*args)
 
-        wrapped: Any = steps
-    else:
-
-        @functools.wraps(function)
-        def answer(*args: Any) -> Result:
-            return function(*args[:-1], progress=args[-1])
-
-        wrapped = answer
+    wrapped: Any = steps if inspect.isgeneratorfunction(function) else answer
     wrapped.__signature__ = shown
     return wrapped  # type: ignore[no-any-return]
 

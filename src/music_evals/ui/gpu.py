@@ -59,45 +59,35 @@ def on_gpu(calls: Callable[..., int], *, call_sec: float) -> Callable[[Function]
         decorator = _zero_gpu()
         if decorator is None:
             return function
+        work: Any = function
         streams = inspect.isgeneratorfunction(function)
-        inside: Any = decorator(duration=seconds)((_streamed if streams else _answered)(function))
 
-        def outside(*values: Any, **options: Any) -> Any:
+        # inside, an error of ours is the answer, or the last value of a generator; outside it is raised
+        @functools.wraps(function)
+        def stream(*values: Any, **options: Any) -> Iterator[Any]:
+            try:
+                yield from work(*values, **options) if streams else [work(*values, **options)]
+            except MusicEvalsError as error:
+                yield error
+
+        @functools.wraps(function)
+        def answer(*values: Any, **options: Any) -> Any:
+            return next(stream(*values, **options))
+
+        inside: Any = decorator(duration=seconds)(stream if streams else answer)
+
+        @functools.wraps(function)
+        def checked_answer(*values: Any, **options: Any) -> Any:
             return _checked(inside(*values, **options))
 
-        def stream(*values: Any, **options: Any) -> Iterator[Any]:
+        @functools.wraps(function)
+        def checked_stream(*values: Any, **options: Any) -> Iterator[Any]:
             with contextlib.closing(inside(*values, **options)) as found:
                 yield from map(_checked, found)
 
-        return cast("Function", functools.wraps(function)(stream if streams else outside))
+        return cast("Function", checked_stream if streams else checked_answer)
 
     return decorate
-
-
-def _answered(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Return a function that returns an error of ours in place of raising it."""
-
-    @functools.wraps(function)
-    def inside(*values: Any, **options: Any) -> Any:
-        try:
-            return function(*values, **options)
-        except MusicEvalsError as error:
-            return error
-
-    return inside
-
-
-def _streamed(function: Callable[..., Any]) -> Callable[..., Iterator[Any]]:
-    """Return the same of a generator: an error of ours is its last value."""
-
-    @functools.wraps(function)
-    def inside(*values: Any, **options: Any) -> Iterator[Any]:
-        try:
-            yield from function(*values, **options)
-        except MusicEvalsError as error:
-            yield error
-
-    return inside
 
 
 def _checked(found: Any) -> Any:

@@ -103,6 +103,7 @@ def _lead(results: Mapping[str, Any]) -> str:
     cell = scores[name][RANKING]
     others = [other for other in table_of(results)["ranking"] if other != name and _failed_on_some(scores[other])]
     test = cell.get("test") or {"against": "", "p_holm": None}
+    p = test["p_holm"]
     return render(
         _PACKAGE,
         "lead.html",
@@ -115,19 +116,13 @@ def _lead(results: Mapping[str, Any]) -> str:
         against=test["against"],
         against_reached=_with_interval(scores[test["against"]][RANKING]) if test["against"] else "",
         verdict=verdict(results, name, RANKING),
-        p_value=_p_value(test["p_holm"]),
+        p_value="n/a" if p is None else "< 0.001" if p < 0.001 else f"= {p:.3f}",
     )
 
 
 def _with_interval(cell: Mapping[str, Any]) -> str:
     interval = format_interval(cell)
     return format_value(cell["value"]) + (f" ({interval})" if interval else "")
-
-
-def _p_value(value: float | None) -> str:
-    if value is None:
-        return "n/a"
-    return "< 0.001" if value < 0.001 else f"= {value:.3f}"
 
 
 def _words(name: str) -> str:

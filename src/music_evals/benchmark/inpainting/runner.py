@@ -19,12 +19,12 @@ from music_evals.benchmark.collecting_items import SeededScores
 from music_evals.benchmark.engines import Failed, Unit
 from music_evals.benchmark.inpainting.answers import Answers
 from music_evals.benchmark.inpainting.items import ItemSet
-from music_evals.benchmark.inpainting.systems import System
+from music_evals.benchmark.inpainting.systems import System, chosen_names
 from music_evals.benchmark.model_folders import own_rng
 from music_evals.benchmark.records import Records
 from music_evals.benchmark.run import Job, Row
 from music_evals.benchmark.versions import package_versions
-from music_evals.errors import InvalidInputError, InvalidTokensError, MusicEvalsError, UnknownNameError
+from music_evals.errors import InvalidInputError, InvalidTokensError, MusicEvalsError
 from music_evals.metrics.catalogue import INPAINTING_EXTENSIONS, INPAINTING_METRICS
 from music_evals.metrics.likelihood import inpainting_nll
 from music_evals.numerics import n_cores
@@ -57,13 +57,8 @@ EXTENSIONS = tuple(name for name, info in INPAINTING_EXTENSIONS.items() if info.
 
 def extension_names(choice: str) -> tuple[str, ...]:
     """Read a choice of extensions; those that every run has may be named too."""
-    if choice in {"all", "none"}:
-        return EXTENSIONS if choice == "all" else ()
-    names = [name.strip() for name in choice.split(",") if name.strip()]
-    for name in names:
-        if name not in INPAINTING_EXTENSIONS:
-            raise UnknownNameError("extension", name, [*INPAINTING_EXTENSIONS, "all", "none"])
-    return tuple(name for name in EXTENSIONS if name in names)
+    chosen = chosen_names(choice, INPAINTING_EXTENSIONS, "extension")
+    return tuple(name for name in EXTENSIONS if name in chosen)
 
 
 PLUGIN_ERRORS = (ArithmeticError, LookupError, RuntimeError, TypeError, ValueError)

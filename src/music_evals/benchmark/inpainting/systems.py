@@ -6,7 +6,7 @@ import dataclasses
 import functools
 import json
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
@@ -18,7 +18,10 @@ from music_evals.benchmark.model_folders import find_model, hash_of
 from music_evals.errors import InvalidInputError, UnknownNameError
 from music_evals.protocols import BASELINES, CONTROL, CONTROLS, INPAINTERS, Inpainter, load_plugin
 
-__all__ = ["Role", "System", "baseline_names", "baseline_system", "load_model", "split_decoding", "stored_system"]
+__all__ = [
+    "Role", "System", "baseline_names", "baseline_system", "chosen_names", "load_model", "split_decoding",
+    "stored_system",
+]  # fmt: skip
 
 Role = Literal["model", "baseline", "control", "leaking"]
 """A control or a leaking system has seen the reference and stands outside of all comparisons."""
@@ -85,13 +88,17 @@ class System:
 
 def baseline_names(choice: str) -> tuple[str, ...]:
     """Read a choice of baselines; the reference control is none of them, it always runs."""
-    known = [name for name in BASELINES if name != CONTROL]
+    return chosen_names(choice, [name for name in BASELINES if name != CONTROL], "baseline")
+
+
+def chosen_names(choice: str, known: Collection[str], kind: str) -> tuple[str, ...]:
+    """Read names with commas, each once, ``"all"`` or ``"none"``."""
     if choice in {"all", "none"}:
         return tuple(known) if choice == "all" else ()
     names = [name.strip() for name in choice.split(",") if name.strip()]
     for name in names:
         if name not in known:
-            raise UnknownNameError("baseline", name, [*known, "all", "none"])
+            raise UnknownNameError(kind, name, [*known, "all", "none"])
     return tuple(dict.fromkeys(names))
 
 

@@ -83,9 +83,8 @@ def make_lead_sheet(features: Features, title: str = "") -> LeadSheet:
         A feature is missing or undefined, there are fewer than two beats, or no note.
 
     """
-    missing = [
-        f"{name} ({features.undefined.get(name, 'not extracted')})" for name in FEATURES if not _has(features, name)
-    ]
+    absent = [name for name in FEATURES if getattr(features, name) is None]
+    missing = [f"{name} ({features.undefined.get(name, 'not extracted')})" for name in absent]
     if missing:
         raise InvalidAnnotationError(f"no lead sheet without {', '.join(missing)}")
     assert features.beats is not None
@@ -109,10 +108,6 @@ def make_lead_sheet(features: Features, title: str = "") -> LeadSheet:
     end = max(note[1] for note in notes)
     midi = write_midi(_score(notes, chords, end, bpm))
     return LeadSheet(midi, _musicxml(notes, chords, title), bpm, len(notes), len(grid) - len(notes), off_grid)
-
-
-def _has(features: Features, name: str) -> bool:
-    return getattr(features, name) is not None
 
 
 def _in_beats(times_sec: npt.NDArray[np.float64], beats: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:

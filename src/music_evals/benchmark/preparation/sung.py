@@ -20,7 +20,7 @@ from music_evals.benchmark.preparation import phonemes
 from music_evals.benchmark.preparation.characters import Character, spread_lines
 from music_evals.benchmark.preparation.contract import Inputs
 from music_evals.benchmark.preparation.evidence import measure_levels
-from music_evals.benchmark.preparation.refinement import MIXTURE, VOICE_ALONE, Refined, refine
+from music_evals.benchmark.preparation.refinement import MIXTURE, VOICE_ALONE, refine
 from music_evals.errors import InvalidAnnotationError, MissingBackendError
 
 __all__ = ["OPTIONS", "about_characters", "about_phonemes", "align", "draft_left_out", "find", "phonemes_left_out"]
@@ -92,19 +92,15 @@ def find(inputs: Inputs) -> dict[str, Any]:
     levels = measure_levels(audio.samples, audio.sample_rate)
     found = refine(first, features.f0, levels, model=MIXTURE if heard == "mixture" else VOICE_ALONE)
     origin = {"first": "lines" if aligned is None else "mfa", "heard": heard, "shift_sec": found.shift_sec}
-    return {**_plain(found), "origin": origin}
+    characters = [
+        {"text": one.text, "line": one.line, "start_sec": one.start_sec, "end_sec": one.end_sec,
+         "confidence": one.confidence, "notes": [note._asdict() for note in one.notes]}
+        for one in found.characters
+    ]  # fmt: skip
+    return {"characters": characters, "rests": [rest._asdict() for rest in found.rests], "origin": origin}
 
 
 def _voice(inputs: Inputs) -> tuple[Audio, str]:
     """Return the stem of the voice, or the recording where there is none, and which of both it is."""
     stem = inputs.made("stems", "vocals")
     return (load_audio(inputs.files["audio"]), "mixture") if stem is None else (load_audio(stem), "voice")
-
-
-def _plain(found: Refined) -> dict[str, Any]:
-    characters = [
-        {"text": one.text, "line": one.line, "start_sec": one.start_sec, "end_sec": one.end_sec,
-         "confidence": one.confidence, "notes": [note._asdict() for note in one.notes]}
-        for one in found.characters
-    ]  # fmt: skip
-    return {"characters": characters, "rests": [rest._asdict() for rest in found.rests]}

@@ -14,7 +14,7 @@ from music_evals.benchmark.records import dump_json
 from music_evals.benchmark.writers import hire
 from music_evals.errors import BackendError, NoDataError
 from music_evals.lyrics.normalise import drop_reasoning
-from music_evals.lyrics.patterns import chinese_share
+from music_evals.lyrics.patterns import LEAST_CHINESE, chinese_share
 from music_evals.lyrics.prompts import theme_prompt, theme_receipt
 from music_evals.protocols import LyricWriter
 
@@ -24,7 +24,6 @@ OPTIONS: Final = ("theme_writer",)
 
 LONGEST: Final = 400  # characters; those of the released themes have 113 on average
 COPIED: Final = 7  # characters of a line from which on it stands in no theme by chance: a line of a song has 7 or so
-_LEAST_CHINESE: Final = 0.5  # of the letters
 _SEED: Final = 0
 _PASSING: Final = ("device", "versions")  # of a writer: what may change without another answer being asked for
 _NO_LETTERS = re.compile(r"[\W_]+")
@@ -80,7 +79,7 @@ def checked_theme(text: str, lyrics: str, name: str) -> str:
     if len(theme) > LONGEST:
         raise BackendError(f"{said} has {len(theme)} characters, more than {LONGEST}: {theme[:40]!r} ...")
     share = chinese_share(theme)
-    if share < _LEAST_CHINESE:
+    if share < LEAST_CHINESE:
         raise BackendError(f"{said} is not Chinese ({share:.0%} of its letters are): {theme[:40]!r} ...")
     letters = _NO_LETTERS.sub("", theme)
     for line in lyrics.splitlines():

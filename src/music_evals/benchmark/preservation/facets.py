@@ -214,7 +214,7 @@ def _over(pairs: Pairs, held: _Calibrated, kept: Sequence[str], confidence: floa
     clustered, rows = _clustered(pairs, held), [held.weights(facet) for facet in kept]
     whole = np.sum(rows, axis=0) * all(row.any() for row in rows) if rows else np.zeros(len(held.scales))
     (position,) = combined_positions(clustered, held.same, held.unrelated, [whole], confidence=confidence)
-    return {**_ends(position), **_counts(pairs, clustered, whole)}
+    return _cell(position, pairs, clustered, whole)
 
 
 def _calibrated(found: Found) -> _Calibrated | None:
@@ -241,20 +241,19 @@ def _scores(pairs: Pairs, held: _Calibrated, confidence: float) -> dict[str, dic
     weights = np.array([held.weights(facet) for facet in names])
     positions = combined_positions(clustered, held.same, held.unrelated, weights, confidence=confidence)
     return {
-        facet: {**_ends(position), **_counts(pairs, clustered, row)}
+        facet: _cell(position, pairs, clustered, row)
         for facet, position, row in zip(names, positions, weights, strict=True)
     }
 
 
-def _ends(position: Position) -> dict[str, float]:
-    return {"value": position.estimate, "low": position.low, "high": position.high}
-
-
-def _counts(pairs: Pairs, clustered: Clustered, row: npt.NDArray[np.float64]) -> dict[str, Any]:
-    """Return which share of the scores of some metrics has no value, and of how many pairs and groups."""
+def _cell(position: Position, pairs: Pairs, clustered: Clustered, row: npt.NDArray[np.float64]) -> dict[str, Any]:
+    """Return a score, which share of the scores of its metrics has no value, and of how many pairs and groups."""
     n_defined = np.count_nonzero(~np.isnan(clustered.values), axis=0)
     share = 1 - n_defined[row > 0] / max(len(pairs), 1)  # what failed has no value either
     return {
+        "value": position.estimate,
+        "low": position.low,
+        "high": position.high,
         "undefined": float(share.mean()) if len(share) else np.nan,
         "n": len(pairs),
         "n_groups": len(np.unique(np.asarray(clustered.groups))),

@@ -158,8 +158,7 @@ class _Lanes:
 
 
 def _beats(lanes: _Lanes, own: Sequence[float], other: Sequence[float]) -> str:
-    marked = zip(own, unmatched(own, other, TOLERANCE_SEC), strict=True)
-    return "".join(_stroke(lanes, time, "differs" if differs else "") for time, differs in marked)
+    return _strokes(lanes, own, other, TOLERANCE_SEC)
 
 
 def _chords(lanes: _Lanes, own: Spans, other: Spans) -> str:
@@ -176,8 +175,7 @@ def chord_symbol(label: str) -> str:
 
 def _sections(lanes: _Lanes, own: Spans, other: Spans) -> str:
     inner, theirs = [start for start, *_ in own[1:]], [start for start, *_ in other[1:]]
-    found = zip(inner, unmatched(inner, theirs, WINDOW_SEC), strict=True)
-    strokes = "".join(_stroke(lanes, time, "differs" if differs else "") for time, differs in found)
+    strokes = _strokes(lanes, inner, theirs, WINDOW_SEC)
     return "".join(_span(lanes, *span) for span in own) + strokes + "".join(_text(lanes, *span) for span in own)
 
 
@@ -253,8 +251,6 @@ _DRAWN: tuple[tuple[str, str, int, Callable[[_Lanes, Any, Any], str]], ...] = (
 
 def unmatched(own: Sequence[float], other: Sequence[float], tolerance_sec: float) -> list[bool]:
     """Tell for each time whether none of the others lies within the tolerance."""
-    if not len(other):
-        return [True] * len(own)
     distances = np.abs(np.asarray(own, dtype=float)[:, None] - np.asarray(other, dtype=float)[None, :])
     found: list[bool] = (distances.min(axis=1, initial=np.inf) > tolerance_sec + 1e-9).tolist()
     return found
@@ -298,9 +294,12 @@ def _box(
     return f"{box}><title>{html.escape(title)}</title></rect>" if title else f"{box}/>"
 
 
-def _stroke(lanes: _Lanes, time: float, kind: str) -> str:
-    x = f"{time * lanes.px_per_sec:.1f}"
-    return f'<line class="{kind}" x1="{x}" x2="{x}" y1="0" y2="{_LANE}"/>'
+def _strokes(lanes: _Lanes, own: Sequence[float], other: Sequence[float], tolerance_sec: float) -> str:
+    """Draw times, and mark those near which the other side has none."""
+    kinds = ("differs" if differs else "" for differs in unmatched(own, other, tolerance_sec))
+    places = (f"{time * lanes.px_per_sec:.1f}" for time in own)
+    drawn = zip(places, kinds, strict=True)
+    return "".join(f'<line class="{kind}" x1="{x}" x2="{x}" y1="0" y2="{_LANE}"/>' for x, kind in drawn)
 
 
 def _axis(lanes: _Lanes, end_sec: float) -> str:

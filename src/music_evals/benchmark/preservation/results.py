@@ -19,10 +19,6 @@ from music_evals.metrics.catalogue import COMPANIONS, PRESERVATION_METRICS
 __all__ = ["PRESERVATION"]
 
 
-def _how(header: Mapping[str, Any]) -> str:
-    return f"variant {header['variant']}"
-
-
 def _on_controls(systems: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:
     if CEILING in systems and UNRELATED not in systems:
         yield "all originals are of one group: there is no row of unrelated music to compare with"
@@ -50,7 +46,7 @@ PRESERVATION: Final = ScoreTask(
     about=told_of_controls,
     sides=sides,
     facets=facets,
-    how=_how,
+    how=lambda header: f"variant {header['variant']}",
     published=lambda header: published_preservation(header["metrics"]),
     on_controls=_on_controls,
     finish=_group_by_music,

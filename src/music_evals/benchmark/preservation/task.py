@@ -151,8 +151,7 @@ class Settings(RunSettings):
         names = [name.strip() for name in (self.intended or "").split(",") if name.strip()]
         for name in names:
             if name not in FACETS:
-                what = "facet"
-                raise UnknownNameError(what, name, FACETS)
+                raise UnknownNameError("facet", name, FACETS)
         if names and not self.controls:
             raise InvalidInputError("`intended` needs the two controls, between which facets are placed; leave them in")
         if set(names) == set(FACETS):

@@ -41,8 +41,9 @@ from music_evals.benchmark.songs.text_controls import (
     TAG_CONTROLS,
     against_another,
     against_own,
+    without_another_song,
 )
-from music_evals.benchmark.songs.text_pairs import TextPair, TextSide
+from music_evals.benchmark.songs.text_pairs import TextPair, TextSide, score_or_reason
 from music_evals.benchmark.songs.text_predictions import Prediction, pairs_of_predictions, read_predictions
 from music_evals.benchmark.versions import package_versions
 from music_evals.errors import InvalidInputError, InvalidTagsError, NoDataError, UnknownNameError, located
@@ -71,11 +72,6 @@ def _how(header: Mapping[str, Any]) -> str:
     revision = f" at {encoder['revision']}" if encoder["revision"] else ""
     normalized = ", divided by self-similarity" if header["options"]["normalize_by_self"] else ""
     return f"aggregation {header['variant']}{normalized}, encoder {encoder['name']}{revision}"
-
-
-def _on_controls(systems: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:
-    if OWN_TAGS in systems and ANOTHER_SONG not in systems:
-        yield "all songs are of one group: there is no row of another song to compare with"
 
 
 def _unspoken(group: str) -> str:
@@ -112,7 +108,7 @@ DESCRIPTIONS: Final = ScoreTask(
     items="songs",
     remarks="dimensions that the reference leaves empty",
     shown=_shown,
-    on_controls=_on_controls,
+    on_controls=without_another_song,
 )
 """What this benchmark hands to the shared results, tables and pages."""
 
@@ -171,8 +167,7 @@ class Settings(SongSettings):
         self._goes_with("models", "threshold", "trust_remote_code")
         self._goes_with("predictions", "text_tags")
         if self.text_tags not in {None, *EXTRACTIONS}:
-            what = "way to find tags in a text"
-            raise UnknownNameError(what, str(self.text_tags), EXTRACTIONS)
+            raise UnknownNameError("way to find tags in a text", str(self.text_tags), EXTRACTIONS)
         self._local("audio")
         self._local("cache")
         check_options(self.aggregation, self.empty, normalize_by_self=self.normalize_by_self)
@@ -314,10 +309,11 @@ class SongJudge:
         notes: list[str] = []
         for group in silent:
             own = (name for name in DESCRIPTION_SCORES if name.startswith((f"{group}/", f"{group}_")))
-            scores |= dict.fromkeys(own, _score(math.nan, _unspoken(group)))
+            scores |= dict.fromkeys(own, score_or_reason(math.nan, _unspoken(group)))
         if spoken:
             judged = judge_description(reference, estimate, encoder=self, annotators=spoken, **self._options)
-            scores |= {name: _score(value, judged.reasons.get(name, "")) for name, value in judged.values.items()}
+            found, reasons = judged.values, judged.reasons
+            scores |= {name: score_or_reason(value, reasons.get(name, "")) for name, value in found.items()}
             notes = [
                 f"{group}: {len(SCORED[group]) - n} of {len(SCORED[group])} dimensions are in no average, as the "
                 "reference has no tags there"
@@ -325,7 +321,7 @@ class SongJudge:
                 if n < len(SCORED[group])
             ]
         if silent:
-            scores[TOTAL] = _score(math.nan, _unspoken(silent[0]))
+            scores[TOTAL] = score_or_reason(math.nan, _unspoken(silent[0]))
         return {"scores": scores, "notes": notes}
 
 
@@ -334,12 +330,6 @@ def _scored_tags(descriptions: Sequence[Tags]) -> Iterator[str]:
         for group, names in SCORED.items():
             for name in names:
                 yield from description.get(group, {}).get(name, ())
-
-
-def _score(value: float, reason: str) -> dict[str, Any]:
-    if math.isnan(value):
-        return {"value": None, "reason": reason}
-    return {"value": float(value)}
 
 
 def _with_all_groups(predictions: Sequence[Prediction]) -> list[Prediction]:

@@ -33,6 +33,7 @@ from music_evals.benchmark.run import Settings as RunSettings
 from music_evals.benchmark.songs.discrepancy_plots import plot_study
 from music_evals.benchmark.songs.discrepancy_tables import markdown_study, render_study, text_study
 from music_evals.benchmark.songs.songs import SongSet, read_songs
+from music_evals.benchmark.songs.text_pairs import score_or_reason
 from music_evals.benchmark.versions import package_versions
 from music_evals.csv_files import csv_text
 from music_evals.errors import BackendError, InvalidInputError, UnknownNameError
@@ -187,7 +188,8 @@ def run_discrepancy(settings: Settings, *, progress: Progress | None = None) -> 
     )
     results = _results(study, songs, reported)
     picture = plot_study(study) if settings.plot else ""
-    others = {"cells": (CELLS, _csv(study)), **({"plot": (PLOT, picture)} if settings.plot else {})}
+    others = {"cells": (CELLS, csv_text(Cell._fields, study.cells))}
+    others |= {"plot": (PLOT, picture)} if settings.plot else {}
     return write_outcome(
         out,
         results,
@@ -237,10 +239,8 @@ class _Similarities(Job):
 
 
 def _rows(song: str, names: Sequence[str], values: Floats) -> list[dict[str, Any]]:
-    silent = {"value": None, "reason": "a side has no tags"}
     return [
-        {"kind": "score", "item": song, "metric": name, "n": 1}
-        | (silent if math.isnan(value) else {"value": float(value)})
+        {"kind": "score", "item": song, "metric": name, "n": 1, **score_or_reason(value, "a side has no tags")}
         for name, value in zip(names, values, strict=True)
     ]
 
@@ -289,7 +289,3 @@ def _notes(study: DiscrepancyStudy) -> list[str]:
         f"{n_tests / (1 + study.settings['n_permutations']):.2g} unless all choices of songs were listed"
     )
     return notes
-
-
-def _csv(study: DiscrepancyStudy) -> str:
-    return csv_text(Cell._fields, study.cells)

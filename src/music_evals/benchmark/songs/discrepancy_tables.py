@@ -34,7 +34,9 @@ def markdown_study(study: DiscrepancyStudy, notes: Sequence[str]) -> str:
         lines = [[name, str(cells[0].n), *map(_with_interval, cells)] for name, cells in _rows(study, grouping)]
         rule = ["---", *["---:"] * (len(head) - 1)]
         parts += ["", f"## By {GROUPINGS[grouping].english.lower()}", "", markdown_rows([head, rule, *lines])]
-    parts += ["", "## Groups that differ from the other songs", "", _differences(study)]
+    columns, found = _found_differences(study)
+    differing = markdown_rows([columns, ["---"] * 3 + ["---:"] * 5, *found]) if found else "None."
+    parts += ["", "## Groups that differ from the other songs", "", differing]
     return "\n".join([*parts, "", *(f"- {note}" for note in notes)])
 
 
@@ -136,11 +138,6 @@ def _with_interval(cell: Cell) -> str:
     value = format_value(cell.similarity)
     marked = f"**{value}**" if _is_marked(cell) else value
     return f"{marked} ({format_value(cell.low)}..{format_value(cell.high)})"
-
-
-def _differences(study: DiscrepancyStudy) -> str:
-    head, lines = _found_differences(study)
-    return markdown_rows([head, ["---"] * 3 + ["---:"] * 5, *lines]) if lines else "None."
 
 
 def _found_differences(study: DiscrepancyStudy) -> tuple[list[str], list[list[str]]]:

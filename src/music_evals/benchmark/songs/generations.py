@@ -179,20 +179,13 @@ def _generation(system: str, content: str, answer: _Answer) -> Row:
 def _ask_writer(writer: LyricWriter, left: Sequence[Asked], keep: Callable[[list[_Answer]], None]) -> None:
     """Ask in the portions that the writer likes, and keep answers as they come."""
     size, at_once = getattr(writer, "batch_size", 1), getattr(writer, "concurrency", 1)
-    portions = [
-        portion
-        for _, same_seed in itertools.groupby(left, lambda asked: asked.seed)
-        for portion in _portions(list(same_seed), size)
-    ]
+    by_seed = [list(same_seed) for _, same_seed in itertools.groupby(left, lambda asked: asked.seed)]
+    portions = [same[start : start + size] for same in by_seed for start in range(0, len(same), size)]
     if at_once == 1 and not hasattr(writer, "cancel"):
         for portion in portions:
             keep(_ask_portion(writer, portion))
     else:  # an answer that is under way and paid for outlives Ctrl-C in a thread only
         _ask_at_once(writer, portions, at_once, keep)
-
-
-def _portions(wanted: list[Asked], size: int) -> list[list[Asked]]:
-    return [wanted[start : start + size] for start in range(0, len(wanted), size)]
 
 
 def _ask_at_once(

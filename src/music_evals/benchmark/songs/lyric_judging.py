@@ -13,7 +13,7 @@ from typing import Any, Final
 from music_evals.benchmark.run import Progress
 from music_evals.benchmark.songs.songs import Song
 from music_evals.benchmark.songs.text_controls import TRUE_LYRICS
-from music_evals.benchmark.songs.text_pairs import TextPair, TextSide
+from music_evals.benchmark.songs.text_pairs import TextPair, TextSide, score_or_reason
 from music_evals.errors import InvalidLyricsError
 from music_evals.lyrics.embeddings import embed
 from music_evals.pipelines.lyric_content import theme_parts, theme_score
@@ -90,8 +90,7 @@ class LyricJudge:
         if not theme:
             return {"value": None, "reason": NO_THEME}
         assert self._vectors is not None  # as the caller knows
-        value = theme_score(self._vectors, theme, parts)
-        return {"value": None, "reason": NO_WORDS} if math.isnan(value) else {"value": value}
+        return score_or_reason(theme_score(self._vectors, theme, parts), NO_WORDS)
 
     def _texts(self, pairs: Sequence[TextPair]) -> Iterable[str]:
         for pair in pairs:

@@ -170,20 +170,14 @@ def run_writing(settings: Settings, *, progress: Progress | None = None) -> Outc
     written = _write(settings, songs, hired, example, progress) if hired else _Written()
     scoring = dataclasses.replace(settings.scoring, revision=songs.about["revision"])  # the commit that was read
     about = written.about
-    outcome = lyrics.run_lyrics(
-        scoring,
-        made=written.made,
-        beside=_beside(written) if about else NOTHING_BESIDE,
-        sections=[writing_log.html_section(about["totals"])] if about else (),
-        progress=progress,
-    )
+    beside, sections = NOTHING_BESIDE, []
+    if about:
+        table = writing_log.markdown_section(about["totals"])
+        beside = Beside({"writing": about}, table, about["notes"], written.files)
+        sections = [writing_log.html_section(about["totals"])]
+    outcome = lyrics.run_lyrics(scoring, made=written.made, beside=beside, sections=sections, progress=progress)
     records = {"generations": out / GENERATIONS} if hired else {}
     return dataclasses.replace(outcome, files={**outcome.files, **records})
-
-
-def _beside(written: _Written) -> Beside:
-    about = written.about
-    return Beside({"writing": about}, writing_log.markdown_section(about["totals"]), about["notes"], written.files)
 
 
 @dataclasses.dataclass(frozen=True)

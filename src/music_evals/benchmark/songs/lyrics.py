@@ -12,11 +12,9 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-import math
 import os
 import re
 import sys
-import warnings
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -50,21 +48,21 @@ from music_evals.benchmark.songs.text_controls import (
     pattern_controls,
     shuffled_structures,
     shuffled_words,
+    without_another_song,
 )
 from music_evals.benchmark.songs.text_files import texts_in_folders, texts_in_manifest
-from music_evals.benchmark.songs.text_pairs import TextPair, TextPairSet, TextSide
+from music_evals.benchmark.songs.text_pairs import TextPair, TextPairSet, TextSide, score_or_reason
 from music_evals.benchmark.songs.text_predictions import Prediction, pairs_of_predictions, read_predictions
 from music_evals.benchmark.templates import Section, render
 from music_evals.benchmark.versions import package_versions
-from music_evals.errors import InvalidInputError, NoDataError, UndefinedMetricWarning
+from music_evals.errors import InvalidInputError, NoDataError
 from music_evals.lyrics.embeddings import load_encoder
 from music_evals.lyrics.normalise import FORMAT_FOUND
 from music_evals.lyrics.patterns import check_pattern
 from music_evals.lyrics.song_formats import AUTO, FORMATS, check_format
-from music_evals.lyrics.words import cut_words
 from music_evals.metrics.catalogue import LYRIC_CONTENT, LYRIC_SCORES
-from music_evals.metrics.lyric_content import gated_structure, line_repetition, lyric_diversity, lyric_wordlikeness
-from music_evals.pipelines.lyric_content import DIVERSITY, WORDLIKENESS
+from music_evals.metrics.lyric_content import gated_structure
+from music_evals.pipelines.lyric_content import DIVERSITY, WORDLIKENESS, word_scores
 from music_evals.pipelines.lyrics import (
     EMPTY_TEXT,
     HEADERS_ONLY,
@@ -130,7 +128,8 @@ def _on_remarks(notes: Sequence[Mapping[str, Any]]) -> Iterator[str]:
             if n := sum(note in reported for reported in texts):
                 said = note.removeprefix("the lyrics have no Chinese character")
                 yield f"{system}: {counted(n, 'texts')} without a Chinese character{said}: compare the control {ECHO!r}"
-        found = Counter(note.removeprefix(FORMAT_FOUND) for notes in texts for note in notes if _is_format(note))
+        named = (note.removeprefix(FORMAT_FOUND) for told in texts for note in told if note.startswith(FORMAT_FOUND))
+        found = Counter(name for name in named if name in FORMATS)
         if found:
             told = ", ".join(f"{name} ({counted(n, 'texts')})" for name, n in found.most_common())
             yield f"{system}: read in the formats {told}"
@@ -142,19 +141,9 @@ def _on_remarks(notes: Sequence[Mapping[str, Any]]) -> Iterator[str]:
             )
 
 
-def _is_format(note: str) -> bool:
-    """Tell whether a note names the format of a text."""
-    return note.removeprefix(FORMAT_FOUND) in FORMATS and note.startswith(FORMAT_FOUND)
-
-
 def _n_removed(note: str) -> int:
     found = _REMOVED.fullmatch(note)
     return 1 + int(found["more"] or 0) if found else 0
-
-
-def _on_controls(systems: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:
-    if TRUE_LYRICS in systems and ANOTHER_SONG not in systems:
-        yield "all songs are of one group: there is no row of another song to compare with"
 
 
 LYRICS: Final = ScoreTask(
@@ -181,7 +170,7 @@ LYRICS: Final = ScoreTask(
     published=lambda header: published_lyrics(header["metrics"]),
     items="texts",
     remarks="what was taken off before they were scored",
-    on_controls=_on_controls,
+    on_controls=without_another_song,
     on_remarks=_on_remarks,
     beside=("writing",),
 )
@@ -292,7 +281,7 @@ def run_lyrics(
     out = Path(settings.out)
     if settings.overwrite:
         remove_results(out)
-    scores = _scores_under(settings.variant, with_themes=encoder is not None)
+    scores = (*score_names(settings.variant), GATED, WORDLIKENESS, DIVERSITY, *([] if encoder is None else [THEME]))
     header = {
         "task": LYRICS.name,
         "dataset": dict(judged.dataset),
@@ -311,11 +300,6 @@ def run_lyrics(
     rows = record(job, out / RECORDS, settings, progress=progress)
     page = functools.partial(_render_report, explained=settings.explained, sections=sections)
     return write_scores(LYRICS, rows, settings, page, beside=beside)
-
-
-def _scores_under(variant: str, *, with_themes: bool) -> tuple[str, ...]:
-    """Return the scores of the records: those of form, those of words beside them, and the themes where asked for."""
-    return (*score_names(variant), GATED, WORDLIKENESS, DIVERSITY, *([THEME] if with_themes else []))
 
 
 def _pairs(
@@ -384,18 +368,14 @@ def _judge_pair(pair: TextPair, *, explained: Sequence[str], options: Mapping[st
 
 def _content(score: LyricStructure) -> dict[str, dict[str, Any]]:
     """Return the scores of the words of a text, and its structure gated by them."""
-    words = score.generated.words
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", UndefinedMetricWarning)  # the reasons are recorded
-        wordlikeness, diversity = lyric_wordlikeness(cut_words(words)), lyric_diversity(words)
-        repetition = line_repetition(words)
+    wordlikeness, diversity, repetition = word_scores(score.generated.words)
     gated = gated_structure(
         score.corrected_total, wordlikeness=wordlikeness, diversity=diversity, repetition=repetition
     )
-    found = {WORDLIKENESS: (wordlikeness, NO_CHARACTER), DIVERSITY: (diversity, NO_BIGRAM)}
-    return {GATED: {"value": gated}} | {
-        name: {"value": None, "reason": why} if math.isnan(value) else {"value": value}
-        for name, (value, why) in found.items()
+    return {
+        GATED: {"value": gated},
+        WORDLIKENESS: score_or_reason(wordlikeness, NO_CHARACTER),
+        DIVERSITY: score_or_reason(diversity, NO_BIGRAM),
     }
 
 

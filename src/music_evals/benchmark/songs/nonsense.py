@@ -10,22 +10,13 @@ import functools
 import math
 import random
 import re
-import warnings
 from collections.abc import Callable, Sequence
 from typing import Final
 
-from music_evals.errors import UndefinedMetricWarning
 from music_evals.lyrics.patterns import check_pattern
 from music_evals.lyrics.words import cut_words, dictionary_words
-from music_evals.metrics.lyric_content import (
-    DIVERSITY_OF_PEOPLE,
-    REPETITION_OF_PEOPLE,
-    line_repetition,
-    lyric_diversity,
-    lyric_wordlikeness,
-    outside,
-)
-from music_evals.pipelines.lyric_content import lines_of
+from music_evals.metrics.lyric_content import distances_from_people
+from music_evals.pipelines.lyric_content import lines_of, word_scores
 
 __all__ = ["climbed", "filled", "random_characters", "random_words", "shuffled_words"]
 
@@ -97,14 +88,7 @@ def climbed(pattern: str, rng: random.Random) -> str:
 
 def _distance(lines: Sequence[str]) -> float:
     """Return how far lyrics are from the ranges of people; a score that is undefined counts nothing."""
-    sections = lines_of("\n".join(lines))
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", UndefinedMetricWarning)
-        distances = (
-            lyric_wordlikeness(cut_words(sections)),
-            outside(lyric_diversity(sections), DIVERSITY_OF_PEOPLE),
-            outside(line_repetition(sections), REPETITION_OF_PEOPLE),
-        )
+    distances = distances_from_people(*word_scores(lines_of("\n".join(lines))))
     return sum(distance for distance in distances if not math.isnan(distance))
 
 

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import dataclasses
 import os
-import unicodedata
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from types import MappingProxyType
@@ -30,6 +29,7 @@ from music_evals.errors import (
 )
 from music_evals.files import item_name
 from music_evals.locations import Remote, location
+from music_evals.lyrics.tag_groups import fold_tag
 from music_evals.pipelines.descriptions import check_description, description_of_row
 
 __all__ = ["COLUMNS", "Song", "SongSet", "SongSettings", "check_ids", "load_songs", "read_songs"]
@@ -338,11 +338,7 @@ def _grouped(songs: Sequence[Song]) -> list[Song]:
 def _keys(song: Song) -> list[tuple[str, ...]]:
     keys = []
     if song.title.strip():
-        keys.append(("title", _folded(song.title), *sorted(map(_folded, song.artist))))
+        keys.append(("title", fold_tag(song.title), *sorted(map(fold_tag, song.artist))))
     if song.has_words:
         keys.append(("words", *(line.strip() for section in song.words for line in section.lines)))
     return keys
-
-
-def _folded(text: str) -> str:
-    return unicodedata.normalize("NFKC", text).strip().casefold()

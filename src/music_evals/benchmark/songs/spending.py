@@ -69,7 +69,7 @@ class Metered:
         self.reserve(prompts)
         written: list[Written] = self._writer.write(prompts, seed=seed)
         for prompt, answer in zip(prompts, written, strict=True):
-            self._budget.settle(self.most(prompt), self._cost(answer, self.most(prompt)))
+            self._budget.settle(self.most(prompt), self._cost(prompt, answer._asdict()))
         return written
 
     def reserve(self, prompts: Sequence[str]) -> None:
@@ -85,9 +85,8 @@ class Metered:
     def count(self, rows: Iterable[Mapping[str, Any]]) -> None:
         """Count answers that are there already, good ones and lost ones."""
         for row in rows:
-            known = self._prices.cost(row.get("prompt_tokens"), row.get("completion_tokens"))
-            self._budget.settle(0.0, self.most(row["prompt"]) if known is None else known)
+            self._budget.settle(0.0, self._cost(row["prompt"], row))
 
-    def _cost(self, answer: Written, most: float) -> float:
-        known = self._prices.cost(answer.prompt_tokens, answer.completion_tokens)
-        return most if known is None else known
+    def _cost(self, prompt: str, row: Mapping[str, Any]) -> float:
+        known = self._prices.cost(row.get("prompt_tokens"), row.get("completion_tokens"))
+        return self.most(prompt) if known is None else known

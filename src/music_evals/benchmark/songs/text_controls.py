@@ -10,7 +10,7 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 import random
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Final
 
 import numpy as np
@@ -45,6 +45,7 @@ __all__ = [
     "shuffled_sections",
     "shuffled_structures",
     "shuffled_words",
+    "without_another_song",
 ]
 
 TRUE_LYRICS = "true lyrics"
@@ -143,6 +144,13 @@ def pattern_controls(pairs: Iterable[TextPair], *, seed: int) -> list[TextPair]:
         for system, made in _OF_PATTERNS.items()
         for pair in chosen
     ]
+
+
+def without_another_song(systems: Collection[str]) -> list[str]:
+    """Return what is said of a run in which people's own are judged, and those of another song are not."""
+    if {TRUE_LYRICS, OWN_TAGS}.isdisjoint(systems) or ANOTHER_SONG in systems:
+        return []
+    return ["all songs are of one group: there is no row of another song to compare with"]
 
 
 def asks_for_words(pattern: str) -> bool:

@@ -48,8 +48,7 @@ def texts_in_folders(
         extra = [] if limit is not None else [item for item in texts if item not in patterns]
         items = (*patterns, *extra)
         found += [_read_pair(item, system, patterns.get(item), texts.get(item)) for item in items]
-    about = {"id": root.resolve().name, "config": None, "split": None, "revision": None}
-    return _pair_set(about, [name for name, _ in named], found)
+    return _pair_set(root.resolve().name, [name for name, _ in named], found)
 
 
 def _texts_of(path: Location) -> dict[str, tuple[Location, str]]:
@@ -94,7 +93,7 @@ def texts_in_manifest(
     systems = list(dict.fromkeys(pair.system for pair in chosen))
     check_systems(systems, controls, "the column system, or")
     check_counts(chosen, str(place))
-    return _pair_set({"id": place.name, "config": None, "split": None, "revision": None}, systems, chosen)
+    return _pair_set(place.name, systems, chosen)
 
 
 def _pair_of_row(row: Mapping[str, Any], number: int, path: Location) -> TextPair | Failure:
@@ -109,8 +108,10 @@ def _pair_of_row(row: Mapping[str, Any], number: int, path: Location) -> TextPai
 
 def _side_of_row(row: Mapping[str, Any], column: str, folder: Location) -> TextSide:
     text, file = row.get(column), row.get(_file_column(column))
+    if not file and isinstance(text, str):
+        return TextSide(f"text {hashlib.sha256(text.encode()).hexdigest()[:8]}", text)
     if not file:
-        return TextSide(_text_name(text), text) if isinstance(text, str) else _refuse(column, "a text", text)
+        return _refuse(column, "a text", text)
     if text:
         raise InvalidInputError(f"give {column} or {_file_column(column)} in a row, not both")
     if not isinstance(file, str):
@@ -131,10 +132,6 @@ def _either(column: str) -> str:
     return f"{column} or {_file_column(column)}"
 
 
-def _text_name(text: str) -> str:
-    return f"text {hashlib.sha256(text.encode()).hexdigest()[:8]}"
-
-
 def _refuse(column: str, wanted: str, value: object) -> NoReturn:
     raise InvalidInputError(f"the column {column} must hold {wanted}, got {type(value).__name__}")
 
@@ -143,7 +140,10 @@ def _below(folder: Location, file: str) -> Location:
     """Return where a file lies that a manifest names; a manifest may come from others, and reads its folder only."""
     place = beside(folder, file)
     try:
-        inside = _lies_below(folder, place)
+        if isinstance(folder, Remote) or isinstance(place, Remote):
+            inside = str(place).startswith(f"{str(folder).rstrip('/')}/") and ".." not in str(place).split("/")
+        else:
+            inside = place.resolve().is_relative_to(folder.resolve())
     except (OSError, ValueError) as error:  # a null byte, or a name that is too long
         raise InvalidInputError(f"{file!r:.60} is no path of a file: {error}") from error
     if not inside:
@@ -153,13 +153,8 @@ def _below(folder: Location, file: str) -> Location:
     return place
 
 
-def _lies_below(folder: Location, place: Location) -> bool:
-    if isinstance(folder, Remote) or isinstance(place, Remote):
-        return str(place).startswith(f"{str(folder).rstrip('/')}/") and ".." not in str(place).split("/")
-    return place.resolve().is_relative_to(folder.resolve())
-
-
-def _pair_set(about: Mapping[str, Any], systems: Sequence[str], found: Sequence[TextPair | Failure]) -> TextPairSet:
+def _pair_set(name: str, systems: Sequence[str], found: Sequence[TextPair | Failure]) -> TextPairSet:
+    about = {"id": name, "config": None, "split": None, "revision": None}
     pairs = tuple(pair for pair in found if isinstance(pair, TextPair))
     failures = tuple(pair for pair in found if isinstance(pair, Failure))
     return TextPairSet(about, tuple(systems), pairs, failures)

@@ -11,6 +11,7 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 import json
+import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -19,7 +20,7 @@ from music_evals.benchmark.manifests import HASH_DIGITS, some
 from music_evals.benchmark.rows import Failure
 from music_evals.errors import PairCountError
 
-__all__ = ["TextPair", "TextPairSet", "TextSide", "check_counts", "run_name"]
+__all__ = ["TextPair", "TextPairSet", "TextSide", "check_counts", "run_name", "score_or_reason"]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -67,6 +68,11 @@ def check_counts(pairs: Sequence[TextPair | Failure], where: str) -> None:
         raise PairCountError(
             f"{where}: ids must be unique for each system, twice or more: {some(twice)}; give each pair its own id"
         )
+
+
+def score_or_reason(value: float, reason: str) -> dict[str, Any]:
+    """Return a score as `rows.Judge` gives it: its value, or where that is NaN the reason."""
+    return {"value": None, "reason": reason} if math.isnan(value) else {"value": float(value)}
 
 
 def run_name(item: str, run: int) -> str:

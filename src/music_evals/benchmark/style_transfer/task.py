@@ -51,7 +51,7 @@ from music_evals.pipelines.style_fidelity import (
     evaluate_melody,
     evaluate_style,
     load_style_classifier,
-    style_probabilities,
+    towards_style,
 )
 from music_evals.symbolic.midi import write_midi
 from music_evals.symbolic.piano_rolls import arrange, arrangement_score, piano_roll, roll_notes
@@ -114,15 +114,13 @@ class Settings(RunSettings):
             raise InvalidInputError("give `dataset`: a corpus whose cells are predicted, or pieces to carry over")
         super().__post_init__()
         if self.kind not in KINDS:
-            what = "kind"
-            raise UnknownNameError(what, self.kind, KINDS)
+            raise UnknownNameError("kind", self.kind, KINDS)
         hidden = list(self.hidden)
         if not hidden or len(set(hidden)) < len(hidden) or not set(hidden) <= set(HIDDEN):
             raise InvalidInputError(f"`hidden` must be different numbers out of {HIDDEN}, got {hidden}")
         for style in self.styles:
             if style not in CORPORA:
-                what = "style"
-                raise UnknownNameError(what, style, CORPORA)
+                raise UnknownNameError("style", style, CORPORA)
 
 
 def run_style_transfer(settings: Settings, *, progress: Progress | None = None) -> Outcome:
@@ -139,7 +137,8 @@ def run_style_transfer(settings: Settings, *, progress: Progress | None = None) 
     if settings.kind == CELLS:
         systems = [*models, *rules(_train_rolls(settings), settings.hidden)]
         by_name = _by_name(systems)
-        judge, names = _CellJudge(by_name, tuple(settings.hidden)), _cell_score_names(settings.hidden)
+        judge = _CellJudge(by_name, tuple(settings.hidden))
+        names = tuple(name_hidden(name, steps) for steps in settings.hidden for name in CELL_SCORES)
         options: dict[str, Any] = {"hidden": list(settings.hidden)}
     else:
         styles = settings.styles or list(dict.fromkeys(one.style for one in models)) or list(CORPORA)
@@ -176,12 +175,8 @@ def run_style_transfer(settings: Settings, *, progress: Progress | None = None) 
     if settings.kind == TRANSFERS:
         beside = _fidelity(settings, by_name, _outputs(rows, pairs))
     facts = {"kind": settings.kind, **options}
-    page = functools.partial(_page, facts=facts)
+    page = functools.partial(score_page, facts=facts)
     return write_scores(STYLE_TRANSFER, rows, settings, page, beside=beside)
-
-
-def _page(results: dict[str, Any], found: Any, *, facts: Mapping[str, Any]) -> str:
-    return score_page(results, found, facts)
 
 
 def _by_name(systems: Sequence[System]) -> dict[str, System]:
@@ -310,13 +305,10 @@ def _table(found: Mapping[str, Any], names: Sequence[str]) -> str:
         "|---|" + "---|" * len(names),
     ]
     for system, scores in found.items():
-        cells = (_cell(scores[name]) for name in names)
+        told = (scores[name] for name in names)
+        cells = (f"{one['value']:.4f} ({one['null']:.4f})" if one["n_defined"] else "n/a" for one in told)
         lines.append(f"| {system} | " + " | ".join(cells) + " |")
     return "\n".join(lines)
-
-
-def _cell(score: Mapping[str, Any]) -> str:
-    return f"{score['value']:.4f} ({score['null']:.4f})" if score["n_defined"] else "n/a"
 
 
 def _file_name(text: str) -> str:
@@ -430,12 +422,7 @@ def _towards(
 ) -> tuple[tuple[float, float], str]:
     if classifier is None or style not in classifier.styles:
         return (math.nan, math.nan), f"no classifier knows the style {style!r}"
-    given = style_probabilities(output.merged, classifier, bars=bars)
-    given = given[~np.isnan(given)]
-    if not len(given):
-        return (math.nan, math.nan), "nothing sounds"
-    given = given if style == classifier.styles[1] else 1 - given
-    return (float(given.mean()), float((given > 0.5).mean())), ""
+    return towards_style(output.merged, classifier, style, bars), "nothing sounds"
 
 
 def _notes_of(output: Arrangement) -> list[list[int]]:
@@ -459,8 +446,3 @@ def _output_of(notes: Sequence[Sequence[int]], given: Arrangement) -> Arrangemen
                 offsets[onset + duration : onset + duration + 1, pitch - LOWEST_PITCH] = True
         rolls.append(given.melody.with_notes(cells, onsets, offsets & ~cells))
     return Arrangement(*rolls)
-
-
-def _cell_score_names(hidden: Sequence[int]) -> tuple[str, ...]:
-    """Return the scores of a run with these numbers of hidden steps."""
-    return tuple(name_hidden(name, steps) for steps in hidden for name in CELL_SCORES)

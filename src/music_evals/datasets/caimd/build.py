@@ -17,7 +17,7 @@ from typing import Any, Final, NamedTuple
 from music_evals.datasets.caimd.release import FILES, IdMaps, find_release, read_maps, read_song
 from music_evals.datasets.caimd.schema import features
 from music_evals.datasets.caimd.texts import ANOMALIES, BROKEN, BrokenSongError
-from music_evals.datasets.manifest import parquet_bytes, rows_sha256
+from music_evals.datasets.manifest import facts_of, parquet_bytes, rows_sha256
 from music_evals.errors import InvalidInputError, NoDataError, OccupiedError
 from music_evals.files import write_atomically
 
@@ -131,12 +131,7 @@ def _record(shard: _Shard, maps: IdMaps, settings: BuildSettings) -> dict[str, A
         return known
     rows, facts = _read_songs(shard.songs, maps, settings)
     content = parquet_bytes(rows, features())
-    facts |= {
-        "identity": identity,
-        "rows": len(rows),
-        "sha256": hashlib.sha256(content).hexdigest(),
-        "rows_sha256": rows_sha256(rows),
-    }
+    facts |= {"identity": identity, **facts_of(rows, content)}
     write_atomically(data, content, parents=True)
     write_atomically(record, _json(facts), parents=True)
     return facts

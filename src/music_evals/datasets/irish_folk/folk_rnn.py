@@ -11,8 +11,8 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
-from music_evals.annotations import MUSIB_LAYOUT
 from music_evals.datasets.archives import read_archive
+from music_evals.datasets.jsb_chorales.counts import window_counts
 from music_evals.datasets.pieces import Piece, Reading, Source, read_pieces
 from music_evals.datasets.tunes import Tune
 from music_evals.errors import NoDataError
@@ -82,13 +82,7 @@ def read_folk_rnn(
 
 def song_counts(tunes: list[Tune]) -> dict[str, int]:
     """Count songs, measures and windows, and contexts by the published formula, to be held against `PUBLISHED`."""
-    measures = sum(tune.n_measures for tune in tunes)
-    return {
-        "songs": len(tunes),
-        "measures": measures,
-        "published_contexts": measures - MUSIB_LAYOUT.n_measures * len(tunes),
-        "windows": measures - (MUSIB_LAYOUT.n_measures - 1) * len(tunes),
-    }
+    return window_counts((tune.n_measures for tune in tunes), voices=1)
 
 
 def beside_published(found: Mapping[str, int]) -> str:

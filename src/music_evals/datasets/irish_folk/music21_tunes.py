@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from music_evals.datasets.pieces import Reading, Source, read_pieces
+from music_evals.datasets.pieces import Reading, Source, read_pieces, with_own_names
 from music_evals.datasets.tunes import Tune
 from music_evals.errors import NoDataError, importing
 from music_evals.files import Store
@@ -57,18 +57,7 @@ def tune_sources(corpus: Path) -> list[Source]:
                 if meters and meters <= METERS.keys():
                     number = "".join(f"/{field}" for field in abc_fields(text, "X")[:1]) if len(texts) > 1 else ""
                     found.append(Source(f"{collection}/{path.stem}{number}", collection, ".abc", text.encode()))
-    return _with_own_names(found)
-
-
-def _with_own_names(found: Sequence[Source]) -> list[Source]:
-    """Give each tune a name of its own by a number: files may hold two transcriptions of a page."""
-    seen: Counter[str] = Counter()
-    named = []
-    for source in found:
-        seen[source.name] += 1
-        times = seen[source.name]
-        named.append(source if times == 1 else source._replace(name=f"{source.name}.{times}"))
-    return named
+    return with_own_names(found)  # files may hold two transcriptions of a page
 
 
 def read_tunes(

@@ -25,12 +25,13 @@ from typing import Any
 
 from music_evals.annotations import MUSIB_LAYOUT, Tokens
 from music_evals.csv_files import csv_rows
+from music_evals.datasets import tunes
 from music_evals.datasets.bach_corpus import VOICES, Chorale
-from music_evals.datasets.near_copies import Passages, near_train, repeats_in_context, training_passages
-from music_evals.datasets.windows import cut_windows, middle_keys, training_keys, voice_tokens
+from music_evals.datasets.near_copies import training_passages
+from music_evals.datasets.tunes import Training
+from music_evals.datasets.windows import cut_windows, training_keys, voice_tokens
 from music_evals.errors import InvalidInputError, UnknownNameError
 from music_evals.symbolic.measures import count_musib_measures
-from music_evals.symbolic.noteseq import decode
 
 __all__ = [
     "CONFIGS",
@@ -66,28 +67,10 @@ def musib_songs() -> dict[str, SongFact]:
 
 def features() -> Any:
     """Return the columns of every config as `datasets.Features`."""
-    from datasets import Features, List, Value
+    from datasets import Features
 
-    note = {"onset_step": Value("int16"), "duration_step": Value("int16"), "pitch": Value("uint8")}
-    return Features(
-        {
-            "item_id": Value("string"),
-            "song": Value("string"),
-            "voice": Value("string"),
-            "voice_index": Value("int8"),
-            "start": Value("int16"),
-            "tokens": List(Value("uint8"), length=MUSIB_LAYOUT.n_steps),
-            "notes": List(note),
-            "key_fifths": Value("int8"),
-            "mode": Value("string"),
-            "time_signature": Value("string"),
-            "pickup_quarters": Value("float32"),
-            "n_measures": Value("int16"),
-            "seen_in_train": Value("bool"),
-            "near_train": Value("float32"),
-            "repeats_in_context": Value("float32"),
-        }
-    )
+    others = {"title", "collection", "family"}
+    return Features({name: kind for name, kind in tunes.features().items() if name not in others})
 
 
 def count_notated_measures(chorale: Chorale) -> int:
@@ -153,14 +136,6 @@ def pieces_of(config: str, chorales: Iterable[Chorale]) -> list[Piece]:
     return [musib_piece(chorale) for chorale in ordered if chorale.name in songs]
 
 
-@dataclasses.dataclass(frozen=True, eq=False)
-class Training:
-    """What the training windows of a config hold, as middles are compared with it."""
-
-    keys: set[bytes]  # the exact content of every passage, for `seen_in_train`
-    passages: Passages  # their quarter skeletons, for `near_train`
-
-
 def training_content(windows: Sequence[Tokens]) -> Training:
     """Return what training windows, any number of arrays (m, 384), hold."""
     return Training(training_keys(window for some in windows for window in some), training_passages(windows))
@@ -169,35 +144,12 @@ def training_content(windows: Sequence[Tokens]) -> Training:
 def song_rows(piece: Piece, train: Training) -> Iterator[dict[str, Any]]:
     """Make the rows of one piece: voices from soprano to bass, each with its windows in time order."""
     chorale = piece.chorale
+    names = ("key_fifths", "mode", "time_signature", "pickup_quarters")
+    shared = {"song": chorale.name, "n_measures": piece.n_measures, **{name: getattr(chorale, name) for name in names}}
+    known = None if piece.split == "train" else train
     for index, voice in enumerate(VOICES):
-        windows = piece.windows(index)
-        seen, near = _known(piece, windows, train)
-        repeats = repeats_in_context(windows).tolist()
-        for start, tokens in enumerate(windows):
-            yield {
-                "item_id": f"{chorale.name}/{voice}/{start:03d}",
-                "song": chorale.name,
-                "voice": voice,
-                "voice_index": index,
-                "start": start,
-                "tokens": tokens.tolist(),
-                "notes": _note_rows(tokens),
-                "key_fifths": chorale.key_fifths,
-                "mode": chorale.mode,
-                "time_signature": chorale.time_signature,
-                "pickup_quarters": chorale.pickup_quarters,
-                "n_measures": piece.n_measures,
-                "seen_in_train": seen[start],
-                "near_train": near[start],
-                "repeats_in_context": repeats[start],
-            }
-
-
-def _known(piece: Piece, windows: Tokens, train: Training) -> tuple[list[bool], list[float]]:
-    """Return which middles training holds, and how near the others come; what training consists of it holds."""
-    if piece.split == "train":
-        return [True] * len(windows), [1.0] * len(windows)
-    return [key in train.keys for key in middle_keys(windows)], near_train(windows, train.passages).tolist()
+        prefix, windows = f"{chorale.name}/{voice}", piece.windows(index)
+        yield from tunes.window_rows(prefix, windows, known, voice=voice, voice_index=index, **shared)
 
 
 def build_config(config: str, chorales: Iterable[Chorale]) -> dict[str, list[dict[str, Any]]]:
@@ -214,12 +166,3 @@ def build_config(config: str, chorales: Iterable[Chorale]) -> dict[str, list[dic
             for split in ("validation", "test")
         }
     return splits
-
-
-def _note_rows(tokens: Tokens) -> list[dict[str, int]]:
-    notes = decode(tokens)
-    columns = (notes["onset_tick"].tolist(), notes["duration_tick"].tolist(), notes["pitch"].tolist())
-    return [
-        {"onset_step": onset, "duration_step": duration, "pitch": pitch}
-        for onset, duration, pitch in zip(*columns, strict=True)
-    ]

@@ -27,10 +27,9 @@ def musib_selection(chorales: Iterable[Chorale]) -> dict[str, int]:
     return {name: count for name, count in counts.items() if count >= MUSIB_LAYOUT.n_measures}
 
 
-def window_counts(n_measures: Iterable[int]) -> dict[str, int]:
-    """Count measures and windows of all four voices."""
-    counts = list(n_measures)
-    voices, width = len(VOICES), MUSIB_LAYOUT.n_measures
+def window_counts(n_measures: Iterable[int], *, voices: int = len(VOICES)) -> dict[str, int]:
+    """Count songs, their measures and windows in all voices, and contexts by the published formula."""
+    counts, width = list(n_measures), MUSIB_LAYOUT.n_measures
     return {
         "songs": len(counts),
         "measures": voices * sum(counts),

@@ -9,7 +9,7 @@ from music_evals.annotations import DRUMS, Key
 from music_evals.datasets.known_edits.harmony import chord_pitch_classes
 from music_evals.datasets.known_edits.pieces import TPQ, Note, Part, Piece, Span, articulate, merge_spans, tidy
 
-__all__ = ["DRUM_KEYS", "Plan", "Texture", "arpeggio", "arrange", "drum_bar", "nearest", "voicing"]
+__all__ = ["DRUM_KEYS", "Plan", "Texture", "arpeggio", "arrange", "drum_bar", "nearest", "spread", "voicing"]
 
 DRUM_KEYS = {"kick": 36, "snare": 38, "rim": 37, "clap": 39, "hat": 42, "open": 46, "ride": 51, "crash": 49, "tom": 45}
 """Names of the patterns -> keys of the General MIDI drum kit."""
@@ -49,6 +49,16 @@ def nearest(pitch_class: int, around: int) -> int:
 def voicing(label: str, around: int) -> list[int]:
     """Return a chord in close position around a pitch, lowest first; empty for no triad."""
     return sorted(nearest(pc, around) for pc in chord_pitch_classes(label))
+
+
+def spread(chords: str, first: int, bar: int) -> list[Span]:
+    """Return the chords of bars from a tick on; ``|`` parts bars, and those of one bar share it alike."""
+    spans = []
+    for index, labels in enumerate(text.split() for text in chords.split("|")):
+        width = bar // len(labels)
+        starts = (first + index * bar + place * width for place in range(len(labels)))
+        spans += [Span(start, start + width, label) for start, label in zip(starts, labels, strict=True)]
+    return spans
 
 
 def arpeggio(pitches: Sequence[int], start: int, end: int, velocity: int) -> Iterator[Note]:

@@ -23,7 +23,7 @@ import numpy as np
 
 from music_evals.annotations import Beats, Chords, Chroma, Features, Key, Melody, Score, Segments
 from music_evals.datasets.known_edits import audio_edits
-from music_evals.datasets.known_edits.arranging import Plan, Texture, arrange
+from music_evals.datasets.known_edits.arranging import Plan, Texture, arrange, spread
 from music_evals.datasets.known_edits.chorales import CHORALES, set_chorale
 from music_evals.datasets.known_edits.harmony import NAMES
 from music_evals.datasets.known_edits.kinds import Edited, apply_edit
@@ -418,9 +418,8 @@ def _arrange_tune(name: str) -> Piece:
     numerator, denominator = tune["meter"]
     bar = 4 * TPQ * numerator // denominator
     melody, pickup = _melody(tune["melody"], bar)
-    texts = [text.split() for text in tune["chords"].split("|")]
-    starts = [pickup + index * bar for index in range(len(texts))]
-    chords = list(_chords(texts, starts, bar))
+    starts = [pickup + index * bar for index in range(tune["chords"].count("|") + 1)]
+    chords = spread(tune["chords"], pickup, bar)
     if pickup:
         chords.insert(0, Span(0, pickup, chords[0].label))
     return arrange(
@@ -457,13 +456,6 @@ def _melody(text: str, bar: int) -> tuple[list[Note], int]:
         elif onset < at + bar:
             onset = at + bar  # the last bar lacks what the pickup has
     return notes, pickup
-
-
-def _chords(texts: list[list[str]], starts: list[int], bar: int) -> Iterator[Span]:
-    for labels, start in zip(texts, starts, strict=True):
-        width = bar // len(labels)
-        for place, label in enumerate(labels):
-            yield Span(start + place * width, start + (place + 1) * width, label)
 
 
 def _sections(rows: list[tuple[str, int]], pickup: int, bar: int) -> list[Span]:

@@ -14,7 +14,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from music_evals.annotations import Key
-from music_evals.datasets.known_edits.arranging import Plan, Texture, arrange, nearest
+from music_evals.datasets.known_edits.arranging import Plan, Texture, arrange, nearest, spread
 from music_evals.datasets.known_edits.harmony import NAMES, chord_pitch_classes, from_roman, scale_of
 from music_evals.datasets.known_edits.pieces import TPQ, Note, Piece, Span, beat_of
 
@@ -116,16 +116,9 @@ def compose(name: str) -> Piece:
 def _block(name: str, label: str, block: Block, key: Key, meter: tuple[int, int]) -> tuple[int, list[Span], list[Note]]:
     """Return length, chords and melody of a kind of section."""
     bar = 4 * TPQ * meter[0] // meter[1]
-    harmony: list[Span] = []
-    bars = block.chords.split("|")
-    for index, text in enumerate(bars):
-        numerals = text.split()
-        width = bar // len(numerals)
-        for place, numeral in enumerate(numerals):
-            start = index * bar + place * width
-            harmony.append(Span(start, start + width, from_roman(numeral, key.tonic)))
-    rng = random.Random(f"{name}/{label}")
-    return len(bars) * bar, harmony, grow_melody(harmony, len(bars), meter, key, rng)
+    harmony = [span._replace(label=from_roman(span.label, key.tonic)) for span in spread(block.chords, 0, bar)]
+    n_bars = block.chords.count("|") + 1
+    return n_bars * bar, harmony, grow_melody(harmony, n_bars, meter, key, random.Random(f"{name}/{label}"))
 
 
 def grow_melody(

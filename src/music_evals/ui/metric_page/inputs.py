@@ -192,12 +192,17 @@ def judge_files(
     metric: PageMetric, reference: str | None, prediction: str | None, variant: str, progress: Progress = _silent
 ) -> Judged:
     """Judge one uploaded prediction against one uploaded true context; both are read in a process of their own."""
+    return _judge_scores(metric, reference, prediction, "context", progress, variant=variant)
+
+
+def _judge_scores(
+    metric: PageMetric, reference: str | None, prediction: str | None, what: str, progress: Progress, **options: str
+) -> Judged:
     if reference is None or prediction is None:
-        raise NoDataError("upload two files: the true context and the prediction")
+        raise NoDataError(f"upload two files: the true {what} and the prediction")
     progress(0.1, "Reading the files")
     references, predictions = [load_score(reference)], [load_score(prediction)]
     progress(0.8, "Judging")
-    options = {"variant": variant}
     result, notes = _compute(metric, predictions=predictions, references=references, **options)
     code = python_code(metric.name, _file_expressions(reference, prediction), options)
     return Judged(result, options, _file_hashes(reference, prediction), code, _ONLY_SETS, notes)
@@ -260,14 +265,7 @@ def judge_rolls(
     metric: PageMetric, reference: str | None, prediction: str | None, progress: Progress = _silent
 ) -> Judged:
     """Judge the cells of one uploaded piece against those of another; both are read in a process of their own."""
-    if reference is None or prediction is None:
-        raise NoDataError("upload two files: the true piece and the prediction")
-    progress(0.1, "Reading the files")
-    references, predictions = [load_score(reference)], [load_score(prediction)]
-    progress(0.8, "Judging")
-    result, notes = _compute(metric, predictions=predictions, references=references)
-    code = python_code(metric.name, _file_expressions(reference, prediction), {})
-    return Judged(result, {}, _file_hashes(reference, prediction), code, _ONLY_SETS, notes)
+    return _judge_scores(metric, reference, prediction, "piece", progress)
 
 
 def judge_numbers(metric: PageMetric, predictions: str) -> Judged:

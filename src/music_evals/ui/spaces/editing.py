@@ -20,7 +20,7 @@ import numpy as np
 
 from music_evals.annotations import EditInstruction, EditRequest, EditResult
 from music_evals.audio.io import encode_flac, load_audio, load_channels
-from music_evals.errors import InvalidInputError, MusicEvalsError, UnknownNameError
+from music_evals.errors import InvalidInputError, UnknownNameError
 from music_evals.metrics.catalogue import SHOWN_COMPANIONS
 from music_evals.pipelines.edit_conditions import hear_conditions
 from music_evals.protocols.settings import check_type
@@ -37,7 +37,15 @@ from music_evals.ui.frame import (
 )
 from music_evals.ui.gpu import moved_to_card, on_gpu
 from music_evals.ui.spaces.editors import Offer, find_editors
-from music_evals.ui.spaces.preservation import Compared, Stage, add_results, compare_uploads, results_of, show
+from music_evals.ui.spaces.preservation import (
+    Compared,
+    Stage,
+    add_results,
+    compare_uploads,
+    results_of,
+    show,
+    tell_stages,
+)
 from music_evals.ui.spaces.preservation_examples import write_examples
 from music_evals.ui.uploads import MAX_RECORDING_BYTES, RECORDING_TYPES, trusted_sources
 
@@ -134,14 +142,7 @@ def edit_upload(upload: str | None, wishes: Wishes) -> Generator[Stage, None, Ed
         paths = [Path(folder, name) for name in ("original.flac", "edit.flac")]
         paths[0].write_bytes(encode_flac(request.audio.T, request.sample_rate))
         paths[1].write_bytes(edit)
-        steps = compare_uploads(*map(str, paths))
-        while True:
-            try:
-                stage = next(steps)
-            except StopIteration as end:
-                pair: Compared = end.value
-                break
-            yield Stage(SHARE_EDITING + (1 - SHARE_EDITING) * stage.done, stage.text)
+        pair = yield from compare_uploads(*map(str, paths), start=SHARE_EDITING)
     about = {"source": name, "source_sha256": request.content(), "instruction": wishes.instruction.to_dict()}
     return EditedUpload(name, wishes, result, pair, editor.info.changes, _archive(edit, about | provenance_of(result)))
 
@@ -346,25 +347,10 @@ def _run(  # noqa: PLR0917  (a page gives its fields in their order)
         text: what is to change, in words, for systems that are told it as it is.
 
     """
-    import gradio as gr
-
     check_type("seed", seed or 0, float)
     wishes = Wishes(system, parameters, target_prompt, source_prompt, before, after, int(seed or 0), accepted, text)
-    done: list[EditedUpload] = []
-
-    def stages() -> Iterator[Stage]:
-        done.append((yield from edit_upload(upload, wishes)))
-
-    kept = (gr.skip(),) * 10
-    try:
-        for stage in stages():
-            progress(stage.done, stage.text)
-            yield f"{escape(stage.text)}{_GOING}", *kept
-    except Exception as error:  # a bug too must not leave the page at a stage that never ends
-        why = "the message says why" if isinstance(error, MusicEvalsError) else "something went wrong here"
-        yield f"Not edited; {why}.", *kept
-        raise
-    yield _summary(done[0]), *shown(done[0])
+    edited = yield from tell_stages(edit_upload(upload, wishes), progress, escape, 10, "Not edited")
+    yield _summary(edited), *shown(edited)
 
 
 _GOING: Final = " ..."

@@ -14,7 +14,7 @@ import tempfile
 import threading
 from collections.abc import Callable, Generator, Iterator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
 
 from music_evals.annotations import Features, Score
 from music_evals.audio.io import Audio
@@ -70,6 +70,7 @@ __all__ = [
     "findings_html",
     "results_of",
     "show",
+    "tell_stages",
 ]
 
 TITLE: Final = "What did the edit preserve?"
@@ -86,6 +87,7 @@ FEATURE_WORDS: Final[Mapping[str, str]] = {
 }  # fmt: skip
 
 Progress = Callable[[float, str], Any]
+Result = TypeVar("Result")
 
 
 class Stage(NamedTuple):
@@ -145,12 +147,18 @@ class Compared:
 
 
 def compare_uploads(
-    original: str | None, edit: str | None, *, variant: str = "corrected", companions: bool = False
+    original: str | None,
+    edit: str | None,
+    *,
+    variant: str = "corrected",
+    companions: bool = False,
+    start: float = 0.0,
 ) -> Generator[Stage, None, Compared]:
     """Compare two uploaded files, a stage at a time; with all companions, or those that are shown by default."""
+    # `start` is the share of the whole work that lies behind already, 0..1
     paths = _both(original, edit)
     settings = Settings.of(variant=variant, companions=companions or SHOWN_COMPANIONS)
-    steps = _steps(paths, settings)
+    steps = _steps(paths, settings, start)
     loaded: list[tuple[Source, Track]] = []
     with SourceLoader(settings) as loader:
         for path, title in zip(paths, ("original", "edit"), strict=True):
@@ -179,7 +187,7 @@ def _both(original: str | None, edit: str | None) -> tuple[Path, Path]:
     return Path(original), Path(edit)
 
 
-def _steps(paths: tuple[Path, Path], settings: Settings) -> Iterator[Stage]:
+def _steps(paths: tuple[Path, Path], settings: Settings, start: float) -> Iterator[Stage]:
     """Return the stages in their order, with the share that lies behind each."""
     texts: list[str] = []
     for path, title in zip(paths, ("original", "edit"), strict=True):
@@ -188,7 +196,7 @@ def _steps(paths: tuple[Path, Path], settings: Settings) -> Iterator[Stage]:
             texts += [f"Listening to the {title}: {FEATURE_WORDS[name]}" for name in settings.features]
         texts.append(f"Preparing the {title} for playback")
     texts.append("Comparing")
-    return iter([Stage(i / len(texts), text) for i, text in enumerate(texts)])
+    return iter([Stage(start + (1 - start) * i / len(texts), text) for i, text in enumerate(texts)])
 
 
 def _extract(audio: Audio, settings: Settings, steps: Iterator[Stage]) -> Iterator[Stage]:
@@ -415,23 +423,30 @@ def _run(
         companions: all companions of the eleven scores, and not only the four that are shown by default.
 
     """
+    steps = compare_uploads(original, edit, variant=variant, companions=companions)
+    pair = yield from tell_stages(steps, progress, _told, 9, "Not compared")
+    yield _told(f"Compared {' with '.join(pair.names)}."), *show(pair)
+
+
+def tell_stages(
+    steps: Generator[Stage, None, Result], progress: Progress, told: Callable[[str], str], n_others: int, failed: str
+) -> Generator[tuple[Any, ...], None, Result]:
+    """Yield what a page says of each stage, beside `n_others` outputs that stay; return what the stages come to."""
     import gradio as gr
 
-    kept = (gr.skip(),) * 9
-    pair: list[Compared] = []
-
-    def stages() -> Iterator[Stage]:
-        pair.append((yield from compare_uploads(original, edit, variant=variant, companions=companions)))
-
+    kept = (gr.skip(),) * n_others
     try:
-        for stage in stages():
+        while True:
+            stage = next(steps)
             progress(stage.done, stage.text)
-            yield _told(f"{stage.text} ..."), *kept
+            yield told(f"{stage.text} ..."), *kept
+    except StopIteration as end:
+        found: Result = end.value
+        return found
     except Exception as error:  # a bug too must not leave the page at a stage that never ends
         why = "the message says why" if isinstance(error, MusicEvalsError) else "something went wrong here"
-        yield _told(f"Not compared; {why}."), *kept
+        yield told(f"{failed}; {why}."), *kept
         raise
-    yield _told(f"Compared {' with '.join(pair[0].names)}."), *show(pair[0])
 
 
 def _told(text: str) -> str:
