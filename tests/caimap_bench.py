@@ -9,7 +9,7 @@ from music_evals.caimap import structure
 from music_evals.caimap.storage.store import Store, migrate
 from music_evals.caimap.storage.tables import PersonRow
 from music_evals.caimap.values import Description, Effects, Section, Song, Structure, Tagged
-from music_evals.caimap.work import annotating, managing
+from music_evals.caimap.work import annotating, managing, views
 from music_evals.caimap.work.desk import Desk, Settings
 
 START = dt.datetime(2026, 3, 2, 8, tzinfo=dt.UTC)  # a Monday
@@ -57,21 +57,26 @@ class StudyBench:
         songs = [Song(name, ("春眠不觉晓", "处处闻啼鸟"), 40.0, rhymes=(True, True)) for name in names]
         managing.add_songs(self.desk, self.ADMIN, songs)
 
-    def take(self, who: int):
+    def take(self, who: int, *, listens: bool = True):
+        """Open the next task of somebody; for a structure they hear the song before they do anything else."""
         task = annotating.take_next(self.desk, who)
         assert task is not None
-        return annotating.open_task(self.desk, who, task.id)
+        opened = annotating.open_task(self.desk, who, task.id)
+        if listens and task.kind == "structure":
+            self.listen(who, task.id)
+        return opened
 
     def version(self, table, key) -> int:
         with self.store.reading() as session:
             return session.get(table, key).version
 
     def listen(self, who: int, task: int) -> None:
+        length = int(views.task_view(self.desk, who, task).song.duration_sec)
         annotating.record(self.desk, who, task, [{"kind": "play", "position_sec": 0}])
-        for at in range(5, 41, 5):
+        for at in range(5, length + 1, 5):
             self.clock.wait(5)
             annotating.record(self.desk, who, task, [{"kind": "beat", "position_sec": at}])
-        annotating.record(self.desk, who, task, [{"kind": "ended", "position_sec": 40}])
+        annotating.record(self.desk, who, task, [{"kind": "ended", "position_sec": length}])
         self.clock.wait(60)
 
 
@@ -82,5 +87,5 @@ def one_verse(*lines: str, label: str = "verse1", theme: str = "春天") -> Stru
 
 def description(group: str, tags: int = 3) -> Description:
     names = [name for name in DIMENSIONS[group] if name != AUDIO_EFFECTS]
-    words = tuple(f"词{number}" for number in range(tags))
-    return Description(group, "字" * 60, {name: Tagged(words) for name in names}, Effects(clear=True))
+    said = {name: Tagged(tuple(f"词{at or ''}{number}" for number in range(tags))) for at, name in enumerate(names)}
+    return Description(group, ("字" if group == "amateur" else "词") * 60, said, Effects(clear=True))

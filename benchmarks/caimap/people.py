@@ -164,7 +164,11 @@ def _filled(page: str, version: int) -> dict[str, str]:
         lines = {"line_0": "春眠不觉晓", "label_0": "verse1", "line_1": "处处闻啼鸟"}
         return {**lines, "theme": "春天的早晨", "version": str(version)}
     group = "amateur" if 'name="tags_perception_of_uniqueness"' in page else "professional"
-    tags = {f"tags_{name}": "温暖、明亮、安静" for name in DIMENSIONS[group] if name != AUDIO_EFFECTS}
+    tags = {
+        f"tags_{name}": f"温暖{at}、明亮{at}、安静{at}"
+        for at, name in enumerate(DIMENSIONS[group])
+        if name != AUDIO_EFFECTS
+    }
     return {**tags, "overall_text": "这是一首安静的歌，" * 8, "clear": "yes", "version": str(version)}
 
 

@@ -73,7 +73,7 @@ def test_people_work_at_the_demo_study(chromium: Any, address: str, screenshot: 
     inspector.click("a[href^='/inspect/song/']")
     inspector.locator(".differs").first.wait_for()  # a click does not wait for the page that it leads to
     screenshot(inspector, "caimap", full_page=False)
-    inspector.click("main form button")
+    inspector.click("main form button.first")
     inspector.wait_for_url(f"{address}/inspect")
 
     manager = sign_in(chromium, address, "admin", wrong)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import shutil
 import subprocess
@@ -27,8 +28,15 @@ def quick_hashes(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
+def patient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let every attempt come long after the one before, so that nobody is made to wait."""
+    moments = itertools.count(1e6, 1000)
+    monkeypatch.setattr("music_evals.caimap.web.guards.monotonic", lambda: next(moments))
+
+
+@pytest.fixture
 def bench(tmp_path: Path) -> Iterator[StudyBench]:
-    made = StudyBench(sqlite_url(tmp_path / "study.db"), Settings(seed=1, share=0.0))
+    made = StudyBench(sqlite_url(tmp_path / "study.db"), Settings(seed=1, share=0.0, congruent_share=0.0))
     yield made
     made.store.close()
 

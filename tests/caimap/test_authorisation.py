@@ -154,7 +154,7 @@ def template(tmp_path_factory: pytest.TempPathFactory, served: LocalProvider) ->
 
         cheap = argon2.PasswordHasher(time_cost=1, memory_cost=8, parallelism=1)
         patch.setattr("music_evals.caimap.work.accounts._hasher", lambda: cheap)
-        bench = StudyBench(sqlite_url(folder / "study.db"), Settings(seed=1, share=1.0))
+        bench = StudyBench(sqlite_url(folder / "study.db"), Settings(seed=1, share=1.0, congruent_share=0.0))
         (folder / "audio").mkdir()
         soundfile.write(folder / "audio" / "song.flac", np.zeros(8000), 8000)
         named = fill(bench)

@@ -5,9 +5,13 @@ from __future__ import annotations
 import copy
 import dataclasses
 import json
+import re
 import stat
+from collections import Counter
+from html import unescape
 from pathlib import Path
 from typing import Any
+from xml.etree import ElementTree as ET
 
 import pytest
 import yaml
@@ -15,6 +19,7 @@ from sqlalchemy import select
 from tests.caimap.test_work import describe, two_passes
 from tests.caimap_bench import StudyBench, one_verse
 
+from music_evals.annotations import DIMENSIONS
 from music_evals.caimap import demo, demo_work
 from music_evals.caimap.exporting import anonymous, export_songs, read_key
 from music_evals.caimap.importing import read_finished
@@ -22,13 +27,14 @@ from music_evals.caimap.roles import ForbiddenError
 from music_evals.caimap.rows import finished_of, row_of
 from music_evals.caimap.storage.tables import PersonRow, SongRow
 from music_evals.caimap.values import FinishedSong, Song, TimedLine
+from music_evals.caimap.web.reporting import MOST_TAGS, write_pictures
 from music_evals.caimap.work import accounts, annotating, consents, managing
 from music_evals.caimap.work.desk import Settings
 from music_evals.cli import main
 from music_evals.datasets.caimd.build import BuildSettings, build_release
 from music_evals.datasets.caimd.schema import features, load_rows
 from music_evals.datasets.caimd.writing import release_files
-from music_evals.errors import InvalidInputError, NoDataError, OutputError
+from music_evals.errors import InvalidInputError, MusicEvalsError, NoDataError, OutputError
 
 KEY = bytes(range(32))
 
@@ -303,3 +309,52 @@ def test_times_and_sections_are_written_as_the_release_has_them(songs: list[Fini
     files = release_files(row_of(dataclasses.replace(songs[0], song=song)))
     assert files["raw_lyric"] == "[01:01.250]一\n[02:05.004]二"
     assert json.loads(files["tknz_json"]) == {"[01:01.250]": "<|ss_verse|>一", "[02:05.004]": "<|ss_pre_chorus|>二"}
+
+
+def test_what_an_export_holds_is_drawn(songs: list[FinishedSong], tmp_path: Path) -> None:
+    evil = dataclasses.replace(songs[0].amateur.dimensions["instrumentation"], tags=("<b>&\"'", "钢琴", "鼓"))
+    amateur = dataclasses.replace(songs[0].amateur, dimensions={**songs[0].amateur.dimensions, "instrumentation": evil})
+    songs = songs[:3]
+    made = export_songs([dataclasses.replace(songs[0], amateur=amateur), *songs[1:]], tmp_path / "out", key=KEY)
+    path = write_pictures(made.folder, tmp_path / "report", language="en")
+    page = path.read_text(encoding="utf-8")
+    assert "<b>" not in page
+    assert "&lt;b&gt;" in page
+    drawn: dict[str, dict[str, int]] = {}
+    for name, picture in re.findall(r"<h2>(.*?)</h2>\s*(<svg.*?</svg>)", page, re.DOTALL):
+        svg = ET.fromstring(picture)  # noqa: S314  (ours)
+        texts = [text.text for text in svg.iter("text")]
+        assert len(list(svg.iter("rect"))) == len(texts) // 2
+        drawn[unescape(name)] = dict(zip(texts[::2], map(int, texts[1::2]), strict=True))
+        widths = [float(bar.get("width")) for bar in svg.iter("rect")]
+        counts = [int(text) for text in texts[1::2]]
+        assert widths == pytest.approx([380 * count / max(counts) for count in counts], abs=0.06)
+    structures = [song.structure for song in songs]
+    kinds = Counter(section.kind for each in structures for section in each.sections)
+    assert drawn["Kinds of sections"] == dict(kinds)
+    assert drawn["Sections a song"] == {
+        str(number): count for number, count in Counter(len(each.sections) for each in structures).items()
+    }
+    assert sum(drawn["Lines a song"].values()) == len(songs)
+    lines = [line for each in structures for section in each.sections for line in section.lines]
+    assert sum(drawn["Characters a line"].values()) == len(lines)
+    instruments = drawn[f"Amateur description: {DIMENSIONS['amateur']['instrumentation'].english}"]
+    said = [amateur, *(song.amateur for song in songs[1:])]
+    counts = Counter(tag for one in said for tag in one.dimensions["instrumentation"].tags)
+    assert len(counts) <= MOST_TAGS
+    assert instruments == dict(counts)
+    assert len(drawn) == 4 + sum(len(dimensions) for dimensions in DIMENSIONS.values())
+    with pytest.raises(MusicEvalsError):
+        write_pictures(tmp_path / "nothing", tmp_path / "report")
+
+
+def test_corrected_readings_are_exported(songs: list[FinishedSong], tmp_path: Path) -> None:
+    first, *others = songs[0].structure.sections
+    read = dataclasses.replace(first, readings=("le5", *[""] * (len(first.lines) - 1)))
+    structure = dataclasses.replace(songs[0].structure, sections=(read, *others))
+    made = export_songs([dataclasses.replace(songs[0], structure=structure), songs[1]], tmp_path / "out", key=KEY)
+    (row, other) = rows_in(made.folder, "work")
+    assert row["readings"] == [list(section.readings) for section in structure.sections]
+    assert row["readings"][0][0] == "le5"
+    assert not any(reading for section in other["readings"] for reading in section)
+    assert rows_in(made.folder)[0]["structure"] == row_of(songs[0])["structure"]  # CaiMD has no column for them

@@ -144,7 +144,7 @@ def test_training_is_kept_when_a_week_is_discarded(bench: StudyBench) -> None:
 
 def scored(bench: StudyBench) -> int:
     """Let a description of the sample be scored; return its task."""
-    bench.desk.configure(Settings(seed=1, share=1.0))
+    bench.desk.configure(Settings(seed=1, share=1.0, congruent_share=0.0))
     bench.songs("s1")
     for who in (bench.PRO, bench.OTHER_PRO):
         task = bench.take(who)
@@ -174,7 +174,7 @@ def test_inspectors_are_verified_and_their_score_stays(bench: StudyBench) -> Non
     other = bench.take(bench.THIRD_PRO)
     with pytest.raises(InvalidAnnotationError, match="nobody has scored"):
         watching.verify(bench.desk, sheet(other.id, bench.ADMIN))
-    bench.desk.configure(Settings(seed=1, share=0.0))
+    bench.desk.configure(Settings(seed=1, share=0.0, congruent_share=0.0))
     assert watching.verifications(bench.desk, bench.ADMIN) == []
 
 
@@ -193,7 +193,7 @@ def settled(bench: StudyBench, *names: str) -> None:
 
 
 def test_settled_structures_are_verified_without_seeing_what_was_settled(bench: StudyBench) -> None:
-    bench.desk.configure(Settings(seed=1, share=1.0))
+    bench.desk.configure(Settings(seed=1, share=1.0, congruent_share=0.0))
     settled(bench, "s1")
     asked = settlements.settlements(bench.desk, bench.ADMIN)
     assert asked == [settlements.Settled("s1", bench.INSPECTOR, None, False)]
@@ -219,7 +219,7 @@ def test_settled_structures_are_verified_without_seeing_what_was_settled(bench: 
 
 
 def test_a_fifth_of_what_an_inspector_settled_is_verified(bench: StudyBench) -> None:
-    bench.desk.configure(Settings(seed=1, share=0.2))
+    bench.desk.configure(Settings(seed=1, share=0.2, congruent_share=0.0))
     settled(bench, *(f"s{number}" for number in range(5)))
     (drawn,) = settlements.settlements(bench.desk, bench.ADMIN)
     (other, *_) = {f"s{number}" for number in range(5)} - {drawn.song}
@@ -339,7 +339,7 @@ def test_analytics_count_what_the_player_reported(bench: StudyBench) -> None:
     row = {row.person: row for row in watching.habits(bench.desk, bench.ADMIN)}[bench.PRO]
     assert (row.tasks, row.page_min, row.clicks, row.warnings) == (
         1,
-        pytest.approx(7 / 3),
+        pytest.approx(4.0),  # 100 s of listening as well
         (2, 0, 1, 1),
         {"restless": 1},
     )

@@ -116,6 +116,31 @@ def test_a_section_without_words_is_put_in_without_giving_up_a_row(bench: StudyB
     assert bench.version(SongRow, "s1") == int(re.search(r'name="version" value="(\d+)"', shown.text)[1])
 
 
+def test_a_corrected_reading_goes_through_the_editor(bench: StudyBench, visitor) -> None:
+    fields = {"label_0": "verse1", "line_0": "他去/银行", "reading_0": " HANG4 ", "line_1": "女", "reading_1": "NV3"}
+    assert tidied({**fields, "theme": "春"})["reading_1"] == "hang4"  # of the end of the line
+    made = structure_of({**fields, "theme": "春"})
+    assert made.sections[0].readings == ("", "hang4", "")  # 女 is read so anyway
+    assert structure_of(structure_fields(made)) == made
+    bench.songs("s1")
+    task = bench.take(bench.PRO)
+    browser, path = visitor(bench.PRO), f"/task/{task.id}"
+    page = browser.get(path).text
+    assert re.findall(r'name="reading_\d" value="" placeholder="(\w+)"', page) == ["xiao3", "niao3"]
+    given = {
+        "label_0": "verse1",
+        "line_0": "春眠不觉晓",
+        "theme": "春",
+        "version": str(bench.version(TaskRow, task.id)),
+    }
+    refused = browser.post(f"{path}/submit", reading_0="xiao", **given)
+    assert refused.status_code == 400
+    assert "xiao" in unescape(refused.text)
+    assert browser.post(f"{path}/submit", reading_0="xiao4", **given).status_code == 303
+    assert "xiao4" in browser.get(path).text
+    assert "xiao4" in visitor(bench.ADMIN).get(f"/manage/task/{task.id}").text
+
+
 def test_labels_go_on_after_the_sixth() -> None:
     assert "verse6" in labels_for({})
     assert "verse7" not in labels_for({})
@@ -174,6 +199,7 @@ def test_the_page_on_which_a_song_is_settled_plays_it(bench: StudyBench, visitor
 # no click loses work
 
 
+@pytest.mark.usefixtures("patient")
 def test_withdrawal_has_a_page_of_its_own_and_asks_for_the_password(bench: StudyBench, visitor) -> None:
     token = accounts.invite(bench.desk, bench.ADMIN, "amateur")
     who = accounts.accept(bench.desk, token, "林", PASSWORD, consents=True)
@@ -191,14 +217,18 @@ def test_withdrawal_has_a_page_of_its_own_and_asks_for_the_password(bench: Study
         assert session.get(PersonRow, who).withdrawn is True
 
 
-def test_guesses_of_a_stolen_session_lock_the_account(bench: StudyBench, visitor) -> None:
+def test_guesses_of_a_stolen_session_wait_longer_and_longer(
+    bench: StudyBench, visitor, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    moment = [1000.0]
+    monkeypatch.setattr("music_evals.caimap.web.guards.monotonic", lambda: moment[0])
     token = accounts.invite(bench.desk, bench.ADMIN, "amateur")
     who = accounts.accept(bench.desk, token, "林", PASSWORD, consents=True)
     browser = visitor(who)
-    for _ in range(accounts.MAX_FAILURES):
-        browser.post("/withdraw", password=PASSWORD[::-1])
-    assert browser.post("/withdraw", password=PASSWORD).status_code == 401
-    bench.clock.wait(accounts.LOCK.total_seconds() + 1)
+    found = [browser.post("/withdraw", password=PASSWORD[::-1]).status_code for _ in range(4)]
+    assert found == [401, 401, 429, 429]
+    assert browser.post("/withdraw", password=PASSWORD).status_code == 429
+    moment[0] += 1.5
     assert browser.post("/withdraw", password=PASSWORD).status_code == 303
 
 

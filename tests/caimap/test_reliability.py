@@ -15,7 +15,7 @@ pytest.importorskip("uvicorn")
 
 def test_what_is_lost_is_found(bench: StudyBench) -> None:
     bench.songs("s1", "s2")
-    task = bench.take(bench.PRO).id
+    task = bench.take(bench.PRO, listens=False).id
     annotating.record(bench.desk, bench.PRO, task, [{"kind": "play", "position_sec": 0}])
     annotating.save(bench.desk, bench.PRO, task, bench.version(TaskRow, task), {"theme": "2"})
     assert lost(bench.store, [{task: Kept(draft=2, events=1)}]) == []

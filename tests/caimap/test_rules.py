@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import datetime as dt
+import json
 import re
 from collections import Counter
 from pathlib import Path
@@ -14,7 +15,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from music_evals.annotations import AUDIO_EFFECTS, DIMENSIONS
-from music_evals.caimap import assignment, assurance, description, grades, ledger, listening, machine, roles, structure
+from music_evals.caimap import (
+    assignment,
+    assurance,
+    description,
+    grades,
+    ledger,
+    listening,
+    machine,
+    roles,
+    structure,
+    superficial,
+)
 from music_evals.caimap.training import judge_round
 from music_evals.caimap.values import (
     ROLES,
@@ -28,6 +40,7 @@ from music_evals.caimap.values import (
     Structure,
     Tagged,
     Task,
+    TimedLine,
 )
 from music_evals.errors import InvalidAnnotationError, InvalidInputError
 
@@ -37,8 +50,8 @@ SONG = Song("s1", ("春眠不觉晓", "处处闻啼鸟"), 60.0, rhymes=(True, Tr
 
 def described(group: str = "amateur", tags: int = 3, text: str = "字" * 50) -> Description:
     names = [name for name in DIMENSIONS[group] if name != AUDIO_EFFECTS]
-    words = tuple(f"词{number}" for number in range(tags))
-    return Description(group, text, {name: Tagged(words) for name in names}, Effects(clear=True))
+    said = {name: Tagged(tuple(f"词{at}-{number}" for number in range(tags))) for at, name in enumerate(names)}
+    return Description(group, text, said, Effects(clear=True))
 
 
 def one(*lines: str, label: str = "verse1", theme: str = "春天") -> Structure:
@@ -226,7 +239,7 @@ def test_sections_without_lines_and_where_sections_begin_are_marked() -> None:
     plain = verses(("verse1", ("甲乙", "丙丁", "戊己")))
     intro = verses(("intro1", ()), ("verse1", ("甲乙", "丙丁", "戊己")))
     (gap, *rows) = structure.differences(intro, plain)
-    assert (gap.first, gap.second, gap.fields) == (("intro1", "", ""), None, ("label", "line", "rhyme"))
+    assert (gap.first, gap.second, gap.fields) == (("intro1", "", "", ""), None, ("label", "line", "rhyme", "reading"))
     assert not any(row.fields for row in rows)
     assert structure.agreement(plain, intro) == structure.agreement(intro, plain) == 3 / 4
     cut = verses(("verse1", ("甲乙",)), ("verse1", ("丙丁", "戊己")))
@@ -237,6 +250,56 @@ def test_sections_without_lines_and_where_sections_begin_are_marked() -> None:
     assert structure.agreement(cut, plain) == 2 / 3
     other = verses(("ending1", ()), ("verse1", ("甲乙", "丙丁", "戊己")))
     assert structure.agreement(intro, other) == 3 / 4
+
+
+def read(*readings: str, lines: tuple[str, ...] = ("他去银行", "她走了")) -> Structure:
+    return Structure((Section("verse1", lines, tuple("c" * len(line) for line in lines), readings),), "x")
+
+
+def test_a_corrected_reading_is_compared_merged_and_kept() -> None:
+    plain, corrected = read(), read("", "liao3")
+    assert plain.sections[0].readings == ("", "")
+    assert Structure.from_dict(json.loads(json.dumps(corrected.to_dict()))) == corrected
+    old = plain.to_dict()
+    del old["sections"][0]["readings"]  # as studies have kept them so far
+    assert Structure.from_dict(old) == plain
+    assert not structure.congruent(plain, corrected)
+    assert [row.fields for row in structure.differences(plain, corrected)] == [(), ("reading",)]
+    assert structure.differences(plain, corrected)[1].second == ("verse1", "她走了", "ccc", "liao3")
+    assert structure.agreement(plain, corrected) == 1 / 2
+    assert structure.merge(corrected, read("", "liao3")).sections[0].readings == ("", "liao3")
+    with pytest.raises(InvalidAnnotationError):
+        read("hang2")  # one of two
+
+
+@pytest.mark.parametrize("reading", ["hang2", "nü3", "lüe4", "er2", "zhuang1", "le5", "ng4", "xiong2"])
+def test_a_reading_is_a_syllable_with_its_tone(reading: str) -> None:
+    structure.check_structure(read(reading, ""))
+
+
+@pytest.mark.parametrize(
+    "reading", ["hang", "hang6", "hang0", "háng", "fai1", "2", "x", "nv3", "hang2 ", "<b>1", "行2"]
+)
+def test_anything_else_is_no_reading(reading: str) -> None:
+    with pytest.raises(InvalidAnnotationError) as caught:
+        structure.check_structure(read(reading, ""))
+    assert (caught.value.kind, caught.value.facts["found"]) == ("reading", reading)
+
+
+def test_the_usual_reading_is_that_of_the_last_character_in_its_line() -> None:
+    lines = ["他去银行", "人在旅行 ", "她走了", "女", "", "abc"]
+    assert structure.usual_readings(lines) == ["hang2", "xing2", "le5", "nü3", "", ""]
+
+
+def test_lines_have_the_times_that_the_song_brings_and_no_others() -> None:
+    timed = tuple(TimedLine(10.0 * number, line) for number, line in enumerate(["甲乙", "丙丁", "戊己", "甲乙"]))
+    song = dataclasses.replace(SONG, timed_lyrics=timed)
+    assert structure.line_times(["甲乙", "丙丁", "戊己", "甲 乙"], song) == [0, 10, 20, 30]
+    assert structure.line_times(["甲乙", "丙错", "戊己", "甲乙"], song) == [0, 10, 20, 30]  # edited
+    assert structure.line_times(["", "甲乙", "丙", "丁", "戊己"], song)[1:] == [0, None, None, 20]
+    assert structure.line_times(["甲乙", "丙", "丁戊己", "甲乙"], song) == [0, None, None, 30]  # cut otherwise
+    assert structure.line_times(["甲乙", "丙丁"], SONG) == [None, None]
+    assert structure.line_times([], song) == []
 
 
 some_lines = st.lists(st.sampled_from(["甲", "乙 ", "丙"]), max_size=3)
@@ -465,11 +528,15 @@ def test_shares_that_no_block_has(share: float) -> None:
 
 def test_a_short_or_restless_visit_warns() -> None:
     calm = listening.Listening(True, 60, (), 0, 0)
-    assert listening.warning_of(calm, 60, 71.9) == "short_visit"
-    assert listening.warning_of(calm, 60, 72) == ""
-    assert listening.warning_of(calm._replace(pauses=12), 60, 300) == ""
-    assert listening.warning_of(calm._replace(pauses=13), 60, 300) == "restless"
-    assert listening.warning_of(calm._replace(pauses=13), 60, 65) == "short_visit"  # one a task
+
+    def warning(found: listening.Listening, page_sec: float) -> str:
+        return superficial.description_warning(described("amateur"), [], found, [superficial.Visit(page_sec, 1, 60)])
+
+    assert warning(calm, 71.9) == "short_visit"
+    assert warning(calm, 72) == ""
+    assert warning(calm._replace(pauses=24), 300) == ""
+    assert warning(calm._replace(pauses=25), 300) == "restless"
+    assert warning(calm._replace(pauses=25), 65) == "short_visit"  # one a task
 
 
 def test_who_searches_a_song_after_hearing_it_is_not_restless() -> None:

@@ -72,7 +72,7 @@ def empty_postgres(postgres: str) -> Iterator[str]:
 
 @pytest.fixture
 def postgres_bench(postgres: str) -> Iterator[StudyBench]:
-    made = StudyBench(postgres, Settings(share=0.0))
+    made = StudyBench(postgres, Settings(share=0.0, congruent_share=0.0))
     yield made
     made.store.close()
     migrate(postgres, "base")
@@ -246,7 +246,7 @@ def study(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def kept(study: Path) -> Iterator[StudyBench]:
-    made = StudyBench(sqlite_url(study / "study.db"), Settings(share=0.0))
+    made = StudyBench(sqlite_url(study / "study.db"), Settings(share=0.0, congruent_share=0.0))
     write_down(made)
     yield made
     made.store.close()

@@ -123,7 +123,7 @@ def test_items_that_are_far_apart_are_discussed_on_the_page(bench: StudyBench, v
 
 @pytest.mark.requirement(number=13)
 def test_a_settled_structure_is_verified_without_seeing_it(bench: StudyBench, visitor) -> None:  # noqa: F811
-    bench.desk.configure(Settings(seed=1, share=1.0))
+    bench.desk.configure(Settings(seed=1, share=1.0, congruent_share=0.0))
     settled(bench, "s1")  # both lines, of which the passes have the first
     manager, path = visitor(bench.ADMIN), "/manage/settled/s1"
     assert f'href="{path}"' in manager.get("/manage/verify").text
@@ -175,7 +175,7 @@ def test_the_page_of_a_settlement_marks_where_sections_begin(bench: StudyBench, 
 
 @pytest.mark.parametrize("language", LANGUAGES)
 def test_the_new_pages_are_in_one_language(bench: StudyBench, visitor, language: str) -> None:  # noqa: F811
-    bench.desk.configure(Settings(seed=1, share=1.0))
+    bench.desk.configure(Settings(seed=1, share=1.0, congruent_share=0.0))
     settled(bench, "s9")
     item = practised(bench)
     for who, share in ((bench.INSPECTOR, 0.9), (bench.OTHER_INSPECTOR, 0.7)):
@@ -225,7 +225,7 @@ def test_excluded_people_are_told_why_and_have_no_button(bench: StudyBench, visi
 
 @pytest.mark.requirement(number=10)
 def test_authors_are_not_told_what_is_sampled(bench: StudyBench, visitor) -> None:  # noqa: F811
-    bench.desk.configure(Settings(seed=1, share=1.0))
+    bench.desk.configure(Settings(seed=1, share=1.0, congruent_share=0.0))
     number = described(bench)
     with bench.store.reading() as session:
         assert session.get(TaskRow, number).state == "sampled"

@@ -122,9 +122,9 @@ def test_signing_in_makes_a_new_session_that_no_script_reads(bench: StudyBench, 
 
 def test_guessing_is_slowed_down(app) -> None:
     client = testclient.TestClient(app)
-    answers = [client.post("/sign-in", data={"name": "a", "password": "b"}).status_code for _ in range(21)]
-    assert set(answers[:20]) == {401}
-    assert answers[20] == 429
+    answers = [client.post("/sign-in", data={"name": "a", "password": "b"}).status_code for _ in range(9)]
+    assert answers[:2] == [401, 401]
+    assert answers.count(429) >= 3  # 1 s, 2 s, 4 s
 
 
 def test_every_answer_is_hardened_and_no_page_holds_a_script(bench: StudyBench, visitor) -> None:

@@ -129,7 +129,7 @@ def test_work_on_a_song_that_is_left_out_is_paid_and_its_open_tasks_end(bench: S
 
 def sampled(bench: StudyBench) -> int:
     """Hand in a description that an inspector has to score, and return its task."""
-    bench.desk.configure(Settings(share=1.0))
+    bench.desk.configure(Settings(share=1.0, congruent_share=0.0))
     bench.songs("s1")
     two_passes(bench, one_verse("春眠不觉晓"), one_verse("春眠不觉晓"))
     task = bench.take(bench.FAN)
@@ -251,7 +251,7 @@ def test_a_task_warns_once_and_restarting_to_listen_takes_no_time_off(bench: Stu
     tasks = {}
     for who in (bench.FAN, bench.OTHER_FAN):
         tasks[who] = task = bench.take(who)
-        for _ in range(13 * (who == bench.FAN)):
+        for _ in range(25 * (who == bench.FAN)):
             for kind in ("play", "pause"):
                 annotating.record(bench.desk, who, task.id, [{"kind": kind, "position_sec": 0}])
         if who == bench.OTHER_FAN:  # listens twice, writes nothing in between
@@ -289,10 +289,7 @@ def assert_one_is_given(bench: StudyBench) -> None:
 
     def ask(who: int) -> None:
         barrier.wait()
-        try:
-            given.append(annotating.take_next(bench.desk, who))
-        except StaleError:  # where rows are locked, not the study, the index refuses who comes second
-            given.append(None)
+        given.append(annotating.take_next(bench.desk, who))
 
     threads = [threading.Thread(target=ask, args=(who,)) for who in (bench.PRO, bench.OTHER_PRO, bench.THIRD_PRO)]
     for thread in threads:
@@ -305,7 +302,7 @@ def assert_one_is_given(bench: StudyBench) -> None:
 
 @pytest.mark.requirement(number=10)
 def test_the_sample_is_scored_by_the_form_and_a_failing_one_is_made_again(bench: StudyBench) -> None:
-    bench.desk.configure(Settings(share=1.0))
+    bench.desk.configure(Settings(share=1.0, congruent_share=0.0))
     bench.songs("s1")
     two_passes(bench, one_verse("春眠不觉晓"), one_verse("春眠不觉晓"))
     numbers = describe(bench)
@@ -326,7 +323,7 @@ def test_the_sample_is_scored_by_the_form_and_a_failing_one_is_made_again(bench:
 
 
 def test_one_of_five_descriptions_of_everybody_is_scored(bench: StudyBench) -> None:
-    bench.desk.configure(Settings(seed=1, share=0.2))
+    bench.desk.configure(Settings(seed=1, share=0.2, congruent_share=0.0))
     bench.songs(*(f"s{number}" for number in range(10)))
     with bench.store.writing() as session:
         for song in session.scalars(select(SongRow)):
@@ -338,7 +335,8 @@ def test_one_of_five_descriptions_of_everybody_is_scored(bench: StudyBench) -> N
             bench.listen(who, task.id)
             version = bench.version(TaskRow, task.id)
             states.append(annotating.submit(bench.desk, who, task.id, version, description(group)).state)
-        assert sorted(states) == ["accepted"] * 4 + ["sampled"]
+        assert states.count("sampled") in {1, 2}  # that of the block, and perhaps one drawn by itself
+        assert states.count("accepted") + states.count("sampled") == 5
 
 
 @pytest.mark.requirement(number=12)
@@ -377,7 +375,7 @@ def test_a_structure_is_graded_in_the_week_in_which_it_was_settled(bench: StudyB
 
 
 def test_a_description_is_graded_in_the_week_in_which_it_was_scored(bench: StudyBench) -> None:
-    bench.desk.configure(Settings(share=1.0))
+    bench.desk.configure(Settings(share=1.0, congruent_share=0.0))
     bench.songs("s1")
     two_passes(bench, one_verse("春眠不觉晓"), one_verse("春眠不觉晓"))
     numbers = describe(bench)
@@ -519,7 +517,7 @@ def test_what_an_inspector_settled_leaves_with_them_and_another_settles_it(bench
 
 
 def test_the_texts_of_who_withdraws_are_erased_and_what_others_rest_on_stays(bench: StudyBench) -> None:
-    bench.desk.configure(Settings(share=1.0))
+    bench.desk.configure(Settings(share=1.0, congruent_share=0.0))
     bench.songs("s1")
     two_passes(bench, one_verse("春眠不觉晓"), one_verse("春眠不觉晓"))
     numbers = describe(bench)
@@ -585,21 +583,44 @@ def test_invitations_work_once_and_need_consent(bench: StudyBench) -> None:
         accounts.accept(bench.desk, late, "王", "a long password", consents=True)
 
 
-def test_wrong_passwords_lock_an_account_for_a_while(bench: StudyBench) -> None:
+def test_wrong_passwords_lock_nobody_out(bench: StudyBench) -> None:
     token = accounts.invite(bench.desk, bench.ADMIN, "amateur")
     accounts.accept(bench.desk, token, "林", "a long password", consents=True)
-    for _ in range(accounts.MAX_FAILURES):
+    for _ in range(30):
         with pytest.raises(accounts.SignInError):
             accounts.sign_in(bench.desk, "林", "another password")
-    with pytest.raises(accounts.SignInError):
-        accounts.sign_in(bench.desk, "林", "a long password")
-    bench.clock.wait(minutes=16)
     session = accounts.sign_in(bench.desk, "林", "a long password")
     assert session != accounts.sign_in(bench.desk, "林", "a long password")
     bench.clock.wait(hours=13)
     assert accounts.visit(bench.desk, session) is None
     with pytest.raises(accounts.SignInError):
         accounts.sign_in(bench.desk, "nobody", "a long password")
+
+
+def test_an_unknown_account_costs_one_hash_as_a_known_one_does(
+    bench: StudyBench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    token = accounts.invite(bench.desk, bench.ADMIN, "amateur")
+    accounts.accept(bench.desk, token, "林", "a long password", consents=True)
+    hasher, done = accounts._hasher(), []
+
+    class Counted:
+        def hash(self, password: str) -> str:
+            done.append("hash")
+            return hasher.hash(password)
+
+        def verify(self, kept: str, password: str) -> bool:
+            done.append("hash")
+            return hasher.verify(kept, password)
+
+    monkeypatch.setattr(accounts, "_hasher", Counted)
+    told = []
+    for name in ("林", "nobody", "professional4"):  # the last has no password
+        with pytest.raises(accounts.SignInError) as caught:
+            accounts.sign_in(bench.desk, name, "another password")
+        told.append((str(caught.value), caught.value.kind))
+    assert done == ["hash"] * 3
+    assert len(set(told)) == 1
 
 
 # --- storage
@@ -632,7 +653,7 @@ def test_a_study_is_kept_in_sqlite_or_postgresql() -> None:
 
 
 def test_a_study_runs_on_postgresql(postgres: str) -> None:
-    bench = StudyBench(postgres, Settings(share=0.0))
+    bench = StudyBench(postgres, Settings(share=0.0, congruent_share=0.0))
     try:
         whole_song(bench)
         assert state(bench) == "finished"
@@ -648,7 +669,7 @@ def test_a_study_runs_on_postgresql(postgres: str) -> None:
 
 
 def test_who_withdraws_on_postgresql_holds_no_place_afterwards(postgres: str) -> None:
-    bench = StudyBench(postgres, Settings(share=0.0))
+    bench = StudyBench(postgres, Settings(share=0.0, congruent_share=0.0))
     try:
         bench.songs("s1")
         leaving = threading.Thread(target=managing.withdraw, args=(bench.desk, bench.PRO, bench.PRO))

@@ -93,21 +93,21 @@ def offers(
             ours = [task for task in by_song.get(song, ()) if task.kind == kind and not task.training]
             if state != STATE_OF_KIND[kind] or any(task.person == person.id for task in ours):
                 continue
-            number = _free_place(kind, [task for task in ours if task.state in LIVE_TASK_STATES], now - gap)
+            number = _free_place(kind, [task for task in ours if task.state in LIVE_TASK_STATES], now, gap)
             if number:
                 found.append(Offer(song, kind, number))
     return found
 
 
-def _free_place(kind: str, live: Sequence[Task], submitted_before: dt.datetime) -> int:
+def _free_place(kind: str, live: Sequence[Task], now: dt.datetime, gap: dt.timedelta) -> int:
     """Return the number of the place that may be taken now, 0 for none."""
     taken = {task.number for task in live}
     if kind != "structure":
         return 0 if taken else 1
     if not taken:
         return 1
-    # the other pass waits until this one was handed in, some time ago
-    done = all(task.submitted is not None and task.submitted <= submitted_before for task in live)
+    # the other pass waits until this one was handed in, some time ago; a moment to come is of a clock that was ahead
+    done = all(task.submitted is not None and not now - gap < task.submitted <= now for task in live)
     free = {1, 2} - taken
     return min(free) if free and done else 0
 

@@ -1,4 +1,4 @@
-"""Assurance of descriptions: a seeded sample of each annotator's results, scored by the forms of tables 6 and 7.
+"""Assurance: the samples that inspectors see, and the forms of tables 6 and 7 by which they score descriptions.
 
 Source: Wang et al., "MuChin", IJCAI 2024, tables 6 and 7. The paper says that failing results are rejected, not where
 failing begins; `PASS_MARK` is the beginning of its grade III.
@@ -7,6 +7,7 @@ failing begins; `PASS_MARK` is the beginning of its grade III.
 from __future__ import annotations
 
 import hashlib
+import hmac
 import math
 from collections.abc import Mapping
 from fractions import Fraction
@@ -16,7 +17,8 @@ from typing import Final
 from music_evals.caimap.values import ScoreSheet
 from music_evals.errors import InvalidAnnotationError, InvalidInputError
 
-__all__ = ["FORMS", "PARTS", "PASS_MARK", "SHARE", "Form", "block_of", "check_sheet", "is_sampled", "passes"]
+__all__ = ["FORMS", "PARTS", "PASS_MARK", "SHARE", "Form", "block_of", "check_sheet", "is_drawn", "is_sampled",
+    "is_scored", "passes"]  # fmt: skip
 
 SHARE: Final = 0.2
 """Of an annotator's descriptions that an inspector scores."""
@@ -95,8 +97,8 @@ def is_sampled(person: int, kind: str, place: int, *, seed: int, share: float = 
     What a person hands in of a kind is cut into blocks, in its order, and as many of each block are drawn as the share
     asks for: one of every five for a fifth. So of everybody the same share is looked at, also of who does little. Which
     ones follows from the seed alone, so that it can be repeated; without the seed it cannot be worked out, as long as
-    it is a secret number of the study's own (``music-evals caimap init`` draws one). Who has seen that the one of a
-    block was drawn knows that the rest of this block is not: that is the price of an equal share.
+    it is a secret number of the study's own (``music-evals caimap init`` draws one). Who saw that the one of a block
+    was drawn would know that the rest of it is not: so pages hide it until then, and `is_scored` draws beside it.
 
     Parameters
     ----------
@@ -122,6 +124,23 @@ def is_sampled(person: int, kind: str, place: int, *, seed: int, share: float = 
     block, at = divmod(place, length)
     ranks = [hashlib.sha256(f"{seed}/{person}/{kind}/{block}/{other}".encode()).digest() for other in range(length)]
     return ranks[at] in sorted(ranks)[:drawn]
+
+
+def is_drawn(key: str, *, seed: int, share: float) -> bool:
+    """Tell whether what a key names is drawn with a chance of `share`, which the seed of the study keeps secret."""
+    return int.from_bytes(hmac.digest(str(seed).encode(), key.encode(), "sha256"), "big") < share * 2**256
+
+
+def is_scored(person: int, kind: str, place: int, *, seed: int, share: float = SHARE, is_read: bool = False) -> bool:
+    """Tell whether a description is in the sample of its block (`is_sampled`), or drawn by itself beside it.
+
+    The chance beside it is a quarter of the share, and the whole where `is_read`: where its author has seen what became
+    of others of its block.
+    """
+    beside = share if is_read else share / 4
+    return is_sampled(person, kind, place, seed=seed, share=share) or is_drawn(
+        f"{person}/{kind}/{place}", seed=seed, share=beside
+    )
 
 
 def block_of(share: float) -> tuple[int, int]:

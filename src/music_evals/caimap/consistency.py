@@ -195,7 +195,7 @@ def structure_agreement(pairs: Sequence[tuple[Structure, Structure]]) -> list[Co
     return [Coefficient(measure, "professional", "", *values) for measure, values in found.items()]
 
 
-Line = tuple[str, str, str]
+Line = tuple[str, str, str, str]
 
 
 def _shared_lines(first: Structure, second: Structure) -> list[tuple[Line, Line]]:

@@ -129,7 +129,7 @@ def make_demo(folder: str | os.PathLike[str], url: str, password: str, *, presen
     desk = Desk(store, clock)
     try:
         people = _people(desk, password)  # where there are people already, this is refused and nothing is changed
-        desk.configure(Settings(seed=5, share=0.5, rates=Rates(currency="CNY")))
+        desk.configure(Settings(seed=5, share=0.5, congruent_share=0.0, rates=Rates(currency="CNY")))
         rows = _rows()
         managing.add_songs(desk, people["admin"], demo_songs(folder, rows))
         DemoWork(desk, clock, people, {row["id"]: row for row in rows}, present=present).do()

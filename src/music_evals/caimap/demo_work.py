@@ -10,16 +10,16 @@ from __future__ import annotations
 import dataclasses
 import datetime as dt
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 import numpy as np
 
-from music_evals.annotations import AUDIO_EFFECTS, DIMENSIONS
 from music_evals.caimap import assurance, ledger, lexica
 from music_evals.caimap.grades import week_of
+from music_evals.caimap.rows import finished_of
 from music_evals.caimap.storage.tables import SongRow, TaskRow
-from music_evals.caimap.values import Description, Effects, ScoreSheet, Section, Structure, Tagged
+from music_evals.caimap.values import Description, ScoreSheet, Structure, Task
 from music_evals.caimap.work import (
     annotating,
     inspecting,
@@ -170,11 +170,7 @@ class DemoWork:
         desk, first, second = self.desk, self.people["inspector1"], self.people["inspector2"]
         for name, count in _TRAINED.items():
             for _ in range(count):
-                task = practising.take_training(desk, self.people[name])
-                if task is None:
-                    raise LookupError("the demo trains its people more than there are songs for")
-                annotating.open_task(desk, self.people[name], task.id)
-                self._hand_in(name, task.id)
+                self._hand_in(name, self._begin(self.people[name], practising.take_training))
         for model in lessons.models(desk, first)[:2]:
             lessons.set_model(desk, first, model.song.id, model.version, structure_of_row(self.rows[model.song.id]))
         items = sorted(practising.practice(desk, first).scores)
@@ -230,33 +226,33 @@ class DemoWork:
 
     # annotators
 
-    def _begin(self, who: int) -> int:
+    def _begin(self, who: int, take: Callable[[Desk, int], Task | None] = annotating.take_next) -> int:
         """Let somebody take and open their next task."""
-        task = annotating.take_next(self.desk, who)
+        task = take(self.desk, who)
         if task is None:
             raise LookupError("the demo gives its people more work than there is")
         annotating.open_task(self.desk, who, task.id)
         return task.id
 
-    def _annotate(self, name: str) -> str:
-        """Let somebody do their next task, and return its kind."""
-        return self._hand_in(name, self._begin(self.people[name]))
+    def _annotate(self, name: str) -> None:
+        """Let somebody do their next task."""
+        self._hand_in(name, self._begin(self.people[name]))
 
-    def _hand_in(self, name: str, number: int) -> str:
-        """Let somebody listen, write and hand in what they have begun; return its kind."""
+    def _hand_in(self, name: str, number: int) -> None:
+        """Let somebody listen, write and hand in what they have begun."""
         who = self.people[name]
         seen = views.task_view(self.desk, who, number)
         row = self.rows[seen.song.id]
-        given: Structure | Description
-        if seen.task.kind == "structure":
-            given = self._structure(name, row)
-        else:
-            given = _description(row, seen.task.kind)
-            self._listen(who, number, seen.song.duration_sec)
         hasty = name == HASTY and not seen.task.training
-        self.clock.wait(minutes=0 if hasty else 20)
+        if hasty:  # says of a song what fits the one before
+            names = list(self.rows)
+            row = self.rows[names[names.index(seen.song.id) - 1]]
+        given: Structure | Description
+        given = self._structure(name, row) if seen.task.kind == "structure" else _description(row, seen.task.kind)
+        self.clock.wait(seconds=0 if hasty else 2 + number % 7)
+        self._listen(who, number, seen.song.duration_sec)
+        self.clock.wait(minutes=0 if hasty else 15 + number % 11)
         annotating.submit(self.desk, who, number, self._version(number), given)
-        return seen.task.kind
 
     def _structure(self, name: str, row: Mapping[str, Any]) -> Structure:
         """Return what somebody makes of a song; now and then they take its first section for another kind."""
@@ -293,7 +289,7 @@ class DemoWork:
         songs, tasks = inspecting.waiting(self.desk, self.people["inspector1"])
         for at, song in enumerate(songs[: len(songs) - leave]):
             who = self.people[turn[at % 2]]
-            inspecting.settle(self.desk, who, song, self._song_version(song), structure_of_row(self.rows[song]))
+            inspecting.settle(self.desk, who, song, self._version(song), structure_of_row(self.rows[song]))
         authors = {number: views.task_view(self.desk, self._admin, number).task.person for number in tasks}
         counts = Counter(authors.values())
         bad = next((task for task in tasks if counts[authors[task]] > 1), 0) if low else 0
@@ -331,31 +327,22 @@ class DemoWork:
                 self.desk, self._admin, settled.song, structure_of_row(self.rows[settled.song])
             )
 
-    def _version(self, number: int) -> int:
-        """Return the version of a task, as its page has it."""
+    def _version(self, row: int | str) -> int:
+        """Return the version of a task, by its number, or of a song, by its id, as its page has it."""
         with self.desk.store.reading() as session:
-            return session.get_one(TaskRow, number).version
-
-    def _song_version(self, song: str) -> int:
-        """Return the version of a song, as its page has it."""
-        with self.desk.store.reading() as session:
-            return session.get_one(SongRow, song).version
+            if isinstance(row, str):
+                return session.get_one(SongRow, row).version
+            return session.get_one(TaskRow, row).version
 
 
 def structure_of_row(row: Mapping[str, Any]) -> Structure:
     """Return the structure of a row of the data set."""
-    sections = [Section(part["label"], tuple(part["lines"]), tuple(part["rhyme"])) for part in row["structure"]]
     theme = row["professional"]["dimensions"]["lyric_themes"]["text"] or row["title"]
-    return Structure(tuple(sections), theme)
+    return dataclasses.replace(finished_of(row, licence="Apache-2.0").structure, theme=theme)
 
 
 def _description(row: Mapping[str, Any], group: str) -> Description:
-    given = row[group]["dimensions"]
-    dimensions = {
-        name: Tagged(tuple(given[name]["tags"]), given[name]["text"] or "")
-        for name in DIMENSIONS[group]
-        if name != AUDIO_EFFECTS
-    }
-    sound = given[AUDIO_EFFECTS]
-    effects = Effects(sound["sound_quality"] != "unclear", bool(sound["live"]), bool(sound["lo_fi"]))
-    return Description(group, row[group]["overall_text"], dimensions, effects)
+    """Return a description of a row, without the remarks on sound, for which pages have no fields."""
+    given: Description = getattr(finished_of(row, licence="Apache-2.0"), group)
+    effects = dataclasses.replace(given.effects, live_text="", lo_fi_text="")
+    return dataclasses.replace(given, effects=effects)

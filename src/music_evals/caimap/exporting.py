@@ -147,6 +147,7 @@ def _work(finished: FinishedSong, key: bytes) -> dict[str, Any]:
     return {
         "id": finished.song.id,
         "theme": finished.structure.theme or None,
+        "readings": [list(part.readings) for part in finished.structure.sections],
         "structure": [anonymous(person, key) for person in finished.structure_people],
         "professional": anonymous(finished.professional_person, key),
         "amateur": anonymous(finished.amateur_person, key),
@@ -162,7 +163,8 @@ def _work_features() -> Any:
     text = Value("string")
     names = ("id", "theme", "professional", "amateur", "consent", "licence")
     wrote = List({"field": text, "program": text})
-    return Features({**dict.fromkeys(names, text), "structure": List(text), "automatic": wrote})
+    lists = {"structure": List(text), "automatic": wrote, "readings": List(List(text))}
+    return Features({**dict.fromkeys(names, text), **lists})
 
 
 _HERE: Final = """\
@@ -197,7 +199,8 @@ configs:
 - `songs`: the columns of CaiMD (`datasets_scripts/caimd` of `music_evals` explains them).
 - `work`: joined by `id`: who annotated what, under names that say nothing of them, the version of the text that they
   consented to, the theme of the lyrics, the licence of the song, and what a program had written before people corrected
-  it (`automatic`).
+  it (`automatic`). `readings`: of each section, how the last character of each line is read where an annotator
+  corrected it (pinyin with its tone, 5 for none), else an empty text.
 - `release/`: the same songs in the files of the published CaiMD, which `build.py` of `caimd` reads.
 
 Whoever withdrew is not in it. Recordings are not part of it.

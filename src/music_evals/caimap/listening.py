@@ -32,7 +32,6 @@ __all__ = [
     "check_event",
     "check_listening",
     "listening_of",
-    "warning_of",
 ]
 
 EVENT_KINDS: Final = (
@@ -55,16 +54,13 @@ MAX_GAP: Final = 15.0
 A page sends a beat every 5 s, so a line is good enough whose answers take less than 10 s.
 """
 
+FASTEST: Final = 1.5
+"""Highest speed that the pages offer."""
+
 MAX_PAUSE: Final = 600.0
 """Seconds of a pause, beyond which it is another sitting."""
 
 _BROKEN: Final = -1.0
-
-_FEW_CLICKS: Final = 12
-"""Pauses before a song was heard whole, beyond which somebody is warned; who searches it afterwards studies it."""
-
-_STUDYING: Final = 1.2
-"""Time on the page, in durations of the song, under which a description is superficial."""
 
 
 class Listening(NamedTuple):
@@ -81,6 +77,8 @@ class Listening(NamedTuple):
         ``"paste"``, ``"faster_than_time"``.
     pauses, seeks
         How often, until the song was heard whole.
+    heard_sec
+        Seconds of the song that were played in any order, each counted once; no more than the time at `FASTEST` allows.
 
     """
 
@@ -89,6 +87,7 @@ class Listening(NamedTuple):
     problems: tuple[str, ...]
     pauses: int
     seeks: int
+    heard_sec: float = 0.0
 
     def may_write(self, duration_sec: float) -> bool:
         """Tell whether enough was heard to write, of a song of so many seconds."""
@@ -135,6 +134,9 @@ class _Player:
         self.complete = False
         self.playing = False
         self.last = 0.0
+        self.position = 0.0
+        self.played: set[int] = set()  # seconds of the song
+        self.allowed = AHEAD  # seconds of the song that can have been played by now
         self.counts = {"pause": 0, "seek": 0}
         self.problems: dict[str, None] = {}
 
@@ -143,6 +145,10 @@ class _Player:
         self.last = event.received_sec
         if self.playing:
             self._advance(event, passed)
+            self.allowed += FASTEST * min(passed, MAX_GAP)
+            if passed <= MAX_GAP and 0 <= event.position_sec - self.position <= FASTEST * passed + AHEAD:
+                self.played.update(range(int(self.position), math.ceil(event.position_sec)))
+        self.position = event.value if event.kind == "seek" else event.position_sec
         if event.kind in self.counts and not self.complete:
             self.counts[event.kind] += 1
         match event.kind:
@@ -206,7 +212,9 @@ def listening_of(events: Sequence[PlaybackEvent], duration_sec: float) -> Listen
         check_event(event, duration_sec, previous)
         player.take(event)
         previous = event
-    return Listening(player.complete, player.longest, tuple(player.problems), *player.counts.values())
+    heard_sec = min(float(len(player.played)), player.allowed, duration_sec)
+    pauses, seeks = player.counts["pause"], player.counts["seek"]
+    return Listening(player.complete, player.longest, tuple(player.problems), pauses, seeks, heard_sec)
 
 
 def broken_rules(found: Listening) -> InvalidAnnotationError | None:
@@ -245,30 +253,3 @@ def check_listening(events: Sequence[PlaybackEvent], duration_sec: float) -> Lis
             duration=f"{duration_sec:.0f}",
         )
     return found
-
-
-def warning_of(found: Listening, duration_sec: float, page_sec: float) -> str:
-    """Name what looks like superficial work, or return an empty string; a task warns once, however much there is.
-
-    The paper warns of superficial work by page time, interactions with the progress bar, clicks and skips, and gives no
-    thresholds; these are ours.
-
-    Parameters
-    ----------
-    found
-        Of the attempt that was handed in.
-    duration_sec
-        Of the song.
-    page_sec
-        From the opening of the task to its submission by the server's clock, over all attempts. Pages report what the
-        player does, so the time of their last event says nothing of how long somebody wrote.
-
-    Returns
-    -------
-    str
-        ``"short_visit"``, ``"restless"`` or nothing.
-
-    """
-    if page_sec < _STUDYING * duration_sec:
-        return "short_visit"
-    return "restless" if max(found.pauses, found.seeks) > _FEW_CLICKS else ""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
@@ -10,15 +9,12 @@ from typing import Final, NamedTuple
 
 from music_evals.caimap.exporting import export_songs
 from music_evals.caimap.values import FinishedSong
-from music_evals.errors import HubForeignError, InvalidInputError
-from music_evals.hub.client import Held, Hub, Repository, differing
+from music_evals.hub.client import Hub
+from music_evals.hub.folders import send_folder
 
 __all__ = ["Publication", "publish_songs"]
 
 TITLE: Final = "CaiMAP: {count} songs"
-_OURS: Final = re.compile(TITLE.format(count=r"\d+"))
-_NAME: Final = re.compile(r"[\w.-]+/[\w.-]+")
-_OF_THE_HUB: Final = ".gitattributes"
 
 
 class Publication(NamedTuple):
@@ -59,57 +55,17 @@ def publish_songs(
     ----------
     finished, key, title
         As of `exporting.export_songs`.
-    name
-        ``owner/name`` of the data set. It is made if it is missing; one that is there stays as public as it is.
-    public
-        A data set that is made is public; by default it is private.
-    adopt
-        Replace a data set that does not come from a study.
-    hub
-        Where; by default that of the environment.
+    name, public, adopt, hub
+        As of `hub.folders.send_folder`.
 
     Raises
     ------
-    NoDataError, InvalidInputError
-        As of `exporting.export_songs`; or a name of another form.
-    HubForeignError
-        A data set of that name does not come from a study; nothing was sent.
-    HubError
-        No token, no rights, no connection; nothing was sent.
+    NoDataError, InvalidInputError, HubForeignError, HubError
+        As of `exporting.export_songs` and `hub.folders.send_folder`.
 
     """
-    if not _NAME.fullmatch(name):
-        raise InvalidInputError(f"a data set is called owner/name, got {name!r}")
-    hub, repository = hub or Hub(), Repository("dataset", name)
     with tempfile.TemporaryDirectory() as folder:
         made = export_songs(finished, Path(folder) / "export", key=key, title=title)
-        files = {path.relative_to(made.folder).as_posix(): path for path in made.folder.rglob("*") if path.is_file()}
-        hub.check_rights(name.split("/", maxsplit=1)[0], writes=True)
-        held = hub.look(repository)
-        if held is None:
-            hub.make(repository, private=not public, sdk=None)
-            held = hub.look(repository)
-        elif not adopt:
-            _check_ours(hub, repository, held)
-        changed = differing(files, held)
-        deleted = sorted(set(held.hashes if held else ()) - {*files, _OF_THE_HUB})
-        url = repository.url(hub.api.endpoint)
-        if changed or deleted:
-            sent = hub.commit(
-                repository,
-                {path: files[path] for path in changed},
-                title=TITLE.format(count=made.songs),
-                parent=held.commit if held else None,
-                deleted=deleted,
-            )
-            url = sent.url
-    return Publication(url, made.songs, len(changed), len(deleted))
-
-
-def _check_ours(hub: Hub, repository: Repository, held: Held) -> None:
-    new = set(held.hashes) <= {_OF_THE_HUB, "README.md"}
-    if not new and not any(_OURS.fullmatch(title) for title in hub.commit_titles(repository, held)):
-        raise HubForeignError(
-            f"nothing was sent: {repository} holds {len(held.hashes)} files and does not come from a study; take "
-            "another name, or adopt it"
-        )
+        titled = TITLE.format(count=made.songs)
+        sent = send_folder(made.folder, name, title=titled, public=public, adopt=adopt, hub=hub)
+    return Publication(sent.url, made.songs, sent.changed, sent.deleted)

@@ -59,6 +59,4 @@ def check_right(person: Person, right: str) -> None:
 
 def may_open(person: Person, task: Task) -> bool:
     """Tell whether a person may see a task of an annotator: their own, and as one who judges or manages any."""
-    if person.withdrawn:
-        return False
-    return task.person == person.id or person.role in {"inspector", "administrator"}
+    return not person.withdrawn and (task.person == person.id or person.role in RIGHTS["judge"])

@@ -1,36 +1,43 @@
-"""Simulated annotators under the rules of the platform: who is caught when, and what the sample of descriptions costs.
+"""Simulated annotators under the rules of the platform: who is caught when, and what the samples cost.
 
 Nothing here is measured on people. What an annotator of each habit does is assumed (`HABITS`), and handed to the same
-rules that judge people: `listening`, `structure`, `assurance` and `grades`. It tells what the rules can see at all, and
-how one share of sampled descriptions compares with another; it does not tell how many people are hasty.
+rules that judge people: `listening`, `description`, `superficial`, `structure`, `assurance` and `grades`. It tells what
+the rules can see at all; it does not tell how many people cheat.
 """
 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator, Mapping
+import itertools
+import statistics
+from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import Final, NamedTuple
 
 import numpy as np
 
-from music_evals.caimap import structure
-from music_evals.caimap.assurance import PASS_MARK, SHARE, is_sampled
+from music_evals.annotations import AUDIO_EFFECTS, DIMENSIONS
+from music_evals.caimap import structure, superficial
+from music_evals.caimap.assurance import PASS_MARK, SHARE, block_of, is_drawn, is_scored
+from music_evals.caimap.description import check_description
 from music_evals.caimap.grades import weekly
-from music_evals.caimap.listening import check_listening, warning_of
-from music_evals.caimap.values import PlaybackEvent, Section, Structure
+from music_evals.caimap.ledger import Rates
+from music_evals.caimap.listening import check_listening, listening_of
+from music_evals.caimap.values import Description, Effects, PlaybackEvent, Section, Structure, Tagged
 from music_evals.errors import InvalidAnnotationError, InvalidInputError
 
-__all__ = ["HABITS", "Habit", "Outcome", "Plan", "simulate"]
+__all__ = ["HABITS", "SONGS", "Habit", "Outcome", "Plan", "simulate"]
+
+SONGS: Final = 30
+"""Of each kind of task, within which who cheats is to be caught."""
 
 INSPECTOR_SD: Final = 3.0
 """Points by which an inspector's total scatters about what a description deserves; assumed."""
 
-_BEAT_SEC: Final = 5.0
-_DURATION_SEC: Final = 200.0
-_SECTIONS: Final = ("verse1", "chorus1", "verse2", "chorus2", "bridge1", "chorus3")
-_LINES: Final = 4
+_LABELS: Final = ("verse1", "chorus1", "verse2", "chorus2", "bridge1", "pre-chorus1", "chorus3")
+_USUAL: Final = 0.07  # share of the commonest sequence of labels among the songs of MuChin
 _ALPHABET: Final = "春夏秋冬风花雪月山水云雨日夜江河"
+_WORDS: Final = 30
 
 
 class Habit(NamedTuple):
@@ -38,29 +45,73 @@ class Habit(NamedTuple):
 
     Attributes
     ----------
-    line_error
-        Chance that a line gets a wrong label or mark of rhyme.
-    points, points_sd
-        What descriptions deserve by the forms, from 0 to 100: mean and standard deviation.
-    skips
-        Chance that the first attempt at a description is handed in before the song was played whole.
-    page
-        Least and most time on the page, in durations of the song; at least 1.
+    points, points_sd, new_words
+        What descriptions deserve by the forms, from 0 to 100: mean and standard deviation. Share of their words that
+        are not those of the last one.
+    line_error, form
+        Chance that a line of a structure gets a wrong label or mark of rhyme, beside its form: that of the ``"song"``,
+        of the ``"last"`` one, ``"one"`` verse, or a ``"wrong"`` one that both annotators agree on.
+    page, describing, start
+        Least and most: time on the page of a structure and of a description, in durations of the song; seconds until it
+        is played.
+    honest
+        Is to be left alone.
+    heard, skips
+        Share of a song that is played for a structure; chance that the first attempt at a description hears no whole.
+    late_sec, missing, breaks
+        Mean delay of reports, share of them that are lost, and pauses with a hidden page a song.
+    partner
+        Habit of who makes the other pass.
+    rests, resting
+        Whether they work by another habit, of the number of the song and whether a sampled one of its block was seen.
 
     """
 
-    line_error: float
     points: float
-    points_sd: float
-    skips: float
-    page: tuple[float, float]
+    points_sd: float = 10.0
+    line_error: float = 0.02
+    page: tuple[float, float] = (1.4, 3.0)
+    describing: tuple[float, float] = (1.4, 3.0)
+    honest: bool = False
+    form: str = "song"
+    heard: float = 1.0
+    new_words: float = 1.0
+    start: tuple[float, float] = (0.5, 8.0)
+    skips: float = 0.0
+    late_sec: float = 0.1
+    missing: float = 0.0
+    breaks: float = 0.3
+    partner: str = "careful"
+    rests: Callable[[int, bool], bool] = lambda _, __: False
+    resting: str = ""
 
+
+_CAREFUL: Final = Habit(85, 7, honest=True)
+_EXPERT: Final = Habit(88, 6, 0.01, (0.75, 1.6), (1.25, 1.8), honest=True, heard=0.65, start=(0.2, 2.0), breaks=1.0)
+_LAZY: Final = _CAREFUL._replace(honest=False)
+_IDLE: Final = Habit(25, 10, 0.0, (0.01, 0.05), (1.0, 1.1), form="one", heard=0.0, new_words=0.0, skips=0.9)
+_LET_PLAY: Final = _IDLE._replace(page=(1.3, 1.8), describing=(1.3, 1.8), heard=1.0)
 
 HABITS: Final[Mapping[str, Habit]] = MappingProxyType(
     {
-        "careful": Habit(line_error=0.02, points=85, points_sd=7, skips=0.0, page=(1.4, 3.0)),
-        "hasty": Habit(line_error=0.15, points=64, points_sd=10, skips=0.3, page=(1.15, 2.0)),
-        "random": Habit(line_error=0.8, points=25, points_sd=10, skips=0.9, page=(1.0, 1.3)),
+        "careful": _CAREFUL,
+        "quick expert": _EXPERT,
+        "slow phone": _CAREFUL._replace(page=(1.6, 5.0), describing=(1.6, 5.0), late_sec=1.0, missing=0.05),
+        "interrupted": _CAREFUL._replace(page=(1.5, 12.0), describing=(1.5, 12.0), breaks=4.0),
+        "hasty": Habit(64, 10, 0.15, (1.15, 2.0), (1.15, 2.0), skips=0.3),
+        "random": Habit(25, 10, 0.8, (1.0, 1.3), (1.0, 1.3), skips=0.9),
+        "idle pair": _IDLE._replace(partner="idle pair"),
+        "idle, partner honest": _IDLE,
+        "idle while it plays": _LET_PLAY._replace(partner="idle while it plays"),
+        "waits without playing": Habit(40, line_error=0.5, page=(1.3, 1.8), heard=0.0),
+        "labels of the last song": Habit(60, form="last"),
+        "pair agreed on wrong labels": Habit(85, 7, 0.0, form="wrong", partner="pair agreed on wrong labels"),
+        "popular tags at random": Habit(40, 8),
+        "last text, words exchanged": Habit(45, 10, new_words=0.1),
+        "script": Habit(75, 8, 0.05, (1.3, 1.3), (1.3, 1.3), start=(1.0, 1.0), breaks=0.0),
+        "reads the sample off": _LAZY._replace(rests=lambda song, seen: seen or song % 5 > 2, resting="random"),
+        "lazy after 15 songs": _LAZY._replace(rests=lambda song, _: song >= 15, resting="idle, partner honest"),
+        "lazy every other song": _LAZY._replace(rests=lambda song, _: song % 2 > 0, resting="random"),
     }
 )
 """Name -> habit."""
@@ -73,7 +124,7 @@ class Plan:
     Parameters
     ----------
     share
-        Of descriptions that an inspector scores, from 0 to 1.
+        Of descriptions and of equal structures that an inspector sees, from 0 to 1.
     annotators
         Of each habit, at least 2.
     weeks
@@ -82,6 +133,8 @@ class Plan:
         Structures and descriptions a week, so many of both each.
     seed
         Of everything that is drawn.
+    habits
+        Name -> habit.
 
     """
 
@@ -90,10 +143,10 @@ class Plan:
     weeks: int = 4
     tasks: int = 10
     seed: int = 0
+    habits: Mapping[str, Habit] = dataclasses.field(default_factory=lambda: HABITS)
 
     def __post_init__(self) -> None:
-        if not 0 <= self.share <= 1:
-            raise InvalidInputError(f"the share must lie between 0 and 1, got {self.share}")
+        block_of(self.share)  # refuses what is no share
         if self.annotators < 2 or self.weeks < 1 or self.tasks < 1:
             raise InvalidInputError("a simulation needs 2 annotators of each habit, 1 week and 1 task at least")
 
@@ -107,21 +160,25 @@ class Outcome(NamedTuple):
         Its name.
     excluded
         Share that is excluded at the end of each week.
-    refused
-        Share of descriptions whose first attempt the rules of listening refused.
-    entered
-        Descriptions that entered the data.
-    bad
-        Share of these that deserve less than `assurance.PASS_MARK`; NaN where none entered.
+    caught, songs
+        Share that is excluded within `SONGS` songs, of honest ones a false alarm; median of the songs until then of who
+        was excluded, NaN of nobody.
+    cents
+        Paid to one by the rates of `ledger.Rates` and not taken back, on average.
+    refused, scored
+        Share of descriptions whose first attempt the rules of listening refused; number that inspectors scored.
+    entered, bad
+        Descriptions that entered the data; share that deserves less than `assurance.PASS_MARK`, NaN where none entered.
     lost
         Share of the descriptions that deserve the mark and did not enter: rejected, or of a week that was discarded.
-    scored
-        Descriptions that inspectors scored.
 
     """
 
     habit: str
     excluded: tuple[float, ...]
+    caught: float
+    songs: float
+    cents: float
     refused: float
     entered: int
     bad: float
@@ -132,151 +189,207 @@ class Outcome(NamedTuple):
 @dataclasses.dataclass
 class _Annotator:
     habit: str
-    excluded: bool = False
+    number: int
+    rng: np.random.Generator
+    weeks: int = 0  # until the exclusion; 0 without
+    cents: int = 0
     refused: int = 0
-    kept: list[float] = dataclasses.field(default_factory=list)
-    """What the descriptions deserve that entered."""
-    dropped: list[float] = dataclasses.field(default_factory=list)
-    """What the others deserve."""
     scored: int = 0
+    kept: list[float] = dataclasses.field(default_factory=list)  # what the descriptions deserve that entered
+    dropped: list[float] = dataclasses.field(default_factory=list)  # what the others deserve
+    structures: list[Structure] = dataclasses.field(default_factory=list)
+    descriptions: list[Description] = dataclasses.field(default_factory=list)
+    visits: list[superficial.Visit] = dataclasses.field(default_factory=list)
+    sampled: list[bool] = dataclasses.field(default_factory=list)
 
 
 def simulate(plan: Plan) -> list[Outcome]:
-    """Let annotators of all habits work side by side.
+    """Let annotators of all habits work.
 
     Parameters
     ----------
     plan
-        What is simulated. Plans that differ in their share alone draw the same descriptions.
+        What is simulated.
 
     Returns
     -------
     list of Outcome
-        One a habit, in the order of `HABITS`.
+        One a habit, in their order.
 
     """
-    people = [_Annotator(habit) for habit in HABITS for _ in range(plan.annotators)]
-    excluded: dict[str, list[float]] = {habit: [] for habit in HABITS}
-    for week in range(plan.weeks):
-        at_work = [number for number, person in enumerate(people) if not person.excluded]
-        accuracies = _structures(people, at_work, plan, np.random.default_rng([plan.seed, week, 0]))
-        for number in at_work:
-            _week(people[number], accuracies[number], plan, number, week)
-        for habit, shares in excluded.items():
-            shares.append(sum(person.excluded for person in people if person.habit == habit) / plan.annotators)
-    return [_outcome(habit, people, excluded[habit]) for habit in HABITS]
+    outcomes = []
+    for place, habit in enumerate(plan.habits):
+        rngs = [np.random.default_rng([plan.seed, place, number]) for number in range(plan.annotators)]
+        people = [_Annotator(habit, number, rng) for number, rng in enumerate(rngs)]
+        for person, week in itertools.product(people, range(plan.weeks)):
+            if not person.weeks:
+                _week(person, plan, week)
+        outcomes.append(_outcome(habit, people, plan))
+    return outcomes
 
 
-def _outcome(habit: str, people: list[_Annotator], excluded: list[float]) -> Outcome:
-    ours = [person for person in people if person.habit == habit]
-    kept = [points for person in ours for points in person.kept]
-    good = sum(points >= PASS_MARK for points in kept)
-    dropped = sum(points >= PASS_MARK for person in ours for points in person.dropped)
-    made = len(kept) + sum(len(person.dropped) for person in ours)
+def _outcome(habit: str, people: list[_Annotator], plan: Plan) -> Outcome:
+    kept = [points for person in people for points in person.kept]
+    dropped = [points for person in people for points in person.dropped]
+    good, lost = (sum(points >= PASS_MARK for points in row) for row in (kept, dropped))
+    ends = [person.weeks for person in people if person.weeks]
+    until = [sum(end <= week for end in ends) / len(people) for week in range(1, plan.weeks + 1)]
     return Outcome(
         habit=habit,
-        excluded=tuple(excluded),
-        refused=sum(person.refused for person in ours) / made,
+        excluded=tuple(until),
+        caught=sum(end * plan.tasks <= SONGS for end in ends) / len(people),
+        songs=statistics.median(ends) * plan.tasks if ends else float("nan"),
+        cents=statistics.fmean(person.cents for person in people),
+        refused=sum(person.refused for person in people) / (len(kept) + len(dropped)),
         entered=len(kept),
         bad=1 - good / len(kept) if kept else float("nan"),
-        lost=dropped / (good + dropped) if good + dropped else float("nan"),
-        scored=sum(person.scored for person in ours),
+        lost=lost / (good + lost) if good + lost else float("nan"),
+        scored=sum(person.scored for person in people),
     )
+
+
+def _week(person: _Annotator, plan: Plan, week: int) -> None:
+    """Let somebody work for a week, and grade it; a week of who is excluded is discarded and paid back."""
+    entered: list[float] = []
+    accuracies: list[float] = []
+    scores: list[float] = []
+    warnings: list[str] = []
+    cents, rates = 0, Rates()
+    length = block_of(plan.share)[1]
+    for song in range(week * plan.tasks, (week + 1) * plan.tasks):
+        first = song // length * length  # of its block
+        habit = plan.habits[person.habit]
+        if habit.rests(song, any(person.sampled[first : week * plan.tasks])):  # what a closed week has shown
+            habit = plan.habits[habit.resting]
+        duration = float(person.rng.uniform(120, 300))
+        accuracy, warned = _structured(person, habit, plan, song, duration)
+        accuracies.append(accuracy)
+        warnings += [kind for kind in (warned, _described(person, habit, duration)) if kind]
+        deserves = float(np.clip(person.rng.normal(habit.points, habit.points_sd), 0, 100))
+        given = float(np.clip(deserves + person.rng.normal(0, INSPECTOR_SD), 0, 100))
+        read = first < week * plan.tasks
+        drawn = is_scored(person.number, "amateur", song, seed=plan.seed, share=plan.share, is_read=read)
+        person.sampled.append(drawn)
+        scores += [given] if drawn else []
+        fails = drawn and given < PASS_MARK
+        (person.dropped if fails else entered).append(deserves)
+        cents += rates.structure + (0 if fails else rates.amateur)
+    person.scored += len(scores)
+    if weekly(accuracies, scores, warnings).excluded:
+        person.weeks = week + 1
+        person.dropped += entered
+    else:
+        person.kept += entered
+        person.cents += cents
 
 
 # type A
 
 
-def _structures(
-    people: list[_Annotator], at_work: list[int], plan: Plan, rng: np.random.Generator
-) -> dict[int, list[float]]:
-    """Return the accuracy of each structure of a week: passes meet at random, and an inspector finds the truth."""
-    accuracies: dict[int, list[float]] = {number: [] for number in at_work}
-    if len(at_work) < 2:
-        return accuracies  # nobody is there for the second pass
-    for task in range(plan.tasks):
-        order = [int(number) for number in rng.permutation(at_work)]
-        for first, second in zip(order, [*order[1:], *order[:1]], strict=True):
-            truth = _song(np.random.default_rng([plan.seed, task, first]))
-            passes = [_annotated(truth, HABITS[people[number].habit].line_error, rng) for number in (first, second)]
-            accepted = passes[0] if structure.congruent(*passes) else truth
-            accuracies[first].append(structure.agreement(passes[0], accepted))
-    return accuracies
+def _structured(person: _Annotator, habit: Habit, plan: Plan, song: int, duration: float) -> tuple[float, str]:
+    """Return accuracy and warning of a structure: its passes meet, and an inspector finds the truth."""
+    truth, wrong = (_song(np.random.default_rng([plan.seed, song, person.number, side])) for side in (0, 1))
+    ours, theirs = (_annotated(truth, wrong, one, person) for one in (habit, plan.habits[habit.partner]))
+    events = _played(person.rng, habit, habit.heard * duration)
+    page_sec = max(events[-1].received_sec, person.rng.uniform(*habit.page) * duration)
+    person.visits.append(superficial.Visit(page_sec, events[0].received_sec, duration))
+    found = listening_of(events if habit.heard else [], duration)
+    warned = superficial.structure_warning(ours, person.structures, found, person.visits)
+    person.structures.append(ours)
+    is_seen = warned or is_drawn(f"structure/{song}/{person.number}", seed=plan.seed, share=plan.share)
+    accepted = ours if structure.congruent(ours, theirs) and not is_seen else truth
+    if not warned and superficial.agree_on_wrong(ours, theirs, accepted):
+        warned = "wrong_together"
+    return structure.agreement(ours, accepted), warned
 
 
 def _song(rng: np.random.Generator) -> Structure:
+    labels = list(_LABELS[:6])
+    if rng.random() > _USUAL:
+        steps = rng.integers(1, len(_LABELS), rng.integers(4, 9)).cumsum() % len(_LABELS)
+        labels = ["verse1", *(_LABELS[step] for step in steps)]
     sections = []
-    for label in _SECTIONS:
-        lines = tuple("".join(rng.choice(list(_ALPHABET), 7)) for _ in range(_LINES))
+    for label in labels:
+        lines = tuple(_words(rng, 7) for _ in range(rng.integers(2, 6)))
         patterns = tuple(structure.line_pattern(line, bool(number % 2)) for number, line in enumerate(lines))
         sections.append(Section(label, lines, patterns))
     return Structure(tuple(sections), "春")
 
 
-def _annotated(truth: Structure, line_error: float, rng: np.random.Generator) -> Structure:
+def _words(rng: np.random.Generator, n: int) -> str:
+    return "".join(_ALPHABET[at] for at in rng.integers(len(_ALPHABET), size=n))
+
+
+def _annotated(truth: Structure, wrong: Structure, habit: Habit, person: _Annotator) -> Structure:
     """Return a pass over a song: where somebody errs, the line goes to another section or rhymes otherwise."""
-    parts: list[tuple[str, str, str]] = []
-    for label, line, pattern in structure.flat_lines(truth):
-        if rng.random() >= line_error:
-            parts.append((label, line, pattern))
-        elif rng.random() < 0.5:
-            parts.append((label, line, structure.line_pattern(line, not pattern.endswith("R"))))
-        else:
-            parts.append((str(rng.choice([name for name in _SECTIONS if name != label])), line, pattern))
-    return Structure(tuple(_sections(parts)), truth.theme)
-
-
-def _sections(parts: list[tuple[str, str, str]]) -> Iterator[Section]:
-    run: list[tuple[str, str, str]] = []
-    for part in parts:
-        if run and run[-1][0] != part[0]:
-            yield Section(run[0][0], tuple(line for _, line, _ in run), tuple(pattern for *_, pattern in run))
-            run = []
-        run.append(part)
-    yield Section(run[0][0], tuple(line for _, line, _ in run), tuple(pattern for *_, pattern in run))
+    parts = list(structure.flat_lines(truth))
+    if habit.form != "song":
+        model = wrong if habit.form == "wrong" else (person.structures or [truth])[0]
+        labels = [label for label, *_ in structure.flat_lines(model)] if habit.form != "one" else ["verse1"]
+        labels += labels[-1:] * len(parts)
+        parts = [(label, line, pattern) for label, (_, line, pattern) in zip(labels, parts, strict=False)]
+    rng = person.rng
+    for place, (label, line, pattern) in enumerate(parts):
+        if rng.random() < habit.line_error / 2:
+            parts[place] = label, line, structure.line_pattern(line, not pattern.endswith("R"))
+        elif rng.random() < habit.line_error / 2:
+            parts[place] = str(rng.choice([name for name in _LABELS if name != label])), line, pattern
+    sections = []
+    for label, run in itertools.groupby(parts, key=lambda part: part[0]):
+        _, lines, patterns = zip(*run, strict=True)
+        sections.append(Section(label, lines, patterns))
+    return Structure(tuple(sections), truth.theme)
 
 
 # type B
 
 
-def _week(person: _Annotator, accuracies: list[float], plan: Plan, number: int, week: int) -> None:
-    """Let somebody describe songs for a week, and grade it; a week of who is excluded is discarded."""
-    rng = np.random.default_rng([plan.seed, week, 1, number])
-    habit = HABITS[person.habit]
-    entered: list[float] = []
-    scores: list[float] = []
-    warnings: list[str] = []
-    for task in range(plan.tasks):
-        refused, warned = _described(habit, rng)
-        person.refused += refused
-        warnings += [warned] if warned else []
-        deserves = float(np.clip(rng.normal(habit.points, habit.points_sd), 0, 100))
-        given = float(np.clip(deserves + rng.normal(0, INSPECTOR_SD), 0, 100))
-        sampled = is_sampled(number, "description", week * plan.tasks + task, seed=plan.seed, share=plan.share)
-        if sampled:
-            scores.append(given)
-        (person.dropped if sampled and given < PASS_MARK else entered).append(deserves)
-    person.scored += len(scores)
-    person.excluded = weekly(accuracies, scores, warnings).excluded
-    (person.dropped if person.excluded else person.kept).extend(entered)
-
-
-def _described(habit: Habit, rng: np.random.Generator) -> tuple[bool, str]:
-    """Return whether a first attempt was refused, and the warning of the one that was taken."""
-    refused = False
-    if rng.random() < habit.skips:
-        heard = _played(until=rng.uniform(30, 0.9 * _DURATION_SEC))
+def _described(person: _Annotator, habit: Habit, duration: float) -> str:
+    """Let somebody describe a song, and return the warning; what was refused is done again."""
+    rng, spent, tries = person.rng, 0.0, 0
+    skips = rng.random() < habit.skips
+    while True:
+        events = _played(rng, habit, rng.uniform(30, 0.9 * duration) if skips and not tries else duration)
         try:
-            check_listening(heard, _DURATION_SEC)
+            found = check_listening(events, duration)
+            break
         except InvalidAnnotationError:
-            refused = True
-    page_sec = rng.uniform(*habit.page) * _DURATION_SEC
-    found = check_listening(_played(until=_DURATION_SEC), _DURATION_SEC)
-    return refused, warning_of(found, _DURATION_SEC, page_sec)
+            spent, tries = spent + events[-1].received_sec, tries + 1
+    person.refused += tries > 0
+    page_sec = max(spent + events[-1].received_sec, rng.uniform(*habit.describing) * duration)
+    person.visits.append(superficial.Visit(page_sec, events[0].received_sec, duration))
+    given = _text(person, habit)
+    check_description(given)
+    warned = superficial.description_warning(given, person.descriptions, found, person.visits)
+    person.descriptions.append(given)
+    return warned
 
 
-def _played(until: float) -> list[PlaybackEvent]:
-    """Return what a page reports of a player; of an annotator who writes afterwards it reports nothing more."""
-    beats = [PlaybackEvent("beat", at, at) for at in np.arange(_BEAT_SEC, until, _BEAT_SEC).tolist()]
-    last = "ended" if until == _DURATION_SEC else "pause"
-    return [PlaybackEvent("play", 0.0, 0.0), *beats, PlaybackEvent(last, until, until)]
+def _text(person: _Annotator, habit: Habit) -> Description:
+    rng = person.rng
+    words = [_words(rng, 2) for _ in range(_WORDS)]
+    if person.descriptions:
+        last = person.descriptions[-1].overall_text
+        kept = rng.random(_WORDS) >= habit.new_words
+        words = [last[2 * at : 2 * at + 2] if kept[at] else word for at, word in enumerate(words)]
+    names = [name for name in DIMENSIONS["amateur"] if name != AUDIO_EFFECTS]
+    tags = {name: Tagged(tuple(f"{name[:9]}{tag}" for tag in rng.permutation(40)[:3])) for name in names}
+    return Description("amateur", "".join(words), tags, Effects(clear=True))
+
+
+def _played(rng: np.random.Generator, habit: Habit, until: float, begun: float = 0.0) -> list[PlaybackEvent]:
+    """Return what a page reports of a player: beats, late or lost, pauses with a hidden page, reloads, the end."""
+    passed = begun + rng.uniform(*habit.start) + rng.exponential(habit.late_sec)
+    events = [PlaybackEvent("play", 0.0, passed)]
+    for at in np.arange(5.0, until, 5.0).tolist():
+        passed += 5.0
+        received = max(events[-1].received_sec, passed + rng.exponential(habit.late_sec))
+        if rng.random() < 5.0 * habit.breaks / until:
+            passed = received + rng.exponential(40.0)
+            events += [PlaybackEvent(kind, at, received) for kind in ("pause", "hidden")]
+            events += [PlaybackEvent(kind, at, passed) for kind in ("shown", "play")]
+        elif rng.random() >= habit.missing:
+            events.append(PlaybackEvent("beat", at, received))
+        if rng.random() < habit.breaks / 1000:  # the page is loaded again
+            return [*events, *_played(rng, habit, until, events[-1].received_sec)]
+    return [*events, PlaybackEvent("pause", until, max(events[-1].received_sec, passed + (until % 5 or 5)))]

@@ -1,7 +1,7 @@
 """Rules of type A: when a song may be skipped, what a structure must hold, and whether two annotations agree.
 
 Two annotations are congruent where they are equal after spaces at the ends of lines and of the theme are taken off:
-labels, lines and patterns. Then they are merged into one; else an inspector decides between them.
+labels, lines, patterns and corrected readings. Then they are merged into one; else an inspector decides between them.
 
 Source: Wang et al., "MuChin", IJCAI 2024. The paper says "identical"; what is compared is our reading: the theme is
 free text, so that two people never write the same, and it does not decide.
@@ -10,11 +10,12 @@ free text, so that two people never write the same, and it does not decide.
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterator
-from typing import Final, NamedTuple
+import functools
+from collections.abc import Iterator, Sequence
+from typing import Any, Final, NamedTuple
 
 from music_evals.caimap.values import Section, Song, Structure
-from music_evals.errors import InvalidAnnotationError
+from music_evals.errors import InvalidAnnotationError, importing
 
 __all__ = [
     "MAX_LINE",
@@ -28,8 +29,10 @@ __all__ = [
     "congruent",
     "differences",
     "flat_lines",
+    "line_times",
     "merge",
     "pre_annotated",
+    "usual_readings",
 ]
 
 SCREENING_REASONS: Final = ("poor_audio", "pornography_or_violence", "not_only_chinese", "other")
@@ -51,18 +54,18 @@ class Difference(NamedTuple):
     Attributes
     ----------
     first, second
-        (label, line, pattern) of each, the latter two empty for a section without lines; None where that side has no
-        such place.
+        (label, line, pattern, reading) of each, all but the label empty for a section without lines; None where that
+        side has no such place. The reading is empty where nobody corrected it.
     fields
-        Which of ``"label"``, ``"line"``, ``"rhyme"`` differ; empty where both agree, all of them where a side is None.
-        Equal labels differ where a section begins here on one side only.
+        Which of ``"label"``, ``"line"``, ``"rhyme"``, ``"reading"`` differ; empty where both agree, all where a side is
+        None. Equal labels differ where a section begins here on one side only.
     begins
         Whether a section begins here, on each side.
 
     """
 
-    first: tuple[str, str, str] | None
-    second: tuple[str, str, str] | None
+    first: tuple[str, str, str, str] | None
+    second: tuple[str, str, str, str] | None
     fields: tuple[str, ...]
     begins: tuple[bool, bool] = (False, False)
 
@@ -109,6 +112,47 @@ def line_pattern(line: str, rhymes: bool) -> str:  # noqa: FBT001  (a mark belon
     return pattern[:-1] + "R" if rhymes else pattern
 
 
+def usual_readings(lines: Sequence[str]) -> list[str]:
+    """Return how pypinyin reads the last character of each line, as `values.Section` has it; empty without one."""
+    with importing("caimap", "how a line is read"):
+        from pypinyin import Style, lazy_pinyin
+    how: dict[str, Any] = {"style": Style.TONE3, "v_to_u": True, "neutral_tone_with_five": True, "errors": "ignore"}
+    return [["", *lazy_pinyin(line, **how)][-1] for line in lines]
+
+
+@functools.cache
+def _syllables() -> frozenset[str]:
+    """Return the syllables of pinyin, without their tones."""
+    with importing("caimap", "how a line is read"):
+        from pypinyin.contrib.tone_convert import to_normal
+        from pypinyin.pinyin_dict import pinyin_dict
+    return frozenset(to_normal(one, v_to_u=True) for one in set(",".join(pinyin_dict.values()).split(",")))
+
+
+def _check_readings(section: Section) -> None:
+    """Refuse a correction that is no syllable."""
+    for reading in filter(None, section.readings):
+        if reading[-1] not in "12345" or reading[:-1] not in _syllables():
+            raise InvalidAnnotationError(
+                f"a reading is a syllable of pinyin and its tone from 1 to 5, as hang2, not {reading!r}",
+                kind="reading",
+                label=section.label,
+                found=reading,
+            )
+
+
+def line_times(lines: Sequence[str], song: Song) -> list[float | None]:
+    """Return when each line begins in seconds, by the song's `timed_lyrics`; None of one that was cut or put in."""
+    timed = song.timed_lyrics
+    ours, theirs = (["".join(line.split()) for line in side] for side in (lines, [line.text for line in timed]))
+    times: list[float | None] = [None] * len(lines)
+    matcher = difflib.SequenceMatcher(None, ours, theirs, autojunk=False)
+    for tag, start, stop, other, other_stop in matcher.get_opcodes():
+        if tag == "equal" or stop - start == other_stop - other == 1:  # or one line that was edited
+            times[start:stop] = [line.start for line in timed[other:other_stop]]
+    return times
+
+
 def check_structure(structure: Structure) -> None:
     """Refuse a structure that cannot enter the data set.
 
@@ -121,7 +165,7 @@ def check_structure(structure: Structure) -> None:
     ------
     InvalidAnnotationError
         A section of words without lines (an intro or interlude may have none), lines that are not of Chinese
-        characters and spaces, a pattern that is not that of its line, or too much text.
+        characters and spaces, a pattern that is not that of its line, a reading that is no syllable, or too much text.
 
     """
     lines = list(flat_lines(structure))
@@ -142,6 +186,7 @@ def check_structure(structure: Structure) -> None:
                 number=number,
                 label=section.label,
             )
+        _check_readings(section)
     for label, line, pattern in lines:
         if len(line) > MAX_LINE:
             raise InvalidAnnotationError(
@@ -166,21 +211,12 @@ def check_structure(structure: Structure) -> None:
 
 def flat_lines(structure: Structure) -> Iterator[tuple[str, str, str]]:
     """Yield (label, line, pattern) of every line, without spaces at its end."""
-    for section in structure.sections:
-        for line, pattern in zip(section.lines, section.rhyme, strict=True):
-            kept = len(line.rstrip())
-            yield section.label, line.rstrip(), pattern[:kept]
-
-
-def _form(structure: Structure) -> list[tuple[str, tuple[tuple[str, str, str], ...]]]:
-    """Return what is compared; sections without lines count, as they are part of the form."""
-    return [(section.label, tuple(flat_lines(Structure((section,))) if section.lines else ()))
-            for section in structure.sections]  # fmt: skip
+    return (place[:3] for place, _ in _places(structure) if place[1])
 
 
 def congruent(first: Structure, second: Structure) -> bool:
-    """Tell whether two annotations of a song agree in labels, lines and patterns."""
-    return _form(first) == _form(second)
+    """Tell whether two annotations of a song agree in labels, lines, patterns and corrected readings."""
+    return _places(first) == _places(second)
 
 
 def merge(first: Structure, second: Structure) -> Structure:
@@ -194,11 +230,14 @@ def merge(first: Structure, second: Structure) -> Structure:
     """
     if not congruent(first, second):
         raise InvalidAnnotationError("the two annotations differ; an inspector settles them")
-    sections = [
-        Section(label, tuple(line for _, line, _ in lines), tuple(pattern for _, _, pattern in lines))
-        for label, lines in _form(first)
-    ]
-    return Structure(tuple(sections), max(first.theme.strip(), second.theme.strip(), key=len))
+    theme = max(first.theme.strip(), second.theme.strip(), key=len)
+    return Structure(tuple(map(_stripped, first.sections)), theme)
+
+
+def _stripped(part: Section) -> Section:
+    lines = tuple(line.rstrip() for line in part.lines)
+    rhyme = tuple(pattern[: len(line)] for line, pattern in zip(lines, part.rhyme, strict=True))
+    return Section(part.label, lines, rhyme, part.readings)
 
 
 def differences(first: Structure, second: Structure) -> list[Difference]:
@@ -230,25 +269,26 @@ def differences(first: Structure, second: Structure) -> list[Difference]:
     return rows
 
 
-_Place = tuple[tuple[str, str, str], bool]
-"""(label, line, pattern), and whether a section begins with it."""
+_Place = tuple[tuple[str, str, str, str], bool]
+"""(label, line, pattern, reading), and whether a section begins with it."""
 
 
 def _places(structure: Structure) -> list[_Place]:
-    """Return what is compared, one after the other: two structures with the same places are congruent."""
+    """Return what is compared, one after the other; a section without lines is a place, as it is part of the form."""
     places: list[_Place] = []
-    for label, lines in _form(structure):
-        places += [(line, number == 0) for number, line in enumerate(lines or [(label, "", "")])]
+    for part in map(_stripped, structure.sections):
+        lines = list(zip(part.lines, part.rhyme, part.readings, strict=True)) or [("", "", "")]
+        places += [((part.label, *line), number == 0) for number, line in enumerate(lines)]
     return places
 
 
 def _words(place: _Place) -> str:
     """Return what a place is aligned by: its line, or the label of a section without lines."""
-    (label, line, _), _ = place
+    (label, line, *_), _ = place
     return line or label
 
 
-_FIELDS: Final = ("label", "line", "rhyme")
+_FIELDS: Final = ("label", "line", "rhyme", "reading")
 
 
 def _difference(left: _Place | None, right: _Place | None) -> Difference:
@@ -265,7 +305,7 @@ def agreement(annotation: Structure, accepted: Structure) -> float:
     """Return the share of lines that an annotation has as the accepted one has them, from 0 to 1, higher is better.
 
     Lines of both are aligned as in `differences`, and a section without lines counts as one; a line counts if label,
-    words and pattern agree, and if its section begins in both or in neither. So it is 1 for congruent annotations
+    words, pattern and reading agree, and if its section begins in both or neither. So it is 1 for congruent annotations
     alone. The weekly accuracy of type A (table 4 of the paper, which does not say what is counted) is the mean of this
     over an annotator's tasks.
     """

@@ -180,16 +180,21 @@ class Section:
         Phrases.
     rhyme
         Patterns of the phrases: ``c`` a character, ``R`` the last one of a line that rhymes, a space a pause.
+    readings
+        Of the last character of each phrase, where an annotator corrected it: pinyin with ü and its tone, 5 for none
+        (``"hang2"``, ``"nü3"``, ``"le5"``); empty for a phrase that is read as programs do, as all are if left out.
 
     """
 
     label: str
     lines: tuple[str, ...]
     rhyme: tuple[str, ...]
+    readings: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "lines", tuple(self.lines))
         object.__setattr__(self, "rhyme", tuple(self.rhyme))
+        object.__setattr__(self, "readings", tuple(self.readings) or ("",) * len(self.lines))
         if not _LABEL.fullmatch(self.label):
             raise InvalidAnnotationError(
                 f"a section must be one of {', '.join(SECTION_KINDS)} and a number, got {self.label!r}",
@@ -197,9 +202,10 @@ class Section:
                 kinds=SECTION_KINDS,
                 found=self.label,
             )
-        if len(self.lines) != len(self.rhyme):
+        if {len(self.rhyme), len(self.readings)} != {len(self.lines)}:
             raise InvalidAnnotationError(
-                f"section {self.label!r} has {len(self.lines)} lines and {len(self.rhyme)} patterns; give one a line",
+                f"section {self.label!r} has {len(self.lines)} lines and {len(self.rhyme)} patterns; give one a line, "
+                "and a reading a line or none",
                 kind="pattern_count",
                 label=self.label,
             )
@@ -248,18 +254,14 @@ class Structure:
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values."""
-        return {
-            "sections": [
-                {"label": part.label, "lines": list(part.lines), "rhyme": list(part.rhyme)} for part in self.sections
-            ],
-            "theme": self.theme,
-        }
+        rows = ("lines", "rhyme", "readings")
+        parts = [{"label": part.label} | {name: list(getattr(part, name)) for name in rows} for part in self.sections]
+        return {"sections": parts, "theme": self.theme}
 
     @classmethod
     def from_dict(cls, plain: Mapping[str, Any]) -> Structure:
         """Read what `to_dict` writes."""
-        sections = [Section(part["label"], tuple(part["lines"]), tuple(part["rhyme"])) for part in plain["sections"]]
-        return cls(tuple(sections), plain.get("theme", ""))
+        return cls(tuple(Section(**part) for part in plain["sections"]), plain.get("theme", ""))
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import os
 import secrets
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -31,7 +33,7 @@ examples:
   music-evals caimap serve my_study --host 0.0.0.0 --port 80 --proxy 192.0.2.7
   music-evals caimap lexicon build my_study captions.csv --column aspect_list --group professional \\
       --dimension instrumentation --source "MusicCaps, commit ..." --licence CC-BY-SA-4.0
-  music-evals caimap report my_study --out results/agreement
+  music-evals caimap report my_study --out results/agreement --export my_data
   music-evals caimap import my_study caimd --finished --licence Apache-2.0
   music-evals caimap export my_study --out my_data
   music-evals caimap publish my_study my_lab/songs
@@ -42,7 +44,7 @@ examples:
 
 def add(verbs: Any) -> None:
     """Add the verb ``caimap``."""
-    verb = add_verb(verbs, "caimap", _serve, help="annotate songs", description=_HELP, epilog=_EXAMPLES)
+    verb = add_verb(verbs, "caimap", _serve, "annotate songs", _HELP, _EXAMPLES)
     steps = verb.add_subparsers(title="steps", required=True, metavar="STEP")
     step = _step(steps, "init", _init, "make a study, and the account of its administrator")
     step.add_argument("--name", default="admin", help="of the administrator's account (default: %(default)s)")
@@ -81,9 +83,10 @@ def add(verbs: Any) -> None:
     step = _step(steps, "report", _report, "how far the people of a study agree: a page, and a CSV a table")
     step.add_argument("--out", required=True, metavar="DIR", help="for agreement.html and the tables")
     step.add_argument("--language", choices=("zh", "en"), default="en", help="of the page (default: %(default)s)")
+    step.add_argument("--export", metavar="DIR", help="that the step export wrote: draws what is in it, pictures.html")
     step.add_argument("--encoder", help="compare tags by meaning too, by an encoder of the verb descriptions")
     text = "what the rules catch, of simulated annotators"
-    step = add_verb(steps, "simulate", _simulate, help=text, description=f"{text[0].upper()}{text[1:]}.")
+    step = add_verb(steps, "simulate", _simulate, text, f"{text[0].upper()}{text[1:]}.")
     step.add_argument("--share", type=float, action="append", help="of descriptions that are scored; may be repeated")
     step.add_argument("--annotators", type=int, default=10, help="of each habit (default: %(default)s)")
     step.add_argument("--weeks", type=int, default=4, help="(default: %(default)s)")
@@ -118,7 +121,7 @@ def _add_lexicon(steps: Any) -> None:
 
 
 def _step(steps: Any, name: str, command: Any, text: str) -> Any:
-    step = add_verb(steps, name, command, help=text, description=f"{text[0].upper()}{text[1:]}.")
+    step = add_verb(steps, name, command, text, f"{text[0].upper()}{text[1:]}.")
     step.add_argument("study", metavar="STUDY", help="folder of the study")
     step.add_argument("--database", metavar="URL", help="of PostgreSQL, in place of a file in STUDY")
     return step
@@ -137,20 +140,16 @@ def _folder(options: argparse.Namespace, name: str = "") -> Path:
 
 def _init(options: argparse.Namespace) -> int:
     from music_evals.caimap.ledger import Rates
-    from music_evals.caimap.storage.store import Store, migrate
     from music_evals.caimap.work import accounts
-    from music_evals.caimap.work.desk import Desk, Settings
+    from music_evals.caimap.work.desk import Settings
 
     seed = secrets.randbits(63) if options.seed is None else options.seed  # who knows it knows what is sampled
     settings = Settings(seed=seed, share=options.share, rates=Rates(currency=options.currency))
     password = os.environ.get(PASSWORD_VARIABLE, "")
     made = "" if password else _new_password()
-    _folder(options, "audio")
-    migrate(_url(options))
-    desk = Desk(Store(_url(options)))
-    accounts.found(desk, options.name, password or made)
-    desk.configure(settings)
-    desk.store.close()
+    with _opened(options, new=True) as desk:
+        accounts.found(desk, options.name, password or made)
+        desk.configure(settings)
     if made:
         say(f"password of {options.name}, shown once: {made}")
     return 0
@@ -169,20 +168,15 @@ def _import(options: argparse.Namespace) -> int:
 
     if not options.audio:
         raise InvalidInputError("say with --audio where the recordings are")
-    desk = _desk(options)
-    try:
+    with _opened(options) as desk:
         prepared = None if options.prepared is None else read_prepared(options.prepared)
         read = read_songs(options.table, options.audio, licence=options.licence, prepared=prepared)
         who = _administrator(desk)
         check_new(desk, who, read.songs)
         count = add_songs(desk, who, keep_recordings(read.songs, options.audio, _folder(options, "audio")))
-    finally:
-        desk.store.close()
     if read.not_sampled:
         say(f"{len(read.not_sampled)} songs are not in the sample of the preparation, and were left out")
-    with to_stdout():
-        print(f"{count} songs")
-    return 0
+    return _tell(f"{count} songs")
 
 
 def _import_finished(options: argparse.Namespace) -> int:
@@ -192,24 +186,34 @@ def _import_finished(options: argparse.Namespace) -> int:
     if options.audio or options.prepared or not options.licence:
         raise InvalidInputError("--finished needs --licence, and takes no --audio and no --prepared")
     songs = read_finished(options.table, options.config, options.split, licence=options.licence)
-    desk = _desk(options)
-    try:
+    with _opened(options) as desk:
         count = add_finished(desk, _administrator(desk), songs)
-    finally:
-        desk.store.close()
+    return _tell(f"{count} songs")
+
+
+def _tell(*lines: object) -> int:
+    """Print what came of a step, a line each, and return the exit code of one that went well."""
     with to_stdout():
-        print(f"{count} songs")
+        print(*lines, sep="\n")
     return 0
 
 
-def _desk(options: argparse.Namespace) -> Any:
+@contextlib.contextmanager
+def _opened(options: argparse.Namespace, *, new: bool = False) -> Iterator[Any]:
+    """Open a study with the tables of this version; one that is not there is made where it may be `new`."""
     from music_evals.caimap.storage.store import Store, migrate
     from music_evals.caimap.work.desk import Desk
 
-    if not options.database and not Path(options.study, "study.db").is_file():
+    if new:
+        _folder(options, "audio")
+    elif not options.database and not Path(options.study, "study.db").is_file():
         raise NoDataError(f"{options.study}: there is no study; make one with caimap init")
     migrate(_url(options))
-    return Desk(Store(_url(options)))
+    store = Store(_url(options))
+    try:
+        yield Desk(store)
+    finally:
+        store.close()
 
 
 def _administrator(desk: Any) -> int:
@@ -221,6 +225,7 @@ def _administrator(desk: Any) -> int:
 def _serve(options: argparse.Namespace) -> int:
     from music_evals.caimap.web.app import serve
     from music_evals.caimap.web.provider import AddressError, provider_of
+    from music_evals.caimap.work.accounts import has_people
 
     address = _address(options)
     try:
@@ -229,43 +234,25 @@ def _serve(options: argparse.Namespace) -> int:
         raise InvalidInputError(
             f"{error}; people who sign in by a provider come back there: name it by --address"
         ) from error
-    if options.demo and not _has_people(options):
+    if options.demo:
         from music_evals.caimap.demo import PEOPLE, make_demo
 
-        password = os.environ.get(PASSWORD_VARIABLE, "") or _new_password()
-        make_demo(_folder(options, "audio"), _url(options), password)
-        say(f"accounts of the demo: {', '.join(PEOPLE)}; their password: {password}")
-    desk = _desk(options)
+        with _opened(options, new=True) as desk:
+            is_there = has_people(desk)
+        if not is_there:
+            password = os.environ.get(PASSWORD_VARIABLE, "") or _new_password()
+            make_demo(_folder(options, "audio"), _url(options), password)
+            say(f"accounts of the demo: {', '.join(PEOPLE)}; their password: {password}")
     missing = [name for name in ("OAUTH_CLIENT_ID", "OAUTH_CLIENT_SECRET") if not os.environ.get(name)]
-    if len(missing) == 1:
-        say(f"{missing[0]} is missing: people sign in by passwords alone")
-    if provider is not None:
-        say(f"people may sign in by {provider.url}, which sends them back to {provider.redirect_uri}")
-    say(f"{address}/; Ctrl+C ends it")
-    serve(
-        desk,
-        Path(options.study, "audio"),
-        host=options.host,
-        port=options.port,
-        provider=provider,
-        proxies=options.proxies,
-    )
+    where = {"host": options.host, "port": options.port, "provider": provider, "proxies": options.proxies}
+    with _opened(options) as desk:
+        if len(missing) == 1:
+            say(f"{missing[0]} is missing: people sign in by passwords alone")
+        if provider is not None:
+            say(f"people may sign in by {provider.url}, which sends them back to {provider.redirect_uri}")
+        say(f"{address}/; Ctrl+C ends it")
+        serve(desk, Path(options.study, "audio"), **where)
     return 0
-
-
-def _has_people(options: argparse.Namespace) -> bool:
-    """Tell whether the study is there already, in a file or in a database elsewhere."""
-    from music_evals.caimap.storage.store import Store, migrate
-    from music_evals.caimap.work import accounts
-    from music_evals.caimap.work.desk import Desk
-
-    _folder(options, "audio")
-    migrate(_url(options))
-    store = Store(_url(options))
-    try:
-        return accounts.has_people(Desk(store))
-    finally:
-        store.close()
 
 
 def _address(options: argparse.Namespace) -> str:
@@ -279,11 +266,8 @@ def _finished(options: argparse.Namespace) -> tuple[Any, bytes]:
     from music_evals.caimap.exporting import read_key
     from music_evals.caimap.work.managing import finished_songs
 
-    desk = _desk(options)
-    try:
+    with _opened(options) as desk:
         return finished_songs(desk), read_key(_folder(options) / "export.key")
-    finally:
-        desk.store.close()
 
 
 def _export(options: argparse.Namespace) -> int:
@@ -291,9 +275,7 @@ def _export(options: argparse.Namespace) -> int:
 
     finished, key = _finished(options)
     made = export_songs(finished, Path(options.out), key=key, title=options.title)
-    with to_stdout():
-        print(f"{made.songs} songs by {made.people} people: {made.folder}")
-    return 0
+    return _tell(f"{made.songs} songs by {made.people} people: {made.folder}")
 
 
 def _publish(options: argparse.Namespace) -> int:
@@ -302,9 +284,7 @@ def _publish(options: argparse.Namespace) -> int:
     finished, key = _finished(options)
     how = {"title": options.title, "public": options.public, "adopt": options.adopt}
     made = publish_songs(finished, options.name, key=key, **how)
-    with to_stdout():
-        print(f"{made.songs} songs, {made.changed} files sent, {made.deleted} deleted: {made.url}")
-    return 0
+    return _tell(f"{made.songs} songs, {made.changed} files sent, {made.deleted} deleted: {made.url}")
 
 
 def _simulate(options: argparse.Namespace) -> int:
@@ -315,30 +295,28 @@ def _simulate(options: argparse.Namespace) -> int:
         for share in options.share or (0.1, 0.2, 0.4)
     ]
     with to_stdout():
-        print("share\thabit\texcluded by week\trefused\tentered\tbelow the mark\tgood lost\tscored")
+        print("share\thabit\texcluded by week\twithin 30 songs\tsongs\tcents", end="\t")
+        print("refused\tentered\tbelow the mark\tgood lost\tscored")
         for plan in plans:
             for found in simulate(plan):
                 weeks = " ".join(f"{share:.2f}" for share in found.excluded)
                 rates = f"{found.entered}\t{found.bad:.2f}\t{found.lost:.2f}\t{found.scored}"
-                print(f"{plan.share:g}\t{found.habit}\t{weeks}\t{found.refused:.2f}\t{rates}")
+                ends = f"{found.caught:.2f}\t{found.songs:g}\t{found.cents:.0f}"
+                print(f"{plan.share:g}\t{found.habit}\t{weeks}\t{ends}\t{found.refused:.2f}\t{rates}")
     return 0
 
 
 def _report(options: argparse.Namespace) -> int:
-    from music_evals.caimap.web.reporting import write_report
+    from music_evals.caimap.web.reporting import write_pictures, write_report
     from music_evals.caimap.work.comparing import study_agreement
     from music_evals.pipelines.descriptions import resolve_encoder
 
     encoder = resolve_encoder(options.encoder) if options.encoder else None
-    desk = _desk(options)
-    try:
+    with _opened(options) as desk:
         found = study_agreement(desk, _administrator(desk), encoder)
-    finally:
-        desk.store.close()
-    with to_stdout():
-        for path in write_report(found, Path(options.out), language=options.language):
-            print(path)
-    return 0
+    out, how = Path(options.out), {"language": options.language}
+    drawn = [write_pictures(options.export, out, **how)] if options.export else []
+    return _tell(*write_report(found, out, **how), *drawn)
 
 
 def _build_lexicon(options: argparse.Namespace) -> int:
@@ -352,15 +330,9 @@ def _build_lexicon(options: argparse.Namespace) -> int:
         name: read_terms(options.captions, options.column.replace("{dimension}", name)) for name in options.dimensions
     }
     built = {name: build_lexicon(captions, **about) for name, captions in read.items()}
-    desk = _desk(options)
-    try:
+    with _opened(options) as desk:
         keep_lexica(desk, _administrator(desk), options.group, built)
-    finally:
-        desk.store.close()
-    with to_stdout():
-        for name, lexicon in built.items():
-            print(f"{options.group} {name}: {len(lexicon.terms)} terms")
-    return 0
+    return _tell(*(f"{options.group} {name}: {len(lexicon.terms)} terms" for name, lexicon in built.items()))
 
 
 def _backup(options: argparse.Namespace) -> int:
@@ -369,15 +341,11 @@ def _backup(options: argparse.Namespace) -> int:
     made = backup(options.study, _url(options), options.copy)
     if made.left_out:
         say(f"not copied, since a study does not need it: {', '.join(made.left_out)}")
-    with to_stdout():
-        print(f"{made.files} files, {made.n_bytes} bytes: {made.folder}")
-    return 0
+    return _tell(f"{made.files} files, {made.n_bytes} bytes: {made.folder}")
 
 
 def _restore(options: argparse.Namespace) -> int:
     from music_evals.caimap.storage.backups import restore
 
     made = restore(options.copy, options.study, _url(options))
-    with to_stdout():
-        print(f"{made.files} files, {made.n_bytes} bytes: {made.folder}")
-    return 0
+    return _tell(f"{made.files} files, {made.n_bytes} bytes: {made.folder}")

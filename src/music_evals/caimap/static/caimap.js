@@ -64,7 +64,7 @@ function startPlayer(section) {
   }
 
   function letSeek(may) {
-    position.disabled = rate.disabled = !may;
+    for (const each of [position, rate, ...section.querySelectorAll("[data-loop]")]) each.disabled = !may;
     section.classList.toggle("seeks", may);
     section.querySelector(".locked")?.toggleAttribute("hidden", may);
   }
@@ -125,8 +125,26 @@ function startPlayer(section) {
       });
     }
   }
+  startLoop(section, audio, duration, seek, say);
   keepDraft(form, section, say);
   listenToKeys(form, audio);
+  return { audio, seek };
+}
+
+/** A stretch that is played again and again, from A to B; who may not seek yet sets none. */
+function startLoop(section, audio, duration, seek, say) {
+  const bar = section.querySelector(".stretch");
+  let [begin, end] = [0, null];
+  section.addEventListener("click", ({ target: { dataset: { loop }, ariaLabel } }) => {
+    if (!loop) return;
+    const now = Math.min(audio.currentTime, duration - 0.5); // before the song ends by itself
+    if (loop === "begin") [begin, end] = [now, end > now ? end : null];
+    else [begin, end] = loop === "end" ? [begin < now ? begin : 0, now] : [0, null];
+    bar.hidden = loop === "off";
+    bar.style.marginInline = `${(100 * begin) / duration}% ${100 - (100 * (end ?? duration)) / duration}%`;
+    say(`${ariaLabel} ${bar.hidden ? "" : [begin, end ?? duration].map(musicEvals.waveform.clock).join(" – ")}`);
+  });
+  audio.addEventListener("timeupdate", () => { if (end !== null && !audio.paused && audio.currentTime >= end) seek(begin); });
 }
 
 function isTick(field) {
@@ -149,7 +167,7 @@ function startWave(wave, audio, duration, seek) {
 
 function keepDraft(form, section, say) {
   const word = section.querySelector(".saved");
-  const { saved, unsaved } = word.dataset;
+  const { saved, unsaved, conflict } = word.dataset;
   const versions = document.querySelectorAll("input[name=version]");
   const fieldsOf = (any) => Object.fromEntries([...new FormData(any)].filter(([name]) => name !== "csrf" && name !== "version"));
   const fields = () => fieldsOf(form);
@@ -159,6 +177,7 @@ function keepDraft(form, section, say) {
   served.reset(); // without what was typed before this script ran
   let kept = refused ? "" : JSON.stringify(fieldsOf(served)); // a page that comes back with a refusal shows what nobody keeps yet
   let saving = null;
+  let isBehind = false; // another page saved: what is here and what is kept are laid side by side before anything is saved
 
   /** After signing in elsewhere, this page's key is of no use any more: take the new one. */
   async function renewed() {
@@ -172,15 +191,16 @@ function keepDraft(form, section, say) {
 
   async function save() {
     const now = fields();
-    if (saving || form.classList.contains("closed") || isKept()) return;
+    if (saving || isBehind || form.classList.contains("closed") || isKept()) return;
     saving = (async () => {
       try {
         const body = { version: Number(versions[0].value), fields: now };
         const answer = await send(`/task/${section.dataset.task}/draft`, section.dataset.csrf, body);
         const found = await answer.json();
         if (found.error !== undefined) {
+          isBehind = answer.status === 409;
           const isSignedOut = answer.status === 401 || answer.status === 403;
-          if (!(isSignedOut && await renewed())) say(found.error); // with a new key the next turn tries again
+          if (!(isSignedOut && await renewed())) say(isBehind ? conflict : found.error); // with a new key the next turn tries again
           return;
         }
         kept = JSON.stringify(now);
@@ -196,9 +216,11 @@ function keepDraft(form, section, say) {
 
   const timer = setInterval(save, SAVE_EVERY_MS);
   document.querySelectorAll("form[action^='/task/']").forEach((any) => any.addEventListener("submit", (event) => {
+    const isLeft = isBehind && any !== form; // by what was written here
+    if (saving || isLeft) event.preventDefault();
+    if (isLeft) return;
     clearInterval(timer);
     if (saving) { // the version on the page is about to change
-      event.preventDefault();
       saving.then(() => any.requestSubmit(event.submitter));
       return;
     }
@@ -211,10 +233,13 @@ function keepDraft(form, section, say) {
 }
 
 function listenToKeys(form, audio) {
+  const pressed = ({ code }) => document.querySelector(`[aria-keyshortcuts="Alt+${code.slice(3)}"]`);
   document.addEventListener("keydown", (event) => {
+    if (event.isComposing) return;
     if (event.ctrlKey && event.code === "Space") toggle(audio);
     else if (event.ctrlKey && event.key === "s") form.requestSubmit(form.querySelector("[formaction$='/save']"));
     else if (event.ctrlKey && event.key === "Enter") form.requestSubmit(form.querySelector("button:not([formaction]):not([type])"));
+    else if (event.altKey && pressed(event)) pressed(event).click();
     else if (event.altKey && ["ArrowUp", "ArrowDown"].includes(event.key)) {
       const lines = [...form.querySelectorAll("input[name^='line_']")];
       const row = event.target.closest("tr");
@@ -226,12 +251,30 @@ function listenToKeys(form, audio) {
   });
 }
 
-document.querySelectorAll(".player").forEach(startPlayer);
+const players = [...document.querySelectorAll(".player")].map(startPlayer);
 
 // who judges a description may go anywhere in its song
 document.querySelectorAll(".recording").forEach((section) => {
   const audio = section.querySelector("audio");
-  startWave(section.querySelector(".wave"), audio, Number(section.dataset.duration), (second) => { audio.currentTime = second; });
+  const seek = (second) => { audio.currentTime = second; };
+  startWave(section.querySelector(".wave"), audio, Number(section.dataset.duration), seek);
+  players.push({ audio, seek });
+});
+
+document.querySelectorAll("table.lines").forEach((table) => musicEvals.rows.start(table, players[0]));
+
+// the points of a description, as they are given
+document.querySelectorAll(".total").forEach((total) => {
+  const { mark, passes, below } = total.dataset;
+  const show = () => {
+    const fields = [...total.form.querySelectorAll("[type=number]")];
+    const given = fields.filter(({ validity }) => validity.valid);
+    const sum = given.reduce((all, { valueAsNumber }) => all + valueAsNumber, 0);
+    const open = given.length < fields.length ? `${given.length} / ${fields.length}` : below;
+    total.value = `${sum} / 100 · ${sum >= Number(mark) ? passes : open}`;
+  };
+  total.form.addEventListener("input", show);
+  show();
 });
 
 document.addEventListener("click", (event) => {

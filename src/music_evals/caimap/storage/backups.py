@@ -11,6 +11,7 @@ import contextlib
 import hashlib
 import json
 import os
+import re
 import shutil
 import sqlite3
 import subprocess
@@ -18,11 +19,11 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
-from sqlalchemy import inspect
+from sqlalchemy import inspect, text
 from sqlalchemy.engine import make_url
-from sqlalchemy.exc import OperationalError
+from sqlalchemy.exc import DatabaseError
 
-from music_evals.caimap.storage.store import Store, sqlite_file
+from music_evals.caimap.storage.store import Store, check_schema, sqlite_file
 from music_evals.errors import (
     BackendError,
     InvalidInputError,
@@ -43,7 +44,6 @@ _FORM: Final = 1
 _AUDIO: Final = "audio"
 _KEY: Final = "export.key"
 _DATABASES: Final = {"sqlite": "study.db", "postgresql": "study.dump"}
-_CHUNK: Final = 1 << 20
 
 
 class Backup(NamedTuple):
@@ -94,6 +94,8 @@ def backup(study: str | os.PathLike[str], url: str, target: str | os.PathLike[st
         There is no such study.
     OutputError
         The folder holds something already, lies in the study, or cannot be written.
+    UnreadableFileError
+        A newer version than this one wrote the study.
     MissingBackendError, BackendError
         The study is kept in PostgreSQL, and ``pg_dump`` is not installed or fails.
 
@@ -109,7 +111,8 @@ def backup(study: str | os.PathLike[str], url: str, target: str | os.PathLike[st
             _copy_file(source / name, part / name)
         files = {name: _facts(part / name) for name in _files_below(part)}
         manifest = {"form": _FORM, "database": kind, "files": files}
-        _write(part / MANIFEST, json.dumps(manifest, ensure_ascii=False, indent=1).encode())
+        (part / MANIFEST).write_text(json.dumps(manifest, ensure_ascii=False, indent=1), encoding="utf-8")
+        _sync(part / MANIFEST)
         _close_to_others(part)
     return Backup(folder, len(files), sum(facts["bytes"] for facts in files.values()), _left_out(source))
 
@@ -136,7 +139,7 @@ def restore(copy: str | os.PathLike[str], study: str | os.PathLike[str], url: st
     OutputError
         Something is there already; choose another folder, or move all of it away.
     UnreadableFileError
-        The copy is no backup, or is not as it was written.
+        The copy is no backup, is not as it was written, or is that of a study of a newer version.
     InvalidInputError
         The copy is that of the other kind of database.
     MissingBackendError, BackendError
@@ -152,7 +155,8 @@ def restore(copy: str | os.PathLike[str], study: str | os.PathLike[str], url: st
             if name not in _DATABASES.values() or kind == "sqlite":
                 _copy_file(source / name, part / name)
         if kind == "postgresql":  # the last thing: it is all or nothing too
-            _undump(url, source / _DATABASES[kind])
+            how = ("--single-transaction", "--exit-on-error", "--no-owner", "--no-privileges")
+            _run("pg_restore", *how, str(source / _DATABASES[kind]), url=url)
         _close_to_others(part)
     return Backup(target, len(files), sum(facts["bytes"] for facts in files.values()), ())
 
@@ -181,10 +185,15 @@ def _check_empty(folder: Path, what: str, url: str = "") -> None:
 
 
 def _tables(url: str) -> list[str]:
+    """Name the tables of a study, which a version made that is not newer than this one."""
     store = Store(url)
     try:
-        return sorted(inspect(store.engine).get_table_names())
-    except OperationalError as error:
+        with store.engine.connect() as connection:
+            names = sorted(inspect(connection).get_table_names())
+            if "alembic_version" in names:
+                check_schema(connection.scalar(text("SELECT version_num FROM alembic_version")), str(store.engine.url))
+            return names
+    except DatabaseError as error:
         raise OutputError(f"the database cannot be opened ({error.orig})") from error
     finally:
         store.close()
@@ -207,8 +216,7 @@ def _checked(source: Path, kind: str) -> Mapping[str, Mapping[str, Any]]:
     changed = [name for name in files if _facts(source / name) != files[name]]
     if changed:
         raise UnreadableFileError(f"{source}: damaged; not as they were written: {', '.join(changed[:5])}")
-    if kind == "sqlite":
-        _check_sqlite(source / _DATABASES[kind])
+    (_check_sqlite if kind == "sqlite" else _check_dump)(source / _DATABASES[kind])
     return files
 
 
@@ -216,11 +224,18 @@ def _check_sqlite(copy: Path) -> None:
     try:
         with contextlib.closing(sqlite3.connect(f"{copy.resolve().as_uri()}?mode=ro", uri=True)) as connection:
             state = connection.execute("PRAGMA integrity_check").fetchone()[0]
-            connection.execute("SELECT version_num FROM alembic_version").fetchone()
+            revision = connection.execute("SELECT version_num FROM alembic_version").fetchone()
     except sqlite3.Error as error:
         raise UnreadableFileError(f"{copy}: no study ({error})") from error
     if state != "ok":
         raise UnreadableFileError(f"{copy}: damaged ({state})")
+    check_schema(revision and revision[0], str(copy))
+
+
+def _check_dump(copy: Path) -> None:
+    told = _run("pg_restore", "--data-only", "--table=alembic_version", "--file=-", str(copy))
+    if found := re.search(r"^COPY \S*alembic_version .*\n(.+)$", told, re.MULTILINE):
+        check_schema(found[1], str(copy))
 
 
 # files
@@ -256,38 +271,27 @@ def _copy_file(source: Path, target: Path) -> None:
     _sync(target)
 
 
-def _write(target: Path, content: bytes) -> None:
-    target.write_bytes(content)
-    _sync(target)
-
-
 def _sync(path: Path) -> None:
     with path.open("rb") as file:
         os.fsync(file.fileno())
 
 
 def _facts(path: Path) -> dict[str, Any]:
-    made, n_bytes = hashlib.sha256(), 0
     with path.open("rb") as file:
-        while chunk := file.read(_CHUNK):
-            made.update(chunk)
-            n_bytes += len(chunk)
-    return {"sha256": made.hexdigest(), "bytes": n_bytes}
+        return {"sha256": hashlib.file_digest(file, "sha256").hexdigest(), "bytes": file.tell()}
 
 
 # databases
 
 
 def _dump(url: str, target: Path) -> None:
+    source = Path() if _kind(url) == "postgresql" else sqlite_file(url)
+    if not source.exists() or not _tables(url):
+        raise NoDataError(f"{make_url(url)}: there is no study; make one with caimap init")
     if _kind(url) == "postgresql":
-        if not _tables(url):
-            raise NoDataError("the database holds no study; make one with caimap init")
-        _run(url, "pg_dump", "-Fc", "--no-owner", "--no-privileges", f"--file={target}")
+        _run("pg_dump", "-Fc", "--no-owner", "--no-privileges", f"--file={target}", url=url)
         _sync(target)
         return
-    source = sqlite_file(url)
-    if not source.is_file():
-        raise NoDataError(f"{source}: there is no study; make one with caimap init")
     with (
         contextlib.closing(sqlite3.connect(source)) as ours,
         contextlib.closing(sqlite3.connect(target)) as theirs,
@@ -297,24 +301,21 @@ def _dump(url: str, target: Path) -> None:
     _sync(target)
 
 
-def _undump(url: str, dump: Path) -> None:
-    how = ("--single-transaction", "--exit-on-error", "--no-owner", "--no-privileges")
-    _run(url, "pg_restore", *how, str(dump))
-
-
-def _run(url: str, program: str, *arguments: str) -> None:
-    """Run a program of PostgreSQL on a database; its password stands in no list of processes."""
-    parsed = make_url(url)
+def _run(program: str, *arguments: str, url: str = "") -> str:
+    """Run a program of PostgreSQL, perhaps on a database whose password stands in no list; return what it says."""
     found = shutil.which(program)
     if found is None:
         raise MissingBackendError(
             program, "", "the backup of a study in PostgreSQL", install="apt-get install postgresql-client"
         )
-    address = parsed.set(drivername="postgresql", password=None).render_as_string(hide_password=False)
-    environment = {**os.environ, **({"PGPASSWORD": str(parsed.password)} if parsed.password else {})}
-    done = subprocess.run(  # noqa: S603  (no shell; a program by its path)
-        [found, f"--dbname={address}", "--no-password", *arguments], env=environment, capture_output=True, check=False
-    )
+    environment, command = dict(os.environ), [found, "--no-password"]
+    if url:
+        parsed = make_url(url)
+        address = parsed.set(drivername="postgresql", password=None).render_as_string(hide_password=False)
+        environment |= {"PGPASSWORD": str(parsed.password)} if parsed.password else {}
+        command.append(f"--dbname={address}")
+    done = subprocess.run([*command, *arguments], env=environment, capture_output=True, check=False)  # noqa: S603  (no shell)
     if done.returncode:
         said = done.stderr.decode(errors="replace").strip()
         raise BackendError(f"{program} ended with {done.returncode}: {said}")
+    return done.stdout.decode(errors="replace")

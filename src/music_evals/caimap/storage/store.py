@@ -8,29 +8,55 @@ rows show who came too late (`StaleError`).
 from __future__ import annotations
 
 import contextlib
+import functools
 import os
-from collections.abc import Iterator
+import random
+import time
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, ParamSpec, TypeVar
 
-from sqlalchemy import Engine, create_engine, event
+from sqlalchemy import Engine, create_engine, event, inspect, text
 from sqlalchemy.engine import make_url
-from sqlalchemy.exc import ArgumentError, IntegrityError, OperationalError
+from sqlalchemy.exc import ArgumentError, DatabaseError, IntegrityError, OperationalError
 from sqlalchemy.orm import Session
 from sqlalchemy.orm.exc import StaleDataError
 
-from music_evals.errors import InvalidInputError, MusicEvalsError, OutputError
+from music_evals.errors import InvalidInputError, MusicEvalsError, OutputError, UnreadableFileError
 
-__all__ = ["READS", "StaleError", "Store", "migrate", "sqlite_file", "sqlite_url"]
+__all__ = ["READS", "StaleError", "Store", "check_schema", "migrate", "retried", "sqlite_file", "sqlite_url"]
+
+P = ParamSpec("P")
+R = TypeVar("R")
 
 READS: Final = "reads"
 """In the facts of a session that only reads."""
 
 _WAIT_SEC = 30.0
+_MIGRATIONS: Final = Path(__file__).parents[1] / "migrations"
+_TRIES: Final = 12
+_CROSSED: Final = ("40001", "40P01")  # PostgreSQL: two transactions in no order, or waiting for each other
 
 
 class StaleError(MusicEvalsError, RuntimeError):
     """Somebody else was quicker: what the page showed has changed, and nothing of this request was kept."""
+
+
+def retried(act: Callable[P, R]) -> Callable[P, R]:
+    """Return an act of one transaction that is tried `_TRIES` times, each afresh, while it crosses those of others."""
+
+    @functools.wraps(act)
+    def again(*given: P.args, **named: P.kwargs) -> R:
+        for number in range(1, _TRIES):
+            try:
+                return act(*given, **named)
+            except StaleError as error:
+                if error.kind != "quicker":  # a page that is out of date stays so
+                    raise
+                time.sleep(random.uniform(0, 0.02 * number))  # those who crossed do not meet again
+        return act(*given, **named)
+
+    return again
 
 
 def sqlite_url(path: str | os.PathLike[str]) -> str:
@@ -83,8 +109,10 @@ class Store:
             try:
                 yield session
                 session.commit()
-            except (StaleDataError, IntegrityError) as error:
+            except (StaleDataError, IntegrityError, OperationalError) as error:
                 session.rollback()
+                if isinstance(error, OperationalError) and getattr(error.orig, "sqlstate", "") not in _CROSSED:
+                    raise
                 raise StaleError("somebody else was quicker; load the page again", kind="quicker") from error
 
     def close(self) -> None:
@@ -139,6 +167,8 @@ def migrate(url: str, revision: str = "head") -> None:
     ------
     InvalidInputError
         As of `Store`.
+    UnreadableFileError
+        A newer version made the tables.
 
     """
     from alembic import command
@@ -146,17 +176,36 @@ def migrate(url: str, revision: str = "head") -> None:
 
     engine = _engine(url)
     config = Config()
-    config.set_main_option("script_location", str(Path(__file__).parents[1] / "migrations"))
+    config.set_main_option("script_location", str(_MIGRATIONS))
     try:
         with engine.execution_options(writes=True).connect() as connection:
+            if inspect(connection).has_table("alembic_version"):
+                check_schema(connection.scalar(text("SELECT version_num FROM alembic_version")), str(engine.url))
             config.attributes["connection"] = connection
             is_back = revision == "base" or revision.startswith("-")
             (command.downgrade if is_back else command.upgrade)(config, revision)
             connection.commit()
-    except OperationalError as error:
+    except DatabaseError as error:
         raise OutputError(f"the database cannot be opened ({error.orig})") from error
     finally:
         engine.dispose()
+
+
+def check_schema(found: str | None, where: str) -> None:
+    """Refuse tables of a revision that this version does not know; None where there are no tables.
+
+    Raises
+    ------
+    UnreadableFileError
+        A newer version made them.
+
+    """
+    known = sorted(path.stem.partition("_")[0] for path in _MIGRATIONS.glob("versions/0*.py"))
+    if found and found not in known:
+        raise UnreadableFileError(
+            f"{where}: written by a newer version of music_evals (schema {found}; this one knows up to {known[-1]}), "
+            "and left as it is; install the version that wrote it"
+        )
 
 
 def sqlite_file(url: str) -> Path:

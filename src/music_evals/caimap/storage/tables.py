@@ -83,7 +83,7 @@ class PersonRow(Base):
     consent: Mapped[str] = mapped_column(String(40), default="")
     excluded: Mapped[bool] = mapped_column(default=False)
     withdrawn: Mapped[bool] = mapped_column(default=False)
-    failures: Mapped[int] = mapped_column(default=0)
+    failures: Mapped[int] = mapped_column(default=0)  # it and the next: of versions that locked accounts
     locked_until: Mapped[dt.datetime | None]
     created: Mapped[dt.datetime]
 

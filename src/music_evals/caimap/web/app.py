@@ -6,7 +6,9 @@ changes something carries the token of its session in the form, and comes from a
 
 from __future__ import annotations
 
+import hmac
 import inspect
+import json
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
@@ -15,8 +17,8 @@ from music_evals.caimap.machine import ForbiddenStepError
 from music_evals.caimap.roles import RIGHTS, ForbiddenError
 from music_evals.caimap.storage.store import StaleError
 from music_evals.caimap.web.answering import COOKIE, attempt_cookie, is_secure, respond
-from music_evals.caimap.web.forms import plain_form, sent_texts
-from music_evals.caimap.web.guards import MAX_DIGITS, Attempts, RateLimit, check_texts, is_text, proxies_of
+from music_evals.caimap.web.forms import sent_texts
+from music_evals.caimap.web.guards import MAX_DIGITS, Attempts, check_texts, is_text, proxies_of
 from music_evals.caimap.web.hardening import Hardened
 from music_evals.caimap.web.provider import Provider, ProviderError
 from music_evals.caimap.web.rendering import STATIC
@@ -31,14 +33,7 @@ if TYPE_CHECKING:
     from starlette.requests import Request
     from starlette.responses import Response
 
-__all__ = [
-    "Answer",
-    "Asked",
-    "Page",
-    "RateLimit",
-    "build_app",
-    "serve",
-]
+__all__ = ["Answer", "Asked", "Page", "build_app", "serve"]
 
 
 class Asked(NamedTuple):
@@ -199,26 +194,18 @@ def build_app(desk: Desk, audio: str | Path, *, provider: Provider | None = None
             return Hardened(super().build_middleware_stack())  # outermost: also around what answers a failure of ours
 
     app = Application(openapi_url=None, docs_url=None, redoc_url=None)
-    app.add_exception_handler(Exception, _failed)
-    for status in (404, 405):  # of the router; what else it refuses says why
-        app.add_exception_handler(status, _no_page)
-    limits = _Limits(Attempts(), RateLimit(most=60))
+    for refused in (Exception, 404, 405):  # the latter of the router; what else it refuses says why
+        app.add_exception_handler(refused, _plain)
+    attempts = Attempts()
     _register_numbers()
     for page in PAGES if provider is None else (*PAGES, *PROVIDER_PAGES):
         path = page.path.replace(":int}", f":{_NUMBER}}}")
-        app.add_route(path, _endpoint(page, desk, Path(audio), limits, provider), methods=[page.method])
+        app.add_route(path, _endpoint(page, desk, Path(audio), attempts, provider), methods=[page.method])
     app.mount("/static", StaticFiles(directory=STATIC))
     return app
 
 
 _NUMBER: Final = "number"
-
-
-class _Limits(NamedTuple):
-    """What stops those who guess: failures on pages for everybody, and beginnings of a sign-in by a provider."""
-
-    attempts: Attempts
-    beginnings: RateLimit
 
 
 def _register_numbers() -> None:
@@ -231,18 +218,13 @@ def _register_numbers() -> None:
     register_url_convertor(_NUMBER, Number())
 
 
-async def _no_page(request: Request, error: Exception) -> Response:
-    """Answer where an address, or what was asked of it, belongs to no page."""
+async def _plain(request: Request, error: Exception) -> Response:
+    """Answer where what was asked is of no page, and where something failed that nobody foresaw; the log has it."""
+    from starlette.exceptions import HTTPException
     from starlette.responses import PlainTextResponse
 
-    return PlainTextResponse(translator(language_of(request))("no_page"), getattr(error, "status_code", 404))
-
-
-async def _failed(request: Request, error: Exception) -> Response:  # noqa: ARG001
-    """Answer where something failed that nobody foresaw; the log has it."""
-    from starlette.responses import PlainTextResponse
-
-    return PlainTextResponse(translator(language_of(request))("failed"), 500)
+    status, name = (error.status_code, "no_page") if isinstance(error, HTTPException) else (500, "failed")
+    return PlainTextResponse(translator(language_of(request))(name), status)
 
 
 def serve(
@@ -285,7 +267,7 @@ def serve(
 
 
 def _endpoint(
-    page: Page, desk: Desk, audio: Path, limits: _Limits, provider: Provider | None
+    page: Page, desk: Desk, audio: Path, attempts: Attempts, provider: Provider | None
 ) -> Callable[[Request], Any]:
     from starlette.concurrency import run_in_threadpool
 
@@ -300,13 +282,12 @@ def _endpoint(
             request.url.path, token, attempt, provider,
         )  # fmt: skip
         try:
-            _check(page, request, asked, limits, broken=broken)
+            guess = _attempt(page, request, asked)
+            _check(page, request, asked, attempts, broken=broken)
             act: Any = page.act
             answer: Answer = await (act(asked) if page.is_async else run_in_threadpool(act, asked))
-            if page.guessable and answer.status >= 400:
-                limits.attempts.count(*_attempt(request, asked))
-            elif page.guessable and answer.session:
-                limits.attempts.forgive(*_attempt(request, asked))
+            if answer.status < 400 and (page.guessable or answer.session):
+                attempts.forgive(*guess, is_owner=bool(answer.session) or page.right != "public")
         except MusicEvalsError as error:
             answer = _refusal(error, asked, as_json=json is not None)
         return respond(answer, request, asked)
@@ -320,61 +301,56 @@ async def _body(request: Request) -> tuple[dict[str, str], Any, bool]:
     if request.method != "POST":
         return {}, None, False
     if kind == "application/json":
-        import json
-
         try:
             return {}, json.loads(await request.body()), False
         except (ValueError, RecursionError):
             return {}, {}, True
     try:
         async with request.form(max_files=0, max_fields=3000) as given:
-            form = plain_form(given)
+            form = {name: value for name, value in given.items() if isinstance(value, str)}  # and no files
     except UnicodeError:  # in the encoding that it says it is in
         return {}, None, True
     texts = {name: value for name, value in form.items() if is_text(name) and is_text(value)}  # what can be shown again
     return texts, None, len(texts) < len(form)
 
 
-def _attempt(request: Request, asked: Asked) -> tuple[str, str]:
-    """Return the address that a request comes from and the account that it names, for the limit of attempts."""
-    return request.client.host if request.client else "", asked.form.get("name", "").strip()
+def _attempt(page: Page, request: Request, asked: Asked) -> tuple[str, str]:
+    """Return the address that a request comes from, and the account that it names or that confirms what it does."""
+    named = asked.form.get("name", "").strip() if page.right == "public" or asked.visit is None else asked.visit.name
+    return request.client.host if request.client else "", named
 
 
-def _check(page: Page, request: Request, asked: Asked, limits: _Limits, *, broken: bool) -> None:
-    """Refuse who is not signed in, whose role has not the right, what another site sent, and what cannot be read."""
+def _check(page: Page, request: Request, asked: Asked, attempts: Attempts, *, broken: bool) -> None:
+    """Refuse what another site sent, who may not do this or has to wait first, and what cannot be read."""
     if request.method == "POST":
         origin = request.headers.get("origin")
         if request.headers.get("sec-fetch-site", "same-origin") not in {"same-origin", "none"} or (
             origin is not None and origin.partition("://")[2] != request.headers.get("host")
         ):
             raise ForbiddenError("this was sent by another site", kind="other_site")
-    if page.right == "public":
-        address, account = _attempt(request, asked)
-        if (page.guessable and not limits.attempts.allows(address, account)) or (
-            page.limited and not limits.beginnings.allows(address)
-        ):
-            raise _TooManyError("too many attempts; wait some minutes", kind="too_many")
-        _check_readable(asked, broken=broken)
-        return
-    if asked.visit is None:
-        raise _SignedOutError("sign in first", kind="signed_out")
-    if asked.visit.person.role not in RIGHTS[page.right]:
-        raise ForbiddenError("this page is for another role", kind="other_role")
-    if request.method == "POST":
-        import hmac
-
-        given = asked.form.get("csrf") or request.headers.get("x-csrf", "")
-        if not hmac.compare_digest(given.encode(), asked.visit.csrf.encode()):
-            raise ForbiddenError("this form is out of date; load the page again", kind="old_form")
-    _check_readable(asked, broken=broken)
-
-
-def _check_readable(asked: Asked, *, broken: bool) -> None:
+    if page.right != "public":
+        _check_visit(page, request, asked)
+    if page.guessable or page.limited:
+        left = attempts.begin(*_attempt(page, request, asked), limited=page.limited)
+        if left:
+            raise _TooManyError(f"too many attempts; wait {left} s", kind="too_many", wait=left)
     if broken:
         raise InvalidInputError(
             "expected a form or JSON; this cannot be read, or holds characters that are none", kind="unreadable_request"
         )
     check_texts(dict(asked.path), dict(asked.query), asked.json)
+
+
+def _check_visit(page: Page, request: Request, asked: Asked) -> None:
+    """Refuse who is not signed in, whose role has not the right, and forms without the token of the session."""
+    if asked.visit is None:
+        raise _SignedOutError("sign in first", kind="signed_out")
+    if asked.visit.person.role not in RIGHTS[page.right]:
+        raise ForbiddenError("this page is for another role", kind="other_role")
+    if request.method == "POST":
+        given = asked.form.get("csrf") or request.headers.get("x-csrf", "")
+        if not hmac.compare_digest(given.encode(), asked.visit.csrf.encode()):
+            raise ForbiddenError("this form is out of date; load the page again", kind="old_form")
 
 
 class _SignedOutError(ForbiddenError):
@@ -410,4 +386,5 @@ def _refusal(error: MusicEvalsError, asked: Asked, *, as_json: bool) -> Answer:
     sent = sent_texts(asked.form, asked.language)
     if isinstance(error, _SignedOutError) and not sent:
         return Answer(go_to="/sign-in")
-    return Answer("error.html", {"message": message, "sent": sent}, status=status)
+    again = dict(asked.form) if "version" in asked.form and error.kind in {"signed_out", "old_form"} else {}
+    return Answer("error.html", {"message": message, "sent": sent, "again": again if sent else {}}, status=status)

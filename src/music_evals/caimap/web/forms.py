@@ -9,8 +9,8 @@ from typing import Any, Final, NamedTuple
 
 from music_evals.annotations import AUDIO_EFFECTS, DIMENSIONS
 from music_evals.caimap import assurance
-from music_evals.caimap.structure import MAX_LINES, line_pattern
-from music_evals.caimap.values import SECTION_KINDS, Description, Effects, ScoreSheet, Section, Structure, Tagged
+from music_evals.caimap.structure import MAX_LINES, line_pattern, line_times, usual_readings
+from music_evals.caimap.values import SECTION_KINDS, Description, Effects, ScoreSheet, Section, Song, Structure, Tagged
 from music_evals.caimap.web.wording import dimension_names
 from music_evals.caimap.web.words import catalogue, translator
 from music_evals.errors import InvalidAnnotationError
@@ -50,18 +50,20 @@ def tags_of(text: str) -> tuple[str, ...]:
 
 
 class Row(NamedTuple):
-    """A row of the structure editor: the label of the section that it begins, or none, and its line, or none."""
+    """A row of the structure editor: label of the section that it begins, line and corrected reading, or none each."""
 
     label: str
     line: str
     rhymes: bool
+    reading: str = ""
 
 
 def rows_of(form: Form) -> list[Row]:
     """Return the rows of a structure editor as they were written."""
     return [
-        Row(form.get(f"label_{number}", "").strip(), form[f"line_{number}"].strip(), f"rhyme_{number}" in form)
+        Row(label.strip(), form[f"line_{number}"].strip(), f"rhyme_{number}" in form, reading.strip().replace("v", "ü"))
         for number in _rows(form)
+        for label, reading in [(form.get(f"label_{number}", ""), form.get(f"reading_{number}", "").lower())]
     ]
 
 
@@ -71,14 +73,16 @@ def split_rows(rows: Iterable[Row]) -> list[Row]:
     Examples
     --------
     >>> split_rows([Row("verse1", "春眠/不觉晓", True)])
-    [Row(label='verse1', line='春眠', rhymes=False), Row(label='', line='不觉晓', rhymes=True)]
+    [Row(label='verse1', line='春眠', rhymes=False, reading=''), Row(label='', line='不觉晓', rhymes=True, reading='')]
 
     """
     made = []
     for row in rows:
         parts = [part.strip() for part in row.line.split("/") if part.strip()] or [""]
         last = len(parts) - 1
-        made += [Row("" if at else row.label, part, row.rhymes and at == last) for at, part in enumerate(parts)]
+        made += [
+            Row("" if at else row.label, part, *(row[2:] if at == last else (False,))) for at, part in enumerate(parts)
+        ]
     return made
 
 
@@ -86,7 +90,7 @@ def row_fields(rows: Iterable[Row], theme: str) -> dict[str, str]:
     """Return the fields of the structure editor that hold these rows."""
     fields = {"theme": theme}
     for number, row in enumerate(rows):
-        fields |= {f"label_{number}": row.label, f"line_{number}": row.line}
+        fields |= {f"label_{number}": row.label, f"line_{number}": row.line, f"reading_{number}": row.reading}
         if row.rhymes:
             fields[f"rhyme_{number}"] = "on"
     return fields
@@ -115,9 +119,15 @@ def labels_for(fields: Form) -> tuple[str, ...]:
     return tuple(f"{kind}{number}" for kind, most in highest.items() for number in range(1, min(most + 1, 99) + 1))
 
 
-def editor_values(fields: Form, sent: Form | None = None) -> dict[str, Any]:
-    """Return what the template of the editor of structures takes: fields, and labels that suffice for what was sent."""
-    return {"fields": fields, "labels": labels_for({**fields, **(sent or {})})}
+def editor_values(fields: Form) -> dict[str, Any]:
+    """Return what the template of the editor of structures takes."""
+    return {"fields": fields, "labels_for": labels_for, "row_aids": _row_aids, "kinds": SECTION_KINDS}
+
+
+def _row_aids(fields: Form, song: Song) -> list[tuple[float | None, str]]:
+    """Return of each row when its line begins in the recording, where that is known, and its usual reading."""
+    lines = [row.line for row in rows_of(fields)]
+    return list(zip(line_times(lines, song), usual_readings(lines), strict=True))
 
 
 def structure_of(form: Form) -> Structure:
@@ -129,18 +139,21 @@ def structure_of(form: Form) -> Structure:
         The first line begins no section, or a section or line is none.
 
     """
-    sections: list[tuple[str, list[tuple[str, bool]]]] = []
-    for label, line, rhymes in split_rows(rows_of(form)):
-        if label:
-            sections.append((label, []))
-        if line and not sections:
+    sections: list[tuple[str, list[Row]]] = []
+    for row in split_rows(rows_of(form)):
+        if row.label:
+            sections.append((row.label, []))
+        if row.line and not sections:
             raise InvalidAnnotationError("the first line must begin a section; choose its label", kind="first_label")
-        if line:
-            sections[-1][1].append((line, rhymes))
-    made = [
-        Section(label, tuple(line for line, _ in lines), tuple(line_pattern(*given) for given in lines))
-        for label, lines in sections
-    ]
+        if row.line:
+            sections[-1][1].append(row)
+    made = []
+    for label, rows in sections:
+        lines = [row.line for row in rows]
+        patterns = [line_pattern(row.line, row.rhymes) for row in rows]
+        usual = usual_readings(lines)
+        corrected = [row.reading * (row.reading != read) for row, read in zip(rows, usual, strict=True)]
+        made.append(Section(label, tuple(lines), tuple(patterns), tuple(corrected)))
     return Structure(tuple(made), form.get("theme", "").strip())
 
 
@@ -148,10 +161,10 @@ def structure_fields(structure: Structure) -> dict[str, str]:
     """Return the fields of the structure editor that `structure_of` reads as this structure."""
     rows = []
     for section in structure.sections:
-        lines = list(zip(section.lines, section.rhyme, strict=True)) or [("", "")]
+        lines = list(zip(section.lines, section.rhyme, section.readings, strict=True)) or [("", "", "")]
         rows += [
-            Row("" if place else section.label, line, rhymes=pattern.endswith("R"))
-            for place, (line, pattern) in enumerate(lines)
+            Row("" if place else section.label, line, pattern.endswith("R"), reading)
+            for place, (line, pattern, reading) in enumerate(lines)
         ]
     return row_fields(rows, structure.theme)
 
@@ -196,11 +209,6 @@ def sheet_of(form: Form, group: str, task: int, inspector: int) -> ScoreSheet:
     return ScoreSheet(task, inspector, points, form.get("remark", ""))
 
 
-def plain_form(given: Any) -> dict[str, str]:
-    """Return the fields of a submitted form that are texts; files are not taken."""
-    return {name: value for name, value in given.items() if isinstance(value, str)}
-
-
 _OF_THE_FORM: Final = ("csrf", "version", "password", "thread", "place", "to", "here", "insert", "language", "decision")
 
 
@@ -213,7 +221,7 @@ def sent_texts(form: Form, language: str) -> list[tuple[str, str]]:
     lines = [f"{form.get(f'label_{number}', '')}\t{form[f'line_{number}']}".strip() for number in _rows(form)]
     found = [(text("line"), "\n".join(lines))] if any(lines) else []
     for name, value in form.items():
-        if not value.strip() or name.startswith(_OF_THE_FORM) or re.fullmatch(r"(label|line|rhyme)_\d+", name):
+        if not value.strip() or name.startswith(_OF_THE_FORM) or re.fullmatch(r"(label|line|rhyme|reading)_\d+", name):
             continue
         kind, _, dimension = name.partition("_")
         if kind in {"tags", "text"} and dimension in dimensions:

@@ -3,84 +3,102 @@
 from __future__ import annotations
 
 import ipaddress
-import time
-from collections import deque
+import math
 from collections.abc import Sequence
+from time import monotonic
 from typing import Any, Final
 
 from music_evals.errors import InvalidInputError
 
-__all__ = ["MAX_DIGITS", "Attempts", "RateLimit", "check_texts", "is_text", "number_of", "proxies_of"]
+__all__ = ["MAX_DIGITS", "Attempts", "Waits", "check_texts", "is_text", "number_of", "proxies_of"]
 
 MAX_DIGITS: Final = 9
 """Of a whole number in an address or a form: what every database keeps as one."""
 
 
-class RateLimit:
-    """Counts attempts by a key; keys are kept in memory for the span alone.
+LONGEST_WAIT_SEC: Final = 900.0
+
+FORGOTTEN_SEC: Final = 3600.0
+"""After the last attempt of a key, when it counts from the beginning."""
+
+MOST_KEYS: Final = 10_000
+"""That are kept in memory; of more, the oldest are forgotten."""
+
+
+class Waits:
+    """Counts attempts by a key, and after each lets the next one wait twice as long: 1 s, 2 s, 4 s.
 
     Parameters
     ----------
-    most
-        So many in a span.
-    span_sec
-        Its length.
+    free
+        So many come before the first that makes wait.
 
     """
 
-    def __init__(self, most: int = 20, span_sec: float = 300.0) -> None:
-        self.most, self.span = most, span_sec
-        self.seen: dict[str, deque[float]] = {}
+    def __init__(self, free: int) -> None:
+        self.free = free
+        self.seen: dict[str, tuple[int, float]] = {}
 
-    def allows(self, key: str) -> bool:
-        """Count one more, and tell whether it is within the limit."""
-        has_room = self.has_room(key)
-        self.count(key)
-        return has_room
-
-    def has_room(self, key: str) -> bool:
-        """Tell whether one more would be within the limit."""
-        since = time.monotonic() - self.span
-        return sum(moment > since for moment in self.seen.get(key, ())) < self.most
+    def left_sec(self, key: str) -> float:
+        """Return for how many seconds no attempt is taken; 0 where one is."""
+        count, since = self._of(key)
+        over = min(count - self.free, 20)
+        return max(0.0, since + min(2.0 ** (over - 1), LONGEST_WAIT_SEC) - monotonic()) if over > 0 else 0.0
 
     def count(self, key: str) -> None:
-        """Count one more."""
-        now = time.monotonic()
-        self.seen = {known: moments for known, moments in self.seen.items() if moments[-1] > now - self.span}
-        self.seen.setdefault(key, deque(maxlen=self.most)).append(now)
-
-    def forget(self, key: str) -> None:
-        """Count from the beginning."""
+        """Count an attempt when it begins: many at once are many."""
+        count, _ = self._of(key)
         self.seen.pop(key, None)
+        self.seen[key] = count + 1, monotonic()  # at the end, as the latest
+        if len(self.seen) > MOST_KEYS:
+            del self.seen[next(iter(self.seen))]
+
+    def take_back(self, key: str) -> None:
+        """Count one less, since it succeeded."""
+        count, since = self._of(key)
+        self.seen[key] = max(0, count - 1), since
+
+    def _of(self, key: str) -> tuple[int, float]:
+        count, since = self.seen.get(key, (0, 0.0))
+        return (count, since) if monotonic() < since + FORGOTTEN_SEC else (0, 0.0)
 
 
 class Attempts:
-    """Counts what failed on pages for everybody: by address, and by account at an address.
+    """Makes those wait who guess: by account at an address, and by address over all accounts.
 
-    A person at an address that many share, behind a proxy that is not trusted, is stopped by their own failures long
-    before those of others stop them. The account itself has its own lock, wherever the failures come from
-    (`work.accounts`).
-
+    Failures at other addresses never count, so that nobody locks others out. Where an account was signed in to before,
+    those of others at its address do not count either: many share one, behind a proxy that is not trusted.
     """
 
     def __init__(self) -> None:
-        self.of_address, self.of_account = RateLimit(most=100), RateLimit(most=20)
+        self.of_address, self.of_account, self.limited = Waits(free=50), Waits(free=1), Waits(free=60)
+        self.known: dict[str, None] = {}
 
-    def allows(self, address: str, account: str) -> bool:
-        """Tell whether one more attempt is within both limits."""
-        address, pair = _keys(address, account)
-        return self.of_address.has_room(address) and (not account or self.of_account.has_room(pair))
+    def begin(self, address: str, account: str, *, limited: bool = False) -> int:
+        """Count an attempt and return 0, or the seconds until it may begin; of a limited page there is no account."""
+        network, pair = _keys(address, account)
+        counted = [(self.limited, network)] if limited else self._counted(network, pair, account)
+        left = max(waits.left_sec(key) for waits, key in counted)
+        for waits, key in counted if not left else ():
+            waits.count(key)
+        return math.ceil(left)
 
-    def count(self, address: str, account: str) -> None:
-        """Count an attempt that failed, of the address alone where it names no account."""
-        address, pair = _keys(address, account)
-        self.of_address.count(address)
-        if account:
-            self.of_account.count(pair)
+    def forgive(self, address: str, account: str, *, is_owner: bool) -> None:
+        """Take an attempt back that did not fail; where the owner signed in, the account counts from the beginning."""
+        network, pair = _keys(address, account)
+        for waits, key in self._counted(network, pair, account):
+            waits.take_back(key)
+        if is_owner:
+            self.limited.seen.pop(network, None)
+        if is_owner and account:
+            self.of_account.seen.pop(pair, None)
+            self.known[pair] = None
+            if len(self.known) > MOST_KEYS:
+                del self.known[next(iter(self.known))]
 
-    def forgive(self, address: str, account: str) -> None:
-        """Count from the beginning for an account, since its owner has signed in at this address."""
-        self.of_account.forget(_keys(address, account)[1])
+    def _counted(self, network: str, pair: str, account: str) -> list[tuple[Waits, str]]:
+        own = [(self.of_account, pair)] if account else []
+        return own if pair in self.known else [*own, (self.of_address, network)]
 
 
 def _keys(address: str, account: str) -> tuple[str, str]:

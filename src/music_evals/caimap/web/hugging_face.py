@@ -7,6 +7,7 @@ form is not answered by a redirect to the provider either: browsers hold such re
 
 from __future__ import annotations
 
+import asyncio
 import hmac
 from typing import TYPE_CHECKING, Final
 
@@ -39,19 +40,15 @@ def _provider(asked: Asked) -> Provider:
 
 
 async def _begin(asked: Asked) -> Answer:
-    from starlette.concurrency import run_in_threadpool
-
-    secret = await run_in_threadpool(identities.begin_sign_in, asked.desk)
+    secret = await asyncio.to_thread(identities.begin_sign_in, asked.desk)
     url = await _provider(asked).authorization_url(keys_of(secret))
     return Answer(go_to=url, attempt=secret)
 
 
 async def _join(asked: Asked) -> Answer:
-    from starlette.concurrency import run_in_threadpool
-
     token, name = asked.path["token"], asked.form.get("name", "")
     try:
-        secret = await run_in_threadpool(
+        secret = await asyncio.to_thread(
             identities.begin_joining, asked.desk, token, name, consents="consents" in asked.form
         )
     except InvalidInputError as error:
@@ -61,9 +58,7 @@ async def _join(asked: Asked) -> Answer:
 
 
 async def _link(asked: Asked) -> Answer:
-    from starlette.concurrency import run_in_threadpool
-
-    secret = await run_in_threadpool(identities.begin_linking, asked.desk, asked.who, asked.session)
+    secret = await asyncio.to_thread(identities.begin_linking, asked.desk, asked.who, asked.session)
     return await _onward(asked, secret)
 
 
@@ -73,8 +68,6 @@ async def _onward(asked: Asked, secret: str) -> Answer:
 
 
 async def _callback(asked: Asked) -> Answer:
-    from starlette.concurrency import run_in_threadpool
-
     provider = _provider(asked)
     keys = keys_of(asked.attempt)
     # before anything is used up: a page of somebody else cannot end the sign-in that has begun here
@@ -84,16 +77,16 @@ async def _callback(asked: Asked) -> Answer:
             kind="other_browser",
             address=provider.address,
         )
-    attempt = await run_in_threadpool(identities.take, asked.desk, asked.attempt)
+    attempt = await asyncio.to_thread(identities.take, asked.desk, asked.attempt)
     subject = await provider.subject(_code(asked.query, provider), keys)
-    token = await run_in_threadpool(identities.finish, asked.desk, attempt, provider.url, subject)
+    token = await asyncio.to_thread(identities.finish, asked.desk, attempt, provider.url, subject)
     if attempt.purpose == "link":
         return Answer("onward.html", {"onward": "/account"}, attempt="")
-    visit = await run_in_threadpool(accounts.visit, asked.desk, token)
+    visit = await asyncio.to_thread(accounts.visit, asked.desk, token)
     language = visit.language if visit else ""
     if visit and attempt.purpose == "join":
         language = asked.language
-        await run_in_threadpool(accounts.speak, asked.desk, visit.person.id, language)
+        await asyncio.to_thread(accounts.speak, asked.desk, visit.person.id, language)
     return Answer("onward.html", {"onward": "/"}, session=token or None, attempt="", language=language)
 
 

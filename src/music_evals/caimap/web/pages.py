@@ -26,13 +26,12 @@ from music_evals.caimap.web.forms import (
     split_rows,
     structure_fields,
     structure_of,
-    tidied,
 )
 from music_evals.caimap.web.guards import number_of
-from music_evals.caimap.web.keeping import arranged, kept
+from music_evals.caimap.web.keeping import arranged, kept, written
 from music_evals.caimap.web.people_pages import PEOPLE_PAGES
 from music_evals.caimap.web.reporting import agreement_values
-from music_evals.caimap.web.training_pages import TRAINING_PAGES, asked_sheet, score_page
+from music_evals.caimap.web.training_pages import TRAINING_PAGES, asked_sheet, opened, score_page
 from music_evals.caimap.web.wording import refusal
 from music_evals.caimap.web.words import LANGUAGES
 from music_evals.caimap.work import (
@@ -61,7 +60,7 @@ def _settled(asked: Asked) -> Answer:
     rows = structure.differences(*seen.passes) if len(seen.passes) == 2 else []
     base = seen.passes[0] if seen.passes else structure.pre_annotated(seen.song)
     values = {"seen": seen, "rows": rows, "verified": verified, "sent": []}
-    return Answer("settled.html", values | editor_values(structure_fields(base), asked.form), waveform=True)
+    return Answer("settled.html", values | editor_values(structure_fields(base)), waveform=True)
 
 
 def _verify_settled(asked: Asked) -> Answer:
@@ -69,14 +68,6 @@ def _verify_settled(asked: Asked) -> Answer:
     song = asked.path["song"]
     rows = settlements.verify_settlement(asked.desk, asked.who, song, structure_of(asked.form))
     return Answer("settled_both.html", {"song": song, "rows": rows})
-
-
-SETTLED_PAGES: Final = (
-    Page("GET", "/manage/settled/{song}", "manage", _settled),
-    Page("POST", "/manage/settled/{song}", "manage", kept(_settled, _verify_settled)),
-    Page("POST", "/manage/settled/{song}/rows", "manage", arranged(_settled)),
-)
-"""Of `pages.PAGES`."""
 
 
 # everybody
@@ -106,13 +97,12 @@ def _invitation(asked: Asked) -> Answer:
     return Answer("invitation.html", {"fields": {}, "token": asked.path["token"]})
 
 
-def _accept(asked: Asked) -> Answer:
+def _accept(asked: Asked) -> None:
     form = asked.form
     made = accounts.accept(
         asked.desk, asked.path["token"], form.get("name", ""), form.get("password", ""), consents="consents" in form
     )
     accounts.speak(asked.desk, made, asked.language)
-    return Answer(go_to="/sign-in")
 
 
 def _language(asked: Asked) -> Answer:
@@ -169,11 +159,7 @@ def _work(asked: Asked) -> Answer:
 
 
 def _next(asked: Asked) -> Answer:
-    task = annotating.take_next(asked.desk, asked.who)
-    if task is None:
-        return Answer(go_to="/work?none=1")
-    annotating.open_task(asked.desk, asked.who, task.id)
-    return Answer(go_to=f"/task/{task.id}")
+    return opened(asked, annotating.take_next(asked.desk, asked.who), "/work?none=1")
 
 
 def _task(asked: Asked) -> Answer:
@@ -188,6 +174,7 @@ def _task(asked: Asked) -> Answer:
         "rests": views.rests(asked.desk, asked.who),
         "heard": found,
         "writes": found.may_write(seen.song.duration_sec),
+        "choice": f"/task/{seen.task.id}/save",
     }
     if seen.task.kind == "structure":
         has_rows = "line_0" in seen.draft
@@ -207,14 +194,8 @@ def _handed_in(seen: views.TaskView) -> Answer:
     return Answer("handed_in.html", {"seen": seen, "dimensions": dimensions, "fields": {}}, waveform=True)
 
 
-def _written(asked: Asked) -> dict[str, str]:
-    """Return the fields of a draft as they are kept: split lines of a structure have rows of their own."""
-    fields = {name: value for name, value in asked.form.items() if name not in {"csrf", "version"}}
-    return tidied(fields) if "line_0" in fields else fields
-
-
 def _save(asked: Asked) -> Answer:
-    annotating.save(asked.desk, asked.who, asked.path["number"], asked.version, _written(asked))
+    annotating.save(asked.desk, asked.who, asked.path["number"], asked.version, written(asked.form))
     return Answer(go_to=f"/task/{asked.path['number']}")
 
 
@@ -232,19 +213,17 @@ def _draft(asked: Asked) -> Answer:
     return Answer(values={"version": annotating.save(asked.desk, asked.who, number, version, kept)})
 
 
-def _submit(asked: Asked) -> Answer:
+def _submit(asked: Asked) -> None:
     number = asked.path["number"]
     kind = views.task_view(asked.desk, asked.who, number).task.kind
     given: Structure | Description
     given = structure_of(asked.form) if kind == "structure" else description_of(asked.form, kind)
     annotating.submit(asked.desk, asked.who, number, asked.version, given)
-    return Answer(go_to="/work")
 
 
-def _skip(asked: Asked) -> Answer:
+def _skip(asked: Asked) -> None:
     reason, note = asked.form.get("reason", ""), asked.form.get("note", "")
     annotating.screen(asked.desk, asked.who, asked.path["number"], asked.version, reason=reason, note=note)
-    return Answer(go_to="/work")
 
 
 def _restart(asked: Asked) -> Answer:
@@ -253,10 +232,10 @@ def _restart(asked: Asked) -> Answer:
     if "sure" in asked.form:
         annotating.restart_listening(asked.desk, asked.who, number, version)
         return Answer(go_to=f"/task/{number}")
-    written, seen = _written(asked), views.task_view(asked.desk, asked.who, number)
+    draft, seen = written(asked.form), views.task_view(asked.desk, asked.who, number)
     may_write = annotating.heard(asked.desk, asked.who, number).may_write(seen.song.duration_sec)
-    if may_write and any(written.values()) and written != seen.draft:
-        version = annotating.save(asked.desk, asked.who, number, version, written)
+    if may_write and any(draft.values()) and draft != seen.draft:
+        version = annotating.save(asked.desk, asked.who, number, version, draft)
     return Answer("restart.html", {"seen": seen, "version": version})
 
 
@@ -309,17 +288,17 @@ def _song(asked: Asked) -> Answer:
     first, second = seen.passes
     base = second if asked.query.get("base") == "second" else first
     values = {"seen": seen, "rows": structure.differences(first, second)}
-    return Answer("settle.html", values | editor_values(structure_fields(base), asked.form), waveform=True)
+    if seen.accepted is not None:  # it stays, and is laid beside what somebody else wrote
+        base, values["choice"] = seen.accepted, ""
+    return Answer("settle.html", values | editor_values(structure_fields(base)), waveform=True)
 
 
-def _settle(asked: Asked) -> Answer:
+def _settle(asked: Asked) -> None:
     inspecting.settle(asked.desk, asked.who, asked.path["song"], asked.version, structure_of(asked.form))
-    return Answer(go_to="/inspect")
 
 
-def _score(asked: Asked) -> Answer:
+def _score(asked: Asked) -> None:
     inspecting.score(asked.desk, asked_sheet(asked), asked.version)
-    return Answer(go_to="/inspect")
 
 
 # administrators
@@ -346,35 +325,31 @@ def _invite(asked: Asked) -> Answer:
     return page._replace(values={**(page.values or {}), "invitation": f"/invitation/{token}"})
 
 
-def _screening(asked: Asked) -> Answer:
+def _screening(asked: Asked) -> None:
     keep = asked.form.get("decision") == "keep"
     managing.decide_screening(asked.desk, asked.who, asked.path["song"], asked.version, keep=keep)
-    return Answer(go_to="/manage")
 
 
-def _decide(asked: Asked) -> Answer:
+def _decide(asked: Asked) -> None:
     returned = [group for group in DIMENSIONS if asked.form.get("decision") == f"return_{group}"]
     if not returned and asked.form.get("decision") != "finish":
         raise InvalidInputError("a song is let in, or one of its descriptions is returned", kind="kind_of_task")
     managing.decide(asked.desk, asked.who, asked.path["song"], asked.version, returned=returned)
-    return Answer(go_to="/manage")
 
 
-def _week(asked: Asked) -> Answer:
+def _week(asked: Asked) -> None:
     try:
         monday = dt.date.fromisoformat(asked.form.get("monday", ""))
     except ValueError as error:
         raise InvalidInputError("a date is year-month-day", kind="date") from error
     managing.close_week(asked.desk, asked.who, monday)
-    return Answer(go_to="/manage")
 
 
-def _enter(asked: Asked) -> Answer:
+def _enter(asked: Asked) -> None:
     form = asked.form
     person, cents = (number_of(form.get(name, ""), name) for name in ("person", "cents"))
     entry = ledger.Entry(person, form.get("kind", ""), cents, form.get("reason", ""))
     managing.enter(asked.desk, asked.who, entry)
-    return Answer(go_to="/ledger")
 
 
 def _analytics(asked: Asked) -> Answer:
@@ -399,9 +374,8 @@ def _agreement(asked: Asked) -> Answer:
     return Answer("agreement.html", agreement_values(found, asked.language))
 
 
-def _verify(asked: Asked) -> Answer:
+def _verify(asked: Asked) -> None:
     watching.verify(asked.desk, asked_sheet(asked))
-    return Answer(go_to="/manage/verify")
 
 
 PAGES: Final = (
@@ -411,7 +385,7 @@ PAGES: Final = (
     Page("POST", "/language", "public", _language),
     Page("POST", "/sign-out", "ask", _do_sign_out),
     Page("GET", "/invitation/{token}", "public", _invitation),
-    Page("POST", "/invitation/{token}", "public", kept(_invitation, _accept), guessable=True),
+    Page("POST", "/invitation/{token}", "public", kept(_invitation, _accept, then="/sign-in"), guessable=True),
     Page("GET", "/feedback", "ask", _feedback),
     Page("POST", "/feedback", "ask", kept(_feedback, _do_feedback)),
     Page("GET", "/ledger", "ask", _ledger),
@@ -420,8 +394,8 @@ PAGES: Final = (
     Page("GET", "/task/{number:int}", "annotate", _task),
     Page("POST", "/task/{number:int}/save", "annotate", kept(_task, _save)),
     Page("POST", "/task/{number:int}/draft", "annotate", _draft),
-    Page("POST", "/task/{number:int}/submit", "annotate", kept(_task, _submit)),
-    Page("POST", "/task/{number:int}/skip", "annotate", kept(_task, _skip, form="skip")),
+    Page("POST", "/task/{number:int}/submit", "annotate", kept(_task, _submit, then="/work")),
+    Page("POST", "/task/{number:int}/skip", "annotate", kept(_task, _skip, form="skip", then="/work")),
     Page("POST", "/task/{number:int}/restart", "annotate", kept(_task, _restart)),
     Page("POST", "/task/{number:int}/events", "annotate", _events),
     Page("GET", "/task/{number:int}/audio", "ask", _audio),
@@ -429,17 +403,17 @@ PAGES: Final = (
     Page("GET", "/lexicon/{group}/{dimension}", "annotate", _lexicon),
     Page("GET", "/inspect", "inspect", _inspect),
     Page("GET", "/inspect/song/{song}", "inspect", _song),
-    Page("POST", "/inspect/song/{song}", "inspect", kept(_song, _settle)),
+    Page("POST", "/inspect/song/{song}", "inspect", kept(_song, _settle, then="/inspect")),
     Page("POST", "/inspect/song/{song}/rows", "inspect", arranged(_song)),
     Page("GET", "/inspect/task/{number:int}", "inspect", score_page),
-    Page("POST", "/inspect/task/{number:int}", "inspect", kept(score_page, _score)),
+    Page("POST", "/inspect/task/{number:int}", "inspect", kept(score_page, _score, then="/inspect")),
     Page("GET", "/manage", "manage", _manage),
     Page("GET", "/manage/progress", "manage", _progress),
     Page("POST", "/manage/invite", "manage", kept(_manage, _invite)),
-    Page("POST", "/manage/screening/{song}", "manage", kept(_manage, _screening)),
-    Page("POST", "/manage/song/{song}", "manage", kept(_manage, _decide)),
-    Page("POST", "/manage/week", "manage", kept(_manage, _week)),
-    Page("POST", "/ledger", "manage", kept(_ledger, _enter)),
+    Page("POST", "/manage/screening/{song}", "manage", kept(_manage, _screening, then="/manage")),
+    Page("POST", "/manage/song/{song}", "manage", kept(_manage, _decide, then="/manage")),
+    Page("POST", "/manage/week", "manage", kept(_manage, _week, then="/manage")),
+    Page("POST", "/ledger", "manage", kept(_ledger, _enter, then="/ledger")),
     Page("GET", "/ledger.csv", "ask", _ledger_csv),
     Page("GET", "/manage/analytics", "manage", _analytics),
     Page("GET", "/manage/person/{person:int}", "manage", _submissions),
@@ -447,9 +421,11 @@ PAGES: Final = (
     Page("GET", "/manage/agreement", "manage", _agreement),
     Page("GET", "/manage/verify", "manage", _verifications),
     Page("GET", "/manage/verify/{number:int}", "manage", score_page),
-    Page("POST", "/manage/verify/{number:int}", "manage", kept(score_page, _verify)),
+    Page("POST", "/manage/verify/{number:int}", "manage", kept(score_page, _verify, then="/manage/verify")),
+    Page("GET", "/manage/settled/{song}", "manage", _settled),
+    Page("POST", "/manage/settled/{song}", "manage", kept(_settled, _verify_settled)),
+    Page("POST", "/manage/settled/{song}/rows", "manage", arranged(_settled)),
     *TRAINING_PAGES,
-    *SETTLED_PAGES,
     *PEOPLE_PAGES,
 )
 """Every page there is."""

@@ -27,14 +27,12 @@ def _reset(asked: Asked) -> Answer:
     return page._replace(values={**(page.values or {}), **shown})
 
 
-def _sign_out(asked: Asked) -> Answer:
+def _sign_out(asked: Asked) -> None:
     accounts.end_sessions(asked.desk, asked.who, asked.path["person"])
-    return Answer(go_to="/manage/people")
 
 
-def _release(asked: Asked) -> Answer:
+def _release(asked: Asked) -> None:
     managing.release(asked.desk, asked.who, asked.path["number"])
-    return Answer(go_to="/manage/people")
 
 
 def _withdrawal(asked: Asked) -> Answer:
@@ -53,9 +51,8 @@ def _withdraw(asked: Asked) -> Answer:
 
 
 def _grades(asked: Asked) -> Answer:
-    return Answer(
-        "grades.html", {"grades": weeks.graded(asked.desk, asked.who), "currency": people.currency(asked.desk)}
-    )
+    shown = {"grades": weeks.graded(asked.desk, asked.who), "currency": people.currency(asked.desk)}
+    return Answer("grades.html", shown)
 
 
 def _new_password(asked: Asked) -> Answer:
@@ -69,15 +66,15 @@ def _set_password(asked: Asked) -> Answer:
 
 PEOPLE_PAGES: Final = (
     Page("GET", "/withdraw", "ask", _withdrawal),
-    Page("POST", "/withdraw", "ask", kept(_withdrawal, _withdraw)),
+    Page("POST", "/withdraw", "ask", kept(_withdrawal, _withdraw), guessable=True),
     Page("GET", "/new-password/{token}", "public", _new_password),
     Page("POST", "/new-password/{token}", "public", kept(_new_password, _set_password), guessable=True),
     Page("GET", "/manage/people", "manage", _people),
     Page("POST", "/manage/person/{person:int}/reset", "manage", kept(_people, _reset)),
-    Page("POST", "/manage/person/{person:int}/sign-out", "manage", kept(_people, _sign_out)),
+    Page("POST", "/manage/person/{person:int}/sign-out", "manage", kept(_people, _sign_out, then="/manage/people")),
     Page("GET", "/manage/person/{person:int}/withdraw", "manage", _withdrawal),
-    Page("POST", "/manage/person/{person:int}/withdraw", "manage", kept(_withdrawal, _withdraw)),
-    Page("POST", "/manage/task/{number:int}/release", "manage", kept(_people, _release)),
+    Page("POST", "/manage/person/{person:int}/withdraw", "manage", kept(_withdrawal, _withdraw), guessable=True),
+    Page("POST", "/manage/task/{number:int}/release", "manage", kept(_people, _release, then="/manage/people")),
     Page("GET", "/manage/grades", "manage", _grades),
 )
 """Of `pages.PAGES`."""

@@ -1,7 +1,9 @@
-"""The report on agreement as files: one page, and a table a question as CSV."""
+"""Reports as files: agreement as a page and a table a question as CSV, and what an export holds as pictures."""
 
 from __future__ import annotations
 
+import os
+from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final, NamedTuple
@@ -9,12 +11,17 @@ from typing import Any, Final, NamedTuple
 from music_evals.annotations import DIMENSIONS
 from music_evals.caimap.consistency import Coefficient, Drift, PersonWeek
 from music_evals.caimap.web.rendering import STATIC, render
+from music_evals.caimap.web.wording import dimension_names
 from music_evals.caimap.web.words import translator
 from music_evals.caimap.work.comparing import StudyAgreement
 from music_evals.csv_files import csv_text
+from music_evals.datasets.caimd.schema import SECTION_TYPES, load_rows
 from music_evals.files import write_atomically
 
-__all__ = ["agreement_values", "write_report"]
+__all__ = ["MOST_TAGS", "agreement_values", "write_pictures", "write_report"]
+
+MOST_TAGS: Final = 12
+"""Of a dimension that are drawn."""
 
 _COLUMNS: Final[Mapping[str, type[NamedTuple]]] = {
     "structure": Coefficient,
@@ -27,13 +34,7 @@ _COLUMNS: Final[Mapping[str, type[NamedTuple]]] = {
 
 def agreement_values(found: StudyAgreement, language: str) -> dict[str, Any]:
     """Return what the template of the tables shows: they, and names of rows in a language."""
-    text = translator(language)
-    names = {
-        name: row.chinese if language == "zh" else row.english
-        for rows in DIMENSIONS.values()
-        for name, row in rows.items()
-    }
-    return {"found": found, "names": {**names, "overall_text": text("overall_text"), "": text("whole")}}
+    return {"found": found, "names": {**dimension_names(language), "": translator(language)("whole")}}
 
 
 def write_report(found: StudyAgreement, out: Path, *, language: str = "zh") -> list[Path]:
@@ -61,9 +62,52 @@ def write_report(found: StudyAgreement, out: Path, *, language: str = "zh") -> l
         The folder cannot be written to.
 
     """
-    style = (STATIC / "caimap.css").read_text(encoding="utf-8")
-    page = render("report.html", language, style=style, **agreement_values(found, language))
-    contents = {"agreement.html": page}
+    tables = agreement_values(found, language)
+    contents = {"agreement.html": _page("agreement", "agreement_tables.html", language, **tables)}
     for name, rows in found._asdict().items():
         contents[f"{name}.csv"] = csv_text(_COLUMNS[name]._fields, rows)
     return [write_atomically(out / name, content.encode(), parents=True) for name, content in contents.items()]
+
+
+def write_pictures(export: str | os.PathLike[str], out: Path, *, language: str = "zh") -> Path:
+    """Draw what an export holds into ``pictures.html``: sections, lines, and the most frequent tags of each dimension.
+
+    Parameters
+    ----------
+    export
+        Folder that `caimap.exporting.export_songs` wrote.
+    out, language
+        As of `write_report`.
+
+    Raises
+    ------
+    UnknownNameError
+        No such folder, nothing was exported to it, or no such language.
+    OutputError
+        The folder cannot be written to.
+
+    """
+    rows, text = load_rows("songs", "test", dataset=export), translator(language)
+    parts = [part for row in rows for part in row["structure"]]
+    fives = Counter(sum(len(part["lines"]) for part in row["structure"]) // 5 * 5 for row in rows)
+    kinds = Counter(part["type"] for part in parts)
+    lengths = Counter(len(line.replace(" ", "")) for part in parts for line in part["lines"])
+    pictures: list[tuple[str, list[tuple[Any, int]]]] = [
+        (text("sections_a_song"), sorted(Counter(len(row["structure"]) for row in rows).items())),
+        (text("section_kinds"), [(kind, kinds[kind]) for kind in SECTION_TYPES if kinds[kind]]),
+        (text("lines_a_song"), [(f"{least} … {least + 4}", count) for least, count in sorted(fives.items())]),
+        (text("characters_a_line"), sorted(lengths.items())),
+    ]
+    for group, dimensions in DIMENSIONS.items():
+        for name, row in dimensions.items():
+            tags = Counter(tag for song in rows for tag in song[group]["dimensions"][name]["tags"])
+            title = f"{text(group)}: {row.chinese if language == 'zh' else row.english}"
+            pictures.append((title, tags.most_common(MOST_TAGS)))
+    page = _page("distributions", "pictures.html", language, pictures=pictures)
+    return write_atomically(out / "pictures.html", page.encode(), parents=True)
+
+
+def _page(title: str, part: str, language: str, **values: Any) -> str:
+    """Return a template as a page of its own, with its style."""
+    style = (STATIC / "caimap.css").read_text(encoding="utf-8")
+    return render("report.html", language, title=title, part=part, style=style, **values)

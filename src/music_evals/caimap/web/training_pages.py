@@ -8,7 +8,7 @@ from music_evals.annotations import DIMENSIONS
 from music_evals.caimap import assurance, structure
 from music_evals.caimap.roles import RIGHTS
 from music_evals.caimap.training import MAX_SPREAD
-from music_evals.caimap.values import ScoreSheet
+from music_evals.caimap.values import ScoreSheet, Task
 from music_evals.caimap.web.app import Answer, Asked, Page
 from music_evals.caimap.web.forms import editor_values, sheet_of, structure_fields, structure_of
 from music_evals.caimap.web.guards import number_of
@@ -16,7 +16,7 @@ from music_evals.caimap.web.keeping import arranged, kept
 from music_evals.caimap.work import annotating, lessons, practising, views
 from music_evals.errors import InvalidInputError
 
-__all__ = ["TRAINING_PAGES", "asked_sheet", "score_page"]
+__all__ = ["TRAINING_PAGES", "asked_sheet", "opened", "score_page"]
 
 
 def score_page(asked: Asked) -> Answer:
@@ -37,6 +37,7 @@ def score_page(asked: Asked) -> Answer:
         "action": asked.address,
         "form": assurance.FORMS[seen.task.kind],
         "parts": assurance.PARTS,
+        "mark": f"{assurance.PASS_MARK:g}",
         "dimensions": DIMENSIONS[seen.task.kind],
     }
     return Answer("score.html", {"seen": seen, "fields": {}, **values}, waveform=True)
@@ -71,27 +72,27 @@ def _training(asked: Asked) -> Answer:
     return Answer("training.html", values)
 
 
+def opened(asked: Asked, task: Task | None, otherwise: str) -> Answer:
+    """Begin a task and go to its page, or elsewhere where there is none."""
+    if task is not None:
+        annotating.open_task(asked.desk, asked.who, task.id)
+    return Answer(go_to=otherwise if task is None else f"/task/{task.id}")
+
+
 def _practise(asked: Asked) -> Answer:
-    task = practising.take_training(asked.desk, asked.who)
-    if task is None:
-        return Answer(go_to="/training")
-    annotating.open_task(asked.desk, asked.who, task.id)
-    return Answer(go_to=f"/task/{task.id}")
+    return opened(asked, practising.take_training(asked.desk, asked.who), "/training")
 
 
-def _choose_songs(asked: Asked) -> Answer:
+def _choose_songs(asked: Asked) -> None:
     practising.choose_songs(asked.desk, asked.who, number_of(asked.form.get("songs", ""), "songs"))
-    return Answer(go_to="/training")
 
 
-def _new_round(asked: Asked) -> Answer:
+def _new_round(asked: Asked) -> None:
     practising.new_round(asked.desk, asked.who)
-    return Answer(go_to="/training")
 
 
-def _score(asked: Asked) -> Answer:
+def _score(asked: Asked) -> None:
     practising.score_item(asked.desk, asked_sheet(asked))
-    return Answer(go_to="/training")
 
 
 def _lesson(asked: Asked) -> Answer:
@@ -112,30 +113,29 @@ def _model(asked: Asked) -> Answer:
     passes = [one.task for one in lessons.lessons(asked.desk, asked.who) if one.song == song]
     base = seen.accepted or structure.pre_annotated(seen.song)
     values = {"seen": seen, "recorded": passes[0] if passes else 0, "sent": []}
-    return Answer("model.html", values | editor_values(structure_fields(base), asked.form), waveform=True)
+    values["choice"] = asked.address.removesuffix("/rows")
+    return Answer("model.html", values | editor_values(structure_fields(base)), waveform=True)
 
 
-def _set_model(asked: Asked) -> Answer:
+def _set_model(asked: Asked) -> None:
     lessons.set_model(asked.desk, asked.who, asked.path["song"], asked.version, structure_of(asked.form))
-    return Answer(go_to="/training")
 
 
-def _discuss(asked: Asked) -> Answer:
+def _discuss(asked: Asked) -> None:
     lessons.discuss(asked.desk, asked.who, asked.path["number"], asked.form.get("content", ""))
-    return Answer(go_to="/training")
 
 
 TRAINING_PAGES: Final = (
     Page("GET", "/training", "ask", _training),
     Page("POST", "/training/next", "annotate", _practise),
-    Page("POST", "/training/songs", "manage", kept(_training, _choose_songs)),
-    Page("POST", "/training/round", "manage", kept(_training, _new_round)),
+    Page("POST", "/training/songs", "manage", kept(_training, _choose_songs, then="/training")),
+    Page("POST", "/training/round", "manage", kept(_training, _new_round, then="/training")),
     Page("GET", "/training/task/{number:int}", "inspect", score_page),
-    Page("POST", "/training/task/{number:int}", "inspect", kept(score_page, _score)),
+    Page("POST", "/training/task/{number:int}", "inspect", kept(score_page, _score, then="/training")),
     Page("GET", "/training/lesson/{number:int}", "ask", _lesson),
     Page("GET", "/training/song/{song}", "inspect", _model),
-    Page("POST", "/training/song/{song}", "inspect", kept(_model, _set_model)),
+    Page("POST", "/training/song/{song}", "inspect", kept(_model, _set_model, then="/training")),
     Page("POST", "/training/song/{song}/rows", "inspect", arranged(_model)),
-    Page("POST", "/training/item/{number:int}/discussion", "judge", kept(_training, _discuss)),
+    Page("POST", "/training/item/{number:int}/discussion", "judge", kept(_training, _discuss, then="/training")),
 )
 """Of `pages.PAGES`."""

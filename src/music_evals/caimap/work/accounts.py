@@ -1,4 +1,4 @@
-"""Accounts: invitations, passwords, sessions, and what stops those who guess.
+"""Accounts: invitations, passwords, sessions. Who guesses is made to wait by the pages (`web.guards`).
 
 Passwords are kept as argon2 hashes, tokens of invitations and sessions as SHA-256: who reads the database can sign in
 as nobody. Signing in makes a new session each time, so that one that somebody planted is worth nothing.
@@ -27,8 +27,6 @@ if TYPE_CHECKING:
     from music_evals.caimap.values import Person
 
 __all__ = [
-    "LOCK",
-    "MAX_FAILURES",
     "MIN_PASSWORD",
     "SESSION",
     "SignInError",
@@ -62,12 +60,6 @@ MIN_PASSWORD: Final = 10
 
 MAX_PASSWORD: Final = 200
 
-MAX_FAILURES: Final = 5
-"""Wrong passwords in a row, after which an account is locked."""
-
-LOCK: Final = dt.timedelta(minutes=15)
-"""For so long."""
-
 SESSION: Final = dt.timedelta(hours=12)
 """Until somebody signs in again."""
 
@@ -81,7 +73,7 @@ _RESET: Final = "reset:"
 
 
 class SignInError(ForbiddenError):
-    """No such account, another password, or one that is locked; which of them is not said."""
+    """No such account, or another password; which of them is not said."""
 
 
 class Visit(NamedTuple):
@@ -196,8 +188,7 @@ def invite(desk: Desk, who: int, role: str) -> str:
             f"a role must be one of {', '.join(ROLES)}, got {role!r}", kind="role_unknown", roles=ROLES
         )
     token = secrets.token_urlsafe(24)
-    with desk.store.writing() as session:
-        person = desk.person(session, who, "manage")
+    with desk.writing(who, "manage") as (session, person):
         session.add(InviteRow(token_hash=hash_of(token), role=role, expires=desk.clock() + INVITATION))
         desk.note(session, person, "person", "", "invite", detail={"role": role})
     return token
@@ -283,37 +274,17 @@ def sign_in(desk: Desk, name: str, password: str) -> str:
     Raises
     ------
     SignInError
-        The name, the password or a lock; every answer takes about as long.
+        The name or the password; every answer takes about as long.
 
     """
-    from argon2.exceptions import InvalidHashError, VerificationError
-
-    hasher = _hasher()
     with desk.store.reading() as session:
         row = session.scalars(select(PersonRow).where(PersonRow.name == name.strip())).first()
-        kept = row.password_hash if row is not None else ""
-    right = False
-    try:
-        # where there is no account, a hash is made all the same: the time tells nothing
-        right = hasher.verify(kept, password[:MAX_PASSWORD]) if kept else bool(hasher.hash("") == "")
-    except (VerificationError, InvalidHashError):
-        right = False
-    token = ""
-    with desk.store.writing() as session:
-        row = None if row is None else session.get(PersonRow, row.id, with_for_update=True)
-        now = desk.clock()
-        if row is not None and not (row.locked_until and row.locked_until > now) and not row.withdrawn:
-            if right:
-                row.failures, row.locked_until = 0, None
-                token = new_session(desk, session, row.id)
-            elif row.password_hash:  # who has no password has none that could be guessed
-                row.failures += 1
-                if row.failures >= MAX_FAILURES:
-                    row.failures, row.locked_until = 0, now + LOCK
-                    desk.note(session, None, "person", str(row.id), "lock")
-    if not token:
-        raise SignInError("name and password do not fit, or the account is locked for a while", kind="sign_in")
-    return token
+    kept = "" if row is None or row.withdrawn else row.password_hash
+    # where there is no account, a hash is made all the same: the time tells nothing
+    right = _fits(kept, password) if kept else not _hasher().hash("")
+    if row is None or not right:
+        raise SignInError("name and password do not fit", kind="sign_in")
+    return open_session(desk, row.id)
 
 
 def open_session(desk: Desk, who: int) -> str:
@@ -338,7 +309,8 @@ def visit(desk: Desk, token: str) -> Visit | None:
     """Return who has this session; None for nobody."""
     with desk.store.reading() as session:
         row = session.get(SessionRow, hash_of(token)) if token else None
-        if row is None or row.expires < desk.clock():
+        # one that is too long was begun by a clock that was ahead
+        if row is None or not desk.clock() <= row.expires <= desk.clock() + SESSION:
             return None
         person = session.get(PersonRow, row.person)
         if person is None or person.withdrawn:
@@ -354,8 +326,7 @@ def sign_out_all(desk: Desk, who: int) -> None:
 
 def speak(desk: Desk, who: int, language: str) -> None:
     """Keep the language in which somebody reads the pages, ``"zh"`` or ``"en"``."""
-    with desk.store.writing() as session:
-        desk.person(session, who, "ask")
+    with desk.writing(who, "ask") as (session, _):
         session.execute(update(PersonRow).where(PersonRow.id == who).values(language=language))
 
 
@@ -371,26 +342,13 @@ def confirm(desk: Desk, who: int, given: str) -> None:
     Raises
     ------
     SignInError
-        Another password, or, for an account without one, another name; or the account is locked. Wrong ones count as
-        those of signing in do.
+        Another password, or, for an account without one, another name.
 
     """
     with desk.store.reading() as session:
         row = session.get_one(PersonRow, who)
-    right = _fits(row.password_hash, given) if row.password_hash else given.strip() == row.name
-    with desk.store.writing() as session:
-        row = session.get_one(PersonRow, who, with_for_update=True)
-        now = desk.clock()
-        locked = bool(row.locked_until and row.locked_until > now)
-        if right and not locked:
-            row.failures = 0
-        elif not locked:
-            row.failures += 1
-            if row.failures >= MAX_FAILURES:
-                row.failures, row.locked_until = 0, now + LOCK
-                desk.note(session, None, "person", str(row.id), "lock")
-    if locked or not right:
-        raise SignInError("the password does not fit, or the account is locked for a while", kind="confirm")
+    if not (_fits(row.password_hash, given) if row.password_hash else given.strip() == row.name):
+        raise SignInError("the password does not fit", kind="confirm")
 
 
 def _fits(kept: str, given: str) -> bool:
@@ -414,8 +372,7 @@ def reset_link(desk: Desk, who: int, person: int) -> str:
 
     """
     token = secrets.token_urlsafe(24)
-    with desk.store.writing() as session:
-        acting = desk.person(session, who, "manage")
+    with desk.writing(who, "manage") as (session, acting):
         row = session.get(PersonRow, person)
         if row is None or row.withdrawn or person in stand_ins(session).values():
             raise InvalidInputError(f"person {person} has no account to sign in to", kind="no_account", found=person)
@@ -441,9 +398,14 @@ def set_password(desk: Desk, token: str, password: str) -> None:
     with desk.store.writing() as session:
         link = session.get(SettingRow, _link_name(token), with_for_update=True)
         row = None if link is None else session.get(PersonRow, link.value["person"], with_for_update=True)
-        if link is None or row is None or row.withdrawn or _is_over(desk, link):
+        if (
+            link is None
+            or row is None
+            or row.withdrawn
+            or desk.clock() > dt.datetime.fromisoformat(link.value["expires"])
+        ):
             raise InvalidInputError("this link is not valid any more; ask for another", kind="link_used")
-        row.password_hash, row.failures, row.locked_until = hashed, 0, None
+        row.password_hash = hashed
         session.delete(link)
         session.execute(delete(SessionRow).where(SessionRow.person == row.id))
         desk.note(session, person_of(row), "person", str(row.id), "new_password")
@@ -460,8 +422,7 @@ def end_sessions(desk: Desk, who: int, person: int) -> None:
         There is no such person.
 
     """
-    with desk.store.writing() as session:
-        acting = desk.person(session, who, "manage")
+    with desk.writing(who, "manage") as (session, acting):
         if session.get(PersonRow, person) is None:
             raise InvalidInputError(f"there is no person {person}", kind="no_person", found=person)
         session.execute(delete(SessionRow).where(SessionRow.person == person))
@@ -476,10 +437,6 @@ def reset_links(session: Session, person: int) -> list[SettingRow]:
     """Return the links by which somebody may set a new password."""
     rows = session.scalars(select(SettingRow).where(SettingRow.name.startswith(_RESET)))
     return [row for row in rows if row.value["person"] == person]
-
-
-def _is_over(desk: Desk, link: SettingRow) -> bool:
-    return dt.datetime.fromisoformat(link.value["expires"]) < desk.clock()
 
 
 def _check_password(password: str) -> None:

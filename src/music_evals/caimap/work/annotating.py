@@ -2,25 +2,29 @@
 
 from __future__ import annotations
 
+import dataclasses
 import datetime as dt
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
-from sqlalchemy import func, select
+from sqlalchemy import func, or_, select
 
-from music_evals.caimap import assignment, assurance, ledger, structure
+from music_evals.caimap import assignment, assurance, ledger, structure, superficial
 from music_evals.caimap.description import check_description
-from music_evals.caimap.listening import Listening, check_event, check_listening, listening_of, warning_of
+from music_evals.caimap.listening import Listening, check_event, check_listening, listening_of
+from music_evals.caimap.storage.store import retried
 from music_evals.caimap.storage.tables import EventRow, SongRow, TaskRow, WarningRow
 from music_evals.caimap.values import Description, Person, PlaybackEvent, Structure, Task
 from music_evals.caimap.work.desk import Desk, song_of, task_of
-from music_evals.caimap.work.undoing import OPEN, release_idle
+from music_evals.caimap.work.hiding import is_read
+from music_evals.caimap.work.undoing import OPEN, is_behind, release_idle, task_sec
 from music_evals.errors import InvalidAnnotationError, InvalidInputError
 
 if TYPE_CHECKING:
     from sqlalchemy.orm import Session
 
-__all__ = ["heard", "open_task", "pass_tasks", "record", "restart_listening", "save", "screen", "submit", "take_next"]
+__all__ = ["heard", "open_task", "pass_tasks", "record", "restart_listening", "save", "screen", "submit", "take_next",
+    "warn"]  # fmt: skip
 
 HANDED_IN: Final = ("submitted", "sampled", "accepted")
 """States of a task whose result counts."""
@@ -31,13 +35,10 @@ MAX_EVENTS: Final = 5000
 MAX_DRAFT: Final = 100_000
 """Characters of a draft."""
 
-_TASK_COLUMNS: Final = (
-    TaskRow.id, TaskRow.song, TaskRow.kind, TaskRow.person, TaskRow.state, TaskRow.number, TaskRow.assigned,
-    TaskRow.submitted, TaskRow.training,
-)  # fmt: skip
-"""Of a task as a value, in its order."""
+_TASK_COLUMNS: Final = tuple(getattr(TaskRow, field.name) for field in dataclasses.fields(Task))
 
 
+@retried
 def take_next(desk: Desk, who: int) -> Task | None:
     """Give a person their next task: one that they have begun, or a new one.
 
@@ -58,7 +59,7 @@ def take_next(desk: Desk, who: int) -> Task | None:
     ForbiddenError
         The person does not annotate, or is excluded.
     StaleError
-        Somebody else was given the place at the same moment.
+        Others were given the place at the same moment, each time that it was tried again.
 
     """
     with desk.writing(who, "annotate", locked=True) as (session, person):
@@ -99,6 +100,7 @@ def _new_task(desk: Desk, session: Session, person: Person) -> TaskRow | None:
     return TaskRow(song=chosen.song, kind=chosen.kind, number=chosen.number, person=person.id, assigned=desk.clock())
 
 
+@retried
 def open_task(desk: Desk, who: int, number: int) -> Task:
     """Begin a task; one that was begun stays as it is.
 
@@ -116,6 +118,7 @@ def open_task(desk: Desk, who: int, number: int) -> Task:
         return task_of(row)
 
 
+@retried
 def record(desk: Desk, who: int, number: int, reports: Sequence[Mapping[str, Any]]) -> Listening:
     """Write down playback events at the server's time, and return what they show so far.
 
@@ -153,28 +156,23 @@ def _record(desk: Desk, session: Session, row: TaskRow, reports: Sequence[Mappin
         raise InvalidAnnotationError(
             f"more than {MAX_EVENTS} events for one song; start listening again", kind="many_events", most=MAX_EVENTS
         )
-    now = (desk.clock() - row.opened).total_seconds()
+    now: float | None = None
     for given in reports:
         try:
-            event = PlaybackEvent(str(given["kind"]), float(given["position_sec"]), now, float(given.get("value", 0.0)))
+            position = float(given["position_sec"])
+            now = task_sec(desk, session, row, position) if now is None else now
+            event = PlaybackEvent(str(given["kind"]), position, now, float(given.get("value", 0.0)))
         except (KeyError, TypeError, ValueError, OverflowError) as error:
             raise InvalidAnnotationError("an event has a kind, a position and perhaps a value", kind="event") from error
         check_event(event, duration)
-        session.add(
-            EventRow(
-                task=row.id, attempt=row.attempt, kind=event.kind, position_sec=event.position_sec,
-                received_sec=now, value=event.value,
-            )
-        )  # fmt: skip
+        session.add(EventRow(task=row.id, attempt=row.attempt, **dataclasses.asdict(event)))
     session.flush()
 
 
 def _events(session: Session, row: TaskRow) -> list[PlaybackEvent]:
-    chosen = select(EventRow).where(EventRow.task == row.id, EventRow.attempt == row.attempt).order_by(EventRow.id)
-    return [
-        PlaybackEvent(found.kind, found.position_sec, found.received_sec, found.value)
-        for found in session.scalars(chosen)
-    ]
+    chosen = select(EventRow.kind, EventRow.position_sec, EventRow.received_sec, EventRow.value)
+    chosen = chosen.where(EventRow.task == row.id, EventRow.attempt == row.attempt).order_by(EventRow.id)
+    return [PlaybackEvent(*found) for found in session.execute(chosen)]
 
 
 def heard(desk: Desk, who: int, number: int) -> Listening:
@@ -208,6 +206,7 @@ def restart_listening(desk: Desk, who: int, number: int, version: int) -> None:
         row.attempt += 1
 
 
+@retried
 def save(desk: Desk, who: int, number: int, version: int, draft: Mapping[str, Any]) -> int:
     """Keep what is written so far; descriptions cannot be begun in the first seconds of the song.
 
@@ -278,6 +277,7 @@ def screen(desk: Desk, who: int, number: int, version: int, *, reason: str, note
         row.note = f"{reason}: {note}"[:1000]
 
 
+@retried
 def submit(desk: Desk, who: int, number: int, version: int, given: Structure | Description) -> Task:
     """Hand in an annotation.
 
@@ -298,6 +298,7 @@ def submit(desk: Desk, who: int, number: int, version: int, given: Structure | D
     """
     with desk.writing(who, "annotate", locked=True) as (session, person):
         row = desk.own_task(session, person, number, version)
+        task_sec(desk, session, row)  # where the clock went back, the task was opened as long before
         duration = song_of(desk.song(session, row.song)).duration_sec
         events = _events(session, row)
         if isinstance(given, Structure):
@@ -310,16 +311,48 @@ def submit(desk: Desk, who: int, number: int, version: int, given: Structure | D
             found = check_listening(events, duration)
         row.result, row.draft, row.submitted = given.to_dict(), {}, desk.clock()
         desk.move(session, row, "submit", person)
-        if not isinstance(given, Structure) and not row.training:
-            page_sec = (row.submitted - (row.opened or row.assigned)).total_seconds()
-            if kind := warning_of(found, duration, page_sec):
-                session.add(WarningRow(person=who, task=row.id, kind=kind, moment=desk.clock()))
         if not row.training:
+            kind = _superficial(session, row, given, found)
+            warn(desk, session, row, "" if kind and is_behind(session, row) else kind)
             if row.kind == "structure":
                 compare_passes(desk, session, desk.song(session, row.song))
             else:
                 _sample(desk, session, row)
         return task_of(row)
+
+
+def warn(desk: Desk, session: Session, row: TaskRow, kind: str) -> None:
+    """Warn the author of a task, once a task; of an empty kind not at all."""
+    warned = session.scalars(select(WarningRow.id).where(WarningRow.task == row.id)).first()
+    if kind and warned is None:
+        session.add(WarningRow(person=row.person, task=row.id, kind=kind, moment=desk.clock()))
+        session.flush()
+
+
+def _superficial(session: Session, row: TaskRow, given: Structure | Description, heard: Listening) -> str:
+    """Name what looks superficial in a task that was just handed in, beside what its author did before."""
+    start = select(func.min(EventRow.received_sec)).where(EventRow.task == TaskRow.id, EventRow.kind == "play")
+    own = TaskRow.person == row.person, TaskRow.training.is_(False), TaskRow.submitted.is_not(None)
+    # this one first, although others seem to come later where the clock was ahead
+    newest = (TaskRow.id == row.id).desc(), TaskRow.submitted.desc(), TaskRow.id.desc()
+    length = SongRow.content["duration_sec"].as_float()
+    times = select(TaskRow.opened, TaskRow.submitted, start.scalar_subquery(), length).join(
+        SongRow, SongRow.id == TaskRow.song
+    )
+    times = times.where(*own, TaskRow.opened.is_not(None)).order_by(*newest).limit(superficial.AT_A_TIME)
+    visits = [
+        superficial.Visit((end - begin).total_seconds(), played or 0.0, whole)
+        for begin, end, played, whole in reversed(session.execute(times).all())
+    ]
+    results = select(TaskRow.result).where(TaskRow.id != row.id, TaskRow.result.is_not(None)).order_by(*newest)
+    if isinstance(given, Structure):
+        done = session.scalars(results.where(*own, TaskRow.kind == row.kind).limit(superficial.MOST_EARLIER)).all()
+        earlier = [Structure.from_dict(plain or {}) for plain in reversed(done)]
+        return superficial.structure_warning(given, earlier, heard, visits)
+    same = or_(TaskRow.person == row.person, TaskRow.song == row.song)
+    described = results.where(same, TaskRow.kind != "structure", TaskRow.training.is_(False))
+    others = [Description.from_dict(plain or {}) for plain in session.scalars(described)]
+    return superficial.description_warning(given, others, heard, visits)
 
 
 def _check_kind(row: TaskRow, kind: str) -> None:
@@ -336,12 +369,18 @@ def pass_tasks(session: Session, song: str, states: Sequence[str], kind: str = "
 
 
 def compare_passes(desk: Desk, session: Session, song: SongRow) -> None:
-    """Compare the two passes of a song, where both are there: equal ones are accepted and merged."""
+    """Accept and merge two equal passes of a song; an inspector sees others, warned ones, and a share of all."""
     passes = pass_tasks(session, song.id, HANDED_IN)
     if len(passes) < 2 or song.state != "structuring":
         return
     first, second = (Structure.from_dict(found.result or {}) for found in passes)
-    if not structure.congruent(first, second):
+    numbers = [found.id for found in passes]
+    settings = desk.settings(session)
+    if (
+        not structure.congruent(first, second)
+        or session.scalars(select(WarningRow.id).where(WarningRow.task.in_(numbers))).first() is not None
+        or assurance.is_drawn(f"structure/{song.id}/{numbers}", seed=settings.seed, share=settings.congruent_share)
+    ):
         desk.move(session, song, "differ")
         return
     people = [found.person for found in passes]
@@ -382,7 +421,8 @@ def _sample(desk: Desk, session: Session, row: TaskRow) -> None:
         TaskRow.submitted.is_not(None), TaskRow.id != row.id,
     )  # fmt: skip
     place = session.scalar(before) or 0
-    if assurance.is_sampled(row.person, row.kind, place, seed=settings.seed, share=settings.share):
+    read = is_read(desk, session, row.person, place)
+    if assurance.is_scored(row.person, row.kind, place, seed=settings.seed, share=settings.share, is_read=read):
         desk.move(session, row, "sample")
     else:
         desk.move(session, row, "accept")

@@ -5,28 +5,38 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import datetime as dt
+import time
 from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
+from sqlalchemy import func, select
 
 from music_evals.caimap import assignment, assurance, ledger
 from music_evals.caimap.machine import SONG, SYSTEM, TASK, step
 from music_evals.caimap.roles import ForbiddenError, check_right, may_open
 from music_evals.caimap.storage.store import READS, StaleError, Store
-from music_evals.caimap.storage.tables import AuditRow, LedgerRow, PersonRow, SettingRow, SongRow, TaskRow
+from music_evals.caimap.storage.tables import AuditRow, LedgerRow, PersonRow, SettingRow, SongRow, TaskRow, WeekRow
 from music_evals.caimap.values import Person, Song, Task, TimedLine
 from music_evals.errors import InvalidInputError, UnknownNameError
 
 if TYPE_CHECKING:
     from sqlalchemy.orm import Session
 
-__all__ = ["Desk", "Settings", "person_of", "song_of", "song_row", "task_of", "utc_now"]
+__all__ = ["Desk", "Settings", "person_of", "song_of", "song_row", "steady_clock", "task_of", "utc_now"]
 
 
 def utc_now() -> dt.datetime:
     """Return the moment, in UTC."""
     return dt.datetime.now(dt.UTC)
+
+
+def steady_clock(
+    system: Callable[[], dt.datetime] = utc_now, steady_sec: Callable[[], float] = time.monotonic
+) -> Callable[[], dt.datetime]:
+    """Return a clock in UTC that begins with the system's and then counts seconds: no step of that one shows."""
+    began, since_sec = system(), steady_sec()
+    return lambda: began + dt.timedelta(seconds=steady_sec() - since_sec)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -40,6 +50,8 @@ class Settings:
         knows it knows the sample.
     share
         Of descriptions that are scored, from 0 to 1.
+    congruent_share
+        Of songs whose passes are equal that an inspector sees all the same, from 0 to 1.
     pass_gap_hours
         Between the two passes of a structure.
     release_days
@@ -52,7 +64,7 @@ class Settings:
     Raises
     ------
     InvalidInputError
-        The share is none of `assurance.block_of`.
+        The share is none of `assurance.block_of`, or the other one lies outside.
 
     """
 
@@ -62,10 +74,13 @@ class Settings:
     consent: str = "1"
     release_days: float = assignment.IDLE.total_seconds() / 86400
     rates: ledger.Rates = ledger.Rates()  # noqa: RUF009  (a tuple)
+    congruent_share: float = assurance.SHARE
 
     def __post_init__(self) -> None:
         if self.seed < 0:
             raise InvalidInputError(f"the seed must be 0 or more, got {self.seed}")
+        if not 0 <= self.congruent_share <= 1:
+            raise InvalidInputError(f"the share must lie between 0 and 1, got {self.congruent_share}")
         assurance.block_of(self.share)  # refused here, and not when somebody hands the first description in
 
     def to_dict(self) -> dict[str, Any]:
@@ -90,13 +105,19 @@ class Desk:
     store
         Where it is kept; its tables exist.
     clock
-        Gives the moment, in UTC.
+        Gives the moment, in UTC; `steady_clock` if left out. One that stands in a week that was closed is behind: the
+        time goes on from the end of that week, so that what is decided now is graded.
 
     """
 
-    def __init__(self, store: Store, clock: Callable[[], dt.datetime] = utc_now) -> None:
+    def __init__(self, store: Store, clock: Callable[[], dt.datetime] | None = None) -> None:
         self.store = store
-        self.clock = clock
+        given = clock or steady_clock()
+        with store.reading() as session:
+            closed = session.scalar(select(func.max(WeekRow.monday)))
+        over = dt.datetime.fromisoformat(f"{closed or '1970-01-01'}T00:00Z") + dt.timedelta(days=7)
+        behind = max(over - given(), dt.timedelta())
+        self.clock: Callable[[], dt.datetime] = (lambda: given() + behind) if behind else given
 
     def configure(self, settings: Settings) -> None:
         """Write the settings of a study.
@@ -163,7 +184,7 @@ class Desk:
         ForbiddenError
             It is somebody else's, or does not exist: the two are not told apart.
         StaleError
-            It has changed since the page was made.
+            It has changed since the page was made, or its author has handed it in: what became of it since is not told.
 
         """
         row = session.get(TaskRow, number)
@@ -171,7 +192,8 @@ class Desk:
             raise ForbiddenError("this task is not yours", kind="task_not_yours")
         self.song(session, row.song)
         session.refresh(row)
-        if version is not None and row.version != version:
+        is_over = row.person == person.id and row.state not in {"assigned", "working"}
+        if version is not None and (is_over or row.version != version):
             raise StaleError(
                 "this task has changed since the page was loaded; what you wrote is still on the page",
                 kind="task_changed",
@@ -261,9 +283,7 @@ def person_of(row: PersonRow) -> Person:
 
 def task_of(row: TaskRow) -> Task:
     """Return a task as a value."""
-    return Task(
-        row.id, row.song, row.kind, row.person, row.state, row.number, row.assigned, row.submitted, row.training
-    )
+    return Task(**{field.name: getattr(row, field.name) for field in dataclasses.fields(Task)})
 
 
 def song_of(row: SongRow) -> Song:

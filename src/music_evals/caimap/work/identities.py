@@ -159,8 +159,6 @@ def finish(desk: Desk, attempt: Attempt, provider: str, subject: str) -> str:
     ------
     ForbiddenError
         The identity is of nobody who takes part, or who links has signed out.
-    SignInError
-        The account is locked.
     InvalidInputError
         The identity belongs to somebody already, or the invitation or the name were taken meanwhile.
     StaleError
@@ -182,11 +180,11 @@ def finish(desk: Desk, attempt: Attempt, provider: str, subject: str) -> str:
             session.add(IdentityRow(provider=provider, subject=subject, person=who))
             session.flush()
         else:
-            who = _known(desk, session, known)
+            who = _known(session, known)
         return accounts.new_session(desk, session, who)
 
 
-def _known(desk: Desk, session: Session, known: IdentityRow | None) -> int:
+def _known(session: Session, known: IdentityRow | None) -> int:
     if known is None:
         raise ForbiddenError(
             "nobody takes part with this account; ask the administrator for an invitation", kind="identity_unknown"
@@ -194,9 +192,6 @@ def _known(desk: Desk, session: Session, known: IdentityRow | None) -> int:
     row = session.get_one(PersonRow, known.person)
     if row.withdrawn:
         raise ForbiddenError("whoever takes part with this account has withdrawn", kind="identity_withdrawn")
-    # neither a way around the lock, nor one to be given more guesses of the password
-    if row.locked_until and row.locked_until > desk.clock():
-        raise accounts.SignInError("the account is locked for a while", kind="locked")
     return row.id
 
 

@@ -6,17 +6,17 @@ from typing import TYPE_CHECKING
 
 from sqlalchemy import select
 
-from music_evals.caimap import assurance, ledger, structure
+from music_evals.caimap import assurance, ledger, structure, superficial
 from music_evals.caimap.storage.tables import SheetRow, SongRow, TaskRow
-from music_evals.caimap.values import Description, Person, ScoreSheet, Structure
-from music_evals.caimap.work.annotating import HANDED_IN, accept_structure, advance, pass_tasks, pay_task
+from music_evals.caimap.values import Person, ScoreSheet, Structure
+from music_evals.caimap.work.annotating import HANDED_IN, accept_structure, advance, pass_tasks, pay_task, warn
 from music_evals.caimap.work.desk import Desk
 from music_evals.errors import InvalidAnnotationError
 
 if TYPE_CHECKING:
     from sqlalchemy.orm import Session
 
-__all__ = ["score", "settle", "waiting"]
+__all__ = ["add_sheet", "score", "settle", "waiting"]
 
 
 def waiting(desk: Desk, who: int) -> tuple[list[str], list[int]]:
@@ -25,7 +25,7 @@ def waiting(desk: Desk, who: int) -> tuple[list[str], list[int]]:
     Returns
     -------
     songs
-        Ids of songs whose two structures differ.
+        Ids of songs whose two structures differ, have a warning or are in the sample.
     tasks
         Numbers of the descriptions of the sample that are not scored.
 
@@ -42,7 +42,9 @@ def waiting(desk: Desk, who: int) -> tuple[list[str], list[int]]:
 
 
 def settle(desk: Desk, who: int, song: str, version: int, accepted: Structure) -> None:
-    """Settle a song whose structures differ: with one of them, an edited one, or a third.
+    """Settle a song that waits for it: with one of its structures, an edited one, or a third.
+
+    Both annotators are warned who handed in the same, where that is far from what is accepted.
 
     Parameters
     ----------
@@ -72,6 +74,10 @@ def settle(desk: Desk, who: int, song: str, version: int, accepted: Structure) -
         passes = pass_tasks(session, song, HANDED_IN)
         people = [found.person for found in passes]
         accept_structure(desk, session, row, passes, accepted=accepted, people=[*people, who])
+        given = [Structure.from_dict(found.result or {}) for found in passes]
+        if len(given) == 2 and superficial.agree_on_wrong(given[0], given[1], accepted):
+            for found in passes:
+                warn(desk, session, found, "wrong_together")
         advance(desk, session, row)
         _pay_inspection(desk, session, person, f"structure of {song}")
 
@@ -107,15 +113,8 @@ def score(desk: Desk, sheet: ScoreSheet, version: int) -> str:
         row = desk.own_task(session, person, sheet.task, version)
         if row.kind not in assurance.FORMS or row.result is None:
             raise InvalidAnnotationError("only descriptions are scored", kind="only_descriptions")
-        assurance.check_sheet(sheet, Description.from_dict(row.result).group)
         good = assurance.passes(sheet)
-        points = [[*key, given] for key, given in sheet.points.items()]
-        session.add(
-            SheetRow(
-                task=row.id, inspector=person.id, points=points, total=sheet.total, remark=sheet.remark[:1000],
-                moment=desk.clock(),
-            )
-        )  # fmt: skip
+        add_sheet(desk, session, sheet, row.kind)
         desk.move(session, row, "pass" if good else "fail", person, total=sheet.total)
         song = desk.song(session, row.song)
         if good:
@@ -125,6 +124,21 @@ def score(desk: Desk, sheet: ScoreSheet, version: int) -> str:
             desk.move(session, song, "reject")
         _pay_inspection(desk, session, person, f"{row.kind} of {row.song}", row.id)
         return row.state
+
+
+def add_sheet(desk: Desk, session: Session, sheet: ScoreSheet, group: str, purpose: str = "assurance") -> None:
+    """Keep the points that somebody gave a description of a group.
+
+    Raises
+    ------
+    InvalidAnnotationError
+        The points are not those of the form.
+
+    """
+    assurance.check_sheet(sheet, group)
+    points = [[*key, given] for key, given in sheet.points.items()]
+    kept = {"points": points, "total": sheet.total, "remark": sheet.remark[:1000], "moment": desk.clock()}
+    session.add(SheetRow(task=sheet.task, inspector=sheet.inspector, purpose=purpose, **kept))
 
 
 def _pay_inspection(desk: Desk, session: Session, person: Person, reason: str, task: int | None = None) -> None:

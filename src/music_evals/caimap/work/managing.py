@@ -26,6 +26,7 @@ from music_evals.caimap.values import Description, FinishedSong, Song, Structure
 from music_evals.caimap.work.annotating import HANDED_IN, compare_passes, pass_tasks, pay_task
 from music_evals.caimap.work.consents import STAND_INS, consent_of, stand_in, stand_ins
 from music_evals.caimap.work.desk import Desk, song_of, song_row
+from music_evals.caimap.work.hiding import hidden_tasks, shown_entries
 from music_evals.caimap.work.undoing import OPEN, cancel_open, discard, erase, take_back
 from music_evals.caimap.work.weeks import earned_in, records
 from music_evals.errors import InvalidInputError
@@ -387,7 +388,7 @@ def enter(desk: Desk, who: int, entry: ledger.Entry) -> None:
 
 
 def ledger_of(desk: Desk, who: int) -> list[ledger.Entry]:
-    """List the entries of a person, or for an administrator all of them.
+    """List the entries of a person but those that are hidden (`hiding`), or for an administrator all of them.
 
     Raises
     ------
@@ -398,7 +399,7 @@ def ledger_of(desk: Desk, who: int) -> list[ledger.Entry]:
     with desk.reading(who, "ask") as (session, person):
         chosen = select(LedgerRow).order_by(LedgerRow.id)
         if person.role != "administrator":
-            chosen = chosen.where(LedgerRow.person == who)
+            chosen = chosen.where(LedgerRow.person == who, shown_entries(hidden_tasks(desk, session, who)))
         rows = session.scalars(chosen)
         return [ledger.Entry(row.person, row.kind, row.cents, row.reason, row.task, row.moment) for row in rows]
 

@@ -11,6 +11,7 @@ from music_evals.caimap import ledger
 from music_evals.caimap.roles import KINDS_OF_ROLE, check_right
 from music_evals.caimap.storage.tables import LedgerRow, PersonRow, TaskRow
 from music_evals.caimap.work.desk import Desk
+from music_evals.caimap.work.hiding import hidden_tasks, shown_entries
 from music_evals.caimap.work.views import author_state
 
 __all__ = ["Somebody", "Standing", "currency", "people", "standing"]
@@ -44,7 +45,7 @@ class Standing(NamedTuple):
     Attributes
     ----------
     counts
-        (kind of task, state) -> how many; what is sampled counts as handed in (`views.author_state`).
+        (kind of task, state) -> how many; what is sampled or hidden counts as handed in (`views.author_state`).
     rates
         Kind of task -> cents for an accepted one.
     reward, penalty
@@ -52,7 +53,7 @@ class Standing(NamedTuple):
     currency
         Of the amounts, whose cents they are; empty where the study names none.
     balance
-        Cents that are owed.
+        Cents that are owed, without what is hidden (`hiding`).
 
     """
 
@@ -93,10 +94,12 @@ def standing(desk: Desk, who: int) -> Standing:
         if person.role not in KINDS_OF_ROLE:
             check_right(person, "annotate")
         rates = desk.settings(session).rates
-        own = select(TaskRow.kind, TaskRow.state).where(TaskRow.person == who, TaskRow.training.is_(False))
-        owed = session.scalar(select(func.coalesce(func.sum(LedgerRow.cents), 0)).where(LedgerRow.person == who))
+        own = select(TaskRow.id, TaskRow.kind, TaskRow.state).where(TaskRow.person == who, TaskRow.training.is_(False))
+        hidden = hidden_tasks(desk, session, who)
+        paid = LedgerRow.person == who, shown_entries(hidden)
+        owed = session.scalar(select(func.coalesce(func.sum(LedgerRow.cents), 0)).where(*paid))
         return Standing(
-            dict(Counter((kind, author_state(state)) for kind, state in session.execute(own))),
+            dict(Counter((kind, author_state(number, state, hidden)) for number, kind, state in session.execute(own))),
             {kind: ledger.earned(kind, rates) for kind in KINDS_OF_ROLE[person.role]},
             rates.reward,
             rates.penalty,

@@ -12,10 +12,12 @@ from sqlalchemy import select
 
 from music_evals.caimap import assurance
 from music_evals.caimap.roles import KINDS_OF_ROLE
+from music_evals.caimap.storage.store import retried
 from music_evals.caimap.storage.tables import PersonRow, SettingRow, SheetRow, SongRow, TaskRow
 from music_evals.caimap.training import TRAINING_SONGS, Round, judge_round
-from music_evals.caimap.values import Description, ScoreSheet, Task
+from music_evals.caimap.values import ScoreSheet, Task
 from music_evals.caimap.work.desk import Desk, task_of
+from music_evals.caimap.work.inspecting import add_sheet
 from music_evals.errors import InvalidAnnotationError, InvalidInputError
 
 if TYPE_CHECKING:
@@ -76,6 +78,7 @@ def choose_songs(desk: Desk, who: int, n: int = TRAINING_SONGS) -> int:
         return len(list(session.scalars(select(SongRow.id).where(SongRow.training.is_(True)))))
 
 
+@retried
 def take_training(desk: Desk, who: int) -> Task | None:
     """Give a person their next training task: one that they have begun, or a new one; None where all are done.
 
@@ -149,14 +152,7 @@ def score_item(desk: Desk, sheet: ScoreSheet) -> None:
         row = desk.own_task(session, person, sheet.task)
         if row.id not in _items(session):
             raise InvalidAnnotationError("this description is not of the training set", kind="not_training")
-        assurance.check_sheet(sheet, Description.from_dict(row.result or {}).group)
-        points = [[*key, given] for key, given in sheet.points.items()]
-        session.add(
-            SheetRow(
-                task=row.id, inspector=person.id, purpose=f"training{_round(session)}", points=points,
-                total=sheet.total, remark=sheet.remark[:1000], moment=desk.clock(),
-            )
-        )  # fmt: skip
+        add_sheet(desk, session, sheet, row.kind, f"training{_round(session)}")
 
 
 def new_round(desk: Desk, who: int) -> int:

@@ -1,4 +1,4 @@
-"""How work is undone: tasks that nobody goes on with, work that leaves the data, pay that is taken back."""
+"""How long tasks are open, and how work is undone: tasks that nobody goes on with, data that leave, pay taken back."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final
 from sqlalchemy import delete, func, select, update
 
 from music_evals.caimap.ledger import Entry
+from music_evals.caimap.listening import MAX_GAP
 from music_evals.caimap.machine import SONG
 from music_evals.caimap.storage.tables import AuditRow, EventRow, LedgerRow, MessageRow, SessionRow, SheetRow, TaskRow
 from music_evals.caimap.work import accounts
@@ -17,7 +18,9 @@ from music_evals.caimap.work.desk import Desk
 if TYPE_CHECKING:
     from sqlalchemy.orm import Session
 
-__all__ = ["OPEN", "cancel_open", "discard", "erase", "last_acts", "release_idle", "take_back"]
+__all__ = ["OPEN", "cancel_open", "discard", "erase", "is_behind", "last_acts", "release_idle", "take_back", "task_sec"]
+
+_BEHIND: Final = "clock"
 
 OPEN: Final = ("assigned", "working")
 """States of a task that somebody has and has not handed in."""
@@ -44,6 +47,38 @@ def last_acts(session: Session, rows: Sequence[TaskRow]) -> dict[int, dt.datetim
         span = dt.timedelta(seconds=heard.get(row.id, 0.0))
         found[row.id] = max(row.assigned, moments.get(row.id, row.assigned), (row.opened or row.assigned) + span)
     return found
+
+
+def task_sec(desk: Desk, session: Session, row: TaskRow, position_sec: float | None = None) -> float:
+    """Return for how many seconds a task has been open; its song is locked for the transaction.
+
+    They never go back: where the clock stands before the last act on the task, as after a restart with a wrong one, its
+    time goes on from that act, and the log says so. A player that reports that it has moved on since (`position_sec`)
+    took its time for that, of `MAX_GAP` at most.
+    """
+    opened, now = row.opened or row.assigned, desk.clock()
+    heard = session.scalars(
+        select(EventRow).where(EventRow.task == row.id).order_by(EventRow.id.desc()).limit(1)
+    ).first()
+    latest = opened + dt.timedelta(seconds=heard.received_sec if heard else 0.0)
+    if latest > now or position_sec is None:
+        noted = select(AuditRow.moment).where(AuditRow.kind == "task", AuditRow.object == str(row.id))
+        latest = max(latest, session.scalar(noted.order_by(AuditRow.id.desc()).limit(1)) or latest)
+    if latest > now:
+        moved = position_sec - heard.position_sec if heard and position_sec is not None else 0.0
+        opened = now - (latest - opened) - dt.timedelta(seconds=min(max(moved, 0.0), MAX_GAP))
+        # not by the row, whose version the page of somebody at work names
+        session.connection().execute(update(TaskRow).where(TaskRow.id == row.id).values(opened=opened))
+        session.refresh(row, ["opened"])
+        detail = {"behind_sec": (latest - now).total_seconds()}
+        desk.note(session, None, "task", str(row.id), _BEHIND, detail=detail)
+    return (now - opened).total_seconds()
+
+
+def is_behind(session: Session, row: TaskRow) -> bool:
+    """Tell whether the clock was behind while a task was open (`task_sec`): then nobody knows how long it was."""
+    noted = select(AuditRow.id).where(AuditRow.kind == "task", AuditRow.object == str(row.id))
+    return session.scalars(noted.where(AuditRow.action == _BEHIND)).first() is not None
 
 
 def release_idle(desk: Desk, session: Session) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import Any, NamedTuple
 
 from sqlalchemy import select
@@ -16,6 +16,8 @@ from music_evals.caimap.training import DISCUSSIONS
 from music_evals.caimap.values import Description, Song, Structure, Task
 from music_evals.caimap.work.annotating import HANDED_IN, pass_tasks
 from music_evals.caimap.work.desk import Desk, song_of, task_of
+from music_evals.caimap.work.hiding import hidden_tasks
+from music_evals.caimap.work.undoing import OPEN
 
 __all__ = [
     "Decisions",
@@ -40,7 +42,7 @@ class TaskView(NamedTuple):
     task, song
         As values.
     version
-        That a form of the page names.
+        That a form of the page names; 0 for the author of what is handed in.
     draft
         Fields that were saved; empty where nothing was.
     result
@@ -65,13 +67,14 @@ class TaskView(NamedTuple):
 
 
 class SongView(NamedTuple):
-    """A song that waits for an inspector, with its two annotations and the numbers of their tasks."""
+    """A song that waits for an inspector, its two annotations, their tasks, and what another one accepted."""
 
     song: Song
     version: int
     state: str
     passes: tuple[Structure, Structure]
     tasks: tuple[int, int]
+    accepted: Structure | None
 
 
 class Decisions(NamedTuple):
@@ -97,13 +100,13 @@ def _result(row: TaskRow) -> Structure | Description | None:
     return Structure.from_dict(row.result) if row.kind == "structure" else Description.from_dict(row.result)
 
 
-def author_state(state: str) -> str:
-    """Return the state of a task as its author sees it: what is sampled was handed in, and waits."""
-    return "submitted" if state == "sampled" else state
+def author_state(number: int, state: str, hidden: Collection[int]) -> str:
+    """Return the state of a task as its author sees it: what is sampled or hidden was handed in, and waits."""
+    return "submitted" if state == "sampled" or number in hidden else state
 
 
-def _own(row: TaskRow) -> Task:
-    return dataclasses.replace(task_of(row), state=author_state(row.state))
+def _own(row: TaskRow, hidden: Collection[int]) -> Task:
+    return dataclasses.replace(task_of(row), state=author_state(row.id, row.state, hidden))
 
 
 def task_view(desk: Desk, who: int, number: int) -> TaskView:
@@ -119,10 +122,13 @@ def task_view(desk: Desk, who: int, number: int) -> TaskView:
         row = desk.own_task(session, person, number)
         # scores that decided; a second verification is between inspectors and administrators
         given = select(SheetRow).where(SheetRow.task == number, SheetRow.purpose == "assurance")
-        remarks = [(sheet.total, sheet.remark) for sheet in session.scalars(given.order_by(SheetRow.id))]
+        hidden = hidden_tasks(desk, session, who) if row.person == who else ()
+        shown = () if row.id in hidden else session.scalars(given.order_by(SheetRow.id))
+        remarks = [(sheet.total, sheet.remark) for sheet in shown]
         song = song_of(desk.song(session, row.song))
-        task = _own(row) if row.person == who else task_of(row)
-        return TaskView(task, song, row.version, dict(row.draft), _result(row), remarks)
+        task = _own(row, hidden) if row.person == who else task_of(row)
+        version = 0 if row.person == who and row.state not in OPEN else row.version  # scores move it on
+        return TaskView(task, song, version, dict(row.draft), _result(row), remarks)
 
 
 def rests(desk: Desk, who: int) -> bool:
@@ -151,7 +157,8 @@ def tasks_of(desk: Desk, who: int) -> list[Task]:
     """
     with desk.reading(who, "ask") as (session, _):
         rows = session.scalars(select(TaskRow).where(TaskRow.person == who).order_by(TaskRow.id.desc()))
-        return [_own(row) for row in rows]
+        hidden = hidden_tasks(desk, session, who)
+        return [_own(row, hidden) for row in rows]
 
 
 def song_view(desk: Desk, who: int, song: str) -> SongView:
@@ -171,7 +178,9 @@ def song_view(desk: Desk, who: int, song: str) -> SongView:
         if len(passes) != 2:
             raise ForbiddenError("this song has no two annotations to be compared", kind="no_two")
         first, second = (Structure.from_dict(found.result or {}) for found in passes)
-        return SongView(song_of(row), row.version, row.state, (first, second), (passes[0].id, passes[1].id))
+        accepted = Structure.from_dict(row.accepted["structure"]) if row.accepted else None
+        tasks = passes[0].id, passes[1].id
+        return SongView(song_of(row), row.version, row.state, (first, second), tasks, accepted)
 
 
 def decisions(desk: Desk, who: int) -> Decisions:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from music_evals.annotations import AUDIO_EFFECTS, DIMENSIONS
 from music_evals.caimap import lexica
 from music_evals.caimap.storage.tables import SettingRow
 from music_evals.caimap.work.desk import Desk
@@ -53,8 +52,6 @@ def terms_of(desk: Desk, group: str, dimension: str) -> Sequence[str]:
         No such group or dimension.
 
     """
-    if dimension == AUDIO_EFFECTS or dimension not in DIMENSIONS.get(group, {}):
-        return lexica.demo_lexicon(group, dimension)
     with desk.store.reading() as session:
         kept = _kept(session, group).get(dimension)
     return kept["terms"] if kept else lexica.demo_lexicon(group, dimension)

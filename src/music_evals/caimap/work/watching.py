@@ -12,8 +12,9 @@ from sqlalchemy import func, select
 from music_evals.caimap import assurance
 from music_evals.caimap.storage.tables import EventRow, PersonRow, SheetRow, TaskRow, WarningRow
 from music_evals.caimap.training import MAX_SPREAD
-from music_evals.caimap.values import Description, ScoreSheet, Task
+from music_evals.caimap.values import ScoreSheet, Task
 from music_evals.caimap.work.desk import Desk, task_of
+from music_evals.caimap.work.inspecting import add_sheet
 from music_evals.caimap.work.undoing import OPEN, last_acts
 from music_evals.errors import InvalidAnnotationError, InvalidInputError
 
@@ -99,30 +100,26 @@ def habits(desk: Desk, who: int) -> list[Habits]:
 
     """
     with desk.reading(who, "manage") as (session, _):
-        columns = TaskRow.id, TaskRow.person, TaskRow.opened, TaskRow.submitted
-        handed_in = select(*columns).where(TaskRow.submitted.is_not(None), TaskRow.training.is_(False))
-        done: dict[int, int] = {}
+        handed_in = TaskRow.submitted.is_not(None), TaskRow.training.is_(False)
+        tasks: Counter[int] = Counter()
         pages: dict[int, list[float]] = defaultdict(list)
-        for number, person, opened, submitted in session.execute(handed_in):
-            done[number] = person
+        times = select(TaskRow.person, TaskRow.opened, TaskRow.submitted).where(*handed_in)
+        for person, opened, submitted in session.execute(times):
+            tasks[person] += 1
             if opened is not None and submitted is not None:
                 pages[person].append((submitted - opened).total_seconds() / 60)
-        counts: dict[int, Counter[str]] = defaultdict(Counter)
-        for number, kind, count in session.execute(
-            select(EventRow.task, EventRow.kind, func.count()).group_by(EventRow.task, EventRow.kind)
-        ):
-            if number in done:
-                counts[done[number]][kind] += count
+        heard = select(TaskRow.person, EventRow.kind, func.count()).join(TaskRow, TaskRow.id == EventRow.task)
+        grouped = session.execute(heard.where(*handed_in).group_by(TaskRow.person, EventRow.kind))
+        counts = Counter({(person, kind): count for person, kind, count in grouped})
         warned: dict[int, Counter[str]] = defaultdict(Counter)
         for person, kind in session.execute(select(WarningRow.person, WarningRow.kind)):
             warned[person][kind] += 1
-        tasks = Counter(done.values())
         rows = session.scalars(select(PersonRow).where(PersonRow.role.in_(("professional", "amateur"))))
         return [
             Habits(
                 row.id, row.role, row.excluded, tasks[row.id],
                 float(np.median(pages[row.id])) if pages[row.id] else float("nan"),
-                tuple(counts[row.id][kind] / tasks[row.id] if tasks[row.id] else float("nan") for kind in _COUNTED),  # type: ignore[arg-type]
+                tuple(counts[row.id, kind] / tasks[row.id] if tasks[row.id] else float("nan") for kind in _COUNTED),  # type: ignore[arg-type]
                 dict(warned[row.id]),
             )
             for row in rows
@@ -215,12 +212,5 @@ def verify(desk: Desk, sheet: ScoreSheet) -> None:
         scored = select(SheetRow.id).where(SheetRow.task == row.id, SheetRow.purpose == "assurance")
         if row.result is None or session.scalars(scored).first() is None:
             raise InvalidAnnotationError("nobody has scored this description yet", kind="not_scored")
-        assurance.check_sheet(sheet, Description.from_dict(row.result or {}).group)
-        points = [[*key, given] for key, given in sheet.points.items()]
-        session.add(
-            SheetRow(
-                task=row.id, inspector=person.id, purpose="second", points=points, total=sheet.total,
-                remark=sheet.remark[:1000], moment=desk.clock(),
-            )
-        )  # fmt: skip
+        add_sheet(desk, session, sheet, row.kind, "second")
         desk.note(session, person, "task", str(row.id), "verify", detail={"total": sheet.total})

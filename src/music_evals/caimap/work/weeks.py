@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import datetime as dt
 from collections import defaultdict
+from collections.abc import Collection
 from typing import TYPE_CHECKING, NamedTuple
 
 from sqlalchemy import String, cast, func, select
@@ -23,6 +24,7 @@ from music_evals.caimap.storage.tables import (
     WeekRow,
 )
 from music_evals.caimap.work.desk import Desk
+from music_evals.caimap.work.hiding import hidden_tasks
 
 if TYPE_CHECKING:
     from sqlalchemy.orm import Session
@@ -81,7 +83,7 @@ class GradedWeek(NamedTuple):
 
 
 class Caution(NamedTuple):
-    """A warning: whose, of which task, ``"short_visit"`` or ``"restless"``, and when."""
+    """A warning: whose, of which task, which of `superficial.WARNINGS`, and when."""
 
     person: int
     task: int
@@ -95,8 +97,8 @@ def week_span(monday: dt.date) -> tuple[dt.datetime, dt.datetime]:
     return start, start + dt.timedelta(days=7)
 
 
-def records(session: Session, monday: dt.date) -> dict[int, Record]:
-    """Return person -> what they are graded by in a week; training and what was discarded play no part."""
+def records(session: Session, monday: dt.date, hidden: Collection[int] = ()) -> dict[int, Record]:
+    """Return person -> what they are graded by in a week; training, what was discarded and hidden play no part."""
     start, end = week_span(monday)
     found: dict[int, Record] = defaultdict(lambda: Record([], [], [], set()))
     counted = TaskRow.training.is_(False), TaskRow.state != "discarded"
@@ -112,7 +114,7 @@ def records(session: Session, monday: dt.date) -> dict[int, Record]:
             found[person].tasks.add(number)
     scored = select(TaskRow.id, TaskRow.person, SheetRow.total).join(TaskRow, TaskRow.id == SheetRow.task)
     scored = scored.where(SheetRow.purpose == "assurance", SheetRow.moment >= start, SheetRow.moment < end, *counted)
-    for number, person, total in session.execute(scored.order_by(SheetRow.id)):
+    for number, person, total in session.execute(scored.where(TaskRow.id.not_in(hidden)).order_by(SheetRow.id)):
         found[person].scores.append(total)
         found[person].tasks.add(number)
     handed_in = select(TaskRow.id, TaskRow.person).where(TaskRow.submitted >= start, TaskRow.submitted < end, *counted)
@@ -158,7 +160,9 @@ def graded(desk: Desk, who: int) -> list[GradedWeek]:
 
 
 def so_far(desk: Desk, who: int) -> grades.Week | None:
-    """Return what this week amounts to for an annotator until now; None where nothing was decided or warned of.
+    """Return what this week amounts to for an annotator until now, without what is hidden (`hiding`).
+
+    None where nothing was decided or warned of.
 
     Raises
     ------
@@ -167,7 +171,7 @@ def so_far(desk: Desk, who: int) -> grades.Week | None:
 
     """
     with desk.reading(who, "ask") as (session, _):
-        record = records(session, grades.week_of(desk.clock())).get(who)
+        record = records(session, grades.week_of(desk.clock()), hidden_tasks(desk, session, who)).get(who)
         if record is None or not (record.accuracies or record.scores or record.warnings):
             return None
         return grades.weekly(record.accuracies, record.scores, record.warnings)

@@ -1,0 +1,128 @@
+"""What looks like superficial work, or like work that no person did: the warnings of a task, at most one each.
+
+Two in a week exclude (`grades.MAX_WARNINGS`), so that one of an honest person has to be rare. The paper (Wang et al.,
+"MuChin", IJCAI 2024) warns by page time, interactions with the progress bar, clicks and skips, and names no thresholds.
+Ours rest on 469 songs of the MuChin release (`benchmarks.caimap.thresholds`): 2 have nine lines of ten under one label;
+five drawn at random have at most two sequences of labels in 0.015 % of the draws, and ten at most five in 0.003 %; no
+two descriptions of a group share over 80 % of their runs of three characters, all texts of a song together. The overall
+texts of professionals alone do: 7 % share 90 % with that of another song, which is what `_SAME_TEXT` is for. 4 % share
+90 % of their tags, so that equal tags do not warn.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Final, NamedTuple
+
+from music_evals.caimap.description import texts_of
+from music_evals.caimap.grades import BOUNDS
+from music_evals.caimap.listening import Listening
+from music_evals.caimap.structure import agreement, congruent
+from music_evals.caimap.values import Description, Structure
+
+__all__ = ["AT_A_TIME", "MOST_EARLIER", "Visit", "agree_on_wrong", "description_warning", "structure_warning"]
+
+_LABELLING, _STUDYING = 0.6, 1.2  # durations of the song on the page of a structure and of a description
+_HEARD = 0.5  # of the song, for a structure
+_FEW_CLICKS = 24  # before a song was heard whole; who searches it afterwards studies it
+_ONE_LABEL, _FEW_LINES = 0.9, 4  # share of lines under one label, as all are at first; a song of fewer has one
+_SAME_SEC, _SAME_SHARE = 0.1, 0.02
+_ALIKE: Final = ((5, 2), (10, 5))  # (structures in a row, sequences of labels)
+_SAME_TEXT = 0.85
+
+MOST_EARLIER: Final = _ALIKE[-1][0] - 1
+"""Earlier structures of somebody that play a part."""
+
+AT_A_TIME: Final = 5
+"""Tasks in a row whose times are compared."""
+
+
+class Visit(NamedTuple):
+    """When a task was handed in and first played (0 if never), in seconds since it was opened; length of the song."""
+
+    page_sec: float
+    start_sec: float
+    duration_sec: float
+
+
+def structure_warning(given: Structure, earlier: Sequence[Structure], heard: Listening, visits: Sequence[Visit]) -> str:
+    """Name what looks superficial in a structure, or return an empty string.
+
+    Parameters
+    ----------
+    given
+        As handed in.
+    earlier
+        Of the same person, oldest first; the last `MOST_EARLIER` count.
+    heard
+        What its events show.
+    visits
+        Of the person's last tasks of all kinds, oldest first; the last one is of this task.
+
+    Returns
+    -------
+    str
+        ``"short_visit"``, ``"unheard"``, ``"unchanged"``, ``"all_alike"``, ``"regular_timing"`` or nothing.
+
+    """
+    page_sec, _, duration_sec = visits[-1]
+    if page_sec < _LABELLING * duration_sec:
+        return "short_visit"
+    if heard.heard_sec < _HEARD * duration_sec:
+        return "unheard"
+    labels = [section.label for section in given.sections for _ in section.lines]
+    if len(labels) >= _FEW_LINES and max(map(labels.count, labels)) >= _ONE_LABEL * len(labels):
+        return "unchanged"
+    shapes = [tuple(section.label for section in one.sections) for one in (*earlier, given)]
+    if any(len(shapes) >= row and len(set(shapes[-row:])) <= most for row, most in _ALIKE):
+        return "all_alike"
+    return _timing(visits[-AT_A_TIME:])
+
+
+def description_warning(
+    given: Description, others: Iterable[Description], heard: Listening, visits: Sequence[Visit]
+) -> str:
+    """Name what looks superficial in a description, or return an empty string.
+
+    Parameters
+    ----------
+    given, heard, visits
+        As of `structure_warning`. Time on the page counts over all attempts: pages report what the player does, so that
+        the last event says nothing of how long somebody wrote.
+    others
+        Earlier ones of the same person, and those of others of the same song.
+
+    Returns
+    -------
+    str
+        ``"short_visit"``, ``"restless"``, ``"copied"``, ``"regular_timing"`` or nothing.
+
+    """
+    page_sec, _, duration_sec = visits[-1]
+    if page_sec < _STUDYING * duration_sec:
+        return "short_visit"
+    if max(heard.pauses, heard.seeks) > _FEW_CLICKS:
+        return "restless"
+    ours = _runs(given)
+    if any(2 * len(ours & runs) >= _SAME_TEXT * (len(ours) + len(runs)) > 0 for runs in map(_runs, others)):
+        return "copied"
+    return _timing(visits[-AT_A_TIME:])
+
+
+def agree_on_wrong(first: Structure, second: Structure, accepted: Structure) -> bool:
+    """Tell whether two passes are the same and grade IV: two who work for themselves hardly make the same mistakes."""
+    return congruent(first, second) and 100 * agreement(first, accepted) < BOUNDS[-2][0]
+
+
+def _runs(given: Description) -> set[str]:
+    plain = ["".join(text.split()) for text in texts_of(given)]
+    return {text[at : at + 3] for text in plain for at in range(len(text) - 2)}
+
+
+def _timing(last: Sequence[Visit]) -> str:
+    """Find times that no person keeps to: on the page, beyond the song, in durations of it, or to its start."""
+    factors_sec = [one.page_sec / max(one.duration_sec, 1) * last[0].duration_sec for one in last]
+    left_sec = [one.page_sec - one.duration_sec for one in last]
+    times = [one.page_sec for one in last], factors_sec, left_sec, [one.start_sec for one in last]
+    regular = any(max(row) - min(row) <= max(_SAME_SEC, _SAME_SHARE * abs(row[0])) for row in times)
+    return "regular_timing" if regular and len(last) >= AT_A_TIME else ""
