@@ -17,7 +17,7 @@ def edited(study: StudyFolder, slot: int, place: int, *, grade: int = 4, **chang
     after = [*before[:2], before[2] + 1, *before[3:]]
     log = [
         [0, "load"], [2000, "click", "other", "mouse"], [3000, "key", "edit"],
-        [3000, "edit", "move", [[number, before, after]]], [60_000, "submit"],
+        [3000, "edit", "move", [[number, before, after]]], [59_900, "click", "other", "mouse"], [60_000, "submit"],
     ]  # fmt: skip
     notes = [[id_, *note] for id_, note in sorted(replay_log(sample["notes"], log).items())]
     answers = {question["name"]: grade for question in (*study.settings["questions"], *study.settings["before"])}

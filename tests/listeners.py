@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import PurePosixPath
 from typing import Any
 
 from music_evals.studies.folders import StudyFolder
 from music_evals.studies.listening_answers import ListeningKey
 from music_evals.studies.listening_results import ANSWERS
+from music_evals.studies.slots import SlotBook
 from music_evals.studies.storage import SubmissionStore, new_token
 
 QUALITY = {"reference": 5, "x": 4, "y": 2, "anchor": 1}
@@ -45,3 +46,22 @@ def submit(study: StudyFolder, content: Any, slot: int, *, part: str = ANSWERS) 
     head = {"format": 1, "study": study.study, "kind": study.kind, "slot": slot, "sent": 0}
     SubmissionStore(study.submissions).submit(token, {**head, "part": part, "content": content})
     return token
+
+
+def attend(
+    study: StudyFolder, answers: Callable[[int], Any], passed_sec: float, *, code: str = "", at: float = 1_000_000.0
+) -> str:
+    """Join and send as through a server whose clock moves `passed_sec` in between, and return the token.
+
+    `answers` are those to a plan, by its number.
+    """
+    token, slot = SlotBook(study.submissions, len(study.plans), clock=lambda: at).join(code)
+    head = {"format": 1, "study": study.study, "kind": study.kind, "slot": slot, "sent": 0, "part": ANSWERS}
+    store = SubmissionStore(study.submissions, clock=lambda: at + passed_sec)
+    store.submit(token, {**head, "content": answers(slot)})
+    return token
+
+
+def claimed_sec(content: Mapping[str, Any]) -> float:
+    """What the page of a listener claims to have been open."""
+    return float(sum(trial["seconds"] for trial in content["trials"]))

@@ -58,7 +58,10 @@ def simulate(condition: Condition, draws: int) -> PlannedTest:
     """Return what tests of one condition found."""
     effect = USUAL[condition.type] if condition.effect is None else condition.effect
     world = world_of(condition.type, effect, **condition.others)
-    settings = ListeningSettings(type=condition.type, blocks=condition.blocks, listeners=condition.blocks)
+    # without the rule on agreement, which benchmarks/studies looks at
+    settings = ListeningSettings(
+        type=condition.type, blocks=condition.blocks, listeners=condition.blocks, least_agreement=0.0
+    )
     return plan_listening(world, settings, [condition.listeners], n_draws=draws)[0]
 
 
@@ -112,7 +115,10 @@ def main() -> None:
         for kind, effects in EFFECTS.items():
             for effect in effects:
                 sizes = plan_listening(
-                    world_of(kind, effect), ListeningSettings(type=kind), SIZES, n_draws=options.power_draws
+                    world_of(kind, effect),
+                    ListeningSettings(type=kind, least_agreement=0.0),
+                    SIZES,
+                    n_draws=options.power_draws,
                 )
                 for size in sizes:
                     about = {"type": kind, "effect": effect, "draws": options.power_draws}

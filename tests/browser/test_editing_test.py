@@ -16,6 +16,7 @@ import pytest
 from tests.browser.conftest import Served, end, serving
 
 from music_evals.annotations import Score, Tempo
+from music_evals.errors import TamperedLogError
 from music_evals.studies.edit_logs import check_log, count_log, replay_log
 from music_evals.studies.editing_answers import collect_edits
 from music_evals.studies.folders import StudyFolder, read_study_folder
@@ -267,6 +268,106 @@ def test_a_page_without_a_server_gives_a_file_with_the_same_notes_and_counts(
 def code_of(study: StudyFolder, name: str) -> str:
     with (study.key / "samples.csv").open(newline="") as file:
         return next(row["code"] for row in csv.DictReader(file) if name.startswith(row["sample_id"]))
+
+
+MIDI = """
+const keyboard = {};
+navigator.requestMIDIAccess = async () => ({ inputs: new Map([["one", keyboard]]) });
+globalThis.playMidi = (...data) => keyboard.onmidimessage({ data });
+null;
+"""
+
+
+def hold_and_drag(page: Any) -> None:
+    """Drag, hold keys and buttons, and press keys while the pointer drags."""
+    note = page.locator(".note.voice1").nth(1)
+    drag(page, note, 0, 22)
+    for key in ("ArrowUp", "ArrowUp", "ArrowUp", "Shift+ArrowRight", "Control+z", "Control+z", "Control+y"):
+        page.keyboard.down(key.rpartition("+")[0] or "Shift")
+        for _ in range(3):  # held, and repeated by the system
+            page.keyboard.down(key.rpartition("+")[2])
+        page.keyboard.up(key.rpartition("+")[2])
+        page.keyboard.up(key.rpartition("+")[0] or "Shift")
+    box = note.bounding_box()
+    page.mouse.move(box["x"] + 5, box["y"] + 5)
+    page.mouse.down()
+    page.mouse.move(box["x"] + 5, box["y"] + 30)
+    page.keyboard.press("Control+z")  # while the pointer drags
+    page.mouse.move(box["x"] + 5, box["y"] + 60)
+    page.mouse.up()
+    page.focus("#octave_up")
+    for _ in range(3):
+        page.keyboard.down("Enter")  # a button that is held
+    page.keyboard.up("Enter")
+    page.keyboard.press("Control+a")
+    page.keyboard.press("ArrowUp")
+    page.focus(".roll .grid")
+    for key in ("Escape", "n", "n", "Shift+ArrowLeft"):
+        page.keyboard.press(key)
+    page.select_option("#unit", label="1/4")
+    page.focus(".roll .grid")
+    page.keyboard.press("q")
+
+
+def test_what_hands_do_on_a_page_is_a_log_that_passes(build: Any, serve: Any, editor: Any) -> None:
+    study = build()
+    page = editor(serve(study))
+    page.evaluate(MIDI)
+    agree(page)
+    open_piece(page)
+    page.click("#done")
+    open_piece(page)
+    hold_and_drag(page)
+    page.click("#reset")
+    # what a screen reader presses comes as a click alone
+    page.evaluate("addEventListener('pointerdown', (event) => event.stopImmediatePropagation(), true)")
+    page.keyboard.press("n")
+    page.click("#remove")
+    page.click("#undo")
+    page.click("#midi")
+    page.keyboard.press("Escape")
+    count = page.locator(".note.voice1").count()
+    page.evaluate("playMidi(0x90, 71, 90)")
+    page.evaluate("playMidi(0x80, 71, 0)")  # the key is let go
+    page.evaluate("playMidi(0x90, 71, 0)")
+    assert page.locator(".note.voice1").count() == count + 1
+    page.evaluate("playMidi(0x90, 59, 90)")  # it is selected, and gets another pitch
+    page.click("#done")
+    rate(page, 4)
+    open_piece(page)
+    come_back(page)
+    page.click("#done")
+    rate(page, 3)
+    assert not page.is_checked("#may_publish")
+    page.check("#may_publish")
+    answer_about(page)
+    collected = collect_edits(study)
+    edits = collected.tables["edits"]
+    assert [row["n_midi"] for row in edits] == [2, 0]
+    assert edits[0]["n_undone"] >= 5
+    assert edits[0]["n_inserted"] == 1
+    doing = [event[2] for event in collected.logs[0] if event[1] == "edit"]
+    assert {"move", "resize", "transpose", "quantise", "reset", "remove", "add"} <= set(doing)
+    assert {kind for event in collected.logs[0] for kind in event[1:2]} >= {"undo", "redo", "midi"}
+    assert "faster_than_time" not in edits[0]["marks"]
+    assert next(iter(collected.participants.values()))["may_publish"] is True
+
+
+def test_a_script_that_presses_buttons_is_refused(build: Any, serve: Any, editor: Any) -> None:
+    study = build()
+    page = editor(serve(study))
+    agree(page)
+    for press in ("#open", "#done", "#open"):
+        page.click(press)
+    page.wait_for_selector(".roll .note")
+    page.keyboard.press("n")
+    page.keyboard.press("ArrowUp")
+    page.evaluate("document.querySelector('#remove').click()")
+    page.click("#done")
+    rate(page, 4)
+    open_piece(page)
+    with pytest.raises(TamperedLogError, match="edit: no key"):
+        collect_edits(study)
 
 
 def test_the_time_limit_ends_an_edit_and_closing_the_page_does_not_stop_the_clock(

@@ -295,31 +295,108 @@ def test_a_page_from_a_disk_plays_too(open_test: Any, enter: Any, tmp_path: Path
     check_means(results.tables.ratings, "ab")
 
 
-def test_the_keyboard_is_enough(open_test: Any, tmp_path: Path) -> None:
-    opened = open_test(type="ab", checks=0)
-    key = read_listening_key(opened.study.key)
-    plan = opened.study.plans[1]
-    page = opened.enter(1)
-    for number, trial in enumerate(plan["trials"], start=1):
-        page.get_by_role("heading", name=f"Page {number} of").wait_for()
-        page.keyboard.press("x")  # repeat
-        page.keyboard.press(" ")
-        for letter, track in (("b", 1), ("a", 0)):
-            page.keyboard.press(letter)
-            page.wait_for_selector(f'.track[data-track="{track}"][aria-pressed="true"][data-heard="yes"]')
-        page.keyboard.press(" ")
-        page.get_by_role("button", name="Play", exact=True).wait_for()
+FOCUS_IS_SEEN = """() => { const style = getComputedStyle(document.activeElement);
+  return style.outlineStyle !== "none" && parseFloat(style.outlineWidth) >= 2
+    && parseFloat(style.outlineOffset) >= 0; }"""
+
+
+def tab_to(page: Any, selector: str) -> None:
+    """Go on with the key Tab, at least once, until the focus is on an element, and see it there."""
+    for _ in range(60):
         page.keyboard.press("Tab")
-        while not page.evaluate("document.activeElement.matches('input[type=radio]')"):
-            page.keyboard.press("Tab")
-        best = max(trial["stimuli"], key=lambda file: value_of(file, key))
-        page.keyboard.press(" " if best == trial["stimuli"][0] else "ArrowDown")
-        page.keyboard.press("Tab")
-        assert page.evaluate("document.activeElement.matches('.next')")
+        if page.evaluate("selector => document.activeElement.matches(selector)", selector):
+            assert page.evaluate(FOCUS_IS_SEEN) or "listening" not in selector, selector
+            return
+    pytest.fail(f"the key Tab never reaches {selector}")
+
+
+def heard_by_keys(page: Any, trial: dict[str, Any]) -> None:
+    """Play every sound, one after the other, by the keys that the page names."""
+    page.keyboard.press("x")
+    page.keyboard.press(" ")
+    letters = ["o"] if trial["reference"] else []
+    letters += list("abcdefgh"[: len(trial["stimuli"])])
+    for track, letter in enumerate(letters):
+        page.keyboard.press(letter)
+        page.wait_for_selector(f'.track[data-track="{track}"][aria-pressed="true"][data-heard="yes"]')
+    page.keyboard.press(" ")
+    page.get_by_role("button", name="Play", exact=True).wait_for()
+
+
+def answered_by_keys(page: Any, trial: dict[str, Any], key: Any) -> None:
+    values = {file: value_of(file, key) for file in trial["stimuli"]}
+    if trial["type"] == "mushra":
+        for file, value in values.items():
+            tab_to(page, f'.listening [data-file="{file}"]')
+            away = 20 * value - 50
+            for name, count in (("Page", abs(away) // 10), ("Arrow", abs(away) % 10)):
+                for _ in range(count):
+                    page.keyboard.press(f"{name}{'Up' if away > 0 else 'Down'}")
+        return
+    for question in trial["questions"]:
+        tab_to(page, f'.listening [data-question="{question}"] input')
+        place = (
+            list(values).index(max(values, key=values.__getitem__))
+            if trial["type"] == "ab"
+            else values[trial["stimuli"][0]] - 1
+        )
+        page.keyboard.press(" ")
+        for _ in range(place):
+            page.keyboard.press("ArrowRight")
+
+
+@pytest.mark.parametrize("kind", ["rating", "ab", "mushra"])
+def test_the_keyboard_alone_is_enough_from_the_invitation_to_the_receipt(
+    chromium: Any, table: Path, tmp_path: Path, kind: str
+) -> None:
+    chosen = ListeningSettings(type=kind, listeners=2, checks=1, seed=4)
+    study = build_listening_test(
+        table, tmp_path / "study", chosen, study="mine", introduction=TOLD, page=study_page("listening", TOLD.title)
+    ).study
+    key = read_listening_key(study.key)
+    with served(study) as url:
+        (link,) = music_evals("listening-test", "invite", str(study.folder), "1", "--url", url).split()
+        context = chromium.new_context()
+        page = context.new_page()
+        page.goto(link)
+        tab_to(page, "#agree")
+        page.keyboard.press(" ")
+        tab_to(page, "#go")
         page.keyboard.press("Enter")
-    page.get_by_role("heading", name="Thank you").wait_for()
-    results = read_listening_results(opened.study.folder, [downloaded(page, tmp_path / "answers.json")], strict=True)
-    assert {row["chosen"] for row in results.tables.choices} == {"x"}
+        page.locator("#start").wait_for()
+        tab_to(page, "#start")
+        page.keyboard.press("Enter")
+        for number, trial in enumerate(study.plans[0]["trials"], start=1):
+            page.get_by_role("heading", name=f"Page {number} of").wait_for()
+            assert not page.get_by_text(":0").count()  # no duration
+            heard_by_keys(page, trial)
+            answered_by_keys(page, trial, key)
+            tab_to(page, ".listening .next")
+            page.keyboard.press("Enter")
+        page.get_by_text("Everything was stored.").wait_for()
+        mine = page.locator("footer code").text_content()
+        # in another browser the same link is the same person, who is done
+        other = chromium.new_context()
+        again = other.new_page()
+        again.goto(link)
+        again.locator("#agree").check()
+        again.locator("#go").click()
+        again.locator("#start").click()
+        again.get_by_text("Everything was stored.").wait_for()
+        assert again.locator("footer code").text_content() == mine
+        again.goto(f"{url}/#code={'0' * 32}")
+        again.reload()
+        again.locator("#agree").check()
+        again.locator("#go").click()
+        again.get_by_text("this is no invitation to this study").wait_for()
+        for one in (context, other):
+            one.close()
+    results = read_listening_results(study.folder, strict=True)
+    assert [one.listener for one in results.answers] == [mine]
+    assert results.is_by_invitation
+    (listener,) = results.tables.listeners
+    assert 0 < listener["seconds"] <= listener["server_sec"] + 0.5
+    check_means(results.tables.ratings, kind)
 
 
 @pytest.mark.parametrize("width", [360, 1000])

@@ -16,6 +16,7 @@ from music_evals.cli import main
 from music_evals.errors import InvalidInputError
 from music_evals.pipelines.editing_test import evaluate_editing_test
 from music_evals.studies.simulation import StudyDesign, simulate_study
+from music_evals.studies.tables import study_tables
 
 
 @pytest.fixture
@@ -44,6 +45,31 @@ def test_the_report_of_a_study(study: Path, capsys: pytest.CaptureFixture[str]) 
     for heading in ("Loads and answers", "Ratios of effort", "Correlations", "Similarity to styles", "The time limit"):
         assert f"## {heading}" in report
     assert all(line in report for line in tables["warnings"])
+
+
+def test_a_report_says_what_is_marked_and_the_ratios_without(study: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    edits = pd.read_csv(study / "edits.csv")
+    assert main(["editing-test", "report", str(study), "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["ratios_unmarked"] == []
+    edits["marks"] = ["regular unheard" if editor == "e00" else "" for editor in edits["editor_id"]]
+    edits.to_csv(study / "edits.csv", index=False)
+    assert main(["editing-test", "report", str(study), "--json"]) == 0
+    tables = json.loads(capsys.readouterr().out)
+    rest = pd.read_csv(study / "edits.csv").query("editor_id != 'e00'")
+    expected = evaluate_editing_test(study_tables(study / "samples.csv", rest, study / "listening.csv"))["ratios"]
+    found = tables["ratios_unmarked"]
+    assert [row["geometric_mean"] for row in found] == pytest.approx([row["geometric_mean"] for row in expected])
+    assert [row["geometric_mean"] for row in found] != [row["geometric_mean"] for row in tables["ratios"]]
+    n_marked = int((edits["marks"] != "").sum())
+    assert f"{n_marked} of {len(edits)} edits are marked as hard to believe." in tables["warnings"]
+    assert f"e00: regular {n_marked}, unheard {n_marked}" in tables["warnings"]
+    report = (study / "report" / "report.md").read_text(encoding="utf-8")
+    assert "## Ratios of effort without what is marked" in report
+    # where all of a model is marked, nothing is left to compare
+    edits["marks"] = "unheard"
+    edits.to_csv(study / "edits.csv", index=False)
+    assert main(["editing-test", "report", str(study), "--json"]) == 0
+    assert {row["n"] for row in json.loads(capsys.readouterr().out)["ratios_unmarked"]} == {0}
 
 
 def test_without_listeners_as_json(study: Path, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:

@@ -16,6 +16,7 @@ from music_evals.cli import main
 from music_evals.studies.folders import StudyFolder, read_study_folder
 from music_evals.studies.listening_build import read_listening_key
 from music_evals.studies.pairs import read_pairs
+from music_evals.studies.screening import rule_texts
 from music_evals.studies.tables import LISTENING, read_table
 
 
@@ -68,7 +69,7 @@ def test_ratings_from_the_table_of_sounds_to_that_of_an_editing_test(
     report = study.folder / "report"
     assert out.strip() == (report / "report.md").read_text().strip()
     assert "report.md, tables.json, ratings.csv, listening.csv, checks.csv, listeners.csv, means.csv" in err
-    assert "| LQ1 | `x` | 4.000 |" in out
+    assert "| LQ1 | `x` | kept | 4.000 |" in out
     table = read_table(report / "listening.csv", LISTENING, what="listening")
     assert len(table["sample_id"]) == 4 * 6
     assert {"sim_bach", "sim_jazz"} < set(table)
@@ -95,7 +96,7 @@ def test_mushra_leaves_careless_listeners_out(pairs: Path, tmp_path: Path, capsy
     assert main(["listening-test", "report", str(study.folder)]) == 0
     out = capsys.readouterr().out
     assert f"| `{token}` |" in out
-    assert "rated 100% of the hidden references below 90" in out
+    assert "rates the hidden reference below 90 in more than 15% of the items (`low_reference`)" in out
     found = {row["listener"]: row["is_kept"] for row in rows(study.folder / "report/listeners.csv")}
     assert found.pop(token) == "False"
     assert set(found.values()) == {"True"}
@@ -103,6 +104,71 @@ def test_mushra_leaves_careless_listeners_out(pairs: Path, tmp_path: Path, capsy
     assert {system: float(row["mean"]) for system, row in means.items()} == {
         system: 20.0 * quality for system, quality in QUALITY.items()
     }
+
+
+def test_rules_are_stated_when_the_test_is_built_and_repeated_in_the_report(
+    pairs: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    study = held(pairs, tmp_path / "study", "--allow-failures", "0", "--least-agreement", "0.3", tones=1)
+    err = capsys.readouterr().err
+    key = read_listening_key(study.key)
+    assert (key.settings.allowed_failures, key.settings.least_agreement) == (0, 0.3)
+    texts = rule_texts(key.settings)
+    assert all(f"left out is who {text}" in err for text in texts.values())
+    assert main(["listening-test", "report", str(study.folder)]) == 0
+    out = capsys.readouterr().out
+    assert all(f"- {text} (`{mark}`)" in out for mark, text in texts.items())
+    assert "one person may have joined twice" in out
+    assert "low_agreement was not applied" in out
+    # the number of tones is never 1 in both checks, so that the fourth listener failed one
+    found = {row["listener"]: row for row in rows(study.folder / "report/listeners.csv")}
+    assert sorted(row["marks"] for row in found.values()) == ["", "", "", "failed_checks"]
+    assert set(next(iter(found.values()))) >= {
+        "seconds", "server_sec", "n_checks", "n_failed", "spread", "agreement", "agreement LQ1", "marks", "is_kept",
+    }  # fmt: skip
+    sets = {row["listeners"] for row in rows(study.folder / "report/means.csv")}
+    assert sets == {"kept", "all"}
+    assert "| LQ1 | `x` | kept |" in out
+    assert "| LQ1 | `x` | all |" in out
+    with pytest.raises(SystemExit):  # nobody chooses them after seeing results
+        main(["listening-test", "report", str(study.folder), "--allow-failures", "3"])
+
+
+def test_sounds_of_unequal_length_are_refused_or_cut(
+    pairs: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    soundfile.write(pairs.with_name("long.wav"), 0.1 * np.random.default_rng(1).normal(size=20_000), 22_050)
+    table = pairs.with_name("unequal.csv")
+    table.write_text(pairs.read_text().replace("y1.wav", "long.wav"))
+    assert build(table, tmp_path / "study") == 2
+    err = capsys.readouterr().err
+    assert "item 'i1'" in err
+    assert "row 3 x 0.500 s, row 4 y 0.907 s" in err
+    assert "--lengths cut" in err
+    assert build(table, tmp_path / "study", "--lengths", "cut") == 0
+    assert "note: i1: cut to the shortest: row 4 y by 0.407 s" in capsys.readouterr().err
+    assert build(table, tmp_path / "other", "--lengths", "stretch") == 2
+    assert "unknown way with unequal lengths 'stretch'" in capsys.readouterr().err
+
+
+def test_invitations_are_links_and_only_hashes_are_kept(
+    pairs: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert build(pairs, tmp_path / "study") == 0
+    capsys.readouterr()
+    folder = str(tmp_path / "study")
+    assert main(["listening-test", "invite", folder, "3", "--url", "https://example.org/"]) == 0
+    links = capsys.readouterr().out.split()
+    codes = [link.removeprefix("https://example.org/#code=") for link in links]
+    assert all(len(code) == 32 for code in codes)
+    assert len(set(codes)) == 3
+    kept = "".join(
+        path.read_text() for path in (tmp_path / "study").rglob("*") if path.suffix in {".txt", ".json", ".csv"}
+    )
+    assert not any(code in kept for code in codes)
+    for count in ("0", "-2", "100000"):
+        assert main(["editing-test", "invite", folder, count]) == 2
+        assert "invite 1 to 10000 people" in capsys.readouterr().err
 
 
 def test_answers_that_cannot_be_are_listed_and_left_out(
@@ -167,7 +233,7 @@ def test_wrong_use_is_told_in_the_words_of_the_command(
         (["--systems", "z"], "unknown system 'z'"),
         (["--type", "ab", "--systems", "x"], "add another, or --hidden-reference"),
         (["--questions", "loudness"], "unknown question 'loudness'"),
-        (["--question", "odd"], "--question must be NAME=TEXT"),
+        (["--question", "odd"], "unknown question 'odd'"),
         (["--type", "mushra", "--questions", "rhythm"], "it is none for rhythm"),
         (["--least-heard", "0"], "--least-heard must lie above 0"),
         (["--contact", ""], "--contact"),

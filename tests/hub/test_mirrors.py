@@ -9,6 +9,7 @@ import pytest
 
 from music_evals.studies.answers import participants_of
 from music_evals.studies.folders import Introduction, StudyFolder, read_study_folder, write_study_folder
+from music_evals.studies.slots import SlotBook
 from music_evals.studies.storage import SubmissionStore
 
 pytest.importorskip("starlette")
@@ -128,4 +129,30 @@ result = [SubmissionStore(study.submissions, mirror=mirror).withdraw(joined["tok
     removed, token = run(house, name, tmp_path / "server", code)
     assert removed == 1
     files = house.hub.repo("dataset", name).head.tree
-    assert [path for path in files if token in path] == [f"submissions/slot-0-{token}"]
+    (left,) = [path for path in files if token in path]
+    assert left.startswith(f"submissions/slot-0-{token}-")
+
+
+def test_an_invitation_is_the_same_participant_when_the_disk_is_gone(
+    house: Any, study: StudyFolder, tmp_path: Path
+) -> None:
+    code, other = SlotBook(study.submissions, 2).invite(2)
+    name = uploaded(house, study)
+    script = f"""
+client = started()
+ask = {{"study": "ours", "invitation": {code!r}}}
+first = post(client, "/api/join", ask)
+post(client, "/api/submit", {{**{PART!r}, "slot": first[1]["slot"]}}, first[1]["token"])
+shutil.rmtree(folder)
+again = started()
+result = [first, post(again, "/api/join", ask), post(again, "/api/join", {{**ask, "invitation": {other!r}}}),
+          post(again, "/api/join", {{"study": "ours"}})]
+"""
+    first, second, third, stranger = run(house, name, tmp_path / "server", script)
+    assert first[0] == 200
+    assert second == [200, {**first[1], "sent": 1, "stored": ["sample-1"]}]
+    assert {first[1]["slot"], third[1]["slot"]} == {0, 1}
+    assert stranger[0] == 400
+    (held,) = participants_of(read_study_folder(tmp_path / "server"))
+    assert held.joined_at is not None  # the times are part of the names
+    assert held.joined_at <= held.received_at["sample-1"]

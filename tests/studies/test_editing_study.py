@@ -19,6 +19,9 @@ from music_evals.errors import (
     UnreadableFileError,
 )
 from music_evals.pipelines.editing_test import evaluate_editing_test
+from music_evals.studies.answers import Participant
+from music_evals.studies.edit_logs import count_log
+from music_evals.studies.edit_marks import mark_editor
 from music_evals.studies.editing_answers import Collected, collect_edits, write_collected
 from music_evals.studies.editing_study import EditingSettings
 from music_evals.studies.folders import PAGE as PAGE_FOLDER
@@ -94,7 +97,7 @@ def test_what_editors_sent_becomes_the_tables_of_the_report(build: Build, tmp_pa
     assert len(tables.edits["time_s"]) == 4
     assert set(tables.edits["editor_id"]) == set(tokens)
     row = collected.tables["edits"][0]
-    assert (row["time_s"], row["active_time_s"], row["key_presses"], row["mouse_clicks"]) == (60, 60, 1, 1)
+    assert (row["time_s"], row["active_time_s"], row["key_presses"], row["mouse_clicks"]) == (60, 60, 1, 2)
     assert (row["edit_key_presses"], row["edit_clicks"], row["n_repitched"], row["n_inserted"]) == (1, 0, 1, 0)
     assert (row["cells_inserted"], row["cells_deleted"], row["hit_limit"]) == (32, 32, False)
     assert row["edit_distance"] == pytest.approx(1 / 7)
@@ -110,6 +113,41 @@ def test_what_editors_sent_becomes_the_tables_of_the_report(build: Build, tmp_pa
     (tmp_path / "mine" / "diary.txt").write_text("x")
     with pytest.raises(InvalidInputError, match="something else"):
         write_collected(collected, tmp_path / "mine")
+
+
+def test_marked_edits_stay_in_the_tables_unless_they_are_left_out(build: Build, tmp_path: Path) -> None:
+    study = build()
+    store, hasty, slow = SubmissionStore(study.submissions), new_token(), new_token()
+    content = edited(study, 0, 0)
+    log = [[at // 20, *rest] for at, *rest in content["events"]]  # opened, changed and ended in 3 s
+    counts = count_log(log)._asdict()
+    store.submit(hasty, part(study, 0, 0, events=[[at // 2, *rest] for at, *rest in log],
+                             counts=count_log([[at // 2, *rest] for at, *rest in log])._asdict()))  # fmt: skip
+    store.submit(slow, part(study, 1, 0))
+    store.submit(slow, part(study, 1, 1, events=log, counts=counts))
+    collected = collect_edits(study)
+    marks = {(row["editor_id"], row["order_index"]): row["marks"] for row in collected.tables["edits"]}
+    assert marks == {(hasty, 0): "too_short changed_unseen", (slow, 0): "", (slow, 1): "changed_unseen"}
+    assert collected.n_left_out == 0
+    tables = write_collected(collected, tmp_path / "out")
+    assert sorted(tables.edits["marks"]) == sorted(marks.values())
+    kept = collect_edits(study, leave_out_marked=True)
+    assert [row["editor_id"] for row in kept.tables["edits"]] == [slow]
+    assert (kept.n_left_out, len(kept.midi), len(kept.logs)) == (2, 1, 1)
+    with pytest.raises(NoDataError, match="marked"):
+        collect_edits(study, leave_out=[slow], leave_out_marked=True)
+
+
+def test_what_the_clock_of_the_server_and_the_answers_of_all_samples_say_is_marked() -> None:
+    rows = {f"sample-{n}": {"time_s": 600.0, "EQ1": 4, "EQ2": 4, "marks": ["regular"]} for n in (1, 2, 3)}
+    received = {"sample-1": 700.0, "sample-2": 900.0, "sample-3": 2000.0}
+    mark_editor(Participant("t", 0, {}, 50.0, received), rows, ["EQ1", "EQ2"])
+    assert [row["marks"] for row in rows.values()] == [
+        ["regular", "answers_alike"], ["regular", "faster_than_time", "answers_alike"], ["regular", "answers_alike"]
+    ]  # fmt: skip
+    rows["sample-3"] |= {"EQ2": 3, "marks": []}
+    mark_editor(Participant("t", 0, {}), rows, ["EQ1", "EQ2"])
+    assert rows["sample-3"]["marks"] == []
 
 
 def test_what_is_asked_before_is_a_listening_table(build: Build, tmp_path: Path) -> None:
@@ -139,6 +177,7 @@ def test_who_is_left_out_and_who_did_not_finish_are_not_in_the_tables(build: Bui
         ({"notes": []}, TamperedLogError, "notes that were sent"),
         ({"counts": {}}, TamperedLogError, "the page counted"),
         ({"counts": None}, TamperedLogError, "the page counted"),
+        ({"counts": ["time_ms"]}, TamperedLogError, "the page counted"),
         ({"answers": {"EQ1": 4}}, InvalidInputError, "EQ1, EQ2, EQ3"),
         ({"answers": {"EQ1": 4, "EQ2": True, "EQ3": 4}}, InvalidInputError, "EQ1, EQ2, EQ3"),
         ({"answers": None}, InvalidInputError, "EQ1, EQ2, EQ3"),
@@ -176,9 +215,10 @@ def test_a_time_limit_that_was_not_reached_is_refused(build: Build) -> None:
 def test_notes_that_may_not_be_added_are_refused(build: Build) -> None:
     study = build(may_add="no")
     content = edited(study, 0, 0)
-    log = [*content["events"][:-1], [4000, "edit", "add", [[7, None, [0, 60, 40, 80, 1]]]], content["events"][-1]]
+    added = [[4000, "key", "edit"], [4000, "edit", "add", [[7, None, [0, 60, 40, 80, 1]]]]]
+    log = [*content["events"][:-2], *added, *content["events"][-2:]]
     notes = [*content["notes"], [7, 0, 60, 40, 80, 1]]
-    counts = {**content["counts"], "n_edits": 2}
+    counts = {**content["counts"], "n_edits": 2, "key_presses": 2, "edit_key_presses": 2}
     SubmissionStore(study.submissions).submit(new_token(), part(study, 0, 0, events=log, notes=notes, counts=counts))
     with pytest.raises(TamperedLogError, match="notes were added"):
         collect_edits(study)
@@ -226,4 +266,4 @@ def test_the_key_and_settings_are_kept(build: Build) -> None:
     study = build(limit_sec=None)
     assert json.loads((study.key / "design.json").read_text())["limit_sec"] is None
     assert study.settings["limit_sec"] is None
-    assert isinstance(Collected({}, {}, {}).tables, dict)
+    assert isinstance(Collected({}, {}, {}, []).tables, dict)

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import json
 import re
+import signal
+import subprocess
+import sys
 import threading
 from pathlib import Path
 from typing import Any
@@ -151,12 +154,38 @@ def test_the_last_part_of_a_name_counts(study: StudyFolder) -> None:
         participants_of(study)
 
 
+def test_the_servers_clock_is_told_of_joining_and_of_each_part(study: StudyFolder) -> None:
+    times = iter((1000.5, 1100.0, 1200.0, 1300.0))
+    clock = lambda: next(times)  # noqa: E731
+    token, slot = SlotBook(study.submissions, 2, clock=clock).join()
+    store = SubmissionStore(study.submissions, clock=clock)
+    for sent, (name, content) in enumerate((("sample-1", 1), ("sample-2", 1), ("sample-1", 2))):
+        store.submit(token, part(slot=slot, sent=sent, part=name, content=content))
+    (one,) = participants_of(study)
+    assert one.joined_at == 1000.5
+    assert one.received_at == {"sample-1": 1300.0, "sample-2": 1200.0}
+
+
+def test_stores_of_earlier_versions_have_no_times(study: StudyFolder) -> None:
+    token, slot = SlotBook(study.submissions, 2).join()
+    SubmissionStore(study.submissions).submit(token, part(slot=slot))
+    for path in study.submissions.iterdir():
+        path.rename(path.with_name("-".join(path.stem.split("-")[:-1]) + path.suffix))
+    (one,) = participants_of(study)
+    assert (one.slot, one.joined_at, dict(one.received_at)) == (slot, None, {})
+    book = SlotBook(study.submissions, 2)
+    assert book.given() == {token: slot}
+    book.forget(token)
+    assert book.given() == {}
+
+
 def test_files_of_a_static_page_are_read_beside_the_store(study: StudyFolder, tmp_path: Path) -> None:
     token = new_token()
     path = tmp_path / "one.json"
     export = {key: value for key, value in part().items() if key not in {"part", "content", "sent"}}
     path.write_text(json.dumps({**export, "token": token, "parts": {"sample-1": {"x": 1}}}))
-    assert participants_of(study, [path])[0].parts == {"sample-1": {"x": 1}}
+    (one,) = participants_of(study, [path])
+    assert (one.parts, one.joined_at, dict(one.received_at)) == ({"sample-1": {"x": 1}}, None, {})
     with pytest.raises(InvalidInputError, match="sent to the server and is in a file"):
         participants_of(study, [path, path])
     for text in ("{", "[]", "{}", json.dumps({**export, "token": "me", "parts": {"a": 1}})):
@@ -188,6 +217,69 @@ def test_plans_are_given_out_evenly_at_once_and_again_after_a_restart(tmp_path: 
     assert again.join()[1] == slot
     with pytest.raises(OutputError, match="limit"):
         SlotBook(tmp_path, 3, max_participants=9).join()
+
+
+def test_an_invitation_is_one_participant_with_one_plan(tmp_path: Path) -> None:
+    book = SlotBook(tmp_path, 3)
+    codes = book.invite(4)
+    assert len(set(codes)) == 4
+    stored = (tmp_path / "invitations.txt").read_text()
+    assert not any(code in stored for code in codes)  # only hashes
+    joined = [book.join(code) for code in codes]
+    assert sorted(slot for _, slot in joined) == [0, 0, 1, 2]
+    assert {token for token, _ in joined} == book.invited()
+    assert [SlotBook(tmp_path, 3).join(code) for code in codes] == joined  # again, after a restart
+    for wrong in ("", "x", codes[0][:-1], codes[0].upper(), "\ud800", joined[0][0]):
+        with pytest.raises(InvalidInputError, match="no invitation"):
+            book.join(wrong)
+    (more,) = book.invite(1)
+    assert book.join(more)[0] not in {token for token, _ in joined}
+    assert book.join(codes[0]) == joined[0]
+    for count in (0, -1, 10_001):
+        with pytest.raises(InvalidInputError, match="invite 1 to"):
+            book.invite(count)
+
+
+def test_a_code_in_an_open_study_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(InvalidInputError, match="no invitation"):
+        SlotBook(tmp_path, 3).join("a" * 32)
+    assert len(SlotBook(tmp_path, 3).join()) == 2
+
+
+JOINER = """
+import sys
+from music_evals.studies.slots import SlotBook
+book, codes = SlotBook(sys.argv[1], 3), sys.argv[2:]
+for code in codes:
+    print(*book.join(code), flush=True)
+"""
+
+
+def test_two_servers_give_a_code_one_plan_also_when_they_are_killed(tmp_path: Path) -> None:
+    codes = SlotBook(tmp_path, 3).invite(60)
+    told: set[tuple[str, ...]] = set()
+    for turn in range(3):
+        command = [sys.executable, "-c", JOINER, str(tmp_path)]
+        servers = [
+            subprocess.Popen([*command, *order], stdout=subprocess.PIPE, text=True) for order in (codes, codes[::-1])
+        ]
+        for server in servers:
+            assert server.stdout is not None
+            lines = [server.stdout.readline() for _ in range(5 if turn < 2 else 60)]
+            if turn < 2:
+                server.send_signal(signal.SIGKILL)
+            lines += server.stdout.readlines()
+            told |= {tuple(line.split()) for line in lines if line.endswith("\n")}
+        for server in servers:
+            # one may be done before it is killed
+            assert server.wait() in ({0, -signal.SIGKILL} if turn < 2 else {0})
+            assert server.stdout is not None
+            server.stdout.close()
+    assert len(told) == 60  # each code one token and one plan, whoever was asked
+    given = SlotBook(tmp_path, 3).given()
+    assert {(token, str(slot)) for token, slot in given.items()} == told
+    slots = list(given.values())
+    assert [slots.count(slot) for slot in range(3)] == [20] * 3
 
 
 def test_who_withdraws_is_forgotten(tmp_path: Path) -> None:

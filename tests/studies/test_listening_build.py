@@ -87,7 +87,12 @@ def test_mushra_has_reference_and_anchor(table: Path, tmp_path: Path) -> None:
         for trial in plan["trials"]:
             systems = {key.pairs[file.rpartition("/")[2]].system: file for file in trial["stimuli"]}
             assert set(systems) == {REFERENCE, "x", "y", ANCHOR}
-            assert (page / systems[REFERENCE]).read_bytes() == (page / trial["reference"]).read_bytes()
+            hidden, opened = (soundfile.read(page / name)[0] for name in (systems[REFERENCE], trial["reference"]))
+            assert 0 < np.abs(hidden - opened).max() < 4 / 2**15  # dither of one step each, and rounding
+            played = [*trial["stimuli"], trial["reference"]]
+            assert len({(page / name).read_bytes() for name in played}) == 5
+            assert len({(page / name).stat().st_size for name in played}) == 1
+            assert len({soundfile.info(page / name).frames for name in played}) == 1
             assert trial["reference"].rpartition("/")[2] in key.seconds
             heard = [soundfile.read(page / systems[name])[0] for name in (REFERENCE, ANCHOR)]
             power = [np.abs(np.fft.rfft(samples * np.hanning(len(samples)))) ** 2 for samples in heard]
@@ -113,6 +118,58 @@ def test_systems_that_sound_the_same_are_named_among_the_judged(table: Path, tmp
     built = build(both, tmp_path / "study", checks=0)
     assert [(pair.system, pair.same_as) for pair in built.pairs] == [("x", ""), ("y", "x")]
     assert read_pairs(built.study.key / "pairs.csv")
+
+
+@pytest.fixture
+def unequal(tmp_path: Path) -> Path:
+    """The outputs of the review: 8.0, 7.4 and 6.3 s, beside an original of 8 s, and an item whose sounds are equal."""
+    rows = [["id", "system", "reference", "estimate"]]
+    rng = np.random.default_rng(7)
+    for item, seconds in (("a", (8.0, 7.4, 6.3)), ("b", (1.0, 1.0, 1.002))):
+        soundfile.write(tmp_path / f"{item}r.wav", 0.1 * rng.normal(size=round(seconds[0] * RATE)), RATE)
+        for system, length in zip("xyz", seconds, strict=True):
+            soundfile.write(tmp_path / f"{item}{system}.wav", 0.1 * rng.normal(size=round(length * RATE)), RATE)
+            rows.append([item, system, f"{item}r.wav", f"{item}{system}.wav"])
+    with (tmp_path / "unequal.csv").open("w", newline="") as file:
+        csv.writer(file).writerows(rows)
+    return tmp_path / "unequal.csv"
+
+
+def test_sounds_of_unequal_length_are_refused_with_rows_and_lengths(unequal: Path, tmp_path: Path) -> None:
+    with pytest.raises(InvalidInputError, match=r"item 'a'.* row 1 x 8\.000 s, row 2 y 7\.400 s, row 3 z 6\.300 s"):
+        build(unequal, tmp_path / "study")
+    assert not (tmp_path / "study").exists()
+
+
+@pytest.mark.parametrize("kind", ["rating", "mushra"])
+def test_sounds_of_unequal_length_are_cut_to_the_shortest_where_that_is_chosen(
+    unequal: Path, tmp_path: Path, kind: str
+) -> None:
+    built = build(unequal, tmp_path / "study", type=kind, lengths="cut", checks=0)
+    longer = {"row 1 x": 1.7, "row 2 y": 1.1}
+    if kind == "mushra":
+        longer |= {"row 1 reference": 1.7, "anchor": 1.7}
+    assert built.cut == {"a": longer}
+    test = json.loads((built.study.key / "test.json").read_text())
+    assert (test["settings"]["lengths"], test["cut"]) == ("cut", built.cut)
+    key = read_listening_key(built.study.key)
+    frames = {"a": round(6.3 * 44_100), "b": 44_100}
+    for name, pair in key.pairs.items():
+        samples, _ = soundfile.read(built.study.page / "audio" / name)
+        assert len(samples) == frames[pair.item_id]
+        assert (np.abs(samples[-100:]).max() < 0.01) == (
+            pair.item_id == "a"
+        )  # all that were cut fade, the shortest too
+
+
+def test_an_original_that_nobody_hears_may_be_longer(table: Path, tmp_path: Path) -> None:
+    long = table.with_name("long.csv")
+    soundfile.write(table.with_name("long.wav"), 0.1 * np.random.default_rng(9).normal(size=2 * RATE), RATE)
+    lines = table.read_text().splitlines()
+    long.write_text("\n".join([lines[0], *(line.replace("r0.wav", "long.wav") for line in lines[1:3])]) + "\n")
+    build(long, tmp_path / "study", checks=0)
+    with pytest.raises(InvalidInputError, match="unequal length"):
+        build(long, tmp_path / "other", checks=0, with_open_reference=True)
 
 
 def test_what_is_wrong_names_its_row(table: Path, tmp_path: Path) -> None:

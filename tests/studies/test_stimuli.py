@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import re
+from io import BytesIO
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
+from music_evals.audio.io import encode_flac
 from music_evals.audio.loudness import integrated_loudness
 from music_evals.errors import InvalidInputError, NoDataError, OutputError
 from music_evals.files import write_atomically
@@ -50,7 +52,7 @@ def test_what_is_written_is_what_the_table_says(tmp_path: Path) -> None:
     assert len(files) == 2 * 5  # the open reference is a file of its own
     assert set(held(tmp_path / "study")) == {"pairs.csv", "pairs.json", *files}
     assert json.loads((tmp_path / "study/pairs.json").read_text()) == study.about
-    assert study.about == {"task": "test", "seed": 3, "sample_rate": RATE, "loudness_lufs": -23.0}
+    assert study.about == {"task": "test", "seed": 3, "sample_rate": RATE, "loudness_lufs": -23.0, "cut": {}}
     assert {(pair.seconds, pair.start_sec, pair.end_sec) for pair in study.pairs} == {(2.0, 0.5, 1.0)}
     assert list(tmp_path.iterdir()) == [tmp_path / "study"]
 
@@ -129,6 +131,36 @@ def test_a_sound_is_rendered_once_and_progress_is_told(tmp_path: Path) -> None:
     )
     assert asked == [b"a", b"h"] * 2
     assert told == [(0, 2), (1, 2), (2, 2)]
+
+
+@pytest.mark.parametrize("more", [4, 2**24, 2**24 + 1, 2**25 + 2])
+def test_a_file_is_padded_by_more_than_one_block_can_hold(more: int) -> None:
+    import soundfile
+
+    file = encode_flac(np.linspace(-0.5, 0.5, 1000), 8000)
+    padded = stimuli._padded(file, len(file) + more)
+    assert len(padded) == len(file) + more
+    assert np.array_equal(soundfile.read(BytesIO(padded))[0], soundfile.read(BytesIO(file))[0])
+
+
+def test_veiled_files_differ_in_bytes_and_samples_and_have_one_size(tmp_path: Path) -> None:
+    import soundfile
+
+    study = write(tmp_path / "study", veiled="refuse")
+    plain = write(tmp_path / "plain")
+    for first in (0, 4):
+        names = {pair.estimate for pair in study.pairs[first : first + 4]} | {study.pairs[first].reference}
+        files = [tmp_path / "study" / name for name in names]
+        assert len({path.read_bytes() for path in files}) == 5
+        assert len({path.stat().st_size for path in files}) == 1
+        assert len({soundfile.read(path)[0].tobytes() for path in files}) == 5
+    for pair, same in zip(study.pairs, plain.pairs, strict=True):
+        assert (pair.estimate, pair.same_as) == (same.estimate, same.same_as)
+        noise = soundfile.read(tmp_path / "study" / pair.estimate)[0]
+        noise -= soundfile.read(tmp_path / "plain" / same.estimate)[0]
+        # triangular of one step: a variance of 1/6; rounding adds 1/12 in one file and as much in the other
+        assert 20 * np.log10(noise.std()) == pytest.approx(10 * np.log10(1 / 6 + 2 / 12) - 90.31, abs=0.5)
+        assert hashlib.sha256((tmp_path / "study" / pair.estimate).read_bytes()).hexdigest() == pair.estimate_sha256
 
 
 def test_silence_stays_silent(tmp_path: Path) -> None:

@@ -24,10 +24,31 @@ while True:
 
 
 def test_what_was_submitted_is_read(tmp_path):
-    store = SubmissionStore(tmp_path / "study")
+    times = iter((1000.25, 2000.0))
+    store = SubmissionStore(tmp_path / "study", clock=lambda: next(times))
     receipt = store.submit(TOKEN, {"rating": 4, "words": "schön"})
     assert store.submit(TOKEN, {"words": "schön", "rating": 4}) == receipt
-    assert store.read() == ((TOKEN, receipt, {"rating": 4, "words": "schön"}),)
+    assert store.read() == ((TOKEN, receipt, {"rating": 4, "words": "schön"}, 1000.25),)
+    store.submit(TOKEN, {"rating": 5})
+    assert [said.received_at for said in store.read() if said.content["rating"] == 5] == [2000.0]
+
+
+def test_two_files_of_one_submission_are_one_with_the_first_time(tmp_path):
+    store = SubmissionStore(tmp_path, clock=lambda: 1000.0)
+    receipt = store.submit(TOKEN, {"rating": 4})
+    (path,) = tmp_path.iterdir()
+    (tmp_path / f"{TOKEN}-{receipt}-0000000999000.json").write_bytes(path.read_bytes())
+    assert [said.received_at for said in store.read()] == [999.0]
+
+
+def test_a_store_of_an_earlier_version_has_no_times(tmp_path):
+    store = SubmissionStore(tmp_path)
+    receipt = store.submit(TOKEN, {"rating": 4})
+    (path,) = tmp_path.iterdir()
+    path.rename(tmp_path / f"{TOKEN}-{receipt}.json")
+    assert store.submit(TOKEN, {"rating": 4}) == receipt
+    assert store.read() == ((TOKEN, receipt, {"rating": 4}, None),)
+    assert store.withdraw(TOKEN) == 1
 
 
 def test_another_submission_of_a_participant_replaces_nothing(tmp_path):

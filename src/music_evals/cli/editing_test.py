@@ -189,7 +189,7 @@ def _write_study(out: str, samples: str | Path, name: str, introduction: Introdu
 
 def _collect(options: argparse.Namespace) -> int:
     from music_evals.errors import InvalidInputError
-    from music_evals.hub.mirrors import push_folder
+    from music_evals.hub.folders import send_folder
     from music_evals.studies.edit_publishing import write_logs
     from music_evals.studies.editing_answers import collect_edits, write_collected
     from music_evals.studies.folders import read_study_folder
@@ -213,7 +213,7 @@ def _collect(options: argparse.Namespace) -> int:
         n_agreed = write_logs(study, collected, options.logs, licence=options.licence)
         say(f"{options.logs}: the logs of {n_agreed} editors who agreed")
     if options.push:
-        say(push_folder(options.logs, options.push))
+        say(send_folder(options.logs, options.push, title=f"Editing test: logs of {n_agreed} editors").url)
     return 0
 
 

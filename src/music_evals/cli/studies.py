@@ -7,7 +7,7 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from music_evals.cli._shared import add_verb, say
+from music_evals.cli._shared import add_verb, say, to_stdout
 
 if TYPE_CHECKING:
     from music_evals.studies.folders import Introduction
@@ -28,6 +28,11 @@ to it too, as a Space needs whose disk goes with it.
 The secret of the organiser's page is taken from --secret-file or the environment variable {SECRET_VARIABLE}; without
 either one is made and printed once. The same page needs no server: put STUDY/page on any web site, give each
 participant a number (page/?slot=3), and let them send the file that they get at the end.
+"""
+_INVITE_HELP = """\
+Print links to a study, one a person; only hashes are stored, in STUDY/submissions. Each joins once: who opens it again
+has the same plan, in another browser from its start. From the first one on nobody joins without. Who notes whom a link
+was sent to can tell whose answers are whose.
 """
 
 
@@ -59,12 +64,28 @@ def add_serve(steps: Any, verb: str) -> None:
     examples = (
         f"examples:\n  music-evals {verb} serve study\n  music-evals {verb} serve study --host 0.0.0.0 --port 80\n"
     )
-    step = add_verb(steps, "serve", _serve, help="serve a study", description=_SERVE_HELP, epilog=examples)
+    step = add_verb(steps, "serve", _serve, "serve a study", _SERVE_HELP, examples)
     step.add_argument("folder", metavar="STUDY", help="folder of the study")
     step.add_argument("--host", default="127.0.0.1", help="where to listen (default: %(default)s, this machine alone)")
     step.add_argument("--port", type=int, default=7860, help="(default: %(default)s)")
     step.add_argument("--hub", metavar="OWNER/NAME", help="private data set that holds the study and gets what is sent")
     step.add_argument("--secret-file", metavar="FILE", help="file that holds the organiser's secret")
+    example = f"example:\n  music-evals {verb} invite study 20 --url https://example.org\n"
+    step = add_verb(steps, "invite", _invite, "links that join a study once", _INVITE_HELP, example)
+    step.add_argument("folder", metavar="STUDY", help="folder of the study")
+    step.add_argument("count", type=int, metavar="N", help="how many people")
+    step.add_argument("--url", default="http://127.0.0.1:7860", help="where the study is served (default: %(default)s)")
+
+
+def _invite(options: argparse.Namespace) -> int:
+    from music_evals.studies.folders import read_study_folder
+    from music_evals.studies.slots import SlotBook
+
+    study = read_study_folder(options.folder)
+    codes = SlotBook(study.submissions, len(study.plans)).invite(options.count)
+    with to_stdout():
+        print("\n".join(f"{options.url.rstrip('/')}/#code={code}" for code in codes))
+    return 0
 
 
 def _serve(options: argparse.Namespace) -> int:

@@ -14,6 +14,7 @@ Rows of the tables below are dicts with the same keys; NaN is what is not define
   Beside r and without a test: Spearman's, r within styles, r given style and model, and r of the logarithms of ratios.
 - ``style_similarity``: by style and role, how near listeners found the samples to each style.
 - ``censoring``: by style and role, edits that the time limit ended. Their times are too short, and so are the means.
+- ``ratios_unmarked``: ``ratios`` of the edits that are not marked as hard to believe; empty where none is marked.
 - ``warnings``: what a reader has to know, one sentence each.
 """
 
@@ -40,14 +41,15 @@ from music_evals.metrics.editing import (
 from music_evals.stats.correlations import adjusted_correlation, correlation, jackknife_interval, mean_test
 from music_evals.stats.intervals import MANY_CLUSTERS, check_confidence, mean_interval
 from music_evals.stats.multiplicity import benjamini_hochberg, holm
-from music_evals.studies.tables import ROLES, SIMILARITY, TIME_LIMIT_S, StudyTables, Table
+from music_evals.studies.tables import ROLES, SIMILARITY, TIME_LIMIT_S, StudyTables, Table, tell_marks
 
 __all__ = ["ALL_STYLES", "TABLES", "evaluate_answers", "evaluate_editing_test", "evaluate_effort"]
 
 ALL_STYLES: Final = "all"
 """In place of a style: all of them together."""
 TABLES: Final = (
-    "sample_means", "pairs", "summary", "ratios", "correlations", "style_similarity", "censoring", "warnings",
+    "sample_means", "pairs", "summary", "ratios", "correlations", "style_similarity", "censoring",
+    "ratios_unmarked", "warnings",
 )  # fmt: skip
 """What `evaluate_editing_test` returns, in this order."""
 
@@ -99,7 +101,12 @@ def evaluate_editing_test(
         "correlations": list(_correlations(means, pairs, confidence)),
         "style_similarity": _similarity(tables, means),
         "censoring": list(_censoring(tables, time_limit_s)),
+        "ratios_unmarked": [],
     }
+    if "marks" in tables.edits and (tables.edits["marks"] != "").any():
+        rest = {name: column[tables.edits["marks"] == ""] for name, column in tables.edits.items()}
+        believed = tables._replace(edits=rest)
+        result["ratios_unmarked"] = list(_ratios(believed, _pairs_of(tables, rest, epsilon), confidence, epsilon))
     return {**result, "warnings": list(_warnings(tables, result, time_limit_s))}
 
 
@@ -130,9 +137,8 @@ def evaluate_effort(
     """
     check_confidence(confidence)
     pairs = _pairs(_sample_means(tables), epsilon)
-    rows = [row for row in _ratios(tables, pairs, confidence, epsilon) if row["style"] in _whole(tables)]
     result: dict[str, Any] = {}
-    for row in rows:
+    for row in list(_ratios(tables, pairs, confidence, epsilon))[-len(LOADS) :]:  # those of all styles come last
         name = f"{row['load']}_effort_ratio"
         result |= {
             name: row["geometric_mean"], f"{name}_ci": (row["ci_low"], row["ci_high"]), f"{name}_n": len(pairs),
@@ -178,12 +184,6 @@ def evaluate_answers(
             f"{key}_n_defined": mean.n_defined, f"{key}_n_clusters": mean.n_clusters,
         }  # fmt: skip
     return {**result, "tables": found} | ({"per_item": pairs} if per_item else {})
-
-
-def _whole(tables: StudyTables) -> tuple[str, ...]:
-    """Return what the rows of ratios call all styles together."""
-    styles = _styles(tables)
-    return (ALL_STYLES,) if len(styles) > 1 else (styles[0],)
 
 
 def _columns(tables: StudyTables) -> Iterator[tuple[str, Table, str]]:
@@ -252,23 +252,14 @@ def _pairs(means: Rows, epsilon: float) -> Rows:
 
 def _per_editor(tables: StudyTables, pair: dict[str, Any], epsilon: float) -> dict[str, float]:
     """Return the geometric mean ratio of each load over the editors of both samples; NaN where there is none."""
-    edits = tables.edits
-    place = {
-        role: {
-            editor: row
-            for row, editor in enumerate(edits["editor_id"].tolist())
-            if edits["sample_id"][row] == pair[role]
-        }
-        for role in ROLES
-    }
-    both = sorted(set(place[ROLES[0]]) & set(place[ROLES[1]]))
+    rows = [np.flatnonzero(tables.edits["sample_id"] == pair[role]) for role in ROLES]
+    editors = [tables.edits["editor_id"][of_role] for of_role in rows]  # each there once
+    both, *places = np.intersect1d(editors[0], editors[1], assume_unique=True, return_indices=True)
     found: dict[str, float] = {"n_editors_of_both": len(both)}
     for load, column in LOADS.items():
-        sides = [edits[column][[place[role][editor] for editor in both]] + epsilon for role in ROLES] if both else []
-        is_defined = bool(both) and all((side > 0).all() for side in sides)
-        found[f"ratio_{load}_per_editor"] = (
-            float(np.exp(np.mean(np.log(sides[0] / sides[1])))) if is_defined else math.nan
-        )
+        one, other = (tables.edits[column][of[place]] + epsilon for of, place in zip(rows, places, strict=True))
+        is_defined = len(both) and (one > 0).all() and (other > 0).all()
+        found[f"ratio_{load}_per_editor"] = float(np.exp(np.mean(np.log(one / other)))) if is_defined else math.nan
     return found
 
 
@@ -316,17 +307,21 @@ def _ratios(tables: StudyTables, pairs: Rows, confidence: float, epsilon: float)
 
 
 def _pairs_without_editors(tables: StudyTables, epsilon: float) -> Iterator[Rows]:
-    """Yield the pairs of the study without each editor, but for those that have lost all edits or loads of a sample."""
+    """Yield the pairs of the study without each editor."""
     editors = tables.edits["editor_id"]
     for editor in np.unique(editors):
-        rest = {name: column[editors != editor] for name, column in tables.edits.items()}
-        means = _sample_means(tables, rest)
-        lost = {
-            (row["piece_id"], row["style"])
-            for row in means
-            if not row["n_edits"] or any(row[load] + epsilon == 0 for load in LOADS)
-        }
-        yield _pairs([row for row in means if (row["piece_id"], row["style"]) not in lost], epsilon)
+        yield _pairs_of(tables, {name: column[editors != editor] for name, column in tables.edits.items()}, epsilon)
+
+
+def _pairs_of(tables: StudyTables, edits: Table, epsilon: float) -> Rows:
+    """Return the pairs of some of the edits, but for those that have lost all edits or loads of a sample."""
+    means = _sample_means(tables, edits)
+    lost = {
+        (row["piece_id"], row["style"])
+        for row in means
+        if not row["n_edits"] or any(row[load] + epsilon == 0 for load in LOADS)
+    }
+    return _pairs([row for row in means if (row["piece_id"], row["style"]) not in lost], epsilon)
 
 
 def _mean_log(pairs: Rows, name: str, style: str) -> float:
@@ -385,15 +380,14 @@ def _similarity(tables: StudyTables, means: Rows) -> Rows:
 
 
 def _censoring(tables: StudyTables, time_limit_s: float) -> Iterator[dict[str, Any]]:
-    codes = _codes(tables, tables.edits)
-    keys = list(zip(tables.samples["style"].tolist(), tables.samples["role"].tolist(), strict=True))
-    for key in itertools.product(_styles(tables), ROLES):
-        chosen = np.array([one == key for one in keys])[codes]
+    codes, samples = _codes(tables, tables.edits), tables.samples
+    for style, role in itertools.product(_styles(tables), ROLES):
+        chosen = ((samples["style"] == style) & (samples["role"] == role))[codes]
         hit = int(np.count_nonzero(tables.edits["hit_limit"][chosen]))
         over = int(np.count_nonzero(tables.edits["time_s"][chosen] > time_limit_s))
         n = int(np.count_nonzero(chosen))
         yield {
-            "style": key[0], "role": key[1], "n_edits": n, "n_hit_limit": hit, "share": hit / n, "n_over_limit": over
+            "style": style, "role": role, "n_edits": n, "n_hit_limit": hit, "share": hit / n, "n_over_limit": over
         }  # fmt: skip
 
 
@@ -406,6 +400,8 @@ def _warnings(tables: StudyTables, result: dict[str, Any], time_limit_s: float) 
         )
     for row in np.flatnonzero(tables.edits["time_s"] > time_limit_s):
         yield f"edits, row {row + 1}: {tables.edits['time_s'][row]:g} s are over the limit of {time_limit_s:g} s."
+    if "marks" in tables.edits:
+        yield from tell_marks(tables.edits["editor_id"].tolist(), tables.edits["marks"].tolist())
     counts = {row["n_edits"] for row in result["sample_means"]}
     if len(counts) > 1:
         yield f"Samples have from {min(counts)} to {max(counts)} edits: a mean of few counts as much as one of many."

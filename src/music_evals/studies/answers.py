@@ -13,11 +13,15 @@ import json
 import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
-from music_evals.errors import InvalidInputError, MusicEvalsError, NoDataError, located
+from music_evals.errors import InvalidInputError, NoDataError
+from music_evals.files import reading
 from music_evals.studies.folders import StudyFolder
+from music_evals.studies.slots import SlotBook
 from music_evals.studies.storage import MAX_BYTES, SubmissionStore, is_token
+from music_evals.studies.tables import located_at
 
 __all__ = ["MAX_PARTS", "Part", "Participant", "check_part", "participants_of", "read_export"]
 
@@ -38,12 +42,18 @@ class Participant(NamedTuple):
         Which plan was followed.
     parts
         Name -> content, as plain values.
+    joined_at
+        When the plan was given, in Unix seconds of the server's clock; None for static pages and earlier versions.
+    received_at
+        Name of a part -> when what counts of it was stored, the same way; without parts whose time is not known.
 
     """
 
     token: str
     slot: int
     parts: dict[str, Any]
+    joined_at: float | None = None
+    received_at: Mapping[str, float] = MappingProxyType({})
 
 
 class Part(NamedTuple):
@@ -102,25 +112,21 @@ def read_export(study: StudyFolder, path: str | os.PathLike[str]) -> Participant
         It is none of this study, or larger than any can be; names the file.
 
     """
-    try:
-        return _export(study, Path(path))
-    except MusicEvalsError as error:
-        raise located(error, os.fspath(path)) from error
+    with reading(path):
+        stored = Path(path).read_bytes()
+    with located_at(path):
+        return _export(study, stored)
 
 
-def _export(study: StudyFolder, path: Path) -> Participant:
-    try:
-        stored = path.read_bytes()
-    except FileNotFoundError as error:
-        raise NoDataError("there is no such file") from error
+def _export(study: StudyFolder, stored: bytes) -> Participant:
     if len(stored) > MAX_BYTES * MAX_PARTS:
         raise InvalidInputError(f"{len(stored)} bytes are more than a participant can send")
     try:
         content = json.loads(stored)
     except (ValueError, RecursionError) as error:
         raise InvalidInputError(f"not a file of a study's page ({error})") from error
-    parts = content.get("parts") if isinstance(content, dict) else None
-    token = content.get("token", "") if isinstance(content, dict) else ""
+    content = content if isinstance(content, dict) else {}
+    parts, token = content.get("parts"), content.get("token", "")
     if not isinstance(parts, dict) or not 0 < len(parts) <= MAX_PARTS or not is_token(token):
         raise InvalidInputError("not a file of a study's page: it has no parts, or no token")
     of_all = {name: value for name, value in content.items() if name not in {"parts", "token"}}
@@ -154,18 +160,20 @@ def participants_of(
     """
     store = store if store is not None else SubmissionStore(study.submissions)
     found: dict[str, Participant] = {}
-    sent: dict[str, list[Part]] = {}
+    joined = SlotBook(store.folder, len(study.plans)).joined()
+    sent: dict[str, list[tuple[Part, float | None]]] = {}
     for submission in store.read(or_none=True):
-        try:
-            sent.setdefault(submission.token, []).append(check_part(study, submission.content))
-        except InvalidInputError as error:
-            raise located(error, f"submission {submission.receipt[:12]} of {submission.token}") from error
+        with located_at(f"submission {submission.receipt[:12]} of {submission.token}"):
+            part = check_part(study, submission.content)
+        sent.setdefault(submission.token, []).append((part, submission.received_at))
     for token, parts in sent.items():
-        parts.sort(key=lambda part: part.sent)
-        slots = {part.slot for part in parts}
+        parts.sort(key=lambda one: (one[0].sent, one[1] or 0.0))
+        slots = {part.slot for part, _ in parts}
         if len(slots) > 1:
             raise InvalidInputError(f"{token} followed the plans {sorted(slots)}; a participant has one")
-        found[token] = Participant(token, parts[0].slot, {part.name: part.content for part in parts})
+        contents = {part.name: part.content for part, _ in parts}
+        received = {part.name: at for part, at in parts if at is not None}
+        found[token] = Participant(token, slots.pop(), contents, joined.get(token, (0, None))[1], received)
     for participant in (read_export(study, path) for path in files):
         if participant.token in found:
             raise InvalidInputError(f"{participant.token} was sent to the server and is in a file too; name one")

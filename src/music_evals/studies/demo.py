@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import os
 from collections.abc import Mapping
 from pathlib import Path
@@ -59,10 +60,7 @@ def with_mistakes(score: Score, share: float, *, keep: str, rng: np.random.Gener
     twice = rng.random(len(long)) < 0.5
     lengths = notes["duration_tick"][long].astype(np.int64)
     notes["duration_tick"][long] = np.where(twice, 2 * lengths, np.maximum(lengths // 2, 1))
-    return Score(
-        sort_notes(notes), score.ticks_per_quarter, score.time_signatures, score.tempos, score.key_signatures,
-        score.voices, score.programs,
-    )  # fmt: skip
+    return dataclasses.replace(score, notes=sort_notes(notes))
 
 
 def write_demo_samples(

@@ -6,14 +6,17 @@ A log is a list of events ``[milliseconds, what, ...]`` in the order of time:
     The sample is there; the editor is done; the time is over; the window and the tab lose and get attention.
 ``play`` tick, ``stop`` tick, ``select`` notes
     The transport, and how many notes are selected.
-``key`` category, ``click`` category device
-    A key that is pressed, repeats left out, and a button of a pointer; a drag is one. Categories: `CATEGORIES`. Which
-    key it was is not kept.
+``key`` category, ``midi`` category, ``click`` category device
+    A key that is pressed, repeats left out, a note that is played on a keyboard, and a button of a pointer; a drag is
+    one. Categories: `CATEGORIES`. Which key it was is not kept.
 ``edit`` operation changes, ``undo`` changes, ``redo`` changes
     Changes ``[id, before, after]`` of notes ``[onset, duration, pitch, velocity, voice]`` in ticks; before is None
     where a note is new, after where it goes.
 ``idle`` milliseconds, ``absent`` milliseconds
     Nothing was done for more than `IDLE_MS`, up to here; the page was closed for so long.
+
+No page changes notes, or ends a sample, without hands: a change has a key, a click or a played note before it that no
+other change used up, but for a key that is held, and for a click that drags while a key does something of its own.
 
 The page counts too; these counts are the reference. The time is from the first sight to the end; of each absence at
 most `IDLE_MS` are in it, since the clock stops where a page stays closed.
@@ -21,15 +24,17 @@ most `IDLE_MS` are in it, since the clock stops where a page stays closed.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from music_evals.errors import TamperedLogError
 
 __all__ = [
     "CATEGORIES",
+    "CHANGES",
     "DEVICES",
     "IDLE_MS",
+    "INPUTS",
     "EditCounts",
     "Note",
     "check_counts",
@@ -49,10 +54,21 @@ DEVICES = ("mouse", "touch", "pen")
 """What a click came from."""
 MAX_EVENTS = 100_000
 """Of a log: nobody does more in a day."""
+MAX_NUMBER = 2**31
+"""Of milliseconds, 24 days, and of ticks."""
 
-_OPERATIONS = frozenset(
-    {"add", "remove", "move", "resize", "split", "merge", "duplicate", "transpose", "quantise", "reset"}
-)
+INPUTS = frozenset({"key", "click", "midi"})
+"""What hands do."""
+CHANGES = frozenset({"edit", "undo", "redo"})
+"""What becomes of it in the notes."""
+
+_MAKES: dict[str, set[Any]] = {
+    "add": {"new"}, "remove": {"gone"}, "move": {0, 2}, "resize": {1}, "split": {1, "new"}, "merge": {1, "gone"},
+    "duplicate": {"new"}, "transpose": {2}, "quantise": {0, 1}, "reset": {0, 1, 2, 3, 4, "new", "gone"},
+}  # fmt: skip
+"""Which of the values of a note an operation changes, and whether notes are new or gone."""
+_HELD, _HELD_ANEW = {"move", "resize", "transpose"}, {"duplicate", "split", "undo", "redo"}
+"""What a key that is held goes on doing, with the same notes and with others."""
 _ENDS = frozenset({"submit", "limit"})
 
 
@@ -75,6 +91,8 @@ class EditCounts(NamedTuple):
         Operations.
     hit_limit
         Whether the time limit ended it.
+    n_midi
+        Notes that were played; pages of before do not count them.
 
     """
 
@@ -89,6 +107,7 @@ class EditCounts(NamedTuple):
     n_undone: int
     n_redone: int
     hit_limit: bool
+    n_midi: int = 0
 
 
 def check_log(log: Any) -> list[list[Any]]:
@@ -126,8 +145,8 @@ def _reason(event: Any, last: int) -> str:
     if not isinstance(event, list) or len(event) < 2 or type(event[0]) is not int or not isinstance(event[1], str):
         return "expected [milliseconds, what, ...]"
     at, what, *data = event
-    if at < last:
-        return f"{at} ms come after {last} ms"
+    if not last <= at < MAX_NUMBER:
+        return f"{at} ms come after {last} ms" if at < last else "no page is open for so long"
     if what not in _FORMS:
         return f"no page writes {what!r}"
     is_well_formed, form = _FORMS[what]
@@ -135,27 +154,22 @@ def _reason(event: Any, last: int) -> str:
 
 
 def _is_number(data: list[Any]) -> bool:
-    return len(data) == 1 and type(data[0]) is int and data[0] >= 0
-
-
-def _is_gap(data: list[Any]) -> bool:
-    return _is_number(data) and data[0] > IDLE_MS
-
-
-def _is_key(data: list[Any]) -> bool:
-    return len(data) == 1 and data[0] in CATEGORIES
-
-
-def _is_click(data: list[Any]) -> bool:
-    return len(data) == 2 and data[0] in CATEGORIES and data[1] in DEVICES
+    return len(data) == 1 and type(data[0]) is int and 0 <= data[0] < MAX_NUMBER
 
 
 def _is_edit(data: list[Any]) -> bool:
-    return len(data) == 2 and data[0] in _OPERATIONS and _are_changes(data[1])
+    if len(data) != 2 or not isinstance(data[0], str) or not _are_changes(data[1]):
+        return False
+    operation, made = data[0], [_made(before, after) for _, before, after in data[1]]
+    is_as_one = operation not in {"move", "transpose"} or all(one == made[0] for one in made)
+    return is_as_one and (operation != "add" or len(made) == 1) and set().union(*made) <= _MAKES.get(operation, set())
 
 
-def _is_change_alone(data: list[Any]) -> bool:
-    return len(data) == 1 and _are_changes(data[0])
+def _made(before: list[int] | None, after: list[int] | None) -> dict[Any, int]:
+    """Return which values of a note change and by how much, in the words of `_MAKES`."""
+    if before is None or after is None:
+        return {"gone" if before else "new": 1}
+    return {part: after[part] - before[part] for part in range(5) if after[part] != before[part]}
 
 
 def _are_changes(value: Any) -> bool:
@@ -172,7 +186,8 @@ def _is_note(value: Any) -> bool:
     if not isinstance(value, list) or len(value) != 5 or any(type(part) is not int for part in value):
         return False
     onset, duration, pitch, velocity, voice = value
-    return bool(onset >= 0 and duration > 0 and 0 <= pitch <= 127 and 1 <= velocity <= 127 and voice >= 0)
+    is_there = 0 <= onset < MAX_NUMBER and 0 < duration < MAX_NUMBER and 0 <= voice < MAX_NUMBER
+    return bool(is_there and 0 <= pitch <= 127 and 1 <= velocity <= 127)
 
 
 _FORMS: dict[str, tuple[Callable[[list[Any]], bool], str]] = {
@@ -180,11 +195,16 @@ _FORMS: dict[str, tuple[Callable[[list[Any]], bool], str]] = {
         ("load", "submit", "limit", "blur", "focus", "hide", "show"), (lambda data: not data, "nothing more to say")
     ),
     **dict.fromkeys(("play", "stop", "select", "absent"), (_is_number, "one whole number from 0 on")),
-    "idle": (_is_gap, f"the milliseconds of a gap, more than {IDLE_MS} and not before the beginning"),
-    "key": (_is_key, f"one of {', '.join(CATEGORIES)}"),
-    "click": (_is_click, "a category and a device"),
+    "idle": (
+        lambda data: _is_number(data) and data[0] > IDLE_MS,
+        f"the milliseconds of a gap, more than {IDLE_MS} and not before the beginning",
+    ),
+    **dict.fromkeys(
+        ("key", "midi"), (lambda data: len(data) == 1 and data[0] in CATEGORIES, f"one of {', '.join(CATEGORIES)}")
+    ),
+    "click": (lambda data: len(data) == 2 and data[0] in CATEGORIES and data[1] in DEVICES, "a category and a device"),
     "edit": (_is_edit, "an operation and changes of notes"),
-    **dict.fromkeys(("undo", "redo"), (_is_change_alone, "changes of notes")),
+    **dict.fromkeys(("undo", "redo"), (lambda data: len(data) == 1 and _are_changes(data[0]), "changes of notes")),
 }
 
 
@@ -211,41 +231,66 @@ def replay_log(
     ------
     TamperedLogError
         It cannot have happened so: a change does not start at what was there, touches a locked voice, comes after the
-        time limit, or takes back or does again what was not done. The message says which event.
+        time limit, takes back or does again what was not done, or was made by no hand. The message says which event.
 
     """
     notes: dict[int, Note] = {number: _note(note) for number, note in enumerate(original)}
-    history = _History()
-    limit = False
+    given, hands, limit = dict(notes), _Hands(), False
+    done: list[list[Any]] = []
+    undone: list[list[Any]] = []
     for number, (_, what, *data) in enumerate(log):
         limit = limit or what == "limit"
-        if what in {"edit", "undo", "redo"}:
-            reason = "it comes after the time limit" if limit else history.reason(what, data[-1])
+        reason = ""
+        if what in CHANGES:
+            reason = "it comes after the time limit" if limit else _step(done, undone, what, data[-1])
             reason = reason or _apply(notes, data[-1], set(locked))
-            if reason:
-                raise TamperedLogError(f"event {number}, {what}: {reason}")
+            if data[0] == "reset" and notes != given:
+                reason = reason or "these are not the notes of the beginning"
+        hands = _Hands() if what == "absent" else hands
+        reason = reason or hands.reason(what, data, is_over=limit)
+        if reason:
+            raise TamperedLogError(f"event {number}, {what}: {reason}")
     return notes
 
 
-class _History:
-    """What may be undone and done again."""
+class _Hands:
+    """What was done since the page was opened and has changed nothing yet."""
 
     def __init__(self) -> None:
-        self.done: list[list[Any]] = []
-        self.undone: list[list[Any]] = []
+        self.has_key = self.has_click = self.had_key = False
+        self.category, self.last, self.ids = "", "", set[int]()
 
-    def reason(self, what: str, changes: list[Any]) -> str:
-        """Note a step, or say why it cannot have come."""
-        if what == "edit":
-            self.done.append(changes)
-            self.undone.clear()
-            return ""
-        source, goal = (self.done, self.undone) if what == "undo" else (self.undone, self.done)
-        if not source:
-            return f"nothing is left to {what}"
-        known = source.pop()
-        goal.append(known)
-        return "" if changes == (_backwards(known) if what == "undo" else known) else "it is not what was done"
+    def reason(self, what: str, data: list[Any], *, is_over: bool) -> str:
+        """Note an event, or say why no hand can have made it."""
+        if what in INPUTS:
+            self.has_click, self.has_key = self.has_click or what == "click", self.has_key or what != "click"
+            self.category, self.had_key = data[0], self.had_key or what == "key"
+        elif what == "submit" and not (is_over or self.has_key or self.has_click):
+            return "nobody pressed that it is done"
+        elif what in CHANGES:
+            doing, ids = data[0] if what == "edit" else what, {id_ for id_, *_ in data[-1]}
+            is_same = doing in _HELD_ANEW or (doing in _HELD and ids <= self.ids)
+            is_held = self.had_key and doing == self.last and is_same
+            if self.category != "edit" or not (self.has_key or is_held or self.has_click):
+                return "no key, click or played note can have caused it"
+            if self.has_key or not is_held:  # a click that drags stays while a key does something of its own
+                self.has_key, self.has_click = False, self.has_click and self.has_key
+            self.last, self.ids = doing, ids
+        return ""
+
+
+def _step(done: list[list[Any]], undone: list[list[Any]], what: str, changes: list[Any]) -> str:
+    """Note in what may be undone and done again a step, or say why it cannot have come."""
+    if what == "edit":
+        done.append(changes)
+        undone.clear()
+        return ""
+    source, goal = (done, undone) if what == "undo" else (undone, done)
+    if not source:
+        return f"nothing is left to {what}"
+    known = source.pop()
+    goal.append(known)
+    return "" if changes == (_backwards(known) if what == "undo" else known) else "it is not what was done"
 
 
 def _apply(notes: dict[int, Note], changes: Sequence[Sequence[Any]], locked: set[int]) -> str:
@@ -285,11 +330,10 @@ def count_log(log: Sequence[Sequence[Any]]) -> EditCounts:
     keys = [event[2] for event in log if event[1] == "key"]
     clicks = [event[2] for event in log if event[1] == "click"]
     idle = sum(event[2] for event in log if event[1] == "idle")
-    hidden = sum(end - start for start, end in _spans(log, {"hide"}, {"show"}))
     return EditCounts(
         time_ms=time_ms,
-        active_ms=max(0, time_ms - hidden - idle),
-        playback_ms=sum(end - start for start, end in _spans(log, {"play"}, {"stop", *_ENDS})),
+        active_ms=max(0, time_ms - _between(log, "hide", {"show"}) - idle),
+        playback_ms=_between(log, "play", {"stop", *_ENDS}),
         key_presses=len(keys),
         mouse_clicks=len(clicks),
         edit_key_presses=keys.count("edit"),
@@ -298,20 +342,19 @@ def count_log(log: Sequence[Sequence[Any]]) -> EditCounts:
         n_undone=what.count("undo"),
         n_redone=what.count("redo"),
         hit_limit="limit" in what,
+        n_midi=what.count("midi"),
     )
 
 
-def _spans(log: Sequence[Sequence[Any]], starts: set[str], ends: set[str]) -> Iterator[tuple[int, int]]:
-    """Yield when something began and ended; what never ended does so with the log."""
-    begun: int | None = None
+def _between(log: Sequence[Sequence[Any]], start: str, ends: set[str]) -> int:
+    """Return the milliseconds from each start to its end; what never ended does so with the log."""
+    total, begun = 0, None
     for at, what, *_ in log:
-        if what in starts and begun is None:
+        if what == start and begun is None:
             begun = at
         elif what in ends and begun is not None:
-            yield begun, at
-            begun = None
-    if begun is not None:
-        yield begun, log[-1][0]
+            total, begun = total + at - begun, None
+    return total + (0 if begun is None else log[-1][0] - begun)
 
 
 def check_counts(log: Sequence[Sequence[Any]], said: Mapping[str, Any]) -> EditCounts:
@@ -332,6 +375,6 @@ def check_counts(log: Sequence[Sequence[Any]], said: Mapping[str, Any]) -> EditC
     """
     counts = count_log(log)
     for name, value in counts._asdict().items():
-        if said.get(name) != value:
+        if said.get(name, 0 if name == "n_midi" else None) != value:
             raise TamperedLogError(f"the page counted {name} {said.get(name)!r}, its log has {value!r}")
     return counts

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -10,13 +11,14 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from music_evals.annotations import Score, Tempo, TimeSignature
-from music_evals.errors import InvalidInputError, MusicEvalsError, NoDataError, TamperedLogError, located
+from music_evals.errors import InvalidInputError, NoDataError, TamperedLogError
 from music_evals.files import folder_written_whole, write_atomically
 from music_evals.studies.answers import Participant, participants_of
 from music_evals.studies.edit_logs import check_counts, check_log, replay_log
+from music_evals.studies.edit_marks import copies, edit_marks, mark_editor
 from music_evals.studies.folders import StudyFolder
 from music_evals.studies.storage import SubmissionStore
-from music_evals.studies.tables import StudyTables, read_study, rows_of, table_text
+from music_evals.studies.tables import StudyTables, located_at, read_study, rows_of, table_text
 from music_evals.symbolic.midi import write_midi
 from music_evals.symbolic.note_changes import note_changes
 from music_evals.symbolic.notes import make_notes
@@ -40,12 +42,18 @@ class Collected(NamedTuple):
         Name of a file -> the edited sample.
     participants
         Token -> what an editor said of themselves.
+    logs
+        Events, one list a row of ``edits``.
+    n_left_out
+        Edits that were marked and are not here.
 
     """
 
     tables: dict[str, list[dict[str, Any]]]
     midi: dict[str, bytes]
     participants: dict[str, dict[str, Any]]
+    logs: list[list[list[Any]]]
+    n_left_out: int = 0
 
 
 def collect_edits(
@@ -54,6 +62,7 @@ def collect_edits(
     *,
     store: SubmissionStore | None = None,
     leave_out: Sequence[str] = (),
+    leave_out_marked: bool = False,
 ) -> Collected:
     """Play every log again, count it, and return the tables that the report of an editing test reads.
 
@@ -65,6 +74,8 @@ def collect_edits(
         As of `studies.answers.participants_of`.
     leave_out
         Tokens of editors who are left out.
+    leave_out_marked
+        Leave out the edits that are marked as hard to believe (`edit_marks`).
 
     Returns
     -------
@@ -84,38 +95,60 @@ def collect_edits(
     if study.kind != "editing":
         raise InvalidInputError(f"{study.folder} is a study of the kind {study.kind}; name an editing test")
     key = {row["code"]: dict(row) for row in rows_of(study.key / "samples.csv", what="key/samples.csv")}
-    edits: list[dict[str, Any]] = []
-    listening: list[dict[str, Any]] = []
-    midi: dict[str, bytes] = {}
+    found: list[_Edited] = []
     said: dict[str, dict[str, Any]] = {}
     for editor in participants_of(study, files, store=store):
-        if editor.token in leave_out:
+        if editor.token not in leave_out:
+            about = editor.parts.get("about")
+            answers = about.get("answers") if isinstance(about, dict) else None
+            said[editor.token] = answers if isinstance(answers, dict) else {}
+            found += _edits_of(study, editor, key)
+    for place in copies([one.log for one in found], [one.received_at for one in found]):
+        found[place].row["marks"].append("same_as_another")
+    left = [one for one in found if not (leave_out_marked and one.row["marks"])]
+    if not left:
+        raise NoDataError(f"nobody finished a sample of {study.folder}{', but for marked ones' if found else ''}")
+    for one in left:
+        one.row["marks"] = " ".join(one.row["marks"])
+    tables = {
+        "samples": [{name: value for name, value in row.items() if name != "code"} for row in key.values()],
+        "edits": [one.row for one in left],
+        "listening": [
+            {"sample_id": one.row["sample_id"], "listener_id": one.row["editor_id"],
+             "order_index": one.row["order_index"], **one.before}
+            for one in left if one.before
+        ],
+    }  # fmt: skip
+    tables = {name: rows for name, rows in tables.items() if rows}
+    midi = {f"{one.row['sample_id']}-{one.row['editor_id'][:8]}.mid": one.midi for one in left}
+    return Collected(tables, midi, said, [one.log for one in left], len(found) - len(left))
+
+
+class _Edited(NamedTuple):
+    row: dict[str, Any]
+    before: dict[str, Any]
+    midi: bytes
+    log: list[list[Any]]
+    received_at: float
+
+
+def _edits_of(study: StudyFolder, editor: Participant, key: Mapping[str, Mapping[str, Any]]) -> list[_Edited]:
+    found = {}
+    for order, code in enumerate(study.plans[editor.slot]["samples"]):
+        name = f"sample-{order + 1}"
+        if name not in editor.parts:
             continue
-        said[editor.token] = dict(editor.parts.get("about", {}).get("answers", {}))
-        for order, code in enumerate(study.plans[editor.slot]["samples"]):
-            name = f"sample-{order + 1}"
-            if name not in editor.parts:
-                continue
-            try:
-                row, before, edited = _edit(study, editor, name, code)
-            except MusicEvalsError as error:
-                raise located(error, f"{editor.token}, {name}") from error
-            sample = key[code]["sample_id"]
-            edits.append({"sample_id": sample, "editor_id": editor.token, "order_index": order, "tool": TOOL, **row})
-            midi[f"{sample}-{editor.token[:8]}.mid"] = edited
-            if before:
-                listening.append({"sample_id": sample, "listener_id": editor.token, "order_index": order, **before})
-    if not edits:
-        raise NoDataError(f"nobody finished a sample of {study.folder}")
-    samples = [{name: value for name, value in row.items() if name != "code"} for row in key.values()]
-    tables = {"samples": samples, "edits": edits, **({"listening": listening} if listening else {})}
-    return Collected(tables, midi, said)
+        with located_at(f"{editor.token}, {name}"):
+            one = _edit(study, editor, name, code)
+        whose = {"sample_id": key[code]["sample_id"], "editor_id": editor.token, "order_index": order, "tool": TOOL}
+        found[name] = one._replace(row=whose | one.row)
+    questions = [question["name"] for question in study.settings["questions"]]
+    mark_editor(editor, {name: one.row for name, one in found.items()}, questions)
+    return list(found.values())
 
 
-def _edit(
-    study: StudyFolder, editor: Participant, name: str, code: str
-) -> tuple[dict[str, Any], dict[str, Any], bytes]:
-    """Return the row of an edit, what was answered before it, and the edited sample as MIDI."""
+def _edit(study: StudyFolder, editor: Participant, name: str, code: str) -> _Edited:
+    """Return what an editor did with a sample."""
     part, sample = editor.parts[name], study.settings["samples"][code]
     if not isinstance(part, dict) or part.get("code") != code:
         raise InvalidInputError(f"this is not the sample {code} of plan {editor.slot + 1}")
@@ -123,16 +156,15 @@ def _edit(
     notes = replay_log(sample["notes"], log, locked=sample["locked"])
     if part.get("notes") != [[id_, *note] for id_, note in sorted(notes.items())]:
         raise TamperedLogError("the notes that were sent are not those of the log")
-    counts = check_counts(log, part.get("counts") or {})
+    counted = part.get("counts")
+    counts = check_counts(log, counted if isinstance(counted, dict) else {})
     limit = study.settings["limit_sec"]
     if counts.hit_limit and (limit is None or counts.time_ms < 1000 * limit - _LATE_MS):
         raise TamperedLogError(f"it ends at a time limit after {counts.time_ms} ms, which the study does not have")
-    original = _score(sample, dict(enumerate(sample["notes"])))
     edited = _score(sample, notes)
-    changes = note_changes(original, edited)
-    if study.settings["may_add"] == "no" and any(
-        event[1:3] in (["edit", "add"], ["edit", "duplicate"]) for event in log
-    ):
+    changes = note_changes(_score(sample, dict(enumerate(sample["notes"]))), edited)
+    adds = any(event[1:3] in (["edit", "add"], ["edit", "duplicate"]) for event in log)
+    if adds and study.settings["may_add"] == "no":
         raise TamperedLogError("notes were added, which this study does not allow")
     answers = part.get("answers")
     questions = [question["name"] for question in study.settings["questions"]]
@@ -147,9 +179,11 @@ def _edit(
         "n_moved": changes.n_moved, "n_resized": changes.n_resized, "n_repitched": changes.n_repitched,
         "cells_inserted": changes.cells_inserted, "cells_deleted": changes.cells_deleted,
         "edit_distance": changes.distance, "playback_s": counts.playback_ms / 1000,
-        "n_edits": counts.n_edits, "n_undone": counts.n_undone,
+        "n_edits": counts.n_edits, "n_undone": counts.n_undone, "n_midi": counts.n_midi,
+        "marks": edit_marks(log, counts, is_changed=sorted(notes.values()) != sorted(map(tuple, sample["notes"]))),
     }  # fmt: skip
-    return row, {name: answers[name] for name in asked}, write_midi(edited)
+    before, received_at = {name: answers[name] for name in asked}, editor.received_at.get(name, math.inf)
+    return _Edited(row, before, write_midi(edited), log, received_at)
 
 
 def _score(sample: Mapping[str, Any], notes: Mapping[int, Sequence[int]]) -> Score:

@@ -7,22 +7,22 @@ import hashlib
 import json
 import math
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from music_evals.annotations import Score
-from music_evals.errors import InvalidInputError, MusicEvalsError, located
+from music_evals.errors import InvalidInputError
 from music_evals.studies.editing_design import assign_editors
 from music_evals.studies.folders import Introduction, StudyFolder, write_study_folder
-from music_evals.studies.tables import SAMPLES, TIME_LIMIT_S, rows_of, study_tables, table_text
+from music_evals.studies.tables import SAMPLES, TIME_LIMIT_S, located_at, rows_of, study_tables, table_text
 from music_evals.symbolic.midi import read_midi
 from music_evals.symbolic.notes import make_notes, quantize
 from music_evals.symbolic.roles import MELODY, ROLES, name_words
 
-__all__ = ["MAY_ADD", "QUESTIONS", "EditingSettings", "build_editing_study"]
+__all__ = ["CONSENT", "MAY_ADD", "QUESTIONS", "EditingSettings", "build_editing_study"]
 
 QUESTIONS = {
     "EQ1": "It was easy to edit.",
@@ -41,6 +41,9 @@ _ABOUT = {
     ),
     "editing_years": ("For how many years have you made or arranged music?", ("0 to 2", "3 to 9", "10 or more")),
 }
+CONSENT = "may_publish"
+"""What the box is called, not ticked by itself, with which an editor lets the log be published."""
+_MAY_PUBLISH = "What I did with the notes may be published for research, under another number than mine."
 _DIVISOR = 24
 """Ticks of a quarter are a multiple of it, so that 32nd notes and triplets are whole."""
 
@@ -141,7 +144,10 @@ def build_editing_study(
         "may_add": settings.may_add,
         "questions": [{"name": name, "text": text} for name, text in QUESTIONS.items()],
         "before": [{"name": name, "text": text} for name, text in BEFORE.items()] if settings.ask_before else [],
-        "about": [{"name": name, "text": text, "options": list(kinds)} for name, (text, kinds) in _ABOUT.items()],
+        "about": [
+            *({"name": name, "text": text, "options": list(kinds)} for name, (text, kinds) in _ABOUT.items()),
+            {"name": CONSENT, "text": _MAY_PUBLISH, "tick": True},
+        ],
         "training": "training",
         # by code, so that their order says nothing
         "samples": {
@@ -178,11 +184,9 @@ def _read_samples(path: Path, settings: EditingSettings) -> list[_Sample]:
         if not name:
             raise InvalidInputError(f"samples, row {number}: no file in the column midi")
         file = path.parent / name
-        try:
+        with located_at(f"samples, row {number}"):
             score = read_midi(file)
             value = _sample_value(score, _locked(score, settings.locked))
-        except MusicEvalsError as error:
-            raise located(error, f"samples, row {number}") from error
         found.append(_Sample(row, code, file.read_bytes(), value))
     return found
 
@@ -202,7 +206,7 @@ def _sample_value(score: Score, locked: Sequence[int]) -> dict[str, Any]:
     """Return a sample as the page reads it: names of voices say what they do, never who made them."""
     if len(locked) == len(score.voices) or not len(score.notes):
         raise InvalidInputError("there is nothing to edit: every voice is locked, or there are no notes")
-    score = _on_grid(score)
+    score = quantize(score, math.lcm(score.ticks_per_quarter, _DIVISOR))  # no note moves
     signature = score.time_signatures[-1] if score.time_signatures else None
     quarters = signature.quarters if signature else 4.0
     measure, begun = round(quarters * score.ticks_per_quarter), signature.tick if signature else 0
@@ -217,28 +221,16 @@ def _sample_value(score: Score, locked: Sequence[int]) -> dict[str, Any]:
         "time_signatures": [[one.tick, one.numerator, one.denominator] for one in score.time_signatures],
         "voices": [names[voice] for voice in range(len(score.voices))],
         "locked": list(locked),
-        "notes": [list(map(int, note)) for note in _columns(score)],
+        "notes": list(map(list, score.notes[["onset_tick", "duration_tick", "pitch", "velocity", "voice"]].tolist())),
     }
-
-
-def _columns(score: Score) -> Iterator[tuple[int, ...]]:
-    names = ("onset_tick", "duration_tick", "pitch", "velocity", "voice")
-    return zip(*(score.notes[name].tolist() for name in names), strict=True)
-
-
-def _on_grid(score: Score) -> Score:
-    """Return the score with ticks that 32nd notes and triplets are multiples of; no note moves."""
-    return quantize(score, math.lcm(score.ticks_per_quarter, _DIVISOR))
 
 
 def _training() -> Score:
     """Return a phrase of ours with two faults to mend: a wrong note and one that is too long."""
-    melody = [(0, 60), (1, 64), (2, 67), (3, 64), (4, 65), (5, 69), (6, 67), (7, 62)]
+    melody = enumerate((60, 64, 67, 64, 65, 69, 67, 62))
     chords = [(0, 2, 48), (0, 2, 52), (0, 2, 55), (2, 2, 48), (2, 2, 52), (2, 2, 56), (4, 2, 53), (4, 2, 57)]
     chords += [(4, 4, 60), (6, 2, 47), (6, 2, 50), (6, 2, 55)]
-    notes = [(onset, 1, pitch, 0) for onset, pitch in melody] + [
-        (onset, length, pitch, 1) for onset, length, pitch in chords
-    ]
+    notes = [*((onset, 1, pitch, 0) for onset, pitch in melody), *((*note, 1) for note in chords)]
     onsets, lengths, pitches, voices = zip(*notes, strict=True)
     made = make_notes(onsets, lengths, pitches, 80, voices)
     return Score(made, 1, voices=("melody", "accompaniment"))

@@ -27,7 +27,7 @@ from typing import Any, NamedTuple
 
 from music_evals import __version__
 from music_evals.errors import InvalidInputError, NoDataError, UnreadableFileError
-from music_evals.files import folder_written_whole, parse_json, private_folder, write_atomically
+from music_evals.files import folder_written_whole, parse_json, private_folder, reading, write_atomically
 
 __all__ = ["ABOUT", "KEY", "KINDS", "PAGE", "SUBMISSIONS", "Introduction", "StudyFolder", "read_study_folder",
            "write_study_folder"]  # fmt: skip
@@ -240,12 +240,10 @@ def read_study_folder(folder: str | os.PathLike[str]) -> StudyFolder:
 
     """
     path = Path(folder) / ABOUT
-    try:
+    with reading(path):
+        if not path.exists():
+            raise NoDataError(f"{folder} holds no {ABOUT}; name the folder of a study")
         about = parse_json(path.read_bytes(), str(path))
-    except FileNotFoundError as error:
-        raise NoDataError(f"{folder} holds no {ABOUT}; name the folder of a study") from error
-    except (OSError, ValueError) as error:
-        raise UnreadableFileError(f"{path}: cannot be read ({error})") from error
     if not isinstance(about, dict) or about.get("format") != FORMAT:
         raise UnreadableFileError(f"{path}: not a study of format {FORMAT}; read it with the version that wrote it")
     try:

@@ -45,7 +45,6 @@ __all__ = [
     "Question",
     "check_pairs_of_test",
     "named_questions",
-    "own_question",
     "page_settings",
     "played_systems",
     "style_questions",
@@ -59,6 +58,8 @@ TYPES = ("rating", "ab", "mushra")
 SCALES = {"rating": (1, 5), "ab": (0, 1), "mushra": (0, 100)}
 """Type -> the ends of its scale; of two sounds the chosen one has 1."""
 
+LENGTHS = ("refuse", "cut")
+"""What becomes of sounds of an item that are not equally long."""
 LEAST_HEARD = {"rating": 0.9, "ab": 0.5, "mushra": 0.25}
 """Type -> the share of each sound that must have been heard before an answer counts, unless a test says otherwise."""
 
@@ -130,46 +131,33 @@ _ENDS = {"rating": ("not at all", "very much"), "ab": ("", ""), "mushra": ("bad"
 
 
 def named_questions(test: str, names: Sequence[str] = ()) -> tuple[Question, ...]:
-    """Return questions that have a name of their own here: LQ1, overall, preference and the four facets.
+    """Return questions that have a name of their own here (LQ1, overall, preference and the four facets), or a text.
 
     Parameters
     ----------
     test
         Type of the test.
     names
-        Which; by default that of the type: ``LQ1``, ``preference`` or ``overall``.
+        Which; by default that of the type: ``LQ1``, ``preference`` or ``overall``. ``NAME=TEXT`` is one's own.
 
     Raises
     ------
     UnknownNameError
         No such type, or no such question in it.
-
-    """
-    if test not in TYPES:
-        raise UnknownNameError("type of listening test", test, TYPES)
-    texts = _TEXTS[test] | {facet: _KEPT[test].format(facet) for facet in FACETS}
-    found = []
-    for name in names or (_USUAL[test],):
-        if name not in texts:
-            raise UnknownNameError("question", name, tuple(texts))
-        found.append(Question(name, texts[name], *_ENDS[test], is_of_original=name in FACETS))
-    return tuple(found)
-
-
-def own_question(test: str, name: str, text: str) -> Question:
-    """Return a question of the leader of a test, with the usual ends of the scale.
-
-    Raises
-    ------
-    UnknownNameError
-        No such type of test.
     InvalidInputError
         As `Question`.
 
     """
     if test not in TYPES:
         raise UnknownNameError("type of listening test", test, TYPES)
-    return Question(name, text, *_ENDS[test])
+    texts = _TEXTS[test] | {facet: _KEPT[test].format(facet) for facet in FACETS}
+    found = []
+    for given in names or (_USUAL[test],):
+        name, is_own, text = map(str.strip, given.partition("="))
+        if not is_own and name not in texts:
+            raise UnknownNameError("question", name, tuple(texts))
+        found.append(Question(name, text if is_own else texts[name], *_ENDS[test], is_of_original=name in FACETS))
+    return tuple(found)
 
 
 def style_questions(styles: Sequence[str]) -> tuple[Question, ...]:
@@ -209,6 +197,12 @@ class ListeningSettings:
         Share of each sound, 0 to 1, that must be heard before an answer counts; None for that of the type.
     seed
         Of plans and names of files.
+    lengths
+        What becomes of an item whose sounds are not equally long: ``refuse`` it, or ``cut`` all to the shortest.
+    allowed_failures
+        Attention checks that a listener may fail and still be kept.
+    least_agreement
+        Who agrees less than this share, 0 to 1, of what the middle listener does is left out; see `studies.screening`.
 
     Raises
     ------
@@ -231,6 +225,9 @@ class ListeningSettings:
     anchor_hz: float = 3500.0
     least_heard: float | None = None
     seed: int = 0
+    lengths: str = "refuse"
+    allowed_failures: int = 1
+    least_agreement: float = 0.4
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "questions", tuple(self.questions) or named_questions(self.type))
@@ -240,6 +237,7 @@ class ListeningSettings:
         if len(set(names)) < len(names):
             raise InvalidInputError(f"each question is asked once, got {', '.join(names)}")
         bounds = {"listeners": (1, 10_000), "blocks": (1, 1000), "checks": (0, 20), "seed": (0, 2**63 - 1)}
+        bounds |= {"allowed_failures": (0, 20), "least_agreement": (0, 1)}
         for name, (least, most) in bounds.items():
             if not least <= getattr(self, name) <= most:
                 raise InvalidInputError(f"`{name}` must be {least:,} to {most:,}, got {getattr(self, name)}")
@@ -252,6 +250,8 @@ class ListeningSettings:
             raise InvalidInputError(f"`anchor_hz` must be 1,000 to 20,000, got {self.anchor_hz:g}")
         if self.least_heard is not None and not 0 < self.least_heard <= 1:
             raise InvalidInputError(f"`least_heard` must lie above 0 and at most at 1, got {self.least_heard}")
+        if self.lengths not in LENGTHS:
+            raise UnknownNameError("way with unequal lengths", self.lengths, LENGTHS)
         if self.against and self.type != "ab":
             raise InvalidInputError("`against` is for the type ab, where systems are compared in pairs")
 

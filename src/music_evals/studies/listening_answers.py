@@ -13,11 +13,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import PurePosixPath
 from typing import Any, NamedTuple
 
-from music_evals.errors import InvalidInputError, MusicEvalsError, PairCountError, located
+from music_evals.errors import InvalidInputError, PairCountError
 from music_evals.studies.listening import CHECK, LQ1, SCALES, ListeningSettings
 from music_evals.studies.pairs import StudyPair
 from music_evals.studies.ratings import Rating
-from music_evals.studies.tables import SIMILARITY
+from music_evals.studies.tables import SIMILARITY, located_at
 
 __all__ = [
     "Answers",
@@ -87,12 +87,14 @@ class TrialAnswer(NamedTuple):
 
 
 class Answers(NamedTuple):
-    """All answers of one listener, checked."""
+    """All answers of one listener, checked; `server_sec` passed from joining to sending, NaN where no server knows."""
 
     listener: str
     slot: int
     block: int
     trials: tuple[TrialAnswer, ...]
+    server_sec: float = math.nan
+    received_at: float | None = None
 
 
 class ListeningTables(NamedTuple):
@@ -161,10 +163,8 @@ def check_answers(content: Any, *, listener: str, plans: Sequence[Mapping[str, A
     found: list[TrialAnswer] = []
     done = 0
     for number, (trial, row) in enumerate(zip(plan["trials"], rows, strict=True), start=1):
-        try:
+        with located_at(f"{listener}, row {number}"):
             found.append(_trial(row, trial, done, key))
-        except MusicEvalsError as error:
-            raise located(error, f"{listener}, row {number}") from error
         done += trial["type"] != "check"
     return Answers(listener, slot, int(plan["block"]), tuple(found))
 
@@ -250,8 +250,7 @@ def listening_tables(answered: Iterable[Answers], key: ListeningKey) -> Listenin
         if answers.listener in seen:
             raise PairCountError(f"listener {answers.listener!r} answered twice; keep one of the two")
         seen.add(answers.listener)
-        of_listener = _tables_of(answers, key)
-        for table, rows in zip(tables, of_listener, strict=True):
+        for table, rows in zip(tables, _tables_of(answers, key), strict=True):
             table.extend(rows)
     return tables
 
@@ -266,6 +265,8 @@ def _tables_of(answers: Answers, key: ListeningKey) -> ListeningTables:
         "block": answers.block,
         "n_trials": len(test),
         "seconds": round(sum(one.seconds for one in answers.trials), 3),
+        "server_sec": round(answers.server_sec, 3),
+        "received_at": answers.received_at,
         "n_checks": len(checks),
         "n_failed": sum(not row["is_right"] for row in checks),
     }

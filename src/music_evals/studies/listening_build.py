@@ -23,12 +23,7 @@ import numpy.typing as npt
 
 from music_evals.audio.io import AudioPolicy, load_audio
 from music_evals.csv_files import csv_rows, csv_text
-from music_evals.errors import (
-    InvalidInputError,
-    MusicEvalsError,
-    UnreadableFileError,
-    located,
-)
+from music_evals.errors import InvalidInputError, UnreadableFileError
 from music_evals.files import parse_json
 from music_evals.studies.folders import Introduction, StudyFolder, write_study_folder
 from music_evals.studies.listening import KIND, ListeningSettings, check_pairs_of_test, page_settings, played_systems
@@ -36,7 +31,16 @@ from music_evals.studies.listening_answers import MOST_TONES, ListeningKey
 from music_evals.studies.listening_design import make_plans
 from music_evals.studies.pairs import REFERENCE, StudyPair, pairs_text, read_pairs
 from music_evals.studies.screening import ANCHOR
-from music_evals.studies.stimuli import LOUDNESS_LUFS, Stimulus, StudyItem, write_study
+from music_evals.studies.stimuli import (
+    ITEM_COLUMNS,
+    LOUDNESS_LUFS,
+    STIMULUS_COLUMNS,
+    Stimulus,
+    Study,
+    StudyItem,
+    write_study,
+)
+from music_evals.studies.tables import located_at
 
 __all__ = ["BuiltTest", "build_listening_test", "low_passed", "read_listening_key", "tones"]
 
@@ -61,6 +65,8 @@ class BuiltTest(NamedTuple):
     study: StudyFolder
     pairs: tuple[StudyPair, ...]
     """Every sound that is judged."""
+    cut: dict[str, dict[str, float]]
+    """Item -> row and system -> seconds by which it was longer than the shortest; test.json has it too."""
 
 
 def build_listening_test(
@@ -101,8 +107,9 @@ def build_listening_test(
     Raises
     ------
     NoDataError, UnreadableFileError, InvalidInputError, PairCountError
-        As `pairs.read_pairs`; the table cannot carry the design (`listening.check_pairs_of_test`); a file is no audio
-        (the message names its row); a hidden reference that is not the reference; or a file that would be clipped.
+        As `pairs.read_pairs`; the table cannot carry the design (`listening.check_pairs_of_test`); a file is no audio,
+        or sounds of an item are not equally long (the message names the rows); a hidden reference that is not the
+        reference; or a file that would be clipped.
     UnknownNameError
         A system that the table does not have.
     OutputError
@@ -115,6 +122,7 @@ def build_listening_test(
     sounds = _Sounds(place, rows, settings)
     with tempfile.TemporaryDirectory() as folder:
         common: dict[str, Any] = {"sample_rate": SAMPLE_RATE, "seed": settings.seed, "loudness_lufs": loudness_lufs}
+        common["veiled"] = settings.lengths
         test = write_study(f"{folder}/test", sounds.items(), sounds.render, progress=progress, **common)
         checks = {f"check {number}": b"tones %d" % count for number, count in enumerate(_counts(settings), start=1)}
         items = [
@@ -137,9 +145,9 @@ def build_listening_test(
             settings=page_settings(settings),
             plans=plans,
             page={**page, **audio},
-            key=_key(judged, settings, counts, lengths, Path(folder, "test")),
+            key=_key(judged, settings, counts, lengths, test),
         )
-    return BuiltTest(written, tuple(judged))
+    return BuiltTest(written, tuple(judged), test.about["cut"])
 
 
 def _counts(settings: ListeningSettings) -> list[int]:
@@ -177,27 +185,15 @@ class _Sounds:
                     f"{self.table}, row {row}: the system {REFERENCE!r} must be the reference itself, and "
                     f"{pair.estimate} is another file than {pair.reference}; give it another name"
                 )
-            stimuli[pair.system] = Stimulus(
-                system=pair.system,
-                content=content,
-                run=pair.run,
-                run_system=pair.run_system,
-                run_seed=pair.run_seed,
-                sample_id=pair.sample_id,
-            )
-        stimuli.setdefault(REFERENCE, Stimulus(system=REFERENCE, content=reference))
+            columns = {column: getattr(pair, column) for column in STIMULUS_COLUMNS}
+            stimuli[pair.system] = Stimulus(**columns, content=content, origin=f"row {row}")
+        stimuli.setdefault(REFERENCE, Stimulus(system=REFERENCE, content=reference, origin=f"row {number}"))
+        if not (self.settings.is_reference_open or REFERENCE in self.played):
+            stimuli[REFERENCE] = dataclasses.replace(stimuli[REFERENCE], is_heard=False)
         stimuli.setdefault(ANCHOR, Stimulus(system=ANCHOR, content=b"anchor " + reference))
         heard = [REFERENCE, *(system for system in self.played if system != REFERENCE)]
-        return StudyItem(
-            item_id=first.item_id,
-            group=first.group,
-            stimuli=tuple(stimuli[system] for system in heard),
-            task=first.task,
-            start_sec=first.start_sec,
-            end_sec=first.end_sec,
-            licence=first.licence,
-            source=first.source,
-        )
+        columns = {column: getattr(first, column) for column in ITEM_COLUMNS}
+        return StudyItem(**columns, stimuli=tuple(stimuli[system] for system in heard))
 
     def _content(self, row: int, name: str) -> bytes:
         digest = hashlib.sha256((self.table.parent / name).read_bytes()).hexdigest().encode()
@@ -212,11 +208,9 @@ class _Sounds:
         if kind == b"anchor":
             return low_passed(self.render(rest), SAMPLE_RATE, self.settings.anchor_hz)
         row, name = self._files[content]
-        try:
+        with located_at(f"{self.table}, row {row}"):
             policy = AudioPolicy(sample_rate=SAMPLE_RATE, peak_normalise=False)
             return load_audio(self.table.parent / name, policy=policy).samples
-        except MusicEvalsError as error:
-            raise located(error, f"{self.table}, row {row}") from error
 
 
 def low_passed(samples: Samples, sample_rate: int, edge_hz: float) -> Samples:
@@ -237,9 +231,7 @@ def low_passed(samples: Samples, sample_rate: int, edge_hz: float) -> Samples:
     width_hz = edge_hz * (_TRANSITION - 1)
     n_taps, beta = kaiserord(_STOP_DB, 2 * width_hz / sample_rate)
     taps = firwin(n_taps | 1, edge_hz + width_hz / 2, window=("kaiser", beta), fs=sample_rate)
-    whole = oaconvolve(samples.astype(np.float64), taps)
-    start = (n_taps | 1) // 2
-    return np.asarray(whole[start : start + len(samples)], dtype=np.float32)
+    return np.asarray(oaconvolve(samples.astype(np.float64), taps, mode="same"), dtype=np.float32)
 
 
 def tones(count: int, sample_rate: int) -> Samples:
@@ -259,7 +251,7 @@ def _judged(pairs: Sequence[StudyPair], played: Sequence[str]) -> list[StudyPair
     first: dict[tuple[str, str], str] = {}
     for pair in pairs:
         if pair.system in played:
-            same = first.setdefault((pair.item_id, pair.estimate_sha256), pair.system)
+            same = first.setdefault((pair.item_id, pair.same_as or pair.system), pair.system)
             found.append(dataclasses.replace(pair, same_as="" if same == pair.system else same))
     return found
 
@@ -269,7 +261,7 @@ def _key(
     settings: ListeningSettings,
     counts: Mapping[str, int],
     lengths: Mapping[str, float],
-    folder: Path,
+    study: Study,
 ) -> dict[str, bytes | Path]:
     """Return what stays with the leader; paths of the table start at its folder."""
     hidden = {pair.reference for pair in judged} - lengths.keys()  # originals that nobody hears
@@ -281,12 +273,13 @@ def _key(
     test = {
         "settings": settings.to_dict(),
         "seconds": {PurePosixPath(name).name: seconds for name, seconds in lengths.items()},
+        "cut": study.about["cut"],
     }
     return {
         _PAIRS: pairs_text(moved).encode(),
         _CHECKS: csv_text(("file", "tones"), tones).encode(),
         _TEST: (json.dumps(test, indent=1, allow_nan=False) + "\n").encode(),
-        **{name: folder / name for name in sorted(hidden)},
+        **{name: study.folder / name for name in sorted(hidden)},
     }
 
 

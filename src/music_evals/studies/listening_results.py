@@ -18,6 +18,8 @@ from music_evals.studies.listening_answers import (
     listening_tables,
 )
 from music_evals.studies.listening_build import read_listening_key
+from music_evals.studies.plausibility import passed_sec
+from music_evals.studies.slots import SlotBook
 
 __all__ = ["ANSWERS", "ListeningResults", "read_listening_results"]
 
@@ -42,6 +44,8 @@ class ListeningResults(NamedTuple):
         Listeners who began and sent no answers.
     refused
         Listener -> what was wrong with the answers.
+    is_by_invitation
+        Whether all of them were invited: otherwise one person may be several.
 
     """
 
@@ -51,6 +55,7 @@ class ListeningResults(NamedTuple):
     tables: ListeningTables
     unfinished: tuple[str, ...]
     refused: dict[str, str]
+    is_by_invitation: bool
 
 
 def read_listening_results(
@@ -108,7 +113,10 @@ def read_listening_results(
     unfinished = tuple(participant.token for participant in counted if participant not in finished)
     if not answered:
         raise NoDataError(f"{folder}: no answers that count; {len(unfinished)} unfinished, {len(refused)} refused")
-    return ListeningResults(study, key, tuple(answered), listening_tables(answered, key), unfinished, refused)
+    invited = SlotBook(study.submissions, len(study.plans)).invited()
+    is_by_invitation = all(answers.listener in invited for answers in answered)
+    tables = listening_tables(answered, key)
+    return ListeningResults(study, key, tuple(answered), tables, unfinished, refused, is_by_invitation)
 
 
 def _answers_of(participant: Participant, study: StudyFolder, key: ListeningKey) -> Answers:
@@ -116,4 +124,5 @@ def _answers_of(participant: Participant, study: StudyFolder, key: ListeningKey)
     answers = check_answers(content, listener=name, plans=study.plans, key=key)
     if answers.slot != participant.slot:
         raise InvalidInputError(f"{name}: answers to plan {answers.slot}, and the plan was {participant.slot}")
-    return answers
+    received_at = participant.received_at.get(ANSWERS)
+    return answers._replace(server_sec=passed_sec(participant.joined_at, received_at), received_at=received_at)

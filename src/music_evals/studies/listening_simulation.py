@@ -10,7 +10,7 @@ from __future__ import annotations
 import dataclasses
 import math
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -92,18 +92,8 @@ class ListeningWorld:
         return math.hypot(*spreads)
 
 
-@dataclasses.dataclass(frozen=True)
-class SimulatedTest:
-    """A test that was simulated.
-
-    Parameters
-    ----------
-    tables
-        As a test that was held would give them.
-    careless
-        Who answered at random.
-
-    """
+class SimulatedTest(NamedTuple):
+    """A test that was simulated: its tables, as one that was held would give them, and who answered at random."""
 
     tables: ListeningTables
     careless: frozenset[str]
@@ -148,8 +138,7 @@ def simulate_listening_test(
     lengths = dict.fromkeys([*by_file, *checks, *(pair.reference for pair in pairs)], SECONDS)
     key = ListeningKey(seeded, by_file, checks, lengths)
     plans = make_plans(pairs, seeded, list(checks))
-    n_careless = round(world.careless * len(plans))
-    careless = set(rng.permutation(len(plans))[:n_careless].tolist())
+    careless = set(rng.permutation(len(plans))[: round(world.careless * len(plans))].tolist())
     minds = _Minds(world, key, rng)
     answered: list[Answers] = []
     for slot, plan in enumerate(plans):
@@ -196,18 +185,14 @@ class _Minds:
         found = []
         for place, trial in enumerate(plan["trials"]):
             played = [*trial["stimuli"], *filter(None, [trial["reference"]])]
-            late = self.world.order_effect * place / max(len(plan["trials"]) - 1, 1)
-            answers = {name: self._answer(trial, harsh + late, taste, is_careless) for name in trial["questions"]}
+            shift = harsh + self.world.order_effect * place / max(len(plan["trials"]) - 1, 1)
+            answers = {name: self._answer(trial, shift, taste, is_careless=is_careless) for name in trial["questions"]}
             row = {"answers": answers, "heard_sec": dict.fromkeys(played, SECONDS)}
             found.append({**row, "seconds": SECONDS * len(played)})
         return found
 
     def _answer(
-        self,
-        trial: Mapping[str, Any],
-        shift: float,
-        taste: Mapping[str, float],
-        is_careless: bool,  # noqa: FBT001  # one of two kinds of listeners
+        self, trial: Mapping[str, Any], shift: float, taste: Mapping[str, float], *, is_careless: bool
     ) -> dict[str, int]:
         kind, files = trial["type"], trial["stimuli"]
         if kind == "check":

@@ -39,15 +39,9 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from music_evals.csv_files import csv_rows, csv_text
-from music_evals.errors import (
-    InvalidInputError,
-    MusicEvalsError,
-    NoDataError,
-    PairCountError,
-    UnreadableFileError,
-    located,
-)
+from music_evals.errors import InvalidInputError, NoDataError, PairCountError, UnreadableFileError
 from music_evals.files import decode_text, reading, write_atomically
+from music_evals.studies.tables import located_at
 
 __all__ = ["COLUMNS", "REFERENCE", "StudyPair", "check_pairs", "pairs_text", "read_pairs", "write_pairs"]
 
@@ -250,14 +244,10 @@ def read_pairs(path: str | os.PathLike[str], *, check_files: bool = True) -> tup
     place = Path(path)
     pairs = []
     for number, row in enumerate(_rows(place), start=1):
-        try:
+        with located_at(f"{place}, row {number}"):
             pairs.append(_pair(row, place.stem))
-        except MusicEvalsError as error:
-            raise located(error, f"{place}, row {number}") from error
-    try:
+    with located_at(place):
         check_pairs(pairs)
-    except MusicEvalsError as error:
-        raise located(error, str(place)) from error
     if check_files:
         _check_files(place, pairs)
     return tuple(pairs)

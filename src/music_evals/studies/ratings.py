@@ -28,15 +28,9 @@ from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from music_evals.errors import (
-    InvalidInputError,
-    MusicEvalsError,
-    NoDataError,
-    PairCountError,
-    located,
-)
+from music_evals.errors import InvalidInputError, NoDataError, PairCountError
 from music_evals.studies.pairs import StudyPair
-from music_evals.studies.tables import read_rows
+from music_evals.studies.tables import located_at, read_rows
 
 __all__ = ["OVERALL", "Rating", "check_ratings", "read_ratings"]
 
@@ -132,18 +126,14 @@ def read_ratings(
     played = {pair.estimate: pair for pair in key} | {Path(pair.estimate).name: pair for pair in key}
     ratings = []
     for number, row in enumerate(rows, start=1):
-        try:
+        with located_at(f"{place}, row {number}"):
             ratings.append(_rating({what: row.get(name) for what, name in columns.items()}, played, reverse))
-        except MusicEvalsError as error:
-            raise located(error, f"{place}, row {number}") from error
     unasked = sorted(set(reverse) - {rating.facet for rating in ratings})
     if unasked:
         asked = ", ".join(dict.fromkeys(rating.facet for rating in ratings))
         raise InvalidInputError(f"{place}: no question {', '.join(unasked)} to reverse; it has {asked}")
-    try:
+    with located_at(place):
         check_ratings(ratings)
-    except MusicEvalsError as error:
-        raise located(error, str(place)) from error
     return tuple(ratings)
 
 
@@ -196,9 +186,8 @@ def _columns(path: Path, rows: Sequence[Mapping[str, Any]], *, blind: bool) -> d
     needed = ["listener", "rating", *(() if blind and "estimate" in found else ("item", "system"))]
     missing = [" or ".join(NAMES[what]) for what in needed if what not in found]
     if missing:
-        hint = ""
-        if "estimate" in found and not blind:
-            hint = "; played files need the key of the study, its pairs.csv"
+        is_blind = "estimate" in found and not blind
+        hint = "; played files need the key of the study, its pairs.csv" if is_blind else ""
         raise InvalidInputError(f"{path}: no column {'; no column '.join(missing)}; it has {', '.join(there)}{hint}")
     return found
 

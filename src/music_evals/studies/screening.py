@@ -1,109 +1,203 @@
-"""Which listeners of a MUSHRA test are left out afterwards, by the post-screening of ITU-R BS.1534-3.
+"""Which listeners of a test are left out afterwards, by rules that its settings state before anybody answers.
 
-A listener is left out who rates the hidden reference below 90 in more than 15 per cent of the items, or the mid-range
-anchor above 90 in more than 15 per cent of them. Both numbers may be chosen; the reason is always given.
+MUSHRA has the post-screening of ITU-R BS.1534-3; `rule_texts` says all rules in words. One of them compares a listener
+with the others, and so says little where they are few, heard little, or agree little themselves: there it is not
+applied. Where most people cheat alike it leaves out the honest ones; nothing that looks at answers alone can tell.
 """
 
 from __future__ import annotations
 
+import itertools
+import math
 from collections import defaultdict
-from collections.abc import Iterable
-from typing import NamedTuple
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
 
-from music_evals.errors import InvalidInputError, NoDataError, PairCountError
+import numpy as np
+import numpy.typing as npt
+
 from music_evals.studies.pairs import REFERENCE
+from music_evals.studies.plausibility import FASTER_THAN_TIME, is_possible
 
-__all__ = ["ANCHOR", "MushraRating", "Screened", "screen_mushra"]
+if TYPE_CHECKING:
+    from music_evals.studies.listening import ListeningSettings
+    from music_evals.studies.listening_answers import ListeningTables
+
+__all__ = ["ANCHOR", "answer_matrices", "rule_texts", "screen_listeners"]
 
 ANCHOR = "anchor"
 """System of the mid-range anchor."""
+LEAST_ANSWERS = 8
+"""Fewer answers to a question look alike, or unlike those of others, by chance."""
+LEAST_LISTENERS = 6
+"""Fewer say little of each other."""
+_SCORES = {"mushra": (90.0, 0.15), "rating": (4.0, 0.5), "ab": (0.5, 0.5)}
+"""Type -> below which score a hidden reference is too low, and above it an anchor too high; in which share of items."""
+_ALIKE, _CHANCE = 0.9, 0.01
+"""Who gives this share of another's answers copied them, unless any pair does so by chance in more tests than this."""
+
+Row = dict[str, Any]
+Rows = Sequence[Row]
+Floats = npt.NDArray[np.float64]
 
 
-class MushraRating(NamedTuple):
-    """One slider of one listener.
-
-    Attributes
-    ----------
-    listener, item, system
-        Who rated what; the hidden reference and the anchor are systems too.
-    score
-        From 0 to 100.
-
-    """
-
-    listener: str
-    item: str
-    system: str
-    score: float
-
-
-class Screened(NamedTuple):
-    """What the rules say of one listener.
-
-    Attributes
-    ----------
-    listener
-        Who.
-    low_references, high_anchors
-        Share of the items, 0 to 1, of which the hidden reference was rated too low, and the anchor too high.
-    is_kept
-        Neither share is above the limit.
-
-    """
-
-    listener: str
-    low_references: float
-    high_anchors: float
-    is_kept: bool
+def rule_texts(settings: ListeningSettings) -> dict[str, str]:
+    """Return the rules of a test: the mark of each, and who gets it and is left out."""
+    kind, (score, share) = settings.type, _SCORES[settings.type]
+    texts = {
+        FASTER_THAN_TIME: "claims more seconds than passed at the server between joining and sending",
+        "failed_checks": f"fails more than {settings.allowed_failures} of {settings.checks} attention checks",
+        "no_variance": f"always {'chooses one side' if kind == 'ab' else 'gives one rating'}, or up to four in turn",
+        "same_answers": f"has {_ALIKE:.0%} of the answers of somebody who sent earlier, beyond chance",
+    }
+    if kind == "mushra":
+        texts["low_reference"] = f"rates the hidden reference below {score:g} in more than {share:.0%} of the items"
+        texts["high_anchor"] = f"rates the anchor above {score:g} in more than {share:.0%} of the items"
+    elif any(question.is_of_original for question in settings.questions):
+        low = "rates it 1 to 3" if kind == "rating" else "mostly prefers others"
+        texts["low_reference"] = f"asked what is kept of the original, {low} in more than half of the items"
+    if settings.least_agreement:
+        texts["low_agreement"] = (
+            f"agrees with the others less than {settings.least_agreement:g} times as much as a typical one (the upper "
+            f"quartile); not applied with fewer than {LEAST_LISTENERS}, or where honest ones would do so by chance"
+        )
+    return texts
 
 
-def screen_mushra(
-    ratings: Iterable[MushraRating], *, score_limit: float = 90.0, share_limit: float = 0.15
-) -> tuple[Screened, ...]:
-    """Apply the rules of post-screening to every listener.
+def screen_listeners(tables: ListeningTables, settings: ListeningSettings) -> tuple[list[Row], str]:
+    """Apply the rules of a test to every listener.
 
     Parameters
     ----------
-    ratings
-        All of the test, in any order.
-    score_limit
-        Below it a reference counts as too low, and above it an anchor as too high; 0 to 100.
-    share_limit
-        A listener is left out above this share of the items.
+    tables
+        From `listening_answers.listening_tables`.
+    settings
+        Of the test.
 
     Returns
     -------
-    tuple of Screened
-        By name of the listener.
-
-    Raises
-    ------
-    NoDataError
-        There are no ratings.
-    InvalidInputError
-        A score outside of 0..100 (the message names the row), or an item that a listener heard without the hidden
-        reference or the anchor.
-    PairCountError
-        A listener rated a system on an item twice.
+    listeners
+        Rows of `tables.listeners` with ``low_references`` and ``high_anchors``, shares of the items; ``spread``, the
+        standard deviation of the answers (in ``ab`` of the side); ``agreement``, the mean over questions and by
+        question, -1 to 1, 0 by chance, negative for a scale turned round: Pearson's correlation with the mean of the
+        half that agrees the most of those whom no other rule leaves out, on sounds of systems; of two sounds the share
+        of choices that are those of most of them less the share that are not, each weighed by how clear the majority
+        is; ``marks``, names of `rule_texts` with commas; and ``is_kept``. NaN where something is not defined.
+    note
+        Why nobody was left out for little agreement; empty where the rule was applied.
 
     """
-    heard: dict[str, dict[str, dict[str, float]]] = defaultdict(lambda: defaultdict(dict))
-    for number, (listener, item, system, score) in enumerate(ratings, start=1):
-        if not 0 <= score <= 100:
-            raise InvalidInputError(f"row {number}: a score must be from 0 to 100, got {score!r}")
-        if system in heard[listener][item]:
-            raise PairCountError(f"row {number}: listener {listener!r} rated {system!r} on {item!r} twice; keep one")
-        heard[listener][item][system] = score
-    if not heard:
-        raise NoDataError("no ratings to screen")
-    return tuple(_screened(listener, heard[listener], score_limit, share_limit) for listener in sorted(heard))
+    kind, (score, share) = settings.type, _SCORES[settings.type]
+    names = [row["listener"] for row in tables.listeners]
+    about = {one.name for one in settings.questions if kind == "mushra" or one.is_of_original}
+    own = [row for row in tables.ratings if row["system"] not in {REFERENCE, ANCHOR}] or tables.ratings
+    asked = answer_matrices(own, tables.choices, kind, names)
+    copied = _copies(np.concatenate(list(asked.values())), [row.get("received_at") for row in tables.listeners])
+    found: list[Row] = []
+    marks: list[list[str]] = []
+    for place, row in enumerate(tables.listeners):
+        mine = [one for one in tables.ratings if one["listener"] == names[place] and one["question"] in about]
+        low = _share([one["rating"] < score for one in mine if one["system"] == REFERENCE])
+        high = _share([one["rating"] > score for one in mine if one["system"] == ANCHOR and kind == "mushra"])
+        spread, is_pattern = _spread(
+            [one for one in tables.choices or tables.ratings if one["listener"] == names[place]]
+        )
+        found.append({**row, "low_references": low, "high_anchors": high, "spread": spread})
+        rules = {
+            FASTER_THAN_TIME: not is_possible(row["seconds"], row["server_sec"]),
+            "failed_checks": row["n_failed"] > settings.allowed_failures,
+            "no_variance": is_pattern,
+            "same_answers": place in copied,
+            "low_reference": low > share,
+            "high_anchor": high > share,
+        }
+        marks.append([mark for mark, is_so in rules.items() if is_so])
+    honest = np.array([not said for said in marks])
+    agreements = {question: _agreements(matrix, honest, kind) for question, matrix in asked.items()}
+    all_questions = np.array(list(agreements.values()))
+    mean = np.array([_share(column[~np.isnan(column)]) for column in all_questions.T])
+    compared = mean[honest & ~np.isnan(mean)]
+    typical = float(np.quantile(compared, 0.75)) if len(compared) else 0.0
+    n = min(int((~np.isnan(matrix)).sum(axis=0).min()) for matrix in asked.values())
+    # 2.5 standard errors must not bring a typical listener to the limit
+    error = (1 - typical**2) ** (0.5 if kind == "ab" else 1.0) / math.sqrt(max(n, 1))
+    is_applied = len(compared) >= LEAST_LISTENERS and (1 - settings.least_agreement) * typical > 2.5 * error
+    limit = settings.least_agreement * typical if is_applied and settings.least_agreement else -math.inf
+    for place, said in enumerate(marks):
+        if mean[place] < limit:
+            said.append("low_agreement")
+        by_question = {f"agreement {question}": float(of[place]) for question, of in agreements.items()}
+        found[place] |= {"agreement": float(mean[place]), **by_question, "marks": ", ".join(said), "is_kept": not said}
+    note = f"low_agreement was not applied: {len(compared)} listeners compared, who agree by {typical:.2f}"
+    return found, "" if is_applied or not settings.least_agreement else note
 
 
-def _screened(listener: str, items: dict[str, dict[str, float]], score_limit: float, share_limit: float) -> Screened:
-    for item, scores in items.items():
-        for system in (REFERENCE, ANCHOR):
-            if system not in scores:
-                raise InvalidInputError(f"listener {listener!r} has no rating of the {system} on item {item!r}")
-    low = sum(scores[REFERENCE] < score_limit for scores in items.values()) / len(items)
-    high = sum(scores[ANCHOR] > score_limit for scores in items.values()) / len(items)
-    return Screened(listener, low, high, low <= share_limit and high <= share_limit)
+def _share(values: Sequence[Any] | Floats) -> float:
+    return float(np.mean(values)) if len(values) else math.nan
+
+
+def _spread(rows: Rows) -> tuple[float, bool]:
+    """Return the spread of one listener's answers, and whether they follow no sound at all."""
+    answers = defaultdict(list)
+    for row in sorted(rows, key=lambda row: row["order_index"]):
+        answers[row["question"]].append(float(row["chosen"] == row["first"] if "chosen" in row else row["rating"]))
+    by_question = [np.array(values) for values in answers.values()]
+    # one, two, three or four answers over and over, at least four times
+    is_pattern = all(
+        len(one) >= LEAST_ANSWERS
+        and any(np.array_equal(one[n:], one[:-n]) for n in range(1, min(4, len(one) // 4) + 1))
+        for one in by_question
+    )
+    return _share([one.std() for one in by_question]), bool(rows) and is_pattern
+
+
+def answer_matrices(ratings: Rows, choices: Rows, kind: str, listeners: Sequence[str]) -> dict[str, Floats]:
+    """Return question -> answers by sound (in ``ab`` by pair) and listener; NaN where there is none."""
+    found: dict[str, dict[tuple[str, ...], dict[str, float]]] = defaultdict(lambda: defaultdict(dict))
+    for row in choices if kind == "ab" else ratings:
+        pair = sorted((row["first"], row["second"])) if kind == "ab" else [row["system"]]
+        value = row["chosen"] == pair[0] if kind == "ab" else row["rating"]
+        found[row["question"]][(row["item"], *pair)][row["listener"]] = float(value)
+    return {
+        question: np.array([[units[unit].get(name, math.nan) for name in listeners] for unit in sorted(units)])
+        for question, units in found.items()
+    }
+
+
+def _agreements(matrix: Floats, honest: npt.NDArray[np.bool_], kind: str) -> Floats:
+    """Return how far each listener agrees with honest ones: with the half that agree the most, as others blur it."""
+    found = np.array([_agreement(matrix, place, honest, kind) for place in range(len(honest))])
+    if np.count_nonzero(honest & ~np.isnan(found)) < LEAST_LISTENERS:
+        return found
+    core = honest & (found >= np.nanmedian(found[honest]))
+    return np.array([_agreement(matrix, place, core, kind) for place in range(len(honest))])
+
+
+def _agreement(matrix: Floats, place: int, core: npt.NDArray[np.bool_], kind: str) -> float:
+    others = matrix[:, core & (np.arange(len(core)) != place)]
+    heard = ~np.isnan(matrix[:, place]) & (np.count_nonzero(~np.isnan(others), axis=1) >= 2)
+    if np.count_nonzero(heard) < LEAST_ANSWERS:
+        return math.nan
+    mine, theirs = matrix[heard, place], np.nanmean(others[heard], axis=1)
+    if kind == "ab":
+        clear = 2 * theirs - 1
+        return float((2 * mine - 1) @ clear / np.abs(clear).sum()) if np.any(clear) else math.nan
+    return float(np.corrcoef(mine, theirs)[0, 1]) if np.ptp(mine) and np.ptp(theirs) else math.nan
+
+
+def _copies(answers: Floats, arrived: Sequence[float | None]) -> set[int]:
+    """Return which listeners have the answers of somebody who sent earlier; shape (answers, listeners)."""
+    from scipy.stats import binom
+
+    order = sorted(range(len(arrived)), key=lambda place: arrived[place] or math.inf)
+    equal = {}
+    for first, second in itertools.combinations(order, 2):
+        both = answers[~np.isnan(answers[:, first] + answers[:, second])]
+        if len(both) >= LEAST_ANSWERS:
+            equal[second, first] = both[:, first] == both[:, second]
+    usual = _share([_share(said) for said in equal.values()])
+    return {
+        later
+        for (later, _), said in equal.items()
+        if _share(said) >= _ALIKE and len(equal) * binom.sf(said.sum() - 1, len(said), usual) < _CHANCE
+    }

@@ -6,7 +6,9 @@ its place and moved there when it is complete.
 
 Names are drawn from the seed. Whoever has the seed and what the study was made from can work them out, so a study with
 people takes a seed of its own. Nothing else of a file says who made it: those of an item are written in the order of
-their names, without tags. The hidden reference holds the same bytes as the open one.
+their names, without tags. Equal sounds hold the same bytes, unless the study is `veiled`: then the sounds of an item
+are equally long, its files equally large, and each has triangular dither of its own of one step of 16 bits (noise at
+about -96 dBFS), so that neither bytes nor samples are equal, of the hidden and the open reference either.
 """
 
 from __future__ import annotations
@@ -41,6 +43,12 @@ AUDIO = "audio"
 
 LOUDNESS_LUFS = -23.0
 """Target loudness of EBU R 128: low enough for a melody on one instrument not to be clipped."""
+ITEM_COLUMNS = ("item_id", "group", "task", "start_sec", "end_sec", "licence", "source")
+STIMULUS_COLUMNS = ("system", "run", "run_system", "run_seed", "sample_id")
+LENGTH_SEC = 0.005
+"""Sounds of an item that differ by more are not equally long; by less, they are cut to the shortest."""
+FADE_SEC = 0.05
+"""Of the end of sounds that were cut."""
 
 Samples = npt.NDArray[np.float32]
 Progress = Callable[[int, int, str], object]
@@ -58,11 +66,17 @@ class Stimulus:
         All that decides its sound: equal contents of an item are rendered once, and sound the same.
     run, run_system, run_seed, sample_id
         As the columns of `studies.pairs`.
+    origin
+        Where it comes from, such as a row of a table; for messages.
+    is_heard
+        Whether it is played to anybody: its length counts.
 
     """
 
     system: str
     content: bytes
+    origin: str = ""
+    is_heard: bool = True
     run: str = ""
     run_system: str = ""
     run_seed: int | None = None
@@ -127,10 +141,12 @@ class _Studio(NamedTuple):
     sample_rate: int
     loudness_lufs: float
     seed: int
+    veiled: str
+    cut: dict[str, dict[str, float]]
 
 
 class _Sound(NamedTuple):
-    file: bytes
+    samples: Samples
     seconds: float
     loudness_lufs: float | None
     gain_db: float | None
@@ -144,6 +160,7 @@ def write_study(
     sample_rate: int,
     seed: int,
     loudness_lufs: float = LOUDNESS_LUFS,
+    veiled: str = "",
     about: Mapping[str, Any] | None = None,
     overwrite: bool = False,
     progress: Progress | None = None,
@@ -164,8 +181,12 @@ def write_study(
         Of the names of the files.
     loudness_lufs
         What every file is brought to. Silence has no loudness and stays as it is.
+    veiled
+        What becomes of an item whose sounds are not equally long: ``refuse`` it, or ``cut`` all to the shortest, with
+        a fade of `FADE_SEC` at the end of each. "" for a study whose files are not veiled.
     about
-        What else `pairs.json` is to say, as plain values.
+        What else `pairs.json` is to say, as plain values. Under ``cut`` it says what was cut: item -> stimulus ->
+        seconds.
     overwrite
         Replace a study that is there; a folder that holds anything else is always refused.
     progress
@@ -179,7 +200,8 @@ def write_study(
     Raises
     ------
     InvalidInputError
-        The folder is not free; or a stimulus would be clipped at this loudness.
+        The folder is not free; a stimulus would be clipped at this loudness; or, where they are to be refused, sounds
+        of an item differ by more than `LENGTH_SEC`.
     NoDataError, PairCountError
         As `pairs.check_pairs`.
     OutputError
@@ -187,7 +209,7 @@ def write_study(
 
     """
     target = check_out(out, overwrite=overwrite)
-    studio = _Studio(render, sample_rate, loudness_lufs, seed)
+    studio = _Studio(render, sample_rate, loudness_lufs, seed, veiled, {})
     with folder_written_whole(target) as folder:
         pairs: list[StudyPair] = []
         for done, item in enumerate(items):
@@ -195,6 +217,7 @@ def write_study(
                 progress(done, len(items), "rendering")
             pairs += _write_item(folder, item, studio)
         said = {**(about or {}), "seed": seed, "sample_rate": sample_rate, "loudness_lufs": loudness_lufs}
+        said["cut"] = studio.cut
         write_atomically(folder / ABOUT, (json.dumps(said, indent=1, allow_nan=False) + "\n").encode(), parents=True)
         write_atomically(folder / PAIRS, pairs_text(pairs).encode())
         if progress is not None:
@@ -204,56 +227,89 @@ def write_study(
 
 def _write_item(folder: Path, item: StudyItem, studio: _Studio) -> list[StudyPair]:
     """Write the files of an item, and return its rows."""
-    sounds: dict[bytes, _Sound] = {}
-    first: dict[bytes, str] = {}
-    for stimulus in item.stimuli:
-        if stimulus.content not in sounds:
-            sounds[stimulus.content] = _level(stimulus.content, studio, item.item_id)
-        first.setdefault(stimulus.content, stimulus.system)
+    rendered = {content: studio.render(content) for content in dict.fromkeys(one.content for one in item.stimuli)}
+    if studio.veiled:
+        rendered = _equally_long(item, rendered, studio)
+    sounds = {content: _level(samples, studio, item.item_id) for content, samples in rendered.items()}
+    first = {stimulus.content: stimulus.system for stimulus in reversed(item.stimuli)}
     original = item.stimuli[0]
     played = [("open", original), *(("judged", stimulus) for stimulus in item.stimuli)]
     names = [f"{AUDIO}/{_token(studio.seed, item.item_id, what, stimulus)}.flac" for what, stimulus in played]
-    for name, (_, stimulus) in sorted(zip(names, played, strict=True), key=lambda pair: pair[0]):
-        write_atomically(folder / name, sounds[stimulus.content].file, parents=True, sync=False)
+    heard = {name: sounds[stimulus.content].samples for name, (_, stimulus) in zip(names, played, strict=True)}
+    if studio.veiled:
+        files = {name: _veiled(samples, name, studio.sample_rate) for name, samples in heard.items()}
+        size = max(map(len, files.values())) + 4
+        files = {name: _padded(file, size) for name, file in files.items()}
+    else:
+        files = {name: encode_flac(samples, studio.sample_rate) for name, samples in heard.items()}
+    for name in sorted(files):
+        write_atomically(folder / name, files[name], parents=True, sync=False)
     reference = sounds[original.content]
     rows = []
     for name, stimulus in zip(names[1:], item.stimuli, strict=True):
         sound, same = sounds[stimulus.content], first[stimulus.content]
         rows.append(
             StudyPair(
-                item_id=item.item_id,
-                group=item.group,
-                system=stimulus.system,
-                task=item.task,
+                **{column: getattr(item, column) for column in ITEM_COLUMNS},
+                **{column: getattr(stimulus, column) for column in STIMULUS_COLUMNS},
                 reference=names[0],
                 estimate=name,
-                reference_sha256=hashlib.sha256(reference.file).hexdigest(),
-                estimate_sha256=hashlib.sha256(sound.file).hexdigest(),
+                reference_sha256=hashlib.sha256(files[names[0]]).hexdigest(),
+                estimate_sha256=hashlib.sha256(files[name]).hexdigest(),
                 seconds=sound.seconds,
-                start_sec=item.start_sec,
-                end_sec=item.end_sec,
                 reference_lufs=reference.loudness_lufs,
                 estimate_lufs=sound.loudness_lufs,
                 gain_db=sound.gain_db,
                 same_as="" if same == stimulus.system else same,
-                licence=item.licence,
-                source=item.source,
-                run=stimulus.run,
-                run_system=stimulus.run_system,
-                run_seed=stimulus.run_seed,
-                sample_id=stimulus.sample_id,
             )
         )
     return rows
 
 
-def _level(content: bytes, studio: _Studio, item: str) -> _Sound:
-    """Render a stimulus and bring it to the loudness of the study; silence has none and stays."""
-    samples, wanted = studio.render(content), studio.loudness_lufs
+def _equally_long(item: StudyItem, sounds: Mapping[bytes, Samples], studio: _Studio) -> dict[bytes, Samples]:
+    """Return the sounds of an item as long as the shortest that is heard, or refuse them."""
+    rate = studio.sample_rate
+    heard = {f"{one.origin} {one.system}".strip(): len(sounds[one.content]) for one in item.stimuli if one.is_heard}
+    shortest = min(heard.values())
+    longer = {name: round((n - shortest) / rate, 3) for name, n in heard.items() if n - shortest > LENGTH_SEC * rate}
+    if longer and studio.veiled != "cut":
+        said = ", ".join(f"{name} {n / rate:.3f} s" for name, n in heard.items())
+        raise InvalidInputError(
+            f"item {item.item_id!r} has sounds of unequal length, which tells them apart: {said}; make them equal, or "
+            "let them be cut to the shortest, `lengths` cut"
+        )
+    fade = np.ones(shortest, dtype=np.float32)
+    if longer:  # the shortest fades too: else that would tell it
+        studio.cut[item.item_id] = longer
+        fade[-round(FADE_SEC * rate) :] = np.linspace(1, 0, min(round(FADE_SEC * rate), shortest))
+    return {content: samples[:shortest] * fade[: len(samples)] for content, samples in sounds.items()}
+
+
+def _veiled(samples: Samples, name: str, sample_rate: int) -> bytes:
+    """Return a file with dither that its name decides."""
+    dither = np.random.default_rng(int(Path(name).stem, 16)).triangular(-1, 0, 1, len(samples)) / 2**15
+    return encode_flac(samples + dither, sample_rate)
+
+
+def _padded(file: bytes, size: int) -> bytes:
+    """Return a FLAC file with padding behind its first block, so that it has `size` bytes."""
+    end = 8 + int.from_bytes(file[5:8])  # of STREAMINFO, behind "fLaC" and four bytes that say how long it is
+    is_last, left = file[4] & 0x80, size - len(file)
+    padded = file[:4] + bytes([file[4] & 0x7F]) + file[5:end]
+    while left:
+        n = left if left <= 2**24 else left // 2  # a block has less than 2**24 bytes behind the four of its head
+        left -= n
+        padded += bytes([1 if left else is_last | 1]) + (n - 4).to_bytes(3) + bytes(n - 4)
+    return padded + file[end:]
+
+
+def _level(samples: Samples, studio: _Studio, item: str) -> _Sound:
+    """Bring a sound to the loudness of the study; silence has none and stays."""
+    wanted = studio.loudness_lufs
     seconds = round(len(samples) / studio.sample_rate, 6)
     found = integrated_loudness(samples, studio.sample_rate)
     if math.isnan(found):
-        return _Sound(encode_flac(samples, studio.sample_rate), seconds, None, None)
+        return _Sound(samples, seconds, None, None)
     gain = 10 ** ((wanted - found) / 20)
     peak = gain * float(np.abs(samples).max())
     if peak > 1:
@@ -261,8 +317,7 @@ def _level(content: bytes, studio: _Studio, item: str) -> _Sound:
             f"item {item!r} would be clipped at {wanted:g} LUFS: its peak would be {20 * math.log10(peak):+.1f} dB; "
             "choose a lower `loudness_lufs`"
         )
-    file = encode_flac(samples * np.float32(gain), studio.sample_rate)
-    return _Sound(file, seconds, wanted, round(wanted - found, 3))
+    return _Sound(samples * np.float32(gain), seconds, wanted, round(wanted - found, 3))
 
 
 def _token(seed: int, item: str, what: str, stimulus: Stimulus) -> str:

@@ -1,8 +1,9 @@
 """Where submissions of a study are kept: one folder a study, one file a submission, written whole or not at all.
 
-A file is named by the participant's token and by the hash of its bytes, and is moved into its place complete. So any
-number of processes may write at once, a writer that is killed leaves no half submission, the same submission sent again
-is kept once, and another one of the same participant stands beside the first. What was acknowledged is on the disk.
+A file is named by the participant's token, the hash of its bytes and the milliseconds of the server's clock when it
+came, and is moved into its place complete. So any number of processes may write at once, a writer that is killed leaves
+no half submission, the same submission sent again is kept once, with its first time, and another one of the same
+participant stands beside the first. What was acknowledged is on the disk. Earlier versions wrote no time.
 """
 
 from __future__ import annotations
@@ -13,7 +14,8 @@ import json
 import os
 import re
 import secrets
-from collections.abc import Mapping, Sequence
+import time
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
@@ -44,7 +46,7 @@ MAX_SUBMISSIONS = 10_000
 """Of one study, so that nobody fills the disk."""
 
 _TOKEN = re.compile(r"[0-9a-f]{32}")
-_FILE = re.compile(r"([0-9a-f]{32})-([0-9a-f]{64})\.json")
+_FILE = re.compile(r"([0-9a-f]{32})-([0-9a-f]{64})(?:-(\d{1,15}))?\.json")
 
 
 class Submission(NamedTuple):
@@ -58,12 +60,15 @@ class Submission(NamedTuple):
         SHA-256 of the bytes that are stored.
     content
         What was sent, as plain values.
+    received_at
+        Unix seconds of the server's clock when it first came; None where an earlier version stored it.
 
     """
 
     token: str
     receipt: str
     content: dict[str, Any]
+    received_at: float | None
 
 
 class Mirror(Protocol):
@@ -125,6 +130,8 @@ class SubmissionStore:
         Of the study. Writers that come at the same moment may pass it by their number.
     mirror
         What has each file first, so that what is acknowledged is in both places.
+    clock
+        Returns Unix seconds.
 
     """
 
@@ -135,11 +142,13 @@ class SubmissionStore:
         max_bytes: int = MAX_BYTES,
         max_submissions: int = MAX_SUBMISSIONS,
         mirror: Mirror | None = None,
+        clock: Callable[[], float] = time.time,
     ) -> None:
         self.folder = Path(folder)
         self.max_bytes = max_bytes
         self.max_submissions = max_submissions
         self.mirror = mirror
+        self.clock = clock
 
     def submit(self, token: str, content: Mapping[str, Any]) -> str:
         """Store a submission, and return its receipt; once it returns, the submission is kept.
@@ -176,21 +185,24 @@ class SubmissionStore:
         if len(stored) > self.max_bytes:
             raise FileTooLargeError(f"the submission has {len(stored)} bytes; at most {self.max_bytes} are taken")
         receipt = hashlib.sha256(stored).hexdigest()
-        path = self.folder / f"{token}-{receipt}.json"
-        if path.exists():
+        files = self._files()
+        if any(path.name.startswith(f"{token}-{receipt}") for path in files):
             return receipt
-        if len(self._files()) >= self.max_submissions:
+        if len(files) >= self.max_submissions:
             raise OutputError(f"{self.folder} holds {self.max_submissions} submissions, which is the limit; raise it")
+        name = f"{token}-{receipt}-{round(1000 * self.clock()):013d}.json"
         if self.mirror is not None:
-            self.mirror.put(path.name, stored)
-        write_atomically(private_folder(self.folder) / path.name, stored)  # tokens and answers are nobody else's
+            self.mirror.put(name, stored)
+        write_atomically(private_folder(self.folder) / name, stored)  # tokens and answers are nobody else's
         return receipt
 
-    def read(self, *, or_none: bool = False) -> tuple[Submission, ...]:
+    def read(self, token: str = "", *, or_none: bool = False) -> tuple[Submission, ...]:
         """Return all submissions, by token and receipt.
 
         Parameters
         ----------
+        token
+            Of one participant; by default of all.
         or_none
             There may be none.
 
@@ -202,16 +214,18 @@ class SubmissionStore:
             A file is not what its name says: it was changed after it was stored.
 
         """
-        found = []
-        for path in self._files():
-            token, receipt = path.stem.split("-")
+        found: dict[tuple[str, str], Submission] = {}
+        for path in self._files(token):
+            token, receipt, *ms = path.stem.split("-")
             stored = path.read_bytes()
             if hashlib.sha256(stored).hexdigest() != receipt:
                 raise CorruptRecordsError(f"{path} was changed after it was stored; take it from a copy, or remove it")
-            found.append(Submission(token, receipt, json.loads(stored)))
+            received_at = int(ms[0]) / 1000 if ms else None
+            # two that came at one moment are one, with the first time
+            found.setdefault((token, receipt), Submission(token, receipt, json.loads(stored), received_at))
         if not found and not or_none:
             raise NoDataError(f"{self.folder} holds no submissions")
-        return tuple(found)
+        return tuple(found.values())
 
     def withdraw(self, token: str) -> int:
         """Remove all that a participant sent, and return how many submissions that were.
@@ -230,7 +244,7 @@ class SubmissionStore:
 
         """
         _check_token(token)
-        mine = [path for path in self._files() if path.name.startswith(f"{token}-")]
+        mine = self._files(token)
         if self.mirror is not None and mine:
             self.mirror.remove([path.name for path in mine])
         try:
@@ -240,7 +254,6 @@ class SubmissionStore:
             raise OutputError(f"{self.folder}: cannot be changed ({error.strerror}); check who owns it") from error
         return len(mine)
 
-    def _files(self) -> list[Path]:
-        if not self.folder.is_dir():
-            return []
-        return sorted(path for path in self.folder.iterdir() if _FILE.fullmatch(path.name))
+    def _files(self, token: str = "") -> list[Path]:
+        paths = self.folder.iterdir() if self.folder.is_dir() else ()
+        return sorted(path for path in paths if path.name.startswith(token) and _FILE.fullmatch(path.name))

@@ -16,9 +16,11 @@ ACM MM 2021, section 5.
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import math
 import os
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -48,6 +50,7 @@ __all__ = [
     "Column",
     "StudyTables",
     "Table",
+    "located_at",
     "read_rows",
     "read_study",
     "read_table",
@@ -55,6 +58,7 @@ __all__ = [
     "samples_of_edits",
     "study_tables",
     "table_text",
+    "tell_marks",
 ]
 
 Table = dict[str, npt.NDArray[Any]]
@@ -112,6 +116,7 @@ SAMPLES = (
     Column("midi_sha256", "text", "hash of the MIDI file that editors were given", needed=False),
     _count("n_bars", "its length in bars"),
     _count("n_notes", "its notes"),
+    Column("licence", "text", "under which its notes may be published; empty where they may not", needed=False),
 )
 """Columns of ``samples``, one row a sample."""
 
@@ -134,6 +139,8 @@ EDITS = (
     _count("n_deleted", "notes deleted"),
     _count("n_moved", "notes moved"),
     _count("n_resized", "notes resized"),
+    _count("n_midi", "notes played on a keyboard"),
+    Column("marks", "text", "why it is hard to believe, as `edit_marks` calls it; empty where it is not", needed=False),
 )
 """Columns of ``edits``, one row an edit."""
 
@@ -345,13 +352,20 @@ def read_table(source: Any, columns: Sequence[Column], *, what: str) -> Table:
         ]
     cells: dict[str, list[Any]] = {column.name: [] for column in read}
     for number, row in enumerate(rows, start=1):
-        for column in read:
-            try:
+        with located_at(f"{what}, row {number}"):
+            for column in read:
                 cells[column.name].append(_cell(column, row.get(column.name)))
-            except MusicEvalsError as error:
-                raise located(error, f"{what}, row {number}") from error
     kinds = {"text": np.str_, "integer": np.float64, "number": np.float64, "flag": np.bool_}
     return {column.name: np.array(cells[column.name], dtype=kinds[column.kind]) for column in read}
+
+
+@contextlib.contextmanager
+def located_at(place: object) -> Iterator[None]:
+    """Have each error of ours that leaves the block begin with the place that it is about."""
+    try:
+        yield
+    except MusicEvalsError as error:
+        raise located(error, str(place)) from error
 
 
 def rows_of(source: Any, *, what: str) -> list[Mapping[str, Any]]:
@@ -462,6 +476,16 @@ def _parquet_rows(content: bytes) -> Iterator[Mapping[str, Any]]:
     from pyarrow import parquet
 
     yield from parquet.read_table(pa.BufferReader(content)).to_pylist()
+
+
+def tell_marks(editors: Sequence[str], marks: Sequence[str]) -> list[str]:
+    """Return how many edits are marked, and why, by editor; nothing where none is."""
+    reasons: dict[str, Counter[str]] = {}
+    for who, names in zip(editors, marks, strict=True):
+        if names:
+            reasons.setdefault(who, Counter()).update(names.split())
+    told = [f"{who}: {', '.join(f'{name} {n}' for name, n in found.items())}" for who, found in reasons.items()]
+    return [f"{sum(map(bool, marks))} of {len(marks)} edits are marked as hard to believe.", *told] if told else []
 
 
 def table_text(rows: Sequence[Mapping[str, Any]]) -> str:

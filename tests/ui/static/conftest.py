@@ -22,7 +22,8 @@ def call() -> Callable[[str], Call]:
     context = quickjs.Context()
     names = ("kept", "kept_notes", "rolls", "roll_paper", "roll_editor", "ab_player", "listening_test")
     context.eval(script(*names) + static("pairs.js"))
-    context.eval((STATIC / "waveform.js").read_text(encoding="utf-8"))
+    for name in ("waveform.js", "rows.js"):
+        context.eval((STATIC / name).read_text(encoding="utf-8"))
 
     def of(namespace: str) -> Call:
         def run(name: str, *values: Any) -> Any:

@@ -57,6 +57,25 @@ def test_a_term_takes_the_place_of_the_tag_that_is_being_written(call: Any, text
     assert call("waveform")("withTerm", text, "钢琴") == field
 
 
+@pytest.mark.parametrize(
+    ("kind", "labels", "at", "label"),
+    [
+        ("verse", ["", ""], 0, "verse1"),
+        ("verse", ["verse1", "", "chorus1", ""], 3, "verse2"),
+        ("chorus", ["verse1", "pre-chorus3", ""], 2, "chorus1"),  # of another kind
+        ("chorus", ["chorus1", "chorus2", "verse1"], 2, "chorus3"),
+        ("chorus", ["chorus1", "chorus2", "chorus3"], 2, "chorus1"),  # pressed again: the others in turn
+        ("chorus", ["chorus1", "chorus2", "chorus1"], 2, "chorus2"),
+        ("chorus", ["chorus1", "chorus2", "chorus2"], 2, "chorus3"),
+        ("verse", ["verse1", "verse2"], 0, "verse1"),  # rows below are numbered later
+        ("verse", ["verse7"], 0, "verse1"),
+        ("verse", ["verse11", ""], 1, "verse12"),
+    ],
+)
+def test_a_digit_gives_the_next_number_of_a_kind(call: Any, kind: str, labels: list[str], at: int, label: str) -> None:
+    assert call("rows")("nextLabel", kind, labels, at) == label
+
+
 PLAY = """
 ((made, ways) => {
   let time = 0;

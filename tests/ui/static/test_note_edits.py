@@ -134,6 +134,7 @@ def test_what_was_done_is_undone_replayed_and_counted_as_in_python(
         at += data.draw(st.integers(0, 100_000))
         if at > log[-1][0] + 60_000:
             log.append([at, "idle", at - log[-1][0]])
+        log.append([at, "select", len(chosen)])
         log.append([at, "key", "edit" if changes else "navigation"])
         if changes:
             log.append([at, "edit", name, changes])
@@ -141,9 +142,9 @@ def test_what_was_done_is_undone_replayed_and_counted_as_in_python(
             done.append(changes)
     for changes in reversed(data.draw(st.sampled_from([[], done]))):
         back = js("musicEvals.noteEdits.backwards", changes)
-        log.append([at, "undo", back])
+        log += [[at, "key", "edit"], [at, "undo", back]]
         notes = js("run", "apply", notes, back)
-    log.append([at, "submit"])
+    log += [[at, "click", "other", "mouse"], [at, "submit"]]
     replayed = replay_log(NOTES, check_log(log))
     assert [[id_, *note] for id_, note in sorted(replayed.items())] == notes == js("replay", NOTES, log)
     if any(event[1] == "undo" for event in log):
@@ -157,7 +158,8 @@ LOGS = st.lists(
         st.integers(0, 90_000),
         st.sampled_from(
             [["hide"], ["show"], ["blur"], ["focus"], ["play", 0], ["stop", 5], ["select", 2], ["absent", 5],
-             ["key", "edit"], ["key", "modifier"], ["click", "edit", "mouse"], ["click", "other", "pen"]]
+             ["key", "edit"], ["key", "modifier"], ["midi", "other"], ["click", "edit", "mouse"],
+             ["click", "other", "pen"]]
         ),
     ),
     max_size=30,

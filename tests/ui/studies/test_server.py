@@ -25,6 +25,7 @@ import pytest
 from music_evals.errors import InvalidInputError
 from music_evals.studies.answers import participants_of
 from music_evals.studies.folders import Introduction, StudyFolder, write_study_folder
+from music_evals.studies.slots import SlotBook
 from music_evals.studies.storage import SubmissionStore
 from music_evals.ui.studies.organiser import TRIES
 from music_evals.ui.studies.page import study_page
@@ -149,6 +150,22 @@ def test_no_form_of_another_site_can_send(client: Any) -> None:
         assert answer.status_code in {400, 413}
 
 
+def test_by_invitation_a_code_goes_on_where_it_stood_in_another_browser(client: Any, study: StudyFolder) -> None:
+    code, _ = SlotBook(study.submissions, 2).invite(2)
+
+    def join(**content: Any) -> Any:
+        return client.post("/api/join", headers=PAGE, content=json.dumps({"study": "ours", **content}))
+
+    for wrong in ({}, {"invitation": "x"}, {"invitation": None}, {"invitation": [code]}, {"invitation": 3}):
+        answer = join(**wrong)
+        assert (answer.status_code, "no invitation to this study" in answer.json()["error"]) == (400, True)
+    me = join(invitation=code).json()
+    assert (me["sent"], me["stored"]) == (0, [])
+    assert submit(client, me["token"], part(me["slot"])).status_code == 200
+    assert join(invitation=code).json() == {**me, "sent": 1, "stored": ["sample-1"]}
+    assert len(SlotBook(study.submissions, 2).given()) == 1
+
+
 def test_the_organiser_needs_the_secret(client: Any) -> None:
     assert "Secret" in client.get("/organiser").text
     answer = client.post("/organiser/enter", data={"secret": "guessed"})
@@ -159,6 +176,18 @@ def test_the_organiser_needs_the_secret(client: Any) -> None:
     for forged in ("", "99999999999.ab.cd", f"99999999999.{'0' * 64}"):
         client.cookies.set("study_organiser", forged)
         assert "Remove all of it" not in client.get("/organiser").text
+
+
+def test_plans_lie_where_the_submissions_do_with_the_time_of_their_clock(study: StudyFolder, tmp_path: Path) -> None:
+    from starlette.testclient import TestClient
+
+    store = SubmissionStore(tmp_path / "elsewhere", clock=lambda: 1000.0)
+    with TestClient(build_app(study, secret=SECRET, store=store), base_url="http://study.test") as client:
+        token, slot = joined(client)
+        assert submit(client, token, part(slot)).status_code == 200
+    (stored,) = participants_of(study, store=store)
+    assert (stored.joined_at, stored.received_at) == (1000.0, {"sample-1": 1000.0})
+    assert not study.submissions.exists()
 
 
 def test_the_secret_cannot_be_guessed_at_speed(client: Any) -> None:
@@ -185,12 +214,15 @@ def test_the_organiser_sees_progress_takes_all_and_removes(client: Any, study: S
     assert EVIL not in page  # title and part are shown as text
     assert page.count("&lt;script&gt;alert(1)&lt;/script&gt;") == 3
     assert client.post("/organiser/export", data={"word": "of another page"}).status_code == 403
+    (study.submissions / ".a.part").write_bytes(b"what is being written just now")
     export = client.post("/organiser/export", data={"word": word})
     with zipfile.ZipFile(BytesIO(export.content)) as archive:
-        (name,) = archive.namelist()
-        (tmp_path / "export.json").write_bytes(archive.read(name))
-    stored = participants_of(study)
-    assert participants_of(study, [tmp_path / "export.json"], store=SubmissionStore(tmp_path / "none")) == stored
+        assert not [name for name in archive.namelist() if name.endswith(".part")]
+        archive.extractall(tmp_path / "copy")
+    (stored,) = participants_of(study)
+    assert participants_of(study, store=SubmissionStore(tmp_path / "copy" / "submissions")) == (stored,)
+    assert stored.joined_at is not None
+    assert stored.joined_at <= stored.received_at[EVIL]
     assert client.post("/organiser/withdraw", data={"word": word, "token": "*"}).status_code == 400
     removed = client.post("/organiser/withdraw", data={"word": word, "token": token})
     assert "1 submissions" in removed.text

@@ -112,10 +112,7 @@ def _model(
         row: dict[str, Any] = {
             "load": load,
             "term": term,
-            "ratio": math.nan,
-            "ci_low": math.nan,
-            "ci_high": math.nan,
-            "p": math.nan,
+            **dict.fromkeys(("ratio", "ci_low", "ci_high", "p"), math.nan),
         }
         if fit is not None:
             effect = float(weights @ np.asarray(fit.fe_params))

@@ -72,8 +72,9 @@ def plan_sizes(
     for done, n_pieces in enumerate(pieces, start=1):
         rng = np.random.default_rng([seed, n_pieces])
         sized = dataclasses.replace(design, n_pieces=n_pieces, n_listeners=0)
-        ends = np.array([_interval(sized, confidence, rng) for _ in range(n_draws)])
-        low, high = ends.T
+        studies = (simulate_study(sized, rng=rng) for _ in range(n_draws))
+        ends = [evaluate_effort(study, confidence=confidence)["time_effort_ratio_ci"] for study in studies]
+        low, high = np.array(ends).T
         is_found = high < 1 if design.ratio < 1 else low > 1
         found.append(
             PlannedSize(
@@ -87,10 +88,3 @@ def plan_sizes(
         if progress is not None:
             progress(done, len(pieces))
     return found
-
-
-def _interval(design: StudyDesign, confidence: float, rng: np.random.Generator) -> tuple[float, float]:
-    ends: tuple[float, float] = evaluate_effort(simulate_study(design, rng=rng), confidence=confidence)[
-        "time_effort_ratio_ci"
-    ]
-    return ends

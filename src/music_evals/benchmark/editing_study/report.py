@@ -9,9 +9,10 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from music_evals.csv_files import csv_text
+from music_evals.benchmark.cells import markdown_rows, plain
 from music_evals.files import write_atomically
 from music_evals.pipelines.editing_test import TABLES
+from music_evals.studies.tables import table_text
 
 __all__ = ["report_text", "write_report"]
 
@@ -19,6 +20,7 @@ _MIXED = (
     "Loads by model and style, with editors, pieces and samples as random terms and the place in the order as a "
     "covariate; standard deviations are of logarithms."
 )
+_RATIOS = {"ratios": "Ratios of effort", "ratios_unmarked": "Ratios of effort without what is marked"}
 _SETS = {
     1: "Set 1: loads and answers, over samples",
     2: "Set 2: ratios of loads and differences of answers, over pairs",
@@ -57,16 +59,19 @@ def report_text(tables: Mapping[str, Any], *, confidence: float = 0.95) -> str:
             for row in tables["summary"]
         ],
     )  # fmt: skip
-    parts += ["## Ratios of effort", "Proposed / baseline; below 1 the proposed model makes less work.", ""]
-    parts += _markdown(
-        ["style", "load", "pairs", "mean", "p", "geometric mean", f"{level} by piece", f"{level} by editor"],
-        [
-            [row["style"], row["load"], row["n"], _spread(row["mean"], row["sd"]), _p(row["p"]),
-             _number(row["geometric_mean"]), _span(row["ci_low"], row["ci_high"]),
-             _span(row["editor_ci_low"], row["editor_ci_high"])]
-            for row in tables["ratios"]
-        ],
-    )  # fmt: skip
+    for name, title in _RATIOS.items():
+        if not tables.get(name):
+            continue
+        parts += [f"## {title}", "Proposed / baseline; below 1 the proposed model makes less work.", ""]
+        parts += _markdown(
+            ["style", "load", "pairs", "mean", "p", "geometric mean", f"{level} by piece", f"{level} by editor"],
+            [
+                [row["style"], row["load"], row["n"], _spread(row["mean"], row["sd"]), _p(row["p"]),
+                 _number(row["geometric_mean"]), _span(row["ci_low"], row["ci_high"]),
+                 _span(row["editor_ci_low"], row["editor_ci_high"])]
+                for row in tables[name]
+            ],
+        )  # fmt: skip
     parts += ["## Correlations", "Stars as in the paper, not corrected: * p < .05, ** p < .005.", ""]
     for number, title in _SETS.items():
         parts += [f"### {title}", ""]
@@ -98,14 +103,8 @@ def report_text(tables: Mapping[str, Any], *, confidence: float = 0.95) -> str:
         parts += [f"- {note}" for note in dict.fromkeys(row["note"] for row in tables["mixed_models"]) if note]
     if tables["style_similarity"]:
         parts += ["## Similarity to styles", "Mean over samples, 1 to 5.", ""]
-        names = list(tables["style_similarity"][0])
-        rows = [[_number(cell) if isinstance(cell, float) else cell for cell in row.values()]
-                for row in tables["style_similarity"]]  # fmt: skip
-        parts += _markdown(names, rows)
-    parts += ["## The time limit", ""]
-    parts += _markdown(list(tables["censoring"][0]), [
-        [_number(cell) if isinstance(cell, float) else cell for cell in row.values()] for row in tables["censoring"]
-    ])  # fmt: skip
+        parts += _table(tables["style_similarity"])
+    parts += ["## The time limit", "", *_table(tables["censoring"])]
     return "\n".join(parts).rstrip() + "\n"
 
 
@@ -140,29 +139,22 @@ def write_report(
     """
     place = Path(folder)
     texts = {"report.md": report_text(tables, confidence=confidence)}
-    texts["tables.json"] = json.dumps(_plain(tables), indent=1, allow_nan=False) + "\n"
+    texts["tables.json"] = json.dumps(plain(tables), indent=1, allow_nan=False) + "\n"
     names = [*(name for name in TABLES if name != "warnings"), "mixed_models"]
-    texts |= {f"{name}.csv": _csv(tables[name]) for name in names if tables.get(name)}
+    texts |= {f"{name}.csv": table_text(plain(tables[name])) for name in names if tables.get(name)}
     files = {name: text.encode() for name, text in texts.items()} | dict(figures or {})
     return {name: write_atomically(place / name, content, parents=True) for name, content in files.items()}
 
 
-def _plain(value: Any) -> Any:
-    """Return tables as JSON can hold them: None for what is not defined."""
-    if isinstance(value, Mapping):
-        return {key: _plain(inner) for key, inner in value.items()}
-    if isinstance(value, list):
-        return [_plain(inner) for inner in value]
-    return None if isinstance(value, float) and not math.isfinite(value) else value
-
-
-def _csv(rows: Sequence[Mapping[str, Any]]) -> str:
-    return csv_text(rows[0], _plain(list(rows)))
+def _table(rows: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Return rows with all of their columns."""
+    cells = [[_number(cell) if isinstance(cell, float) else cell for cell in row.values()] for row in rows]
+    return _markdown(list(rows[0]), cells)
 
 
 def _markdown(head: Sequence[str], rows: Sequence[Sequence[Any]]) -> list[str]:
     lines = [head, ["---"] * len(head), *rows]
-    return ["| " + " | ".join(str(cell).replace("|", "\\|") for cell in line) + " |" for line in lines] + [""]
+    return [markdown_rows([str(cell).replace("|", "\\|") for cell in line] for line in lines), ""]
 
 
 def _number(value: float) -> str:

@@ -1,16 +1,16 @@
 """What a listening test found: means, differences and preferences, agreement, screening, and effects of order.
 
 Intervals are those of `stats.crossed`: for other listeners and other items (by their groups, such as songs) at once.
-Everything is given for all listeners and for those who are kept. Who is kept is decided by two rules alone, which look
-at no system under test: attention checks, and in MUSHRA the post-screening of ITU-R BS.1534-3 (`studies.screening`).
+Everything is given for all listeners and for those who are kept by the rules that the test states
+(`studies.screening`).
 """
 
 from __future__ import annotations
 
 import itertools
 import math
-from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -23,9 +23,9 @@ from music_evals.stats import holm
 from music_evals.stats.agreement import leave_one_out
 from music_evals.stats.crossed import Crossed, crossed_difference, crossed_estimate, crossed_mean
 from music_evals.stats.reliability import krippendorff_alpha
-from music_evals.studies.listening import SCALES
+from music_evals.studies.listening import SCALES, ListeningSettings
 from music_evals.studies.listening_answers import ListeningTables
-from music_evals.studies.screening import MushraRating, screen_mushra
+from music_evals.studies.screening import answer_matrices, screen_listeners
 
 __all__ = ["TABLES", "evaluate_listening"]
 
@@ -43,7 +43,7 @@ Row = dict[str, Any]
 
 
 def evaluate_listening(
-    tables: ListeningTables, kind: str, *, allowed_failures: int = 1, confidence: float = 0.95
+    tables: ListeningTables, settings: ListeningSettings, *, confidence: float = 0.95
 ) -> dict[str, Any]:
     """Return the tables of a listening test.
 
@@ -51,39 +51,35 @@ def evaluate_listening(
     ----------
     tables
         From `studies.listening_answers.listening_tables`.
-    kind
-        Type of the test, one of `studies.listening.TYPES`.
-    allowed_failures
-        Attention checks that a listener may fail and still be kept.
+    settings
+        Of the test; its rules say who is kept.
     confidence
         Nominal coverage of the intervals.
 
     Returns
     -------
     dict
-        `TABLES` -> rows. ``listeners``: those of `tables` with ``low_references`` and ``high_anchors`` (MUSHRA),
-        ``is_kept`` and ``reason``. ``means``: ``question``, ``system``, ``listeners`` (``kept`` or ``all``), ``mean``,
-        ``sd``, ``n`` and the interval. ``differences``: ``first`` less ``second``, with ``p`` and ``p_holm``, corrected
-        over all of one set of listeners; in the type ``ab`` it is empty. ``preferences`` (``ab``): ``share`` of the
-        choices in which ``first`` was preferred to ``second``, ``p`` against one half. ``agreement``: Krippendorff's
-        alpha, and the rank correlation of a listener with the others. ``order``: by how much a rating changes from the
-        first page to the last, the sound being the same; in ``ab`` the share of choices of the first of two sounds.
-        ``warnings``, in words.
+        `TABLES` -> rows. ``listeners``: as `studies.screening.screen_listeners` has them. ``means``: ``question``,
+        ``system``, ``listeners`` (``kept`` or ``all``), ``mean``, ``sd``, ``n`` and the interval. ``differences``:
+        ``first`` less ``second``, with ``p`` and ``p_holm``, corrected over all of one set of listeners; in the type
+        ``ab`` it is empty. ``preferences`` (``ab``): ``share`` of the choices in which ``first`` was preferred to
+        ``second``, ``p`` against one half. ``agreement``: Krippendorff's alpha, and the rank correlation of a listener
+        with the others. ``order``: by how much a rating changes from the first page to the last, the sound being the
+        same; in ``ab`` the share of choices of the first of two sounds. ``warnings``, in words.
 
     Raises
     ------
     InvalidInputError
-        No listener is left, or an option out of range.
+        No listener is left.
 
     """
-    if allowed_failures < 0:
-        raise InvalidInputError(f"`allowed_failures` must not be negative, got {allowed_failures}")
-    listeners = _screened(tables, kind, allowed_failures)
+    kind = settings.type
+    listeners, note = screen_listeners(tables, settings)
     kept = {row["listener"] for row in listeners if row["is_kept"]}
     if not kept:
         raise InvalidInputError(
-            f"none of {counted(len(listeners), 'listeners')} passed the attention checks and the screening; look at "
-            "what they answered, or allow more failures with `allowed_failures`"
+            f"none of {counted(len(listeners), 'listeners')} passed the attention checks and the screening: "
+            f"{'; '.join(sorted({row['marks'] for row in listeners}))}; look at what they answered"
         )
     sets = {"kept": kept, "all": {row["listener"] for row in listeners}}
     found: dict[str, Any] = {name: [] for name in TABLES} | {"listeners": listeners}
@@ -99,35 +95,7 @@ def evaluate_listening(
             found[table] += [{**row, "p_holm": p, "listeners": name} for row, p in zip(rows, corrected, strict=True)]
         found["agreement"] += [{**row, "listeners": name} for row in _agreement(ratings, chosen, kind)]
         found["order"] += [{**row, "listeners": name} for row in _order(ratings, chosen, kind, confidence)]
-    found["warnings"] = _warnings(found, tables, confidence)
-    return found
-
-
-def _screened(tables: ListeningTables, kind: str, allowed_failures: int) -> list[Row]:
-    """Return who is kept, and why others are not."""
-    shares = {}
-    if kind == "mushra":
-        shares = {
-            one.listener: one
-            for one in screen_mushra(
-                # an item is judged once a question
-                MushraRating(row["listener"], f"{row['item']}\n{row['question']}", row["system"], row["rating"])
-                for row in tables.ratings
-            )
-        }
-    found = []
-    for row in tables.listeners:
-        reasons = []
-        if row["n_failed"] > allowed_failures:
-            reasons.append(f"failed {row['n_failed']} of {counted(row['n_checks'], 'attention checks')}")
-        screened = shares.get(row["listener"])
-        if screened is not None and not screened.is_kept:
-            reasons.append(
-                f"rated {screened.low_references:.0%} of the hidden references below 90 and "
-                f"{screened.high_anchors:.0%} of the anchors above it"
-            )
-        limits = {"low_references": screened.low_references, "high_anchors": screened.high_anchors} if screened else {}
-        found.append({**row, **limits, "is_kept": not reasons, "reason": "; ".join(reasons)})
+    found["warnings"] = [*_warnings(found, tables, confidence), *filter(None, [note])]
     return found
 
 
@@ -180,74 +148,51 @@ def _differences(ratings: Sequence[Row], confidence: float) -> list[Row]:
 
 
 def _preferences(chosen: Sequence[Row], confidence: float) -> list[Row]:
-    found = []
-    for (question, first, second), rows in sorted(_pairs(chosen).items()):
-        values = [float(row["chosen"] == first) for row in rows]
-        _, listeners, groups = _columns([{**row, "rating": 0.0} for row in rows])
-        share = crossed_mean(values, listeners, groups, nothing=0.5, confidence=confidence)
-        about = {"question": question, "first": first, "second": second, "share": share.estimate}
-        found.append({**about, **_told(share, 0.0, 1.0), "p": share.p_value})
-    return found
+    names = ("question", "first", "second")
+    # a pair of systems is the same whichever of the two came first
+    turned = [row | dict(zip(names[1:], sorted((row["first"], row["second"])), strict=True)) for row in chosen]
+    return [
+        {**dict(zip(names, pair, strict=True)), "share": share.estimate, **_told(share, 0.0, 1.0), "p": share.p_value}
+        for pair, share in sorted(_shares(turned, names, confidence), key=lambda found: found[0])
+    ]
 
 
-def _pairs(chosen: Sequence[Row]) -> dict[tuple[str, str, str], list[Row]]:
-    """Return the choices by question and pair of systems, whichever of the two came first."""
-    found: dict[tuple[str, str, str], list[Row]] = defaultdict(list)
-    for row in chosen:
-        first, second = sorted((row["first"], row["second"]))
-        found[row["question"], first, second].append(row)
-    return found
+def _shares(
+    chosen: Sequence[Row], names: Sequence[str], confidence: float
+) -> Iterator[tuple[tuple[str, ...], Crossed]]:
+    """Yield how often the first of two sounds was chosen, by some columns."""
+    for key, rows in _by(chosen, *names).items():
+        is_first = [{**row, "rating": float(row["chosen"] == row["first"])} for row in rows]
+        yield key, crossed_mean(*_columns(is_first), nothing=0.5, confidence=confidence)
 
 
 def _agreement(ratings: Sequence[Row], chosen: Sequence[Row], kind: str) -> list[Row]:
-    found = []
-    for (question,), rows in _by(chosen if kind == "ab" else ratings, "question").items():
-        if kind == "ab":
-            units = [(row["item"], *sorted((row["first"], row["second"]))) for row in rows]
-            values = [float(row["chosen"] == unit[1]) for row, unit in zip(rows, units, strict=True)]
-        else:
-            units = [(row["item"], row["system"]) for row in rows]
-            values = [float(row["rating"]) for row in rows]
-        matrix = _matrix(values, units, [row["listener"] for row in rows])
-        found.append(
-            {
-                "question": question,
-                "level": _LEVELS[kind],
-                "alpha": krippendorff_alpha(matrix, level=_LEVELS[kind]),
-                # two values have no ranks to speak of
-                "leave_one_out": leave_one_out(matrix) if kind != "ab" else float("nan"),
-                "n_listeners": matrix.shape[1],
-                "n_stimuli": matrix.shape[0],
-            }
-        )
-    return found
-
-
-def _matrix(values: Sequence[float], units: Sequence[Any], listeners: Sequence[str]) -> npt.NDArray[np.float64]:
-    """Return values by unit and listener; NaN where there is none."""
-    rows, columns = ({name: number for number, name in enumerate(sorted(set(names)))} for names in (units, listeners))
-    found = np.full((len(rows), len(columns)), np.nan)
-    for value, unit, listener in zip(values, units, listeners, strict=True):
-        found[rows[unit], columns[listener]] = value
-    return found
+    listeners = sorted({row["listener"] for row in ratings})
+    return [
+        {
+            "question": question,
+            "level": _LEVELS[kind],
+            "alpha": krippendorff_alpha(matrix, level=_LEVELS[kind]),
+            # two values have no ranks to speak of
+            "leave_one_out": leave_one_out(matrix) if kind != "ab" else float("nan"),
+            "n_listeners": matrix.shape[1],
+            "n_stimuli": matrix.shape[0],
+        }
+        for question, matrix in answer_matrices(ratings, chosen, kind, listeners).items()
+    ]
 
 
 def _order(ratings: Sequence[Row], chosen: Sequence[Row], kind: str, confidence: float) -> list[Row]:
     if kind == "ab":
-        found = []
-        for (question,), rows in _by(chosen, "question").items():
-            values = [float(row["chosen"] == row["first"]) for row in rows]
-            _, listeners, groups = _columns([{**row, "rating": 0.0} for row in rows])
-            share = crossed_mean(values, listeners, groups, nothing=0.5, confidence=confidence)
-            about = {"question": question, "effect": "share of the first sound", "estimate": share.estimate}
-            found.append({**about, **_told(share, 0.0, 1.0)})
-        return found
-    found = []
-    for (question,), rows in _by(ratings, "question").items():
-        change = _change(rows, confidence)
-        about = {"question": question, "effect": "first to last page", "estimate": change.estimate}
-        found.append({**about, **_told(change, -math.inf, math.inf)})
-    return found
+        effect, low, high = "share of the first sound", 0.0, 1.0
+        found = dict(_shares(chosen, ("question",), confidence))
+    else:
+        effect, low, high = "first to last page", -math.inf, math.inf
+        found = {key: _change(rows, confidence) for key, rows in _by(ratings, "question").items()}
+    return [
+        {"question": question, "effect": effect, "estimate": one.estimate, **_told(one, low, high)}
+        for (question,), one in found.items()
+    ]
 
 
 def _change(rows: Sequence[Row], confidence: float) -> Crossed:
@@ -286,6 +231,9 @@ def _warnings(found: Mapping[str, Any], tables: ListeningTables, confidence: flo
     lines = []
     if out:
         lines.append(f"{counted(out, 'listeners')} of {len(found['listeners'])} left out; the tables have both sets")
+    unknown = sum(math.isnan(row["server_sec"]) for row in found["listeners"])
+    if unknown:
+        lines.append(f"no server knows the time of {counted(unknown, 'listeners')}: theirs is as their page says")
     groups = {row["group"] for row in tables.ratings}
     if min(kept, len(groups)) < 2:
         lines.append("one listener or one group of items says nothing of another: no interval, no test")
@@ -293,9 +241,7 @@ def _warnings(found: Mapping[str, Any], tables: ListeningTables, confidence: flo
         lines.append(
             f"with {counted(kept, 'listeners')} and {counted(len(groups), 'groups')} of items the intervals are rough"
         )
-    counts: dict[tuple[str, str], int] = defaultdict(int)
-    for row in tables.ratings:
-        counts[row["item"], row["system"]] += 1
+    counts = Counter((row["item"], row["system"]) for row in tables.ratings)
     if len(set(counts.values())) > 1:
         lines.append(
             f"sounds were heard {min(counts.values())} to {max(counts.values())} times: the design is not complete"

@@ -97,7 +97,6 @@ def plan_listening(
     *,
     n_draws: int = 200,
     confidence: float = 0.95,
-    allowed_failures: int = 1,
     seed: int = 0,
     progress: Callable[[int, int], object] | None = None,
 ) -> list[PlannedTest]:
@@ -113,7 +112,7 @@ def plan_listening(
         Sizes, at least 2 each.
     n_draws
         Tests of each size, at least 1.
-    confidence, allowed_failures
+    confidence
         As of `analysis.evaluate_listening`.
     seed
         Draws everything; each size has draws of its own.
@@ -138,14 +137,14 @@ def plan_listening(
     for done, size in enumerate(listeners, start=1):
         rng = np.random.default_rng([seed, size])
         sized = dataclasses.replace(settings, listeners=size)
-        drawn = [_one(world, sized, confidence, allowed_failures, rng) for _ in range(n_draws)]
-        kept, everybody = (np.array([getattr(one, name) for one in drawn]).T for name in ("kept", "everybody"))
-        careless, careful = (sum(one.counts[place] for one in drawn) for place in (1, 3))
+        drawn = np.array([_one(world, sized, confidence, rng) for _ in range(n_draws)]).T
+        kept, everybody = drawn[:3], drawn[3:6]
+        kept_careless, careless, lost_careful, careful = drawn[6:10].sum(axis=1).tolist()
         found.append(
             PlannedTest(
                 size,
                 world.n_items,
-                drawn[0].minutes,
+                float(drawn[10, 0]),
                 truth,
                 power=float(np.mean(kept[1] > nothing if truth > nothing else kept[2] < nothing)),
                 coverage=float(np.mean((kept[1] <= truth) & (truth <= kept[2]))),
@@ -153,8 +152,8 @@ def plan_listening(
                 bias=float(kept[0].mean() - truth),
                 bias_all=float(everybody[0].mean() - truth),
                 width=float(np.nanmedian(kept[2] - kept[1])),
-                kept_careless=sum(one.counts[0] for one in drawn) / careless if careless else float("nan"),
-                lost_careful=sum(one.counts[2] for one in drawn) / careful if careful else float("nan"),
+                kept_careless=kept_careless / careless if careless else float("nan"),
+                lost_careful=lost_careful / careful if careful else float("nan"),
             )
         )
         if progress is not None:
@@ -162,24 +161,18 @@ def plan_listening(
     return found
 
 
-class _One(NamedTuple):
-    kept: tuple[float, float, float]
-    """Estimate, low and high end, of the listeners who are kept."""
-    everybody: tuple[float, float, float]
-    counts: tuple[int, int, int, int]
-    """Careless listeners who were kept, all careless ones, careful ones who were left out, all careful ones."""
-    minutes: float
-
-
 def _one(
     world: ListeningWorld,
     settings: ListeningSettings,
     confidence: float,
-    allowed_failures: int,
     rng: np.random.Generator,
-) -> _One:
+) -> list[float]:
+    """Return estimate, low and high end, of the listeners who are kept and of everybody; then four counts and minutes.
+
+    They count careless listeners who were kept, all careless ones, careful ones who were left out, all careful ones.
+    """
     test = simulate_listening_test(world, settings, rng=rng)
-    found = evaluate_listening(test.tables, settings.type, allowed_failures=allowed_failures, confidence=confidence)
+    found = evaluate_listening(test.tables, settings, confidence=confidence)
     table, name = ("preferences", "share") if settings.type == "ab" else ("differences", "difference")
     told = {
         row["listeners"]: (row[name], row["low"], row["high"])
@@ -191,7 +184,7 @@ def _one(
     careful = names - test.careless
     counts = len(test.careless & kept), len(test.careless), len(careful - kept), len(careful)
     minutes = float(np.mean([one["seconds"] for one in found["listeners"]])) / 60
-    return _One(told["kept"], told["all"], counts, minutes)
+    return [*told["kept"], *told["all"], *counts, minutes]
 
 
 def _truth(world: ListeningWorld, kind: str) -> float:

@@ -11,9 +11,11 @@ from typing import Any
 from music_evals.benchmark.cells import format_interval, format_value, markdown_name, markdown_rows, plain
 from music_evals.benchmark.listening import agreement_text
 from music_evals.benchmark.listening_study.analysis import TABLES
-from music_evals.csv_files import csv_text
 from music_evals.files import write_atomically
+from music_evals.studies.listening import ListeningSettings
 from music_evals.studies.listening_answers import ListeningTables
+from music_evals.studies.screening import rule_texts
+from music_evals.studies.tables import table_text
 
 __all__ = ["report_text", "write_report"]
 
@@ -22,7 +24,7 @@ Row = Mapping[str, Any]
 
 def report_text(
     found: Mapping[str, Any],
-    kind: str,
+    settings: ListeningSettings,
     *,
     confidence: float = 0.95,
     runs: Mapping[str, Mapping[str, Any]] | None = None,
@@ -33,45 +35,41 @@ def report_text(
     ----------
     found
         From `analysis.evaluate_listening`.
-    kind
-        Type of the test.
+    settings
+        Of the test.
     confidence
         The level that it was made with.
     runs
         Name of a run -> how its metrics agree with the listeners, from `benchmark.listening.agreement_of_run`.
 
     """
-    kept = {name: [row for row in found[name] if row["listeners"] == "kept"] for name in TABLES[1:-1]}
+    kind, is_out = settings.type, not all(row["is_kept"] for row in found["listeners"])
+    shown = {name: [row for row in found[name] if is_out or row["listeners"] == "kept"] for name in TABLES[1:-1]}
     level = f"{100 * confidence:g} %"
     parts = ["# Listening test", *(f"- {line}" for line in found["warnings"]), ""]
-    parts += ["## Means", f"Of the listeners who are kept. Intervals ({level}) are for other listeners and items.", ""]
+    parts += ["## Means", f"Intervals ({level}) are for other listeners and items.", ""]
     if kind == "ab":
-        parts[-2] = f"Share of its comparisons that a system won, by the listeners who are kept; intervals at {level}."
+        parts[-2] = f"Share of its comparisons that a system won; intervals at {level}."
     parts += _table(
-        ["question", "system", "mean", level, "sd", "ratings", "listeners", "groups of items"],
+        ["question", "system", "of", "mean", level, "sd", "ratings", "listeners", "groups of items"],
         [
-            [row["question"], markdown_name(row["system"]), format_value(row["mean"]), _interval(row, "mean"),
-             format_value(row["sd"]), *_counts(row)]
-            for row in kept["means"]
+            [row["question"], markdown_name(row["system"]), row["listeners"], format_value(row["mean"]),
+             _interval(row, "mean"), format_value(row["sd"]), *(row[name] for name in ("n", "n_listeners", "n_groups"))]
+            for row in shown["means"]
         ],
     )  # fmt: skip
     for name, estimate, title, told in (
         ("differences", "difference", "Differences", "The first less the second, in the unit of the scale."),
-        (
-            "preferences",
-            "share",
-            "Preferences",
-            "Share of choices in which the first was preferred; 0.5 is chance.",
-        ),
+        ("preferences", "share", "Preferences", "Share of choices in which the first was preferred; 0.5 is chance."),
     ):
-        if kept[name]:
+        if shown[name]:
             parts += [f"## {title}", f"{told} p-values by Holm are corrected over all rows.", ""]
             parts += _table(
-                ["question", "first", "second", estimate, level, "p", "p (Holm)"],
+                ["question", "first", "second", "of", estimate, level, "p", "p (Holm)"],
                 [
-                    [row["question"], markdown_name(row["first"]), markdown_name(row["second"]),
+                    [row["question"], markdown_name(row["first"]), markdown_name(row["second"]), row["listeners"],
                      format_value(row[estimate]), _interval(row, estimate), _p(row["p"]), _p(row["p_holm"])]
-                    for row in kept[name]
+                    for row in shown[name]
                 ],
             )  # fmt: skip
     parts += ["## Agreement among listeners", "Krippendorff's alpha: 1 is perfect, 0 is chance.", ""]
@@ -85,18 +83,21 @@ def report_text(
     )  # fmt: skip
     parts += ["## Order", _ORDER["ab" if kind == "ab" else "rating"], ""]
     parts += _table(
-        ["question", "effect", "estimate", level],
+        ["question", "effect", "of", "estimate", level],
         [
-            [row["question"], row["effect"], format_value(row["estimate"]), _interval(row, "estimate")]
-            for row in kept["order"]
+            [row["question"], row["effect"], row["listeners"], format_value(row["estimate"]),
+             _interval(row, "estimate")]
+            for row in shown["order"]
         ],
-    )
-    parts += ["## Listeners", ""]
+    )  # fmt: skip
+    parts += ["## Listeners", "By the rules of the test, a listener is left out who", ""]
+    parts += [*(f"- {text} (`{mark}`)" for mark, text in rule_texts(settings).items()), ""]
     parts += _table(
-        ["listener", "pages", "minutes", "checks failed", "kept", "why not"],
+        ["listener", "pages", "minutes", "at the server", "checks failed", "spread", "agreement", "kept", "marks"],
         [
             [markdown_name(row["listener"]), row["n_trials"], f"{row['seconds'] / 60:.1f}",
-             f"{row['n_failed']} of {row['n_checks']}", "yes" if row["is_kept"] else "no", row["reason"]]
+             format_value(row["server_sec"] / 60), f"{row['n_failed']} of {row['n_checks']}",
+             format_value(row["spread"]), format_value(row["agreement"]), "no" if row["marks"] else "yes", row["marks"]]
             for row in found["listeners"]
         ],
     )  # fmt: skip
@@ -117,12 +118,7 @@ def _table(head: Sequence[str], rows: Sequence[Sequence[Any]]) -> list[str]:
 
 
 def _interval(row: Row, name: str) -> str:
-    ends = plain({end: row[end] for end in ("low", "high")})
-    return format_interval({**ends, "value": row[name]})
-
-
-def _counts(row: Row) -> list[Any]:
-    return [row["n"], row["n_listeners"], row["n_groups"]]
+    return format_interval(plain({"low": row["low"], "high": row["high"], "value": row[name]}))
 
 
 def _p(value: float) -> str:
@@ -132,7 +128,7 @@ def _p(value: float) -> str:
 def write_report(
     found: Mapping[str, Any],
     tables: ListeningTables,
-    kind: str,
+    settings: ListeningSettings,
     folder: str | os.PathLike[str],
     *,
     confidence: float = 0.95,
@@ -142,7 +138,7 @@ def write_report(
 
     Parameters
     ----------
-    found, kind, confidence, runs
+    found, settings, confidence, runs
         As of `report_text`.
     tables
         The answers; ``ratings.csv``, ``listening.csv``, ``choices.csv`` and ``checks.csv`` are made of them.
@@ -160,17 +156,14 @@ def write_report(
         The folder or a file cannot be written.
 
     """
-    content = plain({**found, "runs": dict(runs or {}), "confidence": confidence, "type": kind})
+    about = {"confidence": confidence, "type": settings.type, "rules": rule_texts(settings)}
+    content = plain({**found, "runs": dict(runs or {}), **about})
     texts = {
-        "report.md": report_text(found, kind, confidence=confidence, runs=runs),
+        "report.md": report_text(found, settings, confidence=confidence, runs=runs),
         "tables.json": json.dumps(content, indent=1, allow_nan=False) + "\n",
     }
     rows = {name: getattr(tables, name) for name in ("ratings", "listening", "choices", "checks")}
     rows |= {name: found[name] for name in TABLES[:-1]}
-    texts |= {f"{name}.csv": _csv(of_table) for name, of_table in rows.items() if of_table}
+    texts |= {f"{name}.csv": table_text(plain(of_table)) for name, of_table in rows.items() if of_table}
     place = Path(folder)
     return {name: write_atomically(place / name, text.encode(), parents=True) for name, text in texts.items()}
-
-
-def _csv(rows: Sequence[Row]) -> str:
-    return csv_text(dict.fromkeys(name for row in rows for name in row), plain(list(rows)))

@@ -25,7 +25,7 @@
     });
   };
 
-  /** Round numbers within a span, about n of them. */
+  /** Round numbers within a span, about n of them (3 or more). */
   const ticks = (low, high, n = 5) => {
     const rough = (high - low) / n, power = 10 ** Math.floor(Math.log10(rough));
     const step = [1, 2, 5, 10].map((factor) => factor * power).find((size) => size >= rough * (1 - 1e-9));

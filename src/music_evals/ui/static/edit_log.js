@@ -2,7 +2,8 @@
 //
 //   load, submit, limit, blur, focus, hide, show
 //   play [tick], stop [tick], select [notes]
-//   key [category], click [category, device]      categories: edit, transport, navigation, modifier, other
+//   key [category], midi [category], click [category, device]
+//     categories: edit, transport, navigation, modifier, other
 //   edit [operation, changes], undo [changes], redo [changes]      changes as in note_edits.js
 //   idle [milliseconds]      nothing was done for so long, and now something is
 //   absent [milliseconds]    the page was closed for so long; what is over a minute is not in the time
@@ -13,38 +14,34 @@
 
   const IDLE_MS = 60_000;
   const MODIFIERS = new Set(["Shift", "Control", "Alt", "Meta", "AltGraph", "CapsLock"]);
-  const ACTIONS = new Set(["key", "click", "play", "stop", "select", "edit", "undo", "redo", "load"]);
+  const ACTIONS = new Set(["key", "click", "midi", "play", "stop", "select", "edit", "undo", "redo", "load"]);
 
   const sum = (values) => values.reduce((total, value) => total + value, 0);
 
   const count = (events) => {
     const of = (...names) => events.filter(([, what]) => names.includes(what));
     const last = events.at(-1);
-    let hidden = 0;
-    let since = null;
-    let playing = 0;
-    let played = null;
-    for (const [at, what] of events) {
-      if (what === "hide" && since === null) since = at;
-      if (what === "show" && since !== null) {
-        hidden += at - since;
-        since = null;
+    /** Milliseconds between what begins something and what ends it; what never ended does so with the log. */
+    const between = (start, ends) => {
+      let total = 0;
+      let since = null;
+      for (const [at, what] of [...events, [last[0], ends[0]]]) {
+        if (what === start) since ??= at;
+        else if (ends.includes(what) && since !== null) {
+          total += at - since;
+          since = null;
+        }
       }
-      if (what === "play" && played === null) played = at;
-      if (["stop", "submit", "limit"].includes(what) && played !== null) {
-        playing += at - played;
-        played = null;
-      }
-    }
-    if (since !== null) hidden += last[0] - since;
-    if (played !== null) playing += last[0] - played;
+      return total;
+    };
+    const hidden = between("hide", ["show"]);
     const idle = sum(of("idle").map((event) => event[2]));
     const keys = of("key");
     const clicks = of("click");
     return {
       time_ms: last[0],
       active_ms: Math.max(0, last[0] - hidden - idle),
-      playback_ms: playing,
+      playback_ms: between("play", ["stop", "submit", "limit"]),
       key_presses: keys.length,
       mouse_clicks: clicks.length,
       edit_key_presses: keys.filter((event) => event[2] === "edit").length,
@@ -53,6 +50,7 @@
       n_undone: of("undo").length,
       n_redone: of("redo").length,
       hit_limit: of("limit").length > 0,
+      n_midi: of("midi").length,
     };
   };
 

@@ -1,7 +1,7 @@
 // The editing test: a sample after the other is repaired in a piano roll, blind, against the clock, and rated.
 //
 // study.settings: {limit_sec, may_add ("yes", "no" or "flagged"), questions [{name, text}], before [{name, text}],
-//   about [{name, text, options}], training (code), samples {code: sample}}; a sample is as in piano_roll.js, with
+//   about [{name, text, options, tick}], training (code), samples {code: sample}}; a sample is as in piano_roll.js, with
 //   tempos [[tick, quarters a minute]]. plan: {samples: [code]}.
 // Parts that are sent: "sample-<place>" {code, events, counts, notes, answers}, and at the end "about" {answers}.
 ((ns) => {
@@ -13,7 +13,9 @@
 
   /** Questions one below the other; `done` is told the answers when each has one. */
   const ask = ({ show, say, button }, title, questions, done) => {
-    const fields = questions.map(({ name, text, options }) => {
+    const box = (name, text) => make("p", {}, make("label", {}, make("input", { type: "checkbox", id: name }), ` ${text}`));
+    const fields = questions.map(({ name, text, options, tick }) => {
+      if (tick) return box(name, text);
       const field = make("fieldset", { id: name }, make("legend", {}, text));
       const choices = options || SCALE;
       choices.forEach((choice, place) => {
@@ -24,7 +26,8 @@
     });
     const go = async () => {
       const answers = {};
-      for (const { name, options } of questions) {
+      for (const { name, options, tick } of questions) {
+        if (tick) answers[name] = document.getElementById(name).checked;
         const chosen = document.querySelector(`input[name="${CSS.escape(name)}"]:checked`);
         if (chosen) answers[name] = options ? chosen.value : Number(chosen.value);
       }
@@ -38,8 +41,9 @@
     const { study, plan, saved, save, kept, keep, send, finish } = page;
     const { settings } = study;
     const steps = [
-      ...(settings.training ? [{ code: settings.training, isTraining: true }] : []),
-      ...plan.samples.map((code, place) => ({ code, name: `sample-${place + 1}`, place })),
+      ...(settings.training ? [{ code: settings.training, isTraining: true, title: "A piece to try the editor" }] : []),
+      ...plan.samples.map((code, place) =>
+        ({ code, name: `sample-${place + 1}`, title: `Piece ${place + 1} of ${plan.samples.length}` })),
     ];
     const position = saved || { step: 0, phase: "ready", before: {}, result: null };
     const go = (next) => {
@@ -48,8 +52,7 @@
       return run();
     };
     const phases = {
-      ready: ({ isTraining, place }) => {
-        const title = isTraining ? "A piece to try the editor" : `Piece ${place + 1} of ${plan.samples.length}`;
+      ready: ({ isTraining, title }) => {
         const limit = settings.limit_sec === null ? "" : ` You have ${timeText(settings.limit_sec)} minutes.`;
         const what = isTraining
           ? "Nothing of it counts. Take as long as you like."
@@ -58,10 +61,9 @@
         page.show(make("h2", {}, title), make("p", {}, what), page.button("Open the piece", () => go({ phase: next }), { id: "open" }));
       },
       before: () => ask(page, "Before you edit", settings.before, (answers) => go({ phase: "edit", before: answers })),
-      edit: async ({ code, isTraining, place }) => {
+      edit: async ({ code, isTraining, title }) => {
         const log = await kept("log");
         const mine = log && log.step === position.step ? log : null;
-        const title = isTraining ? "A piece to try the editor" : `Piece ${place + 1} of ${plan.samples.length}`;
         ns.noteEditor.open(page, {
           sample: settings.samples[code], limitSec: isTraining ? null : settings.limit_sec, mayAdd: settings.may_add, title, kept: mine,
           keep: (value) => keep("log", { ...value, step: position.step }),

@@ -101,7 +101,7 @@
 
   /** A player of several sounds that reports what was heard: `report(track, from, to)` in seconds. */
   const makePlayer = ({ make, urls, labels, report, ready, say }) => {
-    const { clock, open, startFor } = ns.abPlayer;
+    const { open, startFor } = ns.abPlayer;
     const state = { playing: false, track: 0, position: 0, loop: false, from: 0, to: 0, length: 0 };
     let last = 0, timer = null, isGone = false;
     const now = () => (state.playing ? sound.now() : state.position);
@@ -127,7 +127,6 @@
     const play = make("button", { type: "button", class: "play", onclick: () => toggle() }, "Play");
     const repeat = make("button", { type: "button", class: "repeat", onclick: () => setLoop(!state.loop) }, "Repeat");
     const seek = make("input", { type: "range", class: "seek", min: 0, max: 0, step: 0.01, value: 0, "aria-label": "Place in the sound" });
-    const time = make("span", { class: "time" });
     seek.addEventListener("input", () => goTo(Number(seek.value)));
 
     const show = () => {
@@ -135,10 +134,9 @@
       play.textContent = state.playing ? "Stop" : "Play";
       repeat.setAttribute("aria-pressed", state.loop);
       buttons.forEach((button, i) => button.setAttribute("aria-pressed", i === state.track));
-      time.textContent = `${clock(at)} / ${clock(state.length)}`;
       seek.max = state.length;
       if (document.activeElement !== seek || state.playing) seek.value = at;
-      seek.setAttribute("aria-valuetext", clock(at));
+      seek.setAttribute("aria-valuetext", `${Math.round((100 * at) / (state.length || 1))} %`); // no length is told
     };
     const tick = () => {
       tell();
@@ -185,15 +183,14 @@
       const at = now();
       tell();
       state.loop = loop;
-      if (state.playing) playFrom(at);
-      show();
+      goTo(at);
     };
     const end = () => {
       isGone = true;
       if (state.playing) stopAt(now());
     };
     show();
-    const keys = make("div", { class: "transport" }, play, repeat, time);
+    const keys = make("div", { class: "transport" }, play, repeat);
     const group = make("div", { class: "tracks", role: "group", "aria-label": "Sounds" }, ...buttons);
     return { keys, group, buttons, seek, toggle, choose, setLoop, end, isLooped: () => state.loop };
   };
@@ -205,10 +202,9 @@
       input.addEventListener("change", () => onchange(answer));
       return make("label", {}, input, make("span", {}, label));
     };
-    const ends = question.low ? [make("span", { class: "end" }, question.low)] : [];
-    const last = question.high ? [make("span", { class: "end" }, question.high)] : [];
+    const end = (text) => (text ? [make("span", { class: "end" }, text)] : []);
     return make("fieldset", { class: "question", "data-question": question.name },
-      make("legend", {}, question.text), make("div", { class: "choices" }, ...ends, ...options.map(of), ...last));
+      make("legend", {}, question.text), make("div", { class: "choices" }, ...end(question.low), ...options.map(of), ...end(question.high)));
   };
 
   /** One slider a sound, from 0 to 100; it has no value before it is moved. */
@@ -230,7 +226,11 @@
     return make("fieldset", { class: "question", "data-question": question.name }, make("legend", {}, question.text), words, ...rows);
   };
 
-  const start = ({ study, plan, saved, save, send, finish, say, show, button, make }) => {
+  const start = ({ study, plan, saved, save, stored, send, finish, say, show, button, make }) => {
+    if (!saved && stored.includes("answers")) {
+      finish(); // in another browser
+      return;
+    }
     const { settings } = study;
     const state = resumed(plan, saved);
     let player = null, couldAnswer = false, counted = performance.now(), kept = 0;
@@ -329,7 +329,7 @@
     });
 
     const help = () => make("details", { class: "keys" }, make("summary", {}, "Keys"), make("p", {},
-      "Space plays and stops, the letter of a sound chooses it, O the original or reference, X repeats. Tab and the arrow keys reach everything else."));
+      "Space plays and stops, where no button and no answer has the focus. The letter of a sound chooses it, O the original or reference, X repeats. Tab goes to the next field, Enter presses a button; the arrow keys choose an answer or move a slider, by ten with Page Up and Page Down."));
 
     const draw = async () => {
       const trial = trialNow();

@@ -18,6 +18,8 @@
   ];
   const TOOLS = [["select", "Select (V)"], ["draw", "Draw (D)"], ["split", "Split (S)"], ["erase", "Erase (E)"]];
   const SPEEDS = [0.5, 0.75, 1, 1.25, 1.5];
+  const CAUSES = new Set(["key", "click", "midi"]);
+  let midi = null; // once it is allowed, for every sample
   const SHORTCUTS = [
     ["V, D, S, E", "tool: select, draw, split, erase"],
     ["Arrows", "move the selected notes by a grid unit or a semitone, else the cursor; Shift: an octave, or the length"],
@@ -83,7 +85,8 @@
     const muted = new Set();
     const pressed = { loop: false, metronome: false };
     let tool = "select";
-    let cause = null; // the key or click that is being dealt with
+    let cause = null; // the key, click or played note that is being dealt with
+    let isHeld = false; // whether the last key was one that repeats
     let isOver = false;
     let isPlaying = false;
     let fresh = Math.max(sample.notes.length, ...notes.keys(), ...log.events.flatMap(([, what, , changes]) => (what === "edit" ? changes.map(([id]) => id + 1) : [])));
@@ -92,7 +95,7 @@
     const saveNow = () => {
       clearTimeout(saving);
       saving = 0;
-      keep({ events: log.events, elapsed: log.elapsed(), wall: Date.now() });
+      keep({ events: [...log.events], elapsed: log.elapsed(), wall: Date.now() });
     };
     const save = () => { saving ||= setTimeout(saveNow, SAVE_MS); };
     const record = (...event) => {
@@ -124,25 +127,25 @@
       tellSelection(what);
     };
 
-    const change = (operation, changes, chosen = null) => {
-      if (isOver || !changes.length) {
-        if (!isOver) say("Nothing to change there.");
-        return false;
-      }
-      if (edits.clashes(notes, changes).length) {
-        say("A note of this pitch sounds there already.");
-        return false;
-      }
+    const apply = (what, event, changes, chosen) => {
       if (cause) cause[2] = "edit";
-      record("edit", operation, changes);
+      record(...event, changes);
       edits.apply(notes, changes);
-      state.done.push(changes);
-      state.undone.length = 0;
-      fresh = Math.max(fresh, ...changes.map(([id]) => id + 1));
       roll.draw();
       roll.select(chosen || roll.selected());
-      tellSelection(`${DONE[operation]}. `);
-      return true;
+      tellSelection(`${DONE[what]}. `);
+    };
+
+    const change = (operation, changes, chosen = null) => {
+      if (isOver) return;
+      if (!changes.length) say("Nothing to change there.");
+      else if (edits.clashes(notes, changes).length) say("A note of this pitch sounds there already.");
+      else {
+        state.done.push(changes);
+        state.undone.length = 0;
+        fresh = Math.max(fresh, ...changes.map(([id]) => id + 1));
+        apply(operation, ["edit", operation], changes, chosen);
+      }
     };
 
     const step = (what, from, to, turn) => {
@@ -153,12 +156,7 @@
       const known = from.pop();
       to.push(known);
       const changes = turn(known);
-      if (cause) cause[2] = "edit";
-      record(what, changes);
-      edits.apply(notes, changes);
-      roll.draw();
-      roll.select(changes.filter(([, , after]) => after).map(([id]) => id));
-      tellSelection(`${DONE[what]}. `);
+      apply(what, [what], changes, changes.filter(([, , after]) => after).map(([id]) => id));
     };
 
     const withSelected = (act) => {
@@ -338,6 +336,7 @@
     };
 
     const onKeyDown = (event) => {
+      isHeld = event.repeat;
       if (isOver || event.repeat) {
         // a key that is held goes on moving, but counts once
         if (isOver || !event.target.closest?.(".grid")) return;
@@ -353,17 +352,36 @@
       actions[action](event.shiftKey);
     };
     const onPointerDown = (event) => {
+      isHeld = false;
       if (!isOver) cause = record("click", "other", ["mouse", "touch", "pen"].includes(event.pointerType) ? event.pointerType : "mouse");
+    };
+    // who has a button pressed by a screen reader sends no key and no pointer before the click
+    const onClick = (event) => {
+      const [, last] = log.events.findLast(([, what]) => CAUSES.has(what) || ["load", "absent", "edit", "undo", "redo"].includes(what));
+      if (event.isTrusted && !isHeld && !CAUSES.has(last) && event.target.closest?.("button")) cause = record("click", "other", "mouse");
+    };
+    /** A note that is played is the pitch of the note that is selected, or a new note at the cursor where none is. */
+    const onMidi = ({ data: [status, pitch, velocity] }) => {
+      if (isOver || status >> 4 !== 9 || !velocity) return;
+      cause = record("midi", "other");
+      const [id, ...others] = roll.selected();
+      const { tick } = roll.cursor();
+      if (id === undefined) drawNote(tick - (tick % roll.unit()), clamp(pitch, ...roll.shown), roll.unit());
+      else if (!others.length) change("transpose", moveBy([id], 0, pitch - notes.get(id)[2]));
+    };
+    const listenToMidi = async () => {
+      midi ||= await navigator.requestMIDIAccess().catch(() => null);
+      for (const input of midi?.inputs.values() || []) input.onmidimessage = onMidi;
+      say(midi?.inputs.size ? "What you play sets the selected note, or adds one at the cursor." : "No MIDI keyboard was found.");
     };
     const onVisibility = () => {
       record(document.hidden ? "hide" : "show");
       saveNow();
     };
-    const onBlur = () => record("blur");
-    const onFocus = () => record("focus");
     const listeners = [
-      [document, "keydown", onKeyDown], [document, "pointerdown", onPointerDown], [document, "visibilitychange", onVisibility],
-      [window, "blur", onBlur], [window, "focus", onFocus], [window, "pagehide", saveNow],
+      [document, "keydown", onKeyDown], [document, "pointerdown", onPointerDown], [document, "click", onClick],
+      [document, "visibilitychange", onVisibility],
+      [window, "blur", () => record("blur")], [window, "focus", () => record("focus")], [window, "pagehide", saveNow],
     ];
 
     const close = (isLimit) => {
@@ -373,9 +391,9 @@
       clearInterval(timer);
       for (const [target, name, act] of listeners) target.removeEventListener(name, act, true);
       roll.freeze();
+      saveNow(); // without its end: who comes back before the questions goes on
       if (isLimit) log.add("limit");
       log.add("submit");
-      saveNow();
       done({ events: log.events, counts: ns.editLog.count(log.events), notes: edits.toList(notes) }, isLimit);
     };
 
@@ -385,9 +403,7 @@
     const unit = (units.find(([name]) => name === "1/16") || units[0])[1];
     toolbar.append(options("unit", "Grid", units, unit, (ticks) => roll.setUnit(Number(ticks))));
     const act = (name, label) => toolbar.append(button(label, () => actions[name](), { id: name }));
-    act("undo", "Undo");
-    act("redo", "Redo");
-    for (const [name, label] of [["remove", "Delete"], ["duplicate", "Duplicate"], ["merge", "Merge"], ["quantise", "Quantise"], ["octave_up", "Octave up"], ["octave_down", "Octave down"]]) act(name, label);
+    for (const [name, label] of [["undo", "Undo"], ["redo", "Redo"], ["remove", "Delete"], ["duplicate", "Duplicate"], ["merge", "Merge"], ["quantise", "Quantise"], ["octave_up", "Octave up"], ["octave_down", "Octave down"]]) act(name, label);
     toolbar.append(make("span", { class: "gap" }));
     act("play", "Play");
     toolbar.append(onOff("loop", "Loop", () => actions.loop()), onOff("metronome", "Metronome", () => actions.metronome()));
@@ -399,6 +415,7 @@
     act("farther", "Zoom out");
     act("nearer", "Zoom in");
     act("reset", "Start over");
+    if (navigator.requestMIDIAccess) toolbar.append(button("MIDI keyboard", listenToMidi, { id: "midi" }));
     const help = make("details", {}, make("summary", {}, "Shortcuts"));
     const list = make("dl");
     for (const [key, what] of SHORTCUTS) list.append(make("dt", {}, key), make("dd", {}, what));
@@ -427,6 +444,7 @@
     }, TICK_MS);
     tick();
     saveNow();
+    if (midi) listenToMidi();
   };
 
   ns.noteEditor = { actionOf, clockOf, gridsOf, open, timeText };

@@ -4,6 +4,7 @@
 //   root            the element to draw in
 //   study, plan     the study, and what this participant does, as plain values
 //   saved, save     what was kept last, or null; keep a value now
+//   stored          names of parts that were sent with the same invitation in another browser
 //   kept, keep      the same under a name beside it, for what is large
 //   send(name, content)  a part is done: it is kept, and sent where there is a server; the last one of a name counts
 //   finish()        all is done
@@ -134,9 +135,13 @@
     return given && Number.isInteger(number) && number >= 1 && number <= plans ? number - 1 : null;
   };
 
+  /** The code of an invitation, from the address; what stands behind the # is told to no server by itself. */
+  const codeOf = (hash) => new URLSearchParams(hash.slice(1)).get("code") || "";
+
   const start = async (root, study, isServed) => {
-    const keeper = await openKeeper(study.study);
-    const state = (await keeper.get("state")) || { token: null, slot: null, sent: 0, parts: [], done: false };
+    const code = codeOf(location.hash);
+    const keeper = await openKeeper(code ? `${study.study} ${code}` : study.study); // one browser may serve several people
+    const state = (await keeper.get("state")) || { token: null, slot: null, sent: 0, stored: [], parts: [], done: false };
     const keepState = () => keeper.put("state", state);
     const main = make("main");
     const live = make("p", { role: "status", class: "said" });
@@ -260,7 +265,7 @@
       if (isServed) flush().catch(failed);
       kind.start({
         root: main, study, plan: study.plans[state.slot], saved: await keeper.get("work"), save: saving, kept, keep, send,
-        finish, say, show, button, make,
+        stored: state.stored || [], finish, say, show, button, make,
       });
     };
 
@@ -269,7 +274,7 @@
     };
 
     const join = async (chosen) => {
-      const given = isServed ? await post("api/join", { study: study.study }) : { token: token(), slot: chosen() };
+      const given = isServed ? await post("api/join", { study: study.study, invitation: code }) : { token: token(), slot: chosen() };
       if (given.slot === null) return;
       Object.assign(state, given);
       await keepState();
@@ -312,7 +317,7 @@
     } else consent();
   };
 
-  ns.studyPage = { make, slotOf, start, writer };
+  ns.studyPage = { make, slotOf, codeOf, start, writer };
 
   if (globalThis.document?.getElementById("study")) {
     const study = JSON.parse(document.getElementById("study").textContent);

@@ -9,7 +9,6 @@ from __future__ import annotations
 import hashlib
 import hmac
 import io
-import json
 import secrets
 import time
 import zipfile
@@ -18,8 +17,8 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qs
 
 from music_evals.errors import FileTooLargeError, MusicEvalsError
-from music_evals.studies.answers import Participant, participants_of
-from music_evals.studies.folders import StudyFolder
+from music_evals.studies.answers import participants_of
+from music_evals.studies.folders import SUBMISSIONS, StudyFolder
 from music_evals.studies.slots import SlotBook
 from music_evals.studies.storage import SubmissionStore, is_secret
 from music_evals.ui.assets import html
@@ -76,7 +75,9 @@ class Organiser:
         if action == "enter":
             return await self._enter(request, form.get("secret", ""))
         session = self._session(request)
-        if session is None or not hmac.compare_digest(form.get("word", "").encode(), self._word(session).encode()):
+        if session is None or not hmac.compare_digest(
+            form.get("word", "").encode(), self._mac("word", session).encode()
+        ):
             return await self._page(request, "This form is too old; try again.", 403)
         if action == "leave":
             answer: Response = RedirectResponse(_place(request), 303)
@@ -118,7 +119,7 @@ class Organiser:
         values: dict[str, Any] = {"title": title, "said": said, "word": None, "place": _place(request)}
         if session is not None:
             values |= await run_in_threadpool(self._progress)
-            values["word"] = self._word(session)
+            values["word"] = self._mac("word", session)  # what its forms hold
         return HTMLResponse(str(html("study_organiser.html", **values)), status)
 
     def _progress(self) -> dict[str, Any]:
@@ -149,11 +150,12 @@ class Organiser:
         )
 
     def _archive(self) -> bytes:
-        """Return all that was sent, a file a participant as a static page gives it."""
+        """Return the folder of what was sent, with the times of the server, to be unpacked into that of the study."""
+        participants_of(self.study, store=self.store)  # says what is damaged
         file = io.BytesIO()
         with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
-            for one in participants_of(self.study, store=self.store):
-                archive.writestr(f"{self.study.study}-{one.token}.json", export_text(self.study, one))
+            for path in sorted(self.store.folder.glob("[!.]*")):  # a dot begins what is being written
+                archive.write(path, f"{SUBMISSIONS}/{path.name}")
         return file.getvalue()
 
     def _session(self, request: Request) -> str | None:
@@ -168,10 +170,6 @@ class Organiser:
     def _signed(self, session: str) -> str:
         return f"{session}.{self._mac('session', session)}"
 
-    def _word(self, session: str) -> str:
-        """Return what the forms of a session hold."""
-        return self._mac("word", session)
-
     def _mac(self, purpose: str, text: str) -> str:
         return hmac.new(self.secret.encode(), f"{purpose}:{text}".encode(), hashlib.sha256).hexdigest()
 
@@ -179,9 +177,3 @@ class Organiser:
 def _place(request: Request) -> str:
     """Return the path of the page, behind a proxy too."""
     return f"{request.scope.get('root_path', '')}/organiser"
-
-
-def export_text(study: StudyFolder, participant: Participant) -> str:
-    """Return what one participant sent, in the form of a static page's file."""
-    about = {"format": 1, "study": study.study, "kind": study.kind, "slot": participant.slot}
-    return json.dumps({**about, "token": participant.token, "parts": participant.parts}, sort_keys=True)

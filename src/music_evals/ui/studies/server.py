@@ -80,7 +80,7 @@ def build_app(study: StudyFolder, *, secret: str, store: SubmissionStore | None 
     from music_evals.ui.studies.organiser import Organiser
 
     store = store if store is not None else SubmissionStore(study.submissions)
-    book = SlotBook(study.submissions, len(study.plans), mirror=store.mirror)
+    book = SlotBook(store.folder, len(study.plans), mirror=store.mirror, clock=store.clock)
     participants = _Participants(study, store, book)
     organiser = Organiser(study, store, book, secret)
     routes = [
@@ -91,7 +91,7 @@ def build_app(study: StudyFolder, *, secret: str, store: SubmissionStore | None 
         Route("/{path:path}", _Files(study.page).serve, methods=["GET"]),
     ]
     app = Starlette(routes=routes, exception_handlers={404: _not_found, 405: _not_found})
-    app.add_middleware(_Hardened)
+    app.add_middleware(_hardened)
     return app
 
 
@@ -150,8 +150,10 @@ class _Participants:
         content = await self._content(request, 1000)
         if content.get("study") != self.study.study:
             raise InvalidInputError("this page is of another study; load it again")
-        token, slot = await run_in_threadpool(self.book.join)
-        return {"token": token, "slot": slot}
+        token, slot = await run_in_threadpool(self.book.join, str(content.get("invitation") or ""))
+        sent = await run_in_threadpool(lambda: self.store.read(token, or_none=True))
+        stored = sorted({one.content["part"] for one in sent})
+        return {"token": token, "slot": slot, "sent": len(sent), "stored": stored}
 
     async def submit(self, request: Request) -> dict[str, Any]:
         from starlette.concurrency import run_in_threadpool
@@ -186,12 +188,10 @@ def _told(act: Callable[[Request], Awaitable[dict[str, Any]]]) -> Callable[[Requ
     async def answer(request: Request) -> Response:
         try:
             return JSONResponse(await act(request))
-        except FileTooLargeError as error:
-            return JSONResponse({"error": str(error)}, 413)
         except (OutputError, HubError) as error:  # room may be made, and the Hub come back
             return JSONResponse({"error": str(error)}, 503)
         except MusicEvalsError as error:
-            return JSONResponse({"error": str(error)}, 400)
+            return JSONResponse({"error": str(error)}, 413 if isinstance(error, FileTooLargeError) else 400)
 
     return answer
 
@@ -221,21 +221,19 @@ async def _not_found(_: Request, error: Any) -> Response:
     return JSONResponse({"error": "there is nothing here"}, getattr(error, "status_code", 404))
 
 
-class _Hardened:
-    """Adds `HEADERS` to every answer."""
+def _hardened(app: Any) -> Any:
+    """Add `HEADERS` to every answer."""
 
-    def __init__(self, app: Any) -> None:
-        self.app = app
+    async def answer(scope: Any, receive: Any, send: Any) -> None:
+        from starlette.datastructures import MutableHeaders
 
-    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
         async def with_headers(message: Any) -> None:
             if message["type"] == "http.response.start":
-                given = {name.lower() for name, _ in message["headers"]}
-                message["headers"] = [
-                    *message["headers"],
-                    *((name.lower().encode(), value.encode()) for name, value in HEADERS.items()
-                      if name.lower().encode() not in given),
-                ]  # fmt: skip
+                headers = MutableHeaders(scope=message)
+                for name, value in HEADERS.items():
+                    headers.setdefault(name, value)
             await send(message)
 
-        await self.app(scope, receive, with_headers)
+        await app(scope, receive, with_headers)
+
+    return answer
