@@ -12,11 +12,12 @@ from pyarrow import parquet
 from tests.editors import part
 from tests.studies.test_editing_study import rewritten
 
+from music_evals.csv_files import csv_rows
 from music_evals.errors import InvalidInputError, NoDataError
 from music_evals.hub.heads import read_head
 from music_evals.studies.edit_logs import check_log
 from music_evals.studies.edit_publishing import write_logs
-from music_evals.studies.editing_answers import collect_edits
+from music_evals.studies.editing_answers import collect_edits, write_collected
 from music_evals.studies.editing_study import CONSENT
 from music_evals.studies.folders import StudyFolder
 from music_evals.studies.storage import SubmissionStore, new_token
@@ -131,3 +132,10 @@ def test_licences_that_let_changed_notes_be_published(
     write_logs(study, collect_edits(study), tmp_path / "logs", licence="cc0-1.0")
     rows = parquet.read_table(tmp_path / "logs" / "data" / "samples.parquet").to_pylist()
     assert any(row["notes"] for row in rows) is expected
+
+
+def test_what_editors_say_of_themselves_names_nobody_else(study: StudyFolder, tmp_path: Path) -> None:
+    token = answer(study, 0, editor_id="somebody else")
+    write_collected(collect_edits(study), tmp_path / "collected")
+    (row,) = csv_rows((tmp_path / "collected" / "editors.csv").read_text(encoding="utf-8"), "editors.csv")
+    assert row["editor_id"] == token

@@ -230,6 +230,6 @@ def write_collected(collected: Collected, folder: str | os.PathLike[str]) -> Stu
             write_atomically(part / f"{name}.csv", table_text(rows).encode())
         for name, content in collected.midi.items():
             write_atomically(part / "midi" / name, content, parents=True, sync=False)
-        rows = [{"editor_id": token, **answers} for token, answers in collected.participants.items()]
+        rows = [{"editor_id": ""} | answers | {"editor_id": token} for token, answers in collected.participants.items()]
         write_atomically(part / "editors.csv", table_text(rows).encode())
     return read_study(target)
