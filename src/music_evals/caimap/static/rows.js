@@ -4,12 +4,12 @@
 
   const MOST_ROWS = 400; // of `caimap.structure`
 
-  const numberIn = (label, kind) => (label.replace(/\d+$/, "") === kind ? Number(label.slice(kind.length)) : 0);
+  const labelNumber = (label, kind) => (label.replace(/\d+$/, "") === kind ? Number(label.slice(kind.length)) : 0);
 
   /** Label of a kind for a row: its next number after the rows above; where the row has the kind, the others in turn. */
   const nextLabel = (kind, labels, at) => {
-    const free = Math.max(0, ...labels.slice(0, at).map((label) => numberIn(label, kind))) + 1;
-    const now = numberIn(labels[at], kind);
+    const free = Math.max(0, ...labels.slice(0, at).map((label) => labelNumber(label, kind))) + 1;
+    const now = labelNumber(labels[at], kind);
     return `${kind}${now === 0 ? free : (now % free) + 1}`;
   };
 
