@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import datetime as dt
+import json
+from typing import Any
 
 from music_evals.annotations import AUDIO_EFFECTS, DIMENSIONS
 from music_evals.caimap import structure
 from music_evals.caimap.storage.store import Store, migrate
-from music_evals.caimap.storage.tables import PersonRow
+from music_evals.caimap.storage.tables import PersonRow, TaskRow
 from music_evals.caimap.values import Description, Effects, Section, Song, Structure, Tagged
 from music_evals.caimap.work import annotating, managing, views
 from music_evals.caimap.work.desk import Desk, Settings
@@ -66,6 +68,15 @@ class StudyBench:
             self.listen(who, task.id)
         return opened
 
+    def two_passes(self, song: str, *labels: str) -> None:
+        """Let two professionals hand in one verse of a song, each under a label."""
+        self.songs(song)
+        for who, label in zip((self.PRO, self.OTHER_PRO), labels, strict=True):
+            task = self.take(who)
+            given = one_verse("春眠不觉晓", label=label)
+            annotating.submit(self.desk, who, task.id, self.version(TaskRow, task.id), given)
+            self.clock.wait(days=2)
+
     def version(self, table, key) -> int:
         with self.store.reading() as session:
             return session.get(table, key).version
@@ -89,3 +100,16 @@ def description(group: str, tags: int = 3) -> Description:
     names = [name for name in DIMENSIONS[group] if name != AUDIO_EFFECTS]
     said = {name: Tagged(tuple(f"词{at or ''}{number}" for number in range(tags))) for at, name in enumerate(names)}
     return Description(group, ("字" if group == "amateur" else "词") * 60, said, Effects(clear=True))
+
+
+def reports(page: Any) -> list[tuple[str, float, float]]:
+    """Return what a page in a browser reports of its player, as it goes on: kind, position and value."""
+    found: list[tuple[str, float, float]] = []
+
+    def note(request: Any) -> None:
+        if request.url.endswith("/events"):
+            events = json.loads(request.post_data)["events"]
+            found.extend((one["kind"], one["position_sec"], one["value"]) for one in events)
+
+    page.on("request", note)
+    return found

@@ -293,14 +293,19 @@ def undone(page: Page) -> float:
     return seconds + 10
 
 
+def raised(page: Page) -> None:
+    """Raise a note by a semitone without a key or a click."""
+    id_ = page.pick()
+    if id_ is not None:
+        note = page.notes[id_]
+        page.change("move", id_, [note[0], note[1], note[2] + 1, *note[3:]], None)
+
+
 def without_hands(page: Page) -> float:
     """Change notes without a key or a click, at the times of hands."""
     for _ in range(10):
         page.wait(4000, 0.7)
-        id_ = page.pick()
-        if id_ is not None:
-            note = page.notes[id_]
-            page.change("move", id_, [note[0], note[1], note[2] + 1, *note[3:]], None)
+        raised(page)
     return page.at / 1000
 
 
@@ -310,10 +315,7 @@ def one_key(page: Page) -> float:
     page.add("key", "edit")
     for _ in range(40):
         page.wait(400, 0.5)
-        id_ = page.pick()
-        if id_ is not None:
-            note = page.notes[id_]
-            page.change("move", id_, [note[0], note[1], note[2] + 1, *note[3:]], None)
+        raised(page)
     return page.at / 1000
 
 

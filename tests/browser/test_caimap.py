@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import Callable
 from typing import Any
 
 import pytest
+from tests.caimap_bench import reports
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow]
 
@@ -81,20 +81,6 @@ def test_people_work_at_the_demo_study(chromium: Any, address: str, screenshot: 
         pass
     assert answer.value.status == 200
     assert wrong == []
-
-
-def reports(page: Any) -> list[tuple[str, float, float]]:
-    """Return what a page reports, as it goes on: kind, position and value."""
-    found: list[tuple[str, float, float]] = []
-
-    def note(asked: Any) -> None:
-        if asked.url.endswith("/events"):
-            found.extend(
-                (each["kind"], each["position_sec"], each["value"]) for each in json.loads(asked.post_data)["events"]
-            )
-
-    page.on("request", note)
-    return found
 
 
 def test_the_waveform_obeys_the_rules_of_listening(chromium: Any, address: str) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import json
 import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -14,6 +13,7 @@ import pytest
 import soundfile
 from benchmarks.caimap import keys
 from sqlalchemy import select
+from tests.caimap_bench import reports
 
 from music_evals.annotations import AUDIO_EFFECTS, DIMENSIONS
 from music_evals.caimap import demo
@@ -185,7 +185,7 @@ def test_a_line_plays_from_its_time(chromium: Any, study_of: Callable[[str], Stu
     study = study_of("timed")
     page = signed_in(chromium, study, "other")
     next_task(page)
-    events = reported(page)
+    events = reports(page)
     assert page.locator(".from:visible").count() == len(LINES)
     page.focus("[name=line_2]")
     page.keyboard.press("8")
@@ -222,10 +222,10 @@ def test_without_times_a_position_is_noted_and_played(chromium: Any, study_of: C
     page.wait_for_function("() => document.querySelector('audio').currentTime >= 4.25")
 
 
-def test_a_stretch_is_looped_and_reported(chromium: Any, study_of: Callable[[str], Study]) -> None:
+def test_a_stretch_is_looped_and_reports(chromium: Any, study_of: Callable[[str], Study]) -> None:
     page = signed_in(chromium, study_of("untimed"), "professional")
     next_task(page)
-    events = reported(page)
+    events = reports(page)
     page.wait_for_function("() => document.querySelector('audio').readyState > 0")
     page.evaluate("() => { document.querySelector('audio').currentTime = 2; }")
     page.keyboard.press("Alt+a")
@@ -336,17 +336,3 @@ def test_both_ways_of_the_benchmark_hand_in_the_same(chromium: Any, tmp_path: Pa
         keys.check({"mouse": (other, *others), "keys": found["keys"]}, goal)
     with pytest.raises(MusicEvalsError):
         keys.check({"mouse": (other, *others), "keys": (other, *others)}, goal)
-
-
-def reported(page: Any) -> list[tuple[str, float, float]]:
-    """Return what a page reports, as it goes on: kind, position and value."""
-    found: list[tuple[str, float, float]] = []
-
-    def note(asked: Any) -> None:
-        if asked.url.endswith("/events"):
-            found.extend(
-                (one["kind"], one["position_sec"], one["value"]) for one in json.loads(asked.post_data)["events"]
-            )
-
-    page.on("request", note)
-    return found

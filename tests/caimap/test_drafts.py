@@ -14,7 +14,7 @@ from music_evals.caimap.values import Structure
 from music_evals.caimap.web.answering import COOKIE
 from music_evals.caimap.web.forms import structure_fields, structure_of
 from music_evals.caimap.web.keeping import merged, parts, written
-from music_evals.caimap.work import accounts, annotating, inspecting, lessons, practising
+from music_evals.caimap.work import accounts, inspecting, lessons, practising
 from music_evals.errors import InvalidInputError
 
 pytest.importorskip("starlette.testclient")
@@ -202,12 +202,7 @@ def test_a_model_of_the_training_is_merged_and_arranging_overwrites_nothing(benc
 
 
 def test_a_settlement_that_came_too_late_stands_beside_the_accepted_one(bench: StudyBench, visitor) -> None:  # noqa: F811
-    bench.songs("s1")
-    for who, label in ((bench.PRO, "verse1"), (bench.OTHER_PRO, "chorus1")):
-        task = bench.take(who)
-        given = one_verse("春眠不觉晓", label=label)
-        annotating.submit(bench.desk, who, task.id, bench.version(TaskRow, task.id), given)
-        bench.clock.wait(days=2)
+    bench.two_passes("s1", "verse1", "chorus1")
     seen, late = bench.version(SongRow, "s1"), visitor(bench.OTHER_INSPECTOR)
     inspecting.settle(bench.desk, bench.INSPECTOR, "s1", seen, one_verse("春眠不觉晓", theme="甲的主题"))
     refused = late.post("/inspect/song/s1", version=str(seen), **lines("处处闻啼鸟", theme="乙的主题"))

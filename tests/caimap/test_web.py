@@ -242,12 +242,7 @@ def test_a_forged_description_is_refused_and_an_honest_one_taken(bench: StudyBen
 
 @pytest.mark.requirement(number=7)
 def test_two_inspectors_on_one_song_by_the_pages(bench: StudyBench, visitor) -> None:
-    bench.songs("s1")
-    for who, label in ((bench.PRO, "verse1"), (bench.OTHER_PRO, "chorus1")):
-        task = bench.take(who)
-        given = one_verse("春眠不觉晓", label=label)
-        annotating.submit(bench.desk, who, task.id, bench.version(TaskRow, task.id), given)
-        bench.clock.wait(days=2)
+    bench.two_passes("s1", "verse1", "chorus1")
     first, second = visitor(bench.INSPECTOR), visitor(bench.OTHER_INSPECTOR)
     page = first.get("/inspect/song/s1").text
     assert page.count('class="differs') == 2  # the label on both sides, and nothing else

@@ -10,7 +10,7 @@ from typing import Final, NamedTuple
 from music_evals.caimap.exporting import export_songs
 from music_evals.caimap.values import FinishedSong
 from music_evals.hub.client import Hub
-from music_evals.hub.folders import send_folder
+from music_evals.hub.folders import SentFolder, send_folder
 
 __all__ = ["Publication", "publish_songs"]
 
@@ -18,23 +18,10 @@ TITLE: Final = "CaiMAP: {count} songs"
 
 
 class Publication(NamedTuple):
-    """What was sent.
+    """What was sent, and how many songs the data set holds now."""
 
-    Attributes
-    ----------
-    url
-        Of the commit; of the data set where nothing had changed.
-    songs
-        How many the data set holds now.
-    changed, deleted
-        Files that were sent, and files that went.
-
-    """
-
-    url: str
+    sent: SentFolder
     songs: int
-    changed: int
-    deleted: int
 
 
 def publish_songs(
@@ -68,4 +55,4 @@ def publish_songs(
         made = export_songs(finished, Path(folder) / "export", key=key, title=title)
         titled = TITLE.format(count=made.songs)
         sent = send_folder(made.folder, name, title=titled, public=public, adopt=adopt, hub=hub)
-    return Publication(sent.url, made.songs, sent.changed, sent.deleted)
+    return Publication(sent, made.songs)

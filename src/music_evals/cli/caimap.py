@@ -284,7 +284,7 @@ def _publish(options: argparse.Namespace) -> int:
     finished, key = _finished(options)
     how = {"title": options.title, "public": options.public, "adopt": options.adopt}
     made = publish_songs(finished, options.name, key=key, **how)
-    return _tell(f"{made.songs} songs, {made.changed} files sent, {made.deleted} deleted: {made.url}")
+    return _tell(f"{made.songs} songs, {made.sent.changed} files sent, {made.sent.deleted} deleted: {made.sent.url}")
 
 
 def _simulate(options: argparse.Namespace) -> int:
