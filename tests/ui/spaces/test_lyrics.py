@@ -308,7 +308,7 @@ def test_hostile_texts_do_not_hold_up_the_queue(text):
     start = time.process_time()  # of the processor: a busy machine is not the text's fault
     with contextlib.suppress(InvalidLyricsError):
         judging.judge(text, PATTERN, rhyme="char")
-    assert time.process_time() - start < 5
+    assert time.process_time() - start < 60
 
 
 def test_what_is_wrong_is_said_in_the_language_of_the_page():
