@@ -12,7 +12,7 @@ from music_evals.annotations import DIMENSIONS
 from music_evals.errors import InvalidInputError, InvalidTagsError, NoDataError, PairCountError, UnknownNameError
 from music_evals.lyrics.embeddings import CharNgrams
 from music_evals.pipelines.descriptions import description_of_row
-from music_evals.pipelines.discrepancy import ALL, FACING, facing_similarities, study_discrepancy
+from music_evals.pipelines.discrepancy import ALL, FACING, common_tags, facing_similarities, study_discrepancy
 
 DEV = Path(__file__).resolve().parents[2] / "../shared/data/muchin/dev.jsonl"
 
@@ -204,3 +204,15 @@ def test_similarities_that_are_known_already() -> None:
         study_discrepancy(SONGS, similarities=values[:2], **OPTIONS)
     with pytest.raises(InvalidInputError, match="leave aggregation"):
         facing_similarities(SONGS, level="joined", aggregation="f1", **chosen)
+
+
+def test_common_tags_are_those_that_both_wrote() -> None:
+    professional = {"song_purpose": ["KTV", "运动", "助眠"], "tempo_rhythm": ["快"], "musical_genres": ["摇滚"]}
+    amateur = {"song_purpose": [" ktv", "助眠"], "perception_of_tempo": ["快"], "perception_of_uniqueness": ["摇滚"]}
+    common = common_tags({"professional": professional, "amateur": amateur})
+    assert common["song_purpose"] == ("KTV", "助眠")
+    assert common["tempo"] == ("快",)
+    assert list(common) == list(FACING)
+    assert not common["target_audience"]
+    with pytest.raises(UnknownNameError):
+        common_tags({"professional": professional})

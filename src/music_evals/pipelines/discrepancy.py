@@ -36,10 +36,10 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from music_evals.annotations import AUDIO_EFFECTS
+from music_evals.annotations import AUDIO_EFFECTS, GROUPS
 from music_evals.errors import InvalidInputError, NoDataError, UndefinedMetricWarning, UnknownNameError
 from music_evals.lyrics.embeddings import DEFAULT_ENCODER, embed
-from music_evals.lyrics.tag_groups import GROUPINGS
+from music_evals.lyrics.tag_groups import GROUPINGS, fold_tag
 from music_evals.metrics.semantics import check_options, semantic_similarity
 from music_evals.pipelines._description_input import Description, Descriptions, check_description
 from music_evals.pipelines.descriptions import EncoderLike, resolve_encoder
@@ -57,6 +57,7 @@ __all__ = [
     "DiscrepancyStudy",
     "Facing",
     "check_level",
+    "common_tags",
     "facing_similarities",
     "study_discrepancy",
 ]
@@ -123,6 +124,36 @@ FACING: Final[Mapping[str, Facing]] = MappingProxyType(
 Professionals were asked for singer and accompaniment, lyrics and melody, tempo and rhythm; amateurs for the singer, the
 lyrics, and how fast it feels. Musical genres (professionals) and what feels special (amateurs) have no counterpart.
 """
+
+
+def common_tags(description: Description) -> dict[str, tuple[str, ...]]:
+    """Return what a professional and an amateur both wrote of a song: the common description of MuChin's figure 1.
+
+    Parameters
+    ----------
+    description
+        Group of annotators -> dimension -> tags, of one song.
+
+    Returns
+    -------
+    dict
+        Name of `FACING` -> the professional's tags, in their order, that the amateur wrote too; case, width and outer
+        spaces do not count. Empty where they share none; a synonym is another tag.
+
+    Raises
+    ------
+    UnknownNameError
+        A group is missing.
+
+    """
+    if missing := [group for group in GROUPS if group not in description]:
+        raise UnknownNameError("group of annotators", missing[0], sorted(description))
+    common = {}
+    for name, facing in FACING.items():
+        others = {fold_tag(tag) for tag in description["amateur"].get(facing.amateur, ())}
+        tags = description["professional"].get(facing.professional, ())
+        common[name] = tuple(tag for tag in tags if fold_tag(tag) in others)
+    return common
 
 
 class Cell(NamedTuple):

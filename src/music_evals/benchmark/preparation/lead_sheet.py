@@ -1,4 +1,7 @@
-"""A lead sheet of a recording: melody and chords by our extractors, counted in beats, as MIDI and MusicXML."""
+"""A lead sheet of a recording: melody and chords by our extractors, counted in beats, as MIDI and MusicXML.
+
+MuChin (appendix B) has lead sheets made by Sheet Sage on features of Jukebox; ours stand in its place.
+"""
 
 from __future__ import annotations
 
