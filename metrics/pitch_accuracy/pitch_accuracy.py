@@ -1,6 +1,7 @@
 """The evaluate module `pitch_accuracy`; the maths is in `music_evals`."""
 
 import music_evals.hf as mh
+from music_evals.metrics.inpainting import ACCURACY_VARIANTS
 from music_evals.pipelines.inpainting import evaluate_inpainting
 
 DESCRIPTION = "Share of the onsets common to reference and prediction that have the same pitch."
@@ -8,6 +9,8 @@ DESCRIPTION = "Share of the onsets common to reference and prediction that have 
 
 class PitchAccuracy(mh.SymbolicMetric):
     """See README.md beside this file."""
+
+    variants = ACCURACY_VARIANTS
 
     def _info(self):
         return self.make_info(DESCRIPTION)

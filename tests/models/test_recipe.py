@@ -1,11 +1,18 @@
 """Recipes: what the shipped one holds, and what is said of wrong ones."""
 
+import dataclasses
 from pathlib import Path
 
+import numpy as np
 import pytest
+import torch
 
+from music_evals.annotations import PianoRoll
 from music_evals.errors import InvalidInputError, UnknownNameError, UnreadableFileError
+from music_evals.models.bmst import BMST
+from music_evals.models.examples import RollExamples
 from music_evals.models.recipe import build_recipe, find_recipe, from_mapping, read_recipe, read_sections
+from music_evals.models.training import fit
 from music_evals.protocols import INPAINTERS, STYLE_TRANSFERS, load_plugin
 
 SHIPPED = Path(__file__).parents[2] / "models" / "anticipation_rnn" / "train.yaml"
@@ -110,6 +117,50 @@ def test_anticipation_rnn_goes_on_until_a_whole_cycle_brings_nothing_better():
     for stem in ("train", "train-folk"):
         training = read_recipe(SHIPPED.with_stem(stem)).training
         assert max(training.cycles) < training.patience < 2 * min(training.cycles)
+
+
+def test_the_published_recipes_of_musib_stop_after_the_paper_s_five_epochs():
+    for name in sorted({path.parent.name for path in RECIPES if path.stem == "train-paper"}):
+        recipe = read_recipe(SHIPPED.parents[1] / name / "train-paper.yaml")
+        patiences = {stage.name: stage.training.patience for stage in recipe.stages} or {name: recipe.training.patience}
+        # the connector of SketchNet is no part of MUSIB, and is trained for all of its epochs
+        assert patiences.pop("connector", 15) == 15
+        assert set(patiences.values()) == {5}
+
+
+def test_the_published_recipe_of_bmst_is_that_of_the_paper():
+    recipe = read_recipe(SHIPPED.parents[1] / "bmst" / "train-paper.yaml")
+    assert (recipe.training.transpose_low, recipe.training.transpose_high) == (-12, 12)
+    config = from_mapping(BMST.config_class, {"model_type": "bmst", **recipe.model}, "model setting")
+    assert (2 * config.window + 1, config.window + 1, config.width, config.n_layers) == (513, 257, 180, 4)
+    assert (config.loss, config.focal_alpha, config.focal_gamma) == ("focal", 0.25, 2)
+    assert (config.pitch_head, config.mirrored, config.mask_share, config.dropout) == ("scalar", False, 0.3, 0.3)
+    assert sum(weight.numel() for weight in BMST(config).parameters()) == 3_424_661
+
+
+@pytest.mark.usefixtures("one_thread", "own_random_state")
+@pytest.mark.parametrize("name", ["bmst", "style_lstm"])
+def test_a_published_recipe_of_style_transfer_takes_two_steps(name, tmp_path):
+    """With the network of its size and all settings but the number of examples."""
+    read = read_recipe(SHIPPED.parents[1] / name / "train-paper.yaml")
+    short = dataclasses.replace(read.training, batch_size=2, epoch_contexts=4, cycles=(1,), threads=1)
+    recipe = dataclasses.replace(read, training=short)
+    network = load_plugin(STYLE_TRANSFERS, name, "model")
+    model = network(from_mapping(network.config_class, {"model_type": name, **recipe.model}, "model setting"))
+    before = [weight.detach().clone() for weight in model.pitches.parameters()]
+    cells = np.random.default_rng(0).random((40, 84)) < 0.05
+    silent, phases = np.zeros_like(cells), np.arange(40) / 40
+    roll = PianoRoll(cells, cells, silent, phases, phases)
+    fit(
+        model,
+        RollExamples([roll], model.config.window),
+        RollExamples([roll], model.config.window, 37),
+        recipe,
+        tmp_path,
+    )
+    assert model.training_step == 1  # the second of two, from 0
+    assert any(not torch.equal(old, new) for old, new in zip(before, model.pitches.parameters(), strict=True))
+    assert network.from_pretrained(str(tmp_path)).config == model.config
 
 
 def test_the_published_recipe_of_sketchnet_has_three_schedules():

@@ -29,8 +29,16 @@ no shared position     accuracies NaN  NaN                           accuracies 
 
 `note_f1` is ours and has no official code; under ``official`` it takes the conventions of the authors' F1.
 
+``chen2020``, of the two accuracies alone, is what MUSIB changed: the accuracies of Music SketchNet, over time indexes
+and not over notes. Of the steps where the reference has an onset, the share where the estimate has the same token
+(pitch); of those where it holds or rests, the same (rhythm). NaN where the reference has no such step.
+
 References
 ----------
+K. Chen, C. Wang, T. Berg-Kirkpatrick, S. Dubnov: "Music SketchNet: controllable music generation via factorized
+representations of pitch and rhythm", ISMIR 2020. Code: github.com/RetroCirce/Music-SketchNet,
+``5-1-loss_and_accuracy.ipynb`` at ee3d0f8.
+
 M. Araneda-Hernandez, F. Bravo-Marquez, D. Parra, R. F. Cádiz: "MUSIB: musical score inpainting benchmark", EURASIP
 Journal on Audio, Speech, and Music Processing 2023:19, section "Note metrics". Official code:
 github.com/maranedah/music_inpainting_benchmark, ``src/report/metrics.py`` at 567f4cc.
@@ -62,6 +70,8 @@ from music_evals.metrics.arrays import (
 )
 
 __all__ = [
+    "ACCURACY_VARIANTS",
+    "CHEN",
     "CONSONANCE",
     "VARIANTS",
     "NoteCounts",
@@ -76,7 +86,14 @@ __all__ = [
     "replication_kernel",
     "rhythm_accuracy",
     "self_replication_rate",
+    "step_accuracies",
 ]
+
+CHEN: Final = "chen2020"
+"""The accuracies of Music SketchNet, over time indexes."""
+
+ACCURACY_VARIANTS: Final = (*VARIANTS, CHEN)
+"""Variants of `pitch_accuracy` and `rhythm_accuracy`."""
 
 CONSONANCE: Final = (1.0, 0.0, 0.3, 0.5, 0.7, 0.8, 0.4, 0.9, 0.6, 0.7, 0.3, 0.1)
 """Weight of the interval between the true and the given pitch, by semitones modulo the octave: 0 minor second, 1 unison
@@ -87,6 +104,8 @@ universals", Journal of Neuroscience 23(18), 2003), on the scale -1..1 to which 
 
 _NO_NOTE = "neither side has a note"
 _NO_SHARED = "reference and estimate share no position"
+_NO_STEP = "the reference has no onset (for pitch), or neither holds nor rests (for rhythm)"
+_ACCURACIES = ("pitch_accuracy", "rhythm_accuracy")
 
 
 def position_score(
@@ -136,7 +155,8 @@ def pitch_accuracy(
 
     In [0, 1], higher is better, symmetric. Undefined (NaN) where no position is shared: that failure is
     `position_score`'s to report. It is conditional, so that one sure note scores 1: rank with `note_f1`. Parameters and
-    errors are those of `position_score`. "pAcc" of MUSIB, where ``official`` gives 0 instead of NaN.
+    errors are those of `position_score`. "pAcc" of MUSIB, where ``official`` gives 0 instead of NaN. ``chen2020`` is
+    that of Music SketchNet: the share of the reference's onsets that are met, not symmetric, NaN without one.
     """
     return _note_metric("pitch_accuracy", reference, estimate, variant)
 
@@ -148,7 +168,8 @@ def rhythm_accuracy(
 
     In [0, 1], higher is better, symmetric. Undefined (NaN) where no position is shared. Durations are cut at the end of
     the sequence. Conditional like `pitch_accuracy`. Parameters and errors are those of `position_score`. "rAcc" of
-    MUSIB, where ``official`` gives 0 instead of NaN.
+    MUSIB, where ``official`` gives 0 instead of NaN. ``chen2020`` is that of Music SketchNet: the share of the
+    reference's holds and rests that are met, which depends on how fine the steps are.
     """
     return _note_metric("rhythm_accuracy", reference, estimate, variant)
 
@@ -199,11 +220,24 @@ def note_scores(counts: NoteCounts, *, variant: str = "corrected") -> dict[str, 
     }
 
 
+def step_accuracies(reference: Tokens, estimate: Tokens) -> dict[str, tuple[FloatArray, IntArray]]:
+    """Return the two accuracies of ``chen2020`` of checked middles, and how many steps they are of, (n,) each."""
+    found = {}
+    for name, asked in (("pitch_accuracy", reference < HOLD), ("rhythm_accuracy", reference >= HOLD)):
+        n_steps = asked.sum(axis=1)
+        found[name] = _ratio((asked & (reference == estimate)).sum(axis=1), n_steps, np.nan), n_steps
+    return found
+
+
 def _note_metric(name: str, reference: npt.ArrayLike, estimate: npt.ArrayLike, variant: str) -> FloatArray | np.float64:
-    check_variant(variant)
+    check_variant(variant, ACCURACY_VARIANTS if name in _ACCURACIES else VARIANTS)
     first, second, single = check_pairs(reference, estimate)
-    scores = note_scores(note_counts(first, second), variant=variant)[name]
-    warn_undefined(name, scores, _NO_NOTE if name in {"position_score", "note_f1"} else _NO_SHARED, stacklevel=4)
+    if variant == CHEN:
+        scores, why = step_accuracies(first, second)[name][0], _NO_STEP
+    else:
+        scores = note_scores(note_counts(first, second), variant=variant)[name]
+        why = _NO_SHARED if name in _ACCURACIES else _NO_NOTE
+    warn_undefined(name, scores, why, stacklevel=4)
     return np.float64(scores[0]) if single else scores
 
 

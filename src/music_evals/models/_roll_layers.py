@@ -198,22 +198,23 @@ class Gates(nn.Module):
 
 
 class _Pitches(nn.Module):
-    """What the two networks of pitches share: codes of the pitches, and dilated gates."""
+    """What the two networks of pitches share: codes of the pitches, unless without `code`, and dilated gates."""
 
     n_values: int
     bits: Tensor
 
-    def __init__(self, context: int, width: int, filters: int, dropout: float) -> None:
+    def __init__(self, context: int, width: int, filters: int, dropout: float, *, code: bool = True) -> None:
         super().__init__()
         dilations = [2**power for power in range(PITCH_BITS)]
-        self.embedding = nn.Conv1d(self.n_values + PITCH_BITS, width, 1)
+        self.embedding = nn.Conv1d(self.n_values + (PITCH_BITS if code else 0), width, 1)
         self.layers = nn.ModuleList(
             Gates(width, filters, dilation, context if number == 0 else 0) for number, dilation in enumerate(dilations)
         )
         self.dropout = nn.Dropout(dropout)
         self.squeeze = nn.Conv1d(width, 4, 1)
         # most significant bit first; the lowest pitch, A0, is 0000000
-        bits = torch.arange(N_ROLL_PITCHES)[None] >> torch.arange(PITCH_BITS - 1, -1, -1)[:, None]
+        places = torch.arange(PITCH_BITS - 1, -1, -1) if code else torch.arange(0)
+        bits = torch.arange(N_ROLL_PITCHES)[None] >> places[:, None]
         self.register_buffer("bits", (bits & 1).to(torch.get_default_dtype()), persistent=False)
 
     def features(self, values: Tensor, context: Tensor) -> Tensor:
@@ -238,8 +239,8 @@ class PitchNetwork(_Pitches):
 
     n_values = 2
 
-    def __init__(self, context: int, width: int, filters: int, dropout: float) -> None:
-        super().__init__(context, width, filters, dropout)
+    def __init__(self, context: int, width: int, filters: int, dropout: float, *, code: bool = True) -> None:
+        super().__init__(context, width, filters, dropout, code=code)
         self.out = nn.Conv1d(4, 1, 1)
 
     def forward(self, context: Tensor, rows: Tensor) -> Tensor:

@@ -10,7 +10,11 @@ authors. Lu et al. (ACM MM 2021) compare with it and leave its settings open. Wh
   encoders tell a single number a pitch, as in the code;
 - every step is learnt from alike; the code takes those of sounding pitches more often, which biases error rates.
 
-It says nothing of starts of notes: those of its transfers are where a pitch begins to sound.
+BMST differs from it in three things, and each can be switched on alone, for the comparison of section 3.3: attention in
+place of the LSTMs (``encoder="attention"``), hidden steps that are asked for, with their starts and ends
+(``step_heads=True``), and a code of each pitch (``pitch_code=True``, our default; without it pitches are told apart by
+their distances alone, as in 2018). Without `step_heads` it says nothing of starts of notes: those of its transfers are
+where a pitch begins to sound.
 """
 
 # Annotations stay real objects here: the Hub mixin reads the type of `config` from the signature.
@@ -22,8 +26,8 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from music_evals.annotations import N_ROLL_PITCHES
-from music_evals.errors import InvalidInputError
-from music_evals.models._roll_layers import PitchNetwork
+from music_evals.errors import InvalidInputError, UnknownNameError
+from music_evals.models._roll_layers import Encoder, PitchNetwork, Sizes
 from music_evals.models._roll_model import N_META, RollModel, padded
 from music_evals.models._saved_network import check_config
 from music_evals.models.examples import RollWindows
@@ -36,6 +40,14 @@ UNKNOWN: Final = 0.5
 """Value of a cell that is not told, between silent and sounding, as in the authors' network of pitches."""
 
 _LEAK: Final = 0.2
+_ENCODERS: Final = ("lstm", "attention")
+_HEADS: Final = 3  # whether a cell sounds, starts, has just ended
+_ONSET: Final = 1
+_PITCH_WEIGHT: Final = 0.5  # of the pitches' loss beside those of the two sides, as in BMST
+_STEPS_AT_ONCE: Final = 64
+
+# What a side says group by group, (n, groups, 2 width), and of the nearest, some dropped in training, (n, 2 width).
+_Said = tuple[Tensor, Tensor]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -52,6 +64,9 @@ class StyleLSTMConfig:
         Groups on either side, and steps of each.
     width, n_layers
         Of each side's recurrence.
+    encoder, n_heads, inner
+        ``"lstm"``, or ``"attention"``: layers of attention and a recurrence over the groups, as BMST has them over the
+        steps, with so many heads and that width inside of the feed-forward layers.
     context
         Numbers a pitch that the encoders tell the network of pitches.
     pitch_width, filters
@@ -61,13 +76,17 @@ class StyleLSTMConfig:
     mask_share
         Share of the steps on either side that training hides, in [0, 1). 0, as in the authors' code: it can then not be
         asked with steps hidden.
+    step_heads
+        Whether training asks both sides for the hidden steps and the middle one: which cells sound, start, have ended.
+    pitch_code
+        Whether the network of pitches is told which pitch it is at, in 7 bits.
     steps_per_quarter
         Grid of the rolls.
 
     Raises
     ------
-    InvalidInputError
-        A value outside its range.
+    InvalidInputError, UnknownNameError
+        A value outside its range, or a name that does not exist.
 
     """
 
@@ -77,19 +96,32 @@ class StyleLSTMConfig:
     group: int = 8
     width: int = 150
     n_layers: int = 4
+    encoder: str = "lstm"
+    n_heads: int = 5
+    inner: int = 256
     context: int = 1
     pitch_width: int = 16
     filters: int = 64
     dropout: float = 0.3
     mask_share: float = 0.0
+    step_heads: bool = False
+    pitch_code: bool = True
     steps_per_quarter: int = 8
 
     def __post_init__(self) -> None:
         counts = (
-            "n_groups", "group", "width", "n_layers", "context", "pitch_width", "filters", "steps_per_quarter",
+            "n_groups", "group", "width", "n_layers", "n_heads", "inner", "context", "pitch_width", "filters",
+            "steps_per_quarter",
         )  # fmt: skip
         check_config(self, at_least_one=counts, shares=("dropout", "mask_share"))
-        check_rules(self, {"n_layers must be at least 2: the last two are told": self.n_layers >= 2})
+        if self.encoder not in _ENCODERS:
+            raise UnknownNameError("encoder", self.encoder, _ENCODERS)
+        rules = {
+            "n_layers must be at least 2: the last two are told": self.n_layers >= 2,
+            f"n_heads must divide the width, {self.width}": self.encoder == "lstm" or self.width % self.n_heads == 0,
+            "mask_share must be above 0 for step_heads": not self.step_heads or self.mask_share > 0,
+        }
+        check_rules(self, rules)
 
     @property
     def window(self) -> int:
@@ -118,7 +150,12 @@ class StyleLSTM(RollModel, tags=["music", "symbolic-music", "style-transfer"]):
         self.window = config.window + 1  # steps so far apart cannot see each other
         self.left, self.right = (_Side(config) for _ in range(2))
         self.around = nn.Linear(4 * config.width, N_ROLL_PITCHES * config.context)
-        self.pitches = PitchNetwork(config.context, config.pitch_width, config.filters, config.dropout)
+        cells = _HEADS * N_ROLL_PITCHES
+        # one each for the steps of a group and for the middle step, shared by both sides
+        self.heads = nn.Linear(2 * config.width, config.group * cells) if config.step_heads else None
+        self.middle = nn.Linear(2 * config.width, cells) if config.step_heads else None
+        sizes = (config.context, config.pitch_width, config.filters, config.dropout)
+        self.pitches = PitchNetwork(*sizes, code=config.pitch_code)
 
     # --- what sampling asks for: `models._gibbs_samplers.RollNetwork`
 
@@ -135,17 +172,22 @@ class StyleLSTM(RollModel, tags=["music", "symbolic-music", "style-transfer"]):
             raise InvalidInputError(
                 "this style_lstm was never shown hidden steps; judge it with none hidden, or train it with mask_share"
             )
-        window = self.config.window
-        around, told = padded(cells, meta, window, self.around.weight.dtype)
-        offsets = torch.arange(-window, window + 1, device=steps.device)
-        places = steps[:, None] + window + offsets
-        seen = around[places].to(told.dtype)
-        seen = torch.where((offsets.abs() <= hidden)[:, None], UNKNOWN, seen)
-        return self._told(seen, told[places])
+        seen, told = self._windows(cells, meta, steps, hidden)
+        return self._for_pitches(self._sides(seen, told))
 
-    def onset_probabilities(self, cells: Tensor, meta: Tensor) -> Tensor:  # noqa: ARG002 - what a `RollNetwork` takes
-        """Return zeros, (steps, 84): it hears no starts, so that a note starts where its pitch begins to sound."""
-        return torch.zeros(cells.shape, dtype=self.around.weight.dtype, device=cells.device)
+    def onset_probabilities(self, cells: Tensor, meta: Tensor) -> Tensor:
+        """Return how likely a note starts in each cell, (steps, 84): the product of what both sides say (eq. 6).
+
+        Zeros without `step_heads`: it hears no starts, so that a note starts where its pitch begins to sound.
+        """
+        found = torch.zeros(cells.shape, dtype=self.around.weight.dtype, device=cells.device)
+        if self.middle is None:
+            return found
+        for steps in torch.split(torch.arange(len(cells), device=cells.device), _STEPS_AT_ONCE):
+            sides = self._sides(*self._windows(cells, meta, steps, 0))
+            said = [self.middle(groups[:, -1]).view(-1, _HEADS, N_ROLL_PITCHES)[:, _ONSET] for groups, _ in sides]
+            found[steps] = said[0].sigmoid() * said[1].sigmoid()
+        return found
 
     # --- training
 
@@ -156,29 +198,59 @@ class StyleLSTM(RollModel, tags=["music", "symbolic-music", "style-transfer"]):
         varied: bool = False,  # noqa: ARG002 - there is one task
         generator: torch.Generator | None = None,
     ) -> Tensor:
-        """Return what training minimises: the mean loss of the cells of the middle steps, shape (n,)."""
+        """Return what training minimises, shape (n,): the mean loss of the cells of the middle steps.
+
+        With `step_heads` that of the cells of hidden steps, and of the middle one, on both sides is added.
+        """
         hidden = torch.rand(windows.cells.shape[:2], generator=generator, device=self.device) < self.config.mask_share
-        return self._losses(windows, hidden) / N_ROLL_PITCHES
+        sides, pitches = self._losses(windows, hidden)
+        if self.heads is None or self.middle is None:
+            return pitches / N_ROLL_PITCHES
+        window, n = self.config.window, len(hidden)
+        truth = torch.stack([windows.cells, windows.onsets, windows.offsets], dim=2).flatten(2).to(pitches.dtype)
+        asked = hidden.index_fill(1, torch.tensor([window], device=self.device), value=True)  # the middle is always
+        loss: Tensor = _PITCH_WEIGHT * pitches / N_ROLL_PITCHES
+        for number, (groups, _) in enumerate(sides):
+            # both sides lead to the middle step, which is their last
+            own, where = (x[:, : window + 1] if number == 0 else x[:, window:].flip(1) for x in (truth, asked))
+            said = torch.cat([self.heads(groups).view(n, window, -1), self.middle(groups[:, -1:])], dim=1)
+            each = functional.binary_cross_entropy_with_logits(said, own, reduction="none").mean(-1)
+            loss = loss + (each * where).sum(1) / where.sum(1)
+        return loss
 
     def validation_losses(self, windows: RollWindows) -> Tensor:
         """Return the negative log-likelihood of the middle steps, nats a step, (n,): nothing is hidden."""
-        return self._losses(windows, torch.zeros(windows.cells.shape[:2], dtype=torch.bool, device=self.device))
+        return self._losses(windows, torch.zeros(windows.cells.shape[:2], dtype=torch.bool, device=self.device))[1]
 
-    def _losses(self, windows: RollWindows, hidden: Tensor) -> Tensor:
-        seen = torch.where(hidden[..., None], UNKNOWN, windows.cells.to(windows.meta.dtype))
-        context = self._told(seen, windows.meta)
-        rows = windows.cells[:, self.config.window]
-        return functional.binary_cross_entropy_with_logits(
+    def _losses(self, windows: RollWindows, hidden: Tensor) -> tuple[list[_Said], Tensor]:
+        """Return what both sides say, and the loss of the pitches of the middle steps, (n,)."""
+        sides = self._sides(torch.where(hidden[..., None], UNKNOWN, windows.cells.to(windows.meta.dtype)), windows.meta)
+        context, rows = self._for_pitches(sides), windows.cells[:, self.config.window]
+        cells = functional.binary_cross_entropy_with_logits(
             self.pitches(context, rows), rows.to(context.dtype), reduction="none"
-        ).sum(-1)
+        )
+        return sides, cells.sum(-1)
 
     # --- the network
 
-    def _told(self, cells: Tensor, meta: Tensor) -> Tensor:
-        """Return what both sides say of the middle of windows (n, 2 window + 1, ...), as (n, 84, context)."""
+    def _windows(self, cells: Tensor, meta: Tensor, steps: Tensor, hidden: int) -> tuple[Tensor, Tensor]:
+        """Return the cells around some steps of a roll, hidden ones `UNKNOWN`, and what is told of them."""
+        window = self.config.window
+        around, told = padded(cells, meta, window, self.around.weight.dtype)
+        offsets = torch.arange(-window, window + 1, device=steps.device)
+        places = steps[:, None] + window + offsets
+        seen = around[places].to(told.dtype)
+        return torch.where((offsets.abs() <= hidden)[:, None], UNKNOWN, seen), told[places]
+
+    def _sides(self, cells: Tensor, meta: Tensor) -> list[_Said]:
+        """Return what both sides say of windows (n, 2 window + 1, ...)."""
         window = self.config.window
         x = torch.cat([cells, meta], dim=-1)
-        near = torch.cat([self.left(x[:, :window]), self.right(x[:, window + 1 :].flip(1))], dim=-1)
+        return [self.left(x[:, :window]), self.right(x[:, window + 1 :].flip(1))]
+
+    def _for_pitches(self, sides: list[_Said]) -> Tensor:
+        """Return what both sides say of the middle, as (n, 84, context)."""
+        near = torch.cat([nearest for _, nearest in sides], dim=-1)
         out: Tensor = functional.leaky_relu(self.around(near), _LEAK).view(len(near), N_ROLL_PITCHES, -1)
         return out
 
@@ -189,17 +261,23 @@ class _Side(nn.Module):
     def __init__(self, config: StyleLSTMConfig) -> None:
         super().__init__()
         self.groups = nn.Linear(config.group * (N_ROLL_PITCHES + N_META), config.width)
-        self.layers = nn.ModuleList(
-            nn.LSTM(config.width, config.width, batch_first=True) for _ in range(config.n_layers)
-        )
         self.dropout = nn.Dropout(config.dropout)
+        sizes = Sizes(config.width, config.n_heads, config.inner, config.n_layers, config.n_groups)
+        self.layers = (
+            nn.ModuleList(nn.LSTM(config.width, config.width, batch_first=True) for _ in range(config.n_layers))
+            if config.encoder == "lstm"
+            else Encoder(sizes, config.dropout, near=-1)
+        )
 
-    def forward(self, x: Tensor) -> Tensor:
-        """Map steps (n, window, 88) to the last states of the last two layers, (n, 2 width)."""
+    def forward(self, x: Tensor) -> _Said:
+        """Map steps (n, window, 88) to the states of the last two layers, or to what attention makes of the groups."""
         x = self.groups(self.dropout(x.reshape(len(x), -1, self.groups.in_features)))
-        last = []
+        if isinstance(self.layers, Encoder):
+            states = self.layers(x)
+            return states, self.dropout(states[:, -1])
+        last: list[Tensor] = []
+        near: list[Tensor] = []
         for layer in self.layers:
             x = x + functional.leaky_relu(layer(x)[0], _LEAK)
-            last.append(x[:, -1])
-        out: Tensor = self.dropout(torch.cat([last[-1], last[-2]], dim=-1))
-        return out
+            last, near = [x, *last[:1]], [x[:, -1], *near[:1]]
+        return torch.cat(last, dim=-1), self.dropout(torch.cat(near, dim=-1))

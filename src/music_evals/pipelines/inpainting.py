@@ -45,6 +45,7 @@ _DEFAULTS: Final = {"n_resamples": 1000, "seed": 0, "base": "nats"}
 """Options of divergences."""
 
 _F1_SCORES = ("position_score", "note_f1")
+_ACCURACIES = {"pitch_accuracy", "rhythm_accuracy"}
 _NOTE_METRICS = ("position_score", "pitch_accuracy", "rhythm_accuracy", "note_f1")
 _RATES = tuple(name for name, metric in INPAINTING_EXTENSIONS.items() if metric.direction == "none")
 _SCORES: Final[Mapping[str, Metric]] = MappingProxyType({**INPAINTING_METRICS, **INPAINTING_EXTENSIONS})
@@ -149,7 +150,7 @@ def evaluate_inpainting(
         Cluster (song) of each item, shape (n,), for intervals and noise floors; None makes each item its own.
     variant
         ``"corrected"``, ``"official"`` or ``"paper"``; see `metrics.inpainting` and `metrics.divergence`. The
-        extensions have none.
+        extensions have none. The two accuracies, where they are asked for alone, have ``"chen2020"`` too.
     confidence
         Nominal coverage of the intervals, above 0 and below 1.
     n_resamples
@@ -294,11 +295,15 @@ def _analyse(
     transposed: bool = False,
 ) -> _Pairs:
     """Check the input and pass over it once, for what these metrics need."""
-    check_variant(variant)
+    of_steps = {*names} <= _ACCURACIES
+    check_variant(variant, inpainting.ACCURACY_VARIANTS if of_steps else inpainting.VARIANTS)
     whole, filled = check_contexts(contexts), check_middles(middles)
     check_same_count(whole, filled)
     if not len(whole):
         raise NoDataError("there are no items to score; give at least one context and its middle")
+    if variant == inpainting.CHEN:
+        accuracies = inpainting.step_accuracies(whole[:, MUSIB_LAYOUT.middle], filled)
+        return _Pairs(whole, filled, None, {}, {name: scores for name, (scores, _) in accuracies.items()})
     notes, features = not {*_NOTE_METRICS}.isdisjoint(names), not {*divergence.FEATURES}.isdisjoint(names)
     extensions = _extension_kernels(names, corpus, transposed=transposed)
     if not notes and not features and not extensions:
@@ -378,6 +383,8 @@ def _mean_intervals(
 
 def _weights(pairs: _Pairs, names: Iterable[str]) -> dict[str, IntArray]:
     """Return what each item weighs in a micro average: the denominator of its score."""
+    if pairs.counts is None and {*pairs.rows} >= _ACCURACIES:  # over time indexes
+        return {name: n for name, (_, n) in inpainting.step_accuracies(pairs.true, pairs.middles).items()}
     counts = inpainting.note_counts(pairs.true, pairs.middles) if pairs.counts is None else pairs.counts
     return {
         name: counts.reference + counts.estimate

@@ -70,6 +70,7 @@ def test_the_table_of_verdicts_is_read_off_the_rows_alone() -> None:
     assert "0 above 0, 1 below, 0 across, 1 without interval" in copying
     assert copying.endswith("**undecided** |")
     assert line_of(table, "folk_helps_jsb").endswith("**untested** |")
+    assert "**not testable**: there are no ratings" in line_of(table, "divergences_nearer_to_listeners")
 
 
 def test_names_of_hypotheses_are_unique_and_claimed_ones_exist() -> None:
@@ -106,6 +107,41 @@ def test_the_intervals_of_a_hypothesis_hold_together() -> None:
     rows = list(difference_rows(parts))
     assert asked == pytest.approx([0.95, *[0.9875] * 4])
     assert (rows[0]["difference"], rows[0]["low"]) == (0.1, None)  # a single song has no interval
+
+
+def test_a_drop_to_other_music_has_an_interval_put_together_from_both_sides() -> None:
+    """Limits by Zou and Donner, by hand from the two intervals; swapping the sides turns them round."""
+    rng = np.random.default_rng(0)
+    one = scores([f"{song}{n}" for song in "abcdef" for n in range(4)], rng.uniform(0.5, 0.9, 24).tolist())
+    other = scores([f"{song}{n}" for song in "uvwxyz" for n in range(4)], [*rng.uniform(0, 0.4, 23), math.nan])
+    difference, low, high, n, n_groups = hypotheses.drop(one, other, "note_f1", 0.99)
+    a, b = (hypotheses.interval_of_mean(s.values["note_f1"], s.songs, 0.99, (0, 1)) for s in (one, other))
+    assert difference == pytest.approx(a.estimate - b.estimate)
+    assert low == pytest.approx(difference - math.sqrt((a.estimate - a.low) ** 2 + (b.high - b.estimate) ** 2))
+    assert high == pytest.approx(difference + math.sqrt((a.high - a.estimate) ** 2 + (b.estimate - b.low) ** 2))
+    assert (n, n_groups) == (47, 12)
+    assert hypotheses.drop(other, one, "note_f1", 0.99)[:3] == pytest.approx((-difference, -high, -low))
+
+
+def test_which_of_two_systems_drops_further_and_which_changes_more() -> None:
+    """On music a one gains .1 where the other loses .3: it drops .4 less, and changes .2 less."""
+    items = [[f"{song}{n}" for song in songs for n in range(3)] for songs in ("abcd", "wxyz")]
+
+    def system(first: float, second: float) -> tuple[Scores, Scores]:
+        wobble = np.random.default_rng(1).uniform(-0.01, 0.01, 12)
+        return tuple(
+            scores(names, (level + wobble).tolist()) for names, level in zip(items, (first, second), strict=True)
+        )
+
+    steady, falling = system(0.5, 0.6), system(0.8, 0.5)
+    dropped = hypotheses.drop_difference(falling, steady, "note_f1", 0.95)
+    changed = hypotheses.drop_difference(falling, steady, "note_f1", 0.95, signed=False)
+    assert dropped[0] == pytest.approx(0.4)
+    assert changed[0] == pytest.approx(0.2)
+    assert changed[1] <= 0.2 <= changed[2]
+    assert dropped[3:] == (24, 8)
+    with pytest.raises(ValueError, match="same items"):
+        hypotheses.drop_difference(falling, steady[::-1], "note_f1", 0.95)
 
 
 class Found:
