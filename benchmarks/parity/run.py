@@ -2,8 +2,8 @@
 
 Usage: python -m benchmarks.parity.run refinpaint=CHECKOUT musicmagus=CHECKOUT ... [--write]
 
-CHECKOUT is a clone of the authors' repository at the commit that README.md names; nothing is fetched. Prints the stages;
-`--write` writes them into results.csv and README.md, and the arrays that the tests compare with into tests/golden/parity.
+CHECKOUT is a clone of the authors' repository at the commit that README.md names; nothing is fetched. Prints the
+stages; `--write` writes them into results.csv and README.md, and what the tests compare with into tests/golden/parity.
 """
 
 from __future__ import annotations

@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from music_evals.files import write_atomically
 
-__all__ = ["GOLDEN", "GOAL", "Authors", "Recorder", "Stage", "compare", "importable", "verify_commit"]
+__all__ = ["GOAL", "GOLDEN", "Authors", "Recorder", "Stage", "compare", "importable", "verify_commit"]
 
 GOLDEN = Path(__file__).parents[2] / "tests" / "golden" / "parity"
 GOAL = 1e-4

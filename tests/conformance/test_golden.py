@@ -9,6 +9,7 @@ import pytest
 
 GOLDEN = Path(__file__).resolve().parents[1] / "golden"
 FILES = sorted(GOLDEN.rglob("*.json"))
+ARRAYS = sorted((GOLDEN / "parity").glob("*.safetensors"))
 
 
 def check_source(path: Path) -> None:
@@ -34,8 +35,18 @@ def test_golden_values_are_listed(path: Path) -> None:
 
 
 def test_golden_values_are_json() -> None:
-    others = [path.name for path in GOLDEN.rglob("*") if path.is_file() and path.suffix not in {".json", ".md"}]
+    files = [path for path in GOLDEN.rglob("*") if path.is_file() and path not in ARRAYS]
+    others = [path.name for path in files if path.suffix not in {".json", ".md"}]
     assert not others, f"values belong into JSON with a `source`: {others}"
+
+
+@pytest.mark.parametrize("path", ARRAYS, ids=[path.name for path in ARRAYS])
+def test_recorded_arrays_name_the_authors(path: Path) -> None:
+    assert path.stat().st_size <= 300_000
+    with path.open("rb") as file:
+        head = json.loads(file.read(int.from_bytes(file.read(8), "little")))
+    assert head["__metadata__"]["repository"].count("/") == 1
+    assert len(head["__metadata__"]["commit"]) >= 7
 
 
 @pytest.mark.parametrize(

@@ -6,6 +6,7 @@ import dataclasses
 import json
 import os
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -28,7 +29,21 @@ from music_evals.protocols import EditingSystem
 
 torch = pytest.importorskip("torch")
 pytest.importorskip("transformers")
-from tests.editing.tiny_musicgen import MODELS, save, tiny_codec, tiny_musicgen  # noqa: E402
+from tests.editing.tiny_musicgen import (  # noqa: E402
+    GREEDY,
+    MODELS,
+    PARITY,
+    RATE,
+    TEXT,
+    furthest,
+    recorded,
+    save,
+    steps_of,
+    tiny_codec,
+    tiny_musicgen,
+    tune,
+    without,
+)
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 ROCK = EditInstruction(text="Rock to jazz.", source_prompt="a rock song", before="rock", after="jazz")
@@ -134,6 +149,8 @@ def test_missing_weights_are_named(system: MusicGen, tmp_path: Path) -> None:
         make_editor(name, {}, {"source": "facebook/musicgen-small"})
     with pytest.raises(ModelUnavailableError, match="CC-BY-NC"):
         make_editor(name, {}, {"source": str(tmp_path)})
+    with pytest.raises(InvalidInputError, match="`base`"):
+        make_editor(name, {"base_revision": "a" * 40}, {"source": str(tmp_path)})
     with pytest.raises(InvalidInputError, match="needs a GPU"):
         KINDS[name].from_pretrained(tmp_path, precision="fp16")
     with pytest.raises(InvalidInputError, match="needs a GPU"):
@@ -178,6 +195,51 @@ def test_the_codec_alone_is_that_of_transformers(tmp_path: Path) -> None:
         make_editor("resynth", {"codec": "mp3"}, {"source": str(tmp_path)})
     with pytest.raises(InvalidInputError, match="`revision`"):
         make_editor("resynth", {}, {"source": "facebook/encodec_32khz"})
+
+
+@pytest.fixture(scope="module", params=sorted(KINDS))
+def theirs(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Any:
+    """Return a system, what the authors' code computed for a tiny model of it, and the folder of that."""
+    return request.param, *recorded("musicgen_melody", request.param, tmp_path_factory.mktemp("recorded"))
+
+
+@pytest.fixture(scope="module")
+def loaded(theirs: Any) -> MusicGen:
+    name, _, folder = theirs
+    return make_editor(name, {"base": str(folder / "base")}, {"source": str(folder)})
+
+
+class TestAuthorsCode:
+    """What audiocraft computed for tiny models (benchmarks/parity): its files load, and ours computes the same."""
+
+    def steps(self, system: MusicGen) -> dict[str, Any]:
+        request = heard(ROCK, audio=tune(10)[None], sample_rate=RATE)
+        conditions = system._conditions(request)
+        return steps_of(system._model, lambda: system._model.generate(TEXT, 1.2, 0, GREEDY, **conditions)).kept()
+
+    def test_what_it_is_told_logits_and_tokens(self, theirs: Any, loaded: MusicGen) -> None:
+        name, arrays, _ = theirs
+        assert [weights.files for weights in loaded.info.weights] == [("state_dict.bin",), ()]
+        made = self.steps(loaded)
+        assert np.array_equal(made["tokens"], arrays["tokens"])
+        for what in ("given", "logits"):
+            assert furthest(made[what], arrays[what]) < 1e-4
+        assert len(np.unique(arrays["given"][:, :-1], axis=0)) > 1 or name == "musicgen"
+
+    def test_a_missing_norm_is_seen(self, theirs: Any, loaded: MusicGen) -> None:
+        decoder = loaded._model.model.decoder.model.decoder
+        norms = [name for name, _ in decoder.layers[1].named_children() if name.endswith("norm")]
+        assert len(norms) == (3 if theirs[0] == "musicgen" else 2)
+        for place, name in [(decoder, "layer_norm"), *((decoder.layers[1], name) for name in norms)]:
+            with without(place, name):
+                assert furthest(self.steps(loaded)["logits"], theirs[1]["logits"]) > 1e-2, name
+
+    def test_strongest_pitch_classes(self) -> None:
+        from safetensors.numpy import load_file
+
+        found = load_file(PARITY / "musicgen_melody.safetensors")["pitch_classes"]
+        assert len(found) == 852
+        assert np.array_equal(strongest_pitch_class(tune(109), RATE).argmax(axis=1), found)
 
 
 @pytest.mark.skipif(not os.environ.get("RUN_HUB_TESTS"), reason="RUN_HUB_TESTS=1 loads the real weights (gigabytes)")

@@ -28,12 +28,24 @@ from music_evals.protocols import EditingSystem
 torch = pytest.importorskip("torch")
 pytest.importorskip("diffusers")
 
+from safetensors.torch import load_file  # noqa: E402
 from tests.editing.test_zeta import scheduler  # noqa: E402
-from tests.editing.tiny_audioldm2 import CONFIG, tiny_pipeline  # noqa: E402
-
-from music_evals.editing._audioldm2 import AudioLDM2, Condition  # noqa: E402
-from music_evals.editing.musicmagus import (  # noqa: E402
+from tests.editing.tiny_audioldm2 import (  # noqa: E402
+    CHANGE,
+    CONFIG,
+    NEGATIVE,
+    SEED,
     SENTENCES,
+    edit_from,
+    named_pipeline,
+    tiny_pipeline,
+)
+
+from music_evals.editing import _audioldm2  # noqa: E402
+from music_evals.editing._audioldm2 import AudioLDM2, Condition  # noqa: E402
+from music_evals.editing.musicmagus import SENTENCES as TABLE  # noqa: E402
+from music_evals.editing.musicmagus import (  # noqa: E402
+    VARIANTS,
     MusicMagus,
     _AttentionMaps,
     ddim_step,
@@ -42,10 +54,12 @@ from music_evals.editing.musicmagus import (  # noqa: E402
     regularised,
     sentences_about,
 )
+from music_evals.editing.system import Seeds  # noqa: E402
 from music_evals.editing.zeta import Schedule  # noqa: E402
 
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::FutureWarning", "ignore::UserWarning")
 
+GOLDEN = Path(__file__).parents[1] / "golden" / "parity"
 ROCK = EditInstruction(text="x", source_prompt="a rock song", before="rock", after="jazz")
 WORDS = {"rock": ["rock song"], "jazz": ["jazz song"], "calm": ["calm song"]}
 QUICK: dict[str, Any] = {"steps": 3, "sentences": WORDS, "regulariser_rounds": 1}
@@ -85,7 +99,7 @@ def test_processors_are_equal_to_the_default_ones(model: AudioLDM2, start: Any) 
 def test_without_a_pull_and_a_direction_the_edit_is_the_source(model: AudioLDM2, start: Any) -> None:
     empty, source = model.condition("low quality"), model.condition("a rock song")
     with torch.no_grad():
-        first, second = MusicMagus(model, **QUICK, pull=0)._run(start, empty, source, source)
+        first, second = MusicMagus(model, **QUICK, pull=0)._run(start, (empty, source), (empty, source))
         assert torch.equal(first, second)
         schedule, plain = Schedule.of(model.pipeline.scheduler, 3), start
         for step, alpha, after in zip(*schedule, strict=True):
@@ -118,21 +132,94 @@ def test_the_pull_brings_the_maps_nearer(model: AudioLDM2, start: Any) -> None:
     assert float(by_hand) == pytest.approx(float(far), rel=1e-5)
 
 
-def test_the_half_of_the_authors_has_no_gradient_at_first(model: AudioLDM2, start: Any) -> None:
-    empty, source, edit = (model.condition(text) for text in ("low quality", "a rock song", "a jazz song"))
+@pytest.fixture(scope="module")
+def authors() -> tuple[AudioLDM2, dict[str, Any]]:
+    """The model that the authors' code ran with, and what it gave (benchmarks/parity)."""
+    return AudioLDM2(named_pipeline()), load_file(GOLDEN / "musicmagus.safetensors")
+
+
+def official(model: AudioLDM2, **options: Any) -> MusicMagus:
+    return MusicMagus(model, steps=5, negative_prompt=NEGATIVE, sentences=SENTENCES, variant="official", **options)
+
+
+def distance(ours: Any, theirs: Any) -> float:
+    """Return the largest difference as a part of the largest value of theirs."""
+    return float((ours - theirs).abs().max() / theirs.abs().max())
+
+
+def test_the_regulariser_is_that_of_the_authors(authors: Any) -> None:
+    _, golden = authors
+    white = torch.randn(1, 4, 32, 16, generator=torch.Generator().manual_seed(SEED))
+    assert torch.equal(golden["noise"], white + white.roll(1, 2) + 0.3)
+    ours = {
+        variant: regularised(golden["noise"], 5, torch.Generator().manual_seed(SEED), variant) for variant in VARIANTS
+    }
+    assert distance(ours["official"], golden["regularised noise"]) < 1e-4
+    assert distance(ours["corrected"], golden["regularised noise"]) > 0.1
+
+
+def test_texts_and_direction_are_those_of_the_authors(authors: Any) -> None:
+    model, golden = authors
+    prompt = CHANGE.source_prompt
     with torch.no_grad():
-        for half, moves in (("unconditional", False), ("conditional", True)):
-            ran = [
-                MusicMagus(model, **{**QUICK, "steps": 1}, pull=pull, latent_half=half)._run(start, empty, source, edit)
-                for pull in (0, 1e3)
-            ]
-            assert torch.equal(ran[0][1], ran[1][1]) != moves
-            assert torch.equal(ran[0][0], ran[1][0])
-        ran = [
-            MusicMagus(model, **QUICK, pull=pull, latent_half="unconditional")._run(start, empty, source, edit)[1]
-            for pull in (0, 1e3)
-        ]
-        assert not torch.equal(*ran), "once the latents differ, it has one"
+        moved = official(model)._direction(CHANGE, model.condition(prompt))
+        assert distance(moved, golden["word direction"]) < 1e-4
+        for told, name in ((model.condition(prompt), "prompt"), (model.condition(NEGATIVE, prompt), "negative prompt")):
+            assert distance(told.generated[0], golden[f"generated vectors of the {name}"]) < 1e-4
+
+
+def test_the_inversion_is_that_of_the_authors(authors: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    model, golden = authors
+    monkeypatch.setattr(_audioldm2, "log_mel", lambda _: golden["mel"].numpy())
+    with torch.no_grad():
+        inverted = official(model)._start(heard(CHANGE), Seeds(0, SEED), model.condition(CHANGE.source_prompt))
+    assert distance(inverted, golden["inverted noise"]) < 1e-3
+
+
+def test_both_halves_move_as_those_of_the_authors(authors: Any) -> None:
+    model, golden = authors
+    start = golden["inverted noise"]
+    source, edit, gradients = edit_from(official(model), start)
+    assert len(gradients) == 2 * 5, "one for the latent of each pass and step"
+    assert distance(source, golden["latent of the source"]) < 1e-3
+    assert distance(edit, golden["edited latent"]) < 1e-3
+    # without the pull of one latent it is another edit
+    for left in (0, 1):
+        pulled = MusicMagus._pulled
+        calls = iter(range(2 * 5))
+
+        def without(self: Any, latent: Any, *given: Any) -> Any:
+            return latent if next(calls) % 2 == left else pulled(self, latent, *given)  # noqa: B023
+
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(MusicMagus, "_pulled", without)
+            assert distance(edit_from(official(model), start)[1], golden["edited latent"]) > 0.01
+
+
+def test_the_default_moves_one_latent_and_goes_on_with_it(model: AudioLDM2, start: Any) -> None:
+    pair = (model.condition("low quality"), model.condition("a rock song"))
+    edit = (pair[0], model.condition("a jazz song"))
+    for variant, n_moved in (("corrected", 1), ("official", 2)):
+        system = MusicMagus(model, **{**QUICK, "steps": 1}, variant=variant)
+        moved: list[Any] = []
+        pulled = system._pulled
+
+        def seen(latent: Any, *given: Any) -> Any:
+            moved.append(pulled(latent, *given))  # noqa: B023
+            return moved[-1]  # noqa: B023
+
+        with pytest.MonkeyPatch.context() as patch, torch.no_grad():
+            patch.setattr(system, "_pulled", seen)
+            _, found = system._run(start, pair, edit)
+            halves = (moved[0], moved[-1])
+            free, asked = (
+                model.noise(half, system._schedule.steps[0], told) for half, told in zip(halves, edit, strict=True)
+            )
+            alphas = system._schedule.alphas[0], system._schedule.alphas_after[0]
+            expected = ddim_step(halves[0], free + 3.5 * (asked - free), *alphas)
+        assert len(moved) == n_moved
+        assert distance(found, expected) < 1e-5
+        assert system.network_calls(1.0) == (8 if n_moved == 1 else 11)
 
 
 def test_the_direction_of_a_word_pair(model: AudioLDM2) -> None:
@@ -155,7 +242,7 @@ def test_the_direction_of_a_word_pair(model: AudioLDM2) -> None:
 
 
 def test_the_table_has_24_sentences_with_the_word() -> None:
-    assert len(set(SENTENCES)) == 24
+    assert len(set(TABLE)) == 24
     assert all(" bossa nova " in f" {sentence} " for sentence in sentences_about("bossa nova"))
 
 
@@ -317,8 +404,8 @@ def test_what_it_cannot_edit_is_refused(model: AudioLDM2) -> None:
         make_editor("musicmagus", {}, {"source": "cvssp/audioldm2"})
     with pytest.raises(InvalidInputError, match="`pull`"):
         MusicMagus(model, pull=-1)
-    with pytest.raises(UnknownNameError, match="half"):
-        MusicMagus(model, latent_half="both")
+    with pytest.raises(UnknownNameError, match="variant"):
+        MusicMagus(model, variant="paper")
 
 
 def test_the_window_has_the_tiny_model() -> None:

@@ -17,6 +17,7 @@ from tests.editing.house import ASK, RATE, heard, recording
 from music_evals.annotations import Beats, Chords, EditConditions, EditInstruction
 from music_evals.benchmark.edits.task import Settings, run_edits
 from music_evals.benchmark.edits.work import make_editor
+from music_evals.editing.conversion import convert
 from music_evals.errors import (
     InvalidInputError,
     ModelUnavailableError,
@@ -26,18 +27,30 @@ from music_evals.errors import (
 
 torch = pytest.importorskip("torch")
 pytest.importorskip("transformers")
-from tests.editing.tiny_musicgen import save, tiny_musicgen  # noqa: E402
+from tests.editing.tiny_musicgen import (  # noqa: E402
+    GREEDY,
+    TEXT,
+    furthest,
+    recorded,
+    save,
+    song,
+    steps_of,
+    tiny_musicgen,
+    without,
+)
 
+from music_evals.editing import musicongen  # noqa: E402
+from music_evals.editing._musicgen import CHECKPOINT, PICKLED  # noqa: E402
 from music_evals.editing.musicongen import (  # noqa: E402
-    CHECKPOINT,
+    BELOW,
+    EVERY,
     N_FRAMES,
     MusiConGen,
     _beat_frames,
     _chord_frames,
-    _mapped_tensors,
     _MusiConGenModel,
     _repeated,
-    from_checkpoint,
+    chord_classes,
     fused,
 )
 
@@ -87,7 +100,8 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     place = tmp_path_factory.mktemp("musicongen")
     base = tiny_musicgen("musicongen")
     save(base, place)
-    torch.save({"best_state": {k: v.half() for k, v in published(base).items()}, "xp.cfg": "x: 1"}, place / CHECKPOINT)
+    torch.save({"best_state": {k: v.half() for k, v in published(base).items()}, "xp.cfg": "x: 1"}, place / PICKLED)
+    convert(place)
     return place
 
 
@@ -96,6 +110,19 @@ def system(folder: Path) -> MusiConGen:
     made = make_editor("musicongen", {"base": str(folder)}, {"source": str(folder)})
     assert isinstance(made, MusiConGen)
     return made
+
+
+@pytest.fixture(scope="module")
+def theirs(tmp_path_factory: pytest.TempPathFactory) -> tuple[dict[str, Any], Path]:
+    """Return what the authors' code computed for a tiny model, and the folder of that."""
+    return recorded("musicongen", "musicongen", tmp_path_factory.mktemp("recorded"))
+
+
+@pytest.fixture(scope="module")
+def model(theirs: tuple[dict[str, Any], Path]) -> _MusiConGenModel:
+    found = MusiConGen.from_pretrained(theirs[1], base=theirs[1] / "base")
+    assert found.info.weights[0].files == (PICKLED,)
+    return found._model
 
 
 class TestFrames:
@@ -109,8 +136,21 @@ class TestFrames:
             ("A:min", {9, 0, 4}),
             ("G:7", {7, 11, 2, 5}),
             ("Eb:maj/3", {3, 7, 10}),
+            ("C:9", {0, 4, 7, 10, 2}),
+            ("C:maj9", {0, 4, 7, 11, 2}),
+            ("C:11", {0, 4, 7, 10, 2, 5}),
+            ("C:13", {0, 4, 7, 10, 9}),
+            ("C:maj6", {0, 4, 7, 9}),
+            ("C:6", {0, 9}),
+            ("C:min6/5", {0, 3, 7, 9}),
+            ("B:hdim7", {11, 2, 5, 9}),
+            ("C:7sus4", {0, 5, 7, 10}),
+            ("C:sus2(b7)", {0, 2, 7, 10}),
+            ("C:maj(*5)", {0, 4}),
+            ("C:(1,b3,9)/b7", {0, 3, 2, 10}),
+            ("C/2", {0, 4, 7, 2}),
+            ("Amin7/b3", {9, 0, 4, 7}),
             ("N", set()),
-            ("X", set()),
         ],
     )
     def test_chords_are_their_pitch_classes(self, label: str, classes: set[int]) -> None:
@@ -119,6 +159,26 @@ class TestFrames:
         assert (frames[:, :50] == frames[:, :1]).all()
         assert not frames[:, 50:].any()
         assert frames.min() >= 0
+
+    def test_a_chord_that_is_not_known_is_minus_one(self) -> None:
+        assert (chord_classes("X") == -1).all()
+
+    @pytest.mark.parametrize("label", ["", "H", "c", "C:", "C:foo", "C:maj()", "C:maj(0)", "C/14", "C:maj(b)", "C6"])
+    def test_other_names_are_refused(self, label: str) -> None:
+        with pytest.raises(InvalidInputError, match=r"Harte|degree"):
+            chord_classes(label)
+
+    def test_mir_eval_reads_the_same(self) -> None:
+        """Where both know a quality, but for a 13, in which the authors hear no 9 and 11."""
+        from mir_eval.chord import EXTENDED_QUALITY_REDUX, QUALITIES, encode
+
+        shared = musicongen.QUALITIES.keys() & (QUALITIES.keys() | EXTENDED_QUALITY_REDUX.keys())
+        shared -= {"13", "b13", "maj13", "min13", "b9", "#9", "#11"}  # the last three are none of its grammar
+        assert len(shared) == 21
+        for quality in shared:
+            for bass in ("", "/b3", "/2"):
+                root, classes, _ = encode(f"Eb:{quality}{bass}", reduce_extended_chords=True)
+                assert np.array_equal(chord_classes(f"Eb:{quality}{bass}"), np.roll(classes, root)), quality
 
     def test_beats_are_pulses_and_downbeats_stand_out(self) -> None:
         frames = _beat_frames([1.0, 2.0], [2.0], 200)
@@ -182,7 +242,7 @@ class TestFusion:
 
     def test_every_fourth_layer_of_the_first_three_quarters(self) -> None:
         layers = 48
-        assert list(range(0, 3 * layers // 4, 4)) == [0, 4, 8, 12, 16, 20, 24, 28, 32]
+        assert list(range(0, min(BELOW, layers), EVERY)) == [0, 4, 8, 12, 16, 20, 24, 28, 32]
         model = tiny_musicgen("musicongen").model  # of 8 layers
         with fused(model, torch.zeros(1, 16), 5):
             told = [bool(layer._forward_pre_hooks) for layer in model.decoder.model.decoder.layers]
@@ -218,21 +278,55 @@ class TestFusion:
         assert whole.shape[1] == 235 + len(words)
 
 
+class TestAuthorsCode:
+    """What the authors' code computed for a tiny model (benchmarks/parity): its files load, ours computes the same."""
+
+    def steps(self, model: _MusiConGenModel) -> dict[str, Any]:
+        chords, beats = _repeated(song(30), 30.0)
+        made = steps_of(model, lambda: model.generate_told(TEXT, 1.2, 0, GREEDY, chords=chords, beats=beats))
+        return made.kept()
+
+    def test_chord_names_and_frames(self, theirs: tuple[dict[str, Any], Path]) -> None:
+        names = theirs[0]["chord_names"].tobytes().decode().split("\n")
+        assert len(names) == len(theirs[0]["chord_classes"]) > 500
+        for name, classes in zip(names, theirs[0]["chord_classes"], strict=True):
+            assert np.array_equal(chord_classes(name), classes), name
+        chords, beats = _repeated(song(30), 30.0)
+        assert np.array_equal(chords, theirs[0]["chords"])
+        assert furthest(beats, theirs[0]["beats"]) < 1e-6
+
+    def test_what_it_is_told_logits_and_tokens(
+        self, model: _MusiConGenModel, theirs: tuple[dict[str, Any], Path]
+    ) -> None:
+        made = self.steps(model)
+        assert np.array_equal(made["tokens"], theirs[0]["tokens"])
+        for name in ("given", "logits"):
+            assert furthest(made[name], theirs[0][name]) < 1e-4
+
+    def test_a_missing_norm_is_seen(self, model: _MusiConGenModel, theirs: tuple[dict[str, Any], Path]) -> None:
+        decoder = model.model.decoder.model.decoder
+        for place, name in ((decoder, "layer_norm"), (decoder.layers[20], "self_attn_layer_norm")):
+            with without(place, name):
+                assert furthest(self.steps(model)["logits"], theirs[0]["logits"]) > 1e-2
+
+    def test_a_layer_that_is_not_told_is_seen(
+        self, model: _MusiConGenModel, theirs: tuple[dict[str, Any], Path], monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        for below in (32, 40):  # the last one is left out; the first one after them is told
+            monkeypatch.setattr(musicongen, "BELOW", below)
+            assert furthest(self.steps(model)["logits"], theirs[0]["logits"]) > 1e-2
+
+
 class TestCheckpoint:
     """The published file: every tensor has its place, and no other is taken."""
 
     def test_round_trip(self, system: MusiConGen) -> None:
         base = tiny_musicgen("musicongen")
         theirs = published(base)
-        places = _mapped_tensors(theirs)
         state = system._model.model.state_dict()
-        decoder = {name for name in state if name.startswith(("decoder.", "enc_to_dec_proj."))}
-        assert decoder == {name for name in places if not name.startswith(("chord_proj", "beat_proj"))}
-        for name in decoder:
-            assert torch.equal(state[name], places[name].half().float())
-        stacked = theirs["transformer.layers.3.self_attn.in_proj_weight"]
+        stacked = theirs["transformer.layers.3.self_attn.in_proj_weight"].half().float()
         names = [f"decoder.model.decoder.layers.3.self_attn.{kind}_proj.weight" for kind in "qkv"]
-        assert torch.equal(torch.cat([places[name] for name in names]), stacked)
+        assert torch.equal(torch.cat([state[name] for name in names]), stacked)
         chord = theirs["condition_provider.conditioners.chord.output_proj.weight"]
         assert torch.equal(system._model.chord_proj.weight, chord.half().float())
         # what is not in the checkpoint stays that of the base
@@ -245,30 +339,50 @@ class TestCheckpoint:
             (lambda held: held.pop("out_norm.bias"), "missing"),
             (lambda held: held.update({"out_norm.bias": torch.zeros(3)}), "another shape"),
             (lambda held: held.update({"emb.9.weight": torch.zeros(3)}), "too many"),
+            (lambda held: held.update({"other.weight": torch.zeros(1)}), "too many"),
+            (lambda held: held.update({"transformer.layers.0.self_attn.in_proj_weight": torch.zeros(1)}), "missing"),
+            (lambda held: held.update({"transformer.layers.0.self_attn.in_proj_weight": torch.ones(())}), "missing"),
         ],
     )
     def test_other_tensors_are_refused(self, change: Any, words: str, tmp_path: Path) -> None:
+        from safetensors.torch import save_file
+
         base = tiny_musicgen("musicongen")
         held = published(base)
         change(held)
-        torch.save({"best_state": held}, tmp_path / CHECKPOINT)
+        save_file(held, tmp_path / CHECKPOINT)
         with pytest.raises(ModelUnavailableError, match=words):
-            from_checkpoint(base, tmp_path / CHECKPOINT)
+            MusiConGen._laid_over(base, tmp_path / CHECKPOINT)
 
     def test_other_files_are_refused(self, tmp_path: Path) -> None:
-        base = tiny_musicgen("musicongen")
-        for content in ({"best_state": {"other.weight": torch.zeros(1)}}, {"state": {}}, {"best_state": {"x": "text"}}):
-            torch.save(content, tmp_path / CHECKPOINT)
-            with pytest.raises(UnreadableFileError, match=r"no place|no tensors|something else"):
-                from_checkpoint(base, tmp_path / CHECKPOINT)
         (tmp_path / CHECKPOINT).write_bytes(b"\x80\x04cos\nsystem\n(S'true'\ntR.")
-        with pytest.raises(UnreadableFileError, match="no tensors"):
-            from_checkpoint(base, tmp_path / CHECKPOINT)
+        with pytest.raises(UnreadableFileError, match="safetensors"):
+            MusiConGen._laid_over(tiny_musicgen("musicongen"), tmp_path / CHECKPOINT)
+
+    def test_a_pickled_file_is_refused_and_converted_where_it_was_fetched(
+        self, folder: Path, tmp_path: Path, monkeypatch: Any
+    ) -> None:
+        torch.save({"best_state": published(tiny_musicgen("musicongen"))}, tmp_path / PICKLED)
+        with pytest.raises(ModelUnavailableError, match="music-evals convert"):
+            MusiConGen.from_pretrained(tmp_path, base=folder)
+        asked: list[Any] = []
+
+        def fetch(*what: str, **options: Any) -> str:
+            asked.append((*what, options))
+            return str(tmp_path / PICKLED)
+
+        monkeypatch.setattr("huggingface_hub.hf_hub_download", fetch)
+        made = MusiConGen.from_pretrained("some/one", revision="a" * 40, base=folder)
+        assert asked == [("some/one", PICKLED, {"revision": "a" * 40})]
+        assert (tmp_path / CHECKPOINT).is_file()
+        assert [(weights.id, weights.revision) for weights in made.info.weights] == [
+            ("some/one", "a" * 40), (str(folder), ""),
+        ]  # fmt: skip
 
     def test_missing_weights_are_named(self, tmp_path: Path, folder: Path) -> None:
         with pytest.raises(ModelUnavailableError, match=r"Cyan0731/MusiConGen.*CC-BY-NC"):
             make_editor("musicongen", {}, {})
-        with pytest.raises(ModelUnavailableError, match=CHECKPOINT):
+        with pytest.raises(ModelUnavailableError, match=PICKLED):
             make_editor("musicongen", {"base": str(folder)}, {"source": str(tmp_path)})
         with pytest.raises(InvalidInputError, match="`revision`"):
             make_editor("musicongen", {}, {"source": "Cyan0731/MusiConGen"})
@@ -317,7 +431,8 @@ class TestEdits:
 )
 def test_all_frames_are_told(labels: list[str], seconds: float) -> None:
     chords, beats = _repeated(conditions(*labels, seconds=seconds), seconds)
-    assert set(np.unique(chords)) <= {0.0, 1.0}
+    assert set(np.unique(chords)) <= {0.0, 1.0, -1.0}
+    assert (-1.0 in chords) == ("X" in labels)
     assert np.isfinite(beats).all()
     assert beats.max() <= 1.9 + 1e-6 or seconds < 0.5
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import dataclasses
 import itertools
 import json
@@ -21,9 +22,9 @@ from music_evals.benchmark.edits.work import make_editor
 from music_evals.cli import main
 from music_evals.editing import _refinpaint_tokens as codec
 from music_evals.errors import (
-    FileTooLargeError,
     InvalidInputError,
     ModelUnavailableError,
+    UnknownNameError,
     UnreadableFileError,
     UnsupportedEditError,
 )
@@ -33,10 +34,19 @@ from music_evals.symbolic.notes import make_notes
 
 torch = pytest.importorskip("torch")
 
-from music_evals.editing import _refinpaint_weights as weights  # noqa: E402
-from music_evals.editing._refinpaint_networks import RefinPaintNetworks, draw, resample  # noqa: E402
-from music_evals.editing.refinpaint import RefinPaint, kept_count, written_by_tokens  # noqa: E402
+from safetensors.numpy import load_file  # noqa: E402
+from safetensors.torch import save_file  # noqa: E402
 
+from music_evals.editing import _refinpaint_networks  # noqa: E402
+from music_evals.editing._refinpaint_networks import RefinPaintNetworks, draw, resample  # noqa: E402
+from music_evals.editing._refinpaint_weights import published_names  # noqa: E402
+from music_evals.editing.conversion import convert  # noqa: E402
+from music_evals.editing.refinpaint import RefinPaint, Window, _window, kept_count, written_by_tokens  # noqa: E402
+
+GOLDEN = Path(__file__).parents[1] / "golden" / "parity" / "refinpaint.safetensors"
+RECORDED = load_file(GOLDEN)
+"""What the authors' code gave, and its weights, from `python -m benchmarks.parity.run refinpaint=... --write`."""
+THEIR_SIZES = {"width": 8, "n_heads": 2, "hidden": 32, "n_encoder": 2, "n_decoder": 2, "n_feedback": 2}
 SIZES = {"width": 16, "n_heads": 2, "hidden": 24, "n_encoder": 2, "n_decoder": 2, "n_feedback": 1, "max_tokens": 64}
 MIDDLE = EditInstruction(text="Refine bars 1 and 2.", bars=(1, 3), confidence=5)
 
@@ -106,10 +116,11 @@ def test_what_is_off_the_grid_is_rounded_and_what_has_no_token_is_counted() -> N
     notes = make_notes([30, 31, 480, 960, 960], [10, 480, 30, 60, 60], [60, 62, 64, 20, 36], 80, [0, 0, 0, 0, 1])
     score = Score(notes, 480, voices=("", "drums"), programs=(0, DRUMS))
     encoded = codec.encode(score)
-    assert (encoded.n_drums, encoded.n_outside, encoded.n_notes) == (1, 1, 5)
+    assert (encoded.n_left_out, encoded.n_outside, encoded.n_notes) == (1, 1, 5)
     assert sorted(notes_of(written_by_tokens(score))) == [(0, 1, 60), (1, 8, 62), (8, 1, 64)]
-    assert codec.encode(score, merge_drums=True).n_drums == 0
-    assert len(written_by_tokens(score, merge_drums=True).notes) == 4
+    written_first = written_by_tokens(score, variant="official")
+    assert codec.encode(score, official=True).n_left_out == 1
+    assert notes_of(written_first) == notes_of(written_by_tokens(score)), "the piano's note ends first"
     assert written_by_tokens(score).ticks_per_quarter == 480
 
 
@@ -124,11 +135,15 @@ def test_tokens_without_a_meaning_are_dropped_and_counted() -> None:
     assert dropped == len(tokens) - 2 - 3  # two bars and a note of three
 
 
-def test_kept_counts_follow_the_formula() -> None:
+def test_kept_counts_are_those_of_the_authors() -> None:
+    """All of them are one too many where a rate times its number rounds down, and where it would be 1."""
     assert kept_count(100, 10) == math.ceil(100 * math.cos(10 * math.pi / 22)) == 15
-    counts = [kept_count(50, round_) for round_ in range(10, 0, -1)]
-    assert counts == sorted(counts)
-    assert counts[-1] == math.ceil(50 * 0.98982)
+    theirs = RECORDED["kept counts"]
+    assert theirs.shape == (512, 10)
+    ours = [[kept_count(n, round_) for round_ in range(10, 0, -1)] for n in range(1, 513)]
+    assert np.array_equal(ours, theirs)
+    assert kept_count(50, 1) == 49, "the last round redraws one of them"
+    assert kept_count(0, 1) == 0
 
 
 def test_the_loop_keeps_as_many_as_it_should(model: Any, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -141,7 +156,8 @@ def test_the_loop_keeps_as_many_as_it_should(model: Any, monkeypatch: pytest.Mon
     monkeypatch.setattr("music_evals.editing._refinpaint_networks.resample", counted)
     RefinPaint(model).edit([written(asked(confidence=4))])
     n = 2 * 7  # two bars of a position and three notes
-    assert drawn == [n - math.ceil(n * math.cos(round_ * math.pi / 22)) for round_ in (6, 5, 4, 3, 2, 1)]
+    assert drawn == [n - kept_count(n, round_) for round_ in (6, 5, 4, 3, 2, 1)]
+    assert drawn[-1] == 1
 
 
 def test_full_confidence_is_the_identity(model: Any) -> None:
@@ -151,35 +167,24 @@ def test_full_confidence_is_the_identity(model: Any) -> None:
     assert result.warnings == ()
 
 
-@pytest.mark.parametrize("free_tokens", [False, True])
-def test_nothing_outside_of_the_bars_changes(model: Any, free_tokens: bool) -> None:
-    system = RefinPaint(model, free_tokens=free_tokens)
+@pytest.mark.parametrize("variant", ["corrected", "official"])
+def test_nothing_outside_of_the_bars_changes(model: Any, variant: str) -> None:
+    system = RefinPaint(model, variant=variant)
     before = codec.encode(triads())
     window = np.zeros(len(before.tokens), dtype=bool)
     window[before.bars[1] : before.bars[3]] = True
     changed = np.zeros_like(window)
     for seed in range(6):
         generator = torch.Generator().manual_seed(seed)
-        from music_evals.editing.refinpaint import _window
-
         after = system._refined(_window(before, (1, 3), 64), 0, generator)
         assert np.array_equal(after[~window], before.tokens[~window])
         assert (after[before.bars] == codec.BAR).all(), "bars survive"
-        if not free_tokens:
+        if variant == "corrected":
             assert (after[window] >= codec.FIRST_PITCH).sum() == window.sum() - 2, "and no bar is added"
         changed |= after != before.tokens
-    assert changed[np.flatnonzero(window)[-2:]].any(), "the last tokens are drawn as well"
+    if variant == "corrected":
+        assert changed[np.flatnonzero(window)[-2:]].any(), "the last tokens are drawn as well"
     assert changed.sum() > 7
-
-
-def test_the_last_two_tokens_of_the_authors_stay(model: Any) -> None:
-    from music_evals.editing.refinpaint import _window
-
-    before = codec.encode(triads())
-    system = RefinPaint(model, skip_last_two=True)
-    for seed in range(6):
-        after = system._refined(_window(before, (1, 3), 64), 0, torch.Generator().manual_seed(seed))
-        assert np.array_equal(after[before.bars[3] - 2 :], before.tokens[before.bars[3] - 2 :])
 
 
 def test_drawn_tokens_obey_the_grammar(model: Any) -> None:
@@ -203,7 +208,7 @@ def anew(inpainter: Any, tokens: Any, drawn: Any, generator: Any) -> list[int]:
     found = tokens.tolist()
     for place in torch.nonzero(drawn)[:, 0].tolist():
         rows = inpainter.extend(torch.tensor([codec.BOS, *found[:-1]]), inpainter.start(tokens, drawn))
-        found[place] = draw(inpainter.head(rows[place]).double(), 0.95, generator)
+        found[place] = draw(inpainter.head(rows[place]), 0.95, generator)
     return found
 
 
@@ -286,7 +291,7 @@ def test_an_item_alone_is_the_item_in_a_batch(model: Any) -> None:
         assert np.array_equal(alone.score.notes, result.score.notes)
         assert result.score.tempos == triads().tempos
     assert notes_of(batch[0].score) != notes_of(batch[2].score), "another seed"
-    assert "tokens say nothing" in " ".join(RefinPaint(model, free_tokens=True).edit(requests)[1].warnings)
+    assert "tokens say nothing" in " ".join(RefinPaint(model, variant="official").edit(requests)[1].warnings)
 
 
 def test_a_long_piece_is_seen_through_a_window() -> None:
@@ -307,34 +312,158 @@ def test_what_it_cannot_edit_is_refused(model: Any) -> None:
     waltz = dataclasses.replace(triads(), time_signatures=(TimeSignature(0, 3, 4),))
     with pytest.raises(UnsupportedEditError, match="3/4"):
         system.edit([written(MIDDLE, score=waltz)])
-    assert RefinPaint(model, any_meter=True).supports(written(MIDDLE, score=waltz)) == ""
+    assert RefinPaint(model, variant="official").supports(written(MIDDLE, score=waltz)) == ""
     assert "name fewer bars" in RefinPaint(networks(max_tokens=15)).supports(written(MIDDLE))
     with pytest.raises(ModelUnavailableError, match=r"ta603/RefinPaint.*CC-BY-NC-SA"):
         make_editor("refinpaint", {}, {})
     with pytest.raises(InvalidInputError, match="`top_p`"):
         RefinPaint(model, top_p=0)
+    with pytest.raises(UnknownNameError, match="variant 'theirs'"):
+        RefinPaint(model, variant="theirs")
     assert "refinpaint" in EDITORS
 
 
-def publish(folder: Path, made: Any, *, prefix: str = "transformer.", fill: Any = None) -> Path:
-    """Write networks as the authors publish theirs: one set of tensors in five files, and sizes in config.json."""
+def publish(folder: Path, tensors: dict[str, Any], sizes: dict[str, int]) -> Path:
+    """Write tensors as the authors publish theirs: each network in five files; and the sizes, which are not theirs."""
     folder.mkdir(exist_ok=True)
-    (folder / "config.json").write_text(json.dumps(SIZES))
-    sets = {
-        "inpainting": {prefix + name: tensor for name, tensor in made.inpainter.state_dict().items()},
-        "feedback": {**made.feedback.state_dict(), "pos_weight": torch.tensor(1.39), **(fill or {})},
-    }
-    for stem, tensors in sets.items():
-        names = list(tensors)
-        for part in range(weights.N_PARTS):
-            some = {name: tensors[name] for name in names[part :: weights.N_PARTS]}
-            torch.save(some, folder / f"{stem}_part{part + 1}.pth")
+    (folder / "config.json").write_text(json.dumps(sizes))
+    sets = {"inpainting": {}, "feedback": {}}
+    for name, tensor in tensors.items():
+        sets["inpainting" if name.startswith("transformer.") else "feedback"][name] = tensor
+    for stem, some in sets.items():
+        names, length = list(some), math.ceil(len(some) / 5)
+        for part in range(5):
+            inside = {name: some[name] for name in names[part * length : (part + 1) * length]}
+            torch.save(inside, folder / f"{stem}_part{part + 1}.pth")
     return folder
+
+
+def as_published(made: Any) -> dict[str, Any]:
+    """Return the tensors of networks of ours under the names of theirs."""
+    tensors = {"pos_weight": torch.tensor([1.39])}
+    for name, tensor in made.state_dict().items():
+        names = published_names(name)
+        tensors |= dict(zip(names, tensor.chunk(len(names)), strict=True))
+    token, position = (tensors[f"transformer.{name}_emb.weight"] for name in ("enc_token", "position"))
+    tensors["transformer.dec_token_emb.weight"] = tensors["transformer.decoder.dec_token_emb.weight"] = token
+    return tensors | {"transformer.decoder.position_emb.weight": position}
+
+
+@pytest.fixture(scope="module")
+def theirs(tmp_path_factory: pytest.TempPathFactory) -> Any:
+    """Networks with the weights of a recorded run of the authors' code, from ten parts as they write them."""
+    tensors = {
+        name.removeprefix("weights/"): torch.from_numpy(tensor)
+        for name, tensor in RECORDED.items()
+        if name.startswith("weights/")
+    }
+    folder = publish(tmp_path_factory.mktemp("theirs"), tensors, {**THEIR_SIZES, "max_tokens": 512})
+    with pytest.raises(ModelUnavailableError, match=f"music-evals convert {folder}"):
+        RefinPaint.from_pretrained(folder)
+    assert main(["convert", str(folder)]) == 0
+    return RefinPaint.from_pretrained(folder, variant="official")
+
+
+def close(ours: Any, name: str) -> bool:
+    """Tell whether values are those of theirs, up to 1e-5 of the largest."""
+    recorded = RECORDED[name]
+    return bool(np.abs(ours.numpy()[: len(recorded)] - recorded).max() < 1e-5 * np.abs(recorded).max())
+
+
+def outputs(made: Any) -> dict[str, bool]:
+    """Return which outputs of both networks are those of theirs."""
+    tokens = torch.from_numpy(RECORDED["piece/tokens"]).long()
+    editable = torch.from_numpy(RECORDED["piece/editable"])
+    inpainter = made.inpainter
+    rows = inpainter.encode(tokens, editable)
+    shifted = torch.nn.functional.pad(tokens[:-1], (1, 0), value=codec.BOS)
+    logits = inpainter.head(inpainter.extend(shifted, inpainter.cache(rows)))
+    odds = made.feedback(tokens, editable)
+    found = {"inpainter/encoder": rows, "inpainter/logits": logits, "feedback": odds}
+    return {name: close(values, name) for name, values in found.items()}
+
+
+def test_the_networks_give_what_the_authors_give(theirs: Any) -> None:
+    made = theirs._model
+    assert outputs(made) == {"inpainter/encoder": True, "inpainter/logits": True, "feedback": True}
+
+
+@pytest.mark.parametrize(
+    ("part", "stage"),
+    [
+        ("inpainter.norm", "inpainter/logits"),
+        ("inpainter.decoder.1.norm1", "inpainter/logits"),
+        ("inpainter.decoder.0.norm3", "inpainter/logits"),
+        ("inpainter.encoder.1.norm2", "inpainter/encoder"),
+        ("feedback.layers.0.norm1", "feedback"),
+    ],
+)
+def test_a_norm_that_goes_missing_is_noticed(theirs: Any, part: str, stage: str) -> None:
+    made = copy.deepcopy(theirs._model)
+    parent, _, name = part.rpartition(".")
+    setattr(made.get_submodule(parent), name, torch.nn.Identity())
+    assert not outputs(made)[stage]
+
+
+def test_the_loop_is_that_of_the_authors(theirs: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each of ten rounds keeps the tokens that theirs keeps; what they drew could be drawn, and comes out."""
+    tokens, editable = RECORDED["piece/tokens"].astype(np.int64), RECORDED["piece/editable"]
+    redrawn, after = RECORDED["loop/redrawn"], RECORDED["loop/tokens"].astype(np.int64)
+    seen: list[Any] = []
+
+    def watched(inpainter: Any, before: Any, drawn: Any, **options: Any) -> Any:
+        seen.append(drawn.numpy())
+        answers = iter(after[len(seen) - 1][np.flatnonzero(drawn.numpy())].tolist())
+
+        def recorded(logits: Any, top_p: float, _: Any) -> int:
+            chances, order = logits.softmax(0).sort(descending=True)
+            token = next(answers)
+            place = order.tolist().index(token)
+            assert float(chances[:place].sum()) <= top_p + 1e-5, "theirs is in our nucleus"
+            return token
+
+        monkeypatch.setattr(_refinpaint_networks, "draw", recorded)
+        result = resample(inpainter, before, drawn, **options)
+        assert np.array_equal(result.numpy(), after[len(seen) - 1])
+        places = np.flatnonzero(drawn.numpy())
+        assert len(list(answers)) == int((places >= places[-1] - 1).sum()), "the last two places are not drawn"
+        return result
+
+    monkeypatch.setattr(_refinpaint_networks, "resample", watched)
+    n = int((tokens != codec.PAD).sum())
+    theirs._refined(Window(tokens[:n], editable[:n], 0), 0, torch.Generator())
+    assert np.array_equal(seen, redrawn)
+    assert redrawn.sum(axis=1).tolist()[-1] == 1
+
+
+def test_tokens_of_pieces_are_those_of_the_authors() -> None:
+    notes = np.split(RECORDED["pieces/notes"], np.cumsum(RECORDED["pieces/n_notes"])[:-1])
+    tokens = np.split(RECORDED["pieces/tokens"], np.cumsum(RECORDED["pieces/n_tokens"])[:-1])
+    for (onset, duration, pitch), expected in zip((piece.T for piece in notes), tokens, strict=True):
+        score = Score(make_notes(onset, duration, pitch), 480)
+        assert np.array_equal(codec.encode(score, official=True).tokens, expected)
+
+
+def test_notes_of_any_tokens_are_those_of_the_authors() -> None:
+    decoded, _ = codec.decode(RECORDED["any/tokens"].astype(np.int64), Score(triads().notes, 8), official=True)
+    assert sorted(notes_of(decoded)) == [tuple(note) for note in RECORDED["any/notes"].tolist()]
+
+
+def test_official_reads_one_instrument_up_to_its_last_onset() -> None:
+    score = Score(
+        make_notes([0, 0, 0, 480], [960, 480, 4800, 480], [60, 40, 43, 36], 80, [0, 1, 2, 3]),
+        480, voices=("piano", "bass", "bass", "drums"), programs=(0, 33, 33, DRUMS),
+    )  # fmt: skip
+    encoded = codec.encode(score, official=True)
+    assert (encoded.n_left_out, len(encoded.bars)) == (2, 1)
+    assert encoded.tokens[2::2].tolist() == [codec.FIRST_PITCH + 40 - 21, codec.FIRST_PITCH + 43 - 21]
+    assert len(codec.encode(score).bars) == 3
+    assert codec.encode(score).n_left_out == 1
 
 
 def test_the_verb_edits_with_published_parts(model: Any, tmp_path: Path) -> None:
     """Scores go in and out as MIDI; rendered, they are recordings that can be judged."""
-    publish(tmp_path / "parts", model)
+    convert(publish(tmp_path / "parts", as_published(model), SIZES))
     (tmp_path / "song.mid").write_bytes(write_midi(triads()))
     how = ["--system", "refinpaint", "--weights", str(tmp_path / "parts"), "--bars", "1:3", "--keep", "4"]
     command = ["edit", str(tmp_path / "song.mid"), *how, "--instruction", "Refine it.", "--out", str(tmp_path / "out")]
@@ -346,7 +475,8 @@ def test_the_verb_edits_with_published_parts(model: Any, tmp_path: Path) -> None
 
 def test_parts_and_a_saved_folder_are_the_same_networks(model: Any, tmp_path: Path) -> None:
     model.save_pretrained(tmp_path / "saved")
-    parts = publish(tmp_path / "parts", model)
+    parts = publish(tmp_path / "parts", as_published(model), SIZES)
+    assert convert(parts) == [parts / "model.safetensors"]
     loaded = (
         make_editor("refinpaint", {}, {"source": str(tmp_path / "saved")}),
         RefinPaint.from_pretrained(parts),
@@ -357,51 +487,39 @@ def test_parts_and_a_saved_folder_are_the_same_networks(model: Any, tmp_path: Pa
         theirs = system._model.state_dict()
         assert all(torch.equal(tensor, theirs[name]) for name, tensor in model.state_dict().items())
         assert not system._model.training
-    assert loaded[2].info.parameters["top_p"] == 0.9
+    assert loaded[2].info.parameters == {"top_p": 0.9, "variant": "corrected"}
     assert loaded[1].info.weights[0].id == str(parts)
 
 
-def test_other_names_are_given_in_a_file(model: Any, tmp_path: Path) -> None:
-    renamed = networks()
-    weight = renamed.feedback.state_dict()
-    query, rest = weight["layers.0.self_attn.in_proj_weight"].split([16, 32])
-    folder = publish(tmp_path, renamed, fill={"q": query, "kv": rest})
-    with pytest.raises(UnreadableFileError, match="without a place: kv, q"):
-        RefinPaint.from_pretrained(folder)
-    names = {"feedback": {"layers.0.self_attn.in_proj_weight": ["q", "kv"]}}
-    (folder / "names.json").write_text(json.dumps(names))
-    with pytest.raises(UnreadableFileError, match=r"without a place: layers.0.self_attn.in_proj_weight"):
-        RefinPaint.from_pretrained(folder)
-    for part in folder.glob("feedback_part*.pth"):
-        tensors = torch.load(part, weights_only=True)
-        torch.save({name: one for name, one in tensors.items() if not name.endswith("in_proj_weight")}, part)
-    loaded = RefinPaint.from_pretrained(folder)._model
-    assert torch.equal(loaded.feedback.state_dict()["layers.0.self_attn.in_proj_weight"], torch.cat([query, rest]))
+def test_the_published_sizes_need_no_config() -> None:
+    """The map of names covers the whole of the published networks, which have as many tensors as their classes."""
+    with torch.device("meta"):
+        full = RefinPaintNetworks()
+    names = [name for ours in full.state_dict() for name in published_names(ours)]
+    assert len(names) == len(set(names)) == 265 - 3 + 80 - 1  # without three copies and the weight of the loss
 
 
-class Evil:
-    def __reduce__(self) -> Any:
-        return print, ("owned",)
-
-
-def test_files_that_do_not_fit_are_refused(model: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_files_that_do_not_fit_are_refused(model: Any, tmp_path: Path) -> None:
     with pytest.raises(ModelUnavailableError, match="CC-BY-NC-SA"):
         RefinPaint.from_pretrained(tmp_path)
     with pytest.raises(InvalidInputError, match="`revision`"):
         RefinPaint.from_pretrained("someone/refinpaint")
-    folder = publish(tmp_path / "parts", model)
-    (folder / "feedback_part3.pth").unlink()
-    with pytest.raises(ModelUnavailableError, match="feedback_part3"):
-        RefinPaint.from_pretrained(folder)
-    torch.save({"a": Evil()}, folder / "feedback_part3.pth")
-    with pytest.raises(UnreadableFileError, match="something else than tensors"):
-        RefinPaint.from_pretrained(folder)
-    (publish(folder, model) / "config.json").write_text(json.dumps({**SIZES, "hidden": 32}))
-    with pytest.raises(UnreadableFileError, match="do not fit"):
-        RefinPaint.from_pretrained(folder)
-    monkeypatch.setattr(weights, "MOST_BYTES", 100)
-    with pytest.raises(FileTooLargeError):
-        RefinPaint.from_pretrained(folder)
+    tensors = {name: tensor.clone() for name, tensor in as_published(model).items()}
+    incomplete = {name: tensor for name, tensor in tensors.items() if name != "clf.2.weight"}
+    copied = "transformer.decoder.position_emb.weight"
+    for held, sizes, why in (
+        ({**tensors, copied: tensors[copied] + 1e-3}, {}, f"{copied} is not equal"),
+        ({**tensors, "clf.3.weight": torch.zeros(3)}, {}, "does not have: clf.3.weight"),
+        (incomplete, {}, r"holds no clf.2.weight.*convert all ten"),
+        (tensors, {"hidden": 32}, "does not fit"),
+    ):
+        save_file(held, tmp_path / "model.safetensors")
+        (tmp_path / "config.json").write_text(json.dumps({**SIZES, **sizes}))
+        with pytest.raises(UnreadableFileError, match=why):
+            RefinPaint.from_pretrained(tmp_path)
+    (tmp_path / "model.safetensors").write_bytes(b"torn")
+    with pytest.raises(UnreadableFileError, match="no whole safetensors"):
+        RefinPaint.from_pretrained(tmp_path)
     model.save_pretrained(tmp_path / "saved")
     config = json.loads((tmp_path / "saved" / "config.json").read_text())
     (tmp_path / "saved" / "config.json").write_text(json.dumps({**config, "hidden": 32}))

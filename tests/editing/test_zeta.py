@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import logging
 import math
 from pathlib import Path
 from types import SimpleNamespace
@@ -28,13 +29,16 @@ from music_evals.protocols import EDITORS, EditingSystem
 torch = pytest.importorskip("torch")
 pytest.importorskip("diffusers")
 
-from tests.editing.tiny_audioldm2 import tiny_pipeline  # noqa: E402
+from safetensors.numpy import load_file as numpy_file  # noqa: E402
+from safetensors.torch import load_file, save_file  # noqa: E402
+from tests.editing.tiny_audioldm2 import CHANGE, SEED, named_pipeline, tiny_pipeline  # noqa: E402
 
 from music_evals.editing._audioldm2 import SAMPLE_RATE, AudioLDM2, log_mel  # noqa: E402
 from music_evals.editing.zeta import Schedule, Zeta, forward, invert  # noqa: E402
 
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::FutureWarning", "ignore::UserWarning")
 
+GOLDEN = Path(__file__).parents[1] / "golden" / "parity"
 ROCK = EditInstruction(text="x", source_prompt="a rock song", before="rock", after="jazz")
 
 
@@ -205,6 +209,33 @@ def test_what_it_cannot_edit_is_refused(model: AudioLDM2) -> None:
         Zeta(model, steps=5, start=6)
 
 
+@pytest.mark.parametrize("steps", [50, pytest.param(200, marks=pytest.mark.slow)])
+def test_it_is_that_of_the_authors(steps: int) -> None:
+    """What their code gave (benchmarks/parity): noises and latents of every tenth of 50 steps, and edits."""
+    golden, model = load_file(GOLDEN / "zeta.safetensors"), AudioLDM2(named_pipeline())
+    empty, source, target = (model.condition(text) for text in ("", CHANGE.source_prompt, CHANGE.target_caption()))
+    system = Zeta(model, steps=steps, start=steps // 2, zero_last=True)
+    told, asked = system._guided(empty, source, 3.0), system._guided(empty, target, 12.0)
+    generator = torch.Generator().manual_seed(SEED)
+    with torch.no_grad():
+        found = invert(golden["latent"], told, system._schedule, generator, zero_last=True)
+        edited = forward(found, asked, system._schedule, steps // 2)
+    compared = {f"edited latent, {steps} steps": edited}
+    if steps == 50:
+        compared["noised latents, 50 steps"] = torch.cat(list(found.latents)[::-10])
+        compared["noises, 50 steps"] = torch.cat(list(found.noises)[::-10])
+    for name, ours in compared.items():
+        assert float((ours - golden[name]).abs().max()) < 1e-4 * float(golden[name].abs().max()), name
+
+
+def test_the_mel_spectrogram_is_that_of_the_authors_half_a_hop_later() -> None:
+    golden = numpy_file(GOLDEN / "audioldm2.safetensors")
+    theirs, recording = golden["log-mel, recording 5 ms later"], golden["recording"]
+    later = log_mel(np.concatenate([np.zeros(80, np.float32), recording]))[4:96]
+    assert np.abs(later - theirs).max() < 1e-4 * np.abs(theirs).max()
+    assert np.abs(log_mel(recording)[4:96] - theirs).max() > 0.1, "5 ms are not nothing"
+
+
 def test_the_mel_spectrogram_has_its_tone_in_the_right_band() -> None:
     tone = np.sin(2 * np.pi * 1000 * np.arange(SAMPLE_RATE) / SAMPLE_RATE).astype(np.float32)
     mel = log_mel(tone)
@@ -217,10 +248,58 @@ def test_the_mel_spectrogram_has_its_tone_in_the_right_band() -> None:
     assert "zeta" in EDITORS
 
 
+@pytest.mark.parametrize("derived", ["as saved", "more", "fewer"])
+def test_a_saved_pipeline_gives_its_outputs(derived: str, model: AudioLDM2, tmp_path: Path) -> None:
+    """Files of other versions of transformers have more, or fewer, of the buffers that follow from sizes."""
+    theirs = model.pipeline
+    theirs.save_pretrained(tmp_path)
+    if derived != "as saved":
+        buffers = ("position_ids", "token_type_ids", "relative_position_index")
+        more = {"transformer.h.0.attn.masked_bias": torch.tensor(-1e4)}
+        part = "language_model" if derived == "more" else "text_encoder"
+        path = tmp_path / part / "model.safetensors"
+        tensors = load_file(path)
+        fewer = {key: value for key, value in tensors.items() if not key.endswith(buffers)}
+        save_file(fewer if derived == "fewer" else {**tensors, **more}, path, metadata={"format": "pt"})
+    printed: list[str] = []
+    handler = logging.Handler()
+    handler.emit = lambda record: printed.append(record.getMessage())  # type: ignore[method-assign]
+    log = logging.getLogger("diffusers.pipelines.pipeline_loading_utils")
+    log.addHandler(handler)
+    try:
+        loaded = AudioLDM2.from_pretrained(tmp_path)
+    finally:
+        log.removeHandler(handler)
+    assert not [text for text in printed if "(conv_in)" in text], "no tree of modules is printed"
+    latent = torch.randn(1, 4, 8, 32, generator=torch.Generator().manual_seed(0))
+    with torch.no_grad():
+        words, mask, generated = theirs.encode_prompt("a rock song", "cpu", 1, do_classifier_free_guidance=False)
+        told = loaded.condition("a rock song")
+        noise = theirs.unet(
+            latent, 500, encoder_hidden_states=generated, encoder_hidden_states_1=words, encoder_attention_mask_1=mask
+        ).sample
+        spectrum = theirs.vae.decode(latent / theirs.vae.config.scaling_factor).sample
+        pairs = [
+            (told.words, words),
+            (told.generated, generated),
+            (loaded.noise(latent, 500, told), noise),
+            (torch.from_numpy(loaded.decode(latent)), theirs.mel_spectrogram_to_waveform(spectrum)[0]),
+        ]
+    for ours, expected in pairs:
+        assert torch.equal(ours, expected)
+
+
+def test_pickled_parts_are_refused_with_the_command_that_converts_them(model: AudioLDM2, tmp_path: Path) -> None:
+    model.pipeline.save_pretrained(tmp_path)
+    (tmp_path / "unet" / "diffusion_pytorch_model.safetensors").unlink()
+    torch.save(model.pipeline.unet.state_dict(), tmp_path / "unet" / "diffusion_pytorch_model.bin")
+    for system in ("zeta", "musicmagus"):
+        with pytest.raises(ModelUnavailableError, match="music-evals convert"):
+            make_editor(system, {}, {"source": str(tmp_path)})
+
+
 @pytest.mark.parametrize("part", ["unet", "vae", "text_encoder_2", "language_model", "vocoder", "projection_model"])
 def test_every_part_is_loaded_strictly(model: AudioLDM2, part: str, tmp_path: Path) -> None:
-    from safetensors.torch import load_file, save_file
-
     model.pipeline.save_pretrained(tmp_path)
     (path,) = (tmp_path / part).glob("*.safetensors")
     tensors = load_file(path)

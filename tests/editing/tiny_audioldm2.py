@@ -6,15 +6,32 @@ Sizes are those of the window `models/zeta`.
 from __future__ import annotations
 
 import json
+import zlib
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
+from unittest import mock
+
+import numpy as np
+
+from music_evals.annotations import EditInstruction, EditRequest
 
 CONFIG = Path(__file__).resolve().parents[2] / "models/zeta/config.json"
 
 WORDS = ("a", "rock", "jazz", "song", "with", "piano", "calm")
 
+# What the authors' code and ours were both given. The edit has a word more than the source, the negative prompt fewer.
+SEED = 42
+CHANGE = EditInstruction(text="x", source_prompt="a calm rock song with a rock piano", before="rock", after="calm jazz")
+NEGATIVE = "a song"
+SENTENCES = {
+    "rock": ["a rock song", "calm rock with piano"],
+    "calm jazz": ["a calm jazz song with a jazz piano", "jazz"],
+}
 
-def tiny_pipeline(seed: int = 0) -> Any:
+
+def tiny_pipeline(seed: int = 0, parts: Mapping[str, Any] | None = None) -> Any:
+    """Return the pipeline with random weights; `parts` are other sizes than those of the window."""
     import torch
     from diffusers import (
         AudioLDM2Pipeline,
@@ -56,12 +73,13 @@ def tiny_pipeline(seed: int = 0) -> Any:
         hidden_size=192, projection_dim=8, patch_size=2, patch_stride=2, patch_embed_input_channels=4,
     )  # fmt: skip
     clap = ClapConfig(text_config=text.to_dict(), audio_config=audio.to_dict(), projection_dim=16)
-    parts = json.loads(CONFIG.read_text(encoding="utf-8"))["parts"]
+    parts = parts or json.loads(CONFIG.read_text(encoding="utf-8"))["parts"]
+    words, vectors = parts["text_encoder_2"]["d_model"], parts["language_model"]["n_embd"]
     return AudioLDM2Pipeline(
         vae=AutoencoderKL(**parts["vae"]),
         text_encoder=ClapModel(clap),
         text_encoder_2=T5EncoderModel(T5Config(**parts["text_encoder_2"])),
-        projection_model=AudioLDM2ProjectionModel(text_encoder_dim=16, text_encoder_1_dim=16, langauge_model_dim=16),
+        projection_model=AudioLDM2ProjectionModel(16, text_encoder_1_dim=words, langauge_model_dim=vectors),
         language_model=GPT2LMHeadModel(GPT2Config(**parts["language_model"])),
         tokenizer=roberta,
         tokenizer_2=t5_tokenizer,
@@ -70,3 +88,44 @@ def tiny_pipeline(seed: int = 0) -> Any:
         scheduler=DDIMScheduler(**parts["scheduler"]),
         vocoder=SpeechT5HifiGan(SpeechT5HifiGanConfig(**parts["vocoder"])),
     )
+
+
+def named_pipeline() -> Any:
+    """The tiny pipeline with weights that follow from their names and shapes alone, whatever draws them elsewhere."""
+    import torch
+
+    pipeline = tiny_pipeline()
+    for part in pipeline.components.values():
+        if not isinstance(part, torch.nn.Module):
+            continue
+        for name, weights in sorted(part.named_parameters()):
+            drawn = np.random.default_rng(zlib.crc32(name.encode())).standard_normal(tuple(weights.shape))
+            is_matrix = weights.ndim > 1  # all others are biases, and factors of norms
+            drawn = drawn / np.sqrt(drawn[0].size) if is_matrix else drawn / 10 + name.endswith("weight")
+            weights.data.copy_(torch.as_tensor(drawn))
+    return pipeline
+
+
+def edit_from(system: Any, start: Any) -> tuple[Any, Any, list[Any]]:
+    """Return what `MusicMagus` makes of a noise: latents of source and edit, and its gradients in their order."""
+    import torch
+
+    gradients: list[Any] = []
+    grad, run, latents = torch.autograd.grad, system._run, []
+    silent = EditRequest(source_id="song", instruction=CHANGE, audio=np.zeros((1, 160), np.float32), sample_rate=16000)
+
+    def recorded(*given: Any) -> Any:
+        gradients.append(grad(*given)[0])
+        return (gradients[-1],)
+
+    def kept(*given: Any) -> Any:
+        latents.append(run(*given))
+        return latents[-1]
+
+    with (
+        mock.patch.object(system, "_start", return_value=start),
+        mock.patch.object(system, "_run", kept),
+        mock.patch.object(torch.autograd, "grad", recorded),
+    ):
+        system._edited(silent, None)
+    return (*latents[0], gradients)

@@ -23,7 +23,7 @@ EXIT_USAGE = 2
 VERBS = (
     "inpainting", "fill", "style_transfer", "edit", "prepare", "preserve", "benchmark", "lyrics", "describe",
     "discrepancy", "write_lyrics", "train", "corpus", "caimap", "publish", "push", "leaderboard", "listening_test",
-    "editing_test", "frame", "listing", "examples",
+    "editing_test", "frame", "listing", "examples", "convert",
 )  # fmt: skip
 """Modules of this package, one a verb, in the order of the help; `completion` needs them all."""
 

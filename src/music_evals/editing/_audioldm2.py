@@ -7,8 +7,11 @@ weights.
 
 from __future__ import annotations
 
+import contextlib
 import importlib
+import logging
 import os
+from collections.abc import Iterator
 from typing import Any, Final, NamedTuple, Self
 
 import numpy as np
@@ -41,6 +44,7 @@ _PARTS: Final = {
     "unet": ("diffusers", "AudioLDM2UNet2DConditionModel"),
 }
 """Folder of a part with weights -> the library and class that read it."""
+_DERIVED: Final = ("position_ids", "token_type_ids", "relative_position_index")
 
 
 def _part(source: str, name: str, options: dict[str, Any], licence: str) -> Any:
@@ -49,8 +53,26 @@ def _part(source: str, name: str, options: dict[str, Any], licence: str) -> Any:
     part, found = getattr(importlib.import_module(library), kind).from_pretrained(
         source, subfolder=name, output_loading_info=True, **options
     )
+    # not every version of transformers writes the buffers of CLAP that follow from its sizes; the class has them
+    derived = {key for key, _ in part.named_buffers() if key.endswith(_DERIVED)}
+    found = {**found, "missing_keys": set(found["missing_keys"]) - derived}
     check_found(f"{source}, {name}", kind, found, licence)
     return part
+
+
+@contextlib.contextmanager
+def _without_module_trees() -> Iterator[None]:
+    """Leave out that diffusers cannot check parts of its own that it is handed: it prints all layers of them."""
+    log = logging.getLogger("diffusers.pipelines.pipeline_loading_utils")
+
+    def kept(record: logging.LogRecord) -> bool:
+        return "non-standard module" not in record.getMessage()
+
+    log.addFilter(kept)
+    try:
+        yield
+    finally:
+        log.removeFilter(kept)
 
 
 class Condition(NamedTuple):
@@ -78,8 +100,8 @@ class AudioLDM2:
 
     def __init__(self, pipeline: Any, *, precision: str = "fp32") -> None:
         self.pipeline, self.precision = pipeline, precision
-        self._conditions: dict[str, Condition] = {}
-        self._vectors: dict[str, Any] = {}
+        self._conditions: dict[tuple[str, str], Condition] = {}
+        self._vectors: dict[tuple[str, int | None], Any] = {}
         for part in pipeline.components.values():
             if hasattr(part, "eval"):
                 part.eval().requires_grad_(requires_grad=False)
@@ -114,7 +136,8 @@ class AudioLDM2:
         check_stored(source, device)
         try:
             parts = {name: _part(os.fspath(source), name, options, licence) for name in _PARTS}
-            pipeline = AudioLDM2Pipeline.from_pretrained(os.fspath(source), **parts, **options)
+            with _without_module_trees():
+                pipeline = AudioLDM2Pipeline.from_pretrained(os.fspath(source), **parts, **options)
         except hub_errors() as error:
             raise ModelUnavailableError(
                 f"{source}: AudioLDM 2 cannot be loaded ({error}); needed are the folders of its pipeline with "
@@ -122,7 +145,8 @@ class AudioLDM2:
             ) from error
         pipeline.set_progress_bar_config(disable=True)
         pipeline.to(device)
-        pipeline.unet.to(dtype)
+        if pipeline.unet.dtype != dtype:
+            pipeline.unet.to(dtype)
         return cls(pipeline, precision=precision)
 
     def to(self, device: str) -> Self:
@@ -137,26 +161,37 @@ class AudioLDM2:
         """Where it computes."""
         return self.pipeline.unet.device
 
-    def condition(self, text: str) -> Condition:
-        """Return what the network is told of a text; the last texts are kept, so that each is encoded once."""
-        if text not in self._conditions:
-            words, mask, generated = self.pipeline.encode_prompt(text, self.device, 1, False)  # noqa: FBT003
-            self._conditions[text] = Condition(generated, words, mask)
-        found: Condition = self._kept(self._conditions, text)
+    def condition(self, text: str, beside: str = "") -> Condition:
+        """Return what the network is told of a text; the last texts are kept, so that each is encoded once.
+
+        With `beside` the text is padded to the length of that one, as diffusers pads what guidance leads away from.
+        """
+        key = (text, beside)
+        if key not in self._conditions:
+            away = {"negative_prompt": text} if beside else {}
+            told = self.pipeline.encode_prompt(beside or text, self.device, 1, bool(beside), **away)
+            words, mask, generated = (part[:1] for part in told)  # what guidance leads away from comes first
+            self._conditions[key] = Condition(generated, words, mask)
+        found: Condition = self._kept(self._conditions, key)
         return found
 
-    def word_vectors(self, text: str) -> Any:
-        """Return the vectors of T5 of a text alone, without padding, (words, its size); the last texts are kept."""
-        if text not in self._vectors:
-            told = self.pipeline.tokenizer_2(text, return_tensors="pt", truncation=True).to(self.device)
-            self._vectors[text] = self.pipeline.text_encoder_2(**told)[0][0]
-        return self._kept(self._vectors, text)
+    def word_vectors(self, text: str, length: int | None = None) -> Any:
+        """Return the vectors of T5 of a text alone, without padding, (words, its size); the last texts are kept.
+
+        With `length` it is cut or padded to so many.
+        """
+        key = (text, length)
+        if key not in self._vectors:
+            fixed: dict[str, Any] = {"padding": "max_length", "max_length": length} if length else {}
+            told = self.pipeline.tokenizer_2(text, return_tensors="pt", truncation=True, **fixed).to(self.device)
+            self._vectors[key] = self.pipeline.text_encoder_2(**told)[0][0]
+        return self._kept(self._vectors, key)
 
     @staticmethod
-    def _kept(texts: dict[str, Any], text: str) -> Any:
+    def _kept(texts: dict[Any, Any], key: Any) -> Any:
         while len(texts) > TEXTS_KEPT:
             del texts[next(iter(texts))]
-        return texts[text]
+        return texts[key]
 
     def memory(self, seconds: float, n_kept: int = 1, *, gradient: bool = False) -> tuple[int, int]:
         """Return the bytes of the weights, and of what an edit works with while so many latents are kept."""
@@ -178,15 +213,20 @@ class AudioLDM2:
         )[0]
         return found.to(latent.dtype)
 
-    def encode(self, samples: npt.NDArray[np.float32]) -> Any:
-        """Return the latent of one channel at 16 kHz, (1, channels, frames / 4, 16): the mode of the posterior."""
+    def encode(self, samples: npt.NDArray[np.float32], generator: Any = None) -> Any:
+        """Return the latent of one channel at 16 kHz, (1, channels, frames / 4, 16).
+
+        It is the mode of the posterior, or where a generator is given is drawn from it.
+        """
         import torch
 
         mel = torch.from_numpy(log_mel(samples)).to(self.device)  # (frames, mels)
         multiple = 2 ** (len(self.pipeline.vae.config.block_out_channels) - 1) * self._unet_multiple
         mel = torch.nn.functional.pad(mel, (0, 0, 0, -len(mel) % multiple), value=float(np.log(FLOOR)))
         vae = self.pipeline.vae
-        return vae.encode(mel[None, None].to(vae.dtype)).latent_dist.mode() * vae.config.scaling_factor
+        posterior = vae.encode(mel[None, None].to(vae.dtype)).latent_dist
+        latent = posterior.mode() if generator is None else posterior.sample(generator)
+        return latent * vae.config.scaling_factor
 
     @property
     def _unet_multiple(self) -> int:
@@ -201,7 +241,12 @@ class AudioLDM2:
 
 
 def log_mel(samples: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
-    """Return the log-mel spectrogram of one channel at 16 kHz, shape (frames of 10 ms, 64), as AudioLDM 2 has it."""
+    """Return the log-mel spectrogram of one channel at 16 kHz, shape (frames of 10 ms, 64), as AudioLDM 2 has it.
+
+    Frame i is centred on the middle of the samples 160 i to 160 (i + 1), which the vocoder makes of it, as in the code
+    that trains the model (`mel_spectrogram_train` of haoheliu/AudioLDM-training-finetuning, 702a638). The authors of
+    MusicMagus and ZETA centre it on sample 160 i: 5 ms earlier.
+    """
     from transformers.audio_utils import mel_filter_bank
 
     filters = mel_filter_bank(

@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
-from music_evals.errors import FileTooLargeError, InvalidInputError, ModelUnavailableError, UnreadableFileError
+from music_evals.editing.conversion import require_converted
+from music_evals.errors import InvalidInputError, ModelUnavailableError, UnreadableFileError
 
-__all__ = ["check_found", "first_lines", "hub_options", "read_tensors", "without_weights"]
+__all__ = ["check_found", "first_lines", "hub_options", "load_tensors", "without_weights"]
+
+DERIVED: Final = re.compile(r"(?:^|\.)(?:position_ids|relative_position_index|attn\.masked_bias|attn\.bias)$")
+"""Buffers that are worked out from a model's sizes, and that files of some versions of transformers hold."""
 
 
 def without_weights(system: str, model: str, where: str, licence: str) -> ModelUnavailableError:
@@ -21,8 +26,9 @@ def without_weights(system: str, model: str, where: str, licence: str) -> ModelU
 
 
 def hub_options(source: str | os.PathLike[str], revision: str | None) -> dict[str, Any]:
-    """Return the revision as an option of the Hub, none for a folder; raise for an id without, which could change."""
+    """Return the revision as an option of the Hub, none for a folder; raise for an id without, or pickled weights."""
     if Path(source).is_dir():
+        require_converted(Path(source))
         return {}
     if not revision:
         raise InvalidInputError(f"{source}: weights from the Hub need `revision`, a commit, so that they stay the same")
@@ -30,32 +36,26 @@ def hub_options(source: str | os.PathLike[str], revision: str | None) -> dict[st
 
 
 def check_found(place: str, kind: str, found: Mapping[str, Any], licence: str) -> None:
-    """Raise where what `from_pretrained` found names tensors that are missing, too many or of another shape."""
-    wrong = {what: sorted(map(str, keys)) for what, keys in found.items() if keys and what != "error_msgs"}
-    if wrong:
+    """Raise where what `from_pretrained` found names tensors that are missing, too many or of another shape.
+
+    Derived buffers may be in the file: what is worked out from the sizes of a model is in its class already.
+    """
+    wrong = {what: sorted(map(str, keys)) for what, keys in found.items() if what != "error_msgs"}
+    wrong["unexpected_keys"] = [key for key in wrong.get("unexpected_keys", ()) if not DERIVED.search(key)]
+    if wrong := {what: keys for what, keys in wrong.items() if keys}:
         terms = f"; licence {licence}" if licence else ""
         raise ModelUnavailableError(f"{place}: the weights are not those of {kind}: {wrong}{terms}")
 
 
-def read_tensors(file: Path, most_bytes: int, key: str = "") -> dict[str, Any]:
-    """Return the tensors of a file of PyTorch, by name; where a key is given, those under it.
+def load_tensors(file: Path) -> dict[str, Any]:
+    """Return the tensors of a safetensors file by name; raise `UnreadableFileError` where it is none."""
+    from safetensors import SafetensorError
+    from safetensors.torch import load_file
 
-    Nothing but tensors and texts is read. Raises `FileTooLargeError` and `UnreadableFileError`.
-    """
-    import torch
-
-    if (size := file.stat().st_size) > most_bytes:
-        message = f"{file}: {size} bytes are more than such a file has"
-        raise FileTooLargeError(message, name=str(file), unit="bytes", limit=most_bytes, found=size)
-    nothing = f"no tensors under {key}" if key else "something else than tensors"
     try:
-        held = torch.load(file, map_location="cpu", weights_only=True)
-        tensors = dict(held[key] if key else held)
-    except Exception as error:  # the unpickler raises whatever the file makes it raise
-        raise UnreadableFileError(f"{file} holds {nothing} ({first_lines(error)})") from error
-    if not all(isinstance(value, torch.Tensor) for value in tensors.values()):
-        raise UnreadableFileError(f"{file} holds something else than tensors by name")
-    return tensors
+        return dict(load_file(file))
+    except (SafetensorError, OSError) as error:
+        raise UnreadableFileError(f"{file} is no whole safetensors file ({first_lines(error)})") from error
 
 
 def first_lines(error: Exception) -> str:

@@ -4,19 +4,25 @@ from __future__ import annotations
 
 import functools
 import os
-from collections.abc import Callable
-from typing import Any, Final
+import re
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 import numpy.typing as npt
 
 from music_evals.annotations import EditInstruction
-from music_evals.editing._loading import check_found, hub_options
+from music_evals.editing._loading import check_found, hub_options, load_tensors
+from music_evals.editing.conversion import convert
 from music_evals.editing.memory import check_stored
 from music_evals.editing.precision import dtype_of
 from music_evals.errors import ModelUnavailableError, hub_errors, importing
 
-__all__ = ["LICENCE", "MAX_SECONDS", "TEXTS", "MusicGenModel", "text_of"]
+if TYPE_CHECKING:
+    import torch
+
+__all__ = ["LICENCE", "MAX_SECONDS", "TEXTS", "MusicGenModel", "checkpoint", "lay_over", "text_of"]
 
 LICENCE: Final = "CC-BY-NC-4.0"
 MAX_SECONDS: Final = 30.0  # the models were trained on
@@ -152,3 +158,101 @@ def _remembering(encode: Callable[..., Any]) -> Callable[..., Any]:
         return type(made[key])(**made[key])  # the caller may write to what it gets
 
     return encoded
+
+
+# Checkpoints in the form of the authors' package, audiocraft.
+
+PICKLED: Final = "state_dict.bin"  # as audiocraft exports it
+CHECKPOINT: Final = "state_dict.safetensors"  # as `conversion.convert` makes it of that
+_NAMES: Final = {
+    r"transformer\.layers": "decoder.model.decoder.layers",
+    r"cross_attention\.": "encoder_attn.",
+    r"norm_cross\.": "encoder_attn_layer_norm.",
+    r"norm1\.": "self_attn_layer_norm.",
+    r"norm2\.": "final_layer_norm.",
+    r"linear([12])\.": r"fc\1.",
+    r"^emb\.": "decoder.model.decoder.embed_tokens.",
+    r"^linears\.": "decoder.lm_heads.",
+    r"^out_norm\.": "decoder.model.decoder.layer_norm.",
+    r"^condition_provider\.conditioners\.description\.output_proj": "enc_to_dec_proj",
+    r"^condition_provider\.conditioners\.self_wav\.output_proj": "audio_enc_to_dec_proj",
+    r"^condition_provider\.conditioners\.(chord|beat)\.output_proj": r"\1_proj",
+}
+"""Part of a name in audiocraft -> the same in transformers, or in a system of ours."""
+_STACKED: Final = ".in_proj_weight"  # queries, keys and values
+_DERIVED: Final = "condition_provider.conditioners.self_wav.chroma.spec.window"  # Hann's
+
+
+def checkpoint(source: str | os.PathLike[str], revision: str | None, published: str) -> Path:
+    """Return the checkpoint of a folder, or that of a repository of the Hub, which is converted where it was fetched.
+
+    Raises
+    ------
+    InvalidInputError
+        An id without a revision.
+    ModelUnavailableError
+        It is not there, or a folder holds it as a pickled file.
+    UnreadableFileError, FileTooLargeError, ParserCrashError
+        As `conversion.convert` raises them.
+
+    """
+    options = hub_options(source, revision)
+    folder = Path(source)
+    if options:
+        from huggingface_hub import hf_hub_download
+
+        try:
+            folder = Path(hf_hub_download(os.fspath(source), PICKLED, **options)).parent
+        except hub_errors() as error:
+            raise ModelUnavailableError(f"{source} at {revision}: {PICKLED} cannot be fetched ({error})") from error
+        convert(folder)
+    if not (folder / CHECKPOINT).is_file():
+        raise ModelUnavailableError(f"{source} holds no {PICKLED}, which {published} publishes; fetch it from there")
+    return folder / CHECKPOINT
+
+
+def lay_over(model: Any, path: Path, added: Mapping[str, torch.nn.Linear] | None = None) -> None:
+    """Put the tensors of a checkpoint of audiocraft in place of those of a model of transformers.
+
+    Parameters
+    ----------
+    model
+        It is changed; its text encoder and codec are kept.
+    path
+        ``state_dict.safetensors``.
+    added
+        Layers that the model lacks and the checkpoint has, which stand in place of its melody's; they are changed too.
+
+    Raises
+    ------
+    ModelUnavailableError
+        Tensors are missing, too many or of another shape.
+    UnreadableFileError
+        The file is no such checkpoint.
+
+    """
+    tensors: dict[str, torch.Tensor] = {}
+    for name, tensor in load_tensors(path).items():
+        place = name
+        for theirs, ours in _NAMES.items():
+            place = re.sub(theirs, ours, place)
+        if place.endswith(_STACKED) and tensor.ndim:
+            parts = zip("qkv", tensor.chunk(3), strict=False)
+            tensors |= {place.replace(_STACKED, f".{kind}_proj.weight"): part for kind, part in parts}
+        elif name != _DERIVED:
+            tensors[place] = tensor
+    replaced = ("decoder.", "enc_to_dec_proj.", *(() if added else ("audio_enc_to_dec_proj.",)))
+    places = {name: value for name, value in model.state_dict().items() if name.startswith(replaced)}
+    for part, layer in (added or {}).items():
+        places |= {f"{part}.{name}": value for name, value in layer.state_dict().items()}
+    wrong = {
+        "missing": places.keys() - tensors.keys(),
+        "too many": tensors.keys() - places.keys(),
+        "of another shape": {
+            name for name in places.keys() & tensors.keys() if places[name].shape != tensors[name].shape
+        },
+    }
+    if told := {what: sorted(names)[:5] for what, names in wrong.items() if names}:
+        raise ModelUnavailableError(f"{path}: the weights do not fit the model below them: {told}")
+    for name, place_of in places.items():
+        place_of.copy_(tensors[name])

@@ -1,6 +1,7 @@
 """The two networks of RefinPaint, in plain PyTorch: one that fills in tokens, one that tells which of them fit.
 
-Written from a description of shapes and masks; the authors' code (CC BY-NC-SA 4.0) was not used.
+Written from a description of shapes and masks, and equal to the authors' networks (`benchmarks/parity`); their code
+(CC BY-NC-SA 4.0) was not used.
 """
 
 # Annotations stay real objects here: the Hub mixin reads the types of a class that inherits from it.
@@ -117,6 +118,7 @@ class Inpainter(nn.Module):
         self.position = nn.Embedding(max_tokens, width)
         self.encoder = nn.ModuleList(Layer(width, n_heads, hidden) for _ in range(n_encoder))
         self.decoder = nn.ModuleList(DecoderLayer(width, n_heads, hidden) for _ in range(n_decoder))
+        self.norm = nn.LayerNorm(width, eps=1e-6)
         self.head = nn.Linear(width, VOCABULARY)
 
     def _layers(self) -> list[DecoderLayer]:
@@ -158,27 +160,29 @@ class Inpainter(nn.Module):
         for place, layer in enumerate(self.decoder):
             rows = layer(rows, cache.told[place][first : first + n], mask, cache.rooms[place], first)
         cache.n_rows += n
-        return rows
+        normalised: Tensor = self.norm(rows)
+        return normalised
 
 
 class Feedback(nn.Module):
-    """Tells of each token how likely it is real, from all of them and from which ones may change."""
+    """Tells of each token how likely it is real, from all of them and from which ones are context."""
 
     def __init__(self, width: int, n_heads: int, hidden: int, *, n_layers: int, max_tokens: int) -> None:
         super().__init__()
         self.token = nn.Embedding(VOCABULARY, width)
         self.position = nn.Embedding(max_tokens, width)
-        self.context = nn.Embedding(2, width)
+        self.context = nn.Embedding(2, width)  # 1 is context, 0 may change
         self.layers = nn.ModuleList(Layer(width, n_heads, hidden) for _ in range(n_layers))
         self.head1, self.head2 = nn.Linear(width, VOCABULARY), nn.Linear(VOCABULARY, 1)
 
     def forward(self, tokens: Tensor, editable: Tensor) -> Tensor:
-        """Return the probability that each token is real, (rows,)."""
+        """Return the log odds that each token is real, (rows,)."""
         shifted = functional.pad(tokens[:-1], (1, 0), value=BOS)
-        rows = self.token(shifted) + self.position.weight[: len(tokens)] + self.context(editable.long())
+        rows = self.token(shifted) + self.position.weight[: len(tokens)] + self.context((~editable).long())
         for layer in self.layers:
             rows = layer(rows, None)
-        return torch.sigmoid(self.head2(self.head1(rows))[:, 0])
+        odds: Tensor = self.head2(functional.relu(self.head1(rows)))[:, 0]
+        return odds
 
 
 class RefinPaintNetworks(nn.Module, PyTorchModelHubMixin, library_name="music_evals", license="apache-2.0"):
@@ -218,7 +222,14 @@ class RefinPaintNetworks(nn.Module, PyTorchModelHubMixin, library_name="music_ev
 
 
 def resample(
-    inpainter: Inpainter, tokens: Tensor, drawn: Tensor, *, top_p: float, generator: torch.Generator, grammar: bool
+    inpainter: Inpainter,
+    tokens: Tensor,
+    drawn: Tensor,
+    *,
+    top_p: float,
+    generator: torch.Generator,
+    grammar: bool,
+    skip_last_two: bool = False,
 ) -> Tensor:
     """Return tokens of which those where `drawn` is True are drawn anew, from left to right, by nucleus sampling.
 
@@ -236,15 +247,18 @@ def resample(
         On the CPU, whatever the device of the network.
     grammar
         Draw only what can follow the token before and, where the next one is kept, precede it (`_refinpaint_tokens`).
+    skip_last_two
+        The last place of `drawn` and the one before it keep their tokens, though the encoder does not see those drawn.
 
     """
     cache = inpainter.start(tokens, drawn)
     found = tokens.cpu().tolist()
     is_drawn = drawn.cpu().tolist()
-    for place in (index for index, chosen in enumerate(is_drawn) if chosen):
+    places = [index for index, chosen in enumerate(is_drawn) if chosen]
+    for place in (index for index in places if not skip_last_two or index < places[-1] - 1):
         before = [BOS, *found][cache.n_rows : place + 1]
         rows = inpainter.extend(torch.tensor(before, device=tokens.device), cache)
-        logits = inpainter.head(rows[-1]).double().cpu()
+        logits = inpainter.head(rows[-1]).float().cpu()
         if grammar:
             kept = place + 1 < len(found) and not is_drawn[place + 1] and found[place + 1] != PAD
             fits = allowed(found[place - 1] if place else BOS, found[place + 1] if kept else None)
@@ -256,5 +270,6 @@ def resample(
 def draw(logits: Tensor, top_p: float, generator: torch.Generator) -> int:
     """Return a token from the smallest set that has the probability `top_p` (nucleus sampling)."""
     chances, order = logits.softmax(0).sort(descending=True, stable=True)
-    chances = chances.masked_fill(chances.cumsum(0) - chances >= top_p, 0.0)
-    return int(order[torch.multinomial(chances, 1, generator=generator)])
+    before = functional.pad(chances.cumsum(0)[:-1], (1, 0))
+    kept = logits.index_fill(0, order[before > top_p], -torch.inf)
+    return int(torch.multinomial(kept.softmax(0), 1, generator=generator))

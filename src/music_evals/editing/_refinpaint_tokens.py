@@ -58,8 +58,8 @@ class Encoded(NamedTuple):
     """Where each bar begins in the tokens."""
     n_notes: int
     """Notes of the score."""
-    n_drums: int
-    """Notes of drum kits that were left out."""
+    n_left_out: int
+    """Notes of drum kits, by `official` of all instruments but the first, that were left out."""
     n_outside: int
     """Notes below A0 or above C8, left out."""
 
@@ -74,8 +74,8 @@ def _snapped(tick: npt.NDArray[np.int64], ticks_per_quarter: int) -> npt.NDArray
     return -((ticks_per_quarter - 2 * STEPS_PER_QUARTER * tick) // (2 * ticks_per_quarter))
 
 
-def encode(score: Score, *, merge_drums: bool = False) -> Encoded:
-    """Return a score as tokens: all voices become one, and equal notes of one onset are one note.
+def encode(score: Score, *, official: bool = False) -> Encoded:
+    """Return a score as tokens: all voices become one, and of equal pitches at one onset the shortest stays.
 
     Onsets and ends move to the nearest 32nd (of two, the earlier), a note keeps at least one, and its length becomes
     the nearest that there is a token for (of two, the shorter).
@@ -84,25 +84,34 @@ def encode(score: Score, *, merge_drums: bool = False) -> Encoded:
     ----------
     score
         Of any grid and meter; bars are counted in 4/4.
-    merge_drums
-        Keep the notes of drum kits as if they were pitches.
+    official
+        As the authors' code: of one instrument alone, that of the note that ends first, a drum kit or not, and without
+        bars after that of the last onset. Voices of one program are one instrument; to them, those of one channel.
 
     """
     notes = score.notes
-    is_drum = np.array([program == DRUMS for program in score.programs or [0] * len(score.voices)])
-    drums = is_drum[notes["voice"]] & (not merge_drums)
-    outside = ((notes["pitch"] < LOWEST) | (notes["pitch"] > HIGHEST)) & ~drums
-    kept = notes[~drums & ~outside]
+    programs = np.array(score.programs or [0] * len(score.voices))[notes["voice"]]
+    outside = (notes["pitch"] < LOWEST) | (notes["pitch"] > HIGHEST)
+    if official:
+        ends = notes["onset_tick"] + notes["duration_tick"].astype(np.int64)
+        ends[~np.isin(programs, programs[~outside])] = np.iinfo(np.int64).max  # all of its notes lie outside
+        left_out = programs != (programs[ends.argmin()] if len(notes) else 0)
+    else:
+        left_out = programs == DRUMS
+    outside &= ~left_out
+    kept = notes[~left_out & ~outside]
     onset = _snapped(kept["onset_tick"], score.ticks_per_quarter)
     end = _snapped(kept["onset_tick"] + kept["duration_tick"], score.ticks_per_quarter)
     length = np.abs(np.maximum(end - onset, 1)[:, None] - DURATIONS).argmin(axis=1)
-    # sorted by onset, pitch, then the longest first: of equal pitches at one onset the longest stays
-    order = np.lexsort((-length, kept["pitch"], onset))
+    # sorted by onset, pitch, then the shortest first: of equal pitches at one onset it stays
+    order = np.lexsort((length, kept["pitch"], onset))
     columns = np.stack([onset, kept["pitch"].astype(np.int64), length], axis=1)[order]
     first = np.ones(len(columns), dtype=bool)
     first[1:] = (columns[1:, :2] != columns[:-1, :2]).any(axis=1)
     columns = columns[first]
-    n_bars = max(int(columns[:, 0].max(initial=0)) // STEPS_PER_BAR + 1, _last_bar(score))
+    n_bars = int(columns[:, 0].max(initial=0)) // STEPS_PER_BAR + 1
+    if not official:  # so that a rest, or a long note, at the end can be filled
+        n_bars = max(n_bars, math.ceil(score.end_tick / (4 * score.ticks_per_quarter)))
     tokens: list[int] = []
     bars = []
     place = 0
@@ -117,12 +126,9 @@ def encode(score: Score, *, merge_drums: bool = False) -> Encoded:
                 position = step
             tokens += [FIRST_PITCH + pitch - LOWEST, FIRST_DURATION + duration]
             place += 1
-    return Encoded(np.array(tokens, dtype=np.int64), np.array(bars), len(notes), int(drums.sum()), int(outside.sum()))
-
-
-def _last_bar(score: Score) -> int:
-    """Return how many bars of 4/4 the score lasts."""
-    return math.ceil(score.end_tick / (4 * score.ticks_per_quarter))
+    return Encoded(
+        np.array(tokens, dtype=np.int64), np.array(bars), len(notes), int(left_out.sum()), int(outside.sum())
+    )
 
 
 def kinds(tokens: Tokens) -> npt.NDArray[np.int64]:
@@ -150,7 +156,7 @@ def allowed(before: int, after: int | None) -> npt.NDArray[np.bool_]:
     return np.isin(what, list(follows))
 
 
-def decode(tokens: Tokens, like: Score) -> tuple[Score, int]:
+def decode(tokens: Tokens, like: Score, *, official: bool = False) -> tuple[Score, int]:
     """Return the score of tokens, and how many of them say nothing where they stand and were dropped.
 
     Parameters
@@ -159,26 +165,32 @@ def decode(tokens: Tokens, like: Score) -> tuple[Score, int]:
         Any sequence of tokens.
     like
         Its tempi, time and key signatures are kept. The notes have one voice, a piano, and velocity 100.
+    official
+        As the authors' code: a note without a position of its own is at that of the note before or at the begin of its
+        bar, a position before all bars begins the first, and equal notes stay.
 
     """
     columns: list[tuple[int, int, int]] = []
-    bar, step, dropped = -1, -1, 0
-    place = 0
+    bar, dropped, place = -1, 0, 0
+    onset = 0 if official else -1
     what = kinds(tokens)
     while place < len(tokens):
         token, kind = int(tokens[place]), int(what[place])
+        following = int(what[place + 1]) if place + 1 < len(tokens) else 0
         if kind == 1:
-            bar, step = bar + 1, -1
-        elif kind == 4 and bar >= 0 and place + 1 < len(tokens) and what[place + 1] == 2:
-            step = token - FIRST_POSITION
-        elif kind == 2 and step >= 0 and place + 1 < len(tokens) and what[place + 1] == 3:
+            bar += 1
+            onset = bar * STEPS_PER_BAR if official else -1
+        elif kind == 4 and (official or (bar >= 0 and following == 2)):
+            bar = max(bar, 0)
+            onset = bar * STEPS_PER_BAR + token - FIRST_POSITION
+        elif kind == 2 and onset >= 0 and following == 3:
             length = int(DURATIONS[int(tokens[place + 1]) - FIRST_DURATION])
-            columns.append((bar * STEPS_PER_BAR + step, length, token - FIRST_PITCH + LOWEST))
+            columns.append((onset, token - FIRST_PITCH + LOWEST, length))
             place += 1
         else:
             dropped += 1
         place += 1
-    distinct = sorted({(onset, pitch, length) for onset, length, pitch in columns})
+    distinct = sorted(columns if official else set(columns))
     dropped += 2 * (len(columns) - len(distinct))
     finer = math.lcm(like.ticks_per_quarter, STEPS_PER_QUARTER)
     unit, moved = finer // STEPS_PER_QUARTER, finer // like.ticks_per_quarter

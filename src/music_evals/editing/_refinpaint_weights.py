@@ -1,55 +1,97 @@
-"""Weights of RefinPaint from files: our own folder, or the ten parts that its authors publish."""
+"""Weights of RefinPaint from files: our own folder, or the ten parts that its authors publish, once converted.
+
+The published names are those of the authors' classes at commit 1f3e6b2.
+"""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import torch
 
-from music_evals.editing._loading import first_lines, hub_options, read_tensors
+from music_evals.editing._loading import first_lines, hub_options, load_tensors
 from music_evals.editing._refinpaint_networks import RefinPaintNetworks
 from music_evals.errors import ModelUnavailableError, UnreadableFileError, hub_errors
 from music_evals.files import parse_json
 
-__all__ = ["N_PARTS", "load"]
+__all__ = ["load", "published_names"]
 
-N_PARTS: Final = 5
-"""Each network is published as one set of tensors in five files."""
-MOST_BYTES: Final = 256 * 2**20  # of one part; the larger network has 187 MB in all
-NAMES: Final = "names.json"
-_NETWORKS: Final = {"inpainter": ("inpainting", "transformer."), "feedback": ("feedback", "")}
-_BUFFERS: Final = {"pos_weight"}  # of the loss, used in training only
+_PLACES: Final = {
+    "inpainter.token": "transformer.enc_token_emb",
+    "inpainter.position": "transformer.position_emb",
+    "inpainter.encoder": "transformer.encoder.layers",
+    "inpainter.decoder": "transformer.decoder.decoder.layers",
+    "inpainter.norm": "transformer.decoder.decoder.norm",
+    "inpainter.head": "transformer.decoder.decoder.generator.proj",
+    "feedback.token": "enc_token_emb",
+    "feedback.position": "position_emb",
+    "feedback.context": "ctx_emb",
+    "feedback.layers": "encoder.layers",
+    "feedback.head1": "clf.0",
+    "feedback.head2": "clf.2",
+}
+_DECODER_PARTS: Final = {
+    "self_attn.in_proj_": "self_attn.head_projs.{}.",
+    "self_attn.out_proj.": "self_attn.fc.",
+    "multihead_attn.in_proj_": "src_attn.head_projs.{}.",
+    "multihead_attn.out_proj.": "src_attn.fc.",
+    "linear1.": "pw_ffn.mlp.0.",
+    "linear2.": "pw_ffn.mlp.3.",
+    "norm1.": "sublayer.0.layer_norm.",
+    "norm2.": "sublayer.1.layer_norm.",
+    "norm3.": "sublayer.2.layer_norm.",
+}
+"""Of a layer of the decoder; queries, keys and values, which are one tensor here, are three there."""
+_COPIES: Final = {
+    "transformer.dec_token_emb.weight": "transformer.enc_token_emb.weight",
+    "transformer.decoder.dec_token_emb.weight": "transformer.enc_token_emb.weight",
+    "transformer.decoder.position_emb.weight": "transformer.position_emb.weight",
+}
+"""What is published under two names -> the one that is read; both must be equal."""
+_NOT_READ: Final = {"pos_weight"}  # of the loss, used in training only
+
+
+def published_names(name: str) -> list[str]:
+    """Return what a tensor of ours is called in the published files: one name, or three that are stacked."""
+    network, part, rest = name.split(".", 2)
+    place = _PLACES[f"{network}.{part}"]
+    if part != "decoder":
+        return [f"{place}.{rest}"]
+    layer, rest = rest.split(".", 1)
+    start = next(start for start in _DECODER_PARTS if rest.startswith(start))
+    there = f"{place}.{layer}.{_DECODER_PARTS[start]}{rest.removeprefix(start)}"
+    return [there.format(third) for third in range(3)] if "{}" in there else [there]
 
 
 def load(source: Path | str, revision: str | None) -> RefinPaintNetworks:
     """Return the networks of a folder, or of a repository of the Hub at a commit.
 
-    The authors' parts are merged, and their tensors must have our names, those of PyTorch's own layers, or
-    ``names.json`` beside them must give, for ``inpainter`` and ``feedback``, our name -> their name, or a list of names
-    whose tensors are stacked. The names in the published files were not seen when this was written.
+    A folder holds what `save_pretrained` writes, or ``model.safetensors`` as `conversion.convert` makes it of the ten
+    published parts; the sizes are then the published ones, unless config.json gives others.
 
     Raises
     ------
     InvalidInputError
         An id without a revision.
     ModelUnavailableError
-        Files are missing.
-    FileTooLargeError, UnreadableFileError
-        A part is larger than all of them should be, is no set of tensors, or tensors are missing, left over or of
-        another shape.
+        Files are missing, or were not converted.
+    UnreadableFileError
+        A file is damaged, or tensors are missing, left over, of another shape or not equal to their copy.
 
     """
-    if isinstance(source, Path) and (source / "inpainting_part1.pth").exists():
-        return _from_parts(source)
-    if isinstance(source, Path):
-        for name in ("config.json", "model.safetensors"):
-            if not (source / name).exists():
-                raise ModelUnavailableError(
-                    f"{source} holds neither {name} nor inpainting_part1.pth; RefinPaint's weights are in "
-                    "github.com/ta603/RefinPaint, folder checkpoints, licence CC-BY-NC-SA-4.0"
-                )
     options = hub_options(source, revision)
+    if isinstance(source, Path):
+        weights, config = source / "model.safetensors", source / "config.json"
+        tensors = load_tensors(weights) if weights.exists() else {}
+        if _PLACES["inpainter.token"] + ".weight" in tensors:
+            sizes = parse_json(config.read_bytes(), str(config)) if config.exists() else {}
+            return _published(tensors, sizes, weights)
+        if not tensors or not config.exists():
+            raise ModelUnavailableError(
+                f"{source} holds neither the ten parts of RefinPaint's weights (github.com/ta603/RefinPaint, folder "
+                "checkpoints, licence CC-BY-NC-SA-4.0) nor config.json and model.safetensors"
+            )
     from safetensors import SafetensorError
 
     try:
@@ -62,57 +104,21 @@ def load(source: Path | str, revision: str | None) -> RefinPaintNetworks:
         raise ModelUnavailableError(f"{source} at {revision}: RefinPaint cannot be loaded ({error})") from error
 
 
-def _from_parts(folder: Path) -> RefinPaintNetworks:
-    config, names = (_json(folder / name) for name in ("config.json", NAMES))
-    networks = RefinPaintNetworks(**config)
-    for ours, (stem, prefix) in _NETWORKS.items():
-        theirs = {name.removeprefix(prefix): tensor for name, tensor in _merged(folder, stem).items()}
-        theirs = {name: tensor for name, tensor in theirs.items() if name not in _BUFFERS}
-        network = getattr(networks, ours)
-        wanted = list(network.state_dict())
-        found, used = {}, set()
-        for name in wanted:
-            asked = names.get(ours, {}).get(name, name)
-            sources = [asked] if isinstance(asked, str) else list(asked)
-            missing = [one for one in sources if one not in theirs]
-            if missing:
-                raise UnreadableFileError(
-                    f"{folder}: {stem} parts hold no tensor {missing[0]!r} for {ours}.{name}; say in {NAMES} what it "
-                    f"is called there; they hold {', '.join(sorted(theirs)[:5])}, ..."
-                )
-            used.update(sources)
-            found[name] = torch.cat([theirs[one] for one in sources]).float()
-        left = sorted(set(theirs) - used)
-        if left:
-            raise UnreadableFileError(f"{folder}: {stem} parts hold tensors without a place: {', '.join(left[:5])}")
-        try:
-            network.load_state_dict(found, strict=True)
-        except RuntimeError as error:
-            raise UnreadableFileError(f"{folder}: {stem} parts do not fit ({first_lines(error)})") from error
-    return networks
-
-
-def _merged(folder: Path, stem: str) -> dict[str, torch.Tensor]:
-    """Return the tensors of all parts of a network; nothing but tensors is read from them."""
-    merged: dict[str, torch.Tensor] = {}
-    for part in range(1, N_PARTS + 1):
-        file = folder / f"{stem}_part{part}.pth"
-        if not file.exists():
-            raise ModelUnavailableError(f"{folder} holds no {file.name}; all {N_PARTS} parts of {stem} are needed")
-        tensors = read_tensors(file, MOST_BYTES)
-        if double := set(tensors) & set(merged):
-            raise UnreadableFileError(f"{file} repeats {min(double)!r} of an earlier part")
-        merged.update(tensors)
-    return merged
-
-
-def _json(file: Path) -> dict[str, Any]:
-    if not file.exists():
-        return {}
+def _published(tensors: dict[str, torch.Tensor], sizes: dict[str, int], file: Path) -> RefinPaintNetworks:
+    """Return networks with the tensors of the authors: all of them, and no other."""
+    networks = RefinPaintNetworks(**sizes)
+    names = {ours: published_names(ours) for ours in networks.state_dict()}
+    known = {name for there in names.values() for name in there}
+    if missing := sorted((known | _COPIES.keys()) - tensors.keys()):
+        raise UnreadableFileError(f"{file} holds no {missing[0]}; remove it, and convert all ten published parts")
+    if left := sorted(tensors.keys() - known - _COPIES.keys() - _NOT_READ):
+        raise UnreadableFileError(f"{file} holds tensors that RefinPaint does not have: {', '.join(left[:5])}")
+    for copy, name in _COPIES.items():
+        if not torch.equal(tensors[copy], tensors[name]):
+            raise UnreadableFileError(f"{file}: {copy} is not equal to {name}, as it should be")
+    stacked = {ours: torch.cat([tensors[name] for name in there]).float() for ours, there in names.items()}
     try:
-        values = parse_json(file.read_bytes(), str(file))
-    except ValueError as error:
-        raise UnreadableFileError(f"{file} is not JSON ({error})") from error
-    if not isinstance(values, dict):
-        raise UnreadableFileError(f"{file} holds no values by name")
-    return values
+        networks.load_state_dict(stacked, strict=True)
+    except RuntimeError as error:
+        raise UnreadableFileError(f"{file} does not fit ({first_lines(error)})") from error
+    return networks

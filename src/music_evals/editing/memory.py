@@ -18,7 +18,6 @@ __all__ = [
     "weight_bytes",
 ]
 
-WEIGHT_SUFFIXES: Final = (".safetensors", ".bin", ".pth")
 GIB: Final = 2**30
 
 # Upper bounds of what was counted on the tiny models of the tests: numbers at a network's widest moment, in units of
@@ -89,7 +88,7 @@ def check_stored(folder: str | os.PathLike[str], device: str) -> None:
     """
     if not Path(folder).is_dir():
         return  # an id of the Hub: its files are not here yet
-    stored = sum(path.stat().st_size for path in Path(folder).rglob("*") if path.suffix in WEIGHT_SUFFIXES)
+    stored = sum(path.stat().st_size for path in Path(folder).rglob("*.safetensors"))
     free = free_bytes("cpu")
     if free is not None and stored > free:
         raise NotEnoughMemoryError(

@@ -3,39 +3,36 @@
 The melody model of MusicGen, fine-tuned so that it is told the chords and beats of each frame. They come with the
 request as values; who hears them is not the metrics' own extractor (`pipelines.edit_conditions`).
 
-Deviations from the authors' code: chords that are not known are told as none, not as -1; what is told are 30 s in any
-case, a shorter source repeated, but only as much as the source lasts is generated.
+Deviations from the authors' code: what is told are 30 s in any case, a shorter source repeated, but only as much as the
+source lasts is generated; there fewer seconds are told as they are, and no chords in the prefix.
 """
 
 from __future__ import annotations
 
 import contextlib
 import dataclasses
-import os
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Self
 
 import numpy as np
 import numpy.typing as npt
 
-from music_evals.annotations import Chords, EditConditions, EditorInfo, EditRequest, Weights
-from music_evals.editing._loading import hub_options, read_tensors
-from music_evals.editing._musicgen import TEXTS, MusicGenModel, text_of
+from music_evals.annotations import Chords, EditConditions, EditorInfo, EditRequest
+from music_evals.editing._musicgen import TEXTS, MusicGenModel, lay_over, text_of
 from music_evals.editing.memory import weight_bytes
 from music_evals.editing.musicgen import MusicGen
 from music_evals.editing.system import Edited, Seeds
-from music_evals.errors import ModelUnavailableError, UnreadableFileError, hub_errors
+from music_evals.errors import InvalidInputError
 
 if TYPE_CHECKING:
     import torch
 
-__all__ = ["MusiConGen", "from_checkpoint"]
+__all__ = ["MusiConGen", "chord_classes"]
 
 WEIGHTS: Final = "Cyan0731/MusiConGen"
 BASE: Final = "facebook/musicgen-melody"
-CHECKPOINT: Final = "state_dict.bin"
 
 
 class MusiConGen(MusicGen):
@@ -59,6 +56,9 @@ class MusiConGen(MusicGen):
 
     _name, _title, _where = "musicongen", "MusiConGen, with the chords and beats of the source", WEIGHTS
 
+    _kind = "MusicgenMelodyForConditionalGeneration"
+    _base = BASE
+
     _model: _MusiConGenModel
 
     def to(self, device: str) -> Self:
@@ -66,47 +66,15 @@ class MusiConGen(MusicGen):
         self._model.to(device)
         return self
 
-    @classmethod
-    def from_pretrained(
-        cls,
-        source: str | os.PathLike[str],
-        *,
-        revision: str | None = None,
-        device: str = "cpu",
-        precision: str = "fp32",
-        base: str | os.PathLike[str] = BASE,
-        base_revision: str | None = None,
-        **parameters: Any,
-    ) -> MusiConGen:
-        """Load the published checkpoint over the melody model of MusicGen.
+    @staticmethod
+    def _laid_over(base: MusicGenModel, path: Path) -> _MusiConGenModel:
+        """Return MusiConGen: the tensors of its checkpoint in place of those of the melody model."""
+        import torch
 
-        Parameters
-        ----------
-        source, revision
-            A folder with ``state_dict.bin``; or an id of the Hub with its commit.
-        device, precision
-            Where, and in what, it computes.
-        base, base_revision
-            The melody model, whose text encoder, codec, tokenizer and sizes it has: a folder, or an id with its commit.
-        **parameters
-            Of the system.
-
-        Raises
-        ------
-        InvalidInputError
-            An id without its commit; a precision that the device does not have.
-        ModelUnavailableError
-            Files are not there, or tensors are missing, too many or of another shape.
-        UnreadableFileError, FileTooLargeError
-            The checkpoint is none.
-
-        """
-        path = _checkpoint(source, revision)
-        held = MusicGenModel.from_pretrained(
-            "MusicgenMelodyForConditionalGeneration", base, revision=base_revision, device=device, precision=precision
-        )
-        model = from_checkpoint(held, path)
-        return cls(model, weights=Weights(os.fspath(source), revision or "", cls.licence, (CHECKPOINT,)), **parameters)
+        width = base.model.decoder.config.hidden_size
+        chord, beat = torch.nn.Linear(12, width), torch.nn.Linear(1, width)
+        lay_over(base.model, path, {"chord_proj": chord, "beat_proj": beat})
+        return _MusiConGenModel(base.model, base.tokenizer, chord_proj=chord, beat_proj=beat, precision=base.precision)
 
     def memory(self, seconds: float) -> tuple[int, int]:
         """Return the bytes of the weights, and about how many an edit takes besides."""
@@ -132,93 +100,73 @@ class MusiConGen(MusicGen):
         return Edited(made, self._model.sample_rate)
 
 
-def _checkpoint(source: str | os.PathLike[str], revision: str | None) -> Path:
-    if Path(source).is_dir():
-        path = Path(source, CHECKPOINT)
-        if not path.is_file():
-            raise ModelUnavailableError(
-                f"{source} holds no {CHECKPOINT}, which {WEIGHTS} publishes; fetch it from there"
-            )
-        return path
-    options = hub_options(source, revision)
-    from huggingface_hub import hf_hub_download
-
-    try:
-        return Path(hf_hub_download(os.fspath(source), CHECKPOINT, **options))
-    except hub_errors() as error:
-        raise ModelUnavailableError(f"{source} at {revision}: {CHECKPOINT} cannot be fetched ({error})") from error
-
-
-def from_checkpoint(base: MusicGenModel, path: Path) -> _MusiConGenModel:
-    """Return MusiConGen: the tensors of its checkpoint in place of those of the melody model.
-
-    Parameters
-    ----------
-    base
-        Melody model, which is changed; its text encoder and codec are kept.
-    path
-        ``state_dict.bin``.
-
-    Raises
-    ------
-    ModelUnavailableError
-        Tensors are missing, too many or of another shape.
-    UnreadableFileError, FileTooLargeError
-        The file is no such checkpoint.
-
-    """
-    import torch
-
-    tensors = _mapped_tensors(read_tensors(path, MOST_BYTES, "best_state"))
-    model = base.model
-    width = model.decoder.config.hidden_size
-    chord, beat = torch.nn.Linear(12, width), torch.nn.Linear(1, width)
-    projections = torch.nn.ModuleDict({"chord_proj": chord, "beat_proj": beat})
-    places = {name: value for name, value in model.state_dict().items() if _is_replaced(name)}
-    places |= projections.state_dict()
-    wrong = {
-        "missing": sorted(places.keys() - tensors.keys()),
-        "too many": sorted(tensors.keys() - places.keys()),
-        "of another shape": sorted(
-            name for name in places.keys() & tensors.keys() if places[name].shape != tensors[name].shape
-        ),
-    }
-    wrong = {what: names[:5] for what, names in wrong.items() if names}
-    if wrong:
-        raise ModelUnavailableError(f"{path}: the weights are not those of MusiConGen: {wrong}")
-    for name, place in places.items():
-        place.copy_(tensors[name])
-    projections.load_state_dict({name: tensors[name].float() for name in projections.state_dict()})
-    return _MusiConGenModel(model, base.tokenizer, chord_proj=chord, beat_proj=beat, precision=base.precision)
-
-
-def _is_replaced(name: str) -> bool:
-    return name.startswith(("decoder.", "enc_to_dec_proj."))
-
-
 # Chords and beats as frames, and where they are added.
 
 FRAME_RATE: Final = 50  # Hz, that of the codec's tokens
 N_FRAMES: Final = 1500  # 30 s, which the model is always told in whole
 PULSE: Final = (0.05, 0.1, 0.3, 0.9, 0.3, 0.1, 0.05)  # around each beat (authors' code)
-EVERY: Final = 4  # layers; the conditions are added before each fourth one of the first three quarters
-MOST_BYTES: Final = 8 * 2**30  # of the checkpoint; the published one has 2.8 GB
+EVERY, BELOW = 4, 36  # the conditions are added before each fourth layer below the 36th (authors' code)
+
+_QUALITIES: Final = """
+maj=1,3,5 min=1,b3,5 dim=1,b3,b5 aug=1,3,#5 sus2=1,2,5 sus4=1,4,5 1=1 4=1,4 5=1,5 6=1,6 maj6=1,3,5,6 min6=1,b3,5,6
+7=1,3,5,b7 maj7=1,3,5,7 min7=1,b3,5,b7 minmaj7=1,b3,5,7 dim7=1,b3,b5,bb7 hdim7=1,b3,b5,b7 aug7=1,3,#5,b7
+7sus2=1,2,5,b7 7sus4=1,4,5,b7 add9=1,3,5,9 9=1,3,5,b7,9 maj9=1,3,5,7,9 min9=1,b3,5,b7,9 b9=1,3,5,b7,b9 #9=1,3,5,b7,#9
+11=1,3,5,b7,9,11 maj11=1,3,5,7,9,11 min11=1,b3,5,b7,9,11 #11=1,3,5,b7,9,#11
+13=1,3,5,b7,13 maj13=1,3,5,7,13 min13=1,b3,5,b7,13 b13=1,3,5,b7,b13
+"""
+QUALITIES: Final = {name: degrees.split(",") for name, _, degrees in (one.partition("=") for one in _QUALITIES.split())}
+"""Quality of a chord -> its degrees, as in the authors' code, which cannot read aug7, maj11, b9, #9, #11 and b13."""
+STEPS: Final = {"C": 0, "D": 2, "E": 4, "F": 5, "G": 7, "A": 9, "B": 11}
+CHORD: Final = re.compile(
+    r"(?P<root>[A-G][b#]*)((:|(?=min|7/))(?P<quality>[#\w]*)(\((?P<degrees>[^()]+)\))?(?<!:))?(/(?P<bass>[b#]*\d+))?"
+)
 
 Frames = npt.NDArray[np.float32]
 
 
-def _chord_frames(chords: Chords, n_frames: int = N_FRAMES) -> Frames:
-    """Return a 1 at each pitch class of the chord of a frame, shape (12, `n_frames`), C first.
+def chord_classes(label: str) -> Frames:
+    """Return a 1 at each pitch class of a chord, shape (12,), C first; ``"N"`` has none, ``"X"`` is -1 throughout.
 
-    No chord and an unknown one are 0 throughout; the authors' code has -1 for the latter.
+    Parameters
+    ----------
+    label
+        In Harte syntax: a root, one of `QUALITIES`, degrees that are added or left out (``*``), a bass that sounds too.
+
+    Raises
+    ------
+    InvalidInputError
+        No such chord.
+
     """
-    from mir_eval.chord import encode
+    if label in ("N", "X"):
+        return np.full(12, -1.0 if label == "X" else 0.0, np.float32)
+    parts = CHORD.fullmatch(label)
+    quality = None if parts is None else "maj" if parts["quality"] is None else parts["quality"]
+    if parts is None or not (quality in QUALITIES or (quality == "" and parts["degrees"])):
+        raise InvalidInputError(f"{label!r} is no chord in Harte syntax, such as C:maj, A:min7, G:9/3, N or X")
+    classes = np.zeros(12, np.float32)
+    degrees = [*QUALITIES.get(quality or "", ()), *(parts["degrees"] or "").split(","), parts["bass"] or "1"]
+    for degree in filter(None, map(str.strip, degrees)):
+        classes[_semitones(degree.lstrip("*"), label)] = not degree.startswith("*")
+    return np.roll(classes, STEPS[label[0]] + _accidentals(parts["root"]))
 
+
+def _semitones(degree: str, label: str) -> int:
+    number = degree.lstrip("b#")
+    if not (number.isdecimal() and 1 <= int(number) <= 13):
+        raise InvalidInputError(f"{label!r} holds {degree!r}, and a degree is 1 to 13, such as b3 or #11")
+    return ([*STEPS.values()][(int(number) - 1) % 7] + _accidentals(degree)) % 12
+
+
+def _accidentals(name: str) -> int:
+    return name.count("#") - name.count("b")
+
+
+def _chord_frames(chords: Chords, n_frames: int = N_FRAMES) -> Frames:
+    """Return the pitch classes of the chord of each frame, shape (12, `n_frames`)."""
     frames = np.zeros((12, n_frames), np.float32)
     for (start, end), label in zip(chords.intervals_sec, chords.labels, strict=True):
-        root, classes, _ = encode(label)
-        if root >= 0:
-            frames[:, int(FRAME_RATE * start) : int(FRAME_RATE * end)] = np.roll(classes > 0, root)[:, None]
+        frames[:, int(FRAME_RATE * start) : int(FRAME_RATE * end)] = chord_classes(label)[:, None]
     return frames
 
 
@@ -336,51 +284,10 @@ def fused(model: Any, steps: torch.Tensor, n_prefix: int) -> Iterator[None]:
 
         return hook
 
-    places = range(0, 3 * len(layers) // EVERY, EVERY)
+    places = range(0, min(BELOW, len(layers)), EVERY)
     hooks = [layers[index].register_forward_pre_hook(add(index), with_kwargs=True) for index in places]
     try:
         yield
     finally:
         for hook in hooks:
             hook.remove()
-
-
-_LAYER: Final = r"transformer\.layers\.(\d+)\."
-_NAMES: Final = {
-    rf"{_LAYER}self_attn\.out_proj\.weight": r"decoder.model.decoder.layers.\1.self_attn.out_proj.weight",
-    rf"{_LAYER}linear([12])\.weight": r"decoder.model.decoder.layers.\1.fc\2.weight",
-    rf"{_LAYER}norm1\.(weight|bias)": r"decoder.model.decoder.layers.\1.self_attn_layer_norm.\2",
-    rf"{_LAYER}norm2\.(weight|bias)": r"decoder.model.decoder.layers.\1.final_layer_norm.\2",
-    r"emb\.(\d+)\.weight": r"decoder.model.decoder.embed_tokens.\1.weight",
-    r"linears\.(\d+)\.weight": r"decoder.lm_heads.\1.weight",
-    r"out_norm\.(weight|bias)": r"decoder.model.decoder.layer_norm.\1",
-    r"condition_provider\.conditioners\.description\.output_proj\.(weight|bias)": r"enc_to_dec_proj.\1",
-    r"condition_provider\.conditioners\.(chord|beat)\.output_proj\.(weight|bias)": r"\1_proj.\2",
-}
-"""Name in audiocraft -> name here; queries, keys and values are stacked there (`_mapped_tensors`)."""
-
-
-def _mapped_tensors(published: Mapping[str, torch.Tensor]) -> dict[str, torch.Tensor]:
-    """Return the tensors of a checkpoint of audiocraft by the names that they have here.
-
-    Raises
-    ------
-    UnreadableFileError
-        A tensor that has no place here.
-
-    """
-    found: dict[str, torch.Tensor] = {}
-    for name, tensor in published.items():
-        stacked = re.fullmatch(rf"{_LAYER}self_attn\.in_proj_weight", name)
-        if stacked:
-            parts = tensor.chunk(3)
-            found |= {
-                f"decoder.model.decoder.layers.{stacked[1]}.self_attn.{kind}_proj.weight": part
-                for kind, part in zip("qkv", parts, strict=True)
-            }
-            continue
-        places = [re.sub(theirs, ours, name) for theirs, ours in _NAMES.items() if re.fullmatch(theirs, name)]
-        if not places:
-            raise UnreadableFileError(f"the checkpoint holds {name!r}, which has no place in MusiConGen")
-        found[places[0]] = tensor
-    return found

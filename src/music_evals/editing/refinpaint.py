@@ -4,9 +4,18 @@ In each round a feedback network tells how likely every token is real; the best 
 round, and an inpainting network draws the others anew. Clean room: tokens, networks and loop were written from a
 description; the weights of the authors (CC BY-NC-SA 4.0) are supplied by the user.
 
-Deviations from the authors' code, each with a switch: drums are left out (``merge_drums``), bars that are not 4/4 are
-refused (``any_meter``), only tokens are drawn that can stand where they are drawn (``free_tokens``), and the last two
-tokens of the bars are drawn like the others (``skip_last_two``). Pieces that are too long are seen through a window.
+``variant="official"`` is the authors' program at 1f3e6b2, draw by draw (`benchmarks/parity`, from whose table the sizes
+are). ``"corrected"``, the default, deviates:
+
+* only tokens are drawn that can stand where they are drawn (42 of 347 tokens say nothing in the end, theirs 136);
+* the last two of the tokens that a round does not keep are drawn like the others (150 in the first round, theirs 148);
+* all voices but drums are merged; theirs is the instrument alone whose note ends first (3 notes of a trio, theirs 2);
+* bars reach to the end of the last note, theirs to that of the last onset (3 for a note of ten quarters, theirs 1);
+* bars that are not 4/4 are refused, theirs are counted in 4/4.
+
+Both deviate in what is done to files. Their merge takes the ticks of any file for 480 a quarter, so that in one of 960
+all comes twice as late; they write no tempo, which means 120; they stop at more than 512 tokens, and where the last bar
+is named. Here ticks, tempi and signatures of the source stay, and longer pieces are seen through a window.
 """
 
 from __future__ import annotations
@@ -24,14 +33,14 @@ from music_evals.annotations.edits import MOST_CONFIDENCE
 from music_evals.editing import _refinpaint_tokens as codec
 from music_evals.editing.memory import weight_bytes
 from music_evals.editing.system import Edited, Editor, Seeds
-from music_evals.errors import ModelUnavailableError, importing
+from music_evals.errors import ModelUnavailableError, UnknownNameError, importing
 from music_evals.protocols.settings import check_parameters
 
 __all__ = ["RefinPaint", "kept_count", "written_by_tokens"]
 
 LICENCE: Final = "CC-BY-NC-SA-4.0"
 PLACE: Final = "github.com/ta603/RefinPaint, folder checkpoints"
-REVISION: Final = "1f3e6b2"
+VARIANTS: Final = ("corrected", "official")
 
 Tokens = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
@@ -49,7 +58,8 @@ class Window(NamedTuple):
 def kept_count(n: int, round_: int) -> int:
     """Return how many of n tokens are kept in a round, which are counted down to 1.
 
-    It is ceil(n cos(i pi / 22)): a seventh of them in round 10, nearly all in round 1.
+    It is ceil(n cos(i pi / 22)), a seventh of them in round 10 and nearly all in round 1, as the authors' code rounds
+    it: as a rate that is multiplied with n again, where all of them would be kept with 511 of 512.
 
     Examples
     --------
@@ -57,12 +67,14 @@ def kept_count(n: int, round_: int) -> int:
     [15, 76, 99]
 
     """
-    return math.ceil(n * math.cos(round_ * math.pi / (2 * (MOST_CONFIDENCE + 1))))
+    kept = math.ceil(math.cos(round_ / (MOST_CONFIDENCE + 1) * math.pi / 2) * n)
+    return int((kept / n if kept < n else 1 - 1 / 512) * n) if n else 0
 
 
-def written_by_tokens(score: Score, *, merge_drums: bool = False) -> Score:
+def written_by_tokens(score: Score, *, variant: str = "corrected") -> Score:
     """Return a score as its tokens say it: what an edit must be compared with, so that rounding is no damage."""
-    return codec.decode(codec.encode(score, merge_drums=merge_drums).tokens, score)[0]
+    official = variant == "official"
+    return codec.decode(codec.encode(score, official=official).tokens, score, official=official)[0]
 
 
 class RefinPaint(Editor):
@@ -74,8 +86,8 @@ class RefinPaint(Editor):
         The networks (`_refinpaint_networks.RefinPaintNetworks`); `from_pretrained` loads them.
     top_p
         A token is drawn from the smallest set with this probability (0.95, authors' code).
-    merge_drums, any_meter, free_tokens, skip_last_two
-        Behaviours of the authors' code, see above.
+    variant
+        ``"corrected"``, or ``"official"`` for all behaviours of the authors' code, see above.
     weights
         Where the networks come from, for records.
 
@@ -84,7 +96,7 @@ class RefinPaint(Editor):
     ModelUnavailableError
         There are no networks; the message says where they are.
     InvalidInputError
-        A probability outside of 0..1.
+        A probability outside of 0..1, or another variant.
 
     """
 
@@ -96,21 +108,20 @@ class RefinPaint(Editor):
         model: Any = None,
         *,
         top_p: float = 0.95,
-        merge_drums: bool = False,
-        any_meter: bool = False,
-        free_tokens: bool = False,
-        skip_last_two: bool = False,
+        variant: str = "corrected",
         weights: Weights | None = None,
     ) -> None:
         if model is None:
             raise ModelUnavailableError(
-                f"refinpaint needs weights: {PLACE}, licence {LICENCE}, not for commercial use; put its files (or what "
-                "`save_pretrained` wrote) into a folder, and name it with `weights`"
+                f"refinpaint needs weights: {PLACE}, licence {LICENCE}, not for commercial use; put its ten files into "
+                "a folder, convert them (`music-evals convert FOLDER`), and name the folder with `weights`"
             )
         check_parameters(type(self), {"top_p": top_p})
+        if variant not in VARIANTS:
+            raise UnknownNameError("variant", variant, VARIANTS)
         self._model, self._weights = model, weights
-        self._top_p, self._skip_last_two = top_p, skip_last_two
-        self._merge_drums, self._any_meter, self._free_tokens = merge_drums, any_meter, free_tokens
+        self._top_p, self._variant = top_p, variant
+        self._official = variant == "official"
 
     def to(self, device: str) -> Self:
         """Move the networks to a device."""
@@ -123,9 +134,9 @@ class RefinPaint(Editor):
     ) -> RefinPaint:
         """Load the networks from a folder, or from the Hub at a commit.
 
-        A folder holds config.json and model.safetensors as `save_pretrained` writes them, or the published parts
-        ``inpainting_part1.pth`` ... ``feedback_part5.pth`` (`_refinpaint_weights`). Every tensor must be there, none
-        may be left over.
+        A folder holds config.json and model.safetensors as `save_pretrained` writes them, or what
+        `conversion.convert` makes of the published parts (`_refinpaint_weights`). Every tensor must be there, none may
+        be left over.
         """
         with importing("editing", "RefinPaint"):
             from music_evals.editing._refinpaint_weights import load
@@ -159,13 +170,7 @@ class RefinPaint(Editor):
             entrances=("score",),
             needs=("bars", "confidence"),
             deterministic=False,
-            parameters={
-                "top_p": self._top_p,
-                "merge_drums": self._merge_drums,
-                "any_meter": self._any_meter,
-                "free_tokens": self._free_tokens,
-                "skip_last_two": self._skip_last_two,
-            },
+            parameters={"top_p": self._top_p, "variant": self._variant},
             backbone="refinement",
         )
 
@@ -175,13 +180,13 @@ class RefinPaint(Editor):
         if why := super().supports(request):
             return why
         assert score is not None and bars is not None  # noqa: PT018 (the base class asks for both)
-        if not self._any_meter and not codec.bar_of_four(score):
+        if not self._official and not codec.bar_of_four(score):
             other = next(one for one in score.time_signatures if one.quarters != 4)
             return (
                 f"refinpaint knows bars of 4/4, and the source has {other.numerator}/{other.denominator}; count its "
-                "bars in 4/4 and set `any_meter`, or choose another piece"
+                "bars in 4/4 and set `variant='official'`, or choose another piece"
             )
-        encoded = codec.encode(score, merge_drums=self._merge_drums)
+        encoded = codec.encode(score, official=self._official)
         if bars[1] > len(encoded.bars):
             return f"bars {bars[0]}:{bars[1]} were asked for, and the source has {len(encoded.bars)}; name bars it has"
         first, end = _span(encoded, bars)
@@ -197,15 +202,15 @@ class RefinPaint(Editor):
 
         score, instruction = request.score, request.instruction
         assert score is not None and instruction.bars is not None and instruction.confidence is not None  # noqa: PT018
-        encoded = codec.encode(score, merge_drums=self._merge_drums)
+        encoded = codec.encode(score, official=self._official)
         window = _window(encoded, instruction.bars, self._model.max_tokens)
-        warnings = _warnings(encoded, window)
+        warnings = _warnings(encoded, window, official=self._official)
         generator = torch.Generator().manual_seed(seeds.item)
         with torch.no_grad():
             found = self._refined(window, instruction.confidence, generator)
         tokens = encoded.tokens.copy()
         tokens[window.start : window.start + len(window.tokens)] = found
-        edited, dropped = codec.decode(tokens, score)
+        edited, dropped = codec.decode(tokens, score, official=self._official)
         if dropped:
             warnings.append(f"{dropped} of {len(tokens)} tokens say nothing where they stand and were dropped")
         return Edited(score=edited, warnings=tuple(warnings))
@@ -226,8 +231,6 @@ class RefinPaint(Editor):
             scores = self._model.feedback(tokens, editable).cpu().numpy()[places]
             order = np.argsort(-scores, kind="stable")
             redrawn = places[order[kept_count(len(places), round_) :]]
-            if self._skip_last_two and len(places):
-                redrawn = redrawn[redrawn < places[-1] - 1]
             drawn = torch.zeros_like(editable)
             drawn[torch.from_numpy(redrawn).to(device)] = True
             tokens = resample(
@@ -236,7 +239,8 @@ class RefinPaint(Editor):
                 drawn,
                 top_p=self._top_p,
                 generator=generator,
-                grammar=not self._free_tokens,
+                grammar=not self._official,
+                skip_last_two=self._official,
             )
         found: Tokens = tokens[:n].cpu().numpy()
         return found
@@ -267,10 +271,11 @@ def _window(encoded: codec.Encoded, bars: tuple[int, int], most: int) -> Window:
     return Window(tokens, inside & (tokens != codec.BAR), start)
 
 
-def _warnings(encoded: codec.Encoded, window: Window) -> list[str]:
+def _warnings(encoded: codec.Encoded, window: Window, *, official: bool) -> list[str]:
     warnings = []
-    if encoded.n_drums:
-        warnings.append(f"{encoded.n_drums} of {encoded.n_notes} notes are of drums and were left out")
+    if encoded.n_left_out:
+        whose = "other instruments than the first" if official else "drums"
+        warnings.append(f"{encoded.n_left_out} of {encoded.n_notes} notes are of {whose} and were left out")
     if encoded.n_outside:
         warnings.append(f"{encoded.n_outside} of {encoded.n_notes} notes lie below A0 or above C8 and were left out")
     if len(window.tokens) < len(encoded.tokens):
