@@ -4,6 +4,7 @@ Usage: python -m benchmarks.musib.equal_budget [--plan] [--minutes-in-all 400] [
 
     --plan               measure some steps of each design, say what would be run and how long it takes, and stop
     --minutes-in-all     core-minutes that all runs together may take; what does not fit is left out, and named
+    --kept               take what is kept of finished runs, whatever data are here; nothing is read, run or trained
     --write              write equal_budget.csv, equal_budget_differences.csv, data_size.svg, the section of README.md,
                          and what each run found into equal_budget_runs/
 
@@ -163,6 +164,7 @@ def read_options(arguments: Sequence[str] | None = None) -> argparse.Namespace:
     parser.add_argument("--models", type=Path, default=ROOT / MODELS, help="folder with the recipes")
     parser.add_argument("--out", type=Path, default=ROOT / "results" / "musib_equal_budget")
     parser.add_argument("--write", action="store_true")
+    parser.add_argument("--kept", action="store_true")
     parser.add_argument("--runs", type=Path, default=HERE / "equal_budget_runs", help="what is kept of finished runs")
     return parser.parse_args(arguments)
 
@@ -171,7 +173,8 @@ def main() -> None:
     """Measure, run what fits, and write what was found."""
     options = read_options()
     datasets.disable_progress_bars()
-    studies = Studies(options.out, Limits(steps=options.steps), options.models, kept=options.runs)
+    places: dict[str, tuple[str, str]] | None = {} if options.kept else None
+    studies = Studies(options.out, Limits(steps=options.steps), options.models, places=places, kept=options.runs)
     done, left = studies.done(), studies.left()
     spent = sum(about["core_minutes"] for about in done.values())
     estimates = studies.estimate(left)

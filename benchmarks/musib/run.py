@@ -4,6 +4,7 @@ Usage: python -m benchmarks.musib.run [--write]
 
     --data jsb --protocol honest    the honest table of the chorales alone
     --items 12 --seeds 2            a small trial; its numbers say nothing
+    --verdicts                      read the verdicts off the differences that lie here, into README.md; nothing is run
     --write                         write results.csv, published.csv, nll.csv, differences.csv, correlations.csv, the
                                     pictures and the tables of README.md here; without it they go below the folder --out
 
@@ -26,6 +27,7 @@ from benchmarks.musib.tables import Row
 
 from benchmarks.musib import hypotheses, likelihood, pictures, relations, tables
 from music_evals.benchmark.cells import markdown_rows
+from music_evals.files import write_atomically
 
 STUDIES = "equal_budget_differences.csv"
 """Differences that equal_budget.py measures, for the hypotheses that are about training."""
@@ -150,6 +152,11 @@ def _write_hypotheses(honest: Mapping[str, Judged], folder: Path) -> str:
     """Write the differences, and read the verdicts off them and off those of the studies of training beside them."""
     parts = list(hypotheses.judged_parts(honest))
     tables.write_csv(folder / "differences.csv", hypotheses.COLUMNS, hypotheses.difference_rows(parts))
+    return verdicts(folder)
+
+
+def verdicts(folder: Path) -> str:
+    """Return the verdicts and their differences, of the files of a folder."""
     rows = tables.read_csv(folder / "differences.csv")
     if (folder / STUDIES).is_file():
         rows += tables.read_csv(folder / STUDIES)
@@ -172,6 +179,7 @@ def read_options(arguments: Sequence[str] | None = None) -> argparse.Namespace:
     parser.add_argument("--models", type=Path, help="folder with the models, in place of models/")
     parser.add_argument("--out", type=Path, default=ROOT / "results" / "musib", help="runs, which a later one takes up")
     parser.add_argument("--write", action="store_true", help="write the tables of this folder")
+    parser.add_argument("--verdicts", action="store_true", help="fill in the verdicts of README.md alone")
     options = parser.parse_args(arguments)
     partial = options.items is not None or options.seeds < N_SEEDS or options.models is not None
     whole = set(options.data) == set(keys) and set(options.protocol) == set(PROTOCOLS)
@@ -183,6 +191,11 @@ def read_options(arguments: Sequence[str] | None = None) -> argparse.Namespace:
 def main() -> None:
     """Do what is left of the runs, and write the tables."""
     options = read_options()
+    if options.verdicts:
+        place = HERE / "README.md"
+        text = tables.fill(place.read_text(encoding="utf-8"), {"hypotheses": verdicts(HERE)})
+        write_atomically(place, text.encode())
+        return
     datasets.disable_progress_bars()
     runs = judge_all(options)
     folder = HERE if options.write else options.out / "tables"

@@ -18,6 +18,7 @@ import contextlib
 import csv
 import dataclasses
 import fcntl
+import functools
 import hashlib
 import json
 import tempfile
@@ -27,7 +28,7 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 import numpy as np
-from benchmarks.musib.hypotheses import Part, Scores, mean_difference
+from benchmarks.musib.hypotheses import ACCURACIES, Part, Scores, drop, drop_difference, mean_difference
 from benchmarks.musib.shortening import Limits, shortened
 from benchmarks.musib.study_scores import BITS, decode_by, judge, shipped_decoding
 from benchmarks.musib.systems import DATA, DESIGNS, absent, size_of
@@ -54,6 +55,9 @@ SCORES: Final = "scores.json"
 
 TRAINED_ON: Final = "data.json"
 """In the folder of a run: a hash of its data. Folders from before there was this file are taken as they are."""
+
+BETWEEN: Final = "folk, jsb"
+"""Of differences between the two: how much a system drops from folk tunes to chorales."""
 
 KEPT_DIGITS: Final = 6
 """Decimal places of the scores that are kept."""
@@ -435,6 +439,33 @@ def parts(studies: Studies) -> Iterator[Part]:
             _check_decodings(studies, more, less)
             for metric in metrics[hypothesis]:
                 yield _part(hypothesis, data, (more, a), (less, b), metric)
+    yield from _parts_between(studies)
+
+
+def _parts_between(studies: Studies) -> Iterator[Part]:
+    """Yield the differences between folk tunes and chorales, each system decoding as is best on that music."""
+    few = f"folk-{SIZES[0]}"
+    found = {
+        run: {design.name: studies.scores(f"{design.name}-{run}") for design in DESIGNS} for run in ("folk", few, "jsb")
+    }
+    there = {run: {name: scores for name, scores in own.items() if scores is not None} for run, own in found.items()}
+    jsb = there["jsb"]
+    for hypothesis, run in (("every_model_drops_on_jsb", "folk"), ("few_folk_tunes_above_jsb", few)):
+        for name in (name for name in there[run] if name in jsb):
+            one, other = there[run][name], jsb[name]
+            for metric in ACCURACIES:
+                if (run, name, metric) != ("folk", "inpaintnet", "rhythm_accuracy"):  # the paper's exception
+                    measure = functools.partial(drop, one, other, metric)
+                    yield Part(hypothesis, BETWEEN, f"{name}-{run}", f"{name}-jsb", metric, one.size, measure)
+    both = {name: (scores, jsb[name]) for name, scores in there["folk"].items() if name in jsb}
+    pairs = [("vli_drops_most_on_jsb", "vli", name, True) for name in both if name != "vli"]
+    pairs += [("inpaintnet_most_stable", name, "inpaintnet", False) for name in both if name != "inpaintnet"]
+    for hypothesis, more, less, signed in pairs:
+        for metric in ACCURACIES if more in both and less in both else ():
+            measure = functools.partial(drop_difference, both[more], both[less], metric, signed=signed)
+            a, b = (f"{name}-folk less -jsb" for name in (more, less))
+            sizes = "; ".join(f"{name}: {both[name][0].size}" for name in (more, less))
+            yield Part(hypothesis, BETWEEN, a, b, metric, sizes, measure)
 
 
 def _check_decodings(studies: Studies, more: str, less: str) -> None:
