@@ -113,7 +113,7 @@ class Muffler(Editor):
         return self
 
     def network_calls(self, seconds: float) -> int:
-        return round(100 * seconds)
+        return round(10 * seconds)
 
     @property
     def info(self) -> EditorInfo:

@@ -6,11 +6,13 @@ import json
 from pathlib import Path
 
 import pytest
+from tests.editing.house import triads
 from tests.writing import Server, completion
 
 from music_evals.benchmark.edits.work import read_parameters
 from music_evals.cli import main
 from music_evals.errors import InvalidInputError
+from music_evals.symbolic.files import save_midi
 
 
 @pytest.mark.slow
@@ -111,3 +113,24 @@ def test_a_language_model_writes_instructions(
     capsys.readouterr()
     assert main([*command, *asked[2:], "--out", str(tmp_path / "b")]) == 2
     assert "go with --instruction-model" in capsys.readouterr().err
+
+
+def test_options_may_have_the_name_of_the_system_in_front(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A line of ``benchmark musecpbench`` may be copied; what it says of weights is what --weights says."""
+    song = tmp_path / "a.mid"
+    save_midi(triads(), song)
+    command = ["edit", str(song), "--system", "transposition", "--out", str(tmp_path / "a")]
+    assert main([*command, "--set", "transposition.semitones=3"]) == 0
+    assert '"semitones": 3' in (tmp_path / "a" / "edits.jsonl").read_text().replace(":3", ": 3")
+    for wrong, words in {
+        "effects.semitones=3": "unknown editing system 'effects'",
+        "transposition.weights=x": "needs no weights",
+        "transposition.tones=3": "did you mean semitones",
+    }.items():
+        assert main([*command, "--set", wrong]) == 2
+        assert words in capsys.readouterr().err
+    command = ["edit", str(song), "--system", "zeta", "--out", str(tmp_path / "b")]
+    assert main([*command, "--set", "weights=x", "--weights", "y"]) == 2
+    assert "given twice" in capsys.readouterr().err
+    assert main([*command, "--device", "cpu"]) == 2
+    assert "go with --weights" in capsys.readouterr().err

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from tests.zero_gpu import ZeroGPU
 
-from music_evals.errors import FileTooLargeError
+from music_evals.errors import FileTooLargeError, InvalidInputError
 from music_evals.ui.gpu import MOST_SEC, START_SEC, moved_to_card, on_gpu
 
 
@@ -41,8 +41,11 @@ def test_with_the_package_the_card_is_asked_for(monkeypatch: pytest.MonkeyPatch)
 
     monkeypatch.setitem(sys.modules, "spaces", SimpleNamespace(GPU=gpu))
     on_card = on_gpu(lambda number: number, call_sec=0.3)(double)
-    assert [on_card(number) for number in (3, 0, 10**9)] == [("card", 6), ("card", 0), ("card", 2 * 10**9)]
-    assert asked == [START_SEC + 1, START_SEC, MOST_SEC]
+    assert [on_card(number) for number in (3, 0)] == [("card", 6), ("card", 0)]
+    assert asked == [START_SEC + 1, START_SEC]
+    with pytest.raises(InvalidInputError, match=rf"about {START_SEC + 120} s .* has {MOST_SEC}"):
+        on_card(400)  # what is given too little is ended in its midst
+    assert len(asked) == 2
 
 
 def test_an_error_of_ours_comes_out_of_a_card_as_it_is(zero_gpu: ZeroGPU) -> None:

@@ -42,8 +42,8 @@ FACETS: Final = ("harmony", "rhythm", "structure", "melody")
 EDIT_TASKS: Final = ("style", "genre", "mood", "timbre", "refine", "other")
 """What an instruction asks for, in words; the first three are those of MuseCPBench."""
 
-BACKBONES: Final = ("autoregressive", "diffusion", "refinement", "codec", "no weights")
-"""Kinds of models behind editing systems; a codec alone is that of a control."""
+BACKBONES: Final = ("autoregressive", "diffusion", "refinement", "codec", "no weights", "not stated")
+"""Kinds of models behind editing systems; a codec alone is that of a control, the last one that of finished files."""
 
 MOST_CONFIDENCE: Final = 10
 """Confidence at which RefinPaint keeps every token (its paper, section 3)."""

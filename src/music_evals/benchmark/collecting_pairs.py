@@ -119,6 +119,7 @@ def of_pairs(records: Records, header: dict[str, Any], task: ScoreTask) -> Found
         whole, numbers, edits = whole.take(pa.array(order)), numbers[order], edits.take(pa.array(order))
     # records of before a control had its name may hold a system that was called so
     controls = [name for name in task.controls if name in slices and name not in systems]
+    outside = [*selection.get("controls", ()), *controls]
     columns = tuple(dict.fromkeys((*header["metrics"], *header["companions"])))
     grid = Grid.empty(len(whole), len(columns))
     items, groups, originals, entrances, errors = (
@@ -145,7 +146,7 @@ def of_pairs(records: Records, header: dict[str, Any], task: ScoreTask) -> Found
     table.texts = made.texts.all
     return Found(
         header=header | {key: value for key, value in selection.items() if key not in {"kind", "systems"}},
-        roles=dict.fromkeys(systems, "system") | dict.fromkeys(controls, "control"),
+        roles=dict.fromkeys(systems, "system") | dict.fromkeys(outside, "control"),
         pairs={name: Pairs(table, name, np.arange(rows.start, rows.stop)) for name, rows in slices.items()},
         table=table,
         records=records,

@@ -6,6 +6,7 @@ the second VLI rows are from tables 3.2 and 3.3 of the thesis (Araneda, Universi
 tables 2 and 3 in all others.
 Music context preservation: Vishe et al., "MuseCPBench", table 2.
 Structured lyrics and music description: Wang et al., "MuChin", IJCAI 2024, tables 1 and 2.
+The editing test: Lu et al., "Actions speak louder than listening", ACM MM 2021, tables 2 to 4.
 The numbers are files of ``published/``.
 """
 
@@ -40,22 +41,26 @@ class PublishedTable(NamedTuple):
     source: str  # where it is printed
     means: dict[str, dict[str, float]]  # system -> score -> value, all digits as printed
     spread: dict[str, dict[str, float]]  # system -> score -> standard deviation, where one is printed
+    marks: dict[str, dict[str, str]]  # system -> score -> ``"best"``, ``"second"`` or stars, where it is printed so
 
 
 def read_published(name: str) -> PublishedTable:
     """Read a table out of ``published/<name>.csv``."""
-    # Lines that start with ``#`` say where it is from; then come the columns ``system``, ``score``, ``mean`` and
-    # ``sd``, the last one empty where none is printed.
+    # Lines that start with ``#`` say where it is from; then come the columns ``system``, ``score``, ``mean``, ``sd``
+    # and perhaps ``mark``, the last ones empty where none is printed.
     text = resources.files("music_evals.benchmark").joinpath("published", f"{name}.csv").read_text(encoding="utf-8")
     lines = text.splitlines()
     comments = dict(line.removeprefix(COMMENT).split(": ", 1) for line in lines if line.startswith(COMMENT))
     means: dict[str, dict[str, float]] = {}
     spread: dict[str, dict[str, float]] = {}
+    marks: dict[str, dict[str, str]] = {}
     for row in csv_rows("\n".join(line for line in lines if not line.startswith(COMMENT)), name):
         means.setdefault(row["system"], {})[row["score"]] = float(row["mean"])
         if row["sd"]:
             spread.setdefault(row["system"], {})[row["score"]] = float(row["sd"])
-    return PublishedTable(comments["source"], means, spread)
+        if row.get("mark"):
+            marks.setdefault(row["system"], {})[row["score"]] = row["mark"]
+    return PublishedTable(comments["source"], means, spread, marks)
 
 
 _MUSIB = read_published("musib_table3")
@@ -136,8 +141,11 @@ PRESERVATION_DIFFERENCES: dict[str, str] = {
 
 
 def published_preservation(metrics: Iterable[str]) -> dict[str, Any]:
-    """Return the published table of music context preservation, the columns of some metrics, with its source."""
-    return _section(_MUSECPBENCH, metrics, PRESERVATION_DIFFERENCES)
+    """Return the published table of music context preservation, the columns of some metrics, with its source.
+
+    ``marks``: system -> metric -> ``"best"`` or ``"second"``, where the paper prints a value bold or underlined.
+    """
+    return _section(_MUSECPBENCH, metrics, PRESERVATION_DIFFERENCES) | {"marks": _MUSECPBENCH.marks}
 
 
 LYRIC_DIFFERENCES: dict[str, str] = {

@@ -372,23 +372,24 @@ def _difference(results: Mapping[str, Any], table: Mapping[str, Any], system: st
 def published_blocks(results: Mapping[str, Any]) -> Iterator[Block]:
     """Yield the published table as the other tables are: the metrics of a facet in columns, systems in rows."""
     published = results["published"]
-    table, spread = published["table"], published.get("spread", {})
+    table = published["table"]
     shown = False
     for title, names in tables(results).items():
         printed = [name for name in names if any(name in row for row in table.values())]
         if printed:
             shown = True
             rows = tuple(
-                Row(system, "published", tuple(_printed(row, spread.get(system, {}), name) for name in printed))
-                for system, row in table.items()
+                Row(system, "published", tuple(_printed(published, system, name) for name in printed))
+                for system in table
             )
             yield Block(f"{title}, published", tuple(heading(results, name) for name in printed), rows)
     if shown:
         yield Block(published["source"], points=tuple(published["differences"].values()))
 
 
-def _printed(row: Mapping[str, float], spread: Mapping[str, float], name: str) -> Cell:
-    return Cell(format_value(row.get(name)), spread=f"sd {format_value(spread[name])}" if name in spread else "")
+def _printed(published: Mapping[str, Any], system: str, name: str) -> Cell:
+    value, spread, mark = (published.get(side, {}).get(system, {}).get(name) for side in ("table", "spread", "marks"))
+    return Cell(format_value(value), spread="" if spread is None else f"sd {format_value(spread)}", note=mark or "")
 
 
 def _remarks(results: Mapping[str, Any], style: Style) -> Block:

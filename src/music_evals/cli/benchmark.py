@@ -9,7 +9,7 @@ from typing import Any
 
 from music_evals.cli._shared import Bar, add_list, add_number, add_verb, list_failures, quieten, say, to_stdout
 from music_evals.errors import InvalidInputError
-from music_evals.protocols import EDITORS
+from music_evals.protocols import EDITORS, editor_names
 
 __all__ = ["add"]
 
@@ -18,18 +18,21 @@ MuseCPBench: let editing systems edit the same music, judge what each preserved,
 
 The protocol `ours` gives all systems the same pieces and instructions: recordings to those that edit sound, the same
 pieces as scores to those that edit nothing else. The protocol `paper` gives each what the paper gave it, as far as you
-attach it. Systems whose weights are not named are left out, with the reason.
+attach it. Controls (the source itself, unrelated music; a codec alone, where its weights are named) edit what others
+did. A system that cannot run is left out, with the reason; where it was asked for by name the exit code is 1.
 
 Writes into --out: edits/, a folder a system; preserved/, what the verb preserve writes; musecpbench.json and
-musecpbench.md, the tables by facet, by task and by backbone, and the published table 2 beside them with the reason for
-each cell that cannot be compared. A study that was stopped goes on when the same command is given again.
+musecpbench.md, the tables by facet, by task and by backbone, the paper's findings tested on this run, and the published
+table 2 beside it with the reason for each cell that cannot be compared. A study that was stopped goes on when the same
+command is given again.
 """
 
 _EXAMPLES = """\
 examples:
   music-evals benchmark musecpbench --out study
   music-evals benchmark musecpbench --sources songs.jsonl --systems noise_vocoder,zeta \\
-      --weights zeta=cvssp/audioldm2-music@COMMIT --device cuda --out study
+      --weights zeta=cvssp/audioldm2-music@COMMIT --set zeta.start=120 --device cuda --out study
+  music-evals benchmark musecpbench --systems effects --outputs closed=their_files --out study
   music-evals benchmark musecpbench --protocol paper --paper-sources zeta=medleydb.jsonl \\
       --weights zeta=cvssp/audioldm2-music@COMMIT --device cuda --out paper
 """
@@ -59,7 +62,12 @@ def add(verbs: Any) -> None:
     what.add_argument("--limit", type=int, metavar="N", help="the first N rows of each table only")
     what.add_argument("--seconds", type=float, metavar="S", help="the first S seconds of each recording only")
     who = study.add_argument_group("who edits")
-    who.add_argument("--systems", default="", metavar="NAMES", help=f"with commas (default: all): {', '.join(EDITORS)}")
+    help_ = f"with commas (default: all): {', '.join(EDITORS)}; one of another package is MODULE:CLASS"
+    who.add_argument("--systems", default="", metavar="NAMES", help=help_)
+    text = "edits made elsewhere: a folder with manifest.jsonl or .csv (id, estimate, sha256); may be given again"
+    add_list(who, "--outputs", text, metavar="NAME=FOLDER")
+    text = "an option of a system, such as zeta.start=100 or resynth.codec=audioldm2; may be given again"
+    add_list(who, "--set", text, dest="settings", metavar="SYSTEM.OPTION=VALUE")
     add_list(
         who,
         "--weights",
@@ -77,22 +85,33 @@ def add(verbs: Any) -> None:
 
 
 def _run(options: argparse.Namespace) -> int:
+    from music_evals.benchmark.edits.work import read_options
     from music_evals.benchmark.musecpbench.task import Settings, run_musecpbench
 
+    systems = [name.strip() for name in options.systems.split(",") if name.strip()]
+    outputs = _by_system(options.outputs, "--outputs")
+    read = read_options(_options(options), [*editor_names(), *systems, *outputs])
+    loaded = {name: weights for name, (_, weights) in read.items() if weights}
+    if options.device and not loaded:
+        raise InvalidInputError("--device goes with --weights; give that too")
+    device = {"device": options.device} if options.device else {}
     names = ("protocol", "sources", "scores", "n_pieces", "limit", "seconds", "seed", "workers", "out", "overwrite")
     settings = Settings(
         **{name: getattr(options, name) for name in names},
         report=options.report,
-        systems=[name.strip() for name in options.systems.split(",") if name.strip()],
+        systems=systems,
+        outputs=outputs,
         paper_sources=_by_system(options.paper_sources, "--paper-sources"),
-        weights=_weights(options),
+        parameters={name: parameters for name, (parameters, _) in read.items()},
+        weights={name: device | weights for name, weights in loaded.items()},
     )
     quieten()
     with Bar("piece") as bar:
         study = run_musecpbench(settings, progress=bar)
     code = list_failures(study.failures, f"see the records below {settings.out}")
     for system, why in study.results["left_out"].items():
-        say(f"note: {system} was left out: {why}")
+        if system not in study.results["refused"]:
+            say(f"note: {system} was left out: {why}")
     with to_stdout():
         table = study.files["table"].read_text(encoding="utf-8")
         print(json.dumps(study.results, ensure_ascii=False) if options.json else table)
@@ -111,12 +130,10 @@ def _by_system(texts: Sequence[str], option: str) -> dict[str, str]:
     return found
 
 
-def _weights(options: argparse.Namespace) -> dict[str, dict[str, Any]]:
-    found = {}
+def _options(options: argparse.Namespace) -> list[str]:
+    """Return what --set says, and what --weights says in the same form."""
+    texts = list(options.settings)
     for name, place in _by_system(options.weights, "--weights").items():
-        source, _, revision = place.partition("@")
-        given = {"source": source, "revision": revision or None, "device": options.device}
-        found[name] = {key: value for key, value in given.items() if value is not None}
-    if options.device and not found:
-        raise InvalidInputError("--device goes with --weights; give that too")
-    return found
+        source, at, revision = place.partition("@")
+        texts += [f"{name}.weights={source}", *([f"{name}.weights_revision={revision}"] if at else [])]
+    return texts

@@ -71,8 +71,11 @@ def add(verbs: Any) -> None:
     what.add_argument("--mono", action="store_true", help="mix recordings down to one channel first")
     _add_instruction(verb.add_argument_group("what is asked"))
     how = verb.add_argument_group("how")
-    how.add_argument("--system", required=True, metavar="NAME", help="the editing system")
-    add_list(how, "--set", "a parameter of the system; may be given again", dest="settings", metavar="NAME=VALUE")
+    how.add_argument(
+        "--system", required=True, metavar="NAME", help="the editing system; one of another package is MODULE:CLASS"
+    )
+    text = "an option of the system, with or without SYSTEM. in front; may be given again"
+    add_list(how, "--set", text, dest="settings", metavar="OPTION=VALUE")
     how.add_argument(
         "--weights",
         metavar="PLACE",
@@ -125,14 +128,16 @@ def _add_instruction(asked: Any) -> None:
 
 def _run(options: argparse.Namespace) -> int:
     from music_evals.benchmark.edits.task import Settings, run_edits
-    from music_evals.benchmark.edits.work import read_parameters
+    from music_evals.benchmark.edits.work import read_options
 
     values = chosen(options, Settings)
     values["instruction"] = _instruction(options)
     values["generate"] = _names(options.generate)
     values["writer"] = _writer(options)
-    values["weights"] = _weights(options)
-    values["parameters"] = read_parameters(options.settings)
+    loaded = {name: getattr(options, name) for name in ("weights", "weights_revision", "device")}
+    texts = [f"{options.system}.{name}={value}" for name, value in loaded.items() if value is not None]
+    read = read_options([*options.settings, *texts], [options.system])
+    values["parameters"], values["weights"] = read.get(options.system, ({}, {}))
     settings = Settings(**values)
     quieten()
     with Bar("edit") as bar:
@@ -180,13 +185,6 @@ def _writer(options: argparse.Namespace) -> dict[str, Any] | None:
     if given and options.instruction_model is None:
         raise InvalidInputError("--instruction-endpoint and --api-key-env go with --instruction-model; give that too")
     return given or None
-
-
-def _weights(options: argparse.Namespace) -> dict[str, Any]:
-    given = {"source": options.weights, "revision": options.weights_revision, "device": options.device}
-    if options.weights is None and any(given.values()):
-        raise InvalidInputError("--weights-revision and --device go with --weights; give that too")
-    return {name: value for name, value in given.items() if value is not None}
 
 
 def _names(text: str) -> tuple[str, ...]:

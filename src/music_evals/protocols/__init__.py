@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Protocol
 
-from music_evals.errors import UnknownNameError, importing
+from music_evals.errors import ModelUnavailableError, UnknownNameError, importing
 from music_evals.protocols._describing import (
     MUSIC_ENCODER_TYPES,
     MUSIC_ENCODERS,
@@ -86,6 +86,8 @@ __all__ = [
     "TransferState",
     "TransferSweep",
     "Written",
+    "editor_names",
+    "load_editor",
     "load_plugin",
     "prepared_place",
 ]
@@ -119,8 +121,8 @@ RENDERERS = ("additive", "fluidsynth")
 """What such rows are rendered with: the first needs nothing but us, the second FluidSynth and a soundfont."""
 
 
-def load_plugin(registry: dict[str, str], name: str, kind: str) -> Any:
-    """Import the object that a registry names.
+def load_plugin(registry: dict[str, str], name: str, kind: str, *, group: str = "") -> Any:
+    """Import the object that a registry names; with a group of entry points also one of these, or ``module:object``.
 
     Raises
     ------
@@ -128,13 +130,42 @@ def load_plugin(registry: dict[str, str], name: str, kind: str) -> Any:
         The name is not registered; the message offers the nearest.
     MissingBackendError
         It needs a package of the extra ``models``.
+    ModelUnavailableError
+        That of another package cannot be imported, for whatever reason.
 
     """
-    if name not in registry:
-        raise UnknownNameError(kind, name, registry)
-    module, _, attribute = registry[name].partition(":")
-    with importing("models", f"the {kind} {name!r}"):
+    if name not in (known := registry | _entry_points(group)) and not (group and ":" in name):
+        raise UnknownNameError(kind, name, known)
+    module, _, attribute = registry.get(name, known.get(name, name)).partition(":")
+    if name in registry:
+        with importing("models", f"the {kind} {name!r}"):
+            return getattr(importlib.import_module(module), attribute)
+    try:
         return getattr(importlib.import_module(module), attribute)
+    except Exception as error:  # whatever the code of others raises
+        why = f"{type(error).__name__}: {error}"
+        raise ModelUnavailableError(
+            f"{kind} {name!r} cannot be imported ({why}); install its package beside music_evals, or check the name"
+        ) from error
+
+
+def _entry_points(group: str) -> dict[str, str]:
+    import importlib.metadata
+
+    return {point.name: point.value for point in importlib.metadata.entry_points(group=group)} if group else {}
+
+
+_EDITOR_GROUP = "music_evals.editing"
+
+
+def editor_names() -> list[str]:
+    """Return the editing systems that are known by name: ours, and those of installed packages by entry points."""
+    return list(EDITORS | _entry_points(_EDITOR_GROUP))
+
+
+def load_editor(name: str) -> Any:
+    """Import an editing system: of `EDITORS`, of the entry points ``music_evals.editing``, or ``module:object``."""
+    return load_plugin(EDITORS, name, "editing system", group=_EDITOR_GROUP)
 
 
 def prepared_place(place: str, config: str | None) -> str:

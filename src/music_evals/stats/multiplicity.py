@@ -1,4 +1,4 @@
-"""Several tests at once: p-values that stay honest when many systems or metrics are compared.
+"""Several tests at once: p-values and verdicts that stay honest when many systems or metrics are compared.
 
 References
 ----------
@@ -9,12 +9,18 @@ Hochberg (1995), Controlling the false discovery rate, J. R. Stat. Soc. B 57(1),
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import Final
+
 import numpy as np
 import numpy.typing as npt
 
 from music_evals.errors import InvalidInputError
 
-__all__ = ["benjamini_hochberg", "holm"]
+__all__ = ["ERROR_RATE", "benjamini_hochberg", "holm", "verdict"]
+
+ERROR_RATE: Final = 0.05
+"""Of all the intervals of a hypothesis together: of k parts each has a confidence of 1 - 0.05 / k (Bonferroni)."""
 
 
 def holm(p_values: npt.ArrayLike) -> npt.NDArray[np.float64]:
@@ -88,6 +94,21 @@ def benjamini_hochberg(p_values: npt.ArrayLike) -> npt.NDArray[np.float64]:
     adjusted = np.full(flat.shape, np.nan)
     adjusted[order] = np.minimum.accumulate((factors * flat[order])[::-1])[::-1]
     return adjusted.reshape(given.shape)
+
+
+def verdict(intervals: Sequence[tuple[float | None, float | None]], *, every: bool) -> str:
+    """Return what intervals of differences, claimed to be above 0, say of a hypothesis.
+
+    Where all must hold it is supported when every interval lies above 0, and contradicted when one lies below. Where
+    one is enough it is supported when one lies above, and contradicted when all lie below. Ends of None are unknown.
+    """
+    if not intervals:
+        return "untested"
+    above = [low is not None and low > 0 for low, _ in intervals]
+    below = [high is not None and high < 0 for _, high in intervals]
+    if every:
+        return "contradicted" if any(below) else "supported" if all(above) else "undecided"
+    return "supported" if any(above) else "contradicted" if all(below) else "undecided"
 
 
 def _ordered(p_values: npt.ArrayLike) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.intp]]:

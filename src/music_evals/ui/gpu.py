@@ -16,7 +16,7 @@ import math
 from collections.abc import Callable, Iterator
 from typing import Any, Final, TypeVar, cast
 
-from music_evals.errors import MusicEvalsError
+from music_evals.errors import InvalidInputError, MusicEvalsError
 
 __all__ = ["MOST_SEC", "START_SEC", "moved_to_card", "on_gpu"]
 
@@ -26,7 +26,7 @@ START_SEC: Final = 10
 """To fork a process and move weights onto the card."""
 
 MOST_SEC: Final = 120
-"""That a call asks for at most: visitors have a few minutes a day."""
+"""That a call may ask for: visitors have a few minutes a day. What needs more is refused before a card is taken."""
 
 
 def on_gpu(calls: Callable[..., int], *, call_sec: float) -> Callable[[Function], Function]:
@@ -38,9 +38,14 @@ def on_gpu(calls: Callable[..., int], *, call_sec: float) -> Callable[[Function]
     ----------
     calls
         Given what the function is given; returns how often a network will be called, of which the seconds follow that
-        are asked for: `START_SEC` and `call_sec` a call, at most `MOST_SEC`.
+        are asked for: `START_SEC` and `call_sec` a call.
     call_sec
         Of one call of the network, rounded up.
+
+    Raises
+    ------
+    InvalidInputError
+        When the function is called: it needs more than `MOST_SEC`.
 
     Examples
     --------
@@ -53,7 +58,13 @@ def on_gpu(calls: Callable[..., int], *, call_sec: float) -> Callable[[Function]
     """
 
     def seconds(*values: Any, **options: Any) -> int:
-        return min(MOST_SEC, START_SEC + math.ceil(calls(*values, **options) * call_sec))
+        needed = START_SEC + math.ceil(calls(*values, **options) * call_sec)
+        if needed > MOST_SEC:
+            raise InvalidInputError(
+                f"about {needed} s of a graphics card are needed, and a visitor has {MOST_SEC}; ask for fewer steps or "
+                "for less music"
+            )
+        return needed
 
     def decorate(function: Function) -> Function:
         decorator = _zero_gpu()

@@ -4,14 +4,19 @@ from __future__ import annotations
 
 import dataclasses
 import json
+from collections import Counter
 from pathlib import Path
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, ClassVar
 
+import numpy as np
 import pytest
+import soundfile
+from tests.editing.house import triads
 
 from music_evals import protocols
 from music_evals.annotations import BACKBONES, EditRequest
-from music_evals.benchmark.musecpbench import tables
+from music_evals.benchmark.musecpbench import tables, task
 from music_evals.benchmark.musecpbench.folders import RESULTS, judged_in
 from music_evals.benchmark.musecpbench.task import PAPER_DATA, Settings, Study, run_musecpbench
 from music_evals.benchmark.published import published_preservation
@@ -21,6 +26,7 @@ from music_evals.editing.system import Edited, Editor, Seeds
 from music_evals.editing.weightless import Effects
 from music_evals.errors import BackendError, InvalidInputError, NoDataError, UnknownNameError
 from music_evals.metrics.catalogue import PRESERVATION_METRICS
+from music_evals.symbolic.files import save_midi
 
 SYSTEMS = ("identity", "transposition", "reorchestration", "zeta")
 
@@ -63,11 +69,13 @@ def test_each_system_edits_what_it_can(made: tuple[Study, Path]) -> None:
     found, out = made
     counts = {name: (cell["n"], cell["n_failed"]) for name, cell in found.results["systems"].items()}
     # one edit a piece for those that ask for nothing, one an instruction for the others
-    assert counts == {"identity": (2, 0), "transposition": (2, 0), "reorchestration": (2, 0), "follower": (6, 2)}
+    assert counts == {
+        "identity": (2, 0), "unrelated": (2, 0), "transposition": (2, 0), "reorchestration": (2, 0), "follower": (6, 2),
+    }  # fmt: skip
     assert found.results["systems"]["identity"]["control"]
-    assert set(found.results["left_out"]) == {"zeta"}
+    assert set(found.results["left_out"]) == {"zeta"} == set(found.results["refused"])
     assert "needs the weights of AudioLDM 2" in found.results["left_out"]["zeta"]
-    assert {item for item, _ in found.failures} == {"stand_in_0000 (follower)", "stand_in_0003 (follower)"}
+    assert {item for item, _ in found.failures} == {"zeta", "stand_in_0000 (follower)", "stand_in_0003 (follower)"}
     rows = [json.loads(line) for line in (out / "manifest.jsonl").read_text().splitlines()]
     heard = {row["system"]: row["reference"] for row in rows}
     assert heard["reorchestration"].startswith("edits/reorchestration/sources/")
@@ -94,6 +102,9 @@ def test_tables_are_by_facet_task_and_backbone(made: tuple[Study, Path]) -> None
     text = (out / "musecpbench.md").read_text()
     assert "| `identity` | control |" in text
     assert "## Instructions of the task genre" in text
+    assert "| `unrelated` (control) |" in text
+    assert "| **0.009** / n/a |" in text
+    assert {row["verdict"] for row in results["findings"]} == {"not testable"}
     assert "- `zeta`: zeta needs the weights" in text
 
 
@@ -129,6 +140,149 @@ def test_a_study_goes_on_where_it_stood(made: tuple[Study, Path], monkeypatch: p
         monkeypatch.setattr(f"music_evals.editing.{module}.{name}._edited", never)
     again = study(out, systems=(*SYSTEMS, "follower"))
     assert again.results == found.results
+
+
+class Counted(Effects):
+    """Counts how often it is loaded, and how many live at once."""
+
+    loads: ClassVar[list[str]] = []
+    alive: ClassVar[list[int]] = [0, 0]
+
+    def __init__(self, *, source: str = "", **parameters: Any) -> None:
+        super().__init__(**parameters)
+        object.__setattr__(self, "_lives", self._count(1))
+        self.loads.append(source)
+
+    def _count(self, n: int) -> None:
+        self.alive[0] += n
+        self.alive[1] = max(self.alive)
+
+    def __del__(self) -> None:
+        self._count(-1)
+
+    @classmethod
+    def from_pretrained(cls, source: str, *, wet: float = 0.3) -> Counted:
+        return cls(source=source, wet=wet)
+
+
+class Broken(Effects):
+    """Cannot be loaded, in a way of its own."""
+
+    def __init__(self, *, message: str = "out of memory") -> None:
+        raise RuntimeError(message)
+
+
+class TestEdits:
+    """Who edits what; nothing is judged."""
+
+    @pytest.fixture
+    def edits(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
+        """Run a study of a sine over a second; return who edited how many, what is left out, failures and manifest."""
+        kinds = {"counted": "Counted", "broken": "Broken"}
+        for name, kind in kinds.items():
+            monkeypatch.setitem(protocols.EDITORS, name, f"{__name__}:{kind}")
+        judged = SimpleNamespace(results={"variant": "corrected"}, found=None, files={"results": tmp_path})
+        monkeypatch.setattr(task, "run", lambda *_, **__: judged)
+        monkeypatch.setattr(task, "markdown", lambda _: "")
+        monkeypatch.setattr(
+            task, "study", lambda _, __, infos, rows, about: about | {
+                "n": dict(Counter(row["system"] for row in rows if "error" not in row)), "order": list(infos)}
+        )  # fmt: skip
+        table = table_of(tmp_path / "songs", ["one", "two"])
+
+        def run(**settings: Any) -> tuple[Any, list[dict[str, Any]]]:
+            given = {"sources": table} if settings.get("protocol") != "paper" else {}
+            found = run_musecpbench(Settings(out=tmp_path / "out", report=False, **given | settings))
+            return found, [json.loads(line) for line in (tmp_path / "out" / "manifest.jsonl").read_text().splitlines()]
+
+        return run
+
+    def test_a_system_is_loaded_once_and_let_go(self, edits: Any) -> None:
+        Counted.loads.clear()
+        Counted.alive[:] = [0, 0]
+        found, _ = edits(systems=["counted", "effects"], weights={"counted": {"source": "here"}},
+                         parameters={"counted": {"wet": 0.1}})  # fmt: skip
+        assert Counted.loads == ["here"]
+        assert Counted.alive == [0, 1]
+        assert found.results["n"] == {"counted": 2, "effects": 2, "identity": 2, "unrelated": 2}
+        assert found.results["order"][:2] == ["identity", "unrelated"]
+        records = (found.files["study"].parent / "edits" / "counted" / "edits.jsonl").read_text()
+        assert '"wet": 0.1' in records or '"wet":0.1' in records
+
+    def test_who_fails_costs_its_own_row_alone(self, edits: Any) -> None:
+        absent = "no_such_package:System"
+        found, rows = edits(systems=["broken", absent, "effects", "zeta"], parameters={absent: {"a": 1}})
+        assert set(found.results["n"]) == {"effects", "identity", "unrelated"} == {row["system"] for row in rows}
+        assert found.results["refused"] == ["broken", absent, "zeta"]
+        failures = dict(found.failures)
+        assert failures["broken"] == "RuntimeError: out of memory"
+        assert "No module named" in failures[absent]
+        assert "needs the weights" in failures["zeta"]
+
+    def test_those_that_nobody_named_are_no_failures(self, edits: Any) -> None:
+        found, _ = edits(limit=1)
+        assert "broken" in found.results["left_out"]
+        assert found.results["refused"] == []
+        assert all(name.endswith("(follower)") for name, _ in found.failures)  # which lacks the words that it needs
+
+    def test_a_system_of_another_package_has_its_folder(self, edits: Any) -> None:
+        found, rows = edits(systems=[f"{__name__}:Counted"])
+        assert f"{__name__}:Counted" in found.results["n"]
+        assert any(row["estimate"].startswith(f"edits/{__name__}.Counted/") for row in rows)
+
+    def test_finished_files_are_a_system_and_what_is_missing_counts(self, edits: Any, tmp_path: Path) -> None:
+        theirs = tmp_path / "theirs"
+        theirs.mkdir()
+        write_sine(theirs / "a.wav", 330)
+        (theirs / "manifest.csv").write_text("id,estimate\none,a.wav\n")
+        given = {"systems": ["effects"], "outputs": {"closed": theirs}, "parameters": {"closed": {"backbone": "codec"}}}
+        found, rows = edits(**given)
+        assert found.results["n"]["closed"] == 1
+        ((item, why),) = found.failures
+        assert (item, why.partition(":")[0]) == ("two (closed)", "NoDataError")
+        (row,) = [row for row in rows if row["system"] == "closed"]
+        assert row["role"] == "system"
+        write_sine(theirs / "b.wav", 440)
+        (theirs / "manifest.csv").write_text("id,estimate\none,b.wav\ntwo,b.wav\n")
+        again, rows = edits(**given)
+        assert again.results["n"]["closed"] == 2
+        assert not again.failures
+        assert row["sha256"] not in {row["sha256"] for row in rows}
+
+    def test_files_of_a_system_of_ours_stand_for_it(self, edits: Any, tmp_path: Path) -> None:
+        theirs = tmp_path / "theirs"
+        theirs.mkdir()
+        write_sine(theirs / "a.wav", 330)
+        (theirs / "manifest.csv").write_text("id,estimate\none,a.wav\ntwo,a.wav\n")
+        assert edits(systems=["zeta"], outputs={"zeta": theirs})[0].results["n"]["zeta"] == 2
+
+    def test_the_paper_has_controls_over_what_was_edited(self, edits: Any, tmp_path: Path) -> None:
+        other = table_of(tmp_path / "others", ["one", "three"])
+        score = tmp_path / "others" / "tune.mid"
+        save_midi(triads(), score)
+        other.write_text(other.read_text() + json.dumps({"id": "four", "source": "tune.mid"}) + "\n")
+        found, rows = edits(
+            protocol="paper", systems=["effects", "follower", "zeta"],
+            paper_sources={"effects": tmp_path / "songs" / "table.jsonl", "follower": other, "zeta": other},
+        )  # fmt: skip
+        assert found.results["n"] == {"effects": 2, "identity": 5, "unrelated": 5}  # one of a name is another source
+        controls = [row for row in rows if row["system"] == "identity"]
+        assert {row["role"] for row in controls} == {"control"}
+        assert all(row["estimate"].endswith(".flac") for row in controls)
+
+
+def write_sine(path: Path, hz: float) -> None:
+    soundfile.write(path, 0.1 * np.sin(2 * np.pi * hz * np.arange(8000) / 8000), 8000)
+
+
+def table_of(folder: Path, pieces: list[str]) -> Path:
+    """Write a sine a piece, and the table of them."""
+    folder.mkdir()
+    for number, name in enumerate(pieces):
+        write_sine(folder / f"{name}.wav", 220 + number)
+    rows = [{"id": name, "source": f"{name}.wav"} for name in pieces]
+    (folder / "table.jsonl").write_text("".join(f"{json.dumps(row)}\n" for row in rows))
+    return folder / "table.jsonl"
 
 
 class TestPublished:
@@ -215,10 +369,10 @@ class TestVerb:
     @pytest.mark.slow
     def test_prints_the_tables(self, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
         command = ["benchmark", "musecpbench", "--pieces", "1", "--seconds", "8", "--no-report"]
-        assert main([*command, "--systems", "effects, musicmagus", "--out", str(tmp_path)]) == 0
+        assert main([*command, "--systems", "effects, musicmagus", "--out", str(tmp_path)]) == 1
         shown = capsys.readouterr()
         assert "# MuseCPBench, protocol ours" in shown.out
-        assert "note: musicmagus was left out" in shown.err
+        assert "1 failed:\n  musicmagus: musicmagus needs the weights" in shown.err
 
     @pytest.mark.parametrize(
         ("options", "words"),
@@ -227,6 +381,15 @@ class TestVerb:
             (["--weights", "zeta=a", "--weights", "zeta=b"], "twice"),
             (["--device", "cuda"], "goes with --weights"),
             (["--systems", "zetta"], "did you mean zeta"),
+            (["--set", "effects.wett=1"], "did you mean wet"),
+            (["--set", "wet=1"], "SYSTEM.OPTION=VALUE"),
+            (["--set", "effects.wet=much"], "wet must be a number"),
+            (["--set", "effects.weights=x"], "needs no weights"),
+            (["--set", "zeta.weights_revision=x"], "go with --weights"),
+            (["--set", "zeta.weights=x", "--weights", "zeta=y"], "given twice"),
+            (["--systems", "effects", "--set", "zeta.start=1"], "of zeta, which is not among the systems"),
+            (["--outputs", "unrelated=x"], "none of identity"),
+            (["--outputs", "a/b=x"], "simple names"),
         ],
     )
     def test_wrong_use_ends_with_2(

@@ -81,3 +81,11 @@ def test_the_page_has_the_table(root: Path) -> None:
     page = (root / "benchmarks/editing/README.md").read_text(encoding="utf-8")
     assert cost.table() in page
     assert cost.zeta(cost.published("zeta"), 30.0).study(107, 696) == 107 * 400 + 696 * 200
+
+
+def test_the_page_of_table_2_has_the_calls_of_the_formulas() -> None:
+    page = (Path(__file__).resolve().parents[3] / "docs/tasks/table2_on_one_gpu.md").read_text(encoding="utf-8")
+    for system, (n_sources, n_edits, seconds) in cost.STUDIES.items():
+        calls = cost.BY_SECONDS[system](cost.published(system), seconds).study(n_sources, n_edits)
+        assert f"| `{system}` | {calls:,}" in page
+    assert f"at most {10 * (1 + 512):,} an edit" in page  # in each round a call of the feedback, and one a token

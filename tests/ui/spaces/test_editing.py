@@ -5,9 +5,11 @@ from __future__ import annotations
 import functools
 import io
 import json
+import math
 import shlex
 import zipfile
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -15,6 +17,8 @@ import pytest
 
 from music_evals.cli import main
 from music_evals.errors import InvalidInputError, ModelUnavailableError, NoDataError, UnknownNameError
+from music_evals.ui.gpu import MOST_SEC, START_SEC
+from music_evals.ui.spaces import editing as page
 from music_evals.ui.spaces.editing import (
     EditedUpload,
     Stage,
@@ -74,6 +78,27 @@ def test_systems_with_weights_are_offered_where_they_are_named() -> None:
         find_editors({VARIABLE: "zeta"})
     with pytest.raises(UnknownNameError, match="zeta"):
         find_editors({VARIABLE: "transposition=somewhere"})
+
+
+def test_systems_of_other_packages_are_offered_where_they_are_named() -> None:
+    name = "tests.zero_gpu:Muffler"
+    offers = find_editors({VARIABLE: f"{name}=there@abc"})
+    assert offers[name] == Offer(name, "there", "abc")
+    assert offers[name].licence == "CC0-1.0"
+    with pytest.raises(ModelUnavailableError, match="No module named"):
+        find_editors({VARIABLE: "no_such_package:System=there"})
+
+
+@pytest.mark.parametrize(
+    ("calls", "backbone", "seconds"),
+    [(1504, "autoregressive", 76), (600, "diffusion", 48), (800, "diffusion", 64)],
+)
+def test_the_card_is_asked_for_as_long_as_the_system_needs_it(calls: int, backbone: str, seconds: int) -> None:
+    """Worked by hand, MusicGen, ZETA and MusicMagus at 30 s: 1504 tokens x 0.05 s, 600 and 800 steps x 0.08 s."""
+    editor = SimpleNamespace(info=SimpleNamespace(backbone=backbone), network_calls=lambda _: calls)
+    offer, request = SimpleNamespace(make=lambda _: editor), SimpleNamespace(duration_sec=30.0)
+    n = page._n_calls(offer, "", request)  # type: ignore[arg-type]
+    assert math.ceil(n * page.STEP_SEC) == seconds < MOST_SEC - START_SEC
 
 
 def test_a_licence_is_accepted_before_anything_is_loaded(

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from music_evals.benchmark.cells import markdown_rows, plain
+from music_evals.benchmark.published import read_published
 from music_evals.files import write_atomically
 from music_evals.pipelines.editing_test import TABLES
 from music_evals.studies.tables import table_text
@@ -20,6 +21,7 @@ _MIXED = (
     "Loads by model and style, with editors, pieces and samples as random terms and the place in the order as a "
     "covariate; standard deviations are of logarithms."
 )
+_PRINTED = "Lu et al. (ACM MM 2021): 24 samples of six pieces, 12 editors, 31 listeners; their answers are not public."
 _RATIOS = {"ratios": "Ratios of effort", "ratios_unmarked": "Ratios of effort without what is marked"}
 _SETS = {
     1: "Set 1: loads and answers, over samples",
@@ -37,7 +39,7 @@ _READINGS = {
 
 
 def report_text(tables: Mapping[str, Any], *, confidence: float = 0.95) -> str:
-    """Return the report as Markdown: tables 2 to 4 of the paper for the study at hand, and what one has to know.
+    """Return the report as Markdown: tables 2 to 4 of the paper for the study at hand, and at its end as published.
 
     Parameters
     ----------
@@ -104,7 +106,7 @@ def report_text(tables: Mapping[str, Any], *, confidence: float = 0.95) -> str:
     if tables["style_similarity"]:
         parts += ["## Similarity to styles", "Mean over samples, 1 to 5.", ""]
         parts += _table(tables["style_similarity"])
-    parts += ["## The time limit", "", *_table(tables["censoring"])]
+    parts += ["## The time limit", "", *_table(tables["censoring"]), *_published()]
     return "\n".join(parts).rstrip() + "\n"
 
 
@@ -144,6 +146,25 @@ def write_report(
     texts |= {f"{name}.csv": table_text(plain(tables[name])) for name in names if tables.get(name)}
     files = {name: text.encode() for name, text in texts.items()} | dict(figures or {})
     return {name: write_atomically(place / name, content, parents=True) for name, content in files.items()}
+
+
+def _published() -> list[str]:
+    """Return tables 2 to 4 of the paper as they are printed."""
+    answers, ratios, cells = (read_published(f"bmst_table{number}") for number in (2, 3, 4))
+    parts = ["## As published", _PRINTED, ""]
+    for title, table in (("Answers", answers), ("Ratios of effort", ratios)):
+        scores = list(next(iter(table.means.values())))
+        rows = [
+            [system, *(_spread(means[score], table.spread[system][score]) for score in scores)]
+            for system, means in table.means.items()
+        ]
+        parts += [f"### {title}, published", "", *_markdown(["samples", *scores], rows)]
+    correlations = [
+        [x, y, f"{r:.2f}{cells.marks.get(x, {}).get(y, '').replace('*', chr(92) + '*')}"]
+        for x, row in cells.means.items()
+        for y, r in row.items()
+    ]
+    return [*parts, "### Correlations, published", "", *_markdown(["x", "y", "r"], correlations)]
 
 
 def _table(rows: Sequence[Mapping[str, Any]]) -> list[str]:

@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, ClassVar
 
-from music_evals.annotations import EditInstruction
+from music_evals.annotations import EditInstruction, EditorInfo
 from music_evals.benchmark.edits.instructions import Generate, by_model, by_templates
 from music_evals.benchmark.edits.sources import Source, expand, sources_in_files, sources_of_dataset
 from music_evals.benchmark.edits.work import EditWork, Task, is_score, sounds_of
@@ -51,7 +51,7 @@ class Settings(RunSettings):
     column
         Of a dataset: the one with the recordings.
     system
-        Name in `protocols.EDITORS`.
+        A name that `protocols.load_editor` knows.
     parameters
         Of the system.
     weights
@@ -126,7 +126,11 @@ class Edits:
 
 
 def run_edits(
-    settings: Settings, *, progress: Progress | None = None, tell: Callable[[str], None] | None = None
+    settings: Settings,
+    *,
+    work: EditWork | None = None,
+    progress: Progress | None = None,
+    tell: Callable[[str], None] | None = None,
 ) -> Edits:
     """Let a system edit all sources, and write the edits, their records and the manifest.
 
@@ -134,6 +138,8 @@ def run_edits(
     ----------
     settings
         What is edited, by which system, and how.
+    work
+        The system, where it is loaded already; `settings` then only say what records call it.
     progress
         Called after each edit.
     tell
@@ -150,7 +156,7 @@ def run_edits(
 
     """
     out = Path(settings.out)
-    work = EditWork(settings.system, dict(settings.parameters), dict(settings.weights))
+    work = work or EditWork(settings.system, dict(settings.parameters), dict(settings.weights))
     editor = work.editor
     info = editor.info
     sources, about = _sources(settings, out)
@@ -178,7 +184,7 @@ def run_edits(
     records = record(job, out / RECORDS, settings, progress=progress)
     rows = job.latest(records)
     failures = [(row["item"], row["error"]) for row in rows if "error" in row]
-    good = [_manifest_row(row, info.changes) for row in rows if "error" not in row]
+    good = [_manifest_row(row, info) for row in rows if "error" not in row]
     manifest = write_atomically(out / MANIFEST, "".join(f"{dump_json(row)}\n" for row in good).encode())
     return Edits(rows, failures, {"records": out / RECORDS, "manifest": manifest})
 
@@ -319,7 +325,7 @@ class EditJob(Job):
             return False
 
 
-def _manifest_row(row: Row, changes: Sequence[str]) -> dict[str, Any]:
+def _manifest_row(row: Row, info: EditorInfo) -> dict[str, Any]:
     """Return a row of a manifest that preservation reads, with what people want to read in it."""
     instruction = row["instruction"]
     return {
@@ -329,6 +335,8 @@ def _manifest_row(row: Row, changes: Sequence[str]) -> dict[str, Any]:
         "system": row["system"],
         "group": row["group"],
         "instruction": instruction["text"],
-        "intended": ",".join(instruction["intended_facets"] or changes),
+        "intended": ",".join(instruction["intended_facets"] or info.changes),
         "key": row["key"],
+        "sha256": row["files"]["sha256"],
+        "role": "control" if info.control else "system",
     }

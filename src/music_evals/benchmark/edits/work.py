@@ -19,14 +19,24 @@ from music_evals.audio.loudness import integrated_loudness, level_gains
 from music_evals.audio.rendering import find_soundfont, identify_sounds, render_additive, render_fluidsynth
 from music_evals.errors import InvalidInputError, UnknownNameError
 from music_evals.pipelines.edit_conditions import hear_conditions
-from music_evals.protocols import EDITORS, EditingSystem, load_plugin
+from music_evals.protocols import EditingSystem, load_editor
 from music_evals.protocols.settings import check_parameters
 from music_evals.symbolic.files import READERS, read_score, write_midi
 
-__all__ = ["EditWork", "Task", "check_editor", "is_score", "make_editor", "read_parameters", "sounds_of"]
+__all__ = [
+    "EditWork",
+    "Task",
+    "check_editor",
+    "is_score",
+    "make_editor",
+    "read_options",
+    "read_parameters",
+    "sounds_of",
+]
 
 RENDER_RATE = 22050  # Hz
 _LOUDNESS = ("source_lufs", "edit_lufs")
+_LOADED = {"weights": "source", "weights_revision": "revision", "device": "device"}
 
 Samples = npt.NDArray[np.float32]
 
@@ -59,15 +69,20 @@ class Task:
 def make_editor(system: str, parameters: Mapping[str, Any], weights: Mapping[str, Any]) -> EditingSystem:
     """Build a system by its name: with weights by its `from_pretrained`, else by its parameters alone."""
     kind = check_editor(system, parameters, weights)
-    editor: EditingSystem = kind.from_pretrained(**weights, **parameters) if weights else kind(**parameters)
+    made: Any = kind.from_pretrained(**weights, **parameters) if weights else kind(**parameters)
+    if lacks := [name for name in ("edit", "info", "network_calls", "supports") if not hasattr(made, name)]:
+        raise InvalidInputError(f"{system} is no editing system: it lacks {', '.join(lacks)} (`EditingSystem`)")
+    editor: EditingSystem = made
     return editor
 
 
 def check_editor(system: str, parameters: Mapping[str, Any], weights: Mapping[str, Any]) -> Any:
     """Return the class of a system that takes these parameters; it is not built, and no weights are read."""
-    kind = load_plugin(EDITORS, system, "editing system")
+    kind = load_editor(system)
     if weights and not hasattr(kind, "from_pretrained"):
         raise InvalidInputError(f"{system} needs no weights; leave them out")
+    if weights and "source" not in weights:
+        raise InvalidInputError(f"{system}: weights_revision and device go with `weights`; give that too")
     known = set(inspect.signature(kind).parameters) - {"model", "weights"}
     if weights:  # what its weights are loaded with, such as a precision
         loading = set(inspect.signature(kind.from_pretrained).parameters)
@@ -90,12 +105,33 @@ def read_parameters(texts: Iterable[str]) -> dict[str, Any]:
         if name in found:
             raise InvalidInputError(f"the parameter {name} is given twice; give it once")
         try:
-            found[name] = json.loads(value)
+            found[name] = value if name.endswith(("weights", "revision", "device")) else json.loads(value)
         except (ValueError, RecursionError):
             found[name] = value
         if isinstance(found[name], list | dict):
             raise InvalidInputError(f"a parameter takes a number, true, false or a text, got {text!r}")
     return found
+
+
+def read_options(texts: Iterable[str], systems: Sequence[str]) -> dict[str, tuple[dict[str, Any], dict[str, Any]]]:
+    """Return system -> parameters, and what its weights are loaded from, that are written as ``SYSTEM.OPTION=VALUE``.
+
+    Where there is one system its name may be left out. ``weights``, ``weights_revision`` and ``device`` are of weights.
+    """
+    held: dict[str, list[str]] = {}
+    for text in texts:
+        name, equals, value = text.partition("=")
+        system, _, option = name.strip().rpartition(".")
+        system = systems[0] if not system and len(systems) == 1 else system
+        if system not in systems:
+            advice = f"an option is written as SYSTEM.OPTION=VALUE, such as zeta.start=100, got {text!r}"
+            raise UnknownNameError("editing system", system, systems, advice)
+        held.setdefault(system, []).append(f"{option}{equals}{value}")
+    read = {system: read_parameters(own) for system, own in held.items()}
+    return {
+        system: (values, {_LOADED[name]: values.pop(name) for name in _LOADED.keys() & values.keys()})
+        for system, values in read.items()
+    }
 
 
 def sounds_of(render: str | None) -> str:

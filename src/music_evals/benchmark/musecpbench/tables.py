@@ -11,6 +11,7 @@ import numpy as np
 from music_evals.annotations import FACETS, EditorInfo
 from music_evals.benchmark.cells import format_interval, format_value, markdown_name, markdown_rows
 from music_evals.benchmark.found import Found
+from music_evals.benchmark.musecpbench.findings import findings_table, weigh_findings
 from music_evals.benchmark.published import published_preservation
 from music_evals.metrics.catalogue import PRESERVATION_METRICS
 from music_evals.stats.intervals import mean_intervals
@@ -52,7 +53,8 @@ def study(
     edits
         The records of all edits.
     about
-        ``protocol``, ``variant`` of the scores, ``left_out`` (system -> why) and ``paper_data``.
+        ``protocol``, ``variant`` of the scores, ``left_out`` (system -> why), ``refused`` (those of them that were
+        asked for by name) and ``paper_data``.
 
     Returns
     -------
@@ -61,16 +63,17 @@ def study(
         and 1 at the same music; ``unchanged``: system -> the facets that none of its edits was meant to change, and
         the mean over them; ``overall``, ``tasks`` and ``backbones``: means of the metrics with intervals clustered by
         original; ``comparisons``: differences of systems over edits of the same sources, controls left out, with p
-        corrected by Holm; ``published``: each printed cell, ours, and why they are not compared; and `about`.
+        corrected by Holm; ``findings``, see `findings.weigh_findings`; ``published``: each printed cell, whether it is
+        the best or second, ours, and why they are not compared; and `about`.
 
     """
-    judged = [name for name in infos if name in found.judged]
+    judged = [name for name in infos if name in found.systems]
     asked = {(str(row["system"]), str(row["item"])): row["instruction"] for row in edits if "error" not in row}
     names = [name for name in found.names if name in PRESERVATION_METRICS]
     scores = (results.get("facets") or {}).get("scores", {})
     tasks = sorted({str(one["task"]) for one in asked.values()})
     backbones = list(dict.fromkeys(infos[name].backbone for name in judged if not infos[name].control))
-    overall = {name: _means(found, names, {name: None}) for name in (*found.controls, *judged)}
+    overall = {name: _means(found, names, {name: None}) for name in dict.fromkeys((*found.controls, *judged))}
     return {
         **about,
         "systems": {
@@ -103,6 +106,7 @@ def study(
             )
             for kind in backbones
         },
+        "findings": weigh_findings(found),
         "comparisons": _comparisons(results, {name for name in judged if not infos[name].control}, names),
         "published": _published(overall, about, names),
     }
@@ -162,6 +166,7 @@ def _published(overall: Mapping[str, Cells], about: Mapping[str, Any], names: Se
         rows[label] = {
             metric: {
                 "printed": value,
+                "mark": printed["marks"].get(label, {}).get(metric, ""),
                 "ours": overall.get(system, {}).get(metric, {}).get("value"),
                 "why_not": [
                     *_other_edits(label, overall.get(system, {}).get(metric), about),
@@ -208,14 +213,25 @@ def _parts(results: Mapping[str, Any]) -> Iterator[str]:
     yield "## By facet"
     yield "0 is unrelated music, 1 the same music. The last columns leave out what the edits were meant to change."
     yield facet_table(results)
+    systems = results["systems"]
+    outside = {name for name in results["overall"] if name not in systems or systems[name]["control"]}
     for title, cells in _tables(results):
         yield f"## {title}"
-        yield _scores(cells)
+        yield _scores(cells, outside)
+    yield "## What the paper found, on this run"
+    yield (
+        "Systems are compared over the sources that both edited; the intervals of a finding hold together at 95 %. The "
+        "parts with their intervals are in musecpbench.json."
+    )
+    yield findings_table(results["findings"])
     if results["comparisons"]:
         yield "## Differences over edits of the same sources"
         yield _differences(results["comparisons"])
     yield "## The published table beside ours"
-    yield f"{results['published']['source']}. A cell is printed / ours; no cell is compared without its reasons below."
+    yield (
+        f"{results['published']['source']}. A cell is printed / ours; of the printed values the best is bold, the "
+        "second in italics. No cell is compared without its reasons below."
+    )
     yield _beside(results["published"])
     if results["left_out"]:
         yield "## What did not run"
@@ -239,12 +255,13 @@ def facet_table(results: Mapping[str, Any]) -> str:
     return markdown_rows(lines)
 
 
-def _scores(rows: Mapping[str, Cells]) -> str:
+def _scores(rows: Mapping[str, Cells], outside: Collection[str]) -> str:
     names = list(dict.fromkeys(name for cells in rows.values() for name in cells))
     lines = [["", *(PRESERVATION_METRICS[name].heading for name in names), "n"], ["---"] * (len(names) + 2)]
     for name, cells in rows.items():
         n = max((cell["n_all"] for cell in cells.values()), default=0)
-        lines.append([markdown_name(name), *(_with_interval(cells.get(metric)) for metric in names), str(n)])
+        label = f"{markdown_name(name)} (control)" if name in outside else markdown_name(name)
+        lines.append([label, *(_with_interval(cells.get(metric)) for metric in names), str(n)])
     return markdown_rows(lines)
 
 
@@ -271,7 +288,8 @@ def _beside(published: Mapping[str, Any]) -> str:
     for label, cells in rows.items():
         shown = []
         for name, cell in cells.items():
-            shown.append(f"{format_value(cell['printed'])} / {format_value(cell['ours'])}")
+            around = {"best": "**", "second": "_"}.get(cell["mark"], "")
+            shown.append(f"{around}{format_value(cell['printed'])}{around} / {format_value(cell['ours'])}")
             for why in cell["why_not"]:
                 reasons.setdefault(why, []).append(f"{label} {PRESERVATION_METRICS[name].heading}")
         lines.append([label, *shown])

@@ -5,9 +5,11 @@ A study that was stopped goes on when it is started again: edits and scores are 
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import os
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -22,17 +24,24 @@ from music_evals.errors import (
     InvalidInputError,
     MissingBackendError,
     ModelUnavailableError,
+    MusicEvalsError,
     NoDataError,
     OutputError,
     UnknownNameError,
 )
 from music_evals.files import write_atomically
-from music_evals.protocols import EDIT_STUDIES, EDITORS, load_plugin
+from music_evals.protocols import EDIT_STUDIES, editor_names, load_plugin
+from music_evals.symbolic.files import READERS
 
-__all__ = ["PAPER_DATA", "PROTOCOLS", "Settings", "Study", "run_musecpbench"]
+__all__ = ["CONTROLS", "PAPER_DATA", "PROTOCOLS", "Settings", "Study", "run_musecpbench"]
 
 PROTOCOLS = ("ours", "paper")
 """``"ours"``: all systems edit the same sources. ``"paper"``: each those that the paper gave it."""
+
+CONTROLS = ("identity", "unrelated", "resynth")
+"""Run in every study, the last one where its weights are named: ceiling, floor, and the ceiling of a codec."""
+
+FINISHED = "music_evals.editing.finished:FinishedFiles"
 
 PAPER_DATA: Mapping[str, str] = {
     "musicgen": "20 captions of MedleyDB excerpts (medleydb_editing, config vanilla); which is not printed",
@@ -63,11 +72,15 @@ class Settings:
     paper_sources
         Under ``"paper"``: system -> table of the sources that the paper gave it, as far as they are at hand.
     systems
-        Names in `protocols.EDITORS`; empty for all.
+        Names that `protocols.load_editor` knows; empty for all of `protocols.editor_names`. `CONTROLS` are added.
     protocol
         One of `PROTOCOLS`.
     weights
         System -> ``source``, ``revision``, ``device``, for those that need weights.
+    parameters
+        System -> its parameters, and what its weights are loaded with, by name.
+    outputs
+        System -> folder of edits that it made elsewhere, with a manifest (`editing.finished`); it is not run here.
     limit
         Take the first sources of each table.
     seconds
@@ -84,9 +97,9 @@ class Settings:
     Raises
     ------
     InvalidInputError
-        Scores without their recordings, or weights of a system that is not chosen.
+        Scores without their recordings, weights or parameters of a system that is not chosen, or bad parameters.
     UnknownNameError
-        A protocol or system that does not exist.
+        A protocol, system or parameter that does not exist; the message lists those that do.
 
     """
 
@@ -98,6 +111,8 @@ class Settings:
     systems: Sequence[str] = ()
     protocol: str = "ours"
     weights: Mapping[str, Mapping[str, Any]] = dataclasses.field(default_factory=dict)
+    parameters: Mapping[str, Mapping[str, Any]] = dataclasses.field(default_factory=dict)
+    outputs: Mapping[str, str | os.PathLike[str]] = dataclasses.field(default_factory=dict)
     limit: int | None = None
     seconds: float | None = None
     seed: int = 0
@@ -106,31 +121,54 @@ class Settings:
     report: bool = True
 
     def __post_init__(self) -> None:
-        for what, names, known in (
-            ("protocol", (self.protocol,), PROTOCOLS),
-            ("editing system", (*self.systems, *self.weights, *self.paper_sources), EDITORS),
-        ):
-            for name in names:
-                if name not in known:
-                    raise UnknownNameError(what, name, known)
-        if left := [name for name in self.weights if name not in self.chosen]:
-            raise InvalidInputError(f"weights of {', '.join(left)}, which is not among the systems; name it there too")
+        if self.protocol not in PROTOCOLS:
+            raise UnknownNameError("protocol", self.protocol, PROTOCOLS)
         if self.scores is not None and self.sources is None:
             raise InvalidInputError("`scores` are the pieces of `sources`; give that table of recordings too")
         if self.paper_sources and self.protocol != "paper":
             raise InvalidInputError("`paper_sources` belong to the protocol paper; ask for it")
+        known = [*editor_names(), *self.outputs]
+        given = self.weights.keys() | self.parameters.keys()
+        for name in (*self.systems, *self.paper_sources, *given):
+            if name not in known and ":" not in name:  # one of another package is imported when it is its turn
+                raise UnknownNameError("editing system", name, known)
+        if left := sorted(given - {*self.chosen}):
+            what = f"weights or parameters of {', '.join(left)}, which is not among the systems; name it there too"
+            raise InvalidInputError(what)
+        for name in self.outputs:
+            if not re.fullmatch(r"\w[\w.+-]*", name) or name in {*CONTROLS, *self.weights}:
+                others = f"none of {', '.join(CONTROLS)}, none with weights"
+                raise InvalidInputError(f"`outputs` are of systems with simple names, {others}; got {name!r}")
+        check = find("MAKERS", "check_editor", "maker")
+        for name in given:
+            with contextlib.suppress(MissingBackendError, ModelUnavailableError):  # which cost it its row, and no more
+                check(*self.maker(name))
+
+    @property
+    def named(self) -> list[str]:
+        """The systems that are asked for by name: one of them that cannot run is a failure."""
+        resynth = [name for name in CONTROLS if name in self.weights]
+        return list(dict.fromkeys([*self.systems, *self.outputs, *resynth]))
 
     @property
     def chosen(self) -> list[str]:
-        """The systems that are asked for, each once."""
-        return list(dict.fromkeys(self.systems or EDITORS))
+        """All systems, each once; controls are the last, since they edit what the others did."""
+        chosen = dict.fromkeys([*(self.systems or editor_names()), *self.named, *CONTROLS[:2]])
+        return sorted(chosen, key=lambda name: name in CONTROLS)
+
+    def maker(self, system: str) -> tuple[str, dict[str, Any], dict[str, Any]]:
+        """Return what a system is loaded with: name, parameters and weights."""
+        parameters = dict(self.parameters.get(system, {}))
+        if system in self.outputs:
+            return FINISHED, {"folder": os.fspath(self.outputs[system]), "name": system, **parameters}, {}
+        return system, parameters, dict(self.weights.get(system, {}))
 
 
 class Study(NamedTuple):
     """What a study found."""
 
     results: dict[str, Any]  # what musecpbench.json holds
-    failures: list[tuple[str, str]]  # ``item (system)`` and error of the edits that failed
+    failures: list[tuple[str, str]]  # systems that were asked for and did not run; ``item (system)``; and the errors
     files: dict[str, Path]  # ``study``, ``table`` and the ``results`` of preservation
 
 
@@ -152,16 +190,23 @@ def run_musecpbench(settings: Settings, *, progress: Progress | None = None) -> 
     edits: list[dict[str, Any]] = []
     manifest: list[dict[str, Any]] = []
     for system in settings.chosen:
-        table = _table(system, held, out, infos, left_out)
-        if table is None:
+        if system in CONTROLS and system not in settings.systems and not manifest:
+            continue  # nobody is there whom they would be beside
+        try:
+            info, made = _edited(system, held, list(infos), progress)
+        except OutputError:
+            raise
+        except Exception as error:  # noqa: BLE001 (whatever it raises, it costs this system its row and no other)
+            left_out[system] = str(error) if isinstance(error, MusicEvalsError) else f"{type(error).__name__}: {error}"
             continue
-        made = _edit(system, infos[system], table, held, progress)
+        infos[system] = info
         edits += made.rows
         manifest += _from(out, _folder(held, system), made.files["manifest"])
         if len(made.failures) == len(made.rows):
             left_out[system] = made.failures[0][1]
     if not manifest:
         raise NoDataError(f"no system edited anything: {'; '.join(f'{name}: {why}' for name, why in left_out.items())}")
+    infos = {name: infos[name] for name in sorted(infos, key=lambda name: name not in CONTROLS)}
     written = "".join(f"{dump_json(row)}\n" for row in manifest).encode()
     merged = write_atomically(out / "manifest.jsonl", written, parents=True)
     outcome = run(
@@ -178,6 +223,7 @@ def run_musecpbench(settings: Settings, *, progress: Progress | None = None) -> 
         "protocol": settings.protocol,
         "variant": outcome.results["variant"],
         "left_out": left_out,
+        "refused": [name for name in left_out if name in settings.named],
         "paper_data": dict(PAPER_DATA),
     }
     results = plain(study(outcome.results, outcome.found, infos, edits, about))
@@ -186,7 +232,8 @@ def run_musecpbench(settings: Settings, *, progress: Progress | None = None) -> 
         "table": write_atomically(out / TABLE, markdown(results).encode()),
         "results": outcome.files["results"],
     }
-    failures = [(f"{row['item']} ({row['system']})", row["error"]) for row in edits if "error" in row]
+    failures = [(name, left_out[name]) for name in about["refused"] if name not in infos]
+    failures += [(f"{row['item']} ({row['system']})", row["error"]) for row in edits if "error" in row]
     return Study(results, failures, files)
 
 
@@ -199,51 +246,32 @@ def _own_pieces(settings: Settings, out: Path) -> Settings:
     return dataclasses.replace(settings, sources=made.recordings, scores=made.scores)
 
 
-def _table(
-    system: str, settings: Settings, out: Path, infos: dict[str, EditorInfo], left_out: dict[str, str]
-) -> str | os.PathLike[str] | None:
-    """Return what a system edits, and note what it is; nothing where it cannot run, whose reason is noted."""
-    if settings.protocol == "paper":
-        if system not in PAPER_DATA:
-            left_out[system] = "not a system of the paper"
-            return None
-        if system not in settings.paper_sources:
-            left_out[system] = f"no sources attached; the paper took {PAPER_DATA[system]}"
-            return None
-    try:
-        info = find("MAKERS", "editor", "maker")(system, {}, dict(settings.weights.get(system, {}))).info
-    except (ModelUnavailableError, MissingBackendError) as error:
-        left_out[system] = str(error)
-        return None
-    if settings.protocol == "paper":
-        table: str | os.PathLike[str] | None = settings.paper_sources[system]
-    else:
-        table = settings.sources if "audio" in info.entrances else settings.scores
-    if table is None:
-        left_out[system] = "it edits scores, and `scores` names none"
-        return None
-    infos[system] = info
-    return table if info.needs else _each_once(table, out / "edits" / f"{system}.jsonl")
-
-
-def _each_once(table: str | os.PathLike[str], path: Path) -> Path:
-    """Write the sources of a table, each once and without what is asked: for a system that does the same anyway."""
-    folder = Path(table).resolve().parent
-    rows: dict[str, dict[str, Any]] = {}
-    for row in manifest_rows(Path(table)):
-        source = str(folder / str(row["source"]))
-        name = Path(source).name  # with its ending: a score is no recording of the same name
-        if source not in rows:
-            n_alike = sum(Path(other).name == name for other in rows)
-            item = f"{name}_{n_alike + 1}" if n_alike else name
-            rows[source] = {"id": item, "source": source, "group": str(row.get("group") or item)}
-    return write_atomically(path, "".join(f"{dump_json(row)}\n" for row in rows.values()).encode(), parents=True)
-
-
-def _edit(
-    system: str, info: EditorInfo, table: str | os.PathLike[str], settings: Settings, progress: Progress | None
-) -> Any:
+def _edited(
+    system: str, settings: Settings, before: Collection[str], progress: Progress | None
+) -> tuple[EditorInfo, Any]:
+    """Load a system, once, and let it edit; return what it is and its edits. `before` are the systems that did."""
+    paper, control = settings.protocol == "paper", system in CONTROLS
+    if paper and not control and system not in settings.paper_sources:
+        took = f"; the paper took {PAPER_DATA[system]}" if system in PAPER_DATA else ""
+        known = took or system in settings.outputs
+        raise NoDataError(f"no sources attached{took}" if known else "not a system of the paper")
+    work = find("MAKERS", "edit_work", "maker")(*settings.maker(system))
+    info = work.editor.info
     heard = "audio" in info.entrances
+    if paper:  # a control edits what the systems edited
+        own = before if control else {system}
+        tables = [table for name, table in settings.paper_sources.items() if name in own]
+    else:
+        tables = [table for table in (settings.sources if heard else settings.scores,) if table is not None]
+    if not tables:
+        raise NoDataError("there is nothing for it to edit" if heard else "it edits scores, and `scores` names none")
+    table, limit = tables[0], settings.limit
+    if not info.needs and system not in settings.outputs:
+        of_each = limit if control and paper else None  # else of the sources, each once
+        skipped = READERS if control and paper and "score" not in info.entrances else ()
+        path = _folder(settings, system)
+        table = _each_once(tables, path.with_name(f"{path.name}.jsonl"), of_each, skipped)
+        limit = None if of_each else limit
     asked = find("MAKERS", "edit_settings", "maker")(
         out=_folder(settings, system),
         sources=[os.fspath(table)],
@@ -251,17 +279,34 @@ def _edit(
         weights=dict(settings.weights.get(system, {})),
         seconds=settings.seconds if heard else None,
         mono=heard,  # one form for all, so that all are compared with the same file
-        render=None if heard else "additive",
-        limit=settings.limit,
+        render="additive" if not heard or (control and paper) else None,
+        limit=limit,
         seed=settings.seed,
         workers=settings.workers,
-        overwrite=settings.overwrite,
+        overwrite=settings.overwrite or system in settings.outputs,  # what lies there is taken as it is now
     )
-    return find("MAKERS", "edits", "maker")(asked, progress=progress)
+    return info, find("MAKERS", "edits", "maker")(asked, work=work, progress=progress)
+
+
+def _each_once(
+    tables: Sequence[str | os.PathLike[str]], path: Path, limit: int | None, skipped: Collection[str]
+) -> Path:
+    """Write the sources of tables, each once and without what is asked: for a system that does the same anyway."""
+    rows: dict[str, dict[str, Any]] = {}
+    for table in tables:
+        folder = Path(table).resolve().parent
+        for row in manifest_rows(Path(table))[:limit]:
+            source = str(folder / str(row["source"]))
+            name = Path(source).name  # with its ending: a score is no recording of the same name
+            if source not in rows and Path(source).suffix.lower() not in skipped:
+                n_alike = sum(Path(other).name == name for other in rows)
+                item = f"{name}_{n_alike + 1}" if n_alike else name
+                rows[source] = {"id": item, "source": source, "group": str(row.get("group") or item)}
+    return write_atomically(path, "".join(f"{dump_json(row)}\n" for row in rows.values()).encode(), parents=True)
 
 
 def _folder(settings: Settings, system: str) -> Path:
-    return Path(settings.out, "edits", system)
+    return Path(settings.out, "edits", system.replace(":", "."))
 
 
 def _from(out: Path, folder: Path, manifest: Path) -> list[dict[str, Any]]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import dataclasses
 import io
 import json
+import math
 import shlex
 import tempfile
 import zipfile
@@ -61,6 +62,8 @@ INTRO: Final = (
 )
 MAX_SEC: Final = 30.0
 SHARE_EDITING: Final = 0.4  # of the progress bar, before the comparison
+STEP_SEC: Final = 0.08  # of a diffusion step on a graphics card
+TOKEN_SEC: Final = 0.05  # of a language model there
 
 Progress = Callable[[float, str], Any]
 
@@ -175,10 +178,13 @@ def _request(upload: str | None, wishes: Wishes) -> tuple[EditRequest, str]:
 
 
 def _n_calls(offer: Offer, parameters: str, request: EditRequest) -> int:
-    return offer.make(parameters).network_calls(request.duration_sec)
+    """Return how often a network is called, a token of a language model counted for its share of a diffusion step."""
+    editor = offer.make(parameters)
+    share = TOKEN_SEC / STEP_SEC if editor.info.backbone == "autoregressive" else 1.0
+    return math.ceil(share * editor.network_calls(request.duration_sec))
 
 
-@on_gpu(_n_calls, call_sec=0.08)
+@on_gpu(_n_calls, call_sec=STEP_SEC)
 def _edit_on_gpu(offer: Offer, parameters: str, request: EditRequest) -> EditResult:
     """Return the edit; the model is on the graphics card meanwhile, where there is one."""
     editor = offer.make(parameters)

@@ -1,7 +1,8 @@
 """Which editing systems the editing page offers: those without weights, and those whose weights its owner names.
 
 The variable ``MUSIC_EVALS_EDITORS`` names weights, as ``zeta=cvssp/audioldm2-music@COMMIT``, with blanks between
-several; a place without a commit is a folder. Nothing else is loaded, and each is loaded when it is first asked for.
+several; a place without a commit is a folder, and a system of another package is ``module:Class``. Nothing else is
+loaded, and each is loaded when it is first asked for.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from typing import Any, Final, NamedTuple
 from music_evals.annotations import EditorInfo
 from music_evals.benchmark.edits.work import check_editor, make_editor, read_parameters
 from music_evals.errors import InvalidInputError, UnknownNameError
-from music_evals.protocols import EDITORS, EditingSystem, load_plugin
+from music_evals.protocols import EDITORS, EditingSystem, editor_names, load_editor
 
 __all__ = ["VARIABLE", "Offer", "find_editors"]
 
@@ -36,13 +37,13 @@ class Offer(NamedTuple):
     @property
     def defaults(self) -> dict[str, Any]:
         """Its parameters with their values."""
-        parameters = inspect.signature(load_plugin(EDITORS, self.name, "editing system")).parameters
+        parameters = inspect.signature(load_editor(self.name)).parameters
         return {name: one.default for name, one in parameters.items() if name not in _NOT_PARAMETERS}
 
     @property
     def licence(self) -> str:
         """Licence of its weights, which a visitor accepts; empty where there are none."""
-        return str(load_plugin(EDITORS, self.name, "editing system").licence) if self.place else ""
+        return str(load_editor(self.name).licence) if self.place else ""
 
     @property
     def weights(self) -> dict[str, str]:
@@ -82,7 +83,7 @@ def find_editors(environment: Mapping[str, str] | None = None) -> dict[str, Offe
         name, equals, place = word.partition("=")
         if not (equals and place):
             raise InvalidInputError(f"{VARIABLE}: expected NAME=PLACE or NAME=ID@COMMIT, got {word!r}")
-        if name not in _with_weights():
+        if not getattr(load_editor(name), "licence", ""):
             raise UnknownNameError("editing system with weights", name, _with_weights())
         place, _, revision = place.partition("@")
         offers[name] = Offer(name, place, revision)
@@ -90,7 +91,7 @@ def find_editors(environment: Mapping[str, str] | None = None) -> dict[str, Offe
 
 
 def _edits_alone(name: str) -> bool:
-    kind = load_plugin(EDITORS, name, "editing system")
+    kind = load_editor(name)
     if hasattr(kind, "from_pretrained"):
         return False
     info: EditorInfo = kind().info
@@ -99,4 +100,4 @@ def _edits_alone(name: str) -> bool:
 
 def _with_weights() -> list[str]:
     """Return the systems whose weights have a licence that a visitor can accept; a codec alone has none of its own."""
-    return [name for name in EDITORS if load_plugin(EDITORS, name, "editing system").licence]
+    return [name for name in editor_names() if getattr(load_editor(name), "licence", "")]
