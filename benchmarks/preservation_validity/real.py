@@ -145,7 +145,8 @@ def outdated(run: Mapping[str, Any]) -> list[str]:
     return [
         f"{what} {name}"
         for what, (old, new) in (("extractor of", told), ("definition of", definitions))
-        for name in sorted(old.keys() | new.keys())
+        # a feature that came later, for another variant, was not heard in the run
+        for name in sorted(old if what == "extractor of" else old.keys() | new.keys())
         if old.get(name) != new.get(name)
     ]
 

@@ -1,7 +1,7 @@
 """The evaluate module `harmony_preservation`; the maths is in `music_evals`."""
 
 import music_evals.hf as mh
-from music_evals.pipelines.preservation import FACETS, evaluate_preservation
+from music_evals.pipelines.preservation import evaluate_preservation
 
 DESCRIPTION = "Three scores of what an edit preserved of the harmony: key distance, chords, and pitch classes."
 
@@ -14,4 +14,4 @@ class HarmonyPreservation(mh.AudioMetric):
 
     def _compute(self, predictions, references, **options):
         originals, edits = mh.read_sources(references), mh.read_sources(predictions)
-        return evaluate_preservation(originals, edits, metrics=FACETS["harmony"], **options)
+        return evaluate_preservation(originals, edits, metrics=["harmony"], **options)

@@ -1,7 +1,7 @@
 """The evaluate module `structure_preservation`; the maths is in `music_evals`."""
 
 import music_evals.hf as mh
-from music_evals.pipelines.preservation import FACETS, evaluate_preservation
+from music_evals.pipelines.preservation import evaluate_preservation
 
 DESCRIPTION = "Two scores of what an edit preserved of the form: what belongs together, and where sections begin."
 
@@ -14,4 +14,4 @@ class StructurePreservation(mh.AudioMetric):
 
     def _compute(self, predictions, references, **options):
         originals, edits = mh.read_sources(references), mh.read_sources(predictions)
-        return evaluate_preservation(originals, edits, metrics=FACETS["structure"], **options)
+        return evaluate_preservation(originals, edits, metrics=["structure"], **options)

@@ -97,7 +97,7 @@ def test_an_entry_is_of_a_piece(backend):
     assert BACKENDS[backend.feature][backend.name] is backend
     assert set(backend.inputs) <= set(FEATURES) - {backend.feature}
     assert backend.version >= 1
-    assert backend.rate in {22050, 44100}
+    assert backend.rate in {16000, 22050, 44100}
     assert backend.licence
     module, _, function = backend.function.partition(":")
     assert module.startswith("music_evals.audio.")

@@ -83,7 +83,8 @@ def made_up(monkeypatch, calls):
         Backend("structure", "plain", "made_up:structure", **plain),
         Backend("segments", "plain", "made_up:segments", inputs=("structure",), **plain),
     ]
-    others = [Backend(feature, "plain", "made_up:f0", **plain) for feature in ("beats", "key", "chords", "chroma")]
+    given = {entry.feature for entry in entries}
+    others = [Backend(feature, "plain", "made_up:f0", **plain) for feature in FEATURES if feature not in given]
     table = {feature: {} for feature in FEATURES}
     for entry in [*entries, *others]:
         table[entry.feature][entry.name] = entry

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import importlib.util
 import json
+import tempfile
 from pathlib import Path
 
 import numpy as np
 import pytest
 import soundfile
+from benchmarks.parity import backends as installing
 
+from music_evals.audio import backends
 from music_evals.audio.backends import Backend, get_backend
 from music_evals.audio.extraction import extract
 from music_evals.audio.io import AudioPolicy, load_audio
-from music_evals.audio.optional import _process, madmom
+from music_evals.audio.optional import _process, madmom, msaf
 from music_evals.errors import BackendError, MissingBackendError
 
 RATE = 22050
@@ -21,8 +24,8 @@ BPM = 120.0
 
 
 def skip_without(package: str) -> None:
-    """Skip where a package is not installed; some can be imported in their worker's process only."""
-    if importlib.util.find_spec(package) is None:
+    """Skip where a package is installed neither here nor in an environment of its own."""
+    if importlib.util.find_spec(package) is None and not _process.installed_version(package):
         pytest.skip(f"{package} is not installed")
 
 
@@ -52,6 +55,7 @@ class TestWhatMadmomIsGiven:
         (tmp_path / "workers").mkdir()
         (tmp_path / "workers" / "madmom_worker.py").write_text(script)
         monkeypatch.setattr(_process, "__file__", str(tmp_path / "_process.py"))
+        monkeypatch.setenv("MUSIC_EVALS_CACHE", str(tmp_path))  # madmom has no environment of its own there
         monkeypatch.setattr(madmom, "ffmpeg_version", lambda: "1.0")
         monkeypatch.setattr(madmom, "Chords", lambda _, labels: json.loads(labels[0]))
         return lambda audio: madmom.recognise_chords(audio.at_rate(44100))
@@ -137,6 +141,88 @@ def test_msaf_gives_segments_without_labels(clicks_on_a_c_major_triad):
     assert segments.intervals_sec[-1, 1] == pytest.approx(20.0)
 
 
+def test_msaf_gives_the_labels_of_the_release(clicks_on_a_c_major_triad):
+    skip_without("msaf")
+    segments = extract(clicks_on_a_c_major_triad, ["segments"], backends={"segments": "musecpeval_0.3"}).segments
+    assert segments.intervals_sec[-1, 1] == pytest.approx(20.0)
+    assert "-1" not in segments.labels
+
+
+class TestLabelsOfTheRelease:
+    """What becomes of MSAF's boundaries and labels, with MSAF stood in for."""
+
+    @pytest.fixture
+    def segment(self, monkeypatch, clicks_on_a_c_major_triad):
+        def segment(times, labels):
+            monkeypatch.setattr(msaf, "run_worker", lambda *_: [times, labels])
+            return msaf.segment_sf_labelled(clicks_on_a_c_major_triad)
+
+        return segment
+
+    def test_the_end_is_that_of_the_recording(self, segment):
+        found = segment([0.0, 5.0, 12.0, 20.04], ["2.0", "0.0", "2.0"])
+        assert found.intervals_sec.tolist() == [[0, 5], [5, 12], [12, 20]]
+        assert found.labels == ("2.0", "0.0", "2.0")
+
+    def test_labels_that_are_missing_repeat_the_last_and_others_go(self, segment):
+        assert segment([0.0, 5.0, 12.0], ["2.0", "0.0"]).labels == ("2.0", "0.0", "0.0")
+        assert segment([0.0, 5.0], ["2.0", "0.0", "1.0"]).labels == ("2.0", "0.0")
+
+    def test_one_label_alone_gives_way_to_pitch_classes(self, segment):
+        labels = segment([0.0, 5.0, 12.0, 20.0], ["0.0"] * 3).labels
+        assert len(set(labels)) == 1
+        assert int(labels[0]) in {0, 4, 7}  # of C major
+
+
+class TestEnvironments:
+    """A package may be installed in an environment of its own."""
+
+    @pytest.fixture(autouse=True)
+    def _of_our_own(self, tmp_path, monkeypatch):
+        monkeypatch.setenv("MUSIC_EVALS_CACHE", str(tmp_path))
+
+    def test_its_version_and_interpreter_are_found(self, tmp_path, clicks_on_a_c_major_triad):
+        assert _process.installed_version("toy") == ""
+        home = tmp_path / "backends" / "toy"
+        about = home / "lib" / "python3.11" / "site-packages" / "toy-1.2.dist-info"
+        about.mkdir(parents=True)
+        (about / "METADATA").write_text("Metadata-Version: 2.1\nName: toy\nVersion: 1.2\n")
+        assert _process.installed_version("toy") == "1.2"
+        (home / "bin").mkdir()
+        (home / "bin" / "python").write_text("#!/bin/sh\necho '[\"its own\"]'\n")
+        (home / "bin" / "python").chmod(0o755)
+        assert _process.run_worker("toy", "task", clicks_on_a_c_major_triad) == ["its own"]
+
+    def test_a_backend_takes_the_version_from_there(self, monkeypatch):
+        monkeypatch.setattr(backends, "installed_version", lambda package: {"msaf": "0.1.80"}.get(package, ""))
+        backends._version.cache_clear()
+        assert get_backend("segments", "msaf_sf").package_versions() == {"msaf": "0.1.80"}
+        backends._version.cache_clear()
+
+    def test_what_cannot_be_installed_is_told_with_the_reason(self, monkeypatch, capsys):
+        monkeypatch.setattr(installing, "install", lambda name: "no wheel" if name == "madmom" else "")
+        assert installing.main(["essentia", "madmom"]) == 1
+        assert "madmom: not installed: no wheel" in capsys.readouterr().out
+        assert installing.main(["essentia"]) == 0
+        assert installing.main(["numpy"]) == 2
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("package", "feature", "backend"),
+    [("essentia", "key", "essentia_bgate"), ("madmom", "chords", "madmom_crf"), ("msaf", "segments", "musecpeval_0.3")],
+)
+def test_it_installs_and_runs(package, feature, backend, clicks_on_a_c_major_triad):
+    with pytest.MonkeyPatch.context() as patch, tempfile.TemporaryDirectory() as folder:
+        patch.setenv("MUSIC_EVALS_CACHE", folder)
+        if why := installing.install(package):
+            pytest.skip(f"{package} does not install here: {why}")
+        backends._version.cache_clear()
+        found = extract(clicks_on_a_c_major_triad, [feature], backends={feature: backend})
+        backends._version.cache_clear()
+    assert getattr(found, feature) is not None
+
+
 def test_beat_this_never_fetches_its_checkpoint(clicks_on_a_c_major_triad, monkeypatch):
     from music_evals.audio.optional import beat_this
 
@@ -188,4 +274,4 @@ class TestWorker:
 def test_workers_do_not_shadow_what_they_run():
     """A script's folder comes first on its path: a module called madmom there would hide the package."""
     names = {path.stem for path in (Path(_process.__file__).parent / "workers").glob("*.py")} - {"__init__"}
-    assert names == {"madmom_worker", "msaf_worker"}
+    assert names == {"essentia_worker", "madmom_worker", "msaf_worker"}

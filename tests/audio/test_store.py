@@ -21,6 +21,7 @@ from music_evals.annotations import (
     Melody,
     Segments,
     StructureFrames,
+    TimbreFrames,
 )
 from music_evals.audio.store import FeatureKey, FeatureStore, Undefined
 from music_evals.errors import UnknownNameError
@@ -37,6 +38,8 @@ VALUES = {
     "melody": Melody(SPANS, np.array([60.0, 61.5])),
     "segments": Segments(SPANS, ("A", "B")),
     "structure": StructureFrames(np.ones((5, 4)), 0.25),
+    "contour": Chroma(np.arange(24).reshape(12, 2) / 24, 0.1),
+    "timbre": TimbreFrames(np.ones((36, 2), np.float32), 512 / 22050),
 }
 EMPTY = {
     "beats": Beats(np.zeros(0)),

@@ -31,6 +31,7 @@ from music_evals.metrics.catalogue import (
     LYRIC_SCORES,
     MELODY_SCORES,
     PRESERVATION_METRICS,
+    RELEASE_SCORES,
     SHOWN_COMPANIONS,
     STYLE_SCORES,
 )
@@ -370,8 +371,9 @@ def test_every_published_score_has_a_module() -> None:
         *HIDDEN_CELL_SCORES,
         *STYLE_SCORES,
         *MELODY_SCORES,
+        *RELEASE_SCORES,
         "lyric_structure_gated",
-    }  # of models and corpora, not of items: the task has them
+    }  # of models, corpora and one release, not of items of any variant: the task and the facets' modules have them
     assert returned == set(CATALOGUE) - apart - parts - runs_alone
 
 

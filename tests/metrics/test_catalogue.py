@@ -11,6 +11,7 @@ import pytest
 
 from music_evals import hf
 from music_evals.errors import InvalidInputError, UnknownNameError
+from music_evals.metrics.arrays import PRESERVATION_VARIANTS
 from music_evals.metrics.catalogue import (
     CATALOGUE,
     CELL_SCORES,
@@ -26,6 +27,7 @@ from music_evals.metrics.catalogue import (
     LYRIC_SCORES,
     MELODY_SCORES,
     PRESERVATION_METRICS,
+    RELEASE_SCORES,
     STYLE_SCORES,
     Metric,
     metric_of,
@@ -34,8 +36,8 @@ from music_evals.metrics.lyric_structure import MAXIMUM
 
 RESPONSES = Path(__file__).resolve().parents[2] / "benchmarks" / "preservation_validity" / "responses.csv"
 BLOCKS = (
-    INPAINTING_METRICS, INPAINTING_EXTENSIONS, LIKELIHOODS, PRESERVATION_METRICS, COMPANIONS, LYRIC_SCORES,
-    LYRIC_CONTENT, DESCRIPTION_SCORES, CELL_SCORES, HIDDEN_CELL_SCORES, STYLE_SCORES, MELODY_SCORES,
+    INPAINTING_METRICS, INPAINTING_EXTENSIONS, LIKELIHOODS, PRESERVATION_METRICS, RELEASE_SCORES, COMPANIONS,
+    LYRIC_SCORES, LYRIC_CONTENT, DESCRIPTION_SCORES, CELL_SCORES, HIDDEN_CELL_SCORES, STYLE_SCORES, MELODY_SCORES,
     EFFORT_RATIOS, EDITING_SCORES)  # fmt: skip
 MEASURED = [name for name, metric in CATALOGUE.items() if not math.isnan(metric.chance)]
 
@@ -95,7 +97,7 @@ def test_a_metric_that_contradicts_itself_is_refused(wrong: dict[str, Any]) -> N
 
 def test_results_of_another_definition_are_labelled() -> None:
     changed = Metric("x", "An x", "toys", definition=3)
-    assert [changed.definition_under(variant) for variant in ("corrected", "official", "paper")] == [3, 1, 3]
+    assert [changed.definition_under(variant) for variant in PRESERVATION_VARIANTS] == [3, 1, 3, 1]
     assert changed.heading_of("corrected", 3) == changed.heading_of("paper", 3) == "An x"
     assert changed.heading_of("corrected", 1) == "An x, definition 1"
     assert changed.heading_of("official", 3) == "An x, definition 3"

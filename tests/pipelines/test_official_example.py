@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from music_evals.audio.io import Audio, AudioPolicy, load_audio
+from music_evals.audio.optional._process import installed_version
 from music_evals.pipelines.preservation import evaluate_preservation
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -26,7 +27,7 @@ pytestmark = [
 
 
 def skip_without(package: str, what: str) -> None:
-    if importlib.util.find_spec(package) is None:
+    if importlib.util.find_spec(package) is None and not installed_version(package):
         pytest.skip(f"the official {what} need {package}")
 
 

@@ -42,6 +42,7 @@ from music_evals.annotations.recordings import (
     Melody,
     Segments,
     StructureFrames,
+    TimbreFrames,
 )
 from music_evals.annotations.rolls import LOWEST_PITCH, N_ROLL_PITCHES, Arrangement, Cells, PianoRoll
 from music_evals.annotations.scores import (
@@ -110,6 +111,7 @@ __all__ = [
     "Segments",
     "StructureFrames",
     "Tempo",
+    "TimbreFrames",
     "TimeSignature",
     "Tokens",
     "Weights",

@@ -34,6 +34,7 @@ __all__ = [
     "Melody",
     "Segments",
     "StructureFrames",
+    "TimbreFrames",
 ]
 
 FloatArray = npt.NDArray[np.float64]
@@ -321,6 +322,11 @@ class StructureFrames(_Frames):
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
+class TimbreFrames(_Frames):
+    """Spectral shapes over time, parameters and errors as of `StructureFrames`."""
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
 class Features:
     """What is known of one recording or score: the input of the metrics of music context preservation.
 
@@ -330,8 +336,8 @@ class Features:
     ----------
     duration_sec
         Length of the recording.
-    beats, key, chords, chroma, f0, melody, segments, structure
-        The annotations, or None.
+    beats, key, chords, chroma, f0, melody, segments, structure, contour, timbre
+        The annotations, or None. The contour is a chroma of ten frames a second.
     undefined
         Feature -> reason, for features that the recording does not have ("silent", "shorter than 2 s").
     silent
@@ -349,6 +355,8 @@ class Features:
     melody: Melody | None = None
     segments: Segments | None = None
     structure: StructureFrames | None = None
+    contour: Chroma | None = None
+    timbre: TimbreFrames | None = None
     undefined: Mapping[str, str] = dataclasses.field(default_factory=dict)
     silent: bool = False
 
@@ -369,6 +377,8 @@ FEATURES: dict[str, type[_Annotation]] = {
     "melody": Melody,
     "segments": Segments,
     "structure": StructureFrames,
+    "contour": Chroma,
+    "timbre": TimbreFrames,
 }
 """Feature -> type of its annotation."""
 

@@ -20,6 +20,7 @@ from typing import Any
 
 from music_evals.audio._ffmpeg import ffmpeg_version
 from music_evals.audio.io import SAMPLE_RATE
+from music_evals.audio.optional._process import installed_version
 from music_evals.errors import BackendError, MissingBackendError, UnknownNameError
 
 __all__ = [
@@ -164,9 +165,13 @@ def _function(path: str) -> Callable[..., Any]:
     return function
 
 
+_OF_WORKERS = ("essentia", "madmom", "msaf")  # run in processes, perhaps in environments of their own
+
+
 @functools.cache
 def _version(package: str) -> str:
-    return importlib.metadata.version(package)
+    own = installed_version(package) if package in _OF_WORKERS else ""
+    return own or importlib.metadata.version(package)
 
 
 @functools.cache
@@ -211,6 +216,15 @@ def _madmom(feature: str, name: str, function: str, **more: Any) -> Backend:
     )
 
 
+def _msaf(name: str, function: str, *packages: str) -> Backend:
+    more = {"packages": ("msaf", *packages), "licence": "MIT", "install": "pip install msaf"}
+    return Backend("segments", name, f"{_OPTIONAL}.msaf:{function}", **more)  # type: ignore[arg-type]
+
+
+def _release(feature: str, function: str, rate: int = SAMPLE_RATE, **more: Any) -> Backend:
+    return Backend(feature, "musecpeval_0.3", f"{_HERE}.{function}", packages=_LIBROSA, rate=rate, **more)
+
+
 _ALL = (
     Backend("beats", "tcn", f"{_HERE}.beats:track_beats_tcn", version=3, weights=("beat_tracker.safetensors",)),
     Backend("beats", "librosa", f"{_HERE}.beats:track_beats_librosa", packages=_LIBROSA),
@@ -229,10 +243,14 @@ _ALL = (
     ),
     Backend("key", "aarden_essen", f"{_HERE}.key:estimate_key", version=3),
     _essentia("key", "essentia_bgate", "estimate_key"),
+    _release("key", "key:estimate_key_krumhansl"),
     Backend("chords", "hmm", f"{_HERE}.chords:recognise_chords", version=2),
     _madmom("chords", "madmom_crf", "recognise_chords", version=2, ffmpeg=True),
     Backend("chroma", "cqt", f"{_HERE}.chroma:compute_chroma"),
     Backend("chroma", "librosa_cqt", f"{_HERE}.chroma:compute_chroma_official", packages=_LIBROSA),
+    _release("chroma", "chroma:smoothed_chroma"),
+    _release("contour", "chroma:compute_contour", 16000),
+    _release("timbre", "timbre:compute_mfcc"),
     Backend("f0", "melody_net", f"{_HERE}.f0:track_melody_net", version=2, packages=_ONNX, weights=_MELODY),
     Backend("f0", "harmonic_sum", f"{_HERE}.f0:track_harmonic_sum"),
     Backend("f0", "pyin", f"{_HERE}.f0:track_pyin", packages=_LIBROSA),
@@ -273,14 +291,8 @@ _ALL = (
         packages=_LIBROSA,
         inputs=("structure",),
     ),
-    Backend(
-        "segments",
-        "msaf_sf",
-        f"{_OPTIONAL}.msaf:segment_sf",
-        packages=("msaf",),
-        licence="MIT",
-        install="pip install msaf",
-    ),
+    _msaf("msaf_sf", "segment_sf"),
+    _msaf("musecpeval_0.3", "segment_sf_labelled", *_LIBROSA),
 )
 
 BACKENDS: Mapping[str, Mapping[str, Backend]] = MappingProxyType(
@@ -301,6 +313,8 @@ DEFAULT_BACKENDS: Mapping[str, str] = MappingProxyType(
         "melody": "from_f0",
         "segments": "foote",
         "structure": "timbre_harmony",
+        "contour": "musecpeval_0.3",
+        "timbre": "musecpeval_0.3",
     }
 )
 """Feature -> the backend that is used where none is named: free, offline, and the same on every machine."""

@@ -10,14 +10,16 @@ import numpy.typing as npt
 from music_evals.annotations import Chroma
 from music_evals.audio._filters import bin_pitches, fold_matrix
 from music_evals.audio.io import Audio
-from music_evals.audio.spectra import HOP_LENGTH, constant_q, shared, sounding_frames, tuning
+from music_evals.audio.spectra import HOP_LENGTH, constant_q, opening, shared, sounding_frames, tuning
 
-__all__ = ["accompaniment_chroma", "compute_chroma", "compute_chroma_official"]
+__all__ = ["accompaniment_chroma", "compute_chroma", "compute_chroma_official", "compute_contour", "smoothed_chroma"]
 
 COMPRESSION: Final = 100.0
 LOUD_PERCENTILE: Final = 99.5
 CENTRE_MIDI: Final = 60.0  # middle C: between bass and melody
 WIDTH_SEMITONES: Final = 15.0
+SMOOTHED_FRAMES: Final = 9  # this and the next of musecpeval 0.3.0
+CONTOUR_HOP: Final = 1600  # samples; 0.1 s at 16 kHz
 
 
 def compute_chroma(audio: Audio) -> Chroma:
@@ -68,3 +70,19 @@ def compute_chroma_official(audio: Audio) -> Chroma:
 
     chroma = librosa.feature.chroma_cqt(y=audio.samples, sr=audio.sample_rate, hop_length=HOP_LENGTH)
     return Chroma(np.asarray(chroma, np.float32), HOP_LENGTH / audio.sample_rate)
+
+
+@shared
+def smoothed_chroma(audio: Audio) -> Chroma:
+    """Return the chroma of musecpeval 0.3.0: the official one, each pitch class a moving mean over 9 frames."""
+    official = compute_chroma_official(audio)
+    kernel = np.ones(SMOOTHED_FRAMES) / SMOOTHED_FRAMES
+    return Chroma(np.stack([np.convolve(row, kernel, "same") for row in official.frames]), official.hop_sec)
+
+
+def compute_contour(audio: Audio) -> Chroma:
+    """Return the chroma that musecpeval 0.3.0 reads melodies off: of the first minute at 16 kHz, frames of length 1."""
+    import librosa
+
+    chroma = librosa.feature.chroma_cqt(y=opening(audio), sr=audio.sample_rate, hop_length=CONTOUR_HOP, norm=2)
+    return Chroma(chroma, CONTOUR_HOP / audio.sample_rate)

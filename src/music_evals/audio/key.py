@@ -10,11 +10,11 @@ import numpy.typing as npt
 from music_evals.annotations import Key
 from music_evals.audio._filters import unit_columns
 from music_evals.audio.backends import UndefinedFeature
-from music_evals.audio.chroma import accompaniment_chroma
+from music_evals.audio.chroma import accompaniment_chroma, smoothed_chroma
 from music_evals.audio.io import Audio
 from music_evals.audio.spectra import SILENCE, sounding_frames
 
-__all__ = ["AARDEN_ESSEN", "estimate_key", "key_correlations"]
+__all__ = ["AARDEN_ESSEN", "estimate_key", "estimate_key_krumhansl", "key_correlations"]
 
 AARDEN_ESSEN: Final = {
     "major": (17.7661, 0.145624, 14.9265, 0.160186, 19.8049, 11.3587, 0.291248, 22.062, 0.145624, 8.15494, 0.232998,
@@ -25,6 +25,12 @@ AARDEN_ESSEN: Final = {
 """How often each degree occurs in melodies of one mode, in percent, tonic first: B. Aarden, "Dynamic melodic
 expectancy", dissertation, Ohio State University 2003, counted on the Essen Folksong Collection; numbers as in Humdrum's
 `keycor`."""
+
+KRUMHANSL: Final = {
+    "major": (6.35, 2.23, 3.48, 2.33, 4.38, 4.09, 2.52, 5.19, 2.39, 3.66, 2.29, 2.88),
+    "minor": (6.33, 2.68, 3.52, 5.38, 2.60, 3.53, 2.54, 4.75, 3.98, 2.69, 3.34, 3.17),
+}
+"""How well each degree fits a key to listeners: C. L. Krumhansl, E. J. Kessler, Psychological Review 89, 1982."""
 
 # What a key is told from. `spread` is the deviation of the mean pitch classes over their mean: how uneven they are in
 # all; `clarity` the same within a frame, as a median: how much single pitches stand out while they sound. Measured on
@@ -124,3 +130,13 @@ def key_correlations(weights: npt.ArrayLike) -> npt.NDArray[np.float64]:
         turned = np.stack([np.roll(profile, tonic) for tonic in range(12)])
         rows.append(turned @ centred / (np.sqrt(profile @ profile) * length))
     return np.stack(rows)
+
+
+def estimate_key_krumhansl(audio: Audio) -> Key:
+    """Return the key of musecpeval 0.3.0: the profile of `KRUMHANSL` that correlates best with its mean chroma."""
+    mean = smoothed_chroma(audio).frames.mean(axis=1)
+    if not np.ptp(mean):
+        raise UndefinedFeature("no key: all pitch classes alike")
+    keys = [(tonic, mode) for tonic in range(12) for mode in KRUMHANSL]  # of equal ones the first
+    correlations = [np.corrcoef(mean, np.roll(KRUMHANSL[mode], tonic))[0, 1] for tonic, mode in keys]
+    return Key(*keys[int(np.argmax(correlations))])

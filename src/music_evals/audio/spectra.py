@@ -9,6 +9,7 @@ from typing import Any, Final, NamedTuple, TypeVar
 import numpy as np
 import numpy.typing as npt
 
+from music_evals.audio._samples import Samples, resample
 from music_evals.audio.io import Audio
 
 __all__ = [
@@ -20,6 +21,7 @@ __all__ = [
     "constant_q",
     "frame_levels",
     "mel_decibels",
+    "opening",
     "power_spectrum",
     "shared",
     "sounding_frames",
@@ -52,6 +54,14 @@ def shared(compute: Callable[[Audio], Value]) -> Callable[[Audio], Value]:
         return audio.share(compute.__name__, lambda: compute(audio))
 
     return kept
+
+
+def opening(audio: Audio, seconds: float = 60.0) -> Samples:
+    """Return the samples of the beginning, cut before they are resampled, as librosa loads it."""
+    source = audio if audio.source_rate is None else audio.at_rate(audio.source_rate)
+    if source.duration_sec <= seconds:
+        return audio.samples
+    return resample(iter([source.samples[: int(seconds * source.sample_rate)]]), source.sample_rate, audio.sample_rate)
 
 
 @shared
@@ -181,7 +191,6 @@ def tuning(audio: Audio) -> float:
 SPARSITY: Final = 0.01  # share of a filter's magnitude that is left out
 BLOCK: Final = 256  # frames that are transformed at once: they stay in the cache
 
-Samples = npt.NDArray[np.float32]
 FloatArray = npt.NDArray[np.float64]
 
 

@@ -118,13 +118,13 @@ def _add_input(what: Any) -> None:
 
 
 def _add_measures(how: Any) -> None:
-    how.add_argument("--metrics", metavar="NAMES", help="names with commas (default: all eleven)")
+    how.add_argument("--metrics", metavar="NAMES", help="names or facets with commas (default: all of the variant)")
     how.add_argument(
         "--companions",
         metavar="NAMES",
         help="further scores: all, none, or names with commas (default: four beside all eleven, none beside others)",
     )
-    how.add_argument("--variant", default="corrected", help="corrected (default), official or paper")
+    how.add_argument("--variant", default="corrected", help="corrected (default), official, paper, or musecpeval-0.3")
     add_list(
         how, "--backend", "another extractor of a feature; may be given again", dest="backends", metavar="FEATURE=NAME"
     )

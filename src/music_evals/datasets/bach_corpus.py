@@ -154,7 +154,7 @@ def encoder_credit(path: Path) -> str:
         pages = [name for name in archive.namelist() if name != "mimetype" and not name.startswith("META-INF/")]
         text = archive.read(pages[0]).decode("utf-8", errors="replace")
     # A pattern, not a parser: the line may stand in any of several elements, and nothing of the tree is needed.
-    lines = (" ".join(line.split()) for line in re.findall(r"<(?:rights|credit-words)[^>]*>([^<]*)<", text))
+    lines = (" ".join(line.split()) for line in re.findall(r"<(?:rights|credit-words)[^<>]*>([^<]*)<", text))
     return "; ".join(dict.fromkeys(line for line in lines if re.search(r"©|copyright|permission", line, re.IGNORECASE)))
 
 

@@ -26,7 +26,7 @@ from music_evals.errors import (
     located,
 )
 from music_evals.hf.module import INTERVALS, PairModule
-from music_evals.metrics.arrays import VARIANTS
+from music_evals.metrics.arrays import PRESERVATION_VARIANTS
 from music_evals.pipelines.suffixes import suffix_of
 from music_evals.symbolic.items import describe, holds_only
 
@@ -52,7 +52,8 @@ Args:
     predictions: the edited music in the same order, the same kinds of items; a recording is compared with a recording,
         a score with a score.
     groups: one cluster id an item; the interval is resampled by groups. Default: edits of one original are a cluster.
-    variant, also the config name: "corrected" (default), "official" (the authors' code) or "paper" (their text).
+    variant, also the config name: "corrected" (default), "official" (the authors' code), "paper" (their text) or
+        "musecpeval-0.3" (the authors' package).
     companions: names, or True for all: further scores, none of which is returned unless it is asked for.
     backends: a dict, feature -> extractor, where it is not the variant's.
     store: folder where features are kept from one call to the next.
@@ -72,7 +73,7 @@ class AudioMetric(PairModule):
     when they are computed or dropped; scores are carried as text. Whether a file can be read shows when it is computed.
     """
 
-    kind, variants = "edits", VARIANTS
+    kind, variants = "edits", PRESERVATION_VARIANTS
     paper, authors_code, arguments = CITATION, CODEBASE, AUDIO_INPUTS
 
     spool: Path | None = None

@@ -20,7 +20,7 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["alignment_cost", "path_costs", "warping_path"]
+__all__ = ["alignment_cost", "path_costs", "silence_apart", "warping_path"]
 
 FloatArray = npt.NDArray[np.float64]
 Frames = npt.NDArray[np.floating[Any]]
@@ -84,6 +84,12 @@ def warping_path(reference: Frames, estimate: Frames, *, metric: str) -> npt.NDA
             np.minimum(best, down, out=cost[0][here])
         cost = [cost[2], cost[0], cost[1]]
     return _backtrack(steps, starts, n, m)
+
+
+def silence_apart(reference: Frames, estimate: Frames) -> tuple[Frames, Frames]:
+    """Return frames with two columns more, so that the cosine distance of an all-zero frame to any other is 1."""
+    first, second = (~frames.any(axis=1, keepdims=True) for frames in (reference, estimate))
+    return np.hstack([reference, first, np.zeros_like(first)]), np.hstack([estimate, np.zeros_like(second), second])
 
 
 def path_costs(reference: Frames, estimate: Frames, path: npt.NDArray[np.int64], *, metric: str) -> FloatArray:

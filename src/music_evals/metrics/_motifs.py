@@ -7,9 +7,10 @@ from typing import Final
 
 import numpy as np
 
-from music_evals.annotations import F0Track, Melody
+from music_evals.annotations import Chroma, F0Track, Melody
+from music_evals.errors import UnsupportedTypeError
 
-__all__ = ["OFFICIAL_EPSILON", "frame_patterns", "intervals", "note_patterns"]
+__all__ = ["OFFICIAL_EPSILON", "chroma_patterns", "frame_patterns", "intervals", "note_patterns"]
 
 Pattern = tuple[int, ...]
 
@@ -50,3 +51,16 @@ def frame_patterns(track: F0Track, n: int) -> set[Pattern]:
     cents = 1200 * np.log2(np.maximum(contour, OFFICIAL_EPSILON) / 440.0)
     steps: list[int] = np.round(np.diff(cents) / 100.0).astype(int).tolist()
     return set(zip(*(steps[i:] for i in range(n)), strict=False))
+
+
+def chroma_patterns(chroma: object, n: int) -> set[Pattern]:
+    """Return the rows of n intervals modulo the octave that musecpeval 0.3.0 reads off the strongest pitch classes."""
+    # A note is a pitch class that is the strongest in two frames in a row or more; equal neighbours are one note.
+    if not isinstance(chroma, Chroma):
+        raise UnsupportedTypeError("motifs of musecpeval-0.3 are made of Chroma; give the contour of both sides")
+    strongest = chroma.frames.argmax(axis=0)
+    starts = np.flatnonzero(np.diff(strongest, prepend=-1))
+    long = np.diff(starts, append=len(strongest)) >= 2
+    notes = strongest[starts[long]]
+    notes = notes[np.diff(notes, prepend=-1) != 0]
+    return set(zip(*((np.diff(notes) % 12).tolist()[i:] for i in range(n)), strict=False))

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Callable
-from typing import Final
+from collections.abc import Callable, Collection
+from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
@@ -20,6 +20,9 @@ from music_evals.errors import (
 )
 
 __all__ = [
+    "MUSECPEVAL",
+    "OF_AUTHORS",
+    "PRESERVATION_VARIANTS",
     "VARIANTS",
     "FloatArray",
     "IntArray",
@@ -29,6 +32,7 @@ __all__ = [
     "check_pairs",
     "check_same_count",
     "check_variant",
+    "cosine_of_means",
     "warn_undefined",
 ]
 
@@ -38,17 +42,33 @@ IntArray = npt.NDArray[np.int64]  # counts
 VARIANTS: Final = ("corrected", "official", "paper")
 """``corrected``: ours. ``official``: the authors' code, quirks included. ``paper``: the text where it differs."""
 
+MUSECPEVAL: Final = "musecpeval-0.3"
+"""The package `musecpeval` 0.3.0, which the authors of MuseCPBench published after their code at 9df5a46."""
+
+OF_AUTHORS: Final = ("official", MUSECPEVAL)  # of music context preservation
+PRESERVATION_VARIANTS: Final = (*VARIANTS, MUSECPEVAL)  # what its metrics take
+RELEASE_EPSILON: Final = 1e-8  # what the package adds to every norm that it divides by
+
 # Rows of one chunk: its tokens and masks stay in the cache of one core.
 CHUNK_ROWS = 4096
 # numpy gives up the lock in its loops, so two threads are worth having; more would wait for memory.
 MAX_THREADS = 2
 
 
-def check_variant(variant: str) -> str:
+def check_variant(variant: str, known: Collection[str] = VARIANTS) -> str:
     """Return the name of a variant, or raise `UnknownNameError` with the nearest one."""
-    if variant not in VARIANTS:
-        raise UnknownNameError("variant", variant, VARIANTS)
+    if variant not in known:
+        raise UnknownNameError("variant", variant, known)
     return variant
+
+
+def cosine_of_means(reference: npt.NDArray[np.floating[Any]], estimate: npt.NDArray[np.floating[Any]]) -> float:
+    """Return the cosine of the mean frames of two arrays of shape (n, d) as musecpeval 0.3.0 does; 0 without any."""
+    if not len(reference) or not len(estimate):
+        return 0.0
+    means = [np.asarray(frames.mean(axis=0), np.float64) for frames in (reference, estimate)]
+    norms = [np.linalg.norm(mean) + RELEASE_EPSILON for mean in means]
+    return float(means[0] @ means[1] / (norms[0] * norms[1]))
 
 
 def check_pairs(reference: npt.ArrayLike, estimate: npt.ArrayLike) -> tuple[Tokens, Tokens, bool]:

@@ -19,7 +19,7 @@ from typing import Final
 
 from music_evals.annotations import DIMENSIONS, SCORED
 from music_evals.errors import InvalidInputError, UnknownNameError
-from music_evals.metrics.arrays import check_variant
+from music_evals.metrics.arrays import MUSECPEVAL, OF_AUTHORS, PRESERVATION_VARIANTS, check_variant
 from music_evals.metrics.lyric_content import WORDS_OF_PEOPLE
 from music_evals.metrics.lyric_structure import MAXIMUM
 
@@ -39,6 +39,8 @@ __all__ = [
     "LYRIC_SCORES",
     "MELODY_SCORES",
     "PRESERVATION_METRICS",
+    "RELEASES",
+    "RELEASE_SCORES",
     "SHOWN_COMPANIONS",
     "STYLE_SCORES",
     "Metric",
@@ -64,9 +66,9 @@ class Metric:
     title
         As on its card.
     facet
-        Scores of one facet share a table: ``"inpainting"``; ``"harmony"``, ``"rhythm"``, ``"structure"`` or
-        ``"melody"`` of music; ``"cells"``, ``"style"`` or ``"melody kept"`` of piano rolls; ``"effort"`` or
-        ``"answers"`` of editing tests; ``"lyrics"``, ``"lyrics, corrected"`` or ``"lyrics, content"``;
+        Scores of one facet share a table: ``"inpainting"``; ``"harmony"``, ``"rhythm"``, ``"structure"``,
+        ``"melody"`` or ``"timbre"`` of music; ``"cells"``, ``"style"`` or ``"melody kept"`` of piano rolls;
+        ``"effort"`` or ``"answers"`` of editing tests; ``"lyrics"``, ``"lyrics, corrected"`` or ``"lyrics, content"``;
         ``"average"``, ``"professional"`` or ``"amateur"`` of descriptions.
     low, high
         Range, under the default variant.
@@ -93,8 +95,8 @@ class Metric:
         nothing.
     definition
         Number of its formula, or of what is heard for it, counted up where a version of this package changes what the
-        score means: results of another definition are labelled, and never ranked together. ``official`` never
-        changes; ``paper`` keeps its formulas, but hears what ``corrected`` hears.
+        score means: results of another definition are labelled, and never ranked together. The authors' variants
+        never change; ``paper`` keeps its formulas, but hears what ``corrected`` hears.
 
     Raises
     ------
@@ -135,7 +137,7 @@ class Metric:
 
     def definition_under(self, variant: str) -> int:
         """Return the number of the formula that this version computes under a variant."""
-        return 1 if variant == "official" else self.definition
+        return 1 if variant in OF_AUTHORS else self.definition
 
     def heading_of(self, variant: str, definition: int) -> str:
         """Return the heading of results, which names their definition where this version has another one."""
@@ -208,6 +210,24 @@ PRESERVATION_METRICS: Final = block(
     _music("motif_recall", "Motif recall", "melody", features=("melody",), chance=0.10, definition=3),
 )  # fmt: skip
 """The eleven metrics of music context preservation."""
+
+RELEASE_SCORES: Final = block(
+    _music("mean_chroma_cosine", "Mean chroma cosine", "harmony", features=("chroma",)),
+    _music("segment_pairwise_f", "Segment pairwise F", "structure", features=("segments",)),
+    _music("contour_dtw_similarity", "Contour DTW similarity", "melody", features=("contour",)),
+    _music("mfcc_skl_similarity", "MFCC SKL similarity", "timbre", features=("timbre",)),
+    _music("mean_mfcc_cosine", "Mean MFCC cosine", "timbre", low=-1.0, features=("timbre",)),
+)
+"""What the package of the authors has and the paper has not; under its variant only."""
+
+RELEASES: Final[Mapping[str, tuple[str, ...]]] = {
+    MUSECPEVAL: (
+        "circle_of_fifths_distance", "chroma_dtw_similarity", "mean_chroma_cosine", "delta_bpm", "beat_f_measure",
+        "information_gain", "segment_pairwise_f", "segment_ari", "contour_dtw_similarity", "motif_recall",
+        "mfcc_skl_similarity", "mean_mfcc_cosine",
+    )
+}  # fmt: skip
+"""Variant of a release -> what it publishes, facet by facet, in place of the eleven."""
 
 _signed = functools.partial(
     _companion, facet="rhythm", low=-_INF, high=_INF, direction="zero", features=("beats",), unit="octaves"
@@ -373,6 +393,7 @@ CATALOGUE: Final[Mapping[str, Metric]] = MappingProxyType(
         **INPAINTING_EXTENSIONS,
         **LIKELIHOODS,
         **PRESERVATION_METRICS,
+        **RELEASE_SCORES,
         **COMPANIONS,
         **LYRIC_SCORES,
         **LYRIC_CONTENT,
@@ -414,7 +435,7 @@ def select_names(
 
 
 def features_of(name: str, variant: str = "corrected") -> tuple[str, ...]:
-    """Return the features that a metric or companion needs: official motifs are made of f0, ours of notes.
+    """Return the features that a metric or companion needs: motifs are made of notes, the authors' of f0 or chroma.
 
     Raises
     ------
@@ -422,7 +443,7 @@ def features_of(name: str, variant: str = "corrected") -> tuple[str, ...]:
         A metric or variant that does not exist.
 
     """
-    check_variant(variant)
+    check_variant(variant, PRESERVATION_VARIANTS)
     needed = metric_of(name).features
     is_motif = name in PRESERVATION_METRICS and needed == ("melody",)
-    return ("f0",) if variant == "official" and is_motif else needed
+    return {"official": ("f0",), MUSECPEVAL: ("contour",)}.get(variant, needed) if is_motif else needed

@@ -31,7 +31,8 @@ silent frames          a pitch class of their own: alike only     cost NaN; the 
 References
 ----------
 Vishe et al.: "MuseCPBench", harmony metrics. Official code:
-github.com/Yashvishe13/Music-context-preservation-benchmark, ``cp_metrics/harmony_tonality.py`` at 9df5a46.
+github.com/Yashvishe13/Music-context-preservation-benchmark, ``cp_metrics/harmony_tonality.py`` at 9df5a46. Package:
+`musecpeval` 0.3.0, github.com/Yashvishe13/MuseCPEval at 0121201.
 
 """
 
@@ -44,9 +45,9 @@ import numpy.typing as npt
 
 from music_evals.annotations import NO_CHORD, Chords, Chroma, Key
 from music_evals.errors import InvalidAnnotationError, NotComparableError
-from music_evals.metrics._dtw import alignment_cost, path_costs, warping_path
+from music_evals.metrics._dtw import alignment_cost, path_costs, silence_apart, warping_path
 from music_evals.metrics._undefined import undefined
-from music_evals.metrics.arrays import check_variant
+from music_evals.metrics.arrays import MUSECPEVAL, PRESERVATION_VARIANTS, check_variant, cosine_of_means
 from music_evals.metrics.structure import crop_to
 
 __all__ = [
@@ -55,6 +56,7 @@ __all__ = [
     "circle_of_fifths_distance",
     "clear_frames",
     "major_minor_score",
+    "mean_chroma_cosine",
     "same_mode",
 ]
 
@@ -95,7 +97,7 @@ def circle_of_fifths_distance(reference: Key, estimate: Key, *, variant: str = "
     reference, estimate
         The keys.
     variant
-        ``"corrected"``, ``"official"`` or ``"paper"``: all the same formula.
+        One of `PRESERVATION_VARIANTS`: all the same formula.
 
     Returns
     -------
@@ -115,7 +117,7 @@ def circle_of_fifths_distance(reference: Key, estimate: Key, *, variant: str = "
     1.0
 
     """
-    check_variant(variant)
+    check_variant(variant, PRESERVATION_VARIANTS)
     steps = 7 * (_relative_major(estimate) - _relative_major(reference)) % 12
     return min(steps, 12 - steps) / 6
 
@@ -241,7 +243,8 @@ def chroma_dtw_similarity(reference: Chroma, estimate: Chroma, *, variant: str =
     variant
         ``"paper"``: all frames as they are; unrelated music scores about 0.7 to 0.8, white noise more. ``"official"``:
         those, with the authors' cost (norms plus 1e-8, cosine of scipy) and librosa's path; a silent frame anywhere
-        makes librosa refuse, and the frames are compared one by one up to the shorter length.
+        makes librosa refuse, and the frames are compared one by one up to the shorter length. ``"musecpeval-0.3"``: as
+        ``"official"``, but a silent frame has similarity 0 to every other, and two silent recordings score 0.
 
     Returns
     -------
@@ -251,7 +254,7 @@ def chroma_dtw_similarity(reference: Chroma, estimate: Chroma, *, variant: str =
     Raises
     ------
     NotComparableError
-        ``official`` only: recordings too long for it, more than 2**30 pairs of frames (13 min each).
+        Variants of the authors only: recordings too long for them, more than 2**30 pairs of frames (13 min each).
     UnknownNameError
         An unknown variant.
 
@@ -266,9 +269,11 @@ def chroma_dtw_similarity(reference: Chroma, estimate: Chroma, *, variant: str =
     two frames share their mean: white noise scored 0.84 against real music, unrelated music 0.75.
 
     """
-    check_variant(variant)
+    check_variant(variant, PRESERVATION_VARIANTS)
     if variant == "official":
         return _official_dtw(reference.frames.T, estimate.frames.T)
+    if variant == MUSECPEVAL:
+        return _official_dtw(*(_official_units(side.frames.T) for side in (reference, estimate)), apart=True)
     name = "chroma_dtw_similarity"
     if not reference.frames.any():
         return undefined(name, "the reference has no sounding frame")
@@ -282,6 +287,16 @@ def chroma_dtw_similarity(reference: Chroma, estimate: Chroma, *, variant: str =
         n = FRAMES_PER_MEAN * -(-longest // (FRAMES_PER_MEAN * MAX_FRAMES))
         first, second = (clear_frames(chroma, n) for chroma in (reference, estimate))
     return max(0.0, _mean_similarity(first, second))
+
+
+def mean_chroma_cosine(reference: Chroma, estimate: Chroma, *, variant: str = MUSECPEVAL) -> float:
+    """Cosine of the mean frames, each of length 1: which pitch classes sound, whenever they do.
+
+    ``musecpeval-0.3`` only. In [0, 1], higher is better, symmetric; 0 where a side is silent. Most music scores high.
+    Parameters and errors are those of `circle_of_fifths_distance`, of chroma.
+    """
+    check_variant(variant, (MUSECPEVAL,))
+    return cosine_of_means(*(_official_units(side.frames.T) for side in (reference, estimate)))
 
 
 def clear_frames(chroma: Chroma, n: int = FRAMES_PER_MEAN) -> FloatArray:
@@ -402,11 +417,13 @@ def _best_rotation(reference: FloatArray, estimate: FloatArray) -> int:
     return shift
 
 
-def _official_dtw(reference: npt.NDArray[Any], estimate: npt.NDArray[Any]) -> float:
-    """Return what the authors' DTW gives for frames of shape (n, 12), in the precision that they come in."""
-    first, second = (
-        frames / (np.linalg.norm(frames, axis=1, keepdims=True) + _OFFICIAL_EPSILON) for frames in (reference, estimate)
-    )
+def _official_units(frames: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    return frames / (np.linalg.norm(frames, axis=1, keepdims=True) + _OFFICIAL_EPSILON)  # type: ignore[no-any-return]
+
+
+def _official_dtw(reference: npt.NDArray[Any], estimate: npt.NDArray[Any], *, apart: bool = False) -> float:
+    """Return what the authors' DTW gives for frames of shape (n, 12); `apart` has silent frames cost 1."""
+    first, second = _official_units(reference), _official_units(estimate)
     if not len(first) or not len(second):
         return 0.0
     if len(first) * len(second) > _OFFICIAL_MAX_PAIRS:
@@ -414,6 +431,8 @@ def _official_dtw(reference: npt.NDArray[Any], estimate: npt.NDArray[Any]) -> fl
             f"the official DTW of {len(first)} and {len(second)} frames needs more than 1 GB for its path; cut the "
             'recordings or use variant="corrected"'
         )
+    if apart:
+        first, second = silence_apart(first, second)
     if not first.any(axis=1).all() or not second.any(axis=1).all():  # a cost is NaN: librosa refuses, no warping
         n = min(len(first), len(second))
         path = np.stack([np.arange(n)] * 2, axis=1)

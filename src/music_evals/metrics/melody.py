@@ -38,6 +38,9 @@ reference                 has none either, else 0
 identical motifs          1                                         0.99999..: sizes plus 1e-8
 ========================  ========================================  ================================================
 
+``musecpeval-0.3``: sets of intervals between pitch classes that are the strongest for two frames or more; the recall is
+1 where neither side has a motif, 0 where only the estimate has.
+
 References
 ----------
 Vishe et al.: "MuseCPBench", melody metrics. Official code:
@@ -59,13 +62,15 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from music_evals.annotations import F0Track, Melody
+from music_evals.annotations import Chroma, F0Track, Melody
 from music_evals.errors import NotComparableError, UnsupportedTypeError
-from music_evals.metrics._motifs import OFFICIAL_EPSILON, frame_patterns, intervals, note_patterns
+from music_evals.metrics._dtw import path_costs, silence_apart, warping_path
+from music_evals.metrics._motifs import OFFICIAL_EPSILON, chroma_patterns, frame_patterns, intervals, note_patterns
 from music_evals.metrics._undefined import undefined
-from music_evals.metrics.arrays import check_variant
+from music_evals.metrics.arrays import MUSECPEVAL, check_variant
 
 __all__ = [
+    "contour_dtw_similarity",
     "interval_lcs",
     "melody_contour_accuracy",
     "motif_jaccard",
@@ -78,6 +83,7 @@ __all__ = [
 ]
 
 FloatArray = npt.NDArray[np.float64]
+Tune = Melody | F0Track | Chroma  # of which motifs are made: by `corrected` and `paper`, `official`, `musecpeval-0.3`
 
 TOLERANCE_CENTS: Final = 50.0
 """Half a semitone: Salamon et al. 2014, and mir_eval's default."""
@@ -419,15 +425,16 @@ def motif_jaccard(
     return counts.shared / counts.either if counts.either else undefined("motif_jaccard", "neither side has a motif")
 
 
-def motif_recall(
-    reference: Melody | F0Track, estimate: Melody | F0Track, *, n: int = 3, variant: str = "corrected"
-) -> float:
+def motif_recall(reference: Tune, estimate: Tune, *, n: int = 3, variant: str = "corrected") -> float:
     """Share of the reference's melodic motifs that the estimate has.
 
     sum(min(c_R, c_E)) / sum(c_R) over the motifs of `motif_jaccard`. In [0, 1], higher is better, not symmetric, never
     below the Jaccard index. 0 where only the estimate has no motif; undefined (NaN) where the reference has none.
-    Parameters and errors are those of `motif_jaccard`.
+    Parameters and errors are those of `motif_jaccard`; ``"musecpeval-0.3"`` takes chroma.
     """
+    if variant == MUSECPEVAL:
+        a, b = chroma_patterns(reference, n), chroma_patterns(estimate, n)
+        return len(a & b) / len(a) if a else float(not b)
     counts = _motif_counts(reference, estimate, n, variant)
     if variant == "official":
         return counts.shared / (counts.reference + OFFICIAL_EPSILON)
@@ -442,7 +449,7 @@ class _MotifCounts(NamedTuple):
     reference: int
 
 
-def _motif_counts(reference: Melody | F0Track, estimate: Melody | F0Track, n: int, variant: str) -> _MotifCounts:
+def _motif_counts(reference: object, estimate: object, n: int, variant: str) -> _MotifCounts:
     check_variant(variant)
     if variant == "official":
         if isinstance(reference, F0Track) and isinstance(estimate, F0Track):
@@ -453,3 +460,24 @@ def _motif_counts(reference: Melody | F0Track, estimate: Melody | F0Track, n: in
         c, d = (note_patterns(side, n, folded=variant == "corrected") for side in (reference, estimate))
         return _MotifCounts((c & d).total(), (c | d).total(), c.total())
     raise UnsupportedTypeError('motifs are made of Melody, notes; for the F0Track of both sides use variant="official"')
+
+
+def contour_dtw_similarity(reference: Chroma, estimate: Chroma, *, variant: str = MUSECPEVAL) -> float:
+    """Mean similarity of the changes from frame to frame along the cheapest alignment in time; ``musecpeval-0.3`` only.
+
+    Cosine of the differences of frames, dynamic time warping, mean of 1 - cost over the path, clipped to [0, 1]; of the
+    12 rotations of the estimate the best. A frame without a change is unlike any other (cost 1). Higher is better,
+    unchanged by transposition. 0 where a side has fewer than 4 frames. Errors are those of `motif_recall`.
+    """
+    check_variant(variant, (MUSECPEVAL,))
+    first, second = (np.diff(side.frames, axis=1).T for side in (reference, estimate))
+    if min(len(first), len(second)) < 3:
+        return 0.0
+    return max(_contour_similarity(first, np.roll(second, shift, axis=1)) for shift in range(12))
+
+
+def _contour_similarity(first: npt.NDArray[Any], second: npt.NDArray[Any]) -> float:
+    first, second = silence_apart(second, first)  # exchanged: of equal steps the package takes (1, 0) before (0, 1)
+    path = warping_path(first, second, metric="cosine")
+    costs = path_costs(first, second, path, metric="cosine")
+    return float(np.clip(1.0 - np.cumsum(costs)[-1] / len(path), 0.0, 1.0))

@@ -46,7 +46,7 @@ import numpy.typing as npt
 from music_evals.annotations import Beats
 from music_evals.errors import UnknownNameError
 from music_evals.metrics._undefined import undefined
-from music_evals.metrics.arrays import check_variant
+from music_evals.metrics.arrays import MUSECPEVAL, OF_AUTHORS, PRESERVATION_VARIANTS, check_variant
 
 __all__ = [
     "ALIGNMENTS",
@@ -86,7 +86,8 @@ def delta_bpm(reference: Beats, estimate: Beats, *, variant: str = "corrected") 
     reference, estimate
         Beats with a tempo.
     variant
-        ``"official"``: a missing tempo counts as 0.
+        ``"official"``: a missing tempo counts as 0. ``"musecpeval-0.3"``: the least difference to the tempo of the
+        estimate, its double and its half, which is not symmetric; 0 where a side has no tempo.
 
     Returns
     -------
@@ -99,8 +100,10 @@ def delta_bpm(reference: Beats, estimate: Beats, *, variant: str = "corrected") 
         An unknown variant.
 
     """
-    check_variant(variant)
+    check_variant(variant, PRESERVATION_VARIANTS)
     tempi = (reference.bpm, estimate.bpm)
+    if variant == MUSECPEVAL:
+        return 0.0 if np.isnan(tempi).any() else min(abs(tempi[0] - tempi[1] * factor) for factor in (1.0, 2.0, 0.5))
     if variant == "official":
         tempi = (0.0 if np.isnan(reference.bpm) else reference.bpm, 0.0 if np.isnan(estimate.bpm) else estimate.bpm)
     if np.isnan(tempi).any():
@@ -162,13 +165,14 @@ def beat_f_measure(
     tolerance_sec
         Largest distance of a hit, the limit included.
     min_beat_time_sec
-        Beats before it are left out on both sides. None: 0, and 5 s under ``"official"``.
+        Beats before it are left out on both sides. None: 0, and 5 s under the variants of the authors.
     end_sec
         Beats from there on are left out on both sides: the end of the reference, where the estimate goes on.
     align
         ``"offset"`` first takes `beat_offset_sec` away from the estimate, where that gives more hits.
     variant
-        ``"official"``: 0 where neither side has a beat, and the other default of `min_beat_time_sec`.
+        ``"official"``, ``"musecpeval-0.3"``: 0 where neither side has a beat, and the other default of
+        `min_beat_time_sec`.
 
     Returns
     -------
@@ -192,7 +196,7 @@ def beat_f_measure(
     span = _span(min_beat_time_sec, end_sec, variant)
     first, second = _aligned(reference.times_sec, estimate.times_sec, align, tolerance_sec, span)
     if not len(first) and not len(second):
-        return 0.0 if variant == "official" else undefined("beat_f_measure", _NO_BEATS)
+        return 0.0 if variant in OF_AUTHORS else undefined("beat_f_measure", _NO_BEATS)
     return _f_measure(first, second, tolerance_sec)
 
 
@@ -241,14 +245,14 @@ def information_gain(
     span = _span(min_beat_time_sec, end_sec, variant)
     first, second = _aligned(reference.times_sec, estimate.times_sec, align, tolerance_sec, span)
     few = [len(times) < 2 for times in (first, second)]
-    if all(few) and variant != "official":
+    if all(few) and variant not in OF_AUTHORS:
         return undefined("information_gain", "neither side has two beats")
     if any(few):
         return 0.0
     from mir_eval.beat import information_gain as gain
 
     score = float(gain(first, second, bins=BINS))
-    return score if variant == "official" else max(0.0, score)  # a uniform histogram may come out at -1e-16
+    return score if variant in OF_AUTHORS else max(0.0, score)  # a uniform histogram may come out at -1e-16
 
 
 def beat_offset_sec(
@@ -290,9 +294,9 @@ def beat_offset_sec(
 
 
 def _span(min_beat_time_sec: float | None, end_sec: float, variant: str) -> tuple[float, float]:
-    check_variant(variant)
+    check_variant(variant, PRESERVATION_VARIANTS)
     if min_beat_time_sec is None:
-        min_beat_time_sec = OFFICIAL_MIN_BEAT_TIME_SEC if variant == "official" else 0.0
+        min_beat_time_sec = OFFICIAL_MIN_BEAT_TIME_SEC if variant in OF_AUTHORS else 0.0
     return min_beat_time_sec, end_sec
 
 

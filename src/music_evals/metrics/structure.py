@@ -29,6 +29,7 @@ that                                                                   after eve
 ====================  ===============================================  ============================================
 
 Identical sections thus score an index below 1 under ``official``: with sections of 10 s the first best shift is -0.5 s.
+``musecpeval-0.3`` takes the median of the best shifts, and both sides start where they overlap.
 
 References
 ----------
@@ -49,10 +50,10 @@ import numpy.typing as npt
 
 from music_evals.annotations import Segments, StructureFrames
 from music_evals.metrics._undefined import undefined
-from music_evals.metrics.arrays import check_variant
+from music_evals.metrics.arrays import MUSECPEVAL, PRESERVATION_VARIANTS, check_variant
 from music_evals.numerics import one_thread
 
-__all__ = ["boundary_f_measure", "segment_ari", "ssm_correlation"]
+__all__ = ["boundary_f_measure", "segment_ari", "segment_pairwise_f", "ssm_correlation"]
 
 FloatArray = npt.NDArray[np.float64]
 
@@ -91,7 +92,8 @@ def segment_ari(reference: Segments, estimate: Segments, *, variant: str = "corr
     reference, estimate
         Sections with labels.
     variant
-        ``"official"``: the index after the shift that suits the boundaries best; see the top of this module.
+        ``"official"``, ``"musecpeval-0.3"``: the index after the shift that suits the boundaries best; see the top of
+        this module.
 
     Returns
     -------
@@ -112,10 +114,12 @@ def segment_ari(reference: Segments, estimate: Segments, *, variant: str = "corr
     0.0
 
     """
-    check_variant(variant)
+    check_variant(variant, PRESERVATION_VARIANTS)
     name = "segment_ari"
     if variant == "official":
         return _official_ari(reference, estimate, name)
+    if variant == MUSECPEVAL:
+        return _release_score("ari", reference, estimate, name)
     if not reference.labels or reference.intervals_sec[-1, 1] < FRAME_SEC:
         return undefined(name, "the reference has no sections of at least one frame")
     if not estimate.labels:
@@ -133,6 +137,15 @@ def _numbered(labels: tuple[str, ...]) -> list[str]:
     """Return labels that stay apart where mir_eval compares without case."""
     numbers = {label: str(i) for i, label in enumerate(dict.fromkeys(labels))}
     return [numbers[label] for label in labels]
+
+
+def segment_pairwise_f(reference: Segments, estimate: Segments, *, variant: str = MUSECPEVAL) -> float:
+    """F-measure of the pairs of moments that lie in sections of one label (Levy, Sandler 2008).
+
+    ``musecpeval-0.3`` only. In [0, 1], higher is better; shift, parameters and errors are those of `segment_ari`.
+    """
+    check_variant(variant, (MUSECPEVAL,))
+    return _release_score("pairwise", reference, estimate, "segment_pairwise_f")
 
 
 def boundary_f_measure(
@@ -318,21 +331,43 @@ def _official_ari(reference: Segments, estimate: Segments, name: str) -> float:
     return float(ari(intervals, labels, others, [estimate.labels[i] for i in others_kept], frame_size=FRAME_SEC))
 
 
+def _release_score(measure: str, reference: Segments, estimate: Segments, name: str) -> float:
+    """Return what the release makes of sections where they overlap, from 0 on, by a measure of mir_eval."""
+    from mir_eval import segment
+
+    first, second = _edges(reference, estimate)
+    found = list(_shift_scores(first, second, WINDOW_SEC, from_zero=True))
+    best = max((score for score, _ in found), default=0.0)
+    # the median of the shifts that are equally good, but for rounding
+    second = second + (np.median([shift for score, shift in found if score >= best - 1e-12]) if best > 0 else 0.0)
+    overlap = _overlap(first, second)
+    if overlap is None:
+        return undefined(name, "the sides do not overlap", stacklevel=4)
+    cuts = zip((_cut(first, overlap), _cut(second, overlap)), (reference, estimate), strict=True)
+    sides = [(intervals - overlap[0], [side.labels[i] for i in kept]) for (intervals, kept), side in cuts]
+    score = getattr(segment, measure)(*sides[0], *sides[1])
+    return float(score[2] if measure == "pairwise" else score)
+
+
 def _edges(reference: Segments, estimate: Segments) -> tuple[FloatArray, FloatArray]:
     return np.unique(reference.intervals_sec), np.unique(estimate.intervals_sec)
 
 
 def _official_shift(reference: FloatArray, estimate: FloatArray, window_sec: float) -> tuple[float, float]:
     """Return the best F-measure (-1 where nothing overlaps) and the first shift in seconds that reaches it."""
-    best, shift = -1.0, 0.0
+    return max(_shift_scores(reference, estimate, window_sec), key=lambda found: found[0], default=(-1.0, 0.0))
+
+
+def _shift_scores(
+    reference: FloatArray, estimate: FloatArray, window_sec: float, *, from_zero: bool = False
+) -> Iterator[tuple[float, float]]:
+    """Yield the F-measure of the boundaries after each shift at which the sides overlap, and the shift in seconds."""
     for delta in np.arange(*OFFICIAL_SHIFTS_SEC):
         overlap = _overlap(reference, estimate + delta)
-        if overlap is None:
-            continue
-        score = _detection(_cut(reference, overlap)[0], _cut(estimate + delta, overlap)[0], window_sec)
-        if score > best:
-            best, shift = score, float(delta)
-    return best, shift
+        if overlap is not None:
+            start = overlap[0] if from_zero else 0.0
+            first, second = (_cut(side, overlap)[0] - start for side in (reference, estimate + delta))
+            yield _detection(first, second, window_sec), float(delta)
 
 
 def _overlap(reference: FloatArray, estimate: FloatArray) -> tuple[float, float] | None:

@@ -11,7 +11,15 @@ from types import MappingProxyType
 from typing import Any, Final, NamedTuple
 
 from music_evals.errors import InvalidInputError, UnknownNameError, UnsupportedTypeError
-from music_evals.metrics.catalogue import COMPANIONS, PRESERVATION_METRICS, SHOWN_COMPANIONS, metric_of, select_names
+from music_evals.metrics.arrays import OF_AUTHORS
+from music_evals.metrics.catalogue import (
+    COMPANIONS,
+    PRESERVATION_METRICS,
+    RELEASES,
+    SHOWN_COMPANIONS,
+    metric_of,
+    select_names,
+)
 from music_evals.metrics.rhythm import ALIGNMENTS
 
 __all__ = ["FACETS", "check_options", "facet_companions", "measure", "select_companions", "select_metrics"]
@@ -25,14 +33,15 @@ class _Measure(NamedTuple):
     options: Mapping[str, Any]
 
 
-def _facets() -> dict[str, tuple[str, ...]]:
+def _facets(names: Iterable[str]) -> dict[str, tuple[str, ...]]:
     facets: dict[str, tuple[str, ...]] = {}
-    for name, scale in PRESERVATION_METRICS.items():
-        facets[scale.facet] = (*facets.get(scale.facet, ()), name)
+    for name in names:
+        facet = metric_of(name).facet
+        facets[facet] = (*facets.get(facet, ()), name)
     return facets
 
 
-FACETS: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(_facets())
+FACETS: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(_facets(PRESERVATION_METRICS))
 """Facet -> its metrics, in the order of the results."""
 
 _NAMED: Final[Mapping[str, _Measure]] = MappingProxyType(
@@ -58,7 +67,7 @@ def measure(name: str, variant: str, end_sec: float) -> tuple[Callable[..., floa
     """Return the function behind a metric or companion, and the keyword arguments that make it this one."""
     found = _NAMED.get(name) or _Measure(metric_of(name).facet, name, {})
     module = importlib.import_module(f"music_evals.metrics.{found.module}")
-    span = {"end_sec": end_sec} if name in _ON_SPAN and variant != "official" else {}
+    span = {"end_sec": end_sec} if name in _ON_SPAN and variant not in OF_AUTHORS else {}
     return getattr(module, found.function), {**found.options, **span, "variant": variant}
 
 
@@ -124,21 +133,27 @@ _ACCEPTED: Final[Mapping[str, tuple[Callable[[Any], bool], str]]] = MappingProxy
 """Option -> whether a value will do, and which do, in words. `align` is a name."""
 
 
-def select_metrics(names: Iterable[str] | None) -> tuple[str, ...]:
-    """Return the metrics that are asked for, in the order of `PRESERVATION_METRICS`; None for all of these.
+def select_metrics(names: Iterable[str] | None, variant: str) -> tuple[str, ...]:
+    """Return the metrics that are asked for, by name or facet, in the order of the variant's; None for all of these.
 
-    Companions that have a module of their own are metrics where they are named.
+    Companions that have a module of their own are metrics where they are named, but of a release.
     """
+    own = RELEASES.get(variant, tuple(PRESERVATION_METRICS))
     if names is None:
-        return tuple(PRESERVATION_METRICS)
-    return select_names(names, (*PRESERVATION_METRICS, *SHOWN_COMPANIONS), "metric")
+        return own
+    facets = _facets(own)
+    wanted = [name for given in ([names] if isinstance(names, str) else names) for name in facets.get(given, (given,))]
+    known, kind = (own, f"metric of {variant}") if variant in RELEASES else ((*own, *SHOWN_COMPANIONS), "metric")
+    return select_names(wanted, known, kind)
 
 
-def select_companions(names: Iterable[str] | bool, metrics: Iterable[str]) -> tuple[str, ...]:  # noqa: FBT001
+def select_companions(names: Iterable[str] | bool, metrics: Iterable[str], variant: str) -> tuple[str, ...]:  # noqa: FBT001
     """Return the companions that are asked for, in the order of `COMPANIONS`; True for all of the metrics' facets.
 
-    One that is among the metrics is no companion of theirs.
+    One that is among the metrics is no companion of theirs; a release has none.
     """
+    if variant in RELEASES:
+        return select_names(() if isinstance(names, bool) else names, (), f"companion of {variant}")
     if isinstance(names, bool):
         return facet_companions(metrics) if names else ()
     known = frozenset(metrics)

@@ -23,7 +23,7 @@ from music_evals.errors import (
     MusicEvalsError,
     UnsupportedTypeError,
 )
-from music_evals.metrics.arrays import check_variant
+from music_evals.metrics.arrays import MUSECPEVAL, PRESERVATION_VARIANTS, check_variant
 from music_evals.metrics.catalogue import features_of
 from music_evals.numerics import n_threads
 from music_evals.pipelines._measures import check_options, select_companions, select_metrics
@@ -59,6 +59,15 @@ OFFICIAL_BACKENDS: Final[Mapping[str, str]] = MappingProxyType(
 )
 """The extractors of the official code; one whose package is absent fails, and is never imitated."""
 
+_BACKENDS: Final[Mapping[str, Mapping[str, str]]] = {
+    "official": OFFICIAL_BACKENDS,
+    MUSECPEVAL: {"beats": "librosa_official", **dict.fromkeys(("key", "chroma", "segments"), "musecpeval_0.3")},
+}
+_POLICIES: Final = {
+    "official": OFFICIAL_POLICY,
+    MUSECPEVAL: AudioPolicy(peak_normalise=False, silence_dbfs=-160.0),  # it takes softer timbre for silence
+}
+
 SourceValue = str | os.PathLike[str] | Audio | Score
 """What can be judged: a file of audio or of notes, or what was read from one."""
 
@@ -83,7 +92,7 @@ class Settings:
 
     metrics: tuple[str, ...]  # names, in the order of the results
     companions: tuple[str, ...] = ()
-    variant: str = "corrected"  # ``"corrected"``, ``"official"`` or ``"paper"``
+    variant: str = "corrected"  # one of `PRESERVATION_VARIANTS`
     backends: Mapping[str, str] | None = None  # feature -> backend, where it is not the variant's
     store: FeatureStore | None = None  # feature store; `of` takes the folder of one too
     policy: AudioPolicy | None = None  # how recordings are decoded; None for the variant's policy
@@ -103,10 +112,11 @@ class Settings:
         options: Mapping[str, Mapping[str, Any]] | None = None,
     ) -> Self:
         """Build settings from what a caller may say."""
-        check_variant(variant)
-        names = select_metrics(metrics)
+        check_variant(variant, PRESERVATION_VARIANTS)
+        names = select_metrics(metrics, variant)
         opened = store if store is None or isinstance(store, FeatureStore) else FeatureStore(store)
-        made = cls(names, select_companions(companions, names), variant, backends, opened, policy, options or {})
+        beside = select_companions(companions, names, variant)
+        made = cls(names, beside, variant, backends, opened, policy, options or {})
         choose_backends(made.all_backends)
         check_options(made.options, made.scores, variant)
         return made
@@ -124,12 +134,12 @@ class Settings:
     @property
     def all_backends(self) -> dict[str, str]:
         """The backends that differ from the default ones."""
-        return {**(OFFICIAL_BACKENDS if self.variant == "official" else {}), **(self.backends or {})}
+        return {**_BACKENDS.get(self.variant, {}), **(self.backends or {})}
 
     @property
     def audio_policy(self) -> AudioPolicy:
         """How recordings are decoded."""
-        return self.policy or (OFFICIAL_POLICY if self.variant == "official" else DEFAULT_POLICY)
+        return self.policy or _POLICIES.get(self.variant, DEFAULT_POLICY)
 
 
 class SourceLoader:

@@ -1,4 +1,4 @@
-"""What an edit preserved of its original: the eleven metrics of music context preservation, in one pass over pairs.
+"""What an edit preserved of its original: the metrics of music context preservation, in one pass over pairs.
 
 Every evaluate module and the benchmark runner come through here, so that they give equal numbers. A pair is two
 recordings, or two scores: the music before and after an edit. Each becomes `Features` (beats, key, chords ...), and the
@@ -38,6 +38,7 @@ from music_evals.errors import (
     UnsupportedTypeError,
     located,
 )
+from music_evals.metrics.arrays import MUSECPEVAL, OF_AUTHORS
 from music_evals.metrics.catalogue import COMPANIONS, PRESERVATION_METRICS, features_of, metric_of
 from music_evals.pipelines._measures import FACETS, measure
 from music_evals.pipelines._sources import (
@@ -113,11 +114,11 @@ def compare(
         Features of the original and of the edited music, from `load_features`, or annotations made by hand. A feature
         may be missing only if `Features.undefined` says why.
     metrics
-        Names out of `PRESERVATION_METRICS`; None for all.
+        Names out of `PRESERVATION_METRICS` or of the release, or facets; None for all.
     companions
         Names out of `COMPANIONS`; True for all of the metrics' facets.
     variant
-        ``"corrected"``, ``"official"`` or ``"paper"``: the formula. Which extractors made the features is up to whoever
+        One of `metrics.arrays.PRESERVATION_VARIANTS`: the formula. Which extractors made the features is up to whoever
         made them.
     options
         Metric -> keyword arguments of its function in `music_evals.metrics`, such as
@@ -209,12 +210,13 @@ def evaluate_preservation(
     predictions
         The edited music in the same order, each of the kind of its reference.
     metrics
-        Names out of `PRESERVATION_METRICS`, or of `SHOWN_COMPANIONS`; None for all eleven of the former.
+        Names out of `PRESERVATION_METRICS`, `SHOWN_COMPANIONS` or `RELEASES`, or facets; None for all of the variant.
     companions
         Further scores by name, out of `COMPANIONS`; True for all of the metrics' facets.
     variant
         ``"corrected"`` (default); ``"official"``, the formulas and extractors of the official code; ``"paper"``, the
-        formulas of the text on our extractors. Scores have no extractors: there the variants are formulas alone.
+        formulas of the text on our extractors; ``"musecpeval-0.3"``, the authors' package. Scores have no extractors:
+        there the variants are formulas alone.
     groups
         Cluster of each pair for the intervals, shape (n,); None makes the edits of one original a cluster, known by
         what the files hold.
@@ -438,11 +440,14 @@ _NOTHING: Final[Mapping[str, Any]] = MappingProxyType(
         "beats": Beats(np.zeros(0)),
         "chords": Chords(np.zeros((0, 2)), ()),
         "chroma": Chroma(np.zeros((12, 1), np.float32), HOP_LENGTH / SAMPLE_RATE),
+        "contour": Chroma(np.zeros((12, 1), np.float32), 0.1),
         "f0": F0Track(np.zeros(1), np.zeros(1)),
         "melody": Melody(np.zeros((0, 2)), np.zeros(0)),
     }
 )
 """What is heard of music in which nothing sounds. It has no key, no sections and no form."""
+
+_FILLED: Final = {("estimate", "corrected"), ("estimate", "paper"), ("estimate", MUSECPEVAL), ("reference", MUSECPEVAL)}
 
 
 def _value(name: str, reference: Features, estimate: Features, settings: Settings) -> Value:
@@ -450,7 +455,7 @@ def _value(name: str, reference: Features, estimate: Features, settings: Setting
     for feature in features_of(name, settings.variant):
         for side, features in (("reference", reference), ("estimate", estimate)):
             annotation = getattr(features, feature)
-            if side == "estimate" and features.silent and settings.variant != "official" and annotation is None:
+            if (side, settings.variant) in _FILLED and features.silent and annotation is None:
                 annotation = _NOTHING.get(feature)  # a system that falls silent does not leave the mean
             if annotation is None and feature in features.undefined:
                 return Value(float("nan"), f"{side}: {features.undefined[feature]}")
@@ -477,7 +482,7 @@ def _notes(reference: Source, estimate: Source, settings: Settings) -> tuple[str
     notes = [f"both: {note}" for note in both]
     for side, source in (("reference", reference), ("prediction", estimate)):
         notes += [f"{side}: {note}" for note in source.notes if note not in both]
-    if estimate.features.silent and not reference.features.silent and settings.variant != "official":
+    if estimate.features.silent and not reference.features.silent and settings.variant not in OF_AUTHORS:
         notes.append("prediction: nothing sounds, which counts as the lowest score wherever the reference has content")
     first, second = reference.features.duration_sec, estimate.features.duration_sec
     if abs(first - second) > LENGTH_TOLERANCE * max(first, second):

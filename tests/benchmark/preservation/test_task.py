@@ -380,3 +380,22 @@ def test_a_rendered_dataset(in_root: Path, tmp_path: Path, monkeypatch: pytest.M
     assert pair.system in kinds()  # a mean over all kinds of edits says nothing
     assert Path(pair.reference.path).is_relative_to(tmp_path / "cache")
     assert calls == ["rendering"]
+
+
+def test_a_manifest_says_which_systems_are_controls(write_files: Write, tmp_path: Path, judge: Any) -> None:
+    """They have a score a facet, and no part in comparisons, as those of the run."""
+    files = {f"{side}{n}.wav": f"{n}{side}" for n in range(4) for side in (".1", ".25", ".5", ".75")}
+    folder = write_files("m", files)
+    lines = ["id,reference,estimate,system,role,group"]
+    for system, side, role in (("mine", ".25", "system"), ("copy", ".5", "control"), ("yours", ".75", "")):
+        lines += [f"{n},.1{n}.wav,{side}{n}.wav,{system},{role},{n}" for n in range(4)]
+    (folder / "list.csv").write_text("\n".join(lines))
+    settings = {"manifest": folder / "list.csv", "report": False, "backends": LIGHT, "intended": "melody"}
+    results = run_preservation(Settings(tmp_path / "out", **settings), judge=judge).results
+    roles = {name: about["role"] for name, about in results["systems"].items()}
+    assert roles == {
+        "mine": "system", "copy": "control", "yours": "system", CEILING: "control", UNRELATED: "control",
+    }  # fmt: skip
+    assert {(test["a"], test["b"]) for test in results["comparisons"]} == {("mine", "yours")}
+    assert set(results["facets"]["scores"]) == {"mine", "copy", "yours"} == set(results["facets"]["others"]["scores"])
+    assert load_results(tmp_path / "out").results == results

@@ -84,7 +84,7 @@ def test_the_page_has_the_table(root: Path) -> None:
 
 
 def test_the_page_of_table_2_has_the_calls_of_the_formulas() -> None:
-    page = (Path(__file__).resolve().parents[3] / "docs/tasks/table2_on_one_gpu.md").read_text(encoding="utf-8")
+    page = (Path(__file__).resolve().parents[3] / "docs/table2_on_one_gpu.md").read_text(encoding="utf-8")
     for system, (n_sources, n_edits, seconds) in cost.STUDIES.items():
         calls = cost.BY_SECONDS[system](cost.published(system), seconds).study(n_sources, n_edits)
         assert f"| `{system}` | {calls:,}" in page

@@ -1,7 +1,8 @@
-"""Run a worker script of an optional package in a process of its own."""
+"""Run a worker script of an optional package in a process of its own, and perhaps in an environment of its own."""
 
 from __future__ import annotations
 
+import importlib.metadata
 import json
 import subprocess
 import sys
@@ -13,10 +14,22 @@ import numpy as np
 
 from music_evals.audio.io import Audio
 from music_evals.errors import BackendError
+from music_evals.files import cache_folder
 
-__all__ = ["run_worker"]
+__all__ = ["environment", "installed_version", "run_worker"]
 
 TIMEOUT_SEC = 1800
+
+
+def environment(package: str) -> Path:
+    """Return where the environment of a package of its own lies (``benchmarks.parity.backends``); it may not exist."""
+    return cache_folder("backends") / package
+
+
+def installed_version(package: str) -> str:
+    """Return the version of a package in its own environment; empty where there is none."""
+    places = [str(path) for path in environment(package).glob("lib/*/site-packages")]
+    return next((found.version for found in importlib.metadata.distributions(name=package, path=places)), "")
 
 
 def run_worker(package: str, task: str, audio: Audio, *, wav: bool = False) -> Any:
@@ -29,7 +42,8 @@ def run_worker(package: str, task: str, audio: Audio, *, wav: bool = False) -> A
             _write_wav(samples, audio)
         else:
             np.save(samples, audio.samples)
-        command = [sys.executable, str(worker), task, samples.name]
+        python = environment(package) / "bin" / "python" if installed_version(package) else sys.executable
+        command = [str(python), str(worker), task, samples.name]
         try:
             done = subprocess.run(  # noqa: S603 - our own script
                 command, cwd=folder, capture_output=True, text=True, timeout=TIMEOUT_SEC, check=False

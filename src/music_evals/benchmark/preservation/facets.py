@@ -23,7 +23,7 @@ from music_evals.benchmark.cells import counted
 from music_evals.benchmark.columns import Pairs
 from music_evals.benchmark.found import Found
 from music_evals.benchmark.preservation.controls import heard, shares_key, shares_tempo
-from music_evals.benchmark.preservation.pairs import CEILING, UNRELATED
+from music_evals.benchmark.preservation.pairs import CEILING, CONTROLS, UNRELATED
 from music_evals.metrics.catalogue import CATALOGUE, Metric
 from music_evals.stats.calibration import LEAST_AUC, Clustered, Position, combined_positions, separation
 
@@ -152,7 +152,7 @@ def facets(found: Found, *, confidence: float = 0.95) -> dict[str, Any]:
     held = _calibrated(found)
     if held is None:
         return {}
-    scores = {system: _scores(found.of(system), held, confidence) for system in found.judged}
+    scores = {system: _scores(found.of(system), held, confidence) for system in found.systems if system not in CONTROLS}
     return {
         "scores": scores,
         **_others(found, held, confidence),
@@ -205,7 +205,8 @@ def _others(found: Found, held: _Calibrated, confidence: float) -> dict[str, Any
     if not intended:
         return {}
     kept = [facet for facet in held.by_facet if facet not in intended]
-    scores = {system: _over(found.of(system), held, kept, confidence) for system in found.judged}
+    placed = [system for system in found.systems if system not in CONTROLS]
+    scores = {system: _over(found.of(system), held, kept, confidence) for system in placed}
     return {"others": {"intended": list(intended), "facets": kept, "scores": scores}}
 
 

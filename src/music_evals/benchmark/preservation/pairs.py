@@ -116,6 +116,7 @@ class PairSet:
     systems: tuple[str, ...]  # who made the edits, in the order given
     pairs: tuple[Pair, ...]  # in the order given
     failures: tuple[Failure, ...] = ()  # pairs that lack a partner, or whose files cannot be read
+    controls: tuple[str, ...] = ()  # those of the systems whose rows have the role ``control``: outside of comparisons
 
 
 def pairs_in_folders(
@@ -170,7 +171,9 @@ def pairs_in_manifest(
         candidates.append(candidate_of(row, (reference, estimate), columns, where=where, item=item, system=place.stem))
     kept = set(list(dict.fromkeys(candidate.item for candidate in candidates))[:limit])
     chosen = [candidate for candidate in candidates if candidate.item in kept]
-    return make_pairs(chosen, {"id": place.name, "config": None, "split": None, "revision": None})
+    made = make_pairs(chosen, {"id": place.name, "config": None, "split": None, "revision": None})
+    controls = {one.system for one, row in zip(candidates, rows, strict=True) if row.get("role") == "control"}
+    return dataclasses.replace(made, controls=tuple(name for name in made.systems if name in controls))
 
 
 def _check_columns(path: Location, rows: Sequence[Mapping[str, Any]], columns: Columns) -> None:

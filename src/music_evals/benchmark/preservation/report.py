@@ -15,7 +15,7 @@ from music_evals.benchmark.cells import counted, format_difference, format_value
 from music_evals.benchmark.contents import heading, is_significant
 from music_evals.benchmark.found import Found
 from music_evals.benchmark.preservation.pair_list import mean_places, pair_list, placed
-from music_evals.benchmark.preservation.pairs import UNRELATED
+from music_evals.benchmark.preservation.pairs import CONTROLS, UNRELATED
 from music_evals.benchmark.preservation.players import AUDIO_FOLDER, MOST_SEC, Players, clock
 from music_evals.benchmark.preservation.plots import RIM, outward, radar, timeline
 from music_evals.benchmark.report import Ranked, score_page, shares
@@ -100,7 +100,7 @@ def _radars(results: Mapping[str, Any]) -> Section:
     if len(names) < LEAST_AXES:
         return Section("", 0, "")
     scores, scales = results["scores"], results["scales"]
-    controls = {name: scores[name] for name, about in results["systems"].items() if about["role"] == "control"}
+    controls = {name: scores[name] for name in CONTROLS if name in results["systems"]}
     radars = [
         (system, radar(f"radar-{place}", system, {name: scores[system][name] for name in names}, controls, scales))
         for place, (system, about) in enumerate(results["systems"].items())

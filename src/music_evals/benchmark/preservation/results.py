@@ -14,7 +14,7 @@ from music_evals.benchmark.preservation.pairs import CEILING, CONTROLS, UNRELATE
 from music_evals.benchmark.preservation.reencoding import REENCODED_AUDIO, REENCODED_SCORE
 from music_evals.benchmark.published import published_preservation
 from music_evals.benchmark.results import Found, ScoreTask
-from music_evals.metrics.catalogue import COMPANIONS, PRESERVATION_METRICS
+from music_evals.metrics.catalogue import COMPANIONS, PRESERVATION_METRICS, RELEASE_SCORES
 
 __all__ = ["PRESERVATION"]
 
@@ -35,7 +35,7 @@ def _group_by_music(found: Found) -> None:
 PRESERVATION: Final = ScoreTask(
     name="preservation",
     title="What the edits preserved",
-    scales={**PRESERVATION_METRICS, **COMPANIONS},
+    scales={**PRESERVATION_METRICS, **RELEASE_SCORES, **COMPANIONS},
     companions=COMPANIONS,
     controls=CONTROLS,
     controls_explained=(

@@ -44,7 +44,7 @@ from music_evals.benchmark.run import Settings as RunSettings
 from music_evals.benchmark.versions import PACKAGES, package_versions
 from music_evals.errors import InvalidInputError, MissingBackendError, UnknownNameError
 from music_evals.files import scratch_folder
-from music_evals.metrics.catalogue import SHOWN_COMPANIONS
+from music_evals.metrics.catalogue import RELEASES, SHOWN_COMPANIONS
 from music_evals.numerics import n_cores
 from music_evals.pipelines import preservation as pipeline
 
@@ -88,7 +88,7 @@ class Settings(RunSettings):
         Names with commas; ``"all"`` takes all. Metrics of None are all, companions of None those of
         `catalogue.SHOWN_COMPANIONS` beside all metrics, and none beside chosen ones; ``"none"`` leaves them out.
     variant
-        ``"corrected"``, ``"official"`` or ``"paper"``.
+        One of `metrics.arrays.PRESERVATION_VARIANTS`.
     backends
         Feature -> extractor, where it is not the variant's.
     features
@@ -164,7 +164,7 @@ class Settings(RunSettings):
         metrics = _names(self.metrics)
         return pipeline.Settings.of(
             metrics=metrics,
-            companions=_companions(self.companions, beside_all=metrics is None),
+            companions=_companions(self.companions, beside_all=metrics is None and self.variant not in RELEASES),
             variant=self.variant,
             backends=self.backends,
         )
@@ -205,7 +205,8 @@ def run_preservation(settings: Settings, *, progress: Progress | None = None, ju
         stored = dataclasses.replace(measures, store=store)
         job = PairJob(
             header=_header(settings, pairs),
-            about={"intended": settings.intended_facets} if settings.intended_facets else {},
+            about=({"intended": settings.intended_facets} if settings.intended_facets else {})
+            | ({"controls": list(pairs.controls)} if pairs.controls else {}),
             judged=pairs,
             controls=(),
             scores=measures.scores,

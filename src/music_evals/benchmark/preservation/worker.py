@@ -141,8 +141,9 @@ class CompileExtractors:
 
 
 def _compiles(variant: str, backends: Mapping[str, str] | None) -> bool:
-    chosen = choose_backends(Settings.of(variant=variant, backends=backends).all_backends)
-    return any(backend.compiles for backend in chosen.values())
+    settings = Settings.of(companions=True, variant=variant, backends=backends)
+    chosen = choose_backends(settings.all_backends)
+    return any(chosen[feature].compiles for feature in settings.features)
 
 
 def _extractors(variant: str, backends: Mapping[str, str] | None) -> str:

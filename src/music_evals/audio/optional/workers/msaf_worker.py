@@ -1,4 +1,4 @@
-"""Run MSAF on samples: ``python msaf_worker.py ALGORITHM SAMPLES.npy``; prints JSON.
+"""Run MSAF on samples: ``python msaf_worker.py "BOUNDARIES [LABELS]" SAMPLES.npy``; prints JSON.
 
 A script for another process, and perhaps another interpreter: MSAF 0.1.80 expects a name that scipy has removed, and
 writes files into its working folder.
@@ -18,7 +18,7 @@ SAMPLE_RATE = 22050
 
 
 def main() -> None:
-    """Read the arguments and print the boundaries in seconds."""
+    """Read the arguments and print the boundaries in seconds; with an algorithm for labels, these too."""
     warnings.simplefilter("ignore")
     import scipy
     import soundfile
@@ -29,8 +29,11 @@ def main() -> None:
 
     algorithm, path = sys.argv[1:]
     soundfile.write("samples.wav", np.load(path, allow_pickle=False), SAMPLE_RATE, subtype="FLOAT")
-    times, _ = msaf.process("samples.wav", boundaries_id=algorithm)
-    json.dump([float(time) for time in times], sys.stdout)
+    boundaries, _, labeller = algorithm.partition(" ")
+    chosen = {"feature": "pcp", "labels_id": labeller} if labeller else {}
+    times, labels = msaf.process("samples.wav", boundaries_id=boundaries, **chosen)
+    found = [float(time) for time in times]
+    json.dump([found, [str(label) for label in labels]] if labeller else found, sys.stdout)
 
 
 if __name__ == "__main__":
