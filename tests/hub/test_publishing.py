@@ -391,7 +391,7 @@ def test_a_hub_that_hangs_is_waited_for_aloud_and_not_for_long(
     start = time.monotonic()
     done = house.publish("models/tiny_model", cwd=tree)
     assert done.code == 1
-    assert time.monotonic() - start < 10
+    assert time.monotonic() - start < 60
     assert f"waiting for the Hub for 0 s: {tried} model {house.org}/tiny_model" in done.stderr
     assert f"{tried} model {house.org}/tiny_model: {said}" in done.stderr
 
