@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import json
 import shutil
 from pathlib import Path
 from typing import Any
@@ -44,10 +45,14 @@ def chord(root: int) -> Score:
 def study(out: Path, sources: Path, system: str, **parameters: Any) -> Path:
     """Edit a folder and judge the edits; return the folder of the run, whose data set is called manifest.jsonl."""
     asked = EditSettings(out / "edits", sources=[str(sources)], system=system, parameters=parameters, workers=1)
-    edits = run_edits(asked)
+    manifest = Path(run_edits(asked).files["manifest"])
+    rows = [json.loads(line) for line in manifest.read_text(encoding="utf-8").splitlines()]
+    for row in rows:  # a system that hands the input back does not say that it is a control
+        row.pop("role", None)
+    manifest.write_text("".join(f"{json.dumps(row)}\n" for row in rows), encoding="utf-8")
     settings = Settings(
         out / "run",
-        manifest=edits.files["manifest"],
+        manifest=str(manifest),
         metrics=",".join(METRICS),
         report=False,
         n_resamples=20,
