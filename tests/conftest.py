@@ -231,7 +231,7 @@ class StubJudge:
             ctypes.string_at(0)
         if second == "kill parent":
             import signal, time
-            while b'"kind":"score"' not in Path(os.environ["STUB_RECORDS"]).read_bytes():
+            while len(list(Path(os.environ["STUB_RECORDS"]).glob("*.parquet"))) < 3:  # header, pairs, scores
                 time.sleep(0.02)  # some of what was answered before is on the disk then
             os.kill(os.getppid(), signal.SIGKILL)
             time.sleep(60)

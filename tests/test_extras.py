@@ -190,7 +190,7 @@ def test_what_a_default_cannot_draw_is_left_out_with_a_remark(run: Run, scores: 
     assert ended.returncode == 0, ended.stderr
     [remark] = [line for line in ended.stderr.splitlines() if line.startswith("note: report.html was left out")]
     assert "matplotlib>=" in remark
-    assert {path.name for path in (scores / "out").iterdir()} == {"records.jsonl", "results.json", "table.md"}
+    assert {path.name for path in (scores / "out").iterdir()} == {"records", "results.json", "table.md"}
 
 
 def test_contexts_and_tags_are_judged_without_any_extra(run: Run, tmp_path: Path) -> None:

@@ -22,8 +22,7 @@ from music_evals.benchmark.edits.task import run_edits
 from music_evals.benchmark.inpainting.predictions import load_pairs
 from music_evals.benchmark.manifests import manifest_rows
 from music_evals.benchmark.preservation.pairs import pairs_in_manifest
-from music_evals.benchmark.records import read_records
-from music_evals.benchmark.shards import ShardFolder
+from music_evals.benchmark.records import RecordStore, read_records
 from music_evals.datasets.archives import read_archive
 from music_evals.errors import (
     CorruptRecordsError,
@@ -299,12 +298,12 @@ def good_shard(folder: Path) -> bytes:
     for number in range(20):
         about = {"item": f"i{number}", "system": "s"}
         rows += [
-            {"kind": "pair", **about, **sides, "group": "g", "entrance": "audio", "treatment": ""},
+            {"kind": "pair", **about, **sides, "group": "g", "modality": "audio", "treatment": ""},
             {"kind": "score", **about, "content": ["c", "d"], "metric": "m", "value": 0.5},
             {"kind": "remarks", **about, "content": ["c", "d"], "notes": ["x"]},
             {"kind": "other", **about, "deep": [1, {"a": 2}]},
         ]  # fmt: skip
-    with ShardFolder(folder / "good", {"version": 1}, rows):
+    with RecordStore(folder / "good", {"version": 1}, rows):
         pass
     (path,) = (folder / "good").glob("*.parquet")
     return path.read_bytes()

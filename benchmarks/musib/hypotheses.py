@@ -16,8 +16,8 @@ import numpy.typing as npt
 from benchmarks.musib.judging import Judged, design_of
 from benchmarks.musib.tables import Row, interval_of_mean, span_of
 
+from music_evals.benchmark.aggregate import over_seeds, side_by_side
 from music_evals.benchmark.cells import markdown_rows
-from music_evals.benchmark.divergences import over_seeds, side_by_side
 from music_evals.benchmark.inpainting.results import HEADINGS
 from music_evals.metrics.catalogue import metric_of
 from music_evals.metrics.divergence import histogram_bins, n_bins
@@ -259,9 +259,9 @@ def _within(run: Judged, system: str, better: str, worse: str) -> Part:
 
 def scores_of(run: Judged, system: str) -> Scores:
     """Return the item scores of a system, the mean over its seeds."""
-    items = list(run.found.items)
-    metrics = [name for name in run.found.names if name not in FEATURES]
-    values = {name: run.found.values(items, system, name) for name in metrics}
+    items = list(run.found.item_rows)
+    metrics = [name for name in run.found.metrics if name not in FEATURES]
+    values = {name: run.found.at(items, system).values(name)[:, 0] for name in metrics}
     return Scores(items, run.found.songs, values, run.sizes.get(system, ""))
 
 
@@ -335,9 +335,9 @@ def _between(
 def divergence_difference(found: Any, a: str, b: str, metric: str, confidence: float) -> tuple[float, ...]:
     """Return how much nearer a is to the reference than b: b's divergence less a's, with its interval by songs."""
     feature, variant = FEATURES[metric], found.header["variant"]
-    items, size = list(found.items), n_bins(variant)
-    reference = found.values(items, CONTROL, feature)
-    of_a, of_b = (found.by_seed(items, system, feature) for system in (a, b))
+    items, size = list(found.item_rows), n_bins(variant)
+    reference = found.at(items, CONTROL).values(feature)[:, 0]
+    of_a, of_b = (found.at(items, system).by_seed(feature) for system in (a, b))
     kept = ~np.isnan(reference) & ~np.isnan(np.concatenate([of_a, of_b])).any(axis=0)
     songs = np.array(found.songs)[kept]
     n_rows = math.lcm(len(of_a), len(of_b))  # each seed of a system stands in equally many rows

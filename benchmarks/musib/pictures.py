@@ -38,11 +38,11 @@ def pitch_shares(middles: Sequence[Sequence[int]]) -> Floats:
 def draw_pitches(run: Judged, path: Path) -> None:
     """Draw the pitches of the true middles (grey) and of each system's (line): the models and copying."""
     systems = [*models_of(run), *(name for name in ("copy_past",) if name in run.results["systems"])]
-    items = list(run.found.items)
-    truth = pitch_shares([run.found.items[item]["tokens"][MUSIB_LAYOUT.middle] for item in items])
+    items = list(run.found.item_rows)
+    truth = pitch_shares([run.found.item_rows[item]["tokens"][MUSIB_LAYOUT.middle] for item in items])
     shares = {
         name: pitch_shares([
-            middle for item in items for middle in run.found.predictions.get((item, name), ()) if middle is not None
+            middle for item in items for middle in run.found.prediction(item, name) if middle is not None
         ])
         for name in systems
     }  # fmt: skip

@@ -21,9 +21,8 @@ from benchmarks.musib.systems import DATA, HERE, ROOT, size_of
 
 import music_evals
 from benchmarks.musib import tables
-from music_evals.benchmark.aggregate import Draws
+from music_evals.benchmark.aggregate import Resampling, compare_divergences
 from music_evals.benchmark.cells import markdown_rows
-from music_evals.benchmark.divergences import compare_divergences
 from music_evals.benchmark.inpainting.results import HEADINGS, INPAINTING
 from music_evals.benchmark.inpainting.runner import COMPANION, INTERVALS
 from music_evals.files import write_atomically
@@ -60,7 +59,9 @@ def differences(run: Judged) -> Iterator[tables.Row]:
     for metric in COMPARED:
         found: tuple[float, ...]
         if metric == INTERVALS:
-            test = compare_divergences(run.found, INPAINTING, ("vli", LARGE), metric, Draws(n_resamples=N_RESAMPLES))
+            test = compare_divergences(
+                run.found, INPAINTING, ("vli", LARGE), metric, Resampling(n_resamples=N_RESAMPLES)
+            )
             found = test.difference, test.low, test.high, test.n, len(set(run.found.songs))
         elif metric in FEATURES:
             found = divergence_difference(run.found, LARGE, "vli", metric, 0.95)

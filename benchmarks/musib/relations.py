@@ -40,7 +40,7 @@ LEAST_SYSTEMS: Final = 4
 
 def correlation_rows(run: Judged, *, n_resamples: int = N_RESAMPLES, seed: int = 0) -> Iterator[Row]:
     """Yield the correlations of all pairs of scores of an honest run."""
-    systems = [name for name in run.found.judged if run.results["systems"][name]["role"] in {"model", "baseline"}]
+    systems = [name for name in run.found.compared if run.results["systems"][name]["role"] in {"model", "baseline"}]
     models = [name for name in systems if design_of(run.results, name) is not None]
     songs, codes = np.unique(np.array(run.found.songs), return_inverse=True)
     rng = np.random.default_rng(seed)
@@ -102,11 +102,11 @@ def system_scores(
 ) -> Mapping[str, Floats]:
     """Return each score of each system, turned upwards, shape (rows, systems), with songs weighted as in each row."""
     found = {}
-    for metric in (name for name in run.found.names if name not in {NLL, INTERVALS}):
+    for metric in (name for name in run.found.metrics if name not in {NLL, INTERVALS}):
         columns = [
             _divergences(run, system, metric, codes, weights)
             if metric in FEATURES
-            else _means(run.found.values(list(run.found.items), system, metric), codes, weights)
+            else _means(run.found.at(list(run.found.item_rows), system).values(metric)[:, 0], codes, weights)
             for system in systems
         ]
         found[metric] = np.array([_upwards(metric, column) for column in columns]).T
@@ -125,9 +125,9 @@ def _means(values: Floats, codes: npt.NDArray[np.intp], weights: Floats) -> Floa
 def _divergences(run: Judged, system: str, metric: str, codes: npt.NDArray[np.intp], weights: Floats) -> Floats:
     """Return the divergence of a system from the control with songs weighted, the mean over its seeds."""
     feature, variant = FEATURES[metric], run.results["variant"]
-    items, size = list(run.found.items), n_bins(variant)
-    reference = run.found.values(items, CONTROL, feature)
-    rows = run.found.by_seed(items, system, feature)
+    items, size = list(run.found.item_rows), n_bins(variant)
+    reference = run.found.at(items, CONTROL).values(feature)[:, 0]
+    rows = run.found.at(items, system).by_seed(feature)
     kept = ~np.isnan(reference) & ~np.isnan(rows).any(axis=0)
     if not len(rows) or not kept.any():
         return np.full(len(weights), np.nan)

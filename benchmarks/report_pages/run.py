@@ -25,7 +25,8 @@ from music_evals.benchmark.inpainting.results import INPAINTING
 from music_evals.benchmark.preservation import report as preservation
 from music_evals.benchmark.preservation.pairs import CEILING, UNRELATED
 from music_evals.benchmark.preservation.results import PRESERVATION
-from music_evals.benchmark.results import build_results, collect
+from music_evals.benchmark.results import build_results
+from music_evals.benchmark.scores import read_scores
 from music_evals.metrics.catalogue import COMPANIONS, PRESERVATION_METRICS
 
 __all__ = ["CASES", "Opened", "inpainting_page", "opened", "preservation_page"]
@@ -70,14 +71,14 @@ def preservation_page(n_systems: int, n_items: int, *, seed: int = 0) -> str:
             for side, content in zip(("reference", "estimate"), contents, strict=True)
         }
         about = {"item": f"song_{item:04d}", "system": system}
-        rows.append({"kind": "pair", **about, "group": f"{item}", "entrance": "audio", **sides, "treatment": ""})
+        rows.append({"kind": "pair", **about, "group": f"{item}", "modality": "audio", **sides, "treatment": ""})
         for name, value in zip(names, rng.random(len(names)), strict=True):
             score = {"value": None, "reason": "reference: silent"} if value < 0.1 else {"value": float(value)}
             rows.append({"kind": "score", **about, "content": contents, "metric": name, "variant": "corrected",
                          **score, "n": 1})  # fmt: skip
         rows += ({"kind": "outline", "content": content, "duration_sec": 8.0, "beats": [1.0, 2.0, 3.0],
                   "melody": [[0.0, 1.0, 60.0], [1.0, 2.0, 67.0]]} for content in contents)  # fmt: skip
-    found = collect(rows, PRESERVATION)
+    found = read_scores(rows, PRESERVATION)
     return preservation.render_report(build_results(found, PRESERVATION, n_resamples=20), found)
 
 
@@ -87,7 +88,7 @@ def inpainting_page(n_systems: int, n_items: int, *, seed: int = 0) -> str:
         f"system {place}": {"role": "model" if place % 2 else "baseline", "seeds": [0]} for place in range(n_systems)
     } | {"reference": {"role": "control", "seeds": [0]}}
     judged, validation = (
-        collect(list(_filled(systems, n_items, split, seed)), INPAINTING) for split in ("test", "validation")
+        read_scores(list(_filled(systems, n_items, split, seed)), INPAINTING) for split in ("test", "validation")
     )
     return inpainting.render_report(build_results(judged, INPAINTING, validation, n_resamples=20), judged)
 

@@ -32,16 +32,14 @@ from music_evals.benchmark.load import load_results
 from music_evals.benchmark.outputs import RECORDS, write_scores
 from music_evals.benchmark.preservation.pairs import MusicFile, Pair, PairSet
 from music_evals.benchmark.preservation.results import PRESERVATION
-from music_evals.benchmark.records import read_records
+from music_evals.benchmark.records import RecordStore, read_records, records_at
 from music_evals.benchmark.rows import PairJob
 from music_evals.benchmark.run import Settings
-from music_evals.benchmark.shards import open_records, records_at
 from music_evals.metrics.catalogue import PRESERVATION_METRICS
 
 HERE = Path(__file__).resolve().parent
 N_CORES = 2
 MOST_CLUSTERS = 20_000
-MOST_IN_LINES = 100_000
 SEED = 10
 CHUNK = 10_000
 METRICS = tuple(PRESERVATION_METRICS)
@@ -54,7 +52,7 @@ HEADER = {
     "extractors": {"features": {}},
     "versions": {},
 }
-MEASURED = ("pairs", "systems", "form", "step", "seconds", "processor_seconds", "peak_mb", "disk_mb")
+MEASURED = ("pairs", "systems", "step", "seconds", "processor_seconds", "peak_mb", "disk_mb")
 
 
 class Run(NamedTuple):
@@ -62,7 +60,6 @@ class Run(NamedTuple):
 
     pairs: int
     systems: int
-    form: str
 
     @property
     def name(self) -> str:
@@ -79,15 +76,12 @@ def main() -> None:
     options = parser.parse_args()
     if options.child:
         step, name = options.child
-        pairs, systems, form = name.split("-")
-        json.dump(STEPS[step](Run(int(pairs), int(systems), form), options.work / name), sys.stdout)
+        json.dump(STEPS[step](Run(*map(int, name.split("-"))), options.work / name), sys.stdout)
         return
     sizes = [n for n in (10_000, 100_000, 1_000_000) if n <= options.most]
-    runs = [Run(*key) for key in itertools.product(sizes, (1, 4), ("lines", "shards"))]
+    runs = [Run(*key) for key in itertools.product(sizes, (1, 4))]
     measured = []
     for run in runs:
-        if run.form == "lines" and run.pairs > MOST_IN_LINES:
-            continue
         folder = options.work / run.name
         if records_at(folder / RECORDS) is None:
             _in_child("write", run, options.work)
@@ -107,7 +101,7 @@ def main() -> None:
 
 def _files(folder: Path) -> list[Path]:
     place = records_at(folder / RECORDS)
-    return [] if place is None else list(place.glob("*.parquet")) if place.is_dir() else [place]
+    return [] if place is None else list(place.glob("*.parquet"))
 
 
 def _in_child(step: str, run: Run, work: Path) -> dict[str, float]:
@@ -123,7 +117,7 @@ def _in_child(step: str, run: Run, work: Path) -> dict[str, float]:
 def write(run: Run, folder: Path) -> dict[str, float]:
     """Write the records of a run."""
     start = time.perf_counter()
-    with open_records(folder / RECORDS, HEADER, shards=run.form == "shards") as records:
+    with RecordStore(folder / RECORDS, HEADER) as records:
         for rows in made_rows(run):
             records.append(rows)
     return _measured(start)
@@ -235,7 +229,7 @@ def made_rows(run: Run) -> Iterator[Iterable[dict[str, Any]]]:
 def _pair_row(pair: tuple[str, ...]) -> dict[str, Any]:
     item, system, group, original, edit = pair
     sides = {"reference": {"name": original, "content": original}, "estimate": {"name": edit, "content": edit}}
-    about = {"item": item, "system": system, "group": group, "entrance": "audio"}
+    about = {"item": item, "system": system, "group": group, "modality": "audio"}
     return {"kind": "pair", **about, **sides, "treatment": ""}
 
 

@@ -7,7 +7,7 @@ from functools import partial
 import numpy as np
 import pytest
 
-from music_evals.benchmark.divergences import swap_test_over_seeds
+from music_evals.benchmark.aggregate import swap_test_over_seeds
 from music_evals.metrics.divergence import jensen_shannon
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 import pytest
+from tests.benchmark.record_files import shards
 
 from music_evals.benchmark import versions
 from music_evals.benchmark.cautions import cautions
@@ -16,10 +17,11 @@ from music_evals.benchmark.inpainting import task as inpainting
 from music_evals.benchmark.inpainting.report import render_report
 from music_evals.benchmark.preservation.pairs import PairSet, pairs_in_folders
 from music_evals.benchmark.preservation.results import PRESERVATION
-from music_evals.benchmark.records import RecordFile, read_records
-from music_evals.benchmark.results import build_results, collect
+from music_evals.benchmark.records import RecordStore, read_records
+from music_evals.benchmark.results import build_results
 from music_evals.benchmark.rows import PairJob
 from music_evals.benchmark.run import Job, Settings, record
+from music_evals.benchmark.scores import read_scores
 from music_evals.benchmark.tables import text_report
 from music_evals.benchmark.versions import UNKNOWN, kernel_rows, kernels_of, on_kernels
 from music_evals.numerics import kernels
@@ -76,7 +78,7 @@ def test_scores_of_other_machines_say_so(tmp_path: Path, monkeypatch: pytest.Mon
         return (Answered(unit, 1.0, made_by[unit.payload]) for unit in units)
 
     monkeypatch.setitem(ENGINES, "serial", elsewhere)
-    rows = record(Letters(), tmp_path / "records.jsonl", Settings(tmp_path))
+    rows = record(Letters(), tmp_path / "records", Settings(tmp_path))
     told = [row.get("kernels", row.get("item")) for row in rows if row["kind"] in {"kernels", "score"}]
     assert told == [kernels(), "a", "B", "b", "c", kernels(), "d"]
     assert kernels_of(rows) == [kernels(), "B"]
@@ -105,26 +107,26 @@ class TestPairs:
     def test_a_run_goes_on_and_says_so(
         self, tmp_path: Path, pairs: PairSet, stub_judge: Any, elsewhere: Elsewhere
     ) -> None:
-        path = tmp_path / "records.jsonl"
+        path = tmp_path / "records"
         elsewhere("A")
         assert kernels_of(self.judged(pairs, path, stub_judge)) == ["A"]
         elsewhere("B")
         rows = self.judged(pairs, path, stub_judge)  # "half" failed on a metric: it is tried again
         assert [each["kernels"] for each in rows if each["kind"] == "kernels"] == ["A", "B"]
-        results = build_results(collect(rows, PRESERVATION), PRESERVATION, n_resamples=20)
+        results = build_results(read_scores(rows, PRESERVATION), PRESERVATION, n_resamples=20)
         assert results["kernels"] == ["A", "B"]
         assert on_kernels(["A", "B"])[0] in cautions(results)
 
     def test_where_nothing_is_left_nothing_is_written(
         self, tmp_path: Path, pairs: PairSet, stub_judge: Any, elsewhere: Elsewhere
     ) -> None:
-        path = tmp_path / "records.jsonl"
+        path = tmp_path / "records"
         pairs = dataclasses.replace(pairs, pairs=pairs.pairs[:1])
         self.judged(pairs, path, stub_judge)
-        before = path.read_bytes()
+        before = shards(path)
         elsewhere("B")
         self.judged(pairs, path, stub_judge)
-        assert path.read_bytes() == before
+        assert shards(path) == before
 
 
 @pytest.mark.slow
@@ -135,11 +137,11 @@ def test_inpainting_goes_on_and_says_so(settings: dict[str, Any], fake_model: Pa
     assert whole.results["kernels"] == ["A"]
     assert "processor kernels" not in text_report(whole.results)
     # what a run that was killed after its first chunk leaves
-    path = settings["out"] / "records.jsonl"
+    path = settings["out"] / "records"
     rows = read_records(path)
     first = next(number for number, each in enumerate(rows) if each["kind"] == "score")
     header = {key: value for key, value in rows[0].items() if key != "kind"}
-    with RecordFile(path, header, overwrite=True) as records:
+    with RecordStore(path, header, overwrite=True) as records:
         records.append(rows[1 : first + 1])
     elsewhere("B")
     resumed = inpainting.run_inpainting(chosen)

@@ -13,7 +13,8 @@ from scipy.stats import spearmanr
 from music_evals.benchmark.listening import agreement_of_run, agreement_text
 from music_evals.benchmark.load import LoadedResults
 from music_evals.benchmark.preservation.results import PRESERVATION
-from music_evals.benchmark.results import build_results, collect
+from music_evals.benchmark.results import build_results
+from music_evals.benchmark.scores import read_scores
 from music_evals.benchmark.versions import definitions_of
 from music_evals.errors import NoDataError
 from music_evals.stats import holm
@@ -47,7 +48,7 @@ def run(quality: dict[tuple[str, str], float]) -> LoadedResults:
         for metric, value in zip(METRICS, (1 - good / 2, good / 2, sign * (1 - good / 2)), strict=True):
             about = {"item": item, "system": system, "content": [f"reference {item}", f"estimate {item}"]}
             rows.append({"kind": "score", **about, "metric": metric, "variant": "corrected", "value": value, "n": 1})
-    found = collect(rows, PRESERVATION)
+    found = read_scores(rows, PRESERVATION)
     return LoadedResults(Path("run"), "preservation", build_results(found, PRESERVATION), found, found.records)
 
 

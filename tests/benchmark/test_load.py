@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -13,7 +14,7 @@ import pytest
 from music_evals import cli
 from music_evals.annotations import Score
 from music_evals.benchmark.load import load_results
-from music_evals.benchmark.records import RecordFile
+from music_evals.benchmark.records import RecordStore
 from music_evals.errors import ChangedResultsError, CorruptRecordsError, NoDataError, UnreadableFileError
 from music_evals.symbolic.midi import save_midi
 from music_evals.symbolic.notes import make_notes
@@ -22,7 +23,7 @@ from .inpainting.test_numbers import BEFORE, records
 
 
 @pytest.fixture(scope="module")
-def written(tmp_path_factory: pytest.TempPathFactory) -> tuple[bytes, bytes]:
+def written(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Records and results of a run of `preserve`."""
     out = tmp_path_factory.mktemp("preservation")
     tune = np.array([60, 62, 64, 65, 67, 69, 71, 72] * 8)
@@ -34,14 +35,12 @@ def written(tmp_path_factory: pytest.TempPathFactory) -> tuple[bytes, bytes]:
     files = ["--reference", str(out / "r"), "--estimate", f"up={out / 'e'}", "--out", str(out / "out")]
     options = ["--metrics", "circle_of_fifths_distance,motif_recall", "--resamples", "20", "--workers", "1"]
     assert cli.main(["preserve", *files, *options, "--no-report"]) == 0
-    return (out / "out" / "records.jsonl").read_bytes(), (out / "out" / "results.json").read_bytes()
+    return out / "out"
 
 
 @pytest.fixture
-def run(written: tuple[bytes, bytes], tmp_path: Path) -> Path:
-    for name, content in zip(("records.jsonl", "results.json"), written, strict=True):
-        (tmp_path / name).write_bytes(content)
-    return tmp_path
+def run(written: Path, tmp_path: Path) -> Path:
+    return shutil.copytree(written, tmp_path, dirs_exist_ok=True)
 
 
 def change(run: Path, how: Callable[[dict[str, Any]], Any]) -> None:
@@ -91,9 +90,9 @@ def test_last_bits_and_what_a_version_tells_otherwise_are_no_changes(run: Path) 
     assert load_results(run).results == wanted
 
 
-@pytest.mark.parametrize("name", ["records.jsonl", "results.json"])
+@pytest.mark.parametrize("name", ["records", "results.json"])
 def test_a_missing_file_says_what_to_do(run: Path, name: str) -> None:
-    (run / name).unlink()
+    (run / name).rename(run / "away")
     with pytest.raises(NoDataError, match=f"{name} is not there; give the folder of a run"):
         load_results(run)
 
@@ -117,19 +116,19 @@ def test_files_that_hold_no_results(run: Path, text: str) -> None:
 
 def test_results_of_inpainting_that_an_older_version_made_otherwise_are_refused_by_name(tmp_path: Path) -> None:
     baselines = ("copy_past", "markov", "silence", "reference")
-    files = {"records.jsonl": records(1, 9, split="test")}
-    files["validation_records.jsonl"] = records(2, 6, split="validation", names=baselines)
+    files = {"records": records(1, 9, split="test")}
+    files["validation_records"] = records(2, 6, split="validation", names=baselines)
     for name, (header, *rows) in files.items():
-        with RecordFile(tmp_path / name, {key: header[key] for key in header if key != "kind"}, rows):
+        with RecordStore(tmp_path / name, {key: header[key] for key in header if key != "kind"}, rows):
             pass
     old = json.loads(BEFORE.read_text(encoding="utf-8"))
-    header = files["records.jsonl"][0]
+    header = files["records"][0]
     told = {"metrics": {"note_f1": {"direction": "higher"}}, "published": None}
     old = {**{key: header[key] for key in header if key != "kind"}, **told, **old}
     (tmp_path / "results.json").write_text(json.dumps(old))
     # intervals were made in another way then; the records still hold all that is needed to make them again
     with pytest.raises(ChangedResultsError, match=r"made by another version: tables\.all\.scores\..*\.(low|high) is"):
         load_results(tmp_path)
-    (tmp_path / "validation_records.jsonl").unlink()
-    with pytest.raises(NoDataError, match=r"validation_records.jsonl is not there"):
+    shutil.rmtree(tmp_path / "validation_records")
+    with pytest.raises(NoDataError, match=r"validation_records is not there"):
         load_results(tmp_path)

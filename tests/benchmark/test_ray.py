@@ -20,9 +20,8 @@ import pytest
 import music_evals
 from music_evals.benchmark.engines import Answered, Failed, Unit, on_ray
 from music_evals.benchmark.engines import process as engine_process
-from music_evals.benchmark.records import read_records
+from music_evals.benchmark.records import read_records, records_at
 from music_evals.benchmark.run import Settings, record
-from music_evals.benchmark.shards import records_at
 from music_evals.errors import BackendError, InvalidInputError
 
 pytest.importorskip("ray", reason="needs the extra scale")
@@ -277,9 +276,9 @@ import sys
 sys.path.insert(0, {folder!r})
 from pathlib import Path
 from ray_work import Doubles
-from music_evals.benchmark import shards
+from music_evals.benchmark import records as record_files
 from music_evals.benchmark.run import Settings, record
-shards.SHARD_SECONDS = 0  # each answer is written as it comes
+record_files.SHARD_SECONDS = 0  # each answer is written as it comes
 record(Doubles({log!r}), Path({records!r}), Settings({out!r}, engine="ray", ray_address={address!r}))
 """
 
@@ -294,7 +293,7 @@ def test_a_run_whose_driver_is_killed_goes_on_where_it_stood(
 ) -> None:
     from ray_work import Doubles
 
-    records, log = tmp_path / "records.jsonl", tmp_path / "log"
+    records, log = tmp_path / "records", tmp_path / "log"
     script = DRIVER.format(
         folder=str(module_path), log=str(log), records=str(records), out=str(tmp_path), address=cluster.address
     )
@@ -431,7 +430,7 @@ def test_a_run_leaves_its_process_as_it_was() -> None:
 
 @pytest.mark.parametrize("end", [signal.SIGINT, signal.SIGKILL])
 def test_a_run_that_is_ended_leaves_nothing_running(tmp_path: Path, module_path: Path, end: int) -> None:
-    records = tmp_path / "records.jsonl"
+    records = tmp_path / "records"
     script = DRIVER.format(
         folder=str(module_path), log=str(tmp_path / "log"), records=str(records), out=str(tmp_path), address="local"
     )

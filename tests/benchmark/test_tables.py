@@ -12,7 +12,8 @@ from music_evals.benchmark.cautions import cautions
 from music_evals.benchmark.cells import coverage_note
 from music_evals.benchmark.contents import MOST_COLUMNS, tables, undefined_systems
 from music_evals.benchmark.report import ROOM_PX, score_page
-from music_evals.benchmark.results import ScoreTask, build_results, collect
+from music_evals.benchmark.results import ScoreTask, build_results
+from music_evals.benchmark.scores import read_scores
 from music_evals.benchmark.tables import MOST_CHARACTERS, markdown_report, summary, text_report
 from music_evals.benchmark.templates import Section
 from music_evals.errors import UnknownNameError
@@ -77,7 +78,7 @@ def rows() -> list[dict[str, Any]]:
 
 def test_what_differs_is_handed_in(rows: list[dict[str, Any]]) -> None:
     about = {"item": "1", "system": "a", "content": ["1", "1"]}
-    results = build_results(collect([*rows, {"kind": "remarks", **about, "notes": ["a wheel"]}], TASK), TASK)
+    results = build_results(read_scores([*rows, {"kind": "remarks", **about, "notes": ["a wheel"]}], TASK), TASK)
     assert results["systems"]["oracle"]["role"] == "control"
     assert results["best"]["loss"] == ["a"]
     assert results["best"]["part_0"] == ["b"]
@@ -94,7 +95,7 @@ def test_what_differs_is_handed_in(rows: list[dict[str, Any]]) -> None:
 
 def test_published_results_are_told_on_request(rows: list[dict[str, Any]]) -> None:
     """A terminal shows the reader's own results; the file has everything."""
-    results = build_results(collect(rows, TASK), TASK)
+    results = build_results(read_scores(rows, TASK), TASK)
     own, whole = text_report(results), text_report(results, published=True)
     assert "sd 0.250" not in own
     assert own.endswith("Published results of others are in table.md.")
@@ -104,7 +105,7 @@ def test_published_results_are_told_on_request(rows: list[dict[str, Any]]) -> No
 @pytest.mark.parametrize(("system", "beside"), [("a", True), ("a" * MOST_CHARACTERS, False)])
 def test_intervals_stand_beside_the_values_where_there_is_room(system: str, beside: bool) -> None:
     scores = {(system, str(number)): float(number) for number in range(3, 6)}
-    text = text_report(build_results(collect(records(scores), TASK), TASK))
+    text = text_report(build_results(read_scores(records(scores), TASK), TASK))
     rest = text.partition("\nRest\n")[2].split("\n\n")[0].splitlines()[1:]
     interval = rest[0].split()[2] if beside else rest[1].split()[0]
     low, high = interval.split("..")
@@ -114,7 +115,7 @@ def test_intervals_stand_beside_the_values_where_there_is_room(system: str, besi
 
 
 def test_wide_tables_are_cut_into_equal_parts(rows: list[dict[str, Any]]) -> None:
-    results = build_results(collect(rows, TASK), TASK)
+    results = build_results(read_scores(rows, TASK), TASK)
     found = tables(results)
     assert list(found) == ["Parts, 1 of 2", "Parts, 2 of 2", "Rest"]
     assert [len(names) for names in found.values()] == [5, 5, 2]
@@ -123,7 +124,7 @@ def test_wide_tables_are_cut_into_equal_parts(rows: list[dict[str, Any]]) -> Non
 
 
 def test_the_page_is_made_of_the_same(rows: list[dict[str, Any]], read_page: Any) -> None:
-    found = collect(rows, TASK)
+    found = read_scores(rows, TASK)
     results = build_results(found, TASK)
     page = score_page(
         results, found, {"glue": "<strong>"},
@@ -141,7 +142,7 @@ def test_the_page_is_made_of_the_same(rows: list[dict[str, Any]], read_page: Any
 def test_a_long_page_is_folded_as_far_as_it_must(rows: list[dict[str, Any]], read_page: Any) -> None:
     def opened(pictures: list[Section], n_systems: int) -> list[bool]:
         values = {(f"system {place}", f"{n}"): float(n) for place in range(n_systems) for n in range(3)}
-        found = collect(records(values), TASK)
+        found = read_scores(records(values), TASK)
         page = score_page(build_results(found, TASK, n_resamples=20), found, {}, pictures=pictures)
         return ["open" in attributes for attributes in read_page(page).all("details") if "part" in attributes.values()]
 
@@ -156,20 +157,20 @@ def test_explanations_of_what_is_judged_are_kept(rows: list[dict[str, Any]]) -> 
     about = {"item": "1", "system": "a"}
     told = {"kind": "explanation", **about, "content": ["1", "1"], "lines": ["all of it"]}
     other = {"kind": "explanation", **about, "content": ["1", "other"], "lines": ["nothing"]}
-    found = collect([*rows, told, other], TASK)
+    found = read_scores([*rows, told, other], TASK)
     assert found.explanations == {("1", "a"): told}
 
 
 def test_scores_that_the_benchmark_has_not(rows: list[dict[str, Any]]) -> None:
     rows[0]["metrics"].append("part_11")
     with pytest.raises(UnknownNameError, match="unknown score of toys 'part_11'; did you mean part_1"):
-        build_results(collect(rows, TASK), TASK)
+        build_results(read_scores(rows, TASK), TASK)
 
 
 def test_remarks_and_names_cannot_write_markdown(rows: list[dict[str, Any]]) -> None:
     about = {"item": "1", "system": "a", "content": ["1", "1"]}
     nasty = "![x](http://evil) | <b>`\n# head"
-    results = build_results(collect([*rows, {"kind": "remarks", **about, "notes": [nasty]}], TASK), TASK)
+    results = build_results(read_scores([*rows, {"kind": "remarks", **about, "notes": [nasty]}], TASK), TASK)
     results["wording"]["on_remarks"] = [f"{nasty}: 1 toy"]
     table = markdown_report(results)
     assert "- `![x](http://evil) \\| <b>' # head` (toys: 1)" in table
@@ -177,7 +178,9 @@ def test_remarks_and_names_cannot_write_markdown(rows: list[dict[str, Any]]) -> 
 
 
 def test_one_is_not_many(rows: list[dict[str, Any]]) -> None:
-    assert "a: 1 toy, 1 group\n" in text_report(build_results(collect(records({("a", "1"): 1.0}), TASK), TASK)) + "\n"
+    assert (
+        "a: 1 toy, 1 group\n" in text_report(build_results(read_scores(records({("a", "1"): 1.0}), TASK), TASK)) + "\n"
+    )
 
 
 def test_why_nothing_is_defined(rows: list[dict[str, Any]]) -> None:
@@ -186,7 +189,7 @@ def test_why_nothing_is_defined(rows: list[dict[str, Any]]) -> None:
             row |= {"value": None, "reason": "no wheels" if row["item"] != "3" else "no box"}
         if row["kind"] == "score" and row["system"] == "b" and row["metric"] == "loss":
             row |= {"value": None, "reason": "it floats"}
-    results = build_results(collect(rows, TASK), TASK)
+    results = build_results(read_scores(rows, TASK), TASK)
     assert undefined_systems(results) == ["a"]
     told = cautions(results)
     assert told[0].startswith("a has no Part 0, ")
@@ -195,20 +198,20 @@ def test_why_nothing_is_defined(rows: list[dict[str, Any]]) -> None:
 
 
 def test_scores_that_are_not_shown(rows: list[dict[str, Any]]) -> None:
-    task = dataclasses.replace(TASK, shown=lambda found: [name for name in found.names if name != "loss"])
-    results = build_results(collect(rows, task), task)
+    task = dataclasses.replace(TASK, shown=lambda found: [name for name in found.metrics if name != "loss"])
+    results = build_results(read_scores(rows, task), task)
     assert "loss" not in results["scales"]
     assert "loss" not in results["metrics"]
     assert {test["metric"] for test in results["comparisons"]} == {*SCALES} - {"loss"}
 
 
 def test_nothing_to_caution_against() -> None:
-    results = build_results(collect(records({("a", f"{n}"): float(n % 2) for n in range(12)}), TASK), TASK)
+    results = build_results(read_scores(records({("a", f"{n}"): float(n % 2) for n in range(12)}), TASK), TASK)
     assert cautions(results) == []
 
 
 def test_scores_without_spread_are_explained() -> None:
-    results = build_results(collect(records({("a", f"{n}"): 0.0 for n in range(12)}), TASK), TASK)
+    results = build_results(read_scores(records({("a", f"{n}"): 0.0 for n in range(12)}), TASK), TASK)
     assert results["scores"]["a"]["loss"]["low"] is None
     (caution,) = cautions(results)
     assert caution == "a score that is the same in all groups does not say how far it may move, and has no interval: a"
@@ -216,7 +219,7 @@ def test_scores_without_spread_are_explained() -> None:
 
 @pytest.mark.parametrize("n", [12, 40])
 def test_intervals_from_few_groups_come_with_what_they_cover(n: int, read_page: Any) -> None:
-    found = collect(records({("a", f"{number}"): float(number % 3) for number in range(n)}), TASK)
+    found = read_scores(records({("a", f"{number}"): float(number % 3) for number in range(n)}), TASK)
     results = build_results(found, TASK)
     assert results["scores"]["a"]["loss"]["n_clusters"] == pytest.approx(n)
     page = " ".join(read_page(score_page(results, found, {})).text)
@@ -251,7 +254,7 @@ def test_differences_have_intervals(rows: list[dict[str, Any]], read_page: Any) 
     for row in rows:  # so that not all groups differ alike
         if row["kind"] == "score" and row["system"] == "b":
             row["value"] += 0.02 * (int(row["item"]) % 3 - 1)
-    found = collect(rows, TASK)
+    found = read_scores(rows, TASK)
     results = build_results(found, TASK)
     (test,) = (test for test in results["comparisons"] if test["metric"] == "loss")
     assert test["difference"] == pytest.approx(-1)
@@ -262,13 +265,13 @@ def test_differences_have_intervals(rows: list[dict[str, Any]], read_page: Any) 
 
 
 def test_an_interval_without_0_beside_a_large_p_is_counted(rows: list[dict[str, Any]]) -> None:
-    results = build_results(collect(rows, TASK), TASK)
+    results = build_results(read_scores(rows, TASK), TASK)
     results["comparisons"][0] |= {"difference": 0.5, "low": 0.1, "high": 0.9, "p_holm": 0.2}
     assert "1 further difference with an interval that leaves out 0" in text_report(results)
 
 
 def test_a_small_p_beside_an_interval_with_0_is_explained(rows: list[dict[str, Any]], read_page: Any) -> None:
-    found = collect(rows, TASK)
+    found = read_scores(rows, TASK)
     results = build_results(found, TASK)
 
     def told() -> tuple[str, ...]:
@@ -283,7 +286,7 @@ def test_a_small_p_beside_an_interval_with_0_is_explained(rows: list[dict[str, A
 def test_a_score_outside_of_its_interval_is_explained_where_it_stands(
     rows: list[dict[str, Any]], read_page: Any
 ) -> None:
-    found = collect(rows, TASK)
+    found = read_scores(rows, TASK)
     results = build_results(found, TASK)
     told = (text_report(results), markdown_report(results), " ".join(read_page(score_page(results, found, {})).text))
     assert not any("†" in text for text in told)

@@ -17,7 +17,8 @@ from music_evals.benchmark.inpainting.results import INPAINTING
 from music_evals.benchmark.preservation import report as preservation
 from music_evals.benchmark.preservation.players import Players
 from music_evals.benchmark.report import score_page
-from music_evals.benchmark.results import build_results, collect
+from music_evals.benchmark.results import build_results
+from music_evals.benchmark.scores import read_scores
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow]
 
@@ -31,10 +32,10 @@ def reports(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     for row in rows:
         if row["kind"] == "prediction":
             row["middle"] = [60, *[128] * 11] * 8
-    judged = collect(rows, INPAINTING)
-    validation = collect(records(2, 6, split="validation", names=("copy_past", "markov", "reference")), INPAINTING)
+    judged = read_scores(rows, INPAINTING)
+    validation = read_scores(records(2, 6, split="validation", names=("copy_past", "markov", "reference")), INPAINTING)
     pages = {"inpainting": render_report(build_results(judged, INPAINTING, validation, n_resamples=50), judged)}
-    found = collect(toys({(system, f"{n}"): float(n) for system in ("a", LONG) for n in range(12)}), TASK)
+    found = read_scores(toys({(system, f"{n}"): float(n) for system in ("a", LONG) for n in range(12)}), TASK)
     pages["toys"] = score_page(build_results(found, TASK, n_resamples=50), found, {"path": LONG.replace(" ", "_") * 3})
     many = {("s", f"{n:02d}"): [0.0, n / 40] for n in range(40)}
     edits = made(SCORES | many)

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import ast
+import errno
 import json
 import re
 import subprocess
@@ -10,6 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from tests.benchmark.record_files import damage
 
 from music_evals import cli
 from music_evals.annotations import Score, TimeSignature
@@ -45,7 +47,7 @@ def test_a_run_ends_with_the_table_and_where_things_are(
     out, err = capsys.readouterr()
     assert "copy_past" in out
     assert "note F1 ↑" in out
-    assert out.splitlines()[-1].startswith(f"{tmp_path / 'out'}: records.jsonl, results.json, table.md, report.html")
+    assert out.splitlines()[-1].startswith(f"{tmp_path / 'out'}: records, results.json, table.md, report.html")
     assert "chunk" in err  # the progress bar
     assert "chunk" not in out
 
@@ -105,26 +107,27 @@ def test_an_unwritable_folder_and_damaged_records(
     small: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (tmp_path / "out").mkdir()
-    (tmp_path / "out" / "records.jsonl").mkdir()
+    (tmp_path / "out" / "records").touch()
     assert cli.main(small) == 1
     assert "cannot write" in capsys.readouterr().err
-    (tmp_path / "out" / "records.jsonl").rmdir()
+    (tmp_path / "out" / "records").unlink()
     assert cli.main(small) == 0
-    records = tmp_path / "out" / "records.jsonl"
-    lines = records.read_bytes().splitlines(keepends=True)
-    records.write_bytes(b"".join([*lines[:7], b"what is this\n", *lines[8:]]))
+    damage(tmp_path / "out" / "records")
     assert cli.main(small) == 1
-    assert "line 8 is damaged" in capsys.readouterr().err
+    assert "is damaged" in capsys.readouterr().err
     assert cli.main([*small, "--overwrite"]) == 0
 
 
-@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full, a device of Linux")
-def test_a_full_disk(small: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    (tmp_path / "out").mkdir()
-    (tmp_path / "out" / "records.jsonl").symlink_to("/dev/full")
+def test_a_full_disk(
+    small: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_: object, **__: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(Path, "write_bytes", full)
     assert cli.main(small) == 1
     assert "No space left on device" in capsys.readouterr().err
-    assert [path.name for path in (tmp_path / "out").iterdir()] == ["records.jsonl"]
+    assert [path.name for path in (tmp_path / "out").iterdir()] == ["records"]
 
 
 def test_failed_items_are_listed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -37,7 +37,7 @@ def test_the_controls_alone_end_with_the_tables(
     out, err = capsys.readouterr()
     for words in ("(own tags)", "(another song)", "encoder char-ngrams", "Average, published", "not confirmed"):
         assert words in out, words
-    assert out.splitlines()[-1].startswith(f"{tmp_path / 'out'}: records.jsonl, results.json, table.md, report.html")
+    assert out.splitlines()[-1].startswith(f"{tmp_path / 'out'}: records, results.json, table.md, report.html")
     assert "song" in err  # the progress bar
 
 

@@ -34,7 +34,7 @@ def test_the_demo_songs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> N
     assert "note: the encoder char-ngrams compares spelling" in told
     assert str(tmp_path) in told
     assert "discrepancy.svg" in told
-    for name in ("records.jsonl", "results.json", "table.md", "cells.csv", "discrepancy.svg", "report.html"):
+    for name in ("records", "results.json", "table.md", "cells.csv", "discrepancy.svg", "report.html"):
         assert (tmp_path / name).is_file()
 
 

@@ -11,6 +11,7 @@ import pytest
 
 from music_evals import cli
 from music_evals.annotations import Score
+from music_evals.benchmark.records import RecordStore, read_records
 from music_evals.symbolic.midi import save_midi
 from music_evals.symbolic.notes import make_notes
 
@@ -131,10 +132,12 @@ def test_overwrite_leaves_nothing_of_the_other_run(small: list[str], tmp_path: P
     out = tmp_path / "out"
     out.mkdir()
     derived = ("report.html", "results.json", "table.md", "model_card.md", "validation_records.jsonl")
+    with RecordStore(out / "validation_records", {"task": "of another run"}):
+        pass
     for name in (*derived, "notes.txt"):
         (out / name).write_text("of another run")
     assert cli.main([*small, "--overwrite"]) == 0
-    assert sorted(path.name for path in out.iterdir()) == ["notes.txt", "records.jsonl", "results.json", "table.md"]
+    assert sorted(path.name for path in out.iterdir()) == ["notes.txt", "records", "results.json", "table.md"]
     assert (out / "notes.txt").read_text() == "of another run"
     assert "of another run" not in (out / "table.md").read_text()
 
@@ -152,7 +155,7 @@ def test_a_config_that_was_left_out_is_recorded_by_name(small: list[str], tmp_pa
     at = small.index("--config")
     del small[at : at + 2]
     assert cli.main(small) == 0
-    header = json.loads((tmp_path / "out" / "records.jsonl").read_text().splitlines()[0])
+    header = read_records(tmp_path / "out" / "records")[0]
     assert header["dataset"]["config"] == "musib"
 
 

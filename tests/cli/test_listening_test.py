@@ -65,7 +65,7 @@ def test_wrong_use_is_told_in_the_words_of_the_command(
         assert said in capsys.readouterr().err
     assert not out.exists()
     assert pairs(tmp_path, out) == 2
-    assert "holds no records (records.jsonl)" in capsys.readouterr().err
+    assert "holds no records (records)" in capsys.readouterr().err
     assert pairs(run, out) == 0
     assert pairs(run, out) == 2
     assert "holds a study; name another folder with --out, or replace it, --overwrite" in capsys.readouterr().err

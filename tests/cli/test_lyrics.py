@@ -5,6 +5,7 @@ import json
 from pathlib import Path
 
 import pytest
+from tests.benchmark.record_files import damage
 
 from music_evals import cli
 
@@ -51,7 +52,7 @@ def test_the_controls_alone_end_with_the_tables(
         "50.06",
     ):
         assert words in out, words
-    assert out.splitlines()[-1].startswith(f"{tmp_path / 'out'}: records.jsonl, results.json, table.md, report.html")
+    assert out.splitlines()[-1].startswith(f"{tmp_path / 'out'}: records, results.json, table.md, report.html")
     assert "text" in err  # the progress bar
 
 
@@ -162,15 +163,15 @@ def test_lyrics_without_a_header_in_a_folder(tmp_path: Path, capsys: pytest.Capt
 def test_an_unwritable_folder_and_damaged_records(
     small: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    (tmp_path / "out" / "records.jsonl").mkdir(parents=True)
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out" / "records").touch()
     assert cli.main(small) == 1
     assert "cannot write" in capsys.readouterr().err
-    (tmp_path / "out" / "records.jsonl").rmdir()
+    (tmp_path / "out" / "records").unlink()
     assert cli.main(small) == 0
-    records = tmp_path / "out" / "records.jsonl"
-    records.write_bytes(records.read_bytes().replace(b'"kind":"score"', b'"kind":"scoro"', 1))
+    damage(tmp_path / "out" / "records")
     assert cli.main(small) == 1
-    assert "are damaged" in capsys.readouterr().err
+    assert "is damaged" in capsys.readouterr().err
     assert cli.main([*small, "--overwrite"]) == 0
 
 

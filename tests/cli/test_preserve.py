@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from tests.benchmark.record_files import damage
 
 from music_evals import cli
 from music_evals.annotations import Score
@@ -74,7 +75,7 @@ def test_a_run_ends_with_the_tables_and_where_things_are(
         "By facet, from unrelated music (0) to the same music (1), up has",
     ):
         assert word in out
-    assert out.splitlines()[-1] == f"{tmp_path / 'out'}: records.jsonl, results.json, table.md, report.html"
+    assert out.splitlines()[-1] == f"{tmp_path / 'out'}: records, results.json, table.md, report.html"
     assert "pair" in err  # the progress bar
     assert "pair/s" not in out
 
@@ -193,15 +194,15 @@ def test_wrong_names_and_options_are_usage_errors(
 def test_an_unwritable_folder_and_damaged_records(
     quick: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    (tmp_path / "out" / "records.jsonl").mkdir(parents=True)
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out" / "records").touch()
     assert cli.main(quick) == 1
     assert "cannot write" in capsys.readouterr().err
-    (tmp_path / "out" / "records.jsonl").rmdir()
+    (tmp_path / "out" / "records").unlink()
     assert cli.main(quick) == 0
-    records = tmp_path / "out" / "records.jsonl"
-    records.write_bytes(records.read_bytes().replace(b'"kind":"score"', b'"kind":"scoro"', 1))
+    damage(tmp_path / "out" / "records")
     assert cli.main(quick) == 1
-    assert "are damaged" in capsys.readouterr().err
+    assert "is damaged" in capsys.readouterr().err
     assert cli.main([*quick, "--overwrite"]) == 0
 
 

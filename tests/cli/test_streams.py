@@ -69,7 +69,7 @@ def test_tables_and_json_of_a_run(say: Say, tiny_dataset: Path, tmp_path: Path) 
     for encoding in ("ascii", "cp1252", "gbk"):
         code, out, _ = say(run, encoding)
         assert code == 0, encoding
-        for line in ("note F1", "copy_past", "records.jsonl"):
+        for line in ("note F1", "copy_past", "records"):
             assert line in out.decode(encoding), encoding
         code, out, _ = say([*run, "--json"], encoding)
         assert (code, json.loads(out.decode(encoding))["task"]) == (0, "inpainting")

@@ -89,7 +89,7 @@ def test_without_a_model_the_reference_rows_are_told(
         "67.080",
     ):
         assert word in out
-    assert f"{tmp_path / 'out'}: records.jsonl, results.json, table.md" in out
+    assert f"{tmp_path / 'out'}: records, results.json, table.md" in out
     assert "What it took" not in out
 
 

@@ -11,7 +11,8 @@ from tests.judging import judge_items
 from music_evals.benchmark.inpainting.items import load_items
 from music_evals.benchmark.inpainting.results import INPAINTING
 from music_evals.benchmark.inpainting.systems import baseline_system, stored_system
-from music_evals.benchmark.results import build_results, collect
+from music_evals.benchmark.results import build_results
+from music_evals.benchmark.scores import read_scores
 from music_evals.errors import InvalidInputError, UnknownNameError, UnreadableFileError
 from music_evals.hub.cards import RESULTS_END, RESULTS_START, fill_card
 
@@ -39,8 +40,8 @@ def results(tiny_dataset: Path, tmp_path_factory: pytest.TempPathFactory) -> dic
     items, validation = (load_items(str(tiny_dataset), "musib", split) for split in ("test", "validation"))
     systems = [baseline_system(name, None) for name in ("copy_past", "silence", "reference")]
     mine = stored_system("mine", {0: items.contexts[:, 240:336]})
-    scores = collect(judge_items(items, [mine, *systems], folder / "test.jsonl"), INPAINTING)
-    chosen = collect(judge_items(validation, systems, folder / "validation.jsonl"), INPAINTING)
+    scores = read_scores(judge_items(items, [mine, *systems], folder / "test.jsonl"), INPAINTING)
+    chosen = read_scores(judge_items(validation, systems, folder / "validation.jsonl"), INPAINTING)
     return build_results(scores, INPAINTING, chosen, n_resamples=50)
 
 

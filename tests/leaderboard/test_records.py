@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from tests.leaderboard.toy_records import A, cell_of, row_of, tables_of
 
-from music_evals.benchmark.records import MemoryRecords
+from music_evals.benchmark.records import rows_in_memory
 from music_evals.errors import (
     ChangedResultsError,
     FileTooLargeError,
@@ -223,8 +223,8 @@ def test_recordings_go_in_by_their_hash(lyrics_run: Path, tmp_path: Path, monkey
     run = read_run(lyrics_run)
     content = hash_file(folder / "a.wav")
     side = {"name": "a.wav", "content": content}
-    heard = {"kind": "pair", "item": "x", "system": "half", "entrance": "audio", "reference": side, "estimate": side}
-    run = dataclasses.replace(run, records=MemoryRecords([*run.records, heard]))
+    heard = {"kind": "pair", "item": "x", "system": "half", "modality": "audio", "reference": side, "estimate": side}
+    run = dataclasses.replace(run, records=rows_in_memory([*run.records, heard]))
     found = [row for row in details_of_run(run, [A], [folder]) if row.kind == "audio"]
     assert [(row.item, row.media) for row in found] == [(content, b"RIFF wanted")]
     monkeypatch.setattr(leaderboard_details, "MAX_MEDIA_BYTES", 3)

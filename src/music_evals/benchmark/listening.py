@@ -17,9 +17,9 @@ import numpy.typing as npt
 
 from music_evals.benchmark.cells import align, counted, format_interval, format_value, plain
 from music_evals.benchmark.contents import heading
-from music_evals.benchmark.found import Found
 from music_evals.benchmark.load import LoadedResults, find_task, load_results
 from music_evals.benchmark.manifests import some
+from music_evals.benchmark.scores import ScoreTable
 from music_evals.errors import NoDataError
 from music_evals.stats import holm
 from music_evals.stats.agreement import Agreement, RatingTable, agreement, leave_one_out
@@ -158,14 +158,12 @@ def _scores(loaded: LoadedResults) -> list[str]:
     return [name for name in scales if scales[name]["direction"] != "none" and not task.is_divergence(name)]
 
 
-def _clusters(found: Found) -> dict[str, str]:
+def _clusters(found: ScoreTable) -> dict[str, str]:
     """Return the group of each item."""
     groups: dict[str, str] = {}
     for system in found.systems:
-        pairs = found.readable(system)
-        names = pairs.table.groups.words.to_pylist()
-        items = pairs.table.items.text(pairs.rows)
-        groups |= {item: names[code] for item, code in zip(items, pairs.groups.tolist(), strict=True)}
+        pairs = found.scored(system)
+        groups |= zip(pairs.text("item"), pairs.text("group"), strict=True)
     return groups
 
 
@@ -198,11 +196,11 @@ def _values(
     there = np.zeros(len(stimuli), dtype=bool)
     places: dict[tuple[str, int | None], list[int]] = {}
     for place, made in enumerate(stimuli):
-        if made is not None and made.system in found.judged:
+        if made is not None and made.system in found.compared:
             places.setdefault((made.system, made.seed), []).append(place)
     for (system, seed), rows in places.items():
         items = [made.item for made in (stimuli[row] for row in rows) if made is not None]
-        there[rows] = found.table.rows_of(items, system) >= 0
+        there[rows] = found.at(items, system).rows >= 0
         for column, name in enumerate(names):
             own = _of_seed(found, items, system, seed, name)
             direction = loaded.results["scales"][name]["direction"]
@@ -211,11 +209,14 @@ def _values(
     return values, there
 
 
-def _of_seed(found: Found, items: Sequence[str], system: str, seed: int | None, name: str) -> npt.NDArray[np.float64]:
+def _of_seed(
+    found: ScoreTable, items: Sequence[str], system: str, seed: int | None, name: str
+) -> npt.NDArray[np.float64]:
     """Return the scores of the predictions with one seed, or the mean over all."""
     seeds = found.header.get("systems", {}).get(system, {}).get("seeds", ())
-    by_seed = found.by_seed(items, system, name) if seed in seeds else ()
-    return by_seed[list(seeds).index(seed)] if len(by_seed) == len(seeds) > 1 else found.values(items, system, name)
+    by_seed = found.at(items, system).by_seed(name) if seed in seeds else ()
+    own = found.at(items, system).values(name)[:, 0]
+    return by_seed[list(seeds).index(seed)] if len(by_seed) == len(seeds) > 1 else own
 
 
 def _about(asked: _Question, table: RatingTable, there: npt.NDArray[np.bool_], level: str) -> dict[str, Any]:
@@ -243,7 +244,7 @@ def _row(results: Mapping[str, Any], facet: str, name: str, found: Agreement) ->
 
 
 def _no_meeting(loaded: LoadedResults, ratings: Sequence[Rating]) -> str:
-    items = loaded.found.table.items.words.to_pylist() or ["none"]
+    items = loaded.found.columns["item"].categories.to_pylist() or ["none"]
     rated = some(list(dict.fromkeys(rating.system for rating in ratings)))
     return (
         f"nothing that was rated is in {loaded.folder}: the ratings are of {rated} on items such as "

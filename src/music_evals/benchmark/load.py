@@ -11,10 +11,10 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from music_evals.benchmark.outputs import RECORDS, RESULTS, VALIDATION
-from music_evals.benchmark.records import Records, read_records, reading_rows
-from music_evals.benchmark.results import Found, ScoreTask, build_results, collect
+from music_evals.benchmark.records import Records, read_records, reading_rows, records_at
+from music_evals.benchmark.results import ScoreTask, build_results
 from music_evals.benchmark.run import find
-from music_evals.benchmark.shards import records_at
+from music_evals.benchmark.scores import ScoreTable, read_scores
 from music_evals.errors import ChangedResultsError, NoDataError, UnreadableFileError
 
 __all__ = ["LoadedResults", "find_task", "load_results"]
@@ -40,7 +40,7 @@ class LoadedResults:
     folder: Path  # where the files of the run lie
     task: str  # name of its task
     results: dict[str, Any]  # what results.json holds, made from the records
-    found: Found  # the records in the form that results are made from
+    found: ScoreTable  # the records in the form that results are made from
     records: Records  # the rows themselves
 
 
@@ -82,15 +82,16 @@ def load_results(folder: str | os.PathLike[str]) -> LoadedResults:
     path = Path(folder)
     if path.name == RESULTS and not path.is_dir():
         path = path.parent
-    _check_there(path, RESULTS, RECORDS)
+    _check_there(path, RESULTS, (path / RESULTS).is_file())
+    _check_there(path, RECORDS, records_at(path / RECORDS) is not None)
     stored = _read_json(path / RESULTS)
     if stored.get("best_baseline_chosen_on"):
-        _check_there(path, VALIDATION)
+        _check_there(path, VALIDATION, records_at(path / VALIDATION) is not None)
     records = read_records(records_at(path / RECORDS) or path)
     task = find_task(str(records[0].get("task", UNTOLD)))
-    found = collect(records, task)
+    found = read_scores(records, task)
     chosen_on = records_at(path / VALIDATION)
-    validation = None if chosen_on is None else collect(read_records(chosen_on), task)
+    validation = None if chosen_on is None else read_scores(read_records(chosen_on), task)
     with reading_rows():
         built = build_results(found, task, validation, **_intervals(stored, path / RESULTS)._asdict())
     built |= {key: stored[key] for key in task.beside if key in stored}
@@ -101,13 +102,12 @@ def load_results(folder: str | os.PathLike[str]) -> LoadedResults:
     return LoadedResults(path, task.name, built, found, records)
 
 
-def _check_there(folder: Path, *names: str) -> None:
-    for name in names:
-        if records_at(folder / name) is None:
-            raise NoDataError(
-                f"{folder / name} is not there; give the folder of a run with all its files: results are checked "
-                f"against their records. Where only {RESULTS} is missing, the run makes it again"
-            )
+def _check_there(folder: Path, name: str, is_there: bool) -> None:  # noqa: FBT001
+    if not is_there:
+        raise NoDataError(
+            f"{folder / name} is not there; give the folder of a run with all its files: results are checked against "
+            f"their records. Where only {RESULTS} is missing, the run makes it again"
+        )
 
 
 def find_task(name: str) -> ScoreTask:

@@ -10,9 +10,9 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from music_evals.benchmark.cautions import cautions
-from music_evals.benchmark.records import dump_json, remove_file
-from music_evals.benchmark.results import Found, ScoreTask, build_results, collect
-from music_evals.benchmark.shards import records_at
+from music_evals.benchmark.records import dump_json, records_at, remove_file
+from music_evals.benchmark.results import ScoreTask, build_results
+from music_evals.benchmark.scores import ScoreTable, read_scores
 from music_evals.benchmark.tables import markdown_report
 from music_evals.files import write_atomically
 
@@ -33,8 +33,8 @@ __all__ = [
     "write_scores",
 ]
 
-RECORDS, RESULTS, TABLE, REPORT = "records.jsonl", "results.json", "table.md", "report.html"
-VALIDATION = "validation_records.jsonl"
+RECORDS, RESULTS, TABLE, REPORT = "records", "results.json", "table.md", "report.html"
+VALIDATION = "validation_records"
 """Records of the baselines on what the best of them are chosen on."""
 
 
@@ -86,12 +86,12 @@ def write_scores(
     task: ScoreTask,
     rows: Iterable[Mapping[str, Any]],
     settings: Settings,
-    page: Callable[[dict[str, Any], Found], str],
+    page: Callable[[dict[str, Any], ScoreTable], str],
     *,
     beside: Beside = NOTHING_BESIDE,
 ) -> Outcome:
     """Make the results of a task of pairs from its records, and write its files; `page` makes report.html."""
-    found = collect(rows, task)
+    found = read_scores(rows, task)
     results = build_results(
         found, task, confidence=settings.confidence, n_resamples=settings.n_resamples, seed=settings.seed
     )

@@ -1,13 +1,11 @@
-"""Records of a run, in files that survive a kill.
+"""Records of a run: one row for each thing that was read, made or scored, in Parquet shards that survive a kill.
 
-There are two forms of the same rows. A run in one place writes JSON lines, as told here; one that is spread over many
-machines writes Parquet shards (`shards`). A run stays in the form that it was begun in. Both are read as `Records`, in
-batches of columns (`batches`), so that the memory that it takes does not grow with the number of rows.
-
-A record file of JSON lines is a sequence of blocks. A block is some rows and a closing row with their number and
-checksum; it is appended in one piece and synchronised to the disk before the next one is worked on. What stands after
-the last closed block was being written when the run ended: it is cut off, and that piece of work is done again. A row
-that cannot be read inside a closed block is damage, and is never skipped in silence.
+A run has one folder of records, and one process writes to it. It gathers rows and writes them as a shard when they are
+many, when they have waited for some seconds, or at once where they hold what a system made: a kill costs some seconds
+of scoring and no output. When a sitting ends, its small shards are merged. A shard is written whole or not at all, and
+is called ``<number>-<start of the SHA-256 of its bytes>.parquet``, or ``<first>-<last>-<...>.parquet`` where it holds
+the rows of several numbers: one that does not hold what its name says is damage, as is a number that is missing or
+there twice. Anything else in the folder is left alone.
 
 Rows, by their ``kind``:
 
@@ -36,198 +34,313 @@ outline
 edit
     What an editing system made of one source: key, seed, files with their hashes, what was done to length and loudness,
     or an error.
-block
-    The closing row.
+
+Scores, pairs and remarks have each of their fields in a column of its own; further fields, and rows of other kinds,
+stand as JSON text in the column ``json``, with item, system and seed beside it where they have them. Older versions
+wrote JSON lines (`_read_json_lines`) and called the modality of a pair its entrance; their runs are read as they are,
+and become shards when they are resumed.
 """
 
 from __future__ import annotations
 
-import abc
 import bisect
 import contextlib
 import fcntl
+import functools
+import hashlib
 import itertools
 import json
+import math
 import os
+import re
+import time
 import zlib
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import IO, Any, NamedTuple, Self, overload
+from typing import IO, TYPE_CHECKING, Any, Final, NamedTuple, Self
 
 import numpy as np
 
-from music_evals.benchmark.batches import Batch, dump_json, to_table
-from music_evals.benchmark.headers import check_same_run
-from music_evals.errors import CorruptRecordsError, MusicEvalsError, OutputError
+from music_evals.errors import CorruptRecordsError, MusicEvalsError, OtherRunError, OutputError
+from music_evals.files import write_atomically
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 __all__ = [
     "REMEDY",
-    "MemoryRecords",
-    "RecordFile",
+    "RecordStore",
     "Records",
+    "check_same_run",
     "dump_json",
-    "lock",
+    "only",
     "output_errors",
     "read_records",
     "reading_rows",
+    "records_at",
     "remove_file",
+    "remove_records",
+    "rows_in_memory",
+    "to_rows",
+    "to_table",
 ]
 
 Row = Mapping[str, Any]
 
 REMEDY = "restore the file from a copy, or start afresh (`overwrite=True`)"
 
-BATCH_ROWS = 50_000
-"""Rows that are read and held at once, and the bytes of their lines, but for a block that has more."""
-BATCH_BYTES = 1 << 24
+SHARD_ROWS = 50_000
+"""Rows after which a shard is written, and that are read and held at once: some 4,500 pairs with eleven scores."""
 
-_START = b'{"kind":"run"'
-_CLOSING = b'{"kind":"block"'
+SHARD_SECONDS = 30.0
+"""How long rows wait for others: what a kill may cost."""
+
+MANY_SHARDS = 64
+"""Shards of sittings before; fewer are left as they are when those of this one are merged, for others may read them."""
+
+OUTPUTS: Final = frozenset({"prediction", "edit", "generation", "preparation"})
+"""Kinds of rows that hold, or name, what a system made: they do not wait."""
+
+TEXT: Final = (
+    "kind", "item", "system", "metric", "variant", "reference", "estimate", "error", "reason",
+    "group", "modality", "treatment", "reference_name", "estimate_name", "notes", "music",
+)  # fmt: skip
+"""Columns of text; ``reference`` and ``estimate`` are hashes of files, ``notes`` a JSON list."""
+
+COLUMNS: Final = (*TEXT, "seed", "n", "value", "json")
+
+_TYPED: Final = frozenset({"score", "pair", "remarks"})
+"""Kinds of rows with columns of their own."""
+
+_PLAIN: Final = frozenset((*TEXT, "seed", "n")) - {
+    "reference", "estimate", "reference_name", "estimate_name", "notes", "music",
+}  # fmt: skip
+"""Fields of these that are their columns."""
+
+_BESIDE: Final = {"item": str, "system": str, "music": str, "seed": int}
+"""Fields of rows of other kinds that stand beside their JSON where they have these types."""
+
+_SIDES: Final = ("reference", "estimate")
+_OLD_NAMES: Final = {"entrance": "modality"}
+_NAME: Final = re.compile(r"(\d{5,})(?:-(\d{5,}))?-([0-9a-f]{16})\.parquet")
+_LOCK: Final = ".lock"
+_KINDS: Final = b"kinds"  # in the metadata of a shard: the kinds of its rows
+_INFINITE: Final = {"inf": math.inf, "-inf": -math.inf}
+_DIGITS: Final = 16  # of a digest
+_START: Final = b'{"kind":"run"'
+_CLOSING: Final = b'{"kind":"block"'
+
+
+def dump_json(value: Any, *, indent: int | None = None) -> str:
+    """Return JSON text without NaN or Infinity: what a value of null means is said by the reader's contract."""
+    separators = (",", ":") if indent is None else (",", ": ")
+    return json.dumps(value, indent=indent, separators=separators, ensure_ascii=False, allow_nan=False)
+
+
+# --- rows and columns
+
+
+@functools.cache
+def schema() -> pa.Schema:
+    """Return the columns with their types."""
+    import pyarrow as pa
+
+    words = [(name, pa.dictionary(pa.int32(), pa.string())) for name in TEXT]
+    return pa.schema([*words, ("seed", pa.int64()), ("n", pa.int64()), ("value", pa.float64()), ("json", pa.string())])
+
+
+def to_table(rows: Iterable[Row]) -> pa.Table:
+    """Return rows in columns; raises TypeError where a score, a pair or remarks hold a field of another type."""
+    import pyarrow as pa
+
+    columns = list(zip(*(tuple(map(_cells(row).get, COLUMNS)) for row in rows), strict=True)) or [()] * len(COLUMNS)
+    arrays = []
+    for field, column in zip(schema(), columns, strict=True):
+        words = pa.types.is_dictionary(field.type)
+        array = pa.array(column, pa.string() if words else field.type)
+        arrays.append(array.dictionary_encode() if words else array)
+    return pa.Table.from_arrays(arrays, schema=schema())
+
+
+def _cells(row: Row) -> dict[str, Any]:
+    """Return the cells of a row; what has no column of its own is in ``json``."""
+    kind, content = row["kind"], row.get("content")
+    sides: Any = [content] if content.__class__ is str else content
+    are_hashes = content.__class__ is str or (
+        sides.__class__ in {list, tuple} and len(sides) == len(_SIDES) and set(map(type, sides)) == {str}
+    )
+    cells = {"kind": kind, **(dict(zip(_SIDES, sides, strict=False)) if are_hashes else {})}
+    if kind not in _TYPED:
+        beside = {name: row[name] for name, what in _BESIDE.items() if row.get(name).__class__ is what}
+        return {**cells, **beside, "json": dump_json(row)}
+    if content is not None and not are_hashes:
+        raise TypeError(f"a row of kind {kind} whose content is {content!r:.80}")
+    rest: dict[str, Any] = {}
+    for name, value in row.items():  # what has another type than its column is refused by the table
+        if name in _PLAIN:
+            cells[name] = value
+        elif name == "value":
+            cells[name] = _INFINITE.get(value, value) if value.__class__ is str else value
+        elif name in _SIDES:
+            cells |= {name: value["content"], f"{name}_name": value["name"]}
+        elif name == "notes":
+            cells[name] = dump_json(list(value))
+        elif name != "content":
+            rest[name] = value
+    return cells | ({"json": dump_json(rest)} if rest else {})
+
+
+def to_rows(table: pa.Table) -> Iterator[dict[str, Any]]:
+    """Yield rows as they were written."""
+    names = [name for name in COLUMNS if name == "kind" or table[name].null_count < len(table)]
+    for cells in zip(*(table[name].to_pylist() for name in names), strict=True):
+        try:
+            yield _row({name: cell for name, cell in zip(names, cells, strict=True) if cell is not None})
+        except (LookupError, RecursionError, TypeError, ValueError) as error:
+            raise CorruptRecordsError(
+                f"the records hold rows that this version does not write ({type(error).__name__}: {error}); {REMEDY}"
+            ) from error
+
+
+def _row(row: dict[str, Any]) -> dict[str, Any]:
+    """Return a row, given its cells that hold anything."""
+    kind, text = row["kind"], row.pop("json", None)
+    rest: dict[str, Any] = {} if text is None else json.loads(text)
+    if kind not in _TYPED or "kind" in rest:
+        if rest["kind"] != kind:
+            raise ValueError(f"{rest['kind']!r:.80} under the name {kind!r:.80}")
+        return _renamed(rest)
+    contents = {side: row.pop(side) for side in _SIDES if side in row}
+    if kind == "pair":
+        row |= {side: {"name": row.pop(f"{side}_name"), "content": content} for side, content in contents.items()}
+    elif contents:
+        row["content"] = list(contents.values()) if len(contents) == len(_SIDES) else contents["reference"]
+    if kind == "score" and "error" not in row:
+        row.setdefault("value", None)
+    if row.get("value") in _INFINITE.values():
+        row["value"] = str(row["value"])
+    if "notes" in row:
+        row["notes"] = json.loads(row["notes"])
+    return row | rest
+
+
+def _renamed(row: dict[str, Any]) -> dict[str, Any]:
+    """Return a row of an older version with the names of this one."""
+    if row.get("kind") != "pair" or row.keys().isdisjoint(_OLD_NAMES):
+        return row
+    return {_OLD_NAMES.get(name, name): value for name, value in row.items()}
+
+
+def only(table: pa.Table, *kinds: str) -> pa.Table | None:
+    """Return the rows of some kinds; None where there are none."""
+    import pyarrow as pa
+
+    kind = table["kind"].unify_dictionaries().combine_chunks()
+    wanted = np.array([*(word in kinds for word in kind.dictionary.to_pylist()), False])
+    chosen = wanted[kind.indices.to_numpy()]
+    return table if chosen.all() else table.filter(pa.array(chosen)) if chosen.any() else None
+
+
+# --- reading
+
+
+class _Part(NamedTuple):
+    """Rows that are read together."""
+
+    n_rows: int
+    kinds: frozenset[str]
+    source: Path | pa.Table  # a shard that was found to hold what its name says, or rows that are in memory
+    span: tuple[int, int] = (0, 0)  # first and last number of the shard
 
 
 class Records(Sequence[dict[str, Any]]):
-    """The rows of a run that stand in files, in the order of writing.
+    """The rows of a run, in the order of writing.
 
-    What reads many rows takes `batches`. As a sequence they are dictionaries, which are read when they are asked for.
+    What reads many rows takes `batches`. As a sequence they are dictionaries, which are read when they are needed.
     """
 
-    path: Path
+    def __init__(self, path: Path, parts: Iterable[_Part]) -> None:
+        self.path, self.parts = path, list(parts)
+        self._starts = [0, *itertools.accumulate(part.n_rows for part in self.parts)]
+        self._last: tuple[int, Any] = (-1, None)  # a part and its rows, for what is read one by one
 
-    @property
-    @abc.abstractmethod
-    def starts(self) -> Sequence[int]:
-        """Number of the first row of each part, and at last the number of all rows."""
+    def batches(self, *kinds: str, text: bool = True) -> Iterator[pa.Table]:
+        """Yield the rows of some kinds, of all where none is given, with a column of their ``number``.
 
-    @abc.abstractmethod
-    def table(self, part: int, kinds: Collection[str] | None, *, text: bool) -> Batch | None:
-        """Return the rows of some kinds (None: of all) that a part holds; None where it holds none of them."""
+        Without `text` their JSON is left out where it lies in shards.
+        """
+        import pyarrow as pa
 
-    @abc.abstractmethod
-    def take(self, part: int, places: Sequence[int]) -> list[dict[str, Any]]:
-        """Return some rows of a part."""
+        for part, start in zip(self.parts, self._starts, strict=False):
+            if kinds and part.kinds.isdisjoint(kinds):
+                continue
+            table = read_part(part, text=text)
+            table = table.append_column("number", pa.array(np.arange(start, start + part.n_rows)))
+            chosen = table if not kinds or part.kinds <= set(kinds) else only(table, *kinds)
+            if chosen is not None:
+                yield chosen
 
-    def batches(self, *kinds: str, text: bool = True) -> Iterator[Batch]:
-        """Yield the rows of some kinds, of all where none is given; without `text` no more JSON than must be read."""
-        for part in range(len(self.starts) - 1):
-            batch = self.table(part, set(kinds) or None, text=text)
-            if batch is not None:
-                yield batch
-
-    def of(self, *kinds: str) -> Iterator[dict[str, Any]]:
-        """Yield the rows of some kinds as dictionaries."""
-        for batch in self.batches(*kinds):
-            yield from batch.rows()
+    def of(self, *kinds: str, numbered: bool = False) -> Iterator[dict[str, Any]]:
+        """Yield the rows of some kinds as dictionaries, on request with their ``number``."""
+        for table in self.batches(*kinds):
+            for number, row in zip(table["number"].to_pylist(), to_rows(table), strict=True):
+                yield row | {"number": number} if numbered else row
 
     def read(self, numbers: Iterable[int]) -> list[dict[str, Any]]:
         """Return the rows of these numbers, in this order."""
         wanted = list(map(int, numbers))
-        found: dict[int, dict[str, Any]] = {}
-        for part, asked in itertools.groupby(sorted(set(wanted)), lambda n: bisect.bisect_right(self.starts, n) - 1):
-            held = list(asked)
-            found |= zip(held, self.take(part, [number - self.starts[part] for number in held]), strict=True)
-        return [found[number] for number in wanted]
+        rows: dict[int, dict[str, Any]] = {}
+        for part, group in itertools.groupby(sorted(set(wanted)), lambda n: bisect.bisect_right(self._starts, n) - 1):
+            if self._last[0] != part:
+                self._last = (part, read_part(self.parts[part]))
+            own = list(group)
+            table = self._last[1].take([number - self._starts[part] for number in own])
+            rows |= zip(own, to_rows(table), strict=True)
+        return [rows[number] for number in wanted]
 
     def __len__(self) -> int:
-        return self.starts[-1]
+        return self._starts[-1]
 
     def __iter__(self) -> Iterator[dict[str, Any]]:
-        for part, (start, end) in enumerate(itertools.pairwise(self.starts)):
-            yield from self.take(part, range(end - start))
+        return self.of()
 
-    @overload
-    def __getitem__(self, place: int) -> dict[str, Any]: ...
-
-    @overload
-    def __getitem__(self, place: slice) -> list[dict[str, Any]]: ...
-
-    def __getitem__(self, place: int | slice) -> dict[str, Any] | list[dict[str, Any]]:
+    def __getitem__(self, place: Any) -> Any:
         numbers = range(len(self))[place]
         return self.read(numbers) if isinstance(numbers, range) else self.read([numbers])[0]
 
 
-class MemoryRecords(Records):
-    """Rows that are in memory already."""
+def read_part(part: _Part, *, text: bool = True) -> pa.Table:
+    """Return the rows of a part; without `text` the column of JSON of a shard is empty."""
+    if not isinstance(part.source, Path):
+        return part.source
+    import pyarrow as pa
+    import pyarrow.parquet as pq
 
-    def __init__(self, rows: Iterable[Row]) -> None:
-        self.path = Path("memory")
-        self._rows = [dict(row) for row in rows]
-
-    @property
-    def starts(self) -> Sequence[int]:  # noqa: D102 (as in `Records`)
-        return [*range(0, len(self._rows), BATCH_ROWS), len(self._rows)]
-
-    def table(self, part: int, kinds: Collection[str] | None, *, text: bool = True) -> Batch | None:  # noqa: ARG002, D102
-        start, end = self.starts[part : part + 2]
-        return _batch(((n, self._rows[n]) for n in range(start, end)), kinds)
-
-    def take(self, part: int, places: Sequence[int]) -> list[dict[str, Any]]:  # noqa: D102
-        return [self._rows[self.starts[part] + place] for place in places]
-
-
-def _batch(rows: Iterable[tuple[int, Row]], kinds: Collection[str] | None) -> Batch | None:
-    chosen = [(number, row) for number, row in rows if kinds is None or row["kind"] in kinds]
-    if not chosen:
-        return None
-    numbers, kept = zip(*chosen, strict=True)
-    return Batch(to_table(kept), np.array(numbers, dtype=np.int64))
+    names = [name for name in COLUMNS if text or name != "json"]
+    with output_errors(part.source, "read"):
+        content = part.source.read_bytes()
+    with _reading_shard(part.source):
+        file = pq.ParquetFile(pa.BufferReader(content))
+        old = {_OLD_NAMES.get(name, name): name for name in file.schema_arrow.names}
+        table = file.read(columns=[old.get(name, name) for name in names])
+        table = table.rename_columns([_OLD_NAMES.get(name, name) for name in table.column_names]).select(names)
+        table.validate(full=True)  # places outside of a dictionary, text that is not UTF-8
+        if len(table) != part.n_rows or not table.schema.equals(pa.schema([schema().field(name) for name in names])):
+            raise ValueError("it has other columns or rows than it says")
+    return table if text else table.append_column("json", pa.nulls(len(table), pa.string()))
 
 
-class _Part(NamedTuple):
-    """Closed blocks that are read together."""
-
-    start: int  # number of the first row
-    n_rows: int
-    offset: int  # in bytes
-    end: int
-    first_line: int
-    n_lines: int
+def rows_in_memory(rows: Iterable[Row], path: Path = Path("memory")) -> Records:
+    """Return rows as records."""
+    held = [_renamed(dict(row)) for row in rows]
+    chunks = [held[start : start + SHARD_ROWS] for start in range(0, len(held), SHARD_ROWS)]
+    return Records(path, [_Part(len(own), frozenset(row["kind"] for row in own), to_table(own)) for own in chunks])
 
 
-class _Lines(Records):
-    """Closed blocks of JSON lines, as a file holds them at some time."""
-
-    def __init__(self, path: Path, parts: Sequence[_Part]) -> None:
-        self.path = path
-        self._parts = list(parts)
-        self._held: tuple[int, list[tuple[int, bytes]]] = (-1, [])  # a part and its lines, for what is read one by one
-
-    @property
-    def starts(self) -> Sequence[int]:
-        return [*(part.start for part in self._parts), sum(part.n_rows for part in self._parts)]
-
-    def table(self, part: int, kinds: Collection[str] | None, *, text: bool = True) -> Batch | None:  # noqa: ARG002
-        start = self._parts[part].start
-        lines = enumerate(self._lines(part), start)
-        known = None if kinds is None else tuple(b'{"kind":"%b"' % kind.encode() for kind in kinds)
-        # a row begins with its kind; one that does not is looked into
-        read = (
-            (number, self._load(line))
-            for number, line in lines
-            if known is None or line[1].startswith(known) or not line[1].startswith(b'{"kind":"')
-        )
-        return _batch(read, kinds)
-
-    def take(self, part: int, places: Sequence[int]) -> list[dict[str, Any]]:
-        if self._held[0] != part:
-            self._held = (part, list(self._lines(part)))
-        return [self._load(self._held[1][place]) for place in places]
-
-    def _lines(self, part: int) -> Iterator[tuple[int, bytes]]:
-        """Yield the rows of a part, each with the number of its line."""
-        held = self._parts[part]
-        with output_errors(self.path, "read"), self.path.open("rb") as file:
-            file.seek(held.offset)
-            data = file.read(held.end - held.offset).split(b"\n")[:-1]
-        lines = [(n, line) for n, line in enumerate(data, held.first_line) if not line.startswith(_CLOSING)]
-        if len(lines) != held.n_rows:
-            raise CorruptRecordsError(f"{self.path} was changed while it was read; read it again")
-        yield from lines
-
-    def _load(self, line: tuple[int, bytes]) -> dict[str, Any]:
-        row = _load(line[1])
-        if row is None:
-            raise _damaged(self.path, line[0])
-        return row
+def records_at(path: str | os.PathLike[str]) -> Path | None:
+    """Return where the records of a run are, its folder or the file of an older version; None where there are none."""
+    folder, lines = Path(path).with_suffix(""), Path(path).with_suffix(".jsonl")
+    return lines if lines.exists() else folder if _shards_in(folder) else None
 
 
 def read_records(path: str | os.PathLike[str]) -> Records:
@@ -236,124 +349,271 @@ def read_records(path: str | os.PathLike[str]) -> Records:
     Parameters
     ----------
     path
-        A record file, or a folder of shards.
+        Their folder, or the file of JSON lines that older versions wrote.
 
     Returns
     -------
     Records
-        Every row of every closed block or shard, in the order of writing, the header first.
+        Every row, in the order of writing, the header first.
 
     Raises
     ------
     CorruptRecordsError
-        A line inside a closed block, or a shard, is damaged, or there are no records; the message names the place.
+        A shard, or a line of a finished block, is damaged, or there are no records; the message names the place.
     OutputError
-        The file cannot be read.
+        They cannot be read.
 
     """
     path = Path(path)
-    if path.is_dir():
-        from music_evals.benchmark.shards import read_shards
-
-        records: Records = read_shards(path)
-    else:
-        with output_errors(path, "read"), path.open("rb") as file:
-            records = _Lines(path, _scan(file, path))
+    records = Records(path, _open_shards(path)) if path.is_dir() else _read_json_lines(path)
     if not len(records):
         raise CorruptRecordsError(f"{path} holds no finished block of records; run the command that writes it again")
     return records
 
 
-class RecordFile:
-    """A record file that is open for appending.
+def _read_json_lines(path: Path) -> Records:
+    """Read a run of an older version: blocks of JSON lines, each closed by a row with their number and checksum.
 
-    Opening reads what is there: a torn end is cut off, damage raises, and a header that differs from `header` raises,
-    since numbers of two different runs must not be mixed. While it is open the file is locked (``flock``): a second run
-    in the same folder is refused, and so changes nothing. The lock ends with the process, however that ends.
+    What stands after the last closed block was being written when the run ended, and counts for nothing.
+    """
+    rows: list[Row] = []
+    block: list[bytes] = []
+    head = b""
+    with output_errors(path, "read"), path.open("rb") as file:
+        for number, line in enumerate(file, start=1):
+            head = head or line[: len(_START)]
+            if not (line.startswith(_CLOSING) and line.endswith(b"\n")):
+                block.append(line)
+                continue
+            # everything up to a closing row was on the disk once, so what cannot be read now is damage
+            first, checksum = number - len(block), zlib.crc32(b"".join(block))
+            for place, text in enumerate([*block, line], start=first):
+                try:
+                    row = json.loads(text)
+                except (ValueError, RecursionError):
+                    row = None
+                if not isinstance(row, dict):
+                    raise CorruptRecordsError(f"{path}, line {place} is damaged: it is not one JSON object; {REMEDY}")
+                rows.append(row)
+            closing = rows.pop()
+            if (closing.get("rows"), closing.get("crc32")) != (len(block), checksum):
+                raise CorruptRecordsError(
+                    f"{path}, lines {first} to {number} are damaged: expected {closing.get('rows')} rows with checksum "
+                    f"{closing.get('crc32')}, got {len(block)} with {checksum}; {REMEDY}"
+                )
+            block = []
+    if not rows and not (head.startswith(_START) or _START.startswith(head)):
+        raise CorruptRecordsError(
+            f"{path} is no record file: line 1 does not start with {_START.decode()}; choose another folder (`out`)"
+        )
+    with reading_rows():
+        return rows_in_memory(rows, path)
+
+
+def _shards_in(folder: Path) -> list[tuple[int, int, str]]:
+    """Return first number, last number and name of the shards in a folder, each before those that it holds."""
+    if not folder.is_dir():
+        return []
+    with output_errors(folder, "read"):
+        matches = [match for name in os.listdir(folder) if (match := _NAME.fullmatch(name))]  # noqa: PTH208
+    shards = [(int(match[1]), int(match[2] or match[1]), match[0]) for match in matches]
+    return sorted(shards, key=lambda shard: (shard[0], -shard[1], shard[2]))
+
+
+def _open_shards(folder: Path) -> list[_Part]:
+    """Return the shards that count, each held to the digest in its name: all but those that were merged into others."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    shards: list[tuple[int, int, str]] = [(-1, -1, "")]
+    for first, last, name in _shards_in(folder):
+        begin, end, before = shards[-1]
+        if first > end + 1:
+            raise CorruptRecordsError(f"{folder}: shard {end + 1:05} is missing, {name} is there; {REMEDY}")
+        if first == end + 1:
+            shards.append((first, last, name))
+        elif last > end or (begin, end) == (first, last):
+            raise CorruptRecordsError(f"{folder}: {before} and {name} have one number; {REMEDY}")
+    parts = []
+    for first, last, name in shards[1:]:
+        with output_errors(folder / name, "read"):
+            content = (folder / name).read_bytes()
+        if hashlib.sha256(content).hexdigest()[:_DIGITS] != Path(name).stem.rpartition("-")[2]:
+            raise CorruptRecordsError(f"{folder / name} is damaged: it does not hold what its name says; {REMEDY}")
+        with _reading_shard(folder / name):
+            about = pq.read_metadata(pa.BufferReader(content))
+            kinds = frozenset(json.loads((about.metadata or {})[_KINDS]))
+        parts.append(_Part(about.num_rows, kinds, folder / name, (first, last)))
+    return parts
+
+
+@contextlib.contextmanager
+def _reading_shard(path: Path) -> Iterator[None]:
+    """Turn what broken Parquet leads to, its reader's own errors among it, into `CorruptRecordsError`."""
+    import pyarrow as pa
+
+    try:
+        yield
+    except (pa.ArrowException, ArithmeticError, LookupError, OSError, RecursionError, TypeError, ValueError) as error:
+        raise CorruptRecordsError(
+            f"{path} is no shard of records, or damaged ({type(error).__name__}: {error}); {REMEDY}"
+        ) from error
+
+
+# --- writing
+
+
+class RecordStore:
+    """The records of a run, open for appending.
+
+    Opening reads what is there: damage raises, and a header that differs from `header` raises, since numbers of two
+    different runs must not be mixed. While it is open the folder is locked (``flock``): a second run in it is refused,
+    and so changes nothing. The lock ends with the process, however that ends.
 
     Parameters
     ----------
     path
-        The file; made together with its folder where it is missing.
+        The folder; made where it is missing.
     header
         The ``run`` row without its kind. Every value of it must be equal for a run to be resumed.
     items
         Rows that are written together with the header.
     overwrite
-        Start afresh, whatever the file holds.
+        Start afresh, whatever the folder holds.
 
     Attributes
     ----------
+    path
+        The folder.
     resumed
         Whether there were rows at opening.
 
     Raises
     ------
     CorruptRecordsError
-        The file is damaged or belongs to another run.
+        The records are damaged or belong to another run.
     OutputError
-        The folder cannot be written to, the disk is full, or another run is writing to the file.
+        The folder cannot be written to, the disk is full, or another run is writing to it.
 
     """
 
     def __init__(
         self, path: str | os.PathLike[str], header: Row, items: Iterable[Row] = (), *, overwrite: bool = False
     ) -> None:
-        self.path = Path(path)
+        self.path, old = Path(path).with_suffix(""), Path(path).with_suffix(".jsonl")
+        if old.exists() and _shards_in(self.path) and not overwrite:
+            raise CorruptRecordsError(
+                f"{old} and {self.path} are both there; a run has one of them: move the other away, or start afresh "
+                "(`overwrite=True`)"
+            )
         first = {"kind": "run", **header}
+        self._waiting: list[Row] = []
+        self._since = time.monotonic()
+        self._parts: list[_Part] = []
         with output_errors(self.path, "write"):
-            self.path.parent.mkdir(parents=True, exist_ok=True)
-            self._file = self.path.open("a+b", buffering=0)
+            self.path.mkdir(parents=True, exist_ok=True)
+            self._lock = (self.path / _LOCK).open("ab")
         try:
-            lock(self._file, self.path)
-            if overwrite and self.path.is_file():
-                with output_errors(self.path, "write"):
-                    self._file.truncate(0)
-            self._parts = self._resume(json.loads(dump_json(first)))
-            self.resumed = bool(self._parts)
+            _take_lock(self._lock, self.path)
+            there = {name for _, _, name in _shards_in(self.path)}
+            records = Records(self.path, [] if overwrite else _open_shards(self.path))
+            if old.exists() and not overwrite:
+                records = _read_json_lines(old)
+            self.resumed = bool(records)
+            if self.resumed:
+                check_same_run(records[0], json.loads(dump_json(first)), records.path)
+            self._parts = [part for part in records.parts if isinstance(part.source, Path)]
+            self._n_kept = len(self._parts) if len(self._parts) < MANY_SHARDS else 0
+            self._remove(there - {part.source.name for part in self._parts})
+            for part in records.parts[len(self._parts) :]:  # of an older version
+                self._parts.append(self._write(read_part(part), self._next))
+            remove_file(old)
             if not self.resumed:
                 self.append([first, *items])
+                self.flush()
         except BaseException:
-            self._file.close()
+            self._lock.close()
             raise
+
+    def _remove(self, names: Collection[str]) -> None:
+        """Remove shards, and what a writer left that was killed."""
+        for _, _, name in reversed(_shards_in(self.path)):  # a run that is killed here leaves no gap
+            if name in names:
+                remove_file(self.path / name)
+        for part in self.path.glob(".*.parquet.*.part"):
+            remove_file(part)
+
+    @property
+    def _next(self) -> tuple[int, int]:
+        number = self._parts[-1].span[1] + 1 if self._parts else 0
+        return number, number
 
     @property
     def rows(self) -> Records:
-        """All rows that are in the file now: those that were there, and those that were appended."""
-        return _Lines(self.path, self._parts)
-
-    def _resume(self, header: dict[str, Any]) -> list[_Part]:
-        # a device such as /dev/full has no end to be read
-        if not self.path.is_file():
-            return []
-        with output_errors(self.path, "read"):
-            size = self._file.seek(0, os.SEEK_END)
-            with self.path.open("rb") as file:
-                parts = _scan(file, self.path)
-        if parts:
-            check_same_run(_Lines(self.path, parts)[0], header, self.path)
-        end = parts[-1].end if parts else 0
-        if end < size:
-            with output_errors(self.path, "write"):
-                self._file.truncate(end)
-        return parts
+        """All rows of the run; those that waited are written."""
+        self.flush()
+        return Records(self.path, self._parts)
 
     def append(self, rows: Iterable[Row]) -> None:
-        """Write one block and synchronise it to the disk; none for no rows."""
-        lines = [dump_json(row).encode() + b"\n" for row in rows]
-        if not lines:
-            return
-        body = b"".join(lines)
-        closing = dump_json({"kind": "block", "rows": len(lines), "crc32": zlib.crc32(body)}).encode() + b"\n"
-        with output_errors(self.path, "write"):
-            self._file.seek(0, os.SEEK_END)
-            _write_all(self._file.fileno(), body + closing)
-            os.fsync(self._file.fileno())
-        _add(self._parts, len(lines), len(body) + len(closing))
+        """Take rows: those of `OUTPUTS` are then on the disk, others when they are many or have waited long."""
+        made = False
+        for row in rows:
+            if not self._waiting:
+                self._since = time.monotonic()
+            made = made or row["kind"] in OUTPUTS
+            self._waiting.append(row)
+            if len(self._waiting) >= SHARD_ROWS:
+                self.flush()
+        if made or (self._waiting and time.monotonic() - self._since >= SHARD_SECONDS):
+            self.flush()
+
+    def flush(self) -> None:
+        """Write the rows that wait as a shard."""
+        if self._waiting:
+            self._parts.append(self._write(to_table(self._waiting), self._next))
+            self._waiting = []
+
+    def _write(self, table: pa.Table, span: tuple[int, int]) -> _Part:
+        """Write a shard that has a number, or several."""
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+
+        kinds = sorted(table["kind"].unique().to_pylist())
+        sink = pa.BufferOutputStream()
+        with pq.ParquetWriter(sink, table.schema, compression="zstd", use_dictionary=list(TEXT)) as writer:
+            writer.write_table(table)
+            writer.add_key_value_metadata({_KINDS: dump_json(kinds)})
+        content = sink.getvalue().to_pybytes()
+        number = "-".join(f"{place:05}" for place in dict.fromkeys(span))
+        name = f"{number}-{hashlib.sha256(content).hexdigest()[:_DIGITS]}.parquet"
+        return _Part(len(table), frozenset(kinds), write_atomically(self.path / name, content), span)
+
+    def compact(self) -> None:
+        """Merge small shards of this sitting that follow each other; the rows stay as they are."""
+        import pyarrow as pa
+
+        self.flush()
+        groups: list[list[_Part]] = []
+        for part in self._parts[self._n_kept :]:
+            if groups and sum(held.n_rows for held in groups[-1]) + part.n_rows <= SHARD_ROWS:
+                groups[-1].append(part)
+            else:
+                groups.append([part])
+        del self._parts[self._n_kept :]
+        for group in groups:
+            if len(group) > 1:
+                table = pa.concat_tables(map(read_part, group)).unify_dictionaries().combine_chunks()
+                self._parts.append(self._write(table, (group[0].span[0], group[-1].span[1])))
+                self._remove({Path(part.source).name for part in group})
+            else:
+                self._parts += group
 
     def close(self) -> None:
-        """Close the file."""
-        self._file.close()
+        """Write what waits, and let others write."""
+        try:
+            self.flush()
+        finally:
+            self._lock.close()
 
     def __enter__(self) -> Self:
         return self
@@ -362,24 +622,51 @@ class RecordFile:
         self.close()
 
 
+def _take_lock(file: IO[bytes], path: Path) -> None:
+    """Keep other runs from writing to the records at `path` for as long as `file` is open."""
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError as error:
+        raise OutputError(f"another run is writing to {path}; wait for it, or choose another folder (`out`)") from error
+    except OSError as error:
+        raise OutputError(
+            f"{path} cannot be locked against other runs ({error.strerror or error}); choose a folder (`out`) on a "
+            "file system that knows locks"
+        ) from error
+
+
+def remove_records(path: str | os.PathLike[str]) -> None:
+    """Remove the records of a run, and their folder where it holds nothing else."""
+    folder = Path(path).with_suffix("")
+    for _, _, name in _shards_in(folder):
+        remove_file(folder / name)
+    remove_file(folder.with_suffix(".jsonl"))
+    if folder.is_dir():
+        remove_file(folder / _LOCK)
+        with contextlib.suppress(OSError):
+            folder.rmdir()
+
+
 def remove_file(path: str | os.PathLike[str]) -> None:
     """Remove a file; one that is not there is no error."""
     with output_errors(Path(path), "remove"):
         Path(path).unlink(missing_ok=True)
 
 
+# --- errors
+
+
 @contextlib.contextmanager
 def reading_rows() -> Iterator[None]:
     """Turn what wrong rows lead to into `CorruptRecordsError`: fields that are missing, or of another type or size."""
-    # A checksum says that a block is what was written, not that it was written by this package.
+    # A checksum says that a shard is what was written, not that it was written by this package.
     try:
         yield
     except MusicEvalsError:
         raise
     except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
         raise CorruptRecordsError(
-            f"the records hold rows that this version does not write ({type(error).__name__}: {error}); restore the "
-            "file from a copy, or start afresh (`overwrite=True`)"
+            f"the records hold rows that this version does not write ({type(error).__name__}: {error}); {REMEDY}"
         ) from error
 
 
@@ -393,82 +680,28 @@ def output_errors(path: Path, verb: str) -> Iterator[None]:
         raise OutputError(f"cannot {verb} {path}: {reason}; make room or choose another folder (`out`)") from error
 
 
-def lock(file: IO[bytes], path: Path) -> None:
-    """Keep other runs from writing to the records at `path` for as long as `file` is open."""
-    try:
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError as error:
-        raise OutputError(f"another run is writing to {path}; wait for it, or choose another folder (`out`)") from error
-    except OSError as error:
-        raise OutputError(
-            f"{path} cannot be locked against other runs ({error.strerror or error}); choose a folder (`out`) on a "
-            "file system that knows locks"
-        ) from error
-
-
-def _write_all(descriptor: int, data: bytes) -> None:
-    view = memoryview(data)
-    while view:
-        view = view[os.write(descriptor, view) :]
-
-
-def _add(parts: list[_Part], n_rows: int, n_bytes: int) -> None:
-    """Add a closed block to the last part, or as a new one where that gets too large."""
-    last = parts[-1] if parts else _Part(0, 0, 0, 0, 1, 0)
-    end = last.end + n_bytes
-    if parts and last.n_rows + n_rows <= BATCH_ROWS and end - last.offset <= BATCH_BYTES:
-        parts[-1] = last._replace(n_rows=last.n_rows + n_rows, end=end, n_lines=last.n_lines + n_rows + 1)
-    else:
-        line = last.first_line + last.n_lines
-        parts.append(_Part(last.start + last.n_rows, n_rows, last.end, end, line, n_rows + 1))
-
-
-def _scan(file: IO[bytes], path: Path) -> list[_Part]:
-    """Find the closed blocks and hold each to its checksum; say which line is damaged."""
-    parts: list[_Part] = []
-    head = b""
-    n_rows = crc = n_bytes = 0  # of the block at hand
-    for number, line in enumerate(file, start=1):
-        head = head or line[: len(_START)]
-        n_bytes += len(line)
-        closing = _load(line) if line.startswith(_CLOSING) and line.endswith(b"\n") else None
-        if closing is None:
-            n_rows, crc = n_rows + 1, zlib.crc32(line, crc)
-            continue
-        # everything up to a closing row was on the disk once, so what cannot be read now is damage
-        if closing.get("rows") != n_rows or closing.get("crc32") != crc:
-            raise _damage(path, (parts[-1].end if parts else 0, n_bytes), number, closing, (n_rows, crc))
-        _add(parts, n_rows, n_bytes)
-        n_rows = crc = n_bytes = 0
-    if not parts and head and not (head.startswith(_START) or _START.startswith(head)):
-        raise CorruptRecordsError(
-            f"{path} is no record file: line 1 does not start with {_START.decode()}; choose another folder (`out`)"
+def check_same_run(old: dict[str, Any], new: dict[str, Any], path: Path) -> None:
+    """Raise where the headers of two runs differ: with the settings and data that do, else with the rest."""
+    before, now = _flatten(old), _flatten(new)
+    differences = [
+        f"{key} was {before.get(key, 'absent')!r} and is now {now.get(key, 'absent')!r}"
+        for key in sorted(before | now, key=lambda key: ("." in key, key))
+        if before.get(key) != now.get(key) or (key in before) != (key in now)
+    ]
+    # what was chosen: settings and data; most of the rest follows from it
+    chosen = [line for line in differences if "." not in line.partition(" ")[0] or line.startswith("dataset.")]
+    if differences := chosen or differences:
+        shown = "; ".join(differences[:5]) + (f"; and {len(differences) - 5} more" if len(differences) > 5 else "")
+        raise OtherRunError(
+            f"{path} belongs to another run: {shown}. Choose another folder (`out`), or start afresh (`overwrite=True`)"
         )
-    return parts
 
 
-def _load(line: bytes) -> dict[str, Any] | None:
-    try:
-        row = json.loads(line)
-    except (ValueError, RecursionError):
-        return None
-    return row if isinstance(row, dict) else None
-
-
-def _damage(path: Path, where: tuple[int, int], last: int, closing: Row, found: tuple[int, int]) -> CorruptRecordsError:
-    """Return the error for a block that is not what was written: its first line that is no row, or all of them."""
-    start, n_bytes = where
-    first = last - found[0]
-    with path.open("rb") as file:
-        file.seek(start)
-        for number, line in enumerate(file.read(n_bytes).split(b"\n")[:-1], first):
-            if _load(line) is None:
-                return _damaged(path, number)
-    return CorruptRecordsError(
-        f"{path}, lines {first} to {last} are damaged: expected {closing.get('rows')} rows with checksum "
-        f"{closing.get('crc32')}, got {found[0]} with {found[1]}; {REMEDY}"
-    )
-
-
-def _damaged(path: Path, line: int) -> CorruptRecordsError:
-    return CorruptRecordsError(f"{path}, line {line} is damaged: it is not one JSON object; {REMEDY}")
+def _flatten(value: Any, prefix: str = "") -> dict[str, Any]:
+    """Return nested dictionaries as one, with dotted keys, so that a difference can be named."""
+    if not isinstance(value, dict):
+        return {prefix: value}
+    flat: dict[str, Any] = {}
+    for key, inner in value.items():
+        flat.update(_flatten(inner, f"{prefix}.{key}" if prefix else key))
+    return flat

@@ -11,9 +11,8 @@ import numpy.typing as npt
 
 from music_evals.benchmark.cautions import cautions
 from music_evals.benchmark.cells import format_difference
-from music_evals.benchmark.columns import Pairs
 from music_evals.benchmark.contents import comparisons, failures, n_failures, significant
-from music_evals.benchmark.found import Found
+from music_evals.benchmark.scores import ScoreTable
 from music_evals.benchmark.tables import PAGE, blocks, facet_blocks, legend, part_blocks, published_blocks, summary
 from music_evals.benchmark.templates import Section, render, static
 
@@ -37,7 +36,7 @@ class _Listed(NamedTuple):
 
 def score_page(
     results: Mapping[str, Any],
-    found: Found,
+    found: ScoreTable,
     facts: Mapping[str, Any],
     *,
     lead: str = "",
@@ -120,7 +119,7 @@ def _remarks(results: Mapping[str, Any]) -> list[list[str]]:
     return [[row["item"], row["system"], "all", "; ".join(row["notes"])] for row in results["notes"]]
 
 
-Ranked = tuple[Pairs, npt.NDArray[np.float64]]
+Ranked = tuple[ScoreTable, npt.NDArray[np.float64]]
 """Pairs of one system in some order, and what they are ranked by."""
 
 
@@ -132,7 +131,7 @@ def shares(ranked: Sequence[Ranked], n: int) -> list[tuple[Mapping[str, Any], fl
     return [(held[place][0][turn], float(held[place][1][turn])) for turn, place in chosen]
 
 
-def _facts(results: Mapping[str, Any], found: Found, facts: Mapping[str, Any]) -> dict[str, Any]:
+def _facts(results: Mapping[str, Any], found: ScoreTable, facts: Mapping[str, Any]) -> dict[str, Any]:
     """Return what the numbers depend on."""
     dataset = results["dataset"]
     return {

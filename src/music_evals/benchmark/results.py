@@ -4,9 +4,7 @@ A score of a system is the mean over the items that define it; `n` counts all it
 score for this metric because something failed, `n_defined` those in the mean. The interval is clustered by group. What
 differs between benchmarks is handed in as a `ScoreTask`; the statistics stand in `aggregate`.
 
-The records are read by `collect`, and held in columns as `Found`. They come in two forms. Rows ``selection`` and
-``pair`` name what each system was judged on; where there are none, the header names the systems with their seeds, and
-every row ``item`` is judged for each of them.
+The records are read by `scores.read_scores` as a `ScoreTable`.
 """
 
 from __future__ import annotations
@@ -21,17 +19,12 @@ import numpy.typing as npt
 
 from music_evals.benchmark import aggregate
 from music_evals.benchmark.cells import plain
-from music_evals.benchmark.collecting_items import of_items
-from music_evals.benchmark.collecting_pairs import failures_of_pairs, n_failures_of_pairs, of_pairs
-from music_evals.benchmark.found import OUTSIDE, Found
-from music_evals.benchmark.grids import MOST_LISTED
-from music_evals.benchmark.listed import Listed
-from music_evals.benchmark.records import MemoryRecords, Records, reading_rows
+from music_evals.benchmark.scores import MOST_LISTED, OUTSIDE, Listed, ScoreTable
 from music_evals.benchmark.versions import definition_in
-from music_evals.errors import CorruptRecordsError, UnknownNameError
+from music_evals.errors import UnknownNameError
 from music_evals.metrics.catalogue import Metric
 
-__all__ = ["OUTSIDE", "WHOLE", "Found", "ScoreTask", "build_results", "collect"]
+__all__ = ["OUTSIDE", "WHOLE", "ScoreTable", "ScoreTask", "build_results"]
 
 WHOLE = "all"
 """The view that holds every item."""
@@ -44,8 +37,8 @@ def _nothing_published(_: Mapping[str, Any]) -> dict[str, Any]:
     return {"source": "", "table": {}, "differences": {}}
 
 
-def _all_scores(found: Found) -> Sequence[str]:
-    return found.names
+def _all_scores(scores: ScoreTable) -> Sequence[str]:
+    return scores.metrics
 
 
 def _none(*_: Any) -> None:
@@ -77,10 +70,10 @@ class ScoreTask:
     groups: str = "groups"
     remarks: str = "lengths that differ"  # what remarks are about, as ``"lengths that differ"``
     # Records -> what else is known of systems, by name; ``note`` stands beside the name.
-    about: Callable[[Found], Mapping[str, Mapping[str, Any]]] = _empty
+    about: Callable[[ScoreTable], Mapping[str, Mapping[str, Any]]] = _empty
     # Records and a system -> the groups of both sides of its pairs that could be read, shape (n, 2), where the other
     # side is of a group too; None where it is not.
-    sides: Callable[[Found, str], npt.NDArray[np.int64] | None] = _none
+    sides: Callable[[ScoreTable, str], npt.NDArray[np.int64] | None] = _none
     # Records and the confidence of intervals -> one score a facet, as `tables.facet_blocks` shows them, with remarks.
     facets: Callable[..., Mapping[str, Any]] = _empty
     # ``systems`` of the results -> what a reader should know of the controls.
@@ -88,9 +81,9 @@ class ScoreTask:
     # ``notes`` of the results -> what a reader should know of the remarks, beside their number.
     on_remarks: Callable[[Sequence[Mapping[str, Any]]], Iterable[str]] = _empty
     # Records -> the scores out of their header that results are made of, by default all.
-    shown: Callable[[Found], Sequence[str]] = _all_scores
+    shown: Callable[[ScoreTable], Sequence[str]] = _all_scores
     # Changes records that were read, e.g. the groups of pairs, or refuses them.
-    finish: Callable[[Found], None] = _none
+    finish: Callable[[ScoreTable], None] = _none
     beside: tuple[str, ...] = ()  # keys of results.json that are made of other files than the records
     # Score of a whole set of items -> the recorded feature of items whose distribution it compares with the control's.
     divergences: Mapping[str, str] = dataclasses.field(default_factory=dict)
@@ -106,11 +99,11 @@ class ScoreTask:
     # validation records, and not two by two.
     ranked_by: str = ""
     # Records -> items of each part that gets tables of its own, by name; `WHOLE` first. None has one table for all.
-    views: Callable[[Found], Mapping[str, Collection[str]]] = _empty
+    views: Callable[[ScoreTable], Mapping[str, Collection[str]]] = _empty
     view_titles: Mapping[str, str] = dataclasses.field(default_factory=dict)  # view -> what it holds, in words
     explained: str = ""  # sentences on the scores, for below the tables
     # Records -> items of each part for which the score that ranks is worked out, by its name in words; `WHOLE` first.
-    parts: Callable[[Found], Mapping[str, Collection[str]]] = _empty
+    parts: Callable[[ScoreTable], Mapping[str, Collection[str]]] = _empty
     # ``parts`` of the results -> what a reader should know of them.
     on_parts: Callable[[Mapping[str, Mapping[str, Any]]], Iterable[str]] = _empty
 
@@ -127,9 +120,9 @@ class ScoreTask:
 
 
 def build_results(
-    found: Found,
+    scores: ScoreTable,
     task: ScoreTask,
-    validation: Found | None = None,
+    validation: ScoreTable | None = None,
     *,
     confidence: float = 0.95,
     n_resamples: int = 1000,
@@ -139,8 +132,8 @@ def build_results(
 
     Parameters
     ----------
-    found
-        From `collect`.
+    scores
+        From `scores.read_scores`.
     task
         What this benchmark hands in.
     validation
@@ -157,7 +150,7 @@ def build_results(
         What the header says; ``kernels`` that made the scores; ``wording``: what the tables call things;
         ``intervals``; ``scales``: metric -> facet, range, direction, title; ``systems``: name -> ``role``,
         ``entrances``, ``n_pairs``, ``n_groups`` and what header and task say of it; ``facets``, where the task sums
-        them up; what `aggregate.table` gives, or for a
+        them up; what `aggregate.table_of_scores` gives, or for a
         task with views ``tables``: view -> the same; for a task with parts ``parts``: part -> ``n_items``, ``n_songs``
         and ``scores``, system -> the score that ranks;
         ``failures``, ``undefined`` and ``notes`` with their reasons, no more than `MOST_LISTED` of each; ``unlisted``,
@@ -166,30 +159,32 @@ def build_results(
         None. Equal records give equal results, whatever their order.
 
     """
-    draws = aggregate.Draws(confidence, n_resamples, seed)
-    more = task.about(found)
+    resampling = aggregate.Resampling(confidence, n_resamples, seed)
+    more = task.about(scores)
     systems = {
-        name: {**found.header.get("systems", {}).get(name, {}), **_about(found, name), **more.get(name, {})}
-        for name in found.systems
+        name: {**scores.header.get("systems", {}).get(name, {}), **_about(scores, name), **more.get(name, {})}
+        for name in scores.systems
     }
-    facets = task.facets(found, confidence=confidence)
-    scales = {name: task.scale(name) for name in found.names}
-    undefined = found.undefined(MOST_LISTED)
+    facets = task.facets(scores, confidence=confidence)
+    scales = {name: task.scale(name) for name in scores.metrics}
+    undefined, n_undefined = scores.undefined()
     best = {} if validation is None else aggregate.best_baselines(validation, task)
-    views = task.views(found)
-    tables = {name: aggregate.table(found.only(items), task, best, draws) for name, items in views.items()}
-    parts = {name: _part(found, task, items, draws) for name, items in task.parts(found).items()}
+    views = task.views(scores)
+    tables = {
+        name: aggregate.table_of_scores(scores.only(items), task, best, resampling) for name, items in views.items()
+    }
+    parts = {name: _part(scores, task, items, resampling) for name, items in task.parts(scores).items()}
     ranked = {
         "ranked_by": task.ranked_by,
         "best_baseline": best,
         "best_baseline_chosen_on": None if validation is None else validation.header["dataset"],
     }
     results = {
-        **{key: value for key, value in found.header.items() if key != "kind"},
-        "kernels": list(dict.fromkeys([*found.kernels, *(validation.kernels if validation else ())])),
+        **{key: value for key, value in scores.header.items() if key != "kind"},
+        "kernels": list(dict.fromkeys([*scores.matrix.kernels, *(validation.matrix.kernels if validation else ())])),
         "wording": {
             "title": task.title,
-            "how": task.how(found.header),
+            "how": task.how(scores.header),
             "items": task.items,
             "groups": task.groups,
             "remarks": task.remarks,
@@ -197,7 +192,7 @@ def build_results(
             "explained": task.explained,
             "views": {name: task.view_titles[name] for name in views},
             "on_controls": list(task.on_controls(systems)),
-            "on_remarks": list(task.on_remarks(found.remarks)),
+            "on_remarks": list(task.on_remarks(scores.remarks)),
             "on_parts": list(task.on_parts(parts)),
         },
         "intervals": {
@@ -207,29 +202,31 @@ def build_results(
             "clusters": task.groups.removesuffix("s"),
         },
         "scales": {
-            name: _scale(scale, found.header, companion=name in task.companions) for name, scale in scales.items()
+            name: _scale(scale, scores.header, companion=name in task.companions) for name, scale in scales.items()
         },
         "systems": systems,
         **(ranked if task.ranked_by else {}),
-        **({"tables": tables} if views else aggregate.table(found, task, best, draws)),
+        **({"tables": tables} if views else aggregate.table_of_scores(scores, task, best, resampling)),
         **({"parts": parts} if parts else {}),
         **({"facets": facets} if facets else {}),
-        "failures": list(found.failures),
+        "failures": list(scores.failures),
         "undefined": undefined,
-        "notes": list(found.remarks[:MOST_LISTED]),
-        **_unlisted(found, undefined),
-        "published": task.published(found.header),
+        "notes": list(scores.remarks[:MOST_LISTED]),
+        **_unlisted(scores, undefined, n_undefined),
+        "published": task.published(scores.header),
     }
     content: dict[str, Any] = plain(results)
     return content
 
 
-def _part(found: Found, task: ScoreTask, items: Collection[str], draws: aggregate.Draws) -> dict[str, Any]:
+def _part(
+    scores: ScoreTable, task: ScoreTask, items: Collection[str], resampling: aggregate.Resampling
+) -> dict[str, Any]:
     """Return ``n_items``, ``n_songs`` and, for each system, the score that ranks, over some items."""
-    ranking = dataclasses.replace(found.only(items), header=found.header | {"metrics": [task.ranked_by]})
-    table = aggregate.table(ranking, task, {}, draws)
-    scores = {system: cells[task.ranked_by] for system, cells in table["scores"].items()}
-    return {"n_items": table["n_items"], "n_songs": table["n_songs"], "scores": scores}
+    ranking = dataclasses.replace(scores.only(items), header=scores.header | {"metrics": [task.ranked_by]})
+    table = aggregate.table_of_scores(ranking, task, {}, resampling)
+    cells = {system: own[task.ranked_by] for system, own in table["scores"].items()}
+    return {"n_items": table["n_items"], "n_songs": table["n_songs"], "scores": cells}
 
 
 def _scale(scale: Metric, header: Row, *, companion: bool) -> dict[str, Any]:
@@ -240,31 +237,32 @@ def _scale(scale: Metric, header: Row, *, companion: bool) -> dict[str, Any]:
     return {key: getattr(scale, key) for key in kept} | about
 
 
-def _about(found: Found, system: str) -> dict[str, Any]:
-    pairs = found.of(system)
+def _about(scores: ScoreTable, system: str) -> dict[str, Any]:
+    pairs = scores.of(system)
     readable = pairs.take(~pairs.failed)
-    entrances = np.unique(found.table.entrances.codes[readable.rows])
     return {
-        "role": found.roles[system],
-        "entrances": found.table.entrances.words.take(entrances).to_pylist(),
+        "role": scores.roles[system],
+        "entrances": sorted(set(readable.text("modality"))),
         "n_pairs": len(pairs),
-        "n_groups": aggregate.n_distinct(readable.groups),
+        "n_groups": aggregate.n_distinct(readable.codes("group")),
     }
 
 
-def _unlisted(found: Found, undefined: Sequence[Row]) -> dict[str, Any]:
+def _unlisted(
+    scores: ScoreTable, undefined: Sequence[Row], n_undefined: Counter[tuple[str, str, str]]
+) -> dict[str, Any]:
     """Return the key ``unlisted``, which counts what the lists of a huge run leave out; nothing where all are whole."""
-    failures = Counter(found.n_failures)
-    failures.subtract((row["system"], row["metric"]) for row in found.failures)
+    failures = Counter(scores.n_failures)
+    failures.subtract((row["system"], row["metric"]) for row in scores.failures)
     reasons: Counter[tuple[str, str, str]] = Counter()
     if len(undefined) == MOST_LISTED:
-        reasons = found.n_undefined()
+        reasons = n_undefined.copy()
         reasons.subtract((row["system"], row["metric"], row["reason"]) for row in undefined)
     remarks: Counter[str] = Counter()
-    n_remarks = max(0, len(found.remarks) - MOST_LISTED)
+    n_remarks = max(0, len(scores.remarks) - MOST_LISTED)
     if n_remarks:
-        remarks = found.remarks.counts()
-        remarks.subtract(note for row in found.remarks[:MOST_LISTED] for note in row["notes"])
+        remarks = Counter(note for row in scores.remarks for note in row["notes"])
+        remarks.subtract(note for row in scores.remarks[:MOST_LISTED] for note in row["notes"])
     unlisted = {
         "failures": [{"system": who[0], "metric": who[1], "n": n} for who, n in (+failures).items()],
         "undefined": [
@@ -284,28 +282,3 @@ def _commonest(counts: Counter[Key], rest: Callable[[Key], Key]) -> list[tuple[K
     for key, n in kinds[MOST_LISTED:]:
         others[rest(key)] += n
     return [*kinds[:MOST_LISTED], *others.items()]
-
-
-@reading_rows()
-def collect(rows: Iterable[Row], task: ScoreTask) -> Found:
-    """Read the records of a run; of two rows for one score the later one counts.
-
-    Raises
-    ------
-    CorruptRecordsError
-        The first row is no header, or rows have an unknown form.
-
-    """
-    records = rows if isinstance(rows, Records) else MemoryRecords(rows)
-    header = records[0] if len(records) else {}
-    if header.get("kind") != "run":
-        raise CorruptRecordsError("the records do not start with their header; restore the file, or start afresh")
-    by_item = "systems" in header
-    found = (of_items if by_item else of_pairs)(records, header, task)
-    task.finish(found)
-    names = task.shown(found)
-    shown = {key: [name for name in found.header[key] if name in names] for key in ("metrics", "companions")}
-    if by_item:
-        return found
-    found = dataclasses.replace(found, header=found.header | shown)
-    return dataclasses.replace(found, failures=failures_of_pairs(found), n_failures=n_failures_of_pairs(found))

@@ -15,13 +15,10 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from music_evals.benchmark.batches import ERROR, places, score_batch
-from music_evals.benchmark.collecting_pairs import PairIndex, last_selection
-from music_evals.benchmark.columns import Words
 from music_evals.benchmark.engines import Failed, Unit, answer
-from music_evals.benchmark.grids import last_of_each
 from music_evals.benchmark.records import Records
 from music_evals.benchmark.run import Job, Progress, Row
+from music_evals.benchmark.scores import SCORED, UNDEFINED, Categorical, ScoreMatrix, index_pairs, last_selection
 
 __all__ = ["Failure", "Judge", "Judgeable", "Judged", "PairJob", "Side"]
 
@@ -129,9 +126,10 @@ class PairJob(Job):
 
     def selection(self, rows: Records) -> Iterable[Row]:
         """Return the rows that say what is judged in this sitting; none where the last ones of `rows` say the same."""
-        start, batches = last_selection(rows)
-        told = (row for batch in batches for row in rows.read(batch.numbers) if row.get("system") not in self.later)
-        if start >= 0 and rows[start] == self._selected[0] and _equal(told, self._pair_rows()):
+        start, tables = last_selection(rows)
+        recorded = (row for table in tables for row in rows.read(table["number"].to_pylist()))
+        known = (row for row in recorded if row.get("system") not in self.later)
+        if start >= 0 and rows[start] == self._selected[0] and _equal(known, self._pair_rows()):
             return []
         return itertools.chain(self._selected, self._pair_rows())
 
@@ -146,7 +144,7 @@ class PairJob(Job):
     def left(self, rows: Records) -> list[Unit]:
         """Leave out the pairs of which every score is there; a failed one brings its pair back."""
         outlines = rows.batches("outline", text=False)
-        self._outlined = {content for batch in outlines for content in batch.table["reference"].to_pylist()}
+        self._outlined = {content for batch in outlines for content in batch["reference"].to_pylist()}
         good = np.logical_and.reduce(self._good(rows), axis=1)
         units = [
             Unit((pair,), f"{pair.item} ({pair.system})", pair.reference.content)
@@ -166,26 +164,17 @@ class PairJob(Job):
         import pyarrow as pa
 
         pairs = self._chosen
-        good = np.zeros((len(pairs), len(self.scores)), dtype=bool)
-        items, systems, originals, edits = (
-            pa.array(column, pa.string())
+        items, systems, references = (
+            Categorical.of(column)
             for column in (
                 [pair.item for pair in pairs],
                 [pair.system for pair in pairs],
                 [pair.reference.content for pair in pairs],
-                [pair.estimate.content for pair in pairs],
             )
         )
-        index = PairIndex(Words.of(items), Words.of(systems), Words.of(originals), edits)
-        known = {name: place for place, name in enumerate(self.scores)}
-        for batch in rows.batches("score", text=False):
-            scores = score_batch(batch)
-            pair, column = index.places(scores), places(scores.metric[1], known)[scores.metric[0]]
-            chosen = np.flatnonzero((pair >= 0) & (column >= 0))
-            keys = pair[chosen] * len(self.scores) + column[chosen]
-            last = last_of_each(keys)
-            good.reshape(-1)[keys[last]] = scores.state[chosen[last]] != ERROR
-        return good
+        estimates = pa.array([pair.estimate.content for pair in pairs], pa.string())
+        rows_of = index_pairs(items, systems, references, estimates)
+        return np.isin(ScoreMatrix.read(rows, self.scores, len(pairs), rows_of).states, (SCORED, UNDEFINED))
 
     def prepare(self, units: Sequence[Unit], progress: Progress | None) -> None:
         """Call what is to be called before."""
@@ -232,7 +221,7 @@ class _Judging:
 
 
 def _pair_row(pair: Judgeable) -> Row:
-    about = {"item": pair.item, "system": pair.system, "group": pair.group, "entrance": pair.entrance}
+    about = {"item": pair.item, "system": pair.system, "group": pair.group, "modality": pair.entrance}
     sides = {
         side: {"name": file.name, "content": file.content}
         for side, file in (("reference", pair.reference), ("estimate", pair.estimate))

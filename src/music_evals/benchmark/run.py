@@ -22,8 +22,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from music_evals import benchmark
 from music_evals.benchmark.engines import ENGINES, Answers, Unit, Work, check_address, on_ray
-from music_evals.benchmark.records import Records, reading_rows
-from music_evals.benchmark.shards import open_records
+from music_evals.benchmark.records import Records, RecordStore, reading_rows
 from music_evals.benchmark.versions import definitions_of, kernel_row, kernel_rows
 from music_evals.errors import InvalidInputError, UnknownNameError, check_extras
 from music_evals.files import check_folder
@@ -39,7 +38,7 @@ __all__ = ["Job", "Progress", "Row", "Settings", "find", "named", "record", "run
 RAY = "ray"
 
 Row = dict[str, Any]
-"""One line of a record file."""
+"""One row of the records."""
 
 Progress = Callable[[int, int, str], None]
 """Called with what is done, what there is in all, and what is worked on."""
@@ -258,18 +257,18 @@ class Job(abc.ABC):
 
 
 def record(job: Job, path: Path, settings: Settings, *, progress: Progress | None = None) -> Records:
-    """Do what is left of a job, and return its records: a file at `path`, or a folder of shards beside."""
-    # Every unit is written as soon as it is done, so that a run may be ended at any time, and resumed.
+    """Do what is left of a job, and return its records, which are in the folder `path`."""
+    # Rows are written as they come, so that a run may be ended at any time, and resumed; see `records`.
     started = time.monotonic()
-    shards = settings.engine == RAY  # of a new run; one that is resumed has the form that it began with
     header = {**job.header, **definitions_of(job.header)}
-    with open_records(path, header, job.items, overwrite=settings.overwrite, shards=shards) as records:
+    with RecordStore(path, header, job.items, overwrite=settings.overwrite) as records:
         with reading_rows():
-            found = records.rows
-            units = job.left(found)
-            begin = itertools.chain(job.selection(found), kernel_rows(found.of("kernels")) if units else ())
+            known = records.rows
+            units = job.left(known)
+            begin = itertools.chain(job.selection(known), kernel_rows(known.of("kernels")) if units else ())
         records.append(begin)
         if not units:
+            records.compact()
             return records.rows
         job.prepare(units, progress)
         done = job.size - sum(unit.size for unit in units)
@@ -283,6 +282,7 @@ def record(job: Job, path: Path, settings: Settings, *, progress: Progress | Non
                 if progress is not None:
                     progress(done, job.size, unit.label)
         records.append([{"kind": "sitting", "wall_time_sec": round(time.monotonic() - started, 3)}])
+        records.compact()
         return records.rows
 
 

@@ -27,7 +27,7 @@ _HELP = """\
 Score how near the tags of a music description are to those that people gave, by the meaning of the words: professional
 and amateur annotators, ten dimensions each (MuChin).
 
-Writes into --out: records.jsonl (every score), results.json, table.md and report.html. A run that was killed goes on
+Writes into --out: records (every score), results.json, table.md and report.html. A run that was killed goes on
 where it stood when the same command is given again.
 """
 

@@ -28,7 +28,7 @@ _HELP = """\
 Compare what professionals and amateurs say of the same songs, by the meaning of their tags, dimension by dimension, for
 songs grouped by genre, emotion, purpose, culture or audience (MuChin, section 3.1 and figure 3).
 
-Writes into --out: records.jsonl (the similarity of every song and dimension), results.json, table.md, cells.csv,
+Writes into --out: records (the similarity of every song and dimension), results.json, table.md, cells.csv,
 discrepancy.svg and report.html. Groupings, intervals and tests may be others in the next run of the same folder; other
 songs, dimensions or another encoder need --overwrite.
 """

@@ -32,7 +32,7 @@ Systems: {", ".join(EDITORS)}. Those without weights do what their parameters sa
 (--set), whatever the instruction asks.
 
 Writes into --out: edits/, the edited files, at the rate, length and loudness of their sources (what was done to them is
-in the records; a time stretch keeps its own length); edits.jsonl, the records; and manifest.jsonl, which
+in the records; a time stretch keeps its own length); edit_records, the records; and manifest.jsonl, which
 `music-evals preserve --manifest` reads. A run that was stopped goes on when the same command is given again.
 """
 

@@ -34,7 +34,7 @@ __all__ = ["add"]
 _HELP = """\
 Judge models and baselines on score inpainting: fill 4 measures between 6 of past and 6 of future.
 
-Writes into --out: records.jsonl (every prediction and score), results.json, table.md, report.html and a model card.
+Writes into --out: records (every prediction and score), results.json, table.md, report.html and a model card.
 A run that was killed goes on where it stood when the same command is given again.
 """
 

@@ -28,7 +28,7 @@ _HELP = """\
 Score how well song lyrics keep the structure that was asked for: sections, lines, characters and rhymes (the score of
 MuChin, 0..110 points).
 
-Writes into --out: records.jsonl (every score), results.json, table.md and report.html, which tells where the worst
+Writes into --out: records (every score), results.json, table.md and report.html, which tells where the worst
 texts lost their points. A run that was killed goes on where it stood when the same command is given again.
 """
 

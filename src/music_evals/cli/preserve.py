@@ -32,7 +32,7 @@ _HELP = """\
 Measure what an edit preserved: harmony, rhythm, structure and melody of the original, for pairs of recordings or of
 scores (MIDI, MusicXML, ABC).
 
-Writes into --out: records.jsonl (every score), results.json, table.md and report.html. A run that was killed goes on
+Writes into --out: records (every score), results.json, table.md and report.html. A run that was killed goes on
 where it stood when the same command is given again.
 """
 

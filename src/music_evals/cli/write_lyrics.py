@@ -34,7 +34,7 @@ _HELP = """\
 Let language models write lyrics for the themes and structures of songs, and score them.
 
 Without a model the reference rows are scored alone: the true lyrics, another song's, and lyrics that say nothing.
-Writes into --out: writing.jsonl (every answer as it came),
+Writes into --out: writing (every answer as it came),
 texts.jsonl, writing_log.csv (seconds, tokens, cost), and what the verb lyrics writes. A run that was killed goes on
 where it stood when the same command is given again: what was answered is not asked again.
 """

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 from music_evals.benchmark.load import LoadedResults
 from music_evals.benchmark.manifests import hash_file
 from music_evals.benchmark.preservation.pairs import AUDIO_SUFFIXES
-from music_evals.benchmark.records import dump_json, read_records, reading_rows
+from music_evals.benchmark.records import dump_json, read_records, reading_rows, records_at
 from music_evals.benchmark.songs.tag_predictions import TAGS
 from music_evals.errors import FileTooLargeError, NoDataError
 from music_evals.leaderboard.records import ResultRecord
@@ -55,7 +55,7 @@ def details_of_run(
         rows = list((_music if run.task == "inpainting" else _judged)(run, systems))
         heard = {item for item, _, kind, _ in rows if kind == "outline"}
         for row in run.records.of("pair"):
-            if row.get("entrance") == "audio":
+            if row.get("modality") == "audio":
                 heard |= {row[side]["content"] for side in SIDES}
     together = records[0].run
     found = [Detail(together, item, system, kind, dump_json(content)) for item, system, kind, content in rows]
@@ -112,8 +112,8 @@ def _judged(run: LoadedResults, systems: Collection[str]) -> Iterator[Shown]:
             latest[row["item"], row["system"], "pair"] = {**{side: row[side] for side in SIDES}, **notes}
         elif row["kind"] == "explanation" and "output" not in row and row["system"] in systems:
             latest[row["item"], row["system"], "explanation"] = {"lines": list(row["lines"])}
-    path = run.folder / TAGS
-    for row in read_records(path) if run.task == "descriptions" and path.is_file() else ():
+    path = records_at(run.folder / TAGS)
+    for row in read_records(path) if run.task == "descriptions" and path is not None else ():
         if row.get("tags") and row["system"] in systems:
             latest[row["item"], row["system"], "tags"] = {"tags": row["tags"]}
     yield from ((*key, content) for key, content in latest.items())

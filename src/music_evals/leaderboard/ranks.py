@@ -36,7 +36,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from music_evals.benchmark.divergences import swap_test_over_seeds
+from music_evals.benchmark.aggregate import swap_test_over_seeds
 from music_evals.leaderboard.items import level, mean_of_seeds, merit, span_of
 from music_evals.leaderboard.records import DIVERGENCE, ResultRecord
 from music_evals.metrics.divergence import histogram_bins, n_bins

@@ -31,7 +31,7 @@ from music_evals.benchmark.inpainting.runner import INTERVALS, NLL
 from music_evals.benchmark.load import LoadedResults, load_results
 from music_evals.benchmark.model_folders import hash_of
 from music_evals.benchmark.records import dump_json, reading_rows
-from music_evals.benchmark.results import Found
+from music_evals.benchmark.scores import ScoreTable
 from music_evals.benchmark.style_transfer.results import TRANSFERS
 from music_evals.benchmark.versions import UNKNOWN, definition_in
 from music_evals.errors import InvalidInputError, UnknownNameError
@@ -222,12 +222,12 @@ def _settings(run: LoadedResults) -> dict[str, Any]:
 def _references(run: LoadedResults) -> list[str]:
     """Return the hash of the reference of each item of a run: of pairs that failed too, and of the controls."""
     if run.task == "inpainting":
-        return list(map(content_of_item, run.found.items.values()))
-    table = run.found.table
-    rows = np.concatenate([run.found.of(system).rows for system in run.found.systems])
-    rows = rows[table.originals.codes[rows] >= 0]
-    held = zip(table.originals.text(rows), map(base_item, table.items.text(rows)), strict=True)
-    return [reference for reference, _ in set(held)]
+        return list(map(content_of_item, run.found.item_rows.values()))
+    known: set[tuple[str, str]] = set()
+    for pairs in map(run.found.of, run.found.systems):
+        there = pairs.take(pairs.codes("reference") >= 0)
+        known.update(zip(there.text("reference"), map(base_item, there.text("item")), strict=True))
+    return [reference for reference, _ in known]
 
 
 def base_item(item: str) -> str:
@@ -312,11 +312,11 @@ def _number(value: object) -> float | None:
 
 
 def _of_inpainting(run: LoadedResults) -> Iterator[ResultRecord]:
-    found, items = run.found, list(run.found.items)
+    found, items = run.found, list(run.found.item_rows)
     for system, cells in run.results["tables"]["all"]["scores"].items():
         for metric, cell in cells.items():
             feature = FEATURES.get(metric, "")
-            reference = found.by_seed(items, CONTROL, feature)
+            reference = found.at(items, CONTROL).by_seed(feature)
             yield _record(
                 run,
                 system,
@@ -325,15 +325,15 @@ def _of_inpainting(run: LoadedResults) -> Iterator[ResultRecord]:
                 n_failed=cell["n"] - cell["n_scored"],
                 items=tuple(items),
                 groups=tuple(found.songs),
-                references=tuple(content_of_item(found.items[item]) for item in items),
+                references=tuple(content_of_item(found.item_rows[item]) for item in items),
                 values=_by_item(found, items, system, feature or metric),
                 reference_values=tuple(map(_number, reference[0].tolist())) if len(reference) else (),
             )
 
 
-def _by_item(found: Found, items: Sequence[str], system: str, column: str) -> tuple[Seeds, ...]:
+def _by_item(found: ScoreTable, items: Sequence[str], system: str, column: str) -> tuple[Seeds, ...]:
     """Return the values of each item by seed; none where an item is not scored, as in the tables."""
-    values = found.by_seed(items, system, column)
+    values = found.at(items, system).by_seed(column)
     if column == NLL:  # not every seed has one
         values = values[~np.isnan(values).all(axis=1)]
     return tuple(tuple(map(_number, row)) for row in values.T.tolist())
@@ -343,11 +343,9 @@ def _of_scores(run: LoadedResults) -> Iterator[ResultRecord]:
     found = run.found
     scales = run.results["scales"]
     for system in found.systems:
-        pairs = found.readable(system)
-        items, groups, references = (
-            tuple(words.text(pairs.rows)) for words in (found.table.items, found.table.groups, found.table.originals)
-        )
-        for metric in found.names:
+        pairs = found.scored(system)
+        items, groups, references = (tuple(pairs.text(name)) for name in ("item", "group", "reference"))
+        for metric in found.metrics:
             cell = run.results["scores"][system][metric]
             record = _record(
                 run,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import json
 from pathlib import Path
 
 import numpy as np
@@ -12,6 +11,7 @@ import soundfile
 from tests.editing.house import recording
 
 from music_evals.benchmark.edits.listening import pairs_of_edits
+from music_evals.benchmark.records import read_records
 from music_evals.cli import main
 from music_evals.errors import InvalidInputError, NoDataError
 from music_evals.studies.pairs import pairs_text
@@ -68,7 +68,7 @@ def test_a_test_is_built_by_one_command(runs: Path, tmp_path: Path, capsys: pyte
 
 
 def test_what_cannot_be_compared_is_refused(runs: Path, tmp_path: Path) -> None:
-    with pytest.raises(NoDataError, match=r"holds no edits\.jsonl"):
+    with pytest.raises(NoDataError, match=r"holds no edit_records"):
         pairs_of_edits([tmp_path])
     (tmp_path / "other").mkdir()
     soundfile.write(tmp_path / "other/song1.wav", np.sin(np.arange(2 * RATE) / 9), RATE)
@@ -92,5 +92,4 @@ def test_an_edit_that_failed_is_heard_of_nobody(runs: Path, tmp_path: Path) -> N
         soundfile.write(tmp_path / "songs" / f"song{number}.wav", samples, RATE)
     assert edit(tmp_path / "songs", "equaliser", tmp_path / "run") == 1
     assert {pair.item_id for pair in pairs_of_edits([tmp_path / "run"])} == {"song1"}
-    lines = (tmp_path / "run/edits.jsonl").read_text().splitlines()
-    assert any("error" in json.loads(line) for line in lines)
+    assert any("error" in row for row in read_records(tmp_path / "run/edit_records"))

@@ -10,7 +10,7 @@ import pytest
 import scipy.stats
 from scipy.spatial.distance import jensenshannon
 
-from music_evals.benchmark import aggregate, results
+from music_evals.benchmark import aggregate, results, scores
 from music_evals.benchmark.contents import mark, table_of, verdict
 from music_evals.benchmark.inpainting.results import INPAINTING
 from music_evals.benchmark.inpainting.runner import METRICS, NLL
@@ -56,19 +56,22 @@ def make_rows(
     return rows
 
 
-def collect(rows: list[dict[str, Any]]) -> results.Found:
-    return results.collect(rows, INPAINTING)
+def collect(rows: list[dict[str, Any]]) -> scores.ScoreTable:
+    return scores.read_scores(rows, INPAINTING)
 
 
-def best_baselines(found: results.Found) -> dict[str, str]:
+def best_baselines(found: scores.ScoreTable) -> dict[str, str]:
     return aggregate.best_baselines(found, INPAINTING)
 
 
-def summarize(found: results.Found, best: dict[str, str] | None = None, *, n_resamples: int) -> dict[str, Any]:
+def summarize(found: scores.ScoreTable, best: dict[str, str] | None = None, *, n_resamples: int) -> dict[str, Any]:
     """Tables of all items and of those that were not seen."""
-    draws = aggregate.Draws(n_resamples=n_resamples)
+    draws = aggregate.Resampling(n_resamples=n_resamples)
     views = INPAINTING.views(found)
-    return {name: aggregate.table(found.only(items), INPAINTING, best or {}, draws) for name, items in views.items()}
+    return {
+        name: aggregate.table_of_scores(found.only(items), INPAINTING, best or {}, draws)
+        for name, items in views.items()
+    }
 
 
 REFERENCE = {"reference": {"note_f1": [[1.0, 1.0, 1.0, 1.0]]}}
@@ -372,12 +375,12 @@ def test_a_later_failure_takes_the_prediction_back() -> None:
     rows = make_rows({"markov": {"note_f1": [[0.1, 0.2, 0.3, 0.4]]}, **REFERENCE}, CONTROL)
     fail(rows, "markov", "i1")
     scores = collect(rows)
-    assert scores.predictions["i1", "markov"] == [None]
-    assert [pair["item"] for pair in scores.readable("markov")] == ["i0", "i2", "i3"]
+    assert scores.prediction("i1", "markov") == [None]
+    assert [pair["item"] for pair in scores.scored("markov")] == ["i0", "i2", "i3"]
     # a failing likelihood says nothing of the prediction
     rows.append({"kind": "score", "item": "i2", "system": "markov", "seed": 0, "metric": NLL, "error": "x", "n": 0})
     scores = collect(rows)
-    assert [pair["item"] for pair in scores.readable("markov")] == ["i0", "i2", "i3"]
+    assert [pair["item"] for pair in scores.scored("markov")] == ["i0", "i2", "i3"]
     assert scores.failures[-1] == {"item": "i2", "system": "markov", "seed": 0, "metric": NLL, "error": "x"}
 
 
@@ -437,7 +440,7 @@ def test_of_two_rows_the_later_counts() -> None:
     later = next(row for row in rows if row["kind"] == "score" and row["metric"] == "note_f1")
     rows.append({**later, "value": 0.5})
     items = ["i0", "i1", "i2", "i3"]
-    assert collect(rows).by_seed(items, "markov", "note_f1").tolist() == [[0.5, 0.2, 0.3, 0.4]]
+    assert collect(rows).at(items, "markov").by_seed("note_f1").tolist() == [[0.5, 0.2, 0.3, 0.4]]
     rows.append({**later, "value": "inf"})
     assert collect(rows).value("i0", "markov", "note_f1") == math.inf
 

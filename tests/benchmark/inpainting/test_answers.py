@@ -47,7 +47,7 @@ def judge(tiny_dataset: Path, fake_model: Path, tmp_path: Path) -> Callable[...,
         held = None if folder is None else Answers(Store(folder))
         made = InpaintingJob(items.head(job.pop("limit", None)), systems, answers=held, **{"seeds": [0, 1], **job})
         settings = RunSettings(tmp_path / name, engine="serial")  # what is asked is counted in this process
-        rows = record(made, tmp_path / name / "records.jsonl", settings)
+        rows = record(made, tmp_path / name / "records", settings)
         return [row for row in rows if row["kind"] in {"prediction", "score"}]
 
     return run

@@ -16,7 +16,8 @@ from music_evals.benchmark.inpainting.items import ItemSet, load_items
 from music_evals.benchmark.inpainting.results import INPAINTING
 from music_evals.benchmark.inpainting.runner import InpaintingJob, extension_names
 from music_evals.benchmark.inpainting.systems import System, baseline_system, stored_system
-from music_evals.benchmark.results import build_results, collect
+from music_evals.benchmark.results import build_results
+from music_evals.benchmark.scores import read_scores
 from music_evals.benchmark.tables import blocks, text_report
 from music_evals.errors import CorruptRecordsError, UnknownNameError
 from music_evals.metrics import melodic_intervals
@@ -42,7 +43,7 @@ def melodies(items: ItemSet) -> np.ndarray:
 
 
 def results_of(items: ItemSet, systems: list[System], path: Path, **options: Any) -> dict[str, Any]:
-    found = collect(judge_items(items, [*systems, baseline_system("reference", None)], path, **options), INPAINTING)
+    found = read_scores(judge_items(items, [*systems, baseline_system("reference", None)], path, **options), INPAINTING)
     return build_results(found, INPAINTING, n_resamples=200)
 
 
@@ -53,7 +54,7 @@ def monotone(items: ItemSet) -> np.ndarray:
 
 
 def test_one_seed_has_the_divergence_of_the_library(items: ItemSet, melodies: np.ndarray, tmp_path: Path) -> None:
-    results = results_of(items, [stored_system("one", {0: melodies[0]})], tmp_path / "records.jsonl")
+    results = results_of(items, [stored_system("one", {0: melodies[0]})], tmp_path / "records")
     cell = results["tables"]["all"]["scores"]["one"][NAME]
     expected = evaluate_inpainting(
         items.contexts, melodies[0], groups=list(items.songs), metrics=[NAME], n_resamples=200
@@ -69,7 +70,7 @@ def test_one_seed_has_the_divergence_of_the_library(items: ItemSet, melodies: np
 def test_seeds_are_averaged_and_cost_no_failed_item(items: ItemSet, melodies: np.ndarray, tmp_path: Path) -> None:
     lost = items.item_ids[0]
     system = stored_system("three", dict(enumerate(melodies)), {lost: "no prediction was given"})
-    cell = results_of(items, [system], tmp_path / "records.jsonl")["tables"]["all"]["scores"]["three"][NAME]
+    cell = results_of(items, [system], tmp_path / "records")["tables"]["all"]["scores"]["three"][NAME]
     by_seed = [melodic_intervals.interval_divergence(items.middles[1:], middles[1:]) for middles in melodies]
     assert cell["value"] == pytest.approx(np.mean(by_seed))
     assert cell["seed_std"] == pytest.approx(np.std(by_seed, ddof=1))
@@ -79,12 +80,12 @@ def test_seeds_are_averaged_and_cost_no_failed_item(items: ItemSet, melodies: np
 def test_without_two_notes_on_either_side_it_is_undefined(items: ItemSet, tmp_path: Path) -> None:
     silent = ItemSet("own", None, "test", items.item_ids, items.songs, np.full_like(items.contexts, R))
     system = stored_system("silent", {0: silent.middles})
-    cell = results_of(silent, [system], tmp_path / "records.jsonl")["tables"]["all"]["scores"]["silent"][NAME]
+    cell = results_of(silent, [system], tmp_path / "records")["tables"]["all"]["scores"]["silent"][NAME]
     assert (cell["value"], cell["low"], cell["null"], cell["n_defined"]) == (None, None, None, 0)
 
 
 def test_monotone_output_is_shown_in_the_table_of_note_f1(items: ItemSet, tmp_path: Path) -> None:
-    results = results_of(items, [stored_system("monotone", {0: monotone(items)})], tmp_path / "records.jsonl")
+    results = results_of(items, [stored_system("monotone", {0: monotone(items)})], tmp_path / "records")
     first = next(blocks(results))
     wanted = ["note_f1", NAME, "repeated_note_rate"]
     assert list(first.head[:3]) == [heading(results, name) for name in wanted]
@@ -101,9 +102,9 @@ def test_a_rate_has_no_best_baseline_and_the_divergence_has(
 ) -> None:
     copy = baseline_system("copy_past", items.contexts)
     systems = [copy, baseline_system("silence", None), baseline_system("reference", None)]
-    validation = collect(judge_items(items, systems, tmp_path / "validation.jsonl"), INPAINTING)
+    validation = read_scores(judge_items(items, systems, tmp_path / "validation.jsonl"), INPAINTING)
     judged = [stored_system("model", {0: melodies[0]}), *systems]
-    found = collect(judge_items(items, judged, tmp_path / "records.jsonl"), INPAINTING)
+    found = read_scores(judge_items(items, judged, tmp_path / "records"), INPAINTING)
     results = build_results(found, INPAINTING, validation, n_resamples=50)
     assert "repeated_note_rate" not in results["best_baseline"]
     # silence has no interval, which shares nothing with the reference's
@@ -129,8 +130,8 @@ def test_a_song_weighs_as_many_intervals_as_it_has_in_cell_and_test(
     middles["model"][codes != 0] = sparse[codes != 0]
     systems = [dataclasses.replace(stored_system(name, {0: part}), role=role)
                for (name, part), role in zip(middles.items(), ("model", "baseline"), strict=True)]  # fmt: skip
-    rows = judge_items(own, [*systems, baseline_system("reference", None)], tmp_path / "records.jsonl")
-    found = collect(rows, INPAINTING)
+    rows = judge_items(own, [*systems, baseline_system("reference", None)], tmp_path / "records")
+    found = read_scores(rows, INPAINTING)
     results = build_results(found, INPAINTING, found, n_resamples=200)
     assert results["best_baseline"][NAME] == "copy"
     cell = results["tables"]["all"]["scores"]["model"][NAME]
@@ -172,17 +173,17 @@ def test_what_extensions_may_be_named() -> None:
 
 def test_a_run_that_is_asked_for_more_scores_works_out_what_is_missing(items: ItemSet, tmp_path: Path) -> None:
     systems = [stored_system("model", {0: monotone(items)}), baseline_system("reference", None)]
-    path = tmp_path / "records.jsonl"
+    path = tmp_path / "records"
     judge_items(items, systems, path)
     rows = judge_items(items, systems, path, extensions=("self_replication_rate",))
     job = InpaintingJob(items, systems, extensions=("self_replication_rate",))
     assert job.left(rows) == []
-    results = build_results(collect(rows, INPAINTING), INPAINTING, n_resamples=10)
+    results = build_results(read_scores(rows, INPAINTING), INPAINTING, n_resamples=10)
     assert results["tables"]["all"]["scores"]["model"]["self_replication_rate"]["n_failed"] == 0
 
 
 def test_predictions_of_other_tokens_are_damaged_records(items: ItemSet, tmp_path: Path) -> None:
-    rows = list(judge_items(items, [stored_system("model", {0: items.middles})], tmp_path / "records.jsonl"))
+    rows = list(judge_items(items, [stored_system("model", {0: items.middles})], tmp_path / "records"))
     rows = [{**row, "middle": [130] * 96} if row["kind"] == "prediction" else row for row in rows]
     with pytest.raises(CorruptRecordsError, match="a prediction of other tokens: token 130"):
-        collect(rows, INPAINTING)
+        read_scores(rows, INPAINTING)

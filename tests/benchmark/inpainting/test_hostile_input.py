@@ -8,13 +8,14 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from tests.benchmark.record_files import write_json_lines
 
 from music_evals.benchmark.inpainting import items as tasks
 from music_evals.benchmark.inpainting.results import INPAINTING
 from music_evals.benchmark.inpainting.systems import stored_system
 from music_evals.benchmark.inpainting.task import Settings, run_inpainting
-from music_evals.benchmark.records import RecordFile, read_records
-from music_evals.benchmark.results import collect
+from music_evals.benchmark.records import read_records
+from music_evals.benchmark.scores import read_scores
 from music_evals.errors import CorruptRecordsError, InvalidInputError, InvalidTokensError
 from music_evals.pipelines.inpainting import evaluate_inpainting, evaluate_nll
 from music_evals.stats import bootstrap_divergence, null_divergence, paired_mean_test
@@ -94,24 +95,20 @@ def finished(tiny_dataset: Path, tmp_path_factory: pytest.TempPathFactory) -> Se
 def test_wrong_rows_under_a_good_checksum(
     finished: Settings, tmp_path: Path, kind: str, change: dict[str, Any]
 ) -> None:
-    rows = list(read_records(Path(finished.out) / "records.jsonl"))
+    rows = list(read_records(Path(finished.out) / "records"))
     next(row for row in rows if row["kind"] == kind).update(change)
-    header = {key: value for key, value in rows[0].items() if key != "kind"}
-    with RecordFile(tmp_path / "records.jsonl", header, rows[1:]):
-        pass
+    write_json_lines(tmp_path / "records.jsonl", rows)  # the store itself refuses some of it
     with pytest.raises(CorruptRecordsError, match="overwrite"):
         run_inpainting(Settings(**{**vars(finished), "out": tmp_path}))
 
 
 @pytest.mark.parametrize("missing", ["kind", "item", "system", "metric"])
 def test_rows_without_a_field(finished: Settings, tmp_path: Path, missing: str) -> None:
-    rows = list(read_records(Path(finished.out) / "records.jsonl"))
+    rows = list(read_records(Path(finished.out) / "records"))
     del next(row for row in rows if row["kind"] == "score")[missing]
     with pytest.raises(CorruptRecordsError, match=f"KeyError: '{missing}'"):
-        collect(rows, INPAINTING)
-    path = tmp_path / "records.jsonl"
-    with RecordFile(path, {key: value for key, value in rows[0].items() if key != "kind"}, rows[1:]):
-        pass
+        read_scores(rows, INPAINTING)
+    write_json_lines(tmp_path / "records.jsonl", rows)
     with pytest.raises(CorruptRecordsError):
         run_inpainting(Settings(**{**vars(finished), "out": tmp_path}))
 

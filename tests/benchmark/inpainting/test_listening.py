@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
@@ -11,6 +12,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pytest
+from tests.benchmark.record_files import damage
 from tests.judging import judge_items
 
 from music_evals.annotations import Tokens
@@ -56,7 +58,7 @@ def held_note(items: ItemSet, pitch: int) -> Tokens:
 
 
 def run(folder: Path, items: ItemSet, *systems: System, seeds: tuple[int, ...] = (0,)) -> Path:
-    judge_items(items, [*systems, baseline_system("reference", None)], folder / "records.jsonl", seeds=seeds)
+    judge_items(items, [*systems, baseline_system("reference", None)], folder / "records", seeds=seeds)
     return folder
 
 
@@ -276,23 +278,22 @@ def test_wrong_settings_are_refused(
 
 
 def test_folders_that_are_no_runs_of_inpainting_are_refused(runs: list[Path], items: ItemSet, tmp_path: Path) -> None:
-    with pytest.raises(NoDataError, match=r"holds no records \(records\.jsonl\)"):
+    with pytest.raises(NoDataError, match=r"holds no records \(records\)"):
         build(tmp_path / "study", [tmp_path])
     with pytest.raises(InvalidInputError, match="is given twice"):
         build(tmp_path / "study", [runs[0], runs[0] / "." / ""])
     other = tmp_path / "other"
-    other.mkdir()
-    text = (runs[0] / "records.jsonl").read_text()
-    (other / "records.jsonl").write_text(text.replace("128", "127", 1))
+    shutil.copytree(runs[0] / "records", other / "records")
+    damage(other / "records")
     with pytest.raises(CorruptRecordsError, match="damaged"):
         build(tmp_path / "study", [other])
     assert not (tmp_path / "study").exists()
 
 
 def test_a_run_of_another_task_is_refused(tmp_path: Path) -> None:
-    from music_evals.benchmark.records import RecordFile
+    from music_evals.benchmark.records import RecordStore
 
-    with RecordFile(tmp_path / "run/records.jsonl", {"task": "lyrics", "systems": {}}):
+    with RecordStore(tmp_path / "run/records", {"task": "lyrics", "systems": {}}):
         pass
     with pytest.raises(InvalidInputError, match=r"is a run of lyrics; expected one of inpainting"):
         build(tmp_path / "study", [tmp_path / "run"])

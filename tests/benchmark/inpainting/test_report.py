@@ -18,7 +18,8 @@ from music_evals.benchmark.inpainting.report import render_report
 from music_evals.benchmark.inpainting.results import INPAINTING
 from music_evals.benchmark.inpainting.systems import baseline_system, stored_system
 from music_evals.benchmark.inpainting.task import Settings, run_inpainting
-from music_evals.benchmark.results import build_results, collect
+from music_evals.benchmark.results import build_results
+from music_evals.benchmark.scores import read_scores
 from music_evals.errors import MissingBackendError
 from music_evals.symbolic.midi import read_midi
 
@@ -133,7 +134,7 @@ def test_names_are_escaped(tiny_dataset: Path, tmp_path: Path, read_page: Any) -
         failures={NASTY: NASTY},
     )
     systems = [stored_system(NASTY, {0: items.middles}), baseline_system("reference", None)]
-    scores = collect(judge_items(items, systems, tmp_path / "records.jsonl"), INPAINTING)
+    scores = read_scores(judge_items(items, systems, tmp_path / "records"), INPAINTING)
     page = render_report(build_results(scores, INPAINTING, n_resamples=10), scores)
     parsed = read_page(page)
     assert "alert" not in "".join(re.findall(r"<script>.*?</script>", page, re.DOTALL))
@@ -146,8 +147,8 @@ def test_names_are_escaped(tiny_dataset: Path, tmp_path: Path, read_page: Any) -
 def test_a_run_of_nothing_but_failures_has_a_page(tiny_dataset: Path, tmp_path: Path, read_page: Any) -> None:
     items = load_items(str(tiny_dataset), "musib", "validation").head(2)
     broken = stored_system("broken", {0: items.middles}, dict.fromkeys(items.item_ids, "PolyphonyError: chords"))
-    scores = collect(
-        judge_items(items, [broken, baseline_system("reference", None)], tmp_path / "records.jsonl"), INPAINTING
+    scores = read_scores(
+        judge_items(items, [broken, baseline_system("reference", None)], tmp_path / "records"), INPAINTING
     )
     results = build_results(scores, INPAINTING, n_resamples=10)
     assert results["tables"]["all"]["scores"]["broken"]["note_f1"]["value"] is None
@@ -164,7 +165,7 @@ def test_a_run_without_anything_to_rank_has_a_page(
     systems = [baseline_system("reference", None)]
     if role == "leaking":
         systems.append(dataclasses.replace(stored_system("leaky", {0: items.middles}), role="leaking"))
-    scores = collect(judge_items(items, systems, tmp_path / "records.jsonl"), INPAINTING)
+    scores = read_scores(judge_items(items, systems, tmp_path / "records"), INPAINTING)
     results = build_results(scores, INPAINTING, n_resamples=10)
     assert results["tables"]["all"]["ranking"] == []
     assert "Nothing is ranked" in " ".join(read_page(render_report(results, scores)).text)
@@ -174,8 +175,8 @@ def test_a_piano_roll_is_captioned_with_its_own_score(tiny_dataset: Path, tmp_pa
     items = load_items(str(tiny_dataset), "musib", "validation").head(1)
     wrong = np.full((1, 96), 129, dtype=np.uint8)
     system = stored_system("two seeds", {0: items.middles, 1: wrong})
-    scores = collect(
-        judge_items(items, [system, baseline_system("reference", None)], tmp_path / "records.jsonl"), INPAINTING
+    scores = read_scores(
+        judge_items(items, [system, baseline_system("reference", None)], tmp_path / "records"), INPAINTING
     )
     text = " ".join(read_page(render_report(build_results(scores, INPAINTING, n_resamples=10), scores)).text)
     assert "note F1 1.000" in text  # of seed 0, which is drawn; the mean over seeds is 0.5

@@ -10,6 +10,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 import pytest
+from tests.benchmark.record_files import shards
 from tests.judging import judge_items
 
 from music_evals.annotations import Tokens
@@ -17,7 +18,7 @@ from music_evals.benchmark.inpainting import runner
 from music_evals.benchmark.inpainting.items import ItemSet, load_items
 from music_evals.benchmark.inpainting.results import INPAINTING
 from music_evals.benchmark.inpainting.systems import System, baseline_system, load_model, stored_system
-from music_evals.benchmark.results import collect
+from music_evals.benchmark.scores import read_scores
 from music_evals.benchmark.versions import package_versions
 from music_evals.errors import CorruptRecordsError, InvalidInputError
 from music_evals.pipelines.inpainting import evaluate_inpainting
@@ -50,7 +51,7 @@ def scores_of(rows: list[dict[str, Any]], system: str) -> dict[tuple[str, str], 
 
 def test_every_item_has_every_metric_once(tmp_path: Path, items: ItemSet, fake_model: Path) -> None:
     systems = [load_model(str(fake_model)), baseline_system("copy_past", None), baseline_system("reference", None)]
-    rows = judge_items(items, systems, tmp_path / "records.jsonl", seeds=[0, 1, 2])
+    rows = judge_items(items, systems, tmp_path / "records", seeds=[0, 1, 2])
     counts = collections.Counter((row["system"], row["metric"]) for row in rows if row["kind"] == "score")
     for metric in (*runner.METRICS, runner.COMPANION):
         assert counts["fake", metric] == 3 * 70
@@ -66,14 +67,14 @@ def test_every_item_has_every_metric_once(tmp_path: Path, items: ItemSet, fake_m
 
 
 def test_the_control_scores_perfectly(tmp_path: Path, items: ItemSet) -> None:
-    rows = judge_items(items, [baseline_system("reference", None)], tmp_path / "records.jsonl")
+    rows = judge_items(items, [baseline_system("reference", None)], tmp_path / "records")
     for (_, metric), row in scores_of(rows, "reference").items():
         if metric in {"note_f1", "position_score", "pitch_accuracy", "rhythm_accuracy"}:
             assert row["value"] == 1
 
 
 def test_records_agree_with_the_library(tmp_path: Path, items: ItemSet) -> None:
-    rows = judge_items(items, [baseline_system("copy_past", None)], tmp_path / "records.jsonl")
+    rows = judge_items(items, [baseline_system("copy_past", None)], tmp_path / "records")
     middles = items.contexts[:, 48:144]  # the last four measures of the past
     expected = evaluate_inpainting(items.contexts, middles, n_resamples=1, per_item=True)["per_item"]
     found = scores_of(rows, "copy_past")
@@ -84,19 +85,19 @@ def test_records_agree_with_the_library(tmp_path: Path, items: ItemSet) -> None:
 
 
 def test_a_resumed_run_does_not_run_again(tmp_path: Path, items: ItemSet) -> None:
-    path = tmp_path / "records.jsonl"
+    path = tmp_path / "records"
     calls: list[tuple[int, int, str]] = []
     first = judge_items(items, [baseline_system("copy_past", None)], path, progress=lambda *call: calls.append(call))
     assert calls == [(64, 70, "copy_past"), (70, 70, "copy_past")]
-    content = path.read_bytes()
+    content = shards(path)
     again = judge_items(items, [baseline_system("copy_past", None)], path, progress=lambda *call: calls.append(call))
     assert len(calls) == 2
-    assert path.read_bytes() == content
+    assert shards(path) == content
     assert list(again) == list(first)
 
 
 def test_another_run_is_refused(tmp_path: Path, items: ItemSet, fake_model: Path) -> None:
-    path = tmp_path / "records.jsonl"
+    path = tmp_path / "records"
     judge_items(items, [load_model(str(fake_model))], path, seeds=[0])
     with pytest.raises(CorruptRecordsError, match="variant was 'corrected' and is now 'paper'"):
         judge_items(items, [load_model(str(fake_model))], path, seeds=[0], variant="paper")
@@ -110,7 +111,7 @@ def test_another_run_is_refused(tmp_path: Path, items: ItemSet, fake_model: Path
 
 @pytest.mark.parametrize("error", [ValueError("bad mood"), RuntimeError("out of memory"), KeyError("x")])
 def test_a_failing_item_costs_itself_alone(tmp_path: Path, items: ItemSet, error: Exception) -> None:
-    path = tmp_path / "records.jsonl"
+    path = tmp_path / "records"
     bad = int(items.contexts[10, 0])
     failing = {item for item, context in zip(items.item_ids, items.contexts, strict=True) if context[0] == bad}
     assert 0 < len(failing) < 70
@@ -143,21 +144,21 @@ class Doubtful(Moody):
 
 
 def test_a_failing_likelihood_costs_itself_alone(tmp_path: Path, items: ItemSet) -> None:
-    path = tmp_path / "records.jsonl"
+    path = tmp_path / "records"
     few = items.head(5)
     bad = int(few.contexts[2, 0])
     failing = [item for item, context in zip(few.item_ids, few.contexts, strict=True) if context[0] == bad]
     assert len(failing) < 5
     Doubtful.calls.clear()
     system = System("moody", "model", "0", lambda: Doubtful(bad, ValueError("no density")))
-    scores = collect(judge_items(few, [system], path, seeds=[0]), INPAINTING)
+    scores = read_scores(judge_items(few, [system], path, seeds=[0]), INPAINTING)
     assert [(row["item"], row["metric"]) for row in scores.failures] == [(item, runner.NLL) for item in failing]
-    assert len(scores.readable("moody")) == len(few)
-    assert int(np.isnan(scores.values(few.item_ids, "moody", runner.NLL)).sum()) == len(failing)
+    assert len(scores.scored("moody")) == len(few)
+    assert int(np.isnan(scores.at(few.item_ids, "moody").values(runner.NLL)).sum()) == len(failing)
     # taken up again, only the likelihood is asked for
     Doubtful.calls.clear()
     calm = System("moody", "model", "0", lambda: Doubtful(-1, ValueError()))
-    scores = collect(judge_items(few, [calm], path, seeds=[0]), INPAINTING)
+    scores = read_scores(judge_items(few, [calm], path, seeds=[0]), INPAINTING)
     assert set(Doubtful.calls) == {"nll"}
     assert scores.failures == []
     Doubtful.calls.clear()
@@ -166,7 +167,7 @@ def test_a_failing_likelihood_costs_itself_alone(tmp_path: Path, items: ItemSet)
 
 
 def test_an_item_that_fails_when_its_chunk_comes_again_is_a_failure(tmp_path: Path, items: ItemSet) -> None:
-    path = tmp_path / "records.jsonl"
+    path = tmp_path / "records"
     starts = items.contexts[:, 0].tolist()
     second = next(row for row, start in enumerate(starts) if start != starts[0])
     few = dataclasses.replace(
@@ -176,8 +177,8 @@ def test_an_item_that_fails_when_its_chunk_comes_again_is_a_failure(tmp_path: Pa
     )
     for bad in (starts[0], starts[second]):
         system = System("moody", "model", "0", lambda bad=bad: Moody(bad, ValueError("mood")))  # type: ignore[misc]
-        scores = collect(judge_items(few, [system], path), INPAINTING)
-    assert [pair["item"] for pair in scores.readable("moody")] == [few.item_ids[0]]
+        scores = read_scores(judge_items(few, [system], path), INPAINTING)
+    assert [pair["item"] for pair in scores.scored("moody")] == [few.item_ids[0]]
     assert [row["item"] for row in scores.failures] == [few.item_ids[1]]
 
 
@@ -195,7 +196,7 @@ def test_what_is_not_a_middle_is_an_error(tmp_path: Path, items: ItemSet) -> Non
 def test_an_interrupt_is_no_item_failure(tmp_path: Path, items: ItemSet) -> None:
     system = System("moody", "model", "0", lambda: Moody(int(items.contexts[0, 0]), KeyboardInterrupt()))  # type: ignore[arg-type]
     with pytest.raises(KeyboardInterrupt):
-        judge_items(items, [system], tmp_path / "records.jsonl")
+        judge_items(items, [system], tmp_path / "records")
 
 
 def test_items_that_a_variant_cannot_score_are_errors(tmp_path: Path, items: ItemSet) -> None:
@@ -212,7 +213,7 @@ def test_items_that_a_variant_cannot_score_are_errors(tmp_path: Path, items: Ite
 def test_stored_predictions_and_their_failures(tmp_path: Path, items: ItemSet) -> None:
     few = items.head(3)
     system = stored_system("mine", {7: few.middles}, {few.item_ids[1]: "PolyphonyError: two notes"})
-    rows = judge_items(few, [system], tmp_path / "records.jsonl", seeds=[0, 1])
+    rows = judge_items(few, [system], tmp_path / "records", seeds=[0, 1])
     predictions = [row for row in rows if row["kind"] == "prediction"]
     assert [row["item"] for row in predictions] == [few.item_ids[0], few.item_ids[2]]
     assert {row["seed"] for row in predictions} == {7}
@@ -281,7 +282,7 @@ def test_an_item_that_ends_its_process_costs_itself_alone(tmp_path: Path, items:
     failing = {item for item, context in zip(few.item_ids, few.contexts, strict=True) if context[0] == bad}
     assert 0 < len(failing) < 8
     system = System("fatal", "model", "0", functools.partial(Fatal, bad, ValueError()))
-    found = scores_of(judge_items(few, [system], tmp_path / "records.jsonl", engine="local"), "fatal")
+    found = scores_of(judge_items(few, [system], tmp_path / "records", engine="local"), "fatal")
     assert {item for (item, _), row in found.items() if "error" in row} == failing
     assert {metric for _, metric in found} == {*runner.METRICS, runner.COMPANION}
     assert "the process died (exit code 1)" in found[next(iter(failing)), "note_f1"]["error"]
@@ -290,12 +291,12 @@ def test_an_item_that_ends_its_process_costs_itself_alone(tmp_path: Path, items:
 def test_what_makes_no_run(tmp_path: Path, items: ItemSet) -> None:
     copy = baseline_system("copy_past", None)
     with pytest.raises(InvalidInputError, match="copy_past more than once"):
-        judge_items(items, [copy, copy], tmp_path / "records.jsonl")
+        judge_items(items, [copy, copy], tmp_path / "records")
     with pytest.raises(InvalidInputError, match="at least one seed"):
-        judge_items(items, [copy], tmp_path / "records.jsonl", seeds=[])
+        judge_items(items, [copy], tmp_path / "records", seeds=[])
     with pytest.raises(InvalidInputError, match="`workers` must be at least 1"):
-        judge_items(items, [copy], tmp_path / "records.jsonl", workers=0)
-    assert not (tmp_path / "records.jsonl").exists()
+        judge_items(items, [copy], tmp_path / "records", workers=0)
+    assert not (tmp_path / "records").exists()
 
 
 def test_versions_tell_what_made_the_numbers() -> None:

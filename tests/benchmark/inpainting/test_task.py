@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.benchmark.record_files import damage
 
 from music_evals.benchmark import canvas
 from music_evals.benchmark.contents import mark
@@ -44,7 +45,7 @@ def test_a_whole_run(settings: dict[str, Any], fake_model: Path) -> None:
     outcome = run_inpainting(Settings(**settings, models=[str(fake_model)]))
     out = settings["out"]
     assert {path.name for path in out.iterdir()} == {
-        "records.jsonl", "validation_records.jsonl", "results.json", "table.md", "report.html",
+        "records", "validation_records", "results.json", "table.md", "report.html",
     }  # fmt: skip
     results = json.loads((out / "results.json").read_text())
     assert results == outcome.results
@@ -74,24 +75,23 @@ def test_killed_and_resumed_it_ends_the_same(tiny_dataset: Path, tmp_path: Path)
 
     whole, broken = tmp_path / "whole", tmp_path / "broken"
     assert start(whole).wait() == 0
-    size = (whole / "records.jsonl").stat().st_size
+    n_rows = len(read_records(whole / "records"))
     for share in (0.3, 0.8):  # twice, at different places
         child = start(broken)
         deadline = time.monotonic() + 60
-        path = broken / "records.jsonl"
-        while not path.exists() or path.stat().st_size < share * size:
+        path = broken / "records"
+        while not list(path.glob("*.parquet")) or len(read_records(path)) < share * n_rows:
             assert child.poll() is None, "the run ended before it could be killed"
             assert time.monotonic() < deadline
             time.sleep(0.005)
         os.kill(child.pid, signal.SIGKILL)
         child.wait()
         assert not (broken / "results.json").exists()
-        with path.open("ab") as file:
-            file.write(b'{"kind":"score","item":"torn')  # what a kill within a write leaves behind
+        (path / ".00001-0.parquet.0.part").write_bytes(b"torn")  # what a kill within a write leaves behind
     assert start(broken).wait() == 0
     for name in ("results.json", "table.md"):
         assert (broken / name).read_bytes() == (whole / name).read_bytes()
-    for name in ("records.jsonl", "validation_records.jsonl"):
+    for name in ("records", "validation_records"):
         first, second = (
             [row for row in read_records(out / name) if row["kind"] != "sitting"] for out in (whole, broken)
         )
@@ -102,12 +102,12 @@ def test_killed_and_resumed_it_ends_the_same(tiny_dataset: Path, tmp_path: Path)
 @pytest.mark.skipif(sys.platform != "linux", reason="limits of file sizes are set as Linux has them")
 def test_a_disk_that_fills_up_in_mid_run(tiny_dataset: Path, tmp_path: Path) -> None:
     limited = "import resource, signal\nsignal.signal(signal.SIGXFSZ, signal.SIG_IGN)\n"
-    limited += "resource.setrlimit(resource.RLIMIT_FSIZE, (400_000, resource.RLIM_INFINITY))\n" + CHILD
+    limited += "resource.setrlimit(resource.RLIMIT_FSIZE, (5_000, resource.RLIM_INFINITY))\n" + CHILD
     command = [sys.executable, "-c", limited, str(tmp_path / "out"), str(tiny_dataset)]
     run = subprocess.run(command, capture_output=True, text=True, check=False)
     assert run.returncode == 1
     assert "OutputError: cannot write" in run.stderr
-    assert [path.name for path in (tmp_path / "out").iterdir()] == ["records.jsonl"]
+    assert [path.name for path in (tmp_path / "out").iterdir()] == ["records"]
     for out in ("out", "fresh"):
         subprocess.run([sys.executable, "-c", CHILD, str(tmp_path / out), str(tiny_dataset)], check=True)
     results = [(tmp_path / out / "results.json").read_bytes() for out in ("out", "fresh")]
@@ -130,8 +130,8 @@ def test_other_options_are_refused(settings: dict[str, Any]) -> None:
 def test_damaged_records_are_not_built_upon(settings: dict[str, Any]) -> None:
     small = {**settings, "baselines": "copy_past", "limit": 5, "report": False}
     run_inpainting(Settings(**small))
-    path = settings["out"] / "records.jsonl"
-    path.write_bytes(path.read_bytes().replace(b'"metric":"note_f1"', b'"metric":"note_f2"', 1))
+    path = settings["out"] / "records"
+    damage(path)
     with pytest.raises(CorruptRecordsError, match="damaged"):
         run_inpainting(Settings(**small))
 
@@ -326,7 +326,7 @@ def test_what_allows_missing_predictions(settings: dict[str, Any]) -> None:
 def _items(settings: dict[str, Any]) -> list[dict[str, Any]]:
     elsewhere = {**settings, "out": settings["out"].parent / "items", "baselines": "none", "report": False}
     run_inpainting(Settings(**elsewhere))
-    return read_records(elsewhere["out"] / "records.jsonl")
+    return read_records(elsewhere["out"] / "records")
 
 
 def test_without_a_train_split_fitted_baselines_are_left_out(settings: dict[str, Any], tmp_path: Path) -> None:

@@ -22,6 +22,9 @@ class Pairs(SimpleNamespace):
     def values(self, *names: str) -> npt.NDArray[np.float64]:
         return np.column_stack([self.scores[name] for name in names])
 
+    def codes(self, column: str) -> npt.NDArray[np.int64]:
+        return np.asarray({"group": self.groups}[column])
+
 
 def found(scores: dict[str, dict[str, float]], n: int = 12, **groups: list[int]) -> Any:
     """Systems whose scores scatter a little about what is given, twice on each of some pieces."""
@@ -32,7 +35,7 @@ def found(scores: dict[str, dict[str, float]], n: int = 12, **groups: list[int])
         values = {name: means[name] + rng.normal(0, 0.002, len(own)) for name in METRICS if name in means}
         pairs[system] = Pairs(groups=own, scores=values)
     header = {"metrics": METRICS, "companions": []}
-    return SimpleNamespace(systems=tuple(pairs), readable=pairs.__getitem__, names=tuple(METRICS), header=header)
+    return SimpleNamespace(systems=tuple(pairs), scored=pairs.__getitem__, metrics=tuple(METRICS), header=header)
 
 
 PRINTED = {
@@ -84,9 +87,9 @@ def test_systems_without_a_source_in_common_are_not_compared() -> None:
 def test_pieces_count_alike_and_intervals_hold_together() -> None:
     """Worked by hand: a piece with two edits is one value, the mean of both; 16 parts share the error rate."""
     held = found(PRINTED, n=3)
-    held.readable("musicmagus").groups = np.array([0, 0, 0, 0, 1, 2])
+    held.scored("musicmagus").groups = np.array([0, 0, 0, 0, 1, 2])
     part = weigh_findings(held)[0]["parts"][-1]
-    a, b = (held.readable(part[side]) for side in "ab")
+    a, b = (held.scored(part[side]) for side in "ab")
     means = [np.mean(b.values("motif_recall")[b.groups == group]) for group in range(3)]
     expected = np.mean([np.mean(a.values("motif_recall")[a.groups == g]) - means[g] for g in range(3)])
     assert (part["b"], part["metric"], part["n"]) == ("musicmagus", "motif_recall", 3)

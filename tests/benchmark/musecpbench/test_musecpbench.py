@@ -20,6 +20,7 @@ from music_evals.benchmark.musecpbench import tables, task
 from music_evals.benchmark.musecpbench.folders import RESULTS, judged_in
 from music_evals.benchmark.musecpbench.task import PAPER_DATA, Settings, Study, run_musecpbench
 from music_evals.benchmark.published import published_preservation
+from music_evals.benchmark.records import read_records
 from music_evals.cli import main
 from music_evals.datasets.edit_study import write_study_sources
 from music_evals.editing.system import Edited, Editor, Seeds
@@ -206,8 +207,8 @@ class TestEdits:
         assert Counted.alive == [0, 1]
         assert found.results["n"] == {"counted": 2, "effects": 2, "identity": 2, "unrelated": 2}
         assert found.results["order"][:2] == ["identity", "unrelated"]
-        records = (found.files["study"].parent / "edits" / "counted" / "edits.jsonl").read_text()
-        assert '"wet": 0.1' in records or '"wet":0.1' in records
+        records = read_records(found.files["study"].parent / "edits" / "counted" / "edit_records")
+        assert records[0]["system"]["parameters"]["wet"] == 0.1
 
     def test_who_fails_costs_its_own_row_alone(self, edits: Any) -> None:
         absent = "no_such_package:System"

@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 
 from music_evals.benchmark.preparation.clusters import cluster, sample_evenly
 from music_evals.benchmark.preparation.task import Settings, run_preparation
+from music_evals.benchmark.records import read_records
 from music_evals.caimap.importing import read_songs
 from music_evals.caimap.prepared import read_prepared
 from music_evals.cli import main
@@ -147,9 +148,9 @@ def test_neither_engine_nor_a_second_run_changes_a_cluster(songs: Path, tmp_path
     assert read[0] == read[1]
     vectors = [(out / "embeddings" / "test-00000-of-00001.parquet").read_bytes() for out in (first, second)]
     assert vectors[0] == vectors[1]
-    lines = (first / "preparation.jsonl").read_text(encoding="utf-8").count('"kind":"preparation"')
+    lines = len(list(read_records(first / "preparation").of("preparation")))
     _run(songs, first)
-    again = (first / "preparation.jsonl").read_text(encoding="utf-8").count('"kind":"preparation"')
+    again = len(list(read_records(first / "preparation").of("preparation")))
     assert again - lines == 4  # what failed is tried again: three without lyrics and the one without sound, twice
     assert (first / "automatic" / "test-00000-of-00001.parquet").read_bytes() == read[0]
     (first / "vectors" / "tone0.npy").write_bytes(b"damaged")

@@ -10,6 +10,7 @@ import soundfile
 
 from music_evals.benchmark.preparation.embeddings import about, read_vector
 from music_evals.benchmark.preparation.task import Settings, run_preparation
+from music_evals.benchmark.records import read_records
 from music_evals.errors import InvalidInputError, ModelUnavailableError, NoDataError, UnknownNameError
 
 RATE = 24000
@@ -65,12 +66,12 @@ def test_another_encoder_is_another_vector(song: Path, tmp_path: Path, monkeypat
     out = tmp_path / "out"
     settings = Settings(out, songs=song, steps=["embeddings"], encoder="audio-statistics")
     run_preparation(settings)
-    first = (out / "preparation.jsonl").read_text(encoding="utf-8").count('"kind":"preparation"')
+    first = len(list(read_records(out / "preparation").of("preparation")))
     run_preparation(settings)
-    assert (out / "preparation.jsonl").read_text(encoding="utf-8").count('"kind":"preparation"') == first
+    assert len(list(read_records(out / "preparation").of("preparation"))) == first
     monkeypatch.setattr(AudioStatistics, "about", {"name": "audio-statistics", "version": 99})
     run_preparation(settings)
-    assert (out / "preparation.jsonl").read_text(encoding="utf-8").count('"kind":"preparation"') == first + 1
+    assert len(list(read_records(out / "preparation").of("preparation"))) == first + 1
 
 
 def test_an_encoder_that_is_not_there_is_an_error_before_anything_is_done(song: Path, tmp_path: Path) -> None:

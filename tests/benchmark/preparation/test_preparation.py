@@ -17,6 +17,7 @@ from music_evals.audio.rendering import SAMPLE_RATE, render_additive
 from music_evals.benchmark.preparation.lead_sheet import make_lead_sheet
 from music_evals.benchmark.preparation.steps import STEPS, Column, Inputs, Step
 from music_evals.benchmark.preparation.task import Settings, find_songs, run_preparation
+from music_evals.benchmark.records import read_records
 from music_evals.cli import main
 from music_evals.errors import InvalidAnnotationError, InvalidInputError, NoDataError
 from music_evals.symbolic.midi import read_midi
@@ -129,8 +130,7 @@ def test_a_second_run_does_only_what_changed(songs: Path, tmp_path: Path) -> Non
     assert main(command) == 0
 
     def done() -> list[str]:
-        rows = map(json.loads, (out / "preparation.jsonl").read_text(encoding="utf-8").splitlines())
-        return [row["step"] for row in rows if row["kind"] == "preparation"]
+        return [row["step"] for row in read_records(out / "preparation").of("preparation")]
 
     assert done() == ["alignment", "rhymes"]
     assert main(command) == 0
@@ -181,10 +181,10 @@ def test_a_step_reads_files_and_answers_and_all_of_it_counts(tmp_path: Path, mon
 
     def run(*steps: str) -> tuple[list[str], dict[str, dict[str, object]]]:
         """Return the steps that were done in this run, and the rows."""
-        path = out / "preparation.jsonl"
-        before = len(path.read_text(encoding="utf-8").splitlines()) if path.exists() else 0
+        path = out / "preparation"
+        before = len(read_records(path)) if path.exists() else 0
         prepared = run_preparation(Settings(out, songs=folder, steps=steps or ("shout", "count")))
-        new = map(json.loads, path.read_text(encoding="utf-8").splitlines()[before:])
+        new = read_records(path)[before:]
         done = [f"{row['song']} {row['step']}" for row in new if row["kind"] == "preparation" and "value" in row]
         return done, {str(row["song"]): row for row in prepared.rows}
 

@@ -16,7 +16,8 @@ from music_evals.benchmark.preservation.pairs import CEILING, UNRELATED
 from music_evals.benchmark.preservation.report import render_report
 from music_evals.benchmark.preservation.results import PRESERVATION
 from music_evals.benchmark.preservation.screen import text_report as screen_text
-from music_evals.benchmark.results import build_results, collect
+from music_evals.benchmark.results import build_results
+from music_evals.benchmark.scores import read_scores
 from music_evals.benchmark.tables import markdown_report, text_report
 from music_evals.cli.preserve import _print_grades
 
@@ -61,7 +62,7 @@ CONTROLS = {CEILING: spread(0.1, 0.9, 0.95, 0.8), UNRELATED: spread(0.5, 0.1, 0.
 
 
 def results_of(rows: list[dict[str, Any]]) -> dict[str, Any]:
-    return build_results(collect(rows, PRESERVATION), PRESERVATION, n_resamples=50)
+    return build_results(read_scores(rows, PRESERVATION), PRESERVATION, n_resamples=50)
 
 
 def test_a_facet_is_the_mean_of_the_places_of_its_metrics() -> None:
@@ -142,13 +143,13 @@ def test_without_both_controls_there_is_no_summary(missing: str) -> None:
     results = results_of(rows)
     assert "facets" not in results
     assert "By facet" not in markdown_report(results)
-    assert grade(collect(rows, PRESERVATION)) == {}
+    assert grade(read_scores(rows, PRESERVATION)) == {}
 
 
 def test_it_stands_in_text_table_and_page() -> None:
     rows = records({"s": spread(0.2, 0.5, 0.6, 0.6), **CONTROLS})
     results = results_of(rows)
-    page = render_report(results, collect(rows, PRESERVATION))
+    page = render_report(results, read_scores(rows, PRESERVATION))
     two = results_of(records({"s": spread(0.2, 0.5, 0.6, 0.6), "t": spread(0.2, 0.5, 0.6, 0.6), **CONTROLS}))
     for text in (text_report(results), markdown_report(results), screen_text(two), page):
         assert "By facet, between the controls" in text
@@ -161,18 +162,18 @@ def test_it_stands_in_text_table_and_page() -> None:
 
 def test_one_score_over_all_facets_is_made_on_request_alone() -> None:
     rows = records({"s": spread(0.2, 0.5, 0.6, 0.7), **CONTROLS})
-    found = grade(collect(rows, PRESERVATION))["s"]
+    found = grade(read_scores(rows, PRESERVATION))["s"]
     assert found.estimate == pytest.approx((0.625 + 0.5 + 0.5) / 3)
     assert found.low < found.estimate < found.high
     assert "grade" not in json.dumps(results_of(rows))
     overlap = {**CONTROLS, UNRELATED: spread(0.5, 0.1, 0.95, 0.6)}
-    assert np.isnan(grade(collect(records({"s": spread(0.2, 0.5, 0.6, 0.7), **overlap}), PRESERVATION))["s"]).all()
+    assert np.isnan(grade(read_scores(records({"s": spread(0.2, 0.5, 0.6, 0.7), **overlap}), PRESERVATION))["s"]).all()
 
 
 @pytest.mark.parametrize("as_json", [False, True])
 def test_the_verb_prints_the_grade_beside_its_results(as_json: bool, capsys: pytest.CaptureFixture[str]) -> None:
     rows = records({"s": spread(0.2, 0.5, 0.6, 0.7), **CONTROLS})
-    outcome = types.SimpleNamespace(found=collect(rows, PRESERVATION))
+    outcome = types.SimpleNamespace(found=read_scores(rows, PRESERVATION))
     _print_grades(outcome, 0.95, as_json=as_json)
     out, err = capsys.readouterr()
     told, silent = (err, out) if as_json else (out, err)

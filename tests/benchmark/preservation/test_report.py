@@ -21,7 +21,8 @@ from music_evals.benchmark.preservation.players import AUDIO_FOLDER, Players
 from music_evals.benchmark.preservation.plots import note_name, timeline
 from music_evals.benchmark.preservation.report import render_report
 from music_evals.benchmark.preservation.results import PRESERVATION
-from music_evals.benchmark.results import build_results, collect
+from music_evals.benchmark.results import build_results
+from music_evals.benchmark.scores import read_scores
 from music_evals.stats import paired_mean_test
 
 soundfile = pytest.importorskip("soundfile")
@@ -142,7 +143,7 @@ def made(scores: dict[tuple[str, str], list[Any]]) -> tuple[dict[str, Any], Any]
     contents = {row[side]["content"] for row in rows if row["kind"] == "pair" for side in ("reference", "estimate")}
     melody = [[0.0, 1.0, 60.0], [1.0, 2.0, 67.0]]
     outline = {"kind": "outline", "duration_sec": 4.0, "beats": [1.0, 2.0], "melody": melody}
-    found = collect([*rows, *({**outline, "content": content} for content in sorted(contents))], PRESERVATION)
+    found = read_scores([*rows, *({**outline, "content": content} for content in sorted(contents))], PRESERVATION)
     return build_results(found, PRESERVATION, n_resamples=20), found
 
 
@@ -207,7 +208,7 @@ def test_a_long_list_has_equal_shares(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_run_of_failures_has_no_list() -> None:
     rows = [row for row in records({("s", "a"): [0.0, 0.0]}) if row["kind"] in {"run", "selection"}]
     rows.append({"kind": "pair", "item": "a", "system": "s", "error": "E: x"})
-    found = collect(rows, PRESERVATION)
+    found = read_scores(rows, PRESERVATION)
     assert "<h2>Pairs by metric</h2>" not in render_report(build_results(found, PRESERVATION), found)
 
 

@@ -13,13 +13,14 @@ import pytest
 from music_evals.benchmark.cautions import cautions
 from music_evals.benchmark.cells import plain
 from music_evals.benchmark.contents import significant
-from music_evals.benchmark.headers import check_same_run
 from music_evals.benchmark.preservation.pairs import CEILING, UNRELATED
 from music_evals.benchmark.preservation.plots import RIM, differing_notes, differing_spans, outward, timeline, unmatched
 from music_evals.benchmark.preservation.report import _left_out, render_report, worst_pairs
 from music_evals.benchmark.preservation.results import PRESERVATION
 from music_evals.benchmark.published import read_published
-from music_evals.benchmark.results import build_results, collect
+from music_evals.benchmark.records import check_same_run
+from music_evals.benchmark.results import build_results
+from music_evals.benchmark.scores import read_scores
 from music_evals.benchmark.tables import legend, markdown_report, text_report
 from music_evals.benchmark.versions import definitions_of
 from music_evals.errors import CorruptRecordsError
@@ -65,7 +66,7 @@ def records(scores: Scores, groups: dict[str, str] | None = None) -> list[dict[s
 
 
 def results_of(rows: list[dict[str, Any]]) -> dict[str, Any]:
-    return build_results(collect(rows, PRESERVATION), PRESERVATION, n_resamples=200)
+    return build_results(read_scores(rows, PRESERVATION), PRESERVATION, n_resamples=200)
 
 
 def test_means_intervals_and_counts_are_those_of_the_pairs() -> None:
@@ -199,7 +200,7 @@ def test_intervals_of_few_groups_are_told() -> None:
     assert "only n 4/12" in markdown_report(alone)
     assert caution.startswith("one group says nothing of a second")
     assert caution in markdown_report(alone)
-    assert caution in render_report(alone, collect(records(scores), PRESERVATION))
+    assert caution in render_report(alone, read_scores(records(scores), PRESERVATION))
 
 
 def test_pairs_of_one_original_are_one_group_whatever_its_file() -> None:
@@ -243,7 +244,7 @@ def test_every_system_has_its_share_of_timelines() -> None:
     rows = records(scores)
     contents = [f"{side} {n}" for side in ("reference", "estimate") for n in range(6)]
     outlines = [{"kind": "outline", "content": content, "duration_sec": 9.0} for content in contents]
-    found = collect([*rows, *outlines], PRESERVATION)
+    found = read_scores([*rows, *outlines], PRESERVATION)
     results = build_results(found, PRESERVATION, n_resamples=20)
     assert [pair["item"] for pairs, _ in worst_pairs(results, found) for pair in pairs] == [
         str(n) for n in range(6)
@@ -296,9 +297,9 @@ def test_scores_of_other_bytes_do_not_count() -> None:
 
 def test_records_of_something_else_are_damage() -> None:
     with pytest.raises(CorruptRecordsError):
-        collect([{"kind": "run"}], PRESERVATION)
+        read_scores([{"kind": "run"}], PRESERVATION)
     with pytest.raises(CorruptRecordsError):
-        collect([{"kind": "run"}, {"kind": "selection"}], PRESERVATION)
+        read_scores([{"kind": "run"}, {"kind": "selection"}], PRESERVATION)
 
 
 def test_tables_tell_direction_interval_and_what_is_missing() -> None:

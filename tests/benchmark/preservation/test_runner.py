@@ -68,7 +68,7 @@ def scores_of(rows: list[dict[str, Any]]) -> dict[tuple[str, str, str], dict[str
 
 
 def test_every_pair_has_every_metric_once(tmp_path: Path, pairs: PairSet, judge: Any) -> None:
-    rows = run(pairs, tmp_path / "records.jsonl", judge)
+    rows = run(pairs, tmp_path / "records", judge)
     assert rows[0] == {"kind": "run", "task": "preservation", "variant": "corrected"}
     assert len([row for row in rows if row["kind"] == "score"]) == 6 * 2
     found = scores_of(rows)
@@ -89,7 +89,7 @@ def test_a_resumed_run_does_not_run_again_what_succeeded(
     log = tmp_path / "log"
     monkeypatch.setenv("STUB", "count")
     monkeypatch.setenv("STUB_LOG", str(log))
-    path = tmp_path / "records.jsonl"
+    path = tmp_path / "records"
     first = run(pairs, path, judge)
     assert len(log.read_text().splitlines()) == 6
     again = run(pairs, path, judge)
@@ -99,7 +99,7 @@ def test_a_resumed_run_does_not_run_again_what_succeeded(
 
 
 def test_other_bytes_are_compared_again(tmp_path: Path, pairs: PairSet, judge: Any, write_files: Write) -> None:
-    path = tmp_path / "records.jsonl"
+    path = tmp_path / "records"
     run(pairs, path, judge)
     write_files("e", {"b.wav": "1.25"})
     changed = pairs_in_folders(tmp_path / "r", [f"s={tmp_path / 'e'}"])
@@ -141,7 +141,7 @@ def test_edits_of_one_original_stay_together(
     monkeypatch.setenv("STUB_LOG", str(tmp_path / "log"))
     reference = write_files("r", {f"{name}.wav": name for name in "123"})
     edits = [f"{s}={write_files(s, {f'{name}.wav': f'{name}.{s}' for name in '123'})}" for s in "5678"]
-    run(pairs_in_folders(reference, edits), tmp_path / "records.jsonl", judge, workers=1)
+    run(pairs_in_folders(reference, edits), tmp_path / "records", judge, workers=1)
     order = [line.split()[1] for line in (tmp_path / "log").read_text().splitlines()]
     assert order == [name for name in ("1.wav", "2.wav", "3.wav") for _ in range(4)]
 
@@ -158,21 +158,23 @@ def test_a_killed_run_goes_on_where_it_stood(tmp_path: Path, write_files: Write,
         "from music_evals.benchmark.preservation.pairs import pairs_in_folders\n"
         "from music_evals.benchmark.rows import PairJob\n"
         "from music_evals.benchmark.run import Settings, record\n"
+        "from music_evals.benchmark import records\n"
+        "records.SHARD_SECONDS = 0\n"  # each score is written as it comes
         f"pairs = pairs_in_folders({str(reference)!r}, [{f's={estimate}'!r}])\n"
         "header = {'task': 'preservation', 'variant': 'corrected'}\n"
         f"job = PairJob(header, pairs, (), {METRICS!r}, 'corrected', StubJudge({METRICS!r}), engine='local')\n"
-        f"record(job, Path({str(tmp_path / 'records.jsonl')!r}), Settings({str(tmp_path)!r}))\n"
+        f"record(job, Path({str(tmp_path / 'records')!r}), Settings({str(tmp_path)!r}))\n"
     )
-    environment = {**os.environ, "STUB_RECORDS": str(tmp_path / "records.jsonl")}
+    environment = {**os.environ, "STUB_RECORDS": str(tmp_path / "records")}
     killed = subprocess.run([sys.executable, "-c", code], check=False, timeout=120, env=environment)
     assert killed.returncode == -signal.SIGKILL
     (estimate / "07.wav").write_text("1")
-    finished = len(scores_of(read_records(tmp_path / "records.jsonl"))) // 2
+    finished = len(scores_of(read_records(tmp_path / "records"))) // 2
     assert 1 <= finished <= 7
     calls: list[tuple[int, int, str]] = []
     rows = run(
         pairs_in_folders(reference, [f"s={estimate}"]),
-        tmp_path / "records.jsonl",
+        tmp_path / "records",
         stub_judge(METRICS),
         progress=lambda *call: calls.append(call),
     )
@@ -182,7 +184,7 @@ def test_a_killed_run_goes_on_where_it_stood(tmp_path: Path, write_files: Write,
 
 
 def test_another_run_is_refused(tmp_path: Path, pairs: PairSet, judge: Any) -> None:
-    path = tmp_path / "records.jsonl"
+    path = tmp_path / "records"
     run(pairs, path, judge)
     with pytest.raises(CorruptRecordsError, match="variant was 'corrected' and is now 'paper'"):
         run(pairs, path, judge, variant="paper")
@@ -196,14 +198,14 @@ def test_a_judge_that_a_process_does_not_find_ends_the_run(
     folder = Path(sys.modules[type(judge).__module__].__file__ or "").parent
     monkeypatch.setattr(sys, "path", [place for place in sys.path if place != str(folder)])
     with pytest.raises(BackendError, match=r"cannot start.*No module named 'stub_preservation'"):
-        run(pairs, tmp_path / "records.jsonl", judge)
+        run(pairs, tmp_path / "records", judge)
 
 
 def test_a_first_sitting_without_its_controls_says_nothing_new(
     tmp_path: Path, pairs: PairSet, judge: Any, write_files: Write
 ) -> None:
     """Pairs, then controls; resumed, and with a pair more."""
-    path = tmp_path / "records.jsonl"
+    path = tmp_path / "records"
 
     def selections(chosen: PairSet) -> int:
         header = {"task": "preservation", "variant": "corrected"}
@@ -332,7 +334,7 @@ def test_code_that_numba_would_pass_over_is_compiled_again(tmp_path: Path, monke
 def test_no_process_outlives_the_run(tmp_path: Path, pairs: PairSet, judge: Any) -> None:
     import psutil
 
-    run(pairs, tmp_path / "records.jsonl", judge, workers=3)
+    run(pairs, tmp_path / "records", judge, workers=3)
     assert [
         child for child in psutil.Process(os.getpid()).children() if "spawn_main" in " ".join(child.cmdline())
     ] == []

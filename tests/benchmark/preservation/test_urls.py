@@ -84,7 +84,7 @@ def judged(out: Path, **settings: Any) -> dict[str, Any]:
     outcome = run_preservation(made, judge=judge)
     found = outcome.found
     pairs = {
-        (pair["item"], system): pair for system, rows in found.pairs.items() for pair in rows if "error" not in pair
+        (pair["item"], system): pair for system in found.systems for pair in found.of(system) if "error" not in pair
     }
     return {
         "results": outcome.results,

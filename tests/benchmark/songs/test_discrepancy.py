@@ -57,7 +57,7 @@ def settings(songs: Path, **options: Any) -> Settings:
 def test_files(songs: Path) -> None:
     outcome = run_discrepancy(settings(songs))
     assert sorted(path.name for path in (songs.parent / "out").iterdir()) == [
-        "cells.csv", "discrepancy.svg", "records.jsonl", "report.html", "results.json", "table.md",
+        "cells.csv", "discrepancy.svg", "records", "report.html", "results.json", "table.md",
     ]  # fmt: skip
     results = json.loads(outcome.files["results"].read_text(encoding="utf-8"))
     assert results == outcome.results

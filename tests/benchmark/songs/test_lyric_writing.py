@@ -9,10 +9,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.benchmark.record_files import cut
 from tests.writing import POEMS, build_model, poem_text, write_songs
 
 from music_evals.benchmark import outputs
-from music_evals.benchmark.records import RecordFile, read_records
+from music_evals.benchmark.records import RecordStore, read_records
 from music_evals.benchmark.songs import generations, lyric_writing, writing_log
 from music_evals.benchmark.songs.generations import WritingSystem, ask
 from music_evals.benchmark.songs.lyric_writing import Settings, run_writing
@@ -72,7 +73,7 @@ class FakeWriter:
 
 def asking(folder: Path, writers: Sequence[Any], prompts: Mapping[str, str], n_seeds: int = 1) -> list[dict[str, Any]]:
     systems = [WritingSystem(it.name, it, tuple(range(1 if it.deterministic else n_seeds))) for it in writers]
-    with RecordFile(folder / "writing.jsonl", {"task": "test"}) as records:
+    with RecordStore(folder / "writing", {"task": "test"}) as records:
         return ask(systems, prompts, records, versions=VERSIONS)
 
 
@@ -166,7 +167,7 @@ def test_ctrl_c_keeps_the_answers_that_are_under_way(tmp_path: Path, concurrency
     assert first.closed == 1
     paid = {prompt for _, prompt in first.asked}
     assert "prompt 1" in paid
-    kept = latest_generations(read_records(tmp_path / "writing.jsonl"))
+    kept = latest_generations(read_records(tmp_path / "writing"))
     assert {row["prompt"] for row in kept.values()} == paid
     if concurrency == 1:
         assert paid == {"prompt 0", "prompt 1"}  # what waited is not asked any more
@@ -183,20 +184,18 @@ def test_ctrl_c_between_answers_keeps_them_too(tmp_path: Path) -> None:
         if done == 2:
             raise KeyboardInterrupt
 
-    path = tmp_path / "writing.jsonl"
-    with RecordFile(path, {"task": "test"}) as records, pytest.raises(KeyboardInterrupt):
+    path = tmp_path / "writing"
+    with RecordStore(path, {"task": "test"}) as records, pytest.raises(KeyboardInterrupt):
         ask([system], PROMPTS, records, versions=VERSIONS, progress=stop)
     kept = latest_generations(read_records(path))
     assert {row["prompt"] for row in kept.values()} == {prompt for _, prompt in writer.asked}
 
 
-def test_a_torn_end_costs_what_was_being_written(tmp_path: Path) -> None:
+def test_a_kill_costs_what_was_being_written(tmp_path: Path) -> None:
     asking(tmp_path, [FakeWriter()], PROMPTS)
-    path = tmp_path / "writing.jsonl"
-    data = path.read_bytes()
-    lines = data.splitlines(keepends=True)
-    last = max(number for number, line in enumerate(lines) if b'"kind":"generation"' in line)
-    path.write_bytes(b"".join(lines[:last]) + lines[last][:30])  # killed within the last answer
+    path = tmp_path / "writing"
+    rows = read_records(path)
+    cut(path, max(number for number, row in enumerate(rows) if row["kind"] == "generation"))
     writer = FakeWriter()
     assert len(latest_generations(asking(tmp_path, [writer], PROMPTS))) == 5
     assert writer.asked == [(0, "prompt 4")]
@@ -241,7 +240,7 @@ def test_a_model_that_goes_away_stops_the_run_and_keeps_the_answers(tmp_path: Pa
     writer = FakeWriter(concurrency=concurrency, trouble=gone)
     with pytest.raises(ModelUnavailableError, match="it is gone"):
         asking(tmp_path, [writer], PROMPTS)
-    kept = {key[2] for key in latest_generations(read_records(tmp_path / "writing.jsonl"))}
+    kept = {key[2] for key in latest_generations(read_records(tmp_path / "writing"))}
     assert {"s0", "s1"} <= kept
     assert "s2" not in kept
 
@@ -274,7 +273,7 @@ def test_progress_counts_what_is_there(tmp_path: Path) -> None:
     asking(tmp_path, [FakeWriter()], dict(list(PROMPTS.items())[:2]))
     told: list[tuple[int, int, str]] = []
     systems = [WritingSystem("fake", FakeWriter(), (0,)), WritingSystem("two", FakeWriter("two"), (0,))]
-    with RecordFile(tmp_path / "writing.jsonl", {"task": "test"}) as records:
+    with RecordStore(tmp_path / "writing", {"task": "test"}) as records:
         ask(systems, PROMPTS, records, versions=VERSIONS, progress=lambda *now: told.append(now))
     assert told[0] == (2, 10, "fake")
     assert told[-1] == (10, 10, "two")
@@ -383,7 +382,7 @@ def test_without_a_writer_the_reference_rows_are_scored(settings: Callable[..., 
     assert value(results, "true lyrics") > value(results, "another song")
     assert value(results, "true lyrics") > value(results, "shuffled structure")
     assert "writing" not in results
-    assert {path.name for path in (tmp_path / "out").iterdir()} == {"records.jsonl", "results.json", "table.md"}
+    assert {path.name for path in (tmp_path / "out").iterdir()} == {"records", "results.json", "table.md"}
 
 
 def test_texts_are_written_scored_and_logged(settings: Callable[..., Settings], tmp_path: Path) -> None:

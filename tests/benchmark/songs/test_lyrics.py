@@ -8,11 +8,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.benchmark.record_files import cut
 
 from music_evals.annotations import LyricSection
 from music_evals.benchmark.cautions import cautions
 from music_evals.benchmark.records import read_records
-from music_evals.benchmark.results import build_results, collect
+from music_evals.benchmark.results import build_results
+from music_evals.benchmark.scores import read_scores
 from music_evals.benchmark.songs import lyrics
 from music_evals.benchmark.songs.lyrics import LYRICS, Settings, run_lyrics, worst_texts
 from music_evals.benchmark.songs.songs import load_songs
@@ -128,7 +130,7 @@ def test_systems_beside_the_published_table(
         assert "Lyrics, published" in shown
         assert "sd 6.230" in shown
     worst = worst_texts(outcome.found)
-    assert [(pairs.system, len(pairs)) for pairs, _ in worst] == [(NASTY, 4), ("poor", 4)]
+    assert [(pairs.text("system")[0], len(pairs)) for pairs, _ in worst] == [(NASTY, 4), ("poor", 4)]
     assert all(totals.tolist() == sorted(totals.tolist()) for _, totals in worst)
 
 
@@ -229,9 +231,8 @@ def test_a_run_goes_on_where_it_stood(
     monkeypatch.setattr(lyrics, "judge_lyrics", counted)
     assert run_lyrics(Settings(**settings)).results == whole
     assert len(asked) == 1  # a trial
-    records = tmp_path / "out" / "records.jsonl"
-    lines = records.read_bytes().splitlines(keepends=True)
-    records.write_bytes(b"".join(lines[:-5]))  # torn inside the last block of scores
+    records = tmp_path / "out" / "records"
+    cut(records, len(read_records(records)) - 25)
     assert run_lyrics(Settings(**settings)).results == whole
     assert 1 < len(asked) - 2 < 40
 
@@ -427,7 +428,7 @@ def test_patterns_without_words_have_the_controls_of_patterns(
 
 def test_records_alone_make_the_results(settings: dict[str, Any]) -> None:
     outcome = run_lyrics(Settings(**settings))
-    found = collect(read_records(outcome.files["records"]), LYRICS)
+    found = read_scores(read_records(outcome.files["records"]), LYRICS)
     assert found.header["task"] == "lyrics"
     assert found.value("s1", TRUE_LYRICS, "lyric_section") == 32.5
 
@@ -492,7 +493,7 @@ def test_records_of_before_these_controls_are_read(
     rows = read_records(run_lyrics(Settings(**settings)).files["records"])
     old = [row for row in rows if row.get("system") not in {*OF_PATTERNS, SHUFFLED_WORDS}]
     text = "\n".join(json.dumps(row).replace('"mine"', f'"{ECHO}"') for row in old)
-    found = collect([json.loads(line) for line in text.splitlines()], LYRICS)
+    found = read_scores([json.loads(line) for line in text.splitlines()], LYRICS)
     assert found.systems == (ECHO, TRUE_LYRICS, ANOTHER_SONG, SHUFFLED)
     results = build_results(found, LYRICS, n_resamples=20)
     assert results["systems"][ECHO]["role"] == "system"
@@ -521,7 +522,7 @@ def test_themes_are_compared_where_an_encoder_is_named(tmp_path: Path) -> None:
     given = {"dataset": str(songs), "predictions": [f"mine={tmp_path / 'one.jsonl'}"], "rhyme": "char", "report": False}
     outcome = run_lyrics(Settings(out=tmp_path / "out", **given, theme_encoder="char-ngrams"))
     assert outcome.results["wording"]["how"].split(", themes ")[1].startswith("by the encoder char-ngrams")
-    records = [json.loads(line) for line in (tmp_path / "out" / "records.jsonl").read_text().splitlines()]
+    records = read_records(tmp_path / "out" / "records")
     found = {(row["item"], row["system"]): row for row in records if row.get("metric") == "lyric_theme_similarity"}
     expected = evaluate_themes([POEMS["spring"][0]], [poem_text("spring")], encoder="char-ngrams")
     assert found["spring", "mine"]["value"] == pytest.approx(expected["lyric_theme_similarity"])
@@ -543,4 +544,4 @@ def test_an_encoder_without_weights_stops_the_run_before_it_begins(tmp_path: Pat
     songs = write_songs(tmp_path / "songs.jsonl")
     with pytest.raises(ModelUnavailableError):
         run_lyrics(Settings(out=tmp_path / "out", dataset=str(songs), theme_encoder=str(tmp_path / "none")))
-    assert not (tmp_path / "out" / "records.jsonl").exists()
+    assert not (tmp_path / "out" / "records").exists()

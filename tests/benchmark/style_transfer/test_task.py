@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-import json
 import math
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from tests.benchmark.record_files import cut
 from tests.benchmark.style_transfer.toy_style import Toy, toy
 
 import music_evals
 from music_evals.benchmark.load import load_results
+from music_evals.benchmark.records import read_records
 from music_evals.benchmark.style_transfer.task import Settings, _output_of
 from music_evals.errors import InvalidInputError, NoDataError, UnknownNameError
 from music_evals.hub.scores import read_scores
@@ -69,13 +70,9 @@ def test_transfers_are_judged_and_kept(corpus: Path, model: Path, tmp_path: Path
 def test_a_run_that_was_cut_is_resumed_to_the_same_results(corpus: Path, model: Path, tmp_path: Path) -> None:
     how = {"dataset": str(corpus), "models": [model], "kind": "transfers", **HOW}
     whole = music_evals.run("style-transfer", tmp_path / "whole", **how)
-    records = tmp_path / "cut" / "records.jsonl"
-    records.parent.mkdir()
-    lines = (tmp_path / "whole" / "records.jsonl").read_text().splitlines(keepends=True)
-    cut = (
-        next(place for place, line in enumerate(lines) if json.loads(line)["kind"] == "explanation") + 2
-    )  # and the sum of its block
-    records.write_text("".join(lines[:cut]))
+    rows = read_records(tmp_path / "whole" / "records")
+    first = next(place for place, row in enumerate(rows) if row["kind"] == "explanation")
+    cut(tmp_path / "whole" / "records", first + 1, tmp_path / "cut" / "records")
     Toy.calls = 0
     resumed = music_evals.run("style-transfer", tmp_path / "cut", **how)
     assert resumed.results == whole.results

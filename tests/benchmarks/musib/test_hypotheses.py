@@ -150,16 +150,13 @@ class Found:
     def __init__(self) -> None:
         rng = np.random.default_rng(0)
         self.header = {"variant": "corrected"}
-        self.items = {f"{n}": {} for n in range(40)}
+        self.item_rows = {f"{n}": {} for n in range(40)}
         self.songs = [f"song {n % 8}" for n in range(40)]
         self.reference = rng.uniform(0, 0.3, 40)
         self.seeds = {"near": rng.uniform(0, 0.3, (2, 40)), "far": rng.uniform(0.6, 0.9, (1, 40))}
 
-    def values(self, *_):
-        return self.reference
-
-    def by_seed(self, _, system, *__):
-        return self.seeds[system]
+    def at(self, _, system):
+        return SimpleNamespace(values=lambda _: self.reference[:, None], by_seed=lambda _: self.seeds[system])
 
 
 def test_the_difference_of_two_divergences() -> None:

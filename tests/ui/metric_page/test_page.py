@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 
 from music_evals.annotations import Score
+from music_evals.benchmark.records import read_records
 from music_evals.benchmark.songs.text_controls import LYRIC_CONTROLS
 from music_evals.errors import (
     FileTooLargeError,
@@ -152,8 +153,7 @@ def test_the_commands_are_accepted(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     for judged, name in ((edit, "delta_bpm"), (song, "lyric_structure")):
         words = shlex.split(judged.shell)
         assert main([*words[1:], "--no-report", "--resamples", "1"]) == 0
-        records = Path(words[-1], "records.jsonl").read_text(encoding="utf-8").splitlines()
-        scores = [record for record in map(json.loads, records) if record["kind"] == "score"]
+        scores = list(read_records(Path(words[-1], "records")).of("score"))
         of_this = [score for score in scores if score["metric"] == name and score["system"] not in LYRIC_CONTROLS]
         assert {score["value"] for score in of_this} == {judged.scores[name]}
 

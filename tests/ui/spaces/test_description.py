@@ -14,6 +14,7 @@ import pytest
 import soundfile
 
 from music_evals.annotations import DIMENSIONS, GROUPS, SCORED
+from music_evals.benchmark.records import read_records
 from music_evals.benchmark.songs.songs import load_songs
 from music_evals.cli import main
 from music_evals.datasets.caimd.demo import demo_rows
@@ -233,8 +234,8 @@ def test_the_code_gives_the_same_score(tmp_path, monkeypatch):
     files, _, command = shell.rpartition("music-evals ")
     subprocess.run(["bash", "-c", files], check=True)
     assert main(command.replace("\\\n", " ").split()) == 0
-    records = (tmp_path / "results" / "description" / "records.jsonl").read_text(encoding="utf-8")
-    [score] = [row for row in map(json.loads, records.splitlines()) if row.get("metric") == "amateur_average"]
+    records = read_records(tmp_path / "results" / "description" / "records")
+    [score] = [row for row in records if row.get("metric") == "amateur_average"]
     assert score["value"] == pytest.approx(found.average)
     lists = page.compare_descriptions("抒情,慢速", "抒情")[0]
     exec(tag_comparison.code_of(lists)[0], space)  # noqa: S102

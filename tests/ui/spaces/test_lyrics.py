@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 
 from music_evals.annotations import sections_of_rows, sections_text
+from music_evals.benchmark.records import read_records
 from music_evals.cli import main
 from music_evals.datasets.caimd.demo import demo_rows
 from music_evals.errors import (
@@ -186,8 +187,8 @@ def test_the_code_gives_the_same_score(examples, tmp_path, monkeypatch, capsys, 
     files, _, command = shell.rpartition("music-evals ")
     subprocess.run(["bash", "-c", files], check=True)
     assert main(command.replace("\\\n", " ").split()) == 0
-    records = (tmp_path / "results" / "lyrics" / "records.jsonl").read_text(encoding="utf-8")
-    scores = [row for row in map(json.loads, records.splitlines()) if row.get("metric") == "lyric_structure"]
+    records = read_records(tmp_path / "results" / "lyrics" / "records")
+    scores = [row for row in records if row.get("metric") == "lyric_structure"]
     assert [row["system"] for row in scores] == [
         "lyrics",
         "echo",

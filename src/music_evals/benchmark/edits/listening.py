@@ -7,8 +7,8 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from music_evals.benchmark.edits.task import RECORDS
-from music_evals.benchmark.records import read_records
+from music_evals.benchmark.edits.task import OLD_RECORDS, RECORDS
+from music_evals.benchmark.records import read_records, records_at
 from music_evals.errors import InvalidInputError, NoDataError
 from music_evals.studies.pairs import StudyPair, check_pairs
 
@@ -65,9 +65,10 @@ def pairs_of_edits(runs: Sequence[str | os.PathLike[str]]) -> tuple[StudyPair, .
 
 def _edits(folder: Path) -> dict[str, dict[str, Any]]:
     """Return item -> the last record of what was edited without an error."""
-    if not (folder / RECORDS).is_file():
+    place = records_at(folder / RECORDS) or records_at(folder / OLD_RECORDS)
+    if place is None:
         raise NoDataError(f"{folder} holds no {RECORDS}; name a folder that a run of edits wrote")
-    last = {row["item"]: row for row in read_records(folder / RECORDS).of("edit")}
+    last = {row["item"]: row for row in read_records(place).of("edit")}
     found = {item: row for item, row in last.items() if "error" not in row}
     if not found:
         raise NoDataError(f"{folder}: no edit succeeded; run it again")

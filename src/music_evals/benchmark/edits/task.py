@@ -29,11 +29,14 @@ from music_evals.errors import InvalidInputError, MusicEvalsError, NoDataError, 
 from music_evals.files import write_atomically
 from music_evals.protocols import RENDERERS, LyricWriter
 
-__all__ = ["MANIFEST", "RECORDS", "Edits", "Settings", "run_edits"]
+__all__ = ["MANIFEST", "OLD_RECORDS", "RECORDS", "Edits", "Settings", "run_edits"]
 
 MOST_SECONDS = 30.0  # that systems with weights take; for the plan of the memory where nothing says less
 
-RECORDS, MANIFEST = "edits.jsonl", "manifest.jsonl"
+RECORDS, MANIFEST = "edit_records", "manifest.jsonl"
+
+OLD_RECORDS = "edits.jsonl"
+"""Where older versions wrote the records."""
 
 PACKAGES = ("music_evals", "numpy", "scipy", "librosa", "soxr", "torch", "diffusers", "transformers")
 
@@ -181,6 +184,8 @@ def run_edits(
         "versions": package_versions(PACKAGES),
     }
     job = EditJob(header, ready, settings, work)
+    if (out / OLD_RECORDS).is_file():
+        (out / OLD_RECORDS).rename(out / f"{RECORDS}.jsonl")
     records = record(job, out / RECORDS, settings, progress=progress)
     rows = job.latest(records)
     failures = [(row["item"], row["error"]) for row in rows if "error" in row]

@@ -17,10 +17,9 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 
 from music_evals.annotations import MUSIB_LAYOUT, Tokens
-from music_evals.benchmark.found import OUTSIDE
 from music_evals.benchmark.outputs import RECORDS
-from music_evals.benchmark.records import read_records, reading_rows
-from music_evals.benchmark.shards import records_at
+from music_evals.benchmark.records import read_records, reading_rows, records_at
+from music_evals.benchmark.scores import OUTSIDE
 from music_evals.errors import InvalidInputError, NoDataError, UnknownNameError
 from music_evals.protocols import CONTROL
 from music_evals.symbolic import noteseq
@@ -127,7 +126,7 @@ def _run_names(runs: Sequence[str | os.PathLike[str]]) -> tuple[str, ...]:
 
 def _read_run(path: Path, number: int) -> tuple[dict[str, Any], dict[str, HeardItem], list[HeardSystem]]:
     """Return the header of a run, its items, and its systems but for the truth itself."""
-    place = path if path.name == RECORDS else records_at(path / RECORDS)
+    place = records_at(path) or records_at(path / RECORDS)
     if place is None or not place.exists():
         raise NoDataError(f"{path} holds no records ({RECORDS}); give the folder of a run")
     records = read_records(place)

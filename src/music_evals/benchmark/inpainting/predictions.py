@@ -13,10 +13,10 @@ from typing import Any
 import numpy as np
 
 from music_evals.annotations import MUSIB_LAYOUT, Tokens
-from music_evals.benchmark.collecting_items import NOT_GIVEN
 from music_evals.benchmark.inpainting.items import ItemSet
 from music_evals.benchmark.inpainting.systems import System, stored_system
 from music_evals.benchmark.manifests import json_lines, manifest_rows, shown_types, some
+from music_evals.benchmark.scores import NOT_GIVEN
 from music_evals.errors import (
     ContextLengthError,
     ContextMismatchWarning,

@@ -17,7 +17,8 @@ from music_evals.benchmark.inpainting import plots
 from music_evals.benchmark.inpainting.results import RANKING
 from music_evals.benchmark.inpainting.runner import INTERVALS
 from music_evals.benchmark.report import score_page
-from music_evals.benchmark.results import OUTSIDE, Found
+from music_evals.benchmark.results import OUTSIDE
+from music_evals.benchmark.scores import ScoreTable
 from music_evals.benchmark.templates import Section, render, static
 from music_evals.metrics.divergence import histogram_bins, masses, n_bins
 from music_evals.metrics.melodic_intervals import INTERVAL_BINS
@@ -50,7 +51,7 @@ Curve = tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]
 """Where each bin of a histogram begins, and its mass."""
 
 
-def render_report(results: Mapping[str, Any], found: Found) -> str:
+def render_report(results: Mapping[str, Any], found: ScoreTable) -> str:
     """Return the page."""
     plots.check_backend()
     facts = {
@@ -129,13 +130,16 @@ def _words(name: str) -> str:
     return name.replace("_", " ").replace("f1", "F1")
 
 
-def _pictures(results: Mapping[str, Any], found: Found) -> list[Section]:
+def _pictures(results: Mapping[str, Any], found: ScoreTable) -> list[Section]:
     songs = found.songs
     sections = []
     systems = order(results, table_of(results))
     outside = [name for name in systems if results["systems"][name]["role"] in OUTSIDE]
     for metric in DRAWN:
-        by_song = {name: plots.song_means(found.values(list(found.items), name, metric), songs) for name in systems}
+        by_song = {
+            name: plots.song_means(found.at(list(found.item_rows), name).values(metric)[:, 0], songs)
+            for name in systems
+        }
         picture = plots.distributions(
             f"song-{metric}", by_song, _highlight(results), label=_words(metric), outside=outside
         )
@@ -147,7 +151,7 @@ def _pictures(results: Mapping[str, Any], found: Found) -> list[Section]:
     return sections
 
 
-def _divergences(results: Mapping[str, Any], found: Found, systems: Sequence[str]) -> list[tuple[str, str]]:
+def _divergences(results: Mapping[str, Any], found: ScoreTable, systems: Sequence[str]) -> list[tuple[str, str]]:
     """Return title and picture of each divergence; none where there is nothing but the control."""
     if list(systems) == [CONTROL]:
         return []
@@ -165,27 +169,27 @@ def _divergences(results: Mapping[str, Any], found: Found, systems: Sequence[str
     for metric, feature in FEATURES.items():
         curves = {}
         for name in shown:
-            values = found.by_seed(list(found.items), name, feature)
+            values = found.at(list(found.item_rows), name).by_seed(feature)
             bins = histogram_bins(values[~np.isnan(values)], variant=variant)
             curves[name] = np.arange(size) / 100, masses(bins, size)
         drawn.append(draw(metric, curves, feature=_words(feature)))
     return drawn
 
 
-def _interval_shares(found: Found, system: str) -> Curve:
+def _interval_shares(found: ScoreTable, system: str) -> Curve:
     """Return where the bin of each interval begins, and its share of all that a system wrote."""
-    bins = found.readable(system).listed(INTERVALS)
+    bins = found.scored(system).bins(INTERVALS, system)
     edges = np.linspace(-INTERVAL_BINS / 2, INTERVAL_BINS / 2 - 1, INTERVAL_BINS)
     return edges, masses(bins[bins >= 0].astype(np.int64), INTERVAL_BINS)
 
 
-def _music(results: Mapping[str, Any], found: Found) -> Section:
+def _music(results: Mapping[str, Any], found: ScoreTable) -> Section:
     name = _highlight(results)
     if name is None:
         return Section("", 0, "")
-    items = list(found.items)
+    items = list(found.item_rows)
     values = _drawn_scores(found, items, name)
-    written = np.isin(found.table.items.codes_of(items), found.readable(name).items)
+    written = np.isin(found.columns["item"].codes_of(items), found.scored(name).codes("item"))
     values = np.where(written, values, np.nan)
     defined = [row for row in np.argsort(values, kind="stable")[::-1] if not np.isnan(values[row])]
     if not defined:
@@ -198,17 +202,17 @@ def _music(results: Mapping[str, Any], found: Found) -> Section:
     return Section("Music", 200 + 220 * (1 + len(systems)), page)
 
 
-def _drawn_scores(found: Found, items: Sequence[str], system: str) -> npt.NDArray[np.float64]:
+def _drawn_scores(found: ScoreTable, items: Sequence[str], system: str) -> npt.NDArray[np.float64]:
     """Return the scores of the seed whose music is drawn, shape (n,)."""
-    by_seed = found.by_seed(items, system, RANKING)
+    by_seed = found.at(items, system).by_seed(RANKING)
     return by_seed[0] if len(by_seed) else np.full(len(items), np.nan)
 
 
-def _rolls(found: Found, item: str, systems: Sequence[str]) -> list[dict[str, Any]]:
-    context = np.array(found.items[item]["tokens"], dtype=np.uint8)
+def _rolls(found: ScoreTable, item: str, systems: Sequence[str]) -> list[dict[str, Any]]:
+    context = np.array(found.item_rows[item]["tokens"], dtype=np.uint8)
     rolls = [_roll(item, "reference", context, context[MUSIB_LAYOUT.middle])]
     for name in systems:
-        middle = found.predictions[item, name][0]
+        middle = found.prediction(item, name)[0]
         if middle is not None:
             value = float(_drawn_scores(found, [item], name)[0])
             tokens = np.array(middle, dtype=np.uint8)

@@ -18,9 +18,9 @@ import numpy as np
 
 from music_evals.annotations import MUSIB_LAYOUT
 from music_evals.benchmark.inpainting.runner import COMPANION, EXTENSIONS, INTERVALS, NLL
-from music_evals.benchmark.listed import Listed
 from music_evals.benchmark.published import published_section
-from music_evals.benchmark.results import WHOLE, Found, ScoreTask
+from music_evals.benchmark.results import WHOLE, ScoreTask
+from music_evals.benchmark.scores import Listed, ScoreTable
 from music_evals.metrics.catalogue import INPAINTING_METRICS, Metric, metric_of
 from music_evals.metrics.melodic_intervals import INTERVAL_BINS, interval_bins
 from music_evals.pipelines.inpainting import FEATURES
@@ -92,20 +92,20 @@ def _published(header: Mapping[str, Any]) -> dict[str, Any]:
     return {"source": "", "table": {}, "differences": {}}
 
 
-def _views(found: Found) -> dict[str, set[str]]:
+def _views(found: ScoreTable) -> dict[str, set[str]]:
     """Return all windows, and those whose middle was not seen in training where that is known and not all were."""
-    seen = {item: row["seen_in_train"] for item, row in found.items.items()}
+    seen = {item: row["seen_in_train"] for item, row in found.item_rows.items()}
     views = {WHOLE: set(seen)}
     if None not in seen.values() and not all(seen.values()):
         views["unseen"] = {item for item, known in seen.items() if not known}
     return views
 
 
-def _parts(found: Found) -> dict[str, set[str]]:
+def _parts(found: ScoreTable) -> dict[str, set[str]]:
     """Return the windows of each part that gets the score that ranks; none where nothing is known that divides them."""
     columns = (*SPLITS, "voice")
     # records of before a column was known do not have it
-    known = {item: [row.get(column) for column in columns] for item, row in found.items.items()}
+    known = {item: [row.get(column) for column in columns] for item, row in found.item_rows.items()}
     by_column = {column: {item: row[n] for item, row in known.items()} for n, column in enumerate(columns)}
     whole = {column: values for column, values in by_column.items() if None not in values.values()}
     parts: dict[str, set[str]] = {}
@@ -132,7 +132,7 @@ def _on_parts(parts: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:
         )
 
 
-def _check_tokens(found: Found) -> None:
+def _check_tokens(found: ScoreTable) -> None:
     """Raise for tokens of another number or size: they would be drawn."""
     for row in found.records.of("item", "prediction"):
         if row["kind"] == "prediction":

@@ -15,7 +15,6 @@ import numpy as np
 import numpy.typing as npt
 
 from music_evals.annotations import MUSIB_LAYOUT, Tokens
-from music_evals.benchmark.collecting_items import SeededScores
 from music_evals.benchmark.engines import Failed, Unit
 from music_evals.benchmark.inpainting.answers import Answers
 from music_evals.benchmark.inpainting.items import ItemSet
@@ -23,6 +22,7 @@ from music_evals.benchmark.inpainting.systems import System, chosen_names
 from music_evals.benchmark.model_folders import own_rng
 from music_evals.benchmark.records import Records
 from music_evals.benchmark.run import Job, Row
+from music_evals.benchmark.scores import SeededScores
 from music_evals.benchmark.versions import package_versions
 from music_evals.errors import InvalidInputError, InvalidTokensError, MusicEvalsError
 from music_evals.metrics.catalogue import INPAINTING_EXTENSIONS, INPAINTING_METRICS
@@ -185,7 +185,7 @@ class InpaintingJob(Job):
 
         def finished(chunk: _Chunk) -> bool:
             name = self.systems[chunk.system].name
-            return made.good(name, chunk.seed, range(chunk.start, chunk.stop), self._metrics(chunk))
+            return made.are_scored(name, chunk.seed, range(chunk.start, chunk.stop), self._metrics(chunk))
 
         return [self._unit(chunk) for chunk in self._chunks() if not finished(chunk)]
 

@@ -23,9 +23,11 @@ from music_evals.benchmark.inpainting.results import INPAINTING, OFFICIAL
 from music_evals.benchmark.inpainting.runner import InpaintingJob, extension_names
 from music_evals.benchmark.inpainting.systems import System, baseline_names, baseline_system, load_model
 from music_evals.benchmark.outputs import RECORDS, VALIDATION, Outcome, remove_results, write_outcome
-from music_evals.benchmark.results import Found, build_results, collect
+from music_evals.benchmark.records import remove_records
+from music_evals.benchmark.results import build_results
 from music_evals.benchmark.run import Progress, record
 from music_evals.benchmark.run import Settings as RunSettings
+from music_evals.benchmark.scores import ScoreTable, read_scores
 from music_evals.benchmark.sources import split_names
 from music_evals.benchmark.tables import markdown_report
 from music_evals.errors import InvalidInputError, NoDataError, UnknownNameError
@@ -161,13 +163,14 @@ def run_inpainting(settings: Settings, *, progress: Progress | None = None) -> O
     systems = [*systems, *baselines, baseline_system(CONTROL, None)]
     out = Path(settings.out)
     if settings.overwrite:
-        remove_results(out, VALIDATION, *(path.name for path in out.glob(CARDS)))
+        remove_results(out, *(path.name for path in out.glob(CARDS)))
+        remove_records(out / VALIDATION)
 
     answers = None if settings.cache is None else Answers(Store(Path(settings.cache).absolute()))
     if answers is not None:
         answers.store.try_out()
 
-    def scored(items: ItemSet, systems: Sequence[System], name: str) -> Found:
+    def scored(items: ItemSet, systems: Sequence[System], name: str) -> ScoreTable:
         options = {option: getattr(settings, option) for option in ("limit", "decoding", "temperature")}
         fixed = settings.measures if settings.measures == "fixed" else None
         taken = {"voice": settings.voice, "highest": settings.highest, "measures": fixed}
@@ -177,7 +180,7 @@ def run_inpainting(settings: Settings, *, progress: Progress | None = None) -> O
         job = InpaintingJob(
             items, systems, settings.judged_variant, seeds, settings.protocol, options, answers, extensions
         )
-        return collect(record(job, out / name, settings, progress=progress), INPAINTING)
+        return read_scores(record(job, out / name, settings, progress=progress), INPAINTING)
 
     found = scored(items, systems, RECORDS)
     validation = None

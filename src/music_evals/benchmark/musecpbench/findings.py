@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from music_evals.benchmark.cells import markdown_name, markdown_rows
-from music_evals.benchmark.found import Found
+from music_evals.benchmark.scores import ScoreTable
 from music_evals.metrics.catalogue import PRESERVATION_METRICS
 from music_evals.stats.multiplicity import ERROR_RATE, verdict
 from music_evals.stats.paired import paired_mean_test
@@ -70,7 +70,7 @@ FINDINGS: Final = (
 """In the order of the paper's section 4."""
 
 
-def weigh_findings(found: Found) -> list[dict[str, Any]]:
+def weigh_findings(found: ScoreTable) -> list[dict[str, Any]]:
     """Return what a run says to each finding, given its records.
 
     Each is a dictionary of the fields of `Finding`; ``verdict``: ``"supported"``, ``"contradicted"``, ``"undecided"``
@@ -82,9 +82,9 @@ def weigh_findings(found: Found) -> list[dict[str, Any]]:
 
     scores = {}  # of each system, the means of its edits of a source: sources in rows
     for system in found.systems:
-        pairs = found.readable(system)
+        pairs = found.scored(system)
         table = pd.DataFrame(pairs.values(*found.header["metrics"]), columns=found.header["metrics"])
-        scores[system] = table.groupby(np.asarray(pairs.groups)).mean()
+        scores[system] = table.groupby(np.asarray(pairs.codes("group"))).mean()
     rows = []
     for finding in FINDINGS:
         without: dict[str, str] = {}

@@ -10,9 +10,9 @@ import numpy as np
 
 from music_evals.annotations import FACETS, EditorInfo
 from music_evals.benchmark.cells import format_interval, format_value, markdown_name, markdown_rows
-from music_evals.benchmark.found import Found
 from music_evals.benchmark.musecpbench.findings import findings_table, weigh_findings
 from music_evals.benchmark.published import published_preservation
+from music_evals.benchmark.scores import ScoreTable
 from music_evals.metrics.catalogue import PRESERVATION_METRICS
 from music_evals.stats.intervals import mean_intervals
 from music_evals.stats.multiplicity import holm
@@ -37,7 +37,7 @@ Cells = dict[str, dict[str, Any]]
 
 def study(
     results: Mapping[str, Any],
-    found: Found,
+    found: ScoreTable,
     infos: Mapping[str, EditorInfo],
     edits: Sequence[Mapping[str, Any]],
     about: Mapping[str, Any],
@@ -69,7 +69,7 @@ def study(
     """
     judged = [name for name in infos if name in found.systems]
     asked = {(str(row["system"]), str(row["item"])): row["instruction"] for row in edits if "error" not in row}
-    names = [name for name in found.names if name in PRESERVATION_METRICS]
+    names = [name for name in found.metrics if name in PRESERVATION_METRICS]
     scores = (results.get("facets") or {}).get("scores", {})
     tasks = sorted({str(one["task"]) for one in asked.values()})
     backbones = list(dict.fromkeys(infos[name].backbone for name in judged if not infos[name].control))
@@ -112,16 +112,16 @@ def study(
     }
 
 
-def _means(found: Found, names: Sequence[str], chosen: Mapping[str, Collection[str] | None]) -> Cells:
+def _means(found: ScoreTable, names: Sequence[str], chosen: Mapping[str, Collection[str] | None]) -> Cells:
     """Return the means of some edits of some systems; clusters are originals, so that systems may be put together."""
     values, groups = [], []
     for system, items in chosen.items():
-        pairs = found.readable(system)
+        pairs = found.scored(system)
         if items is not None:
-            held = found.table.items.codes_of(sorted(items))
-            pairs = pairs.take(np.isin(pairs.items, held))
+            held = found.columns["item"].codes_of(sorted(items))
+            pairs = pairs.take(np.isin(pairs.codes("item"), held))
         values.append(pairs.values(*names))
-        groups.append(pairs.groups)
+        groups.append(pairs.codes("group"))
     table = np.concatenate(values)
     if not len(table):
         return {}

@@ -27,7 +27,7 @@ from music_evals.protocols import LyricWriter
 
 __all__ = ["CONFIG", "RECORDS", "Prepared", "Settings", "find_songs", "run_preparation"]
 
-RECORDS: Final = "preparation.jsonl"
+RECORDS: Final = "preparation"
 """File of the records, in the folder of a run."""
 
 _AUDIO: Final = (".wav", ".flac", ".ogg", ".mp3", ".m4a")
@@ -255,7 +255,7 @@ def _record(
         records = record(job, Path(settings.out) / RECORDS, settings, progress=own)
         settings = dataclasses.replace(settings, overwrite=False)  # what the first wave wrote is to stay
         latest |= job.latest(records)
-        path = records.path  # a folder of shards, where the engine is Ray
+        path = records.path
         n_done += job.size
     keys = [(song.song, name) for song in songs for name in known]
     return {key: latest[key] for key in keys if key in latest}, path

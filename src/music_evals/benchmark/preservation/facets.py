@@ -20,10 +20,9 @@ import numpy as np
 import numpy.typing as npt
 
 from music_evals.benchmark.cells import counted
-from music_evals.benchmark.columns import Pairs
-from music_evals.benchmark.found import Found
 from music_evals.benchmark.preservation.controls import heard, shares_key, shares_tempo
 from music_evals.benchmark.preservation.pairs import CEILING, CONTROLS, UNRELATED
+from music_evals.benchmark.scores import ScoreTable
 from music_evals.metrics.catalogue import CATALOGUE, Metric
 from music_evals.stats.calibration import LEAST_AUC, Clustered, Position, combined_positions, separation
 
@@ -45,7 +44,7 @@ MANY_UNDEFINED = 0.2
 _SHARED = {"key": (shares_key, "harmony and melody"), "tempo": (shares_tempo, "rhythm")}
 
 
-def told_of_controls(found: Found) -> dict[str, dict[str, Any]]:
+def told_of_controls(found: ScoreTable) -> dict[str, dict[str, Any]]:
     """Return of the unrelated pairs how many share key and tempo, of those where both are known, and a note on it."""
     pairs = found.of(UNRELATED)
     if UNRELATED not in found.controls or not len(pairs):
@@ -71,17 +70,17 @@ def on_shared(about: Mapping[str, Any]) -> Iterator[str]:
             )
 
 
-def sides(found: Found, system: str) -> npt.NDArray[np.int64] | None:
+def sides(found: ScoreTable, system: str) -> npt.NDArray[np.int64] | None:
     """Return the groups of both sides of unrelated pairs; an edit is of no group but its original's."""
     return _both_groups(found) if system == UNRELATED and CEILING in found.controls else None
 
 
-def _both_groups(found: Found) -> npt.NDArray[np.int64]:
+def _both_groups(found: ScoreTable) -> npt.NDArray[np.int64]:
     """Return the groups of the two originals of each unrelated pair, shape (n, 2)."""
-    same, unrelated = found.readable(CEILING), found.readable(UNRELATED)
+    same, unrelated = found.scored(CEILING), found.scored(UNRELATED)
     # every original stands in the first control: the group of one that is met
-    groups = dict(zip((pair["reference"]["content"] for pair in same), same.groups.tolist(), strict=True))
-    own = unrelated.groups.tolist()
+    groups = dict(zip((pair["reference"]["content"] for pair in same), same.codes("group").tolist(), strict=True))
+    own = unrelated.codes("group").tolist()
     met = [groups.get(pair["estimate"]["content"], group) for pair, group in zip(unrelated, own, strict=True)]
     return np.column_stack([own, met]).astype(np.int64).reshape(len(own), 2)
 
@@ -128,7 +127,7 @@ class _Calibrated:
         return shares
 
 
-def facets(found: Found, *, confidence: float = 0.95) -> dict[str, Any]:
+def facets(found: ScoreTable, *, confidence: float = 0.95) -> dict[str, Any]:
     """Return the calibrated scores of the facets, as results.json holds them; nothing without both controls.
 
     Parameters
@@ -168,7 +167,7 @@ def facets(found: Found, *, confidence: float = 0.95) -> dict[str, Any]:
     }
 
 
-def grade(found: Found, *, confidence: float = 0.95) -> dict[str, Position]:
+def grade(found: ScoreTable, *, confidence: float = 0.95) -> dict[str, Position]:
     """Return for each system one score over all facets, which count alike: the mean of what `facets` returns.
 
     A single number hides what a system changed. It is in no result and on no page, and only worked out here.
@@ -195,11 +194,11 @@ def grade(found: Found, *, confidence: float = 0.95) -> dict[str, Position]:
         system: combined_positions(
             _clustered(found.of(system), held), held.same, held.unrelated, [whole], confidence=confidence
         )[0]
-        for system in found.judged
+        for system in found.compared
     }
 
 
-def _others(found: Found, held: _Calibrated, confidence: float) -> dict[str, Any]:
+def _others(found: ScoreTable, held: _Calibrated, confidence: float) -> dict[str, Any]:
     """Return the scores over the facets that nobody meant to change; nothing where the run names none that are."""
     intended = found.header.get("intended", ())
     if not intended:
@@ -210,7 +209,7 @@ def _others(found: Found, held: _Calibrated, confidence: float) -> dict[str, Any
     return {"others": {"intended": list(intended), "facets": kept, "scores": scores}}
 
 
-def _over(pairs: Pairs, held: _Calibrated, kept: Sequence[str], confidence: float) -> dict[str, Any]:
+def _over(pairs: ScoreTable, held: _Calibrated, kept: Sequence[str], confidence: float) -> dict[str, Any]:
     """Return the mean of some facets; NaN where one of them has no score."""
     clustered, rows = _clustered(pairs, held), [held.weights(facet) for facet in kept]
     whole = np.sum(rows, axis=0) * all(row.any() for row in rows) if rows else np.zeros(len(held.scales))
@@ -218,26 +217,28 @@ def _over(pairs: Pairs, held: _Calibrated, kept: Sequence[str], confidence: floa
     return _cell(position, pairs, clustered, whole)
 
 
-def _calibrated(found: Found) -> _Calibrated | None:
+def _calibrated(found: ScoreTable) -> _Calibrated | None:
     if not {CEILING, UNRELATED} <= set(found.controls):
         return None
     every = {name: CATALOGUE[name] for name in found.header["metrics"]}
     scales = {name: scale for name, scale in every.items() if scale.direction in {"higher", "lower"}}
-    same, unrelated = found.readable(CEILING), found.readable(UNRELATED)
+    same, unrelated = found.scored(CEILING), found.scored(UNRELATED)
     values = [pairs.values(*scales) for pairs in (same, unrelated)]
     apart = {
         name: separation(*(column[:, place] for column in values), lower_is_better=scale.direction == "lower")
         for place, (name, scale) in enumerate(scales.items())
     }
-    return _Calibrated(scales, Clustered(values[0], same.groups), Clustered(values[1], _both_groups(found)), apart)
+    return _Calibrated(
+        scales, Clustered(values[0], same.codes("group")), Clustered(values[1], _both_groups(found)), apart
+    )
 
 
-def _clustered(pairs: Pairs, held: _Calibrated) -> Clustered:
+def _clustered(pairs: ScoreTable, held: _Calibrated) -> Clustered:
     readable = pairs.take(~pairs.failed)
-    return Clustered(readable.values(*held.scales), readable.groups)
+    return Clustered(readable.values(*held.scales), readable.codes("group"))
 
 
-def _scores(pairs: Pairs, held: _Calibrated, confidence: float) -> dict[str, dict[str, Any]]:
+def _scores(pairs: ScoreTable, held: _Calibrated, confidence: float) -> dict[str, dict[str, Any]]:
     clustered, names = _clustered(pairs, held), list(held.by_facet)
     weights = np.array([held.weights(facet) for facet in names])
     positions = combined_positions(clustered, held.same, held.unrelated, weights, confidence=confidence)
@@ -247,7 +248,7 @@ def _scores(pairs: Pairs, held: _Calibrated, confidence: float) -> dict[str, dic
     }
 
 
-def _cell(position: Position, pairs: Pairs, clustered: Clustered, row: npt.NDArray[np.float64]) -> dict[str, Any]:
+def _cell(position: Position, pairs: ScoreTable, clustered: Clustered, row: npt.NDArray[np.float64]) -> dict[str, Any]:
     """Return a score, which share of the scores of its metrics has no value, and of how many pairs and groups."""
     n_defined = np.count_nonzero(~np.isnan(clustered.values), axis=0)
     share = 1 - n_defined[row > 0] / max(len(pairs), 1)  # what failed has no value either

@@ -8,10 +8,9 @@ from typing import Any
 import numpy as np
 
 from music_evals.benchmark.cells import format_value
-from music_evals.benchmark.columns import Floats, Pairs
 from music_evals.benchmark.contents import heading
-from music_evals.benchmark.found import Found
 from music_evals.benchmark.preservation.plots import outward
+from music_evals.benchmark.scores import Floats, ScoreTable
 from music_evals.benchmark.templates import Section, render
 
 __all__ = ["MOST_PAIRS", "mean_places", "pair_list", "placed"]
@@ -30,7 +29,7 @@ def placed(results: Mapping[str, Any]) -> list[str]:
     return [name for name in results["metrics"] if results["scales"][name]["direction"] != "zero"]
 
 
-def mean_places(results: Mapping[str, Any], pairs: Pairs) -> Floats:
+def mean_places(results: Mapping[str, Any], pairs: ScoreTable) -> Floats:
     """Return the mean of the places of each pair on the radar, 1 the best; NaN for a pair that has none."""
     names = placed(results)
     if not names:
@@ -43,9 +42,9 @@ def mean_places(results: Mapping[str, Any], pairs: Pairs) -> Floats:
     return means
 
 
-def pair_list(results: Mapping[str, Any], found: Found, anchors: Mapping[tuple[str, str], str]) -> Section:
+def pair_list(results: Mapping[str, Any], found: ScoreTable, anchors: Mapping[tuple[str, str], str]) -> Section:
     """Return table and picture; `anchors` are the places of the page where pairs are drawn, by item and system."""
-    every = {system: found.readable(system) for system in found.systems}
+    every = {system: found.scored(system) for system in found.systems}
     held = {system: pairs for system, pairs in every.items() if len(pairs)}
     if not held:
         return Section("", 0, "")
@@ -53,8 +52,8 @@ def pair_list(results: Mapping[str, Any], found: Found, anchors: Mapping[tuple[s
     rows: list[tuple[int, str, str, list[tuple[str, float | str | None]]]] = []
     for place, (system, pairs) in enumerate(held.items()):
         worst = pairs.take(np.argsort(mean_places(results, pairs), kind="stable")[:share])  # NaN comes last
-        items = found.table.items.text(worst.rows)
-        for item, values in zip(items, worst.values(*found.names).tolist(), strict=True):
+        items = worst.text("item")
+        for item, values in zip(items, worst.values(*found.metrics).tolist(), strict=True):
             rows.append((place, item, anchors.get((item, system), ""), list(map(_cell, values))))
     page = render(
         _PACKAGE,
@@ -63,7 +62,7 @@ def pair_list(results: Mapping[str, Any], found: Found, anchors: Mapping[tuple[s
         held={"systems": list(held), "rows": rows},
         n_pairs=sum(map(len, every.values())),
         systems=[(name, results["systems"][name]["role"] == "control") for name in held],
-        titles=[heading(results, name) for name in found.names],
+        titles=[heading(results, name) for name in found.metrics],
         n_metrics=len(results["metrics"]),
         axes=_axes(results, held),
         shown_at_first=SHOWN_AT_FIRST,
@@ -83,7 +82,7 @@ def _share(lengths: list[int]) -> int:
     return next((n for n in range(max(lengths), 1, -1) if sum(min(n, mine) for mine in lengths) <= MOST_PAIRS), 1)
 
 
-def _axes(results: Mapping[str, Any], held: Mapping[str, Pairs]) -> tuple[int, int]:
+def _axes(results: Mapping[str, Any], held: Mapping[str, ScoreTable]) -> tuple[int, int]:
     """Return which scores are drawn first: the two, of two facets where that is possible, that take the most values."""
     names = list(results["scales"])
     values = np.concatenate([pairs.values(*names) for pairs in held.values()])

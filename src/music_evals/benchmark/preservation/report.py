@@ -10,15 +10,14 @@ from typing import Any
 import numpy as np
 
 from music_evals.benchmark import canvas
-from music_evals.benchmark.aggregate import shared
 from music_evals.benchmark.cells import counted, format_difference, format_value
 from music_evals.benchmark.contents import heading, is_significant
-from music_evals.benchmark.found import Found
 from music_evals.benchmark.preservation.pair_list import mean_places, pair_list, placed
 from music_evals.benchmark.preservation.pairs import CONTROLS, UNRELATED
 from music_evals.benchmark.preservation.players import AUDIO_FOLDER, MOST_SEC, Players, clock
 from music_evals.benchmark.preservation.plots import RIM, outward, radar, timeline
 from music_evals.benchmark.report import Ranked, score_page, shares
+from music_evals.benchmark.scores import ScoreTable
 from music_evals.benchmark.templates import Section, render, static
 from music_evals.metrics.catalogue import features_of
 
@@ -44,7 +43,7 @@ _SCRIPTS = ("ab_player.js", "pairs.js", "report.js")
 
 
 def render_report(
-    results: Mapping[str, Any], found: Found, *, timelines: int = SHOWN_PAIRS, players: Players | None = None
+    results: Mapping[str, Any], found: ScoreTable, *, timelines: int = SHOWN_PAIRS, players: Players | None = None
 ) -> str:
     """Return the page; with `players` the pairs that are drawn can be heard, and their music is written down."""
     canvas.check_backend()
@@ -111,13 +110,13 @@ def _radars(results: Mapping[str, Any]) -> Section:
     return Section("At a glance", 150 + 480 * math.ceil(min(len(radars), FIRST_RADARS) / 2), page)
 
 
-def worst_pairs(results: Mapping[str, Any], found: Found) -> list[Ranked]:
+def worst_pairs(results: Mapping[str, Any], found: ScoreTable) -> list[Ranked]:
     """Return the pairs of each system that can be drawn, with the means of their places on the radar, worst first."""
     ranked: list[Ranked] = []
-    for system in found.judged:
-        pairs = found.readable(system)
+    for system in found.compared:
+        pairs = found.scored(system)
         means = mean_places(results, pairs)
-        drawn = np.flatnonzero(~np.isnan(means) & found.outlines.of_both(pairs))
+        drawn = np.flatnonzero(~np.isnan(means) & pairs.with_outlines())
         order = drawn[np.argsort(means[drawn], kind="stable")]  # by item where they are equal
         ranked.append((pairs.take(order), means[order]))
     return ranked
@@ -125,7 +124,7 @@ def worst_pairs(results: Mapping[str, Any], found: Found) -> list[Ranked]:
 
 def _timelines(
     results: Mapping[str, Any],
-    found: Found,
+    found: ScoreTable,
     chosen: Sequence[tuple[Mapping[str, Any], float]],
     players: Players | None,
     *,
@@ -209,7 +208,7 @@ MOST_OPEN = 3
 """Comparisons of two systems that are shown at once; where there are more, each is shown on demand."""
 
 
-def _differences(results: Mapping[str, Any], found: Found) -> Section | None:
+def _differences(results: Mapping[str, Any], found: ScoreTable) -> Section | None:
     """Return a table for each two systems that share items; None where no two do."""
     couples = [
         _couple(results, found, first, second, list(tests))
@@ -223,9 +222,9 @@ def _differences(results: Mapping[str, Any], found: Found) -> Section | None:
 
 
 def _couple(
-    results: Mapping[str, Any], found: Found, first: str, second: str, tests: list[Mapping[str, Any]]
+    results: Mapping[str, Any], found: ScoreTable, first: str, second: str, tests: list[Mapping[str, Any]]
 ) -> dict[str, Any]:
-    a, b = shared(found, first, second)
+    a, b = found.paired(first, second)
     sizes = [results["systems"][name]["n_pairs"] for name in (first, second)]
     rows = []
     for test in tests:

@@ -13,7 +13,8 @@ from music_evals.benchmark.preservation.facets import facets, on_shared, sides, 
 from music_evals.benchmark.preservation.pairs import CEILING, CONTROLS, UNRELATED
 from music_evals.benchmark.preservation.reencoding import REENCODED_AUDIO, REENCODED_SCORE
 from music_evals.benchmark.published import published_preservation
-from music_evals.benchmark.results import Found, ScoreTask
+from music_evals.benchmark.results import ScoreTask
+from music_evals.benchmark.scores import ScoreTable
 from music_evals.metrics.catalogue import COMPANIONS, PRESERVATION_METRICS, RELEASE_SCORES
 
 __all__ = ["PRESERVATION"]
@@ -27,9 +28,9 @@ def _on_controls(systems: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:
     yield from on_shared(systems.get(UNRELATED, {}))
 
 
-def _group_by_music(found: Found) -> None:
+def _group_by_music(found: ScoreTable) -> None:
     """Where pairs are grouped by the file of their original, take what it holds: other tags make no other music."""
-    found.group_by(found.outlines.music(set(found.table.groups.words.to_pylist())))
+    found.group_by(found.music_of(set(found.columns["group"].categories.to_pylist())))
 
 
 PRESERVATION: Final = ScoreTask(

@@ -20,7 +20,6 @@ from music_evals.audio.extraction import receipt
 from music_evals.audio.store import FeatureStore
 from music_evals.benchmark.canvas import check_backend
 from music_evals.benchmark.engines import Unit, local
-from music_evals.benchmark.on_demand import Outlines
 from music_evals.benchmark.outputs import RECORDS, Outcome, remove_results, write_scores
 from music_evals.benchmark.preservation.compiled import cache_home
 from music_evals.benchmark.preservation.controls import heard, make_controls
@@ -41,6 +40,7 @@ from music_evals.benchmark.records import Records
 from music_evals.benchmark.rows import Judge, PairJob
 from music_evals.benchmark.run import Progress, record
 from music_evals.benchmark.run import Settings as RunSettings
+from music_evals.benchmark.scores import outlines_in
 from music_evals.benchmark.versions import PACKAGES, package_versions
 from music_evals.errors import InvalidInputError, MissingBackendError, UnknownNameError
 from music_evals.files import scratch_folder
@@ -241,7 +241,7 @@ def _record(job: PairJob, pairs: Sequence[Pair], settings: Settings, progress: P
         if progress is not None:
             progress(done, total if label == COMPILING else total + n_later, label)
 
-    outlines = Outlines(record(dataclasses.replace(job, later=CONTROLS), path, settings, progress=begun))
+    outlines = outlines_in(record(dataclasses.replace(job, later=CONTROLS), path, settings, progress=begun))
     controls = make_controls(pairs, lambda content: heard(outlines.get(content)), seed=settings.seed)
     resumed = dataclasses.replace(settings, overwrite=False)
     return record(dataclasses.replace(job, controls=controls), path, resumed, progress=progress)

@@ -24,13 +24,13 @@ import numpy as np
 import numpy.typing as npt
 
 from music_evals.annotations import GROUPS, SCORED
-from music_evals.benchmark import batches
 from music_evals.benchmark.outputs import RECORDS, Outcome, remove_results, write_scores
 from music_evals.benchmark.published import published_descriptions
 from music_evals.benchmark.report import score_page
-from music_evals.benchmark.results import Found, ScoreTask
+from music_evals.benchmark.results import ScoreTask
 from music_evals.benchmark.rows import PairJob
 from music_evals.benchmark.run import Progress, record
+from music_evals.benchmark.scores import ABSENT, ERROR, UNDEFINED, ScoreTable
 from music_evals.benchmark.songs.songs import Song, SongSet, SongSettings
 from music_evals.benchmark.songs.tag_predictions import TAGS, plain_tags, tag_songs
 from music_evals.benchmark.songs.text_controls import (
@@ -78,17 +78,17 @@ def _unspoken(group: str) -> str:
     return f"the system does not speak for the {group} group"
 
 
-def _shown(found: Found) -> tuple[str, ...]:
+def _shown(found: ScoreTable) -> tuple[str, ...]:
     """Return the scores that any system speaks for; all where there is no system."""
-    unspoken = [place for place, text in enumerate(found.table.texts) if text in set(map(_unspoken, GROUPS))]
+    unspoken = [place for place, text in enumerate(found.matrix.texts) if text in set(map(_unspoken, GROUPS))]
     judged, spoken = False, set()
     for pairs in (found.of(system) for system in found.systems if system not in found.controls):
-        for name in found.names:
-            scored = np.isin(pairs.states(name), (batches.SCORED, batches.UNDEFINED))
+        for name in found.metrics:
+            scored = ~np.isin(pairs.states(name), (ABSENT, ERROR))
             judged |= bool(scored.any())
-            if (scored & ~np.isin(pairs.messages(name), unspoken)).any():
+            if (scored & ~np.isin(pairs.messages(UNDEFINED, name), unspoken)).any():
                 spoken.add(name)
-    return tuple(name for name in found.names if name in spoken or not judged)
+    return tuple(name for name in found.metrics if name in spoken or not judged)
 
 
 DESCRIPTIONS: Final = ScoreTask(
@@ -348,7 +348,7 @@ def _with_all_groups(predictions: Sequence[Prediction]) -> list[Prediction]:
     ]
 
 
-def _render(results: Mapping[str, Any], found: Found) -> str:
+def _render(results: Mapping[str, Any], found: ScoreTable) -> str:
     encoder = results["encoder"]
     facts = {
         "aggregation": results["variant"],

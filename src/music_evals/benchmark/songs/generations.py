@@ -19,7 +19,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from typing import Any, NamedTuple
 
-from music_evals.benchmark.records import RecordFile, dump_json
+from music_evals.benchmark.records import RecordStore, dump_json
 from music_evals.errors import BackendError, ModelUnavailableError, MusicEvalsError, OutputError
 from music_evals.numerics import kernels
 from music_evals.protocols import LyricWriter, Written
@@ -70,7 +70,7 @@ class _Answer(NamedTuple):
 def ask(
     systems: Sequence[WritingSystem],
     prompts: Mapping[str, str],
-    records: RecordFile,
+    records: RecordStore,
     *,
     versions: Mapping[str, str],
     progress: Progress | None = None,
@@ -96,6 +96,7 @@ def ask(
         "kernels": kernels(),
     }
     records.append([sitting])
+    records.compact()
     return records.rows
 
 
@@ -108,7 +109,7 @@ def left_to_ask(system: WritingSystem, prompts: Mapping[str, str], rows: Iterabl
 
 
 def keep_answers(
-    system: WritingSystem, asked: Sequence[Asked], written: Sequence[Written | MusicEvalsError], records: RecordFile
+    system: WritingSystem, asked: Sequence[Asked], written: Sequence[Written | MusicEvalsError], records: RecordStore
 ) -> None:
     """Record what came in a batch; nobody knows how long each answer took."""
     _append(records, _new_writer(records.rows, system, system.content))
@@ -140,7 +141,7 @@ def _teller(systems: Sequence[WritingSystem], n_prompts: int, progress: Progress
     return tell
 
 
-def _append(records: RecordFile, new: Sequence[Row]) -> None:
+def _append(records: RecordStore, new: Sequence[Row]) -> None:
     if new:
         records.append(new)
 
@@ -158,7 +159,7 @@ def _call(writer: LyricWriter, method: str) -> None:
 
 
 def _keeper(
-    records: RecordFile, system: str, content: str, tell: Callable[[str, int], None]
+    records: RecordStore, system: str, content: str, tell: Callable[[str, int], None]
 ) -> Callable[[list[_Answer]], None]:
     """Return a function that records answers."""
 

@@ -18,7 +18,7 @@ from music_evals.benchmark.cells import counted
 from music_evals.benchmark.manifests import check_systems, read_text
 from music_evals.benchmark.model_folders import split_model
 from music_evals.benchmark.outputs import NOTHING_BESIDE, Beside, Outcome, remove_results
-from music_evals.benchmark.records import RecordFile, dump_json, reading_rows
+from music_evals.benchmark.records import RecordStore, dump_json, reading_rows
 from music_evals.benchmark.songs import lyrics, writing_log
 from music_evals.benchmark.songs.generations import Progress, Row, WritingSystem, ask, key_of, latest_rows
 from music_evals.benchmark.songs.songs import SongSet, SongSettings
@@ -36,7 +36,7 @@ from music_evals.protocols import WRITERS, LyricWriter, load_plugin
 
 __all__ = ["Endpoint", "Outcome", "Prices", "Settings", "run_writing", "text_report"]
 
-GENERATIONS, TEXTS, LOG = "writing.jsonl", "texts.jsonl", "writing_log.csv"
+GENERATIONS, TEXTS, LOG = "writing", "texts.jsonl", "writing_log.csv"
 """Records of what was asked, the texts that are scored, and what each took."""
 
 MOST_SEEDS = 1000
@@ -200,7 +200,7 @@ def _write(
     prompts, reasons = _prompts(songs, settings, example)
     receipt = {**prompt_receipt(settings.language, example), "theme_from": settings.theme_from or "any"}
     header = {"task": "lyric_writing", "dataset": dict(songs.about), "prompt": receipt}
-    with RecordFile(Path(settings.out) / GENERATIONS, header, overwrite=settings.overwrite) as records:
+    with RecordStore(Path(settings.out) / GENERATIONS, header, overwrite=settings.overwrite) as records:
         _count_spent(systems, records.rows)
         batched = systems if settings.batch else []
         ask_in_batches(batched, prompts, records, Path(settings.out))

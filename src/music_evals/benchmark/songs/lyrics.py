@@ -26,9 +26,10 @@ from music_evals.benchmark.cells import counted, format_value
 from music_evals.benchmark.outputs import NOTHING_BESIDE, RECORDS, Beside, Outcome, remove_results, write_scores
 from music_evals.benchmark.published import published_lyrics
 from music_evals.benchmark.report import Ranked, score_page, shares
-from music_evals.benchmark.results import Found, ScoreTask
+from music_evals.benchmark.results import ScoreTask
 from music_evals.benchmark.rows import PairJob
 from music_evals.benchmark.run import Progress, record
+from music_evals.benchmark.scores import ScoreTable
 from music_evals.benchmark.songs.lyric_judging import GATED, THEME, LyricJudge
 from music_evals.benchmark.songs.songs import Song, SongSet, SongSettings
 from music_evals.benchmark.songs.text_controls import (
@@ -395,7 +396,7 @@ TOTAL = "lyric_structure"
 
 
 def _render_report(
-    results: Mapping[str, Any], found: Found, *, explained: int = EXPLAINED, sections: Sequence[Section] = ()
+    results: Mapping[str, Any], found: ScoreTable, *, explained: int = EXPLAINED, sections: Sequence[Section] = ()
 ) -> str:
     """Return the page."""
     facts = {"variant": results["variant"], **results["options"], "section headers": _headers_text(results)}
@@ -407,19 +408,20 @@ def _headers_text(header: Mapping[str, Any]) -> str:
     return {True: "numbered", False: "without numbers", None: "as in the files"}[header["numbered"]]
 
 
-def worst_texts(found: Found) -> list[Ranked]:
+def worst_texts(found: ScoreTable) -> list[Ranked]:
     """Return the pairs of each system that are explained, with their totals, the worst first."""
     ranked: list[Ranked] = []
-    for system in found.judged:
-        pairs = found.readable(system)
+    for system in found.compared:
+        pairs = found.scored(system)
         totals = pairs.values(TOTAL)[:, 0]
-        shown = np.flatnonzero(found.explanations.there(pairs) & ~np.isnan(totals))
+        explained = [(item, system) in found.explanations for item in pairs.text("item")]
+        shown = np.flatnonzero(np.array(explained, dtype=bool) & ~np.isnan(totals))
         order = shown[np.argsort(totals[shown], kind="stable")]  # by item where they are equal
         ranked.append((pairs.take(order), totals[order]))
     return ranked
 
 
-def _explanations(found: Found, n: int) -> Section:
+def _explanations(found: ScoreTable, n: int) -> Section:
     texts = worst_texts(found)
     reported = []
     for pair, total in shares(texts, n):

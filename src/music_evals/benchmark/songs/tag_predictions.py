@@ -32,7 +32,7 @@ from music_evals.windows import MODELS, find_window
 
 __all__ = ["TAGS", "plain_tags", "tag_songs"]
 
-TAGS = "tags.jsonl"
+TAGS = "tags"
 """File of the records in the folder of a run."""
 
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
-from music_evals.benchmark.records import RecordFile
+from music_evals.benchmark.records import RecordStore
 from music_evals.benchmark.songs.generations import Asked, WritingSystem, keep_answers, left_to_ask
 from music_evals.benchmark.songs.spending import Metered
 from music_evals.errors import BatchPendingError, CorruptRecordsError, InvalidInputError
@@ -20,7 +20,7 @@ BATCHES: Final = "batches.json"
 
 
 def ask_in_batches(
-    systems: Sequence[WritingSystem], prompts: Mapping[str, str], records: RecordFile, folder: Path
+    systems: Sequence[WritingSystem], prompts: Mapping[str, str], records: RecordStore, folder: Path
 ) -> None:
     """Collect batches that are done, and hand in what is left; raises `BatchPendingError` while any is under way.
 
@@ -56,7 +56,7 @@ def _submit(system: WritingSystem, left: Sequence[Asked], known: dict[str, Any],
     return [f"{system.name}: {len(left)} requests were handed in as the batch {batch}"]
 
 
-def _collect(system: WritingSystem, records: RecordFile, known: dict[str, Any], path: Path) -> list[str]:
+def _collect(system: WritingSystem, records: RecordStore, known: dict[str, Any], path: Path) -> list[str]:
     writer: Any = system.writer
     held = known[system.content]
     asked = [Asked(*one) for one in held["asked"]]
