@@ -142,12 +142,10 @@ class Walk:
         if row := self.task("working"):
             who = self.owner(row)
             version = self.version(row)
-            if row.kind == "structure":
-                annotating.submit(self.desk, who, row.id, version, self.structure())
-                return
-            if self.likely(0.95):
+            if self.likely(0.95):  # what nobody listened to is warned of, and no structure of that kind is accepted at once
                 self.bench.listen(who, row.id)
-            annotating.submit(self.desk, who, row.id, version, description(row.kind))
+            result = self.structure() if row.kind == "structure" else description(row.kind)
+            annotating.submit(self.desk, who, row.id, version, result)
 
     def settle(self) -> None:
         row = self.song("inspecting")
