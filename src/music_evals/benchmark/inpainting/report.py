@@ -1,4 +1,4 @@
-"""The report of an inpainting run: the shared page, distributions, histograms, and contexts to see and to hear."""
+"""The report of an inpainting run: the shared page, distributions, histograms, and contexts with players."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ __all__ = ["render_report"]
 SHOWN_CONTEXTS = 5
 """Contexts with piano rolls: best, worst and three between, by the highlighted system's note F1."""
 
-DRAWN = (RANKING, "position_score", "pitch_accuracy", "rhythm_accuracy")
+PICTURED = (RANKING, "position_score", "pitch_accuracy", "rhythm_accuracy")
 """Scores whose distribution over songs is drawn."""
 
 TEMPO_BPM = 96.0
@@ -50,7 +50,7 @@ Curve = tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]
 """Where each bin of a histogram begins, and its mass."""
 
 
-def render_report(results: Mapping[str, Any], found: Found) -> str:
+def render_report(results: Mapping[str, Any], score_table: Found) -> str:
     """Return the page."""
     plots.check_backend()
     facts = {
@@ -60,12 +60,12 @@ def render_report(results: Mapping[str, Any], found: Found) -> str:
     }
     return score_page(
         results,
-        found,
+        score_table,
         facts,
         lead=_lead(results),
         highlight=_highlight(results),
-        pictures=_pictures(results, found),
-        items=[_music(results, found)],
+        pictures=_pictures(results, score_table),
+        items=[_music(results, score_table)],
         script=static("player.js") + static("report.js"),
     )
 
@@ -91,8 +91,8 @@ def _rival(results: Mapping[str, Any]) -> str | None:
     """Return the baseline that the highlighted system is shown beside."""
     rival = results["best_baseline"].get(RANKING)
     baselines = [name for name in table_of(results)["ranking"] if results["systems"][name]["role"] == "baseline"]
-    found = rival if rival in baselines else next(iter(baselines), None)
-    return None if found == _highlight(results) else found
+    chosen = rival if rival in baselines else next(iter(baselines), None)
+    return None if chosen == _highlight(results) else chosen
 
 
 def _lead(results: Mapping[str, Any]) -> str:
@@ -129,25 +129,27 @@ def _words(name: str) -> str:
     return name.replace("_", " ").replace("f1", "F1")
 
 
-def _pictures(results: Mapping[str, Any], found: Found) -> list[Section]:
-    songs = found.songs
+def _pictures(results: Mapping[str, Any], score_table: Found) -> list[Section]:
+    songs = score_table.songs
     sections = []
     systems = order(results, table_of(results))
     outside = [name for name in systems if results["systems"][name]["role"] in OUTSIDE]
-    for metric in DRAWN:
-        by_song = {name: plots.song_means(found.values(list(found.items), name, metric), songs) for name in systems}
+    for metric in PICTURED:
+        by_song = {
+            name: plots.song_means(score_table.values(list(score_table.items), name, metric), songs) for name in systems
+        }
         picture = plots.distributions(
             f"song-{metric}", by_song, _highlight(results), label=_words(metric), outside=outside
         )
         page = render(_PACKAGE, "picture.html", picture=picture, explained="")
         sections.append(Section(f"How the songs differ: {_words(metric)}", 150 + 36 * len(systems), page))
-    for title, picture in _divergences(results, found, systems):
+    for title, picture in _divergences(results, score_table, systems):
         page = render(_PACKAGE, "picture.html", picture=picture, explained=_DIVERGENCE)
         sections.append(Section(f"Divergence: {title}", 280 + 36 * len(systems), page))
     return sections
 
 
-def _divergences(results: Mapping[str, Any], found: Found, systems: Sequence[str]) -> list[tuple[str, str]]:
+def _divergences(results: Mapping[str, Any], score_table: Found, systems: Sequence[str]) -> list[tuple[str, str]]:
     """Return title and picture of each divergence; none where there is nothing but the control."""
     if list(systems) == [CONTROL]:
         return []
@@ -160,32 +162,32 @@ def _divergences(results: Mapping[str, Any], found: Found, systems: Sequence[str
         words |= {"label": _words(metric)}
         return _words(metric), plots.divergences(f"div-{metric}", curves, cells, _highlight(results), **words)
 
-    intervals = {name: _interval_shares(found, name) for name in shown}
-    drawn = [draw(INTERVALS, intervals, feature="melodic interval, semitones", counted="intervals")]
+    intervals = {name: _interval_shares(score_table, name) for name in shown}
+    pictures = [draw(INTERVALS, intervals, feature="melodic interval, semitones", counted="intervals")]
     for metric, feature in FEATURES.items():
         curves = {}
         for name in shown:
-            values = found.by_seed(list(found.items), name, feature)
+            values = score_table.by_seed(list(score_table.items), name, feature)
             bins = histogram_bins(values[~np.isnan(values)], variant=variant)
             curves[name] = np.arange(size) / 100, masses(bins, size)
-        drawn.append(draw(metric, curves, feature=_words(feature)))
-    return drawn
+        pictures.append(draw(metric, curves, feature=_words(feature)))
+    return pictures
 
 
-def _interval_shares(found: Found, system: str) -> Curve:
+def _interval_shares(score_table: Found, system: str) -> Curve:
     """Return where the bin of each interval begins, and its share of all that a system wrote."""
-    bins = found.readable(system).listed(INTERVALS)
+    bins = score_table.readable(system).listed(INTERVALS)
     edges = np.linspace(-INTERVAL_BINS / 2, INTERVAL_BINS / 2 - 1, INTERVAL_BINS)
     return edges, masses(bins[bins >= 0].astype(np.int64), INTERVAL_BINS)
 
 
-def _music(results: Mapping[str, Any], found: Found) -> Section:
+def _music(results: Mapping[str, Any], score_table: Found) -> Section:
     name = _highlight(results)
     if name is None:
         return Section("", 0, "")
-    items = list(found.items)
-    values = _drawn_scores(found, items, name)
-    written = np.isin(found.table.items.codes_of(items), found.readable(name).items)
+    items = list(score_table.items)
+    values = _pictured_scores(score_table, items, name)
+    written = np.isin(score_table.table.items.codes_of(items), score_table.readable(name).items)
     values = np.where(written, values, np.nan)
     defined = [row for row in np.argsort(values, kind="stable")[::-1] if not np.isnan(values[row])]
     if not defined:
@@ -193,24 +195,24 @@ def _music(results: Mapping[str, Any], found: Found) -> Section:
     places = np.linspace(0, len(defined) - 1, min(SHOWN_CONTEXTS, len(defined)))
     picked = dict.fromkeys(items[defined[round(place)]] for place in places)
     systems = [name, *filter(None, [_rival(results)])]
-    contexts = [(item, _rolls(found, item, systems)) for item in picked]
+    contexts = [(item, _rolls(score_table, item, systems)) for item in picked]
     page = render(_PACKAGE, "music.html", name=name, contexts=contexts, step_sec=STEP_SEC)
     return Section("Music", 200 + 220 * (1 + len(systems)), page)
 
 
-def _drawn_scores(found: Found, items: Sequence[str], system: str) -> npt.NDArray[np.float64]:
+def _pictured_scores(score_table: Found, items: Sequence[str], system: str) -> npt.NDArray[np.float64]:
     """Return the scores of the seed whose music is drawn, shape (n,)."""
-    by_seed = found.by_seed(items, system, RANKING)
+    by_seed = score_table.by_seed(items, system, RANKING)
     return by_seed[0] if len(by_seed) else np.full(len(items), np.nan)
 
 
-def _rolls(found: Found, item: str, systems: Sequence[str]) -> list[dict[str, Any]]:
-    context = np.array(found.items[item]["tokens"], dtype=np.uint8)
+def _rolls(score_table: Found, item: str, systems: Sequence[str]) -> list[dict[str, Any]]:
+    context = np.array(score_table.items[item]["tokens"], dtype=np.uint8)
     rolls = [_roll(item, "reference", context, context[MUSIB_LAYOUT.middle])]
     for name in systems:
-        middle = found.predictions[item, name][0]
+        middle = score_table.predictions[item, name][0]
         if middle is not None:
-            value = float(_drawn_scores(found, [item], name)[0])
+            value = float(_pictured_scores(score_table, [item], name)[0])
             tokens = np.array(middle, dtype=np.uint8)
             rolls.append(_roll(item, name, context, tokens, note=f"note F1 {format_value(value)}"))
     return rolls

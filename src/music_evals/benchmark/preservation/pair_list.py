@@ -43,9 +43,9 @@ def mean_places(results: Mapping[str, Any], pairs: Pairs) -> Floats:
     return means
 
 
-def pair_list(results: Mapping[str, Any], found: Found, anchors: Mapping[tuple[str, str], str]) -> Section:
+def pair_list(results: Mapping[str, Any], score_table: Found, anchors: Mapping[tuple[str, str], str]) -> Section:
     """Return table and picture; `anchors` are the places of the page where pairs are drawn, by item and system."""
-    every = {system: found.readable(system) for system in found.systems}
+    every = {system: score_table.readable(system) for system in score_table.systems}
     held = {system: pairs for system, pairs in every.items() if len(pairs)}
     if not held:
         return Section("", 0, "")
@@ -53,8 +53,8 @@ def pair_list(results: Mapping[str, Any], found: Found, anchors: Mapping[tuple[s
     rows: list[tuple[int, str, str, list[tuple[str, float | str | None]]]] = []
     for place, (system, pairs) in enumerate(held.items()):
         worst = pairs.take(np.argsort(mean_places(results, pairs), kind="stable")[:share])  # NaN comes last
-        items = found.table.items.text(worst.rows)
-        for item, values in zip(items, worst.values(*found.names).tolist(), strict=True):
+        items = score_table.table.items.text(worst.rows)
+        for item, values in zip(items, worst.values(*score_table.names).tolist(), strict=True):
             rows.append((place, item, anchors.get((item, system), ""), list(map(_cell, values))))
     page = render(
         _PACKAGE,
@@ -63,7 +63,7 @@ def pair_list(results: Mapping[str, Any], found: Found, anchors: Mapping[tuple[s
         held={"systems": list(held), "rows": rows},
         n_pairs=sum(map(len, every.values())),
         systems=[(name, results["systems"][name]["role"] == "control") for name in held],
-        titles=[heading(results, name) for name in found.names],
+        titles=[heading(results, name) for name in score_table.names],
         n_metrics=len(results["metrics"]),
         axes=_axes(results, held),
         shown_at_first=SHOWN_AT_FIRST,
