@@ -66,7 +66,7 @@ class Found:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Metrics and companions."""
+        """Metrics and auxiliary metrics."""
         return (*self.header["metrics"], *self.header["companions"])
 
     def of(self, system: str) -> Pairs:
