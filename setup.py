@@ -1,4 +1,4 @@
-"""What pyproject.toml cannot say: a wheel brings the repository folders along, so that their names resolve without a clone."""
+"""What pyproject.toml cannot say: a wheel brings the repository folders along, so that names need no clone."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ LEFT_OUT = {"__pycache__", "run"}  # caches, and what a training leaves behind
 
 
 def shipped_files() -> Iterator[Path]:
-    """Yield every file of the repository folders, relative to the root; not weights of other data, as models/vli/folk."""
+    """Yield every file of the repository folders, relative to the root; not weights of other data (models/vli/folk)."""
     for folder in SHIPPED:
         for path in sorted((ROOT / folder).rglob("*")):
             inner = path.relative_to(ROOT)
