@@ -22,6 +22,7 @@ import shlex
 import subprocess
 import sys
 import tempfile
+import textwrap
 import tomllib
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -276,8 +277,9 @@ def written(values: Mapping[str, Any]) -> str:
 def accepted(changelog: str, reason: str, lines: Mapping[str, Sequence[str]]) -> str:
     """Return the text of the changelog with a line on what moved, below what is not released."""
     counts = ", ".join(f"{len(moves)} of {name}" for name, moves in lines.items() if moves)
-    first = "; ".join(" ".join(move.split()) for moves in lines.values() for move in moves[:3])
-    line = f"- Digests moved ({counts}): {reason}. First of them: {first}\n"
+    first = "; ".join(textwrap.shorten(move, 60) for moves in lines.values() for move in moves[:3])
+    entry = f"- Digests moved ({counts}): {reason}. First of them: {first}"
+    line = "\n".join(textwrap.wrap(entry, 120, subsequent_indent="  ", break_on_hyphens=False)) + "\n"
     head, mark, rest = changelog.partition("## [Unreleased]\n")
     if not mark:
         raise SystemExit("CHANGELOG.md has no heading ## [Unreleased]")
