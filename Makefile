@@ -45,12 +45,15 @@ space: venv ## serve a Space on this machine: make space NAME=preservation
 	test -n "$(NAME)" || { echo "say which: make space NAME=preservation" >&2; exit 2; }
 	$(BIN)/python $(if $(findstring /,$(NAME)),$(NAME),spaces/$(NAME))/app.py
 
+# tests in one stretch for each process, so that what a module shares is made once; who has none left takes from the other
+PARALLEL := -n 2 --dist worksteal
+
 test: venv ## the fast tests
-	$(BIN)/python -m pytest -m "not slow" -n 2
+	$(BIN)/python -m pytest -m "not slow" $(PARALLEL)
 
 coverage: venv ## the fast tests, measured: lines and branches of the package that ran, in results/coverage/html
 	mkdir -p results/coverage && $(BIN)/coverage erase
-	$(BIN)/coverage run -m pytest -m "not slow" -n 2
+	$(BIN)/coverage run -m pytest -m "not slow" $(PARALLEL)
 	$(BIN)/coverage combine --quiet && $(BIN)/coverage html --quiet
 	@echo "lines and branches that ran: $$($(BIN)/coverage report --format=total) %; results/coverage/html/index.html"
 
@@ -60,13 +63,14 @@ test-kernels: venv ## the extraction tests with other kernels of the linear alge
 test-slow: venv ## the long tests: full data set rebuild, simulated coverage
 	$(BIN)/python -m pytest -m slow -n 2 --dist loadfile
 
-check: venv ## lint, format, types, spelling, import contracts
+check: venv ## lint, format, types, spelling, import contracts, size and names (tools/shape.py)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/oxlint --deny-warnings src/music_evals docs/static
 	$(BIN)/mypy
 	$(BIN)/codespell
 	$(BIN)/python -m pytest -q tests/conformance/test_imports.py
+	$(BIN)/python tools/shape.py
 
 docs: venv ## build the documentation into site/; a broken link is an error
 	$(BIN)/python -m mkdocs build --strict --quiet

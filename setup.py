@@ -1,4 +1,4 @@
-"""What pyproject.toml cannot say: a wheel brings the windows along, so that their names resolve without a clone."""
+"""What pyproject.toml cannot say: a wheel brings the repository folders along, so that names need no clone."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from setuptools.command.build_py import build_py
 
 ROOT = Path(__file__).parent
 SHIPPED = ("metrics", "datasets_scripts", "models", "examples")
-INSTALLED = Path("music_evals", "_windows")  # as `music_evals.windows.INSTALLED` has it
+INSTALLED = Path("music_evals", "_repositories")  # as `music_evals.repositories.INSTALLED` has it
 LEFT_OUT = {"__pycache__", "run"}  # caches, and what a training leaves behind
 
 
 def shipped_files() -> Iterator[Path]:
-    """Yield every file of the windows, relative to the root; not weights of other data, as models/vli/folk."""
+    """Yield every file of the repository folders, relative to the root; not weights of other data (models/vli/folk)."""
     for folder in SHIPPED:
         for path in sorted((ROOT / folder).rglob("*")):
             inner = path.relative_to(ROOT)
@@ -25,8 +25,8 @@ def shipped_files() -> Iterator[Path]:
                 yield inner
 
 
-class BuildWithWindows(build_py):
-    """Copies the windows beside the modules; an editable installation finds them where they are."""
+class BuildWithFolders(build_py):
+    """Copies the repository folders beside the modules; an editable installation finds them where they are."""
 
     def run(self) -> None:
         super().run()
@@ -40,8 +40,8 @@ class BuildWithWindows(build_py):
 
     def get_outputs(self, include_bytecode: bool = True) -> list[str]:  # noqa: FBT001, FBT002 - setuptools' own
         place = Path(self.build_lib, INSTALLED)
-        windows = [] if self.editable_mode else [str(place / inner) for inner in shipped_files()]
-        return [*super().get_outputs(include_bytecode), *windows]
+        copied = [] if self.editable_mode else [str(place / inner) for inner in shipped_files()]
+        return [*super().get_outputs(include_bytecode), *copied]
 
 
-setup(cmdclass={"build_py": BuildWithWindows})
+setup(cmdclass={"build_py": BuildWithFolders})

@@ -12,7 +12,7 @@ from music_evals.caimap.storage.store import Store, migrate
 from music_evals.caimap.storage.tables import PersonRow, TaskRow
 from music_evals.caimap.values import Description, Effects, Section, Song, Structure, Tagged
 from music_evals.caimap.work import annotating, managing, views
-from music_evals.caimap.work.desk import Desk, Settings
+from music_evals.caimap.work.service import Settings, StudyService
 
 START = dt.datetime(2026, 3, 2, 8, tzinfo=dt.UTC)  # a Monday
 
@@ -29,7 +29,7 @@ class Clock:
 
 
 class StudyBench:
-    """A desk and short words for what people do at it."""
+    """A study and short names for what people do in it."""
 
     PEOPLE = (
         "administrator",
@@ -47,8 +47,8 @@ class StudyBench:
         migrate(url)
         self.url, self.clock = url, Clock()
         self.store = Store(url)
-        self.desk = Desk(self.store, self.clock)
-        self.desk.configure(settings)
+        self.service = StudyService(self.store, self.clock)
+        self.service.configure(settings)
         with self.store.writing() as session:
             for number, role in enumerate(self.PEOPLE, 1):
                 row = PersonRow(name=f"{role}{number}", role=role, consent="1", created=START, language="zh")
@@ -57,13 +57,13 @@ class StudyBench:
 
     def songs(self, *names: str) -> None:
         songs = [Song(name, ("春眠不觉晓", "处处闻啼鸟"), 40.0, rhymes=(True, True)) for name in names]
-        managing.add_songs(self.desk, self.ADMIN, songs)
+        managing.add_songs(self.service, self.ADMIN, songs)
 
     def take(self, who: int, *, listens: bool = True):
         """Open the next task of somebody; for a structure they hear the song before they do anything else."""
-        task = annotating.take_next(self.desk, who)
+        task = annotating.take_next(self.service, who)
         assert task is not None
-        opened = annotating.open_task(self.desk, who, task.id)
+        opened = annotating.open_task(self.service, who, task.id)
         if listens and task.kind == "structure":
             self.listen(who, task.id)
         return opened
@@ -74,7 +74,7 @@ class StudyBench:
         for who, label in zip((self.PRO, self.OTHER_PRO), labels, strict=True):
             task = self.take(who)
             given = one_verse("春眠不觉晓", label=label)
-            annotating.submit(self.desk, who, task.id, self.version(TaskRow, task.id), given)
+            annotating.submit(self.service, who, task.id, self.version(TaskRow, task.id), given)
             self.clock.wait(days=2)
 
     def version(self, table, key) -> int:
@@ -82,12 +82,12 @@ class StudyBench:
             return session.get(table, key).version
 
     def listen(self, who: int, task: int) -> None:
-        length = int(views.task_view(self.desk, who, task).song.duration_sec)
-        annotating.record(self.desk, who, task, [{"kind": "play", "position_sec": 0}])
+        length = int(views.task_view(self.service, who, task).song.duration_sec)
+        annotating.record(self.service, who, task, [{"kind": "play", "position_sec": 0}])
         for at in range(5, length + 1, 5):
             self.clock.wait(5)
-            annotating.record(self.desk, who, task, [{"kind": "beat", "position_sec": at}])
-        annotating.record(self.desk, who, task, [{"kind": "ended", "position_sec": length}])
+            annotating.record(self.service, who, task, [{"kind": "beat", "position_sec": at}])
+        annotating.record(self.service, who, task, [{"kind": "ended", "position_sec": length}])
         self.clock.wait(60)
 
 

@@ -306,9 +306,7 @@ SONGS = {
 WORDS = ("抒情", "思乡", "安静", "明亮", "缓慢")
 
 
-@pytest.fixture
-def song_rows() -> list[dict[str, Any]]:
-    """Four rows in the schema of CaiMD."""
+def _song_rows() -> list[dict[str, Any]]:
     from music_evals.annotations import DIMENSIONS
 
     rows = []
@@ -332,14 +330,30 @@ def song_rows() -> list[dict[str, Any]]:
     return rows
 
 
+def _write_songs(folder: Path, rows: list[dict[str, Any]]) -> Path:
+    import json
+
+    path = folder / "songs.jsonl"
+    path.write_text("".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows), encoding="utf-8")
+    return path
+
+
+@pytest.fixture
+def song_rows() -> list[dict[str, Any]]:
+    """Four rows in the schema of CaiMD."""
+    return _song_rows()
+
+
 @pytest.fixture
 def songs_file(tmp_path: Path, song_rows: list[dict[str, Any]]) -> Path:
     """A file of `song_rows`."""
-    import json
+    return _write_songs(tmp_path, song_rows)
 
-    path = tmp_path / "songs.jsonl"
-    path.write_text("".join(json.dumps(row, ensure_ascii=False) + "\n" for row in song_rows), encoding="utf-8")
-    return path
+
+@pytest.fixture(scope="session")
+def songs_of_all(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The same file for runs that several tests share; none writes to it."""
+    return _write_songs(tmp_path_factory.mktemp("songs"), _song_rows())
 
 
 @pytest.fixture

@@ -40,3 +40,14 @@ def test_what_the_client_raises_without_an_answer_is_named(monkeypatch: pytest.M
         with pytest.raises(hub_errors()):
             get_session().get(address)
     assert issubclass(HfHubHTTPError, hub_errors()[-1])
+
+
+def test_former_names_of_fields_and_options_work_and_warn() -> None:
+    with pytest.warns(DeprecationWarning, match="`found` of __init__.. is called `size` now"):
+        large = errors.FileTooLargeError("too large", limit=1, found=2)  # type: ignore[call-arg]
+    assert large.size == 2
+    with pytest.warns(DeprecationWarning, match=r"FileTooLargeError\.found is called size now"):
+        assert large.found == 2
+    missing = errors.MissingBackendError("package", "extra", feature="training")
+    with pytest.warns(DeprecationWarning, match=r"MissingBackendError\.what is called feature now"):
+        assert missing.what == "training"

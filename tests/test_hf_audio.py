@@ -27,7 +27,7 @@ from music_evals.errors import (
     UndefinedMetricWarning,
     UnsupportedTypeError,
 )
-from music_evals.pipelines.preservation import entrance, evaluate_preservation
+from music_evals.pipelines.preservation import evaluate_preservation, modality
 from music_evals.symbolic.midi import save_midi, write_midi
 from music_evals.symbolic.notes import make_notes
 
@@ -265,7 +265,7 @@ def test_the_bytes_of_a_score_need_no_name(arrived: Arrived) -> None:
     arrived.add(prediction={"bytes": write_midi(SCORE), "path": None}, reference=SCORE)
     assert arrived.spool is not None
     (written,) = arrived.spool.iterdir()
-    assert entrance(written) == "symbolic"
+    assert modality(written) == "symbolic"
 
 
 def test_files_need_no_folder(arrived: Arrived, file: Path) -> None:

@@ -24,7 +24,6 @@ from music_evals.errors import (
 from music_evals.locations import (
     LISTED_FROM,
     Remote,
-    beside,
     check_local,
     fetched,
     files_below,
@@ -33,6 +32,7 @@ from music_evals.locations import (
     hash_file,
     location,
     read_bytes,
+    resolve,
     without_suffix,
 )
 
@@ -136,17 +136,17 @@ class TestMeaning:
 
     def test_what_a_manifest_names(self, tmp_path):
         here, there = tmp_path, Remote("https://host/lists")
-        assert beside(here, "x/a.wav") == tmp_path / "x/a.wav"
-        assert beside(here, "/data/a.wav") == Path("/data/a.wav")
-        assert beside(here, "file:///data/a.wav") == Path("/data/a.wav")
-        assert beside(here, "s3://bucket/a.wav") == Remote("s3://bucket/a.wav")
-        assert beside(there, "x/a.wav") == Remote("https://host/lists/x/a.wav")
-        assert beside(there, "s3://bucket/a.wav") == Remote("s3://bucket/a.wav")
+        assert resolve(here, "x/a.wav") == tmp_path / "x/a.wav"
+        assert resolve(here, "/data/a.wav") == Path("/data/a.wav")
+        assert resolve(here, "file:///data/a.wav") == Path("/data/a.wav")
+        assert resolve(here, "s3://bucket/a.wav") == Remote("s3://bucket/a.wav")
+        assert resolve(there, "x/a.wav") == Remote("https://host/lists/x/a.wav")
+        assert resolve(there, "s3://bucket/a.wav") == Remote("s3://bucket/a.wav")
         for text in ("file:///etc/passwd", "memory://a.wav"):
             with pytest.raises(InvalidInputError, match="cannot name files of this machine"):
-                beside(there, text)
+                resolve(there, text)
         with pytest.raises(InvalidInputError, match="is no path below https://host"):
-            beside(there, "/etc/passwd")
+            resolve(there, "/etc/passwd")
 
     def test_what_must_be_a_path(self):
         check_local("results", "out")
@@ -206,7 +206,7 @@ class TestFingerprints:
 
     def test_a_server_that_tells_no_version(self, web):
         web.versions = ""
-        with pytest.raises(UnreadableFileError, match=r"a\.wav: its server tells neither ETag nor Last-Modified"):
+        with pytest.raises(UnreadableFileError, match=r"a\.wav: its server sends neither ETag nor Last-Modified"):
             fingerprint(f"{web.url}/music/a.wav")
 
     def test_another_process_finds_the_same(self, web):
@@ -254,7 +254,7 @@ class TestWhatIsWrong:
     @pytest.mark.parametrize("status", [401, 403])
     def test_refused(self, web, status):
         web.statuses["music/a.wav"] = status
-        with pytest.raises(UnreadableFileError, match=rf"a\.wav: not there, or refused to who asks \({status}\)"):
+        with pytest.raises(UnreadableFileError, match=rf"a\.wav: not found, or access is denied \({status}\)"):
             fingerprint(f"{web.url}/music/a.wav")
 
     def test_a_server_that_fails(self, web):

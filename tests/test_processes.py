@@ -158,7 +158,7 @@ def test_a_script_needs_no_main_guard(batch, tmp_path):
 
 
 def test_a_process_has_its_own_variables_and_its_death_is_told_in_the_callers_words(deadly):
-    process = ReaderProcess(deadly.deadly, environment={"MUSIC_EVALS_TEST": "set"}, what="process")
+    process = ReaderProcess(deadly.deadly, environment={"MUSIC_EVALS_TEST": "set"}, label="process")
     try:
         assert process.read("environment.mid") == "set"
         died = process.read("exit.mid", name="song (zeta)")

@@ -28,6 +28,11 @@ def test_what_is_offered_is_few() -> None:
     assert len(music_evals.__all__) <= 25
 
 
+def test_a_former_name_works_and_warns() -> None:
+    with pytest.warns(DeprecationWarning, match="music_evals.window is called repo_path now"):
+        assert music_evals.window is music_evals.repo_path
+
+
 def test_the_version_is_written_once(root: Path) -> None:
     about = tomllib.loads((root / "pyproject.toml").read_text(encoding="utf-8"))
     assert "version" not in about["project"]

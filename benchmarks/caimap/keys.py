@@ -35,7 +35,7 @@ from music_evals.caimap.storage.store import Store, migrate, sqlite_url
 from music_evals.caimap.storage.tables import SheetRow, SongRow, TaskRow
 from music_evals.caimap.values import SECTION_KINDS, Section, Song, Structure
 from music_evals.caimap.work import accounts, annotating, inspecting, managing
-from music_evals.caimap.work.desk import Desk, Settings
+from music_evals.caimap.work.service import Settings, StudyService
 from music_evals.errors import MissingBackendError, MusicEvalsError
 from music_evals.files import write_atomically
 
@@ -164,16 +164,16 @@ class Study:
         (folder / "audio").mkdir(parents=True)
         url = sqlite_url(folder / "study.db")
         migrate(url)
-        self.desk = Desk(Store(url))
-        self.desk.configure(Settings(seed=1, share=1.0, pass_gap_hours=0.0))
-        self.people = {"admin": accounts.found(self.desk, "admin", PASSWORD)}
+        self.service = StudyService(Store(url))
+        self.service.configure(Settings(seed=1, share=1.0, pass_gap_hours=0.0))
+        self.people = {"admin": accounts.create_first_admin(self.service, "admin", PASSWORD)}
         for name, role in (("first", "professional"), ("second", "professional"), ("amateur", "amateur"),
                            ("inspector", "inspector")):  # fmt: skip
-            token = accounts.invite(self.desk, self.people["admin"], role)
-            self.people[name] = accounts.accept(self.desk, token, name, PASSWORD, consents=True)
+            token = accounts.invite(self.service, self.people["admin"], role)
+            self.people[name] = accounts.accept(self.service, token, name, PASSWORD, consents=True)
         (song,) = demo.demo_songs(folder / "audio", [row])
         marks = tuple(mark != (at in WRONG_MARKS) for at, mark in enumerate(song.rhymes))
-        managing.add_songs(self.desk, self.people["admin"], [dataclasses.replace(song, rhymes=marks)])
+        managing.add_songs(self.service, self.people["admin"], [dataclasses.replace(song, rhymes=marks)])
         self.song: Song = song
         self.server = Served(folder, url)
         self.server.start()
@@ -187,30 +187,30 @@ class Study:
         """Return a page of somebody who is signed in."""
         context = browser.new_context(locale="zh-CN", viewport={"width": 1280, "height": 900})
         context.set_default_timeout(TIMEOUT_MS)
-        token = accounts.open_session(self.desk, self.people[name])
+        token = accounts.open_session(self.service, self.people[name])
         context.add_cookies([{"name": "caimap_session", "value": token, "url": self.base}])
         return context.new_page()
 
     def pass_on(self, structure: Structure) -> None:
         """Hand in the second pass, and accept both, so that the song is described next."""
         who = self.people["second"]
-        task = annotating.take_next(self.desk, who)
+        task = annotating.take_next(self.service, who)
         if task is None:
             raise MusicEvalsError("there is no second pass")
-        annotating.open_task(self.desk, who, task.id)
-        annotating.submit(self.desk, who, task.id, self._version(TaskRow, task.id), structure)
-        if inspecting.waiting(self.desk, self.people["inspector"])[0]:  # congruent ones may be looked at too
+        annotating.open_task(self.service, who, task.id)
+        annotating.submit(self.service, who, task.id, self._version(TaskRow, task.id), structure)
+        if inspecting.waiting(self.service, self.people["inspector"])[0]:  # congruent ones may be looked at too
             version = self._version(SongRow, self.song.id)
-            inspecting.settle(self.desk, self.people["inspector"], self.song.id, version, structure)
+            inspecting.settle(self.service, self.people["inspector"], self.song.id, version, structure)
 
     def _version(self, table: Any, key: Any) -> int:
-        with self.desk.store.reading() as session:
+        with self.service.store.reading() as session:
             version: int = session.get_one(table, key).version
             return version
 
     def results(self) -> tuple[Structure, Any, Any]:
         """Return what was handed in: structure, description and points."""
-        with self.desk.store.reading() as session:
+        with self.service.store.reading() as session:
             rows = {row.person: row for row in session.scalars(select(TaskRow).order_by(TaskRow.id))}
             structure = Structure.from_dict(rows[self.people["first"]].result or {})
             (sheet,) = session.scalars(select(SheetRow)).all()
@@ -219,7 +219,7 @@ class Study:
     def close(self) -> None:
         """End the server."""
         self.server.kill()
-        self.desk.store.close()
+        self.service.store.close()
 
 
 def rows_of(structure: Structure) -> list[tuple[str, bool]]:
@@ -294,7 +294,7 @@ def work(browser: Any, study: Study, goal: Goal, way: str) -> dict[str, Effort]:
     ):
         page = study.page_of(browser, name)
         if kind == "sheet":
-            task = inspecting.waiting(study.desk, study.people["inspector"])[1][0]
+            task = inspecting.waiting(study.service, study.people["inspector"])[1][0]
             page.goto(f"{study.base}/inspect/task/{task}")
         else:
             page.goto(f"{study.base}/work")

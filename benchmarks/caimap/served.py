@@ -22,7 +22,7 @@ from music_evals.caimap.storage.store import Store, migrate, sqlite_url
 from music_evals.caimap.storage.tables import PersonRow
 from music_evals.caimap.values import Song
 from music_evals.caimap.work import accounts, managing
-from music_evals.caimap.work.desk import Desk, Settings, utc_now
+from music_evals.caimap.work.service import Settings, StudyService, utc_now
 from music_evals.errors import MissingBackendError, MusicEvalsError
 
 __all__ = ["DURATION_SEC", "Account", "Served", "database", "make_study", "postgres"]
@@ -45,8 +45,8 @@ def make_study(url: str, people: int, songs: int) -> list[Account]:
     """Make a study of songs and annotators, three professionals to one amateur, and return who may work in it."""
     migrate(url)
     store = Store(url)
-    desk = Desk(store)
-    desk.configure(Settings(seed=1, pass_gap_hours=0.0))
+    service = StudyService(store)
+    service.configure(Settings(seed=1, pass_gap_hours=0.0))
     with store.writing() as session:
         admin = PersonRow(name="admin", role="administrator", created=utc_now())
         rows = [
@@ -57,11 +57,11 @@ def make_study(url: str, people: int, songs: int) -> list[Account]:
         session.flush()
         chief, numbers = admin.id, [row.id for row in rows]
     lines = ("春眠不觉晓", "处处闻啼鸟")
-    managing.add_songs(desk, chief, [Song(f"s{n:05}", lines, DURATION_SEC, cluster=n % 10) for n in range(songs)])
+    managing.add_songs(service, chief, [Song(f"s{n:05}", lines, DURATION_SEC, cluster=n % 10) for n in range(songs)])
     made = []
     for number in numbers:
-        token = accounts.open_session(desk, number)
-        visit = accounts.visit(desk, token)
+        token = accounts.open_session(service, number)
+        visit = accounts.visit(service, token)
         assert visit is not None
         made.append(Account(number, token, visit.csrf))
     store.close()

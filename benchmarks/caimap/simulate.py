@@ -30,7 +30,7 @@ ANNOTATORS, WEEKS = 4, 3
 VARIED: Mapping[str, Habit] = {
     "careful": HABITS["careful"],
     "careful, worse": HABITS["careful"]._replace(points=80, points_sd=9, line_error=0.05, page=(1.0, 2.0), breaks=2.0),
-    "quick expert, quicker": HABITS["quick expert"]._replace(page=(0.65, 1.1), describing=(1.22, 1.5), heard=0.56),
+    "quick expert, quicker": HABITS["quick expert"]._replace(page=(0.65, 1.1), describing=(1.22, 1.5), played=0.56),
     "slow phone, slower": HABITS["slow phone"]._replace(late_sec=2.0, missing=0.1, page=(2.0, 9.0)),
     "interrupted, more often": HABITS["interrupted"]._replace(breaks=7.0, describing=(2.0, 30.0)),
 }

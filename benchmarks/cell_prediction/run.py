@@ -34,9 +34,9 @@ from music_evals.metrics.catalogue import CELL_SCORES
 from music_evals.models.roll_baselines import make_roll_baseline
 from music_evals.pipelines.cell_prediction import HIDDEN, evaluate_predictor
 from music_evals.protocols import ROLL_BASELINES, STYLE_TRANSFERS, load_plugin
+from music_evals.repositories import MODELS, find_repository
 from music_evals.symbolic.piano_rolls import piano_roll
 from music_evals.symbolic.piece_rows import score_of_row
-from music_evals.windows import MODELS, find_window
 
 HERE = Path(__file__).parent
 COLUMNS = (
@@ -139,7 +139,7 @@ def read_pieces(corpus: Corpus, split: str, every: int) -> Pieces:
 
 def _load(folder: str) -> Any:
     """Load a model of a folder."""
-    place = Path(find_window(folder, MODELS, "model", STYLE_TRANSFERS)[0])
+    place = Path(find_repository(folder, MODELS, "model", STYLE_TRANSFERS)[0])
     plugin = load_plugin(STYLE_TRANSFERS, model_type_of(place, STYLE_TRANSFERS), "model type")
     return plugin.from_pretrained(str(place)).eval()
 

@@ -5,7 +5,7 @@ Usage: python benchmarks/jsb_chorales/run.py
 Judges our networks and all baselines as `make run` does, and Anticipation-RNN and all baselines under ``--protocol
 official --decoding teacher_forced``; the other networks under published conditions are in `benchmarks/musib`.
 Writes results.csv and parts.csv beside itself, and the tables between the markers ``<!-- scores:start -->`` and
-``<!-- scores:end -->`` of its README.md, and of the README.md at the root of the repository. parts.csv has note F1 on
+``<!-- scores:end -->`` of its README.md. parts.csv has note F1 on
 parts of the windows: near copies of training, repeats in the context, each voice.
 """
 
@@ -167,7 +167,6 @@ def main() -> None:
     write_table("results.csv", COLUMNS, (row for name, found in results.items() for row in rows_of(name, found)))
     write_table("parts.csv", PART_COLUMNS, part_rows(results["honest"]))
     honest = f"{honest_text(results['honest'])}\n\n{near_text(results['honest'])}"
-    fill(ROOT / "README.md", honest)
     honest = f"{honest}\n\n{parts_text(results['honest'])}"
     fill(HERE / "README.md", f"{honest}\n\n## Under the published conditions\n\n{official_text(results['official'])}")
     print(honest)

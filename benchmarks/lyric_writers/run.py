@@ -25,7 +25,7 @@ from music_evals.benchmark.songs import lyrics
 from music_evals.benchmark.songs.lyric_writing import Settings, run_writing
 from music_evals.datasets.caimd.demo import demo_rows
 from music_evals.models.training import train_from_file
-from music_evals.windows import MODELS, folders
+from music_evals.repositories import MODELS, folders
 
 HERE = Path(__file__).resolve().parent
 VARIANTS: Final = ("official", "corrected", "paper")

@@ -34,7 +34,7 @@ from benchmarks.musib.tables import Row, number
 from benchmarks.musib import hypotheses, pictures, tables
 from music_evals.benchmark.cells import markdown_rows
 from music_evals.files import write_atomically
-from music_evals.windows import MODELS
+from music_evals.repositories import MODELS
 
 COLUMNS = (
     "run", "design", "size", "data", "songs", "start", "steps", "core_minutes", "decoding", "metric", "value", "low",

@@ -15,7 +15,7 @@ import yaml
 from music_evals.benchmark.sources import split_names
 from music_evals.errors import MusicEvalsError
 from music_evals.files import write_atomically
-from music_evals.windows import DATASETS, MODELS
+from music_evals.repositories import DATASETS, MODELS
 
 ROOT = Path(__file__).resolve().parents[2]
 HERE = Path(__file__).parent

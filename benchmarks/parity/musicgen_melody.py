@@ -66,7 +66,7 @@ def measure(checkout: Path, recorder: Recorder) -> None:
                 published = steps_of_theirs(system, partial(system.generate, [TEXT]))
             recorder.stage(f"{window}: logits of 60 steps", ours.logits[:STEPS], published.logits[:STEPS])
             recorder.stage(f"{window}: tokens", ours.tokens, published.tokens)
-            recorder.keep(**{f"{window}.{name}": values for name, values in (weights | published.kept()).items()})
+            recorder.keep(**{f"{window}.{name}": values for name, values in (weights | published.golden()).items()})
 
 
 def _stems() -> tuple[npt.NDArray[np.float32], npt.NDArray[np.float32]]:

@@ -52,7 +52,7 @@ def measure(checkout: Path, recorder: Recorder) -> None:
             chords, beats = _repeated(conditions, seconds)
             frames = _frames(theirs, conditions, seconds, Path(place))
             told = {"chords": chords, "beats": beats}
-            ours = steps_of(model, partial(model.generate_told, TEXT, STEPS / FRAME_RATE, 0, GREEDY, **told))
+            ours = steps_of(model, partial(model.generate_conditioned, TEXT, STEPS / FRAME_RATE, 0, GREEDY, **told))
             published = _steps(system, *frames)
             logits = ours.logits[:STEPS], published.logits[:STEPS]
             if seconds == SHORT:
@@ -64,7 +64,7 @@ def measure(checkout: Path, recorder: Recorder) -> None:
             recorder.stage("prefix of nothing", ours.given[1], published.given[1])
             recorder.stage("logits of 60 steps", *logits)
             recorder.stage("tokens", ours.tokens, published.tokens)
-            kept |= published.kept() | {"chords": frames[0].astype(np.int8), "beats": frames[1].astype(np.float32)}
+            kept |= published.golden() | {"chords": frames[0].astype(np.int8), "beats": frames[1].astype(np.float32)}
         for name, (ours_too, theirs_too) in _by_text(system).items():
             recorder.stage(name, ours_too, theirs_too)
         recorder.keep(**{f"musicongen.{name}": values for name, values in kept.items()})

@@ -12,10 +12,10 @@ import numpy as np
 import pandas as pd
 from measure import UNRELATED
 
-from music_evals.metrics.catalogue import COMPANIONS, PRESERVATION_METRICS
+from music_evals.metrics.catalogue import AUXILIARY, PRESERVATION_METRICS
 from music_evals.stats.discrimination import auc, clustered_auc
 
-SCALES = {**PRESERVATION_METRICS, **COMPANIONS}
+SCALES = {**PRESERVATION_METRICS, **AUXILIARY}
 SAME = "same"
 
 

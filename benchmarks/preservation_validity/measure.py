@@ -96,7 +96,7 @@ def _features(row: Row, which: str, renderer: str, work: Path) -> Features:
 
 
 def compare_sides(source: Features, edited: Features, renderer: str) -> Mapping[str, Any]:
-    """Return the scores of a pair; exact annotations have no companions."""
+    """Return the scores of a pair; exact annotations have no auxiliary metrics."""
     return compare(source, edited, companions=renderer != TRUTH)
 
 

@@ -1,4 +1,4 @@
-"""What each metric of music context preservation, and each companion, makes of edits of real recordings.
+"""What each metric of music context preservation, and each auxiliary metric, makes of edits of real recordings.
 
 ``python benchmarks/preservation_validity/real.py --recordings FOLDER`` edits the excerpts of recordings.csv as
 real_edits.yaml says, scores, and writes anew real_scores.csv, real_evidence.csv, real_run.json, the table of README.md

@@ -14,8 +14,8 @@ from measure import UNRELATED
 from real_measure import RENDERER
 from run import HERE, card_of, fill_in
 
-from music_evals.metrics.catalogue import SHOWN_COMPANIONS
-from music_evals.pipelines.preservation import COMPANIONS, FACETS, PRESERVATION_METRICS
+from music_evals.metrics.catalogue import SHOWN_AUXILIARY
+from music_evals.pipelines.preservation import AUXILIARY, FACETS, PRESERVATION_METRICS
 
 GOALS = {
     "delta_bpm": 0.95, "motif_jaccard": 0.95, "motif_recall": 0.95,
@@ -28,7 +28,7 @@ UNMUSICAL = "noise_alone"
 
 @dataclasses.dataclass(frozen=True)
 class RealEvidence:
-    """What one metric or companion makes of the edits of real recordings.
+    """What a main or auxiliary metric makes of the edits of real recordings.
 
     Parameters
     ----------
@@ -68,7 +68,7 @@ class RealEvidence:
 
 
 def real_evidence(scores: pd.DataFrame, plan: Mapping[str, Any], half: str) -> list[RealEvidence]:
-    """Return the evidence of every metric and companion that was measured, in the order of the catalogue."""
+    """Return the evidence of every metric and auxiliary metric that was measured, in the order of the catalogue."""
     judged = {item.metric: item for item in evidence(scores, plan, half, RENDERER)}
     rows = scores[scores.half == half]
     return [_of_metric(rows, metric, judged.get(metric), plan, half) for metric in SCALES if metric in rows]
@@ -115,11 +115,11 @@ def real_pages(found: Sequence[RealEvidence], run: Mapping[str, Any]) -> dict[Pa
     shown = "test" if any(item.half == "test" for item in found) else "development"
     chosen = [item for item in found if item.half == shown]
     pages = {HERE / "README.md": _about(run) + "\n" + evidence_table(found)}
-    for metric in (*PRESERVATION_METRICS, *SHOWN_COMPANIONS):
+    for metric in (*PRESERVATION_METRICS, *SHOWN_AUXILIARY):
         own = [item for item in found if item.metric == metric]
         pages[card_of(metric)] = evidence_table(own) + _verdict(own)
     for facet, metrics in FACETS.items():
-        names = [*metrics, *(name for name in COMPANIONS if COMPANIONS[name].facet == facet)]
+        names = [*metrics, *(name for name in AUXILIARY if AUXILIARY[name].facet == facet)]
         pages[card_of(f"{facet}_preservation")] = evidence_table([item for item in chosen if item.metric in names])
     eleven = [item for item in chosen if item.metric in PRESERVATION_METRICS]
     pages[card_of("music_context_preservation")] = evidence_table(eleven)

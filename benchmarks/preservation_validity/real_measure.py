@@ -36,8 +36,8 @@ def measure_recordings(
     """Append what is missing to the records of a half, and return their path.
 
     One line a pair: item_id, renderer, half, source, piece, kind, strength, and the value (or null and a reason) of
-    each metric and companion. `backends` are extractors in the place of the default ones, as ``"segments=foote"``. A
-    run that was stopped goes on. Records of other extractors or formulas are left aside; features are kept through a
+    each main and auxiliary metric. `backends` are extractors in the place of the default ones, as ``"segments=foote"``.
+    A run that was stopped goes on. Records of other extractors or formulas are left aside; features are kept through a
     change of formula.
     """
     work.mkdir(parents=True, exist_ok=True)

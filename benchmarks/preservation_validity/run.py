@@ -4,7 +4,7 @@
 anew evidence.csv, responses.csv, the pictures, the tables of README.md and the section "Validity" of each metric's
 card. A run that was stopped goes on where it stood.
 
-``--write`` makes the section of the cards of companions from responses.csv alone: means, where they were measured.
+``--write`` makes the section of the cards of auxiliary metrics from responses.csv alone: means, if measured.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from measure import TRUTH, UNRELATED, measure
 
 from music_evals.audio.rendering import find_soundfont
 from music_evals.datasets.known_edits import build as known_edits
-from music_evals.metrics.catalogue import SHOWN_COMPANIONS
+from music_evals.metrics.catalogue import SHOWN_AUXILIARY
 from music_evals.pipelines.preservation import FACETS
 
 HERE = Path(__file__).parent
@@ -50,11 +50,11 @@ def main() -> None:
         default=Path(tempfile.gettempdir()) / "preservation_validity",
         help="audio, features, records",
     )
-    parser.add_argument("--write", action="store_true", help="only the cards of companions, from responses.csv")
+    parser.add_argument("--write", action="store_true", help="only the cards of auxiliary metrics, from responses.csv")
     options = parser.parse_args()
     plan = yaml.safe_load((importlib.resources.files("music_evals.datasets.known_edits") / "edits.yaml").read_text())
     if options.write:
-        _write_companions(pd.read_csv(HERE / "responses.csv"), plan)
+        _write_auxiliary(pd.read_csv(HERE / "responses.csv"), plan)
         return
     if "fluidsynth" in options.renderers:
         find_soundfont()  # raises with the command that installs one, before hours are spent
@@ -100,16 +100,16 @@ def _write_all(records: pd.DataFrame, found: Sequence[Evidence], plan: dict[str,
     for facet, metrics in FACETS.items():
         fill_in(card_of(f"{facet}_preservation"), "validity", _evidence_table(_of(held_out, metrics)))
     fill_in(card_of("music_context_preservation"), "validity", _evidence_table(held_out))
-    _write_companions(answers.reset_index(), plan)
+    _write_auxiliary(answers.reset_index(), plan)
 
 
-def _write_companions(answers: pd.DataFrame, plan: Mapping[str, Any]) -> None:
-    for name in SHOWN_COMPANIONS:
-        fill_in(card_of(name), "validity", _companion_table(answers, name, plan["control"]))
+def _write_auxiliary(answers: pd.DataFrame, plan: Mapping[str, Any]) -> None:
+    for name in SHOWN_AUXILIARY:
+        fill_in(card_of(name), "validity", _auxiliary_table(answers, name, plan["control"]))
 
 
-def _companion_table(answers: pd.DataFrame, name: str, control: Sequence[str]) -> str:
-    """Return the means of a companion: the table of edits has no rule that would tell its own changes from others."""
+def _auxiliary_table(answers: pd.DataFrame, name: str, control: Sequence[str]) -> str:
+    """Return the means of an auxiliary metric: no rule in the table of edits tells its own changes from others."""
     if name not in answers:
         return "Not measured on `known_edits`: the score is younger than the last run on it.\n"
     lines = ["| input | unrelated pairs | same music |", "|---|---|---|"]
@@ -118,7 +118,7 @@ def _companion_table(answers: pd.DataFrame, name: str, control: Sequence[str]) -
         unrelated, same = rows[rows.kind == UNRELATED], rows[rows.kind.isin(control)]
         means = [float(np.average(part[name], weights=part.n)) for part in (unrelated, same)]
         lines.append(f"| audio, {renderer} | {means[0]:.2f} | {means[1]:.2f} |")
-    lines += ["", "No AUC here: `edits.yaml` says what each of the eleven shall answer, not what a companion shall."]
+    lines += ["", "No AUC here: `edits.yaml` says what each of the eleven shall answer, no auxiliary metric."]
     return "\n".join(lines) + "\n"
 
 

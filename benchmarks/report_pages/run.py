@@ -27,7 +27,7 @@ from music_evals.benchmark.preservation.pairs import CEILING, UNRELATED
 from music_evals.benchmark.preservation.results import PRESERVATION
 from music_evals.benchmark.results import build_results
 from music_evals.benchmark.scores import read_scores
-from music_evals.metrics.catalogue import COMPANIONS, PRESERVATION_METRICS
+from music_evals.metrics.catalogue import AUXILIARY, PRESERVATION_METRICS
 
 __all__ = ["CASES", "Opened", "inpainting_page", "opened", "preservation_page"]
 
@@ -55,8 +55,8 @@ class Opened(NamedTuple):
 def preservation_page(n_systems: int, n_items: int, *, seed: int = 0) -> str:
     """Return the report of systems, and of the two controls, on items of which every tenth score is undefined."""
     rng = np.random.default_rng(seed)
-    names = [*PRESERVATION_METRICS, *COMPANIONS]
-    header = {"variant": "corrected", "metrics": list(PRESERVATION_METRICS), "companions": list(COMPANIONS),
+    names = [*PRESERVATION_METRICS, *AUXILIARY]
+    header = {"variant": "corrected", "metrics": list(PRESERVATION_METRICS), "companions": list(AUXILIARY),
               "extractors": {"features": {}}, "versions": {}}  # fmt: skip
     dataset = {"id": "made_up", "config": None, "split": None, "revision": None}
     systems = [f"system {place}" for place in range(n_systems)]

@@ -10,7 +10,7 @@ import argparse
 from pathlib import Path
 
 from music_evals.datasets.irish_folk.build import build_folk_rnn, measure_leakage, rebuild
-from music_evals.datasets.irish_folk.folk_rnn import beside_published
+from music_evals.datasets.irish_folk.folk_rnn import compare_with_published
 from music_evals.datasets.manifest import build_script, file_rows
 
 HERE = Path(__file__).parent
@@ -34,7 +34,7 @@ def main() -> None:
     manifest = build_folk_rnn(options.source, options.out) if options.source else rebuild(options.out or HERE)
     print(file_rows(manifest))
     if options.source:
-        print(beside_published(manifest["found"]))
+        print(compare_with_published(manifest["found"]))
 
 
 if __name__ == "__main__":

@@ -1,14 +1,16 @@
 """What pages take from elsewhere, where they hold `<!-- insert: ... -->`; nothing of it is written twice.
 
 - ``metrics BLOCK``: a block of the catalogue as a table, such as ``metrics INPAINTING_METRICS``;
-- ``cards WINDOW``: the cards of a window as a table, such as ``cards datasets_scripts``;
+- ``cards FOLDER``: the cards of a folder as a table, such as ``cards datasets_scripts``;
 - ``section FILE HEADING``: a section of a page at the root of the repository;
-- ``help``: what each command says of itself.
+- ``help``: what each command says of itself;
+- ``glossary``: the words of the project, ``tools/glossary.csv``.
 """
 
 from __future__ import annotations
 
 import argparse
+import csv
 import functools
 import math
 import os
@@ -35,12 +37,14 @@ def on_page_markdown(markdown: str, **_: Any) -> str:
         match found[1].split(" ", 2):
             case ["metrics", block]:
                 return metrics(block)
-            case ["cards", window]:
-                return cards(window)
+            case ["cards", folder]:
+                return cards(folder)
             case ["section", name, heading]:
                 return section(name, heading)
             case ["help"]:
                 return command_help()
+            case ["glossary"]:
+                return glossary()
         raise PluginError(f"{found[0]}: this is not among what can be inserted")
 
     return re.sub(r"^<!-- insert: (.*?) -->$", inserted, markdown, flags=re.MULTILINE)
@@ -50,6 +54,13 @@ def table(heads: list[str], rows: list[list[str]]) -> str:
     """Return a table in Markdown."""
     lines = [heads, ["---"] * len(heads), *rows]
     return "\n".join("| " + " | ".join(cell.replace("|", "\\|") for cell in line) + " |" for line in lines)
+
+
+def glossary() -> str:
+    """Return the words of the project: term, what it was called before, definition."""
+    with (ROOT / "tools" / "glossary.csv").open(encoding="utf-8", newline="") as file:
+        rows = [[row["term"], row["before"], row["definition"]] for row in csv.DictReader(file)]
+    return table(["term", "before", "definition"], sorted(rows, key=lambda row: row[0].lower()))
 
 
 @functools.cache
@@ -101,15 +112,15 @@ def metrics(block: str) -> str:
     return table(["name", "what it measures", "range", "better", "unit", "paper"], rows)
 
 
-def cards(window: str) -> str:
-    """Return the cards of a window, each with what matters most of it."""
+def cards(folder: str) -> str:
+    """Return the cards of a folder, each with what matters most of it."""
     rows = []
-    for path in sorted((ROOT / window).glob("**/README.md")):
+    for path in sorted((ROOT / folder).glob("**/README.md")):
         name = path.parent.relative_to(ROOT)
         title, first, head = card(str(name))
-        what = title if window == "benchmarks" else first  # below it stands the command
-        rows.append([f"[`{name.relative_to(window)}`](/{name}/README.md)", what, *COLUMNS[window][1](head)])
-    return table(["name", "what it is", *COLUMNS[window][0]], rows)
+        what = title if folder == "benchmarks" else first  # below it stands the command
+        rows.append([f"[`{name.relative_to(folder)}`](/{name}/README.md)", what, *COLUMNS[folder][1](head)])
+    return table(["name", "what it is", *COLUMNS[folder][0]], rows)
 
 
 def _of_dataset(head: dict[str, Any]) -> list[str]:

@@ -10,7 +10,7 @@ From end to end
     `run`: a task into a folder, with records, results and a report, resumed where it was killed; the same options as
     the verbs of ``music-evals``. `push_results`: its scores onto the page of a model on the Hub.
 Names
-    `window`: the folder of a metric, dataset or model of ours, from wherever it is called: ``window("note_f1")``.
+    `repo_path`: the folder of a metric, dataset or model of ours, from any current folder: ``repo_path("note_f1")``.
 Values
     `Score`, `Tempo`, `TimeSignature`, `KeySignature`; `Features` of recordings and scores: `Beats`, `Chords`, `Chroma`,
     `F0Track`, `Key`, `Melody`, `Segments`; `ContextLayout`, the places of past, middle and future in a context;
@@ -52,7 +52,7 @@ if TYPE_CHECKING:
     from music_evals.pipelines.inpainting import evaluate_inpainting
     from music_evals.pipelines.lyrics import evaluate_lyrics
     from music_evals.pipelines.preservation import evaluate_preservation
-    from music_evals.windows import window
+    from music_evals.repositories import repo_path
 
 __version__ = "0.2.0"
 
@@ -78,8 +78,8 @@ __all__ = [
     "evaluate_lyrics",
     "evaluate_preservation",
     "push_results",
+    "repo_path",
     "run",
-    "window",
 ]
 
 _MODULE_OF = {
@@ -88,13 +88,19 @@ _MODULE_OF = {
     "evaluate_lyrics": "pipelines.lyrics",
     "evaluate_preservation": "pipelines.preservation",
     "push_results": "hub.pushing",
+    "repo_path": "repositories",
     "run": "benchmark.run",
-    "window": "windows",
 }
 """Name -> its module; every other public name is a value of `annotations`."""
 
+_RENAMED = {"window": "repo_path"}
+"""Old name -> new one; the old ones warn."""
+
 
 def __getattr__(name: str) -> Any:
+    if name in _RENAMED:
+        importlib.import_module(f"{__name__}.deprecation").warn_renamed(f"{__name__}.{name}", _RENAMED[name])
+        return __getattr__(_RENAMED[name])
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     value = getattr(importlib.import_module(f"{__name__}.{_MODULE_OF.get(name, 'annotations')}"), name)

@@ -67,8 +67,8 @@ def _cell(value: Any) -> Any:
         return ""
     if isinstance(value, numbers.Number):
         return value
-    found = str(value)
-    return f"'{found}" if _FORMULA.match(found) and not _PLAIN.fullmatch(found) else found
+    text = str(value)
+    return f"'{text}" if _FORMULA.match(text) and not _PLAIN.fullmatch(text) else text
 
 
 def _bare(cell: Any) -> Any:

@@ -33,7 +33,7 @@ Its message says what was expected, what came, and what to do::
     │   ├── HubTokenError                    no token, or one that the Hub refuses
     │   ├── HubNotFoundError                 a repository or revision that does not exist, or is hidden from the token
     │   ├── HubRightsError                   the token may not do this
-    │   ├── HubConflictError                 somebody else committed in between
+    │   ├── HubConflictError                 another commit was made in between
     │   ├── HubForeignError                  a repository of that name is not ours
     │   └── HubOfflineError                  no connection, or one that broke off
     ├── ModelUnavailableError (OSError)      a model that does not exist, or that cannot be fetched now
@@ -44,7 +44,7 @@ Its message says what was expected, what came, and what to do::
 
 Warnings: `UndefinedMetricWarning` (a score is 0/0 and NaN is returned), `ContextMismatchWarning` (a prediction came
 with a context that differs from the reference's; the reference's is used), `NoChineseWarning` (lyrics without a Chinese
-character were scored), `PaddedRecordingWarning` (an encoder heard mostly padding), `RoundedNotesWarning` (notes lie off
+character were scored), `PaddedRecordingWarning` (mostly padding was encoded), `RoundedNotesWarning` (notes lie off
 the grid of a model and were moved to it).
 """
 
@@ -57,6 +57,8 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from types import MappingProxyType
 from typing import Any
+
+from music_evals.deprecation import renamed_options, warn_renamed
 
 __all__ = [
     "BackendError",
@@ -119,7 +121,7 @@ class MusicEvalsError(Exception):
     *message
         What was expected, what came, and what to do.
     kind
-        Name of what is wrong, by which a program puts it into the words of its users; empty where there is none.
+        Name of what is wrong, by which a program chooses words for its users; empty if unnamed.
     **facts
         What such words say: a limit, what was found.
 
@@ -167,7 +169,7 @@ class InvalidAnnotationError(InvalidInputError):
 
 
 class InvalidAudioError(InvalidInputError):
-    """Samples that are no audio: not finite, none at all, or at an impossible rate."""
+    """Invalid samples: not finite, empty, or at an impossible rate."""
 
 
 class InvalidLyricsError(InvalidInputError):
@@ -247,21 +249,28 @@ class FileTooLargeError(UnreadableFileError):
         What is counted: ``"bytes"``, ``"seconds"``, ``"notes"`` ...
     limit
         The bound.
-    found
-        How many there are; None where nobody counted beyond the bound.
+    size
+        How many there are; None if counting stopped at the bound.
 
     """
 
     name: str = ""
     unit: str = ""
     limit: float | None = None
-    found: float | None = None
+    size: float | None = None
 
+    @renamed_options(found="size")
     def __init__(
-        self, message: str, *, name: str = "", unit: str = "", limit: float | None = None, found: float | None = None
+        self, message: str, *, name: str = "", unit: str = "", limit: float | None = None, size: float | None = None
     ) -> None:
         super().__init__(message)
-        self.name, self.unit, self.limit, self.found = name, unit, limit, found
+        self.name, self.unit, self.limit, self.size = name, unit, limit, size
+
+    @property
+    def found(self) -> float | None:
+        """Former name of `size`."""
+        warn_renamed("FileTooLargeError.found", "size")
+        return self.size
 
 
 class ParserCrashError(UnreadableFileError):
@@ -313,7 +322,7 @@ class OccupiedError(OutputError):
 
 
 class HubError(MusicEvalsError, OSError):
-    """The Hub refused what it was asked for, or cannot be reached."""
+    """The Hub refused a request, or cannot be reached."""
 
 
 class HubTokenError(HubError):
@@ -352,23 +361,30 @@ class MissingBackendError(MusicEvalsError, ImportError):
     package
         Name of the package.
     extra
-        The extra of `music_evals` that installs it, or several with commas; empty where there is none.
-    what
+        The extra of `music_evals` that installs it, or several with commas; empty if none does.
+    feature
         What it is needed for.
     install
-        The command that installs it, where that is not an extra of ours.
+        The command that installs it, if no extra of `music_evals` does.
 
     """
 
     extra: str = ""
-    """The extra of `music_evals` that installs it; empty where there is none."""
+    """The extra of `music_evals` that installs it; empty if none does."""
     package: str = ""
-    what: str = ""
+    feature: str = ""
 
-    def __init__(self, package: str, extra: str, what: str, *, install: str = "") -> None:
-        super().__init__(f"{what} needs the package {package!r}; install it with: {install or _install_line(extra)}")
+    @renamed_options(what="feature")
+    def __init__(self, package: str, extra: str, feature: str, *, install: str = "") -> None:
+        super().__init__(f"{feature} needs the package {package!r}; install it with: {install or _install_line(extra)}")
         self.extra = "" if install else extra
-        self.package, self.what = package, what
+        self.package, self.feature = package, feature
+
+    @property
+    def what(self) -> str:
+        """Former name of `feature`."""
+        warn_renamed("MissingBackendError.what", "feature")
+        return self.feature
 
 
 def _install_line(extra: str) -> str:
@@ -379,7 +395,7 @@ def _install_line(extra: str) -> str:
 
 
 def _requirements(extra: str) -> list[str]:
-    """Return the requirements of an extra, such as ``librosa>=0.11``, and of the extras of ours that it names."""
+    """Return the requirements of an extra, such as ``librosa>=0.11``, and of the extras that it includes."""
     import importlib.metadata
 
     try:
@@ -387,16 +403,16 @@ def _requirements(extra: str) -> list[str]:
     except importlib.metadata.PackageNotFoundError:  # the source tree alone is on the path
         return []
     of_extra = re.compile(rf"""([^;]+);\s*extra\s*==\s*["']{re.escape(extra)}["']""")
-    named = [found[1].strip() for found in map(of_extra.fullmatch, declared) if found]
+    named = [match[1].strip() for match in map(of_extra.fullmatch, declared) if match]
     ours = [re.fullmatch(r"music[_-]evals\[([\w,-]+)\]", requirement) for requirement in named]
     parts = [
-        [requirement] if of_ours is None else [one for name in of_ours[1].split(",") for one in _requirements(name)]
+        [requirement] if of_ours is None else [inner for name in of_ours[1].split(",") for inner in _requirements(name)]
         for requirement, of_ours in zip(named, ours, strict=True)
     ]
     return list(dict.fromkeys(itertools.chain.from_iterable(parts)))
 
 
-def check_extras(extras: Iterable[str], what: str) -> None:
+def check_extras(extras: Iterable[str], feature: str) -> None:
     """Raise `MissingBackendError` where a package of these extras is not installed; nothing is imported."""
     import importlib.metadata
 
@@ -407,11 +423,11 @@ def check_extras(extras: Iterable[str], what: str) -> None:
         incomplete += [extra] if absent else []
         missing = missing or "".join(absent[:1])
     if missing:
-        raise MissingBackendError(missing, ",".join(incomplete), what)
+        raise MissingBackendError(missing, ",".join(incomplete), feature)
 
 
 @contextlib.contextmanager
-def importing(extra: str, what: str) -> Iterator[None]:
+def importing(extra: str, feature: str) -> Iterator[None]:
     """Turn a package that is missing into a `MissingBackendError`; for the ``with`` around an import."""
     try:
         yield
@@ -419,7 +435,7 @@ def importing(extra: str, what: str) -> Iterator[None]:
         package = (error.name or "").partition(".")[0]
         if package in {"", "music_evals"}:
             raise  # a module of ours: a bug
-        raise MissingBackendError(package, extra, what) from error
+        raise MissingBackendError(package, extra, feature) from error
 
 
 def hub_errors() -> tuple[type[Exception], ...]:
@@ -440,10 +456,10 @@ def worded(kind: type[MusicEvalsError], message: str, facts: Mapping[str, object
     base: Any = kind
     while base.__module__ != "builtins":  # the one that its memory is laid out by: no other may make it
         base = base.__base__
-    made: MusicEvalsError = base.__new__(kind, message)
-    made.args = (message,)  # which those of the operating system leave to their __init__
-    made.__dict__.update(facts)
-    return made
+    error: MusicEvalsError = base.__new__(kind, message)
+    error.args = (message,)  # which those of the operating system leave to their __init__
+    error.__dict__.update(facts)
+    return error
 
 
 class UndefinedMetricWarning(UserWarning):

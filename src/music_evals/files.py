@@ -102,7 +102,7 @@ def reading(path: object) -> Iterator[None]:
         raise UnreadableFileError(f"{shown}: cannot be read ({reason}); check the path") from error
 
 
-def check_path(text: str, what: str = "no path can be") -> None:
+def check_path(text: str, prefix: str = "no path can be") -> None:
     """Raise `InvalidInputError` where no file system takes a text for a path: a null byte, half a character, length."""
     shown = f"{text:.60}".encode("ascii", "backslashreplace").decode()
     try:
@@ -111,7 +111,7 @@ def check_path(text: str, what: str = "no path can be") -> None:
         names = [b"\0"]
     if any(b"\0" in name for name in names) or max(map(len, names)) > _NAME or sum(map(len, names)) > _PATH:
         raise InvalidInputError(
-            f"{what} {shown!r}: it holds a null byte or half a character, or has more than {_NAME} bytes "
+            f"{prefix} {shown!r}: it holds a null byte or half a character, or has more than {_NAME} bytes "
             f"in a name or {_PATH} in all"
         )
 
@@ -160,14 +160,14 @@ def parse_json(text: str | bytes, place: str, expected: str = "") -> Any:
         text = decode_text(text, place)
 
     def unique(pairs: Sequence[tuple[str, Any]]) -> dict[str, Any]:
-        found = dict(pairs)
-        if len(found) < len(pairs):
+        mapping = dict(pairs)
+        if len(mapping) < len(pairs):
             keys = [key for key, _ in pairs]
             twice = next(key for key in keys if keys.count(key) > 1)
             raise UnreadableFileError(
                 f"{place}: the key {twice!r} comes more than once in one object; keep one of them"
             )
-        return found
+        return mapping
 
     try:
         return json.loads(text, object_pairs_hook=unique)
@@ -191,16 +191,16 @@ def yaml_text(content: bytes, place: object) -> str:
 
 def check_tree(value: Any, place: object) -> None:
     """Raise `UnreadableFileError` where YAML names itself, or grows beyond bounds by names that stand for others."""
-    left, found = [(value, 0)], 0
+    left, n_values = [(value, 0)], 0
     while left:
         part, depth = left.pop()
-        found += 1
-        if found > _MOST_VALUES or depth > _DEEPEST:
+        n_values += 1
+        if n_values > _MOST_VALUES or depth > _DEEPEST:
             raise UnreadableFileError(
                 f"{place} holds more than {_MOST_VALUES} values, or some more than {_DEEPEST} deep; write less of it"
             )
         inside = part.values() if isinstance(part, Mapping) else part if isinstance(part, list | tuple) else ()
-        left += [(one, depth + 1) for one in inside]
+        left += [(child, depth + 1) for child in inside]
 
 
 def json_lines(content: str | bytes, place: object) -> Iterator[tuple[int, dict[str, Any]]]:
@@ -332,7 +332,7 @@ def folder_written_whole(path: str | os.PathLike[str]) -> Iterator[Path]:
 
     """
     target = Path(path)
-    part, old = (target.with_name(f".{target.name}.{uuid.uuid4().hex}.{what}") for what in ("part", "old"))
+    part, old = (target.with_name(f".{target.name}.{uuid.uuid4().hex}.{suffix}") for suffix in ("part", "old"))
     try:
         part.mkdir(parents=True)
         yield part

@@ -30,7 +30,6 @@ __all__ = [
     "SCHEMES",
     "Location",
     "Remote",
-    "beside",
     "check_local",
     "exists",
     "fetched",
@@ -40,6 +39,7 @@ __all__ = [
     "hash_file",
     "location",
     "read_bytes",
+    "resolve",
     "without_suffix",
 ]
 
@@ -92,29 +92,29 @@ def location(text: str | os.PathLike[str]) -> Location:
     return Path(f"/{path}")
 
 
-def beside(folder: Location, text: str) -> Location:
-    """Return what a manifest in a folder names: a path from there, or a URL."""
+def resolve(folder: Location, text: str) -> Location:
+    """Return the location that a manifest in a folder names: a path from there, or a URL."""
     if isinstance(folder, Path):
         return location(text) if _scheme(text) and not exists(folder / text) else folder / text
     if not _scheme(text):
         return folder / text
-    found = location(text)
-    if isinstance(found, Path) or (found.scheme == "memory" != folder.scheme):
+    place = location(text)
+    if isinstance(place, Path) or (place.scheme == "memory" != folder.scheme):
         raise InvalidInputError(f"{text}: a manifest at a URL cannot name files of this machine; give a URL or a path")
-    return found
+    return place
 
 
 def check_local(text: str | os.PathLike[str], setting: str) -> None:
     """Raise where a setting is a URL and must be a path."""
-    if isinstance(found := location(text), Remote):
-        raise InvalidInputError(f"`{setting}` must be a path, on this machine or a shared file system; got {found}")
+    if isinstance(place := location(text), Remote):
+        raise InvalidInputError(f"`{setting}` must be a path, on this machine or a shared file system; got {place}")
 
 
 def files_below(folder: Location) -> Iterator[tuple[PurePath, Location]]:
     """Yield all files below a folder in the order of their paths from there, with these."""
     if isinstance(folder, Remote):
-        found = {PurePosixPath(name): place for name, place in folder.listing(deep=True).items()}
-        yield from sorted(found.items())
+        files = {PurePosixPath(name): place for name, place in folder.listing(deep=True).items()}
+        yield from sorted(files.items())
         return
     for path in sorted(folder.rglob("*")):
         if path.is_file():
@@ -146,20 +146,20 @@ def hash_file(path: Path) -> str:
 
 
 def fingerprints(places: Iterable[Remote]) -> dict[Remote, str | MusicEvalsError]:
-    """Return the fingerprint of each file at a URL, or why it has none; nothing is fetched."""
+    """Return the fingerprint of each file at a URL, or the error that prevents one; nothing is downloaded."""
     folders: dict[Remote, list[Remote]] = {}
     wanted = dict.fromkeys(places)
     for place in wanted:
         folders.setdefault(place.parent, []).append(place)
     for place in {place.scheme: place for place in wanted}.values():
         with contextlib.suppress(MusicEvalsError):  # which each of them will say
-            place.forget()  # an earlier run may have asked too
+            place.forget()  # an earlier run may have cached its answers
     tasks: list[tuple[Remote | None, list[Remote]]] = []
     for folder, inside in folders.items():
-        told = folder.scheme not in WEB and sum(not place.content for place in inside) >= LISTED_FROM
-        tasks += [(folder, inside)] if told else [(None, [place]) for place in inside]
+        listed = folder.scheme not in WEB and sum(not place.content for place in inside) >= LISTED_FROM
+        tasks += [(folder, inside)] if listed else [(None, [place]) for place in inside]
     with ThreadPoolExecutor(CONNECTIONS) as pool:
-        return {place: found for part in pool.map(_fingerprints_in, tasks) for place, found in part.items()}
+        return {place: value for part in pool.map(_fingerprints_in, tasks) for place, value in part.items()}
 
 
 def _fingerprints_in(task: tuple[Remote | None, list[Remote]]) -> dict[Remote, str | MusicEvalsError]:
@@ -168,13 +168,13 @@ def _fingerprints_in(task: tuple[Remote | None, list[Remote]]) -> dict[Remote, s
         listed = {} if folder is None else {place: place.content for place in folder.listing(deep=False).values()}
     except MusicEvalsError:
         listed = {}  # whoever may read a file need not be allowed to list its folder
-    found: dict[Remote, str | MusicEvalsError] = {}
+    by_place: dict[Remote, str | MusicEvalsError] = {}
     for place in places:
         try:
-            found[place] = place.content or listed.get(place) or place.fingerprint()
+            by_place[place] = place.content or listed.get(place) or place.fingerprint()
         except MusicEvalsError as error:
-            found[place] = error
-    return found
+            by_place[place] = error
+    return by_place
 
 
 @contextlib.contextmanager
@@ -226,5 +226,5 @@ def _renamed(error: MusicEvalsError, old: str, new: str) -> MusicEvalsError:
 
 def _scheme(text: str | os.PathLike[str]) -> str:
     """Return the scheme of a URL in lower case; nothing for a path."""
-    found = _URL.match(os.fspath(text))
-    return found[1].lower() if found is not None and not exists(text) else ""
+    match = _URL.match(os.fspath(text))
+    return match[1].lower() if match is not None and not exists(text) else ""

@@ -47,8 +47,8 @@ def n_threads() -> int:
     """Return how many items this process may work on at once: its cores, or OMP_NUM_THREADS where that is less."""
     cores = n_cores()
     # what holds linear algebra to one thread: processes that share the cores have it set
-    told = os.environ.get("OMP_NUM_THREADS", "")
-    return min(cores, max(int(told), 1)) if told.isdecimal() else cores
+    limit = os.environ.get("OMP_NUM_THREADS", "")
+    return min(cores, max(int(limit), 1)) if limit.isdecimal() else cores
 
 
 @functools.cache
@@ -58,7 +58,9 @@ def kernels() -> str:
     Two machines of one name give equal numbers; those of other names may differ in the last bits.
     """
     blas = _libraries().select(user_api="blas").info()
-    kinds = {" ".join(filter(None, [_NAMES.get(one["internal_api"]), one.get("architecture")])) for one in blas}
+    kinds = {
+        " ".join(filter(None, [_NAMES.get(library["internal_api"]), library.get("architecture")])) for library in blas
+    }
     features = np.show_config(mode="dicts")["SIMD Extensions"].get("found", [])
     return ", ".join(filter(None, [platform.machine(), *sorted(kinds), " ".join(["NumPy", *features])]))
 

@@ -67,7 +67,7 @@ class ReaderProcess(Generic[T]):
         *,
         timeout_sec: float = 60.0,
         environment: Mapping[str, str] | None = None,
-        what: str = "parser",
+        label: str = "parser",
         memory_bytes: int | None = None,
     ) -> None:
         if memory_bytes is not None and memory_bytes <= 0:
@@ -75,7 +75,7 @@ class ReaderProcess(Generic[T]):
         if timeout_sec <= 0:
             raise InvalidInputError(f"timeout_sec must be positive, got {timeout_sec}")
         self._reader, self._timeout_sec = reader, timeout_sec
-        self._environment, self._what = dict(environment or {}), what
+        self._environment, self._label = dict(environment or {}), label
         self._memory_bytes = memory_bytes
         self._worker: _Worker[T] | None = None
         self._end: Callable[[], object] | None = None
@@ -97,7 +97,7 @@ class ReaderProcess(Generic[T]):
 
         """
         if self._worker is None:
-            self._worker = _Worker(self._reader, self._environment, self._what, self._memory_bytes)
+            self._worker = _Worker(self._reader, self._environment, self._label, self._memory_bytes)
             self._end = weakref.finalize(self, self._worker.close)
         item = item if isinstance(item, bytes) else os.fspath(item)
         called = name or (item if isinstance(item, str) else f"{len(item)} bytes")
@@ -117,14 +117,14 @@ class _Worker(Generic[T]):
     """A child process that reads files on request."""
 
     def __init__(
-        self, reader: Callable[[Any], T], environment: Mapping[str, str], what: str, memory_bytes: int | None
+        self, reader: Callable[[Any], T], environment: Mapping[str, str], label: str, memory_bytes: int | None
     ) -> None:
         module, name = getattr(reader, "__module__", None), getattr(reader, "__qualname__", "<")
         if module in {None, "__main__"} or "<" in name:
             raise InvalidInputError(
                 f"the reader must be a function at the top of a module that can be imported, got {reader!r}"
             )
-        self.what, self.memory_bytes = what, memory_bytes
+        self.label, self.memory_bytes = label, memory_bytes
         self.log = tempfile.TemporaryFile()  # noqa: SIM115  # closed in close()
         self.process = subprocess.Popen(  # noqa: S603  # our own interpreter and a constant command
             [sys.executable, "-P", "-c", _WORKER], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self.log,
@@ -151,14 +151,14 @@ class _Worker(Generic[T]):
         return worded(kind, message, facts)
 
     def _ask(self, request: Any, timeout_sec: float) -> Any:
-        """Send a request and return the answer, or text that says why there is none."""
+        """Send a request and return the answer, or text that says why the reader failed."""
         try:
             self.requests.send(request)
             if not self.answers.poll(timeout_sec):
-                return f"the {self.what} did not finish within {timeout_sec:g} s"
+                return f"the {self.label} did not finish within {timeout_sec:g} s"
             return self.answers.recv()
         except (EOFError, OSError):
-            return f"the {self.what} died ({self._cause_of_death()})"
+            return f"the {self.label} died ({self._cause_of_death()})"
 
     def _cause_of_death(self) -> str:
         try:
@@ -205,10 +205,10 @@ def _serve() -> None:
 
 
 def _find(module: str, name: str) -> Callable[[Any], Any]:
-    found: Any = importlib.import_module(module)
+    target: Any = importlib.import_module(module)
     for part in name.split("."):
-        found = getattr(found, part)
-    return cast("Callable[[Any], Any]", found)
+        target = getattr(target, part)
+    return cast("Callable[[Any], Any]", target)
 
 
 def _answer(reader: Callable[[Any], Any], item: Any) -> tuple[type[MusicEvalsError] | None, Any]:

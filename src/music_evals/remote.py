@@ -16,7 +16,7 @@ this machine, ``file://``  nothing that is sure                                 
 =========================  ================================================================  =====================
 
 `fsspec` has `ukey` and `checksum` for this, which do not serve: that of HTTP is a hash of the URL alone, and the others
-are hashes of all that is told of a file, with addresses and commits that change while the file does not.
+are hashes of all metadata of a file, with addresses and commits that change while the file does not.
 """
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ class Remote:
     """A file or a folder at a URL, with the names of `pathlib.Path` for what inputs need; made by `locations`."""
 
     url: str
-    # The fingerprint that a listing told, so that nobody asks again.
+    # The fingerprint from a listing, so that it is not requested again.
     content: str = dataclasses.field(default="", compare=False, repr=False)
 
     def __str__(self) -> str:
@@ -150,27 +150,27 @@ class Remote:
         return "directory" if str(info.get("url", "")).endswith("/") else str(info["type"])
 
     def ask(self) -> Mapping[str, Any]:
-        """Return what its file system tells of it, or told when it last was asked."""
+        """Return the metadata that its file system reports, possibly from a cache."""
         with _explained(self.url):
             system, path = _opened(self.url)
-            found: Mapping[str, Any] = system.info(path)
-            return found
+            info: Mapping[str, Any] = system.info(path)
+            return info
 
     def fingerprint(self) -> str:
         """Return what is known of its content, unread."""
         info = self.ask()
         if info["type"] != "file":
             raise NoDataError(f"{self.url}: a folder, not a file; check the URL")
-        found = _fingerprint(self.url, info)
-        if not found:
+        content = _fingerprint(self.url, info)
+        if not content:
             raise UnreadableFileError(
-                f"{self.url}: its server tells neither ETag nor Last-Modified, so that nobody could know whether the "
-                "file changes; fetch it and give its path, or put it where one of them is told"
+                f"{self.url}: its server sends neither ETag nor Last-Modified, so that changes of the file cannot "
+                "be detected; fetch it and give its path, or put it on a server that sends one of them"
             )
-        return found
+        return content
 
     def forget(self) -> None:
-        """Let its file system forget all that it was told."""
+        """Clear the cache of its file system."""
         with _explained(self.url):
             _opened(self.url)[0].invalidate_cache()
 
@@ -183,9 +183,9 @@ class Remote:
                 return {unquote(link.removeprefix(f"{base}/")): Remote(link) for link in _links(system, f"{base}/")}
             start = system.info(path)["name"].rstrip("/")
             inside = system.find(path, detail=True).values() if deep else system.ls(path, detail=True)
-            told = {info["name"].removeprefix(f"{start}/"): info for info in inside}
-        urls = {name: f"{base}/{name}" for name in told if name}
-        return {name: Remote(url, _fingerprint(url, told[name])) for name, url in urls.items()}
+            infos = {info["name"].removeprefix(f"{start}/"): info for info in inside}
+        urls = {name: f"{base}/{name}" for name in infos if name}
+        return {name: Remote(url, _fingerprint(url, infos[name])) for name, url in urls.items()}
 
     def blocks(self, max_bytes: int) -> Iterator[bytes]:
         """Yield its bytes, and never more than the bound."""
@@ -208,15 +208,15 @@ class Remote:
 
 
 def _fingerprint(url: str, info: Mapping[str, Any]) -> str:
-    """Return the hash of the content that is told, or one of what changes with it; nothing where neither is."""
+    """Return the reported hash of the content, or one of metadata that change with it; empty if unknown."""
     if info["type"] != "file":
         return ""
     if info.get("lfs"):
         return str(info["lfs"]["sha256"])[:HASH_DIGITS]  # as `locations.hash_file`
     if info.get("blob_id"):
         return f"git:{info['blob_id']}"
-    told = {re.sub(r"[^a-z0-9]", "", key.lower()): value for key, value in info.items()}
-    version = next((_plain(told[name]) for name in _VERSIONS if told.get(name)), None)
+    fields = {re.sub(r"[^a-z0-9]", "", key.lower()): value for key, value in info.items()}
+    version = next((_plain(fields[name]) for name in _VERSIONS if fields.get(name)), None)
     if version is None:
         return ""
     known = json.dumps([url, info.get("size"), version])
@@ -284,14 +284,14 @@ def _failures() -> tuple[type[Exception], ...]:
 
 
 def _named(url: str, error: Exception) -> MusicEvalsError:
-    chain = list(_chain(error))  # the file system of HTTP says of whatever happens that there is no such file
+    chain = list(_chain(error))  # the file system of HTTP reports any failure as a missing file
     status = next(filter(None, map(_status, chain)), None)
     # a 404 that is no missing file is a repository: older clients of the Hub say so of those that are not shown, too
     hidden = status == 404 and not isinstance(error, FileNotFoundError)
     if status in {401, 403} or hidden or any(isinstance(cause, PermissionError) for cause in chain):
-        told = f" ({status})" if status else ""
+        code = f" ({status})" if status else ""
         return UnreadableFileError(
-            f"{url}: not there, or refused to who asks{told}; check the URL, and the credentials in the environment"
+            f"{url}: not found, or access is denied{code}; check the URL, and the credentials in the environment"
         )
     others = [cause for cause in chain if isinstance(cause, _failures()) and not isinstance(cause, FileNotFoundError)]
     if isinstance(error, FileNotFoundError) and (status == 404 or not others):
@@ -311,7 +311,7 @@ def _status(error: BaseException) -> int | None:
     """Return the status that a server answered with, as the clients of HTTP, the Hub and S3 keep it."""
     response = getattr(error, "response", None)
     if isinstance(response, Mapping):
-        found = response.get("ResponseMetadata", {}).get("HTTPStatusCode")
+        status = response.get("ResponseMetadata", {}).get("HTTPStatusCode")
     else:
-        found = getattr(error, "status", None) or getattr(response, "status_code", None)
-    return found if isinstance(found, int) else None
+        status = getattr(error, "status", None) or getattr(response, "status_code", None)
+    return status if isinstance(status, int) else None

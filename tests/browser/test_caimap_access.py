@@ -17,7 +17,7 @@ from music_evals.caimap.web.pages import PAGES
 from music_evals.caimap.web.reporting import write_report
 from music_evals.caimap.work import accounts, inspecting, practising, watching
 from music_evals.caimap.work.comparing import StudyAgreement
-from music_evals.caimap.work.desk import Desk
+from music_evals.caimap.work.service import StudyService
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow]
 
@@ -53,7 +53,7 @@ BREAK = """
 
 class Study(NamedTuple):
     base: str
-    desk: Desk
+    service: StudyService
     invitation: str
     items: dict[str, int]
 
@@ -71,18 +71,18 @@ def study(tmp_path_factory: pytest.TempPathFactory, serve_caimap: Any) -> Iterat
     folder = tmp_path_factory.mktemp("study")
     url = sqlite_url(folder / "study.db")
     make_demo(folder / "audio", url, PASSWORD)
-    desk = Desk(Store(url))
+    service = StudyService(Store(url))
     inspector, admin = NUMBERS["inspector1"], NUMBERS["admin"]
-    judged = practising.practice(desk, inspector).judged
+    judged = practising.practice(service, inspector).judged
     assert judged is not None
     items = {
-        "scored": inspecting.waiting(desk, inspector)[1][0],
-        "verified": next(one.task for one in watching.verifications(desk, admin) if one.second is not None),
+        "scored": inspecting.waiting(service, inspector)[1][0],
+        "verified": next(one.task for one in watching.verifications(service, admin) if one.second is not None),
         "trained": judged.discussed[0],
     }
-    invitation = f"/invitation/{accounts.invite(desk, admin, 'amateur')}"
-    yield Study(serve_caimap(folder), desk, invitation, items)
-    desk.store.close()
+    invitation = f"/invitation/{accounts.invite(service, admin, 'amateur')}"
+    yield Study(serve_caimap(folder), service, invitation, items)
+    service.store.close()
 
 
 def found(page: Any) -> list[str]:

@@ -22,7 +22,7 @@ from music_evals.caimap.storage.store import Store, migrate, sqlite_url
 from music_evals.caimap.storage.tables import TaskRow
 from music_evals.caimap.values import Song, Structure, TimedLine
 from music_evals.caimap.work import accounts, managing
-from music_evals.caimap.work.desk import Desk, Settings
+from music_evals.caimap.work.service import Settings, StudyService
 from music_evals.errors import MusicEvalsError
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow]
@@ -35,7 +35,7 @@ ROLES = {"professional": "professional", "other": "professional", "amateur": "am
 
 class Study(NamedTuple):
     base: str
-    desk: Desk
+    service: StudyService
     people: dict[str, int]
 
 
@@ -51,23 +51,23 @@ def study_of(tmp_path_factory: pytest.TempPathFactory, serve_caimap: Any) -> Ite
         (folder / "audio").mkdir()
         url = sqlite_url(folder / "study.db")
         migrate(url)
-        desk = Desk(Store(url))
-        desk.configure(Settings(seed=1, share=1.0, pass_gap_hours=0.0))
-        people = {"admin": accounts.found(desk, "admin", PASSWORD)}
+        service = StudyService(Store(url))
+        service.configure(Settings(seed=1, share=1.0, pass_gap_hours=0.0))
+        people = {"admin": accounts.create_first_admin(service, "admin", PASSWORD)}
         for who, role in ROLES.items():
-            token = accounts.invite(desk, people["admin"], role)
-            people[who] = accounts.accept(desk, token, who, PASSWORD, consents=True)
+            token = accounts.invite(service, people["admin"], role)
+            people[who] = accounts.accept(service, token, who, PASSWORD, consents=True)
         wave = 0.2 * np.sin(2 * np.pi * 220 * np.arange(int(SECONDS * 8000)) / 8000)
         soundfile.write(folder / "audio" / "s1.flac", wave, 8000)
         times = tuple(TimedLine(1.5 * number, line) for number, line in enumerate(LINES)) if name == "timed" else ()
         song = Song("s1", LINES, SECONDS, audio="s1.flac", timed_lyrics=times, theme="春天", licence="CC0")
-        managing.add_songs(desk, people["admin"], [song])
-        made[name] = Study(serve_caimap(folder), desk, people)
+        managing.add_songs(service, people["admin"], [song])
+        made[name] = Study(serve_caimap(folder), service, people)
         return made[name]
 
     yield make
     for study in made.values():
-        study.desk.store.close()
+        study.service.store.close()
 
 
 def signed_in(chromium: Any, study: Study, name: str, **wishes: Any) -> Any:
@@ -103,7 +103,7 @@ def second(page: Any) -> float:
 
 
 def result(study: Study, person: str) -> Structure:
-    with study.desk.store.reading() as session:
+    with study.service.store.reading() as session:
         row = session.scalars(select(TaskRow).where(TaskRow.person == study.people[person])).one()
         return Structure.from_dict(row.result)
 

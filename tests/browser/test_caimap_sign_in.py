@@ -17,7 +17,7 @@ from tests.caimap.local_provider import CLIENT, SECRET, LocalProvider, running
 
 from music_evals.caimap.storage.store import Store, sqlite_url
 from music_evals.caimap.work import accounts
-from music_evals.caimap.work.desk import Desk
+from music_evals.caimap.work.service import StudyService
 from music_evals.cli import main
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow]
@@ -53,8 +53,8 @@ def sent(requests: list[Any], path: str) -> dict[str, str]:
 
 def test_people_sign_in_at_another_site(chromium: Any, address: str, provider: LocalProvider, tmp_path: Path) -> None:
     store = Store(sqlite_url(tmp_path / "study" / "study.db"))
-    desk = Desk(store)
-    token = accounts.invite(desk, accounts.first_administrator(desk), "amateur")
+    service = StudyService(store)
+    token = accounts.invite(service, accounts.first_administrator(service), "amateur")
     context = chromium.new_context()
     context.add_init_script(AXE_SCRIPT)
     page = context.new_page()

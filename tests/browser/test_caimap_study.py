@@ -16,7 +16,7 @@ from music_evals.caimap.storage.store import Store, sqlite_url
 from music_evals.caimap.values import Song
 from music_evals.caimap.work import managing
 from music_evals.caimap.work.accounts import first_administrator
-from music_evals.caimap.work.desk import Desk, Settings
+from music_evals.caimap.work.service import Settings, StudyService
 from music_evals.cli import main
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow]
@@ -27,7 +27,7 @@ LINES = ("春眠不觉晓", "处处闻啼鸟")
 
 class Study(NamedTuple):
     base: str
-    desk: Desk
+    service: StudyService
     admin: int
 
 
@@ -38,13 +38,13 @@ def study(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, serve_caimap: Any) ->
     assert main(["caimap", "init", str(tmp_path)]) == 0
     seconds = np.arange(8 * 8000) / 8000
     soundfile.write(tmp_path / "audio" / "s1.flac", 0.2 * np.sin(2 * np.pi * 220 * seconds), 8000)
-    desk = Desk(Store(sqlite_url(tmp_path / "study.db")))
-    desk.configure(Settings(seed=1, share=1.0, pass_gap_hours=0.0))
-    admin = first_administrator(desk)
+    service = StudyService(Store(sqlite_url(tmp_path / "study.db")))
+    service.configure(Settings(seed=1, share=1.0, pass_gap_hours=0.0))
+    admin = first_administrator(service)
     song = Song("s1", LINES, 8.0, audio="s1.flac", rhymes=(True, True), theme="春天", licence="CC0")
-    managing.add_songs(desk, admin, [song])
-    yield Study(serve_caimap(tmp_path), desk, admin)
-    desk.store.close()
+    managing.add_songs(service, admin, [song])
+    yield Study(serve_caimap(tmp_path), service, admin)
+    service.store.close()
 
 
 class Person:
@@ -155,7 +155,7 @@ def test_a_study_from_invitation_to_load_dataset(chromium: Any, study: Study, tm
     manager.press("button[value=finish]")
     for path in ("/manage/analytics", "/manage/verify", "/training", "/ledger", "/feedback"):
         manager.open(path)
-    (song,) = managing.finished_songs(study.desk)
+    (song,) = managing.finished_songs(study.service)
     assert (song.structure.sections[0].label, song.structure.sections[0].lines) == ("verse1", LINES)
     assert song.amateur.dimensions["instrumentation"].tags == ("温暖", "明亮", "安静")
     assert main(["caimap", "export", str(tmp_path), "--out", str(tmp_path / "data")]) == 0

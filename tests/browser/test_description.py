@@ -44,7 +44,7 @@ def test_two_descriptions_are_compared_with_their_matrix(open_space: Any, screen
     values = json.loads(Path(download.value.path()).read_text(encoding="utf-8"))
     assert values["encoder"]["name"] == page.input_value("#encoder input")
     page.click("#code > button")
-    assert "judge_description" in page.inner_text("#code_python")
+    assert "score_description" in page.inner_text("#code_python")
 
 
 def test_the_switch_turns_the_page_chinese_with_its_scores(open_space: Any, screenshot: Any) -> None:

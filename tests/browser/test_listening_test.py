@@ -220,7 +220,7 @@ def test_three_listeners_of_each_type_from_consent_to_report(
     with (report / "ratings.csv").open(newline="") as file:
         check_means(list(csv.DictReader(file)), kind)
     if kind == "rating":
-        table_of_test = read_table(report / "listening.csv", LISTENING, what="listening")
+        table_of_test = read_table(report / "listening.csv", LISTENING, table_name="listening")
         assert len(table_of_test["sim_bach"]) == 3 * 4
 
 

@@ -41,7 +41,7 @@ def test_an_example_pair_is_judged_told_and_played(open_space, screenshot, capsy
     taken = compare(page, FIFTH)
     with capsys.disabled():
         sys.stdout.write(f"\npreservation: a pair of 33 s and 34 s answered in {taken:.1f} s\n")
-    assert page.locator("#scores .score").count() == 15  # the eleven, and four companions
+    assert page.locator("#scores .score").count() == 15  # the eleven, and four auxiliary metrics
     assert page.locator("#scores [data-score='delta_bpm'] .bar .best").count() == 1
     assert page.locator("#scores [data-score='delta_bpm'] .bar .chance").count() == 1
     assert "lower is better" in page.inner_text("#scores [data-score='delta_bpm']")

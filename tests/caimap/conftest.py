@@ -14,7 +14,7 @@ import pytest
 from tests.caimap_bench import StudyBench
 
 from music_evals.caimap.storage.store import sqlite_url
-from music_evals.caimap.work.desk import Settings
+from music_evals.caimap.work.service import Settings
 
 REQUIRED = os.environ.get("MUSIC_EVALS_REQUIRE", "").split(",")
 

@@ -31,7 +31,7 @@ from music_evals.caimap.web.hugging_face import PROVIDER_PAGES
 from music_evals.caimap.web.pages import PAGES
 from music_evals.caimap.web.provider import CALLBACK, Provider
 from music_evals.caimap.work import accounts, annotating, inspecting, managing, practising
-from music_evals.caimap.work.desk import Desk, Settings
+from music_evals.caimap.work.service import Settings, StudyService
 
 testclient = pytest.importorskip("starlette.testclient")
 httpx2 = pytest.importorskip("httpx2")
@@ -64,7 +64,7 @@ def hand_in(bench: StudyBench, who: int, given: Any, task: Any = None) -> int:
     task = task or bench.take(who)
     if task.kind != "structure":
         bench.listen(who, task.id)
-    annotating.submit(bench.desk, who, task.id, bench.version(TaskRow, task.id), given)
+    annotating.submit(bench.service, who, task.id, bench.version(TaskRow, task.id), given)
     return int(task.id)
 
 
@@ -82,8 +82,8 @@ def fill_training(bench: StudyBench) -> dict[str, str]:
     """Let two professionals practise on the song of the training."""
     numbers = []
     for who in (bench.PRO, bench.OTHER_PRO):
-        task = practising.take_training(bench.desk, who)
-        annotating.open_task(bench.desk, who, task.id)
+        task = practising.take_training(bench.service, who)
+        annotating.open_task(bench.service, who, task.id)
         numbers.append(hand_in(bench, who, one_verse("春眠不觉晓"), task))
     return {"lesson": str(numbers[0]), "model": task.song}
 
@@ -91,12 +91,14 @@ def fill_training(bench: StudyBench) -> dict[str, str]:
 def scores_are_apart(scene: Scene) -> None:
     for who, share in ((scene.bench.INSPECTOR, 1.0), (scene.bench.OTHER_INSPECTOR, 0.5)):
         points = {key: most * share for key, most in full_points("amateur").items()}
-        practising.score_item(scene.bench.desk, ScoreSheet(int(scene.names["item"]), who, points))
+        practising.score_item(scene.bench.service, ScoreSheet(int(scene.names["item"]), who, points))
 
 
 def settle_differ(scene: Scene) -> None:
     bench = scene.bench
-    inspecting.settle(bench.desk, bench.INSPECTOR, "differ", bench.version(SongRow, "differ"), one_verse("春眠不觉晓"))
+    inspecting.settle(
+        bench.service, bench.INSPECTOR, "differ", bench.version(SongRow, "differ"), one_verse("春眠不觉晓")
+    )
 
 
 def fill(bench: StudyBench) -> dict[str, str]:
@@ -107,7 +109,7 @@ def fill(bench: StudyBench) -> dict[str, str]:
     for who, group in ((bench.THIRD_PRO, "professional"), (bench.FAN, "amateur")):
         number = hand_in(bench, who, description(group))
         sheet = ScoreSheet(number, bench.INSPECTOR, full_points(group))
-        inspecting.score(bench.desk, sheet, bench.version(TaskRow, number))
+        inspecting.score(bench.service, sheet, bench.version(TaskRow, number))
         named["scored"] = str(number)
     bench.songs("sampled")
     two_passes(bench)
@@ -117,7 +119,7 @@ def fill(bench: StudyBench) -> dict[str, str]:
     two_passes(bench, "chorus1")
     bench.songs("screened")
     skipped = bench.take(bench.PRO)
-    annotating.screen(bench.desk, bench.PRO, skipped.id, bench.version(TaskRow, skipped.id), reason="poor_audio")
+    annotating.screen(bench.service, bench.PRO, skipped.id, bench.version(TaskRow, skipped.id), reason="poor_audio")
     bench.songs("described")
     two_passes(bench)
     bench.take(bench.THIRD_PRO)
@@ -127,16 +129,16 @@ def fill(bench: StudyBench) -> dict[str, str]:
     bench.songs("structured")
     named["structure"] = str(bench.take(bench.PRO).id)
     bench.songs("free1", "free2", "free3")
-    practising.choose_songs(bench.desk, bench.ADMIN, 1)
-    item = practising.take_training(bench.desk, bench.FAN)
-    annotating.open_task(bench.desk, bench.FAN, item.id)
+    practising.choose_songs(bench.service, bench.ADMIN, 1)
+    item = practising.take_training(bench.service, bench.FAN)
+    annotating.open_task(bench.service, bench.FAN, item.id)
     named["item"] = str(hand_in(bench, bench.FAN, description("amateur"), item))
     named |= fill_training(bench)
     named |= {song: song for song in ("checking", "differ", "screened")}
-    member = accounts.invite(bench.desk, bench.ADMIN, "amateur")
-    named["member"] = str(accounts.accept(bench.desk, member, "林", PASSWORD, consents=True))
-    named["token"] = accounts.invite(bench.desk, bench.ADMIN, "professional")
-    named["link"] = accounts.reset_link(bench.desk, bench.ADMIN, int(named["member"]))
+    member = accounts.invite(bench.service, bench.ADMIN, "amateur")
+    named["member"] = str(accounts.accept(bench.service, member, "林", PASSWORD, consents=True))
+    named["token"] = accounts.invite(bench.service, bench.ADMIN, "professional")
+    named["link"] = accounts.reset_link(bench.service, bench.ADMIN, int(named["member"]))
     return named
 
 
@@ -163,7 +165,7 @@ def template(tmp_path_factory: pytest.TempPathFactory, served: LocalProvider) ->
                 row.content = {**row.content, "audio": "song.flac"}
             for person in session.scalars(select(PersonRow)):
                 person.password_hash = cheap.hash(PASSWORD)
-        people = {who: accounts.open_session(bench.desk, who) for who in range(1, len(bench.PEOPLE) + 1)}
+        people = {who: accounts.open_session(bench.service, who) for who in range(1, len(bench.PEOPLE) + 1)}
     bench.store.close()  # which moves all of it into the file
     provider = Provider(CLIENT, SECRET, address="http://127.0.0.1:7860", url=served.url)
     return Scene(bench, named, people, provider)
@@ -180,7 +182,7 @@ def scene(template: Scene, tmp_path: Path) -> Iterator[Callable[[], Scene]]:
         bench = object.__new__(StudyBench)
         bench.url, bench.clock = sqlite_url(folder / "study.db"), template.bench.clock
         bench.store = Store(bench.url)
-        bench.desk = Desk(bench.store, bench.clock)
+        bench.service = StudyService(bench.store, bench.clock)
         opened.append(bench.store)
         return template._replace(bench=bench)
 
@@ -261,7 +263,7 @@ def plain(**fields: str) -> Fields:
 
 def all_score(scene: Scene) -> None:
     for who in (scene.bench.INSPECTOR, scene.bench.OTHER_INSPECTOR):
-        practising.score_item(scene.bench.desk, ScoreSheet(int(scene.names["item"]), who, full_points("amateur")))
+        practising.score_item(scene.bench.service, ScoreSheet(int(scene.names["item"]), who, full_points("amateur")))
 
 
 def all_link(scene: Scene) -> None:
@@ -419,12 +421,12 @@ ROWS = (
 def ask(scene: Scene, row: Row, who: int) -> str:
     """Send the request of a row as a person, and return the status, or ``in`` for who has to sign in first."""
     folder = Path(scene.bench.url.removeprefix("sqlite:///")).parent
-    app = build_app(scene.bench.desk, folder / "audio", provider=scene.provider)
+    app = build_app(scene.bench.service, folder / "audio", provider=scene.provider)
     client = testclient.TestClient(app, base_url="http://testserver", follow_redirects=False)
     csrf, visit = "", None
     if who:
         client.cookies.set(COOKIE, scene.tokens[who])
-        visit = accounts.visit(scene.bench.desk, scene.tokens[who])
+        visit = accounts.visit(scene.bench.service, scene.tokens[who])
         csrf = visit.csrf if visit else "gone"
     method, path = row.page.split()
     for name, value in row.path.items():
@@ -501,7 +503,7 @@ def test_objects_of_others_are_rows_too() -> None:
 def test_who_withdrew_is_nobody(scene: Callable[[], Scene]) -> None:
     at = scene()
     for who in (at.bench.FAN, at.bench.PRO, at.bench.INSPECTOR):
-        managing.withdraw(at.bench.desk, who, who)
+        managing.withdraw(at.bench.service, who, who)
         for row in ROWS:
             if ALL[row.page].right != "public":
                 assert ask(at, row, who) == "in", row.page

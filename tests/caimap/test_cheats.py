@@ -16,7 +16,7 @@ from music_evals.caimap.storage.store import StaleError, sqlite_url
 from music_evals.caimap.storage.tables import SongRow, TaskRow, WarningRow
 from music_evals.caimap.values import ScoreSheet, Section, Song, Structure, Tagged
 from music_evals.caimap.work import annotating, inspecting, managing, people, views, weeks
-from music_evals.caimap.work.desk import Settings
+from music_evals.caimap.work.service import Settings
 from music_evals.errors import InvalidAnnotationError
 
 LINES = tuple(f"春眠不觉{end}" for end in "晓鸟声少早好笑照")
@@ -25,7 +25,7 @@ KINDS = ("verse1", "chorus1", "verse2", "bridge1", "chorus2")
 
 def long_songs(bench: StudyBench, n: int) -> None:
     songs = [Song(f"s{number}", LINES, 40.0, rhymes=(True,) * len(LINES), theme="春") for number in range(n)]
-    managing.add_songs(bench.desk, bench.ADMIN, songs)
+    managing.add_songs(bench.service, bench.ADMIN, songs)
 
 
 def labelled(*labels: str) -> Structure:
@@ -36,11 +36,11 @@ def labelled(*labels: str) -> Structure:
 
 
 def hand_in(bench: StudyBench, who: int, task: int, given) -> None:
-    annotating.submit(bench.desk, who, task, bench.version(TaskRow, task), given)
+    annotating.submit(bench.service, who, task, bench.version(TaskRow, task), given)
 
 
 def warned(bench: StudyBench, who: int) -> list[str]:
-    return [one.kind for one in reversed(weeks.cautions(bench.desk, who))]
+    return [one.kind for one in reversed(weeks.cautions(bench.service, who))]
 
 
 def test_two_who_do_nothing_are_not_paid_but_excluded(bench: StudyBench) -> None:
@@ -53,10 +53,10 @@ def test_two_who_do_nothing_are_not_paid_but_excluded(bench: StudyBench) -> None
         bench.clock.wait(days=1, seconds=1)
     with bench.store.reading() as session:
         assert set(session.scalars(select(TaskRow.state))) == {"submitted"}
-    assert managing.ledger_of(bench.desk, bench.ADMIN) == []
+    assert managing.ledger_of(bench.service, bench.ADMIN) == []
     assert warned(bench, bench.PRO) == warned(bench, bench.OTHER_PRO) == ["short_visit"] * 60
     bench.clock.wait(days=7)
-    closed = managing.close_week(bench.desk, bench.ADMIN, dt.date(2026, 3, 2))
+    closed = managing.close_week(bench.service, bench.ADMIN, dt.date(2026, 3, 2))
     assert closed[bench.PRO].excluded
     assert closed[bench.OTHER_PRO].excluded
 
@@ -64,11 +64,11 @@ def test_two_who_do_nothing_are_not_paid_but_excluded(bench: StudyBench) -> None
 def played(bench: StudyBench, who: int, until: int, step: int = 5) -> int:
     """Play a part of a song, and then wait for as long as it lasts."""
     task = bench.take(who, listens=False)
-    annotating.record(bench.desk, who, task.id, [{"kind": "play", "position_sec": 0}])
+    annotating.record(bench.service, who, task.id, [{"kind": "play", "position_sec": 0}])
     for at in range(step, until + 1, step):
         bench.clock.wait(5)
-        annotating.record(bench.desk, who, task.id, [{"kind": "beat", "position_sec": at}])
-    annotating.record(bench.desk, who, task.id, [{"kind": "pause", "position_sec": until}])
+        annotating.record(bench.service, who, task.id, [{"kind": "beat", "position_sec": at}])
+    annotating.record(bench.service, who, task.id, [{"kind": "pause", "position_sec": until}])
     bench.clock.wait(40 + who)
     return int(task.id)
 
@@ -116,8 +116,8 @@ def test_times_of_a_script_warn(bench: StudyBench) -> None:
     long_songs(bench, 12)
     for who, extra in ((bench.PRO, 0), (bench.OTHER_PRO, 9)):
         for number in range(5):
-            task = annotating.take_next(bench.desk, who)
-            annotating.open_task(bench.desk, who, task.id)
+            task = annotating.take_next(bench.service, who)
+            annotating.open_task(bench.service, who, task.id)
             bench.clock.wait(1 + number * extra)
             bench.listen(who, task.id)
             hand_in(bench, who, task.id, labelled(*KINDS[number:], *KINDS[:number]))
@@ -137,13 +137,13 @@ def equal_passes(bench: StudyBench, *structures: Structure) -> list[int]:
 
 @pytest.mark.parametrize(("accepted", "agreements"), [(("verse1", "chorus1"), 1.0), (("bridge1", "verse2"), 0.0)])
 def test_an_inspector_sees_a_sample_of_equal_passes_and_both_are_judged(bench, accepted, agreements) -> None:
-    bench.desk.configure(Settings(seed=1, share=0.0, congruent_share=1.0))
+    bench.service.configure(Settings(seed=1, share=0.0, congruent_share=1.0))
     long_songs(bench, 1)
     numbers = equal_passes(bench, labelled("verse1", "chorus1"), labelled("verse1", "chorus1"))
-    assert inspecting.waiting(bench.desk, bench.INSPECTOR)[0] == ["s0"]
+    assert inspecting.waiting(bench.service, bench.INSPECTOR)[0] == ["s0"]
     for who, number in zip((bench.PRO, bench.OTHER_PRO), numbers, strict=True):
-        assert views.task_view(bench.desk, who, number).task.state == "submitted"
-    inspecting.settle(bench.desk, bench.INSPECTOR, "s0", bench.version(SongRow, "s0"), labelled(*accepted))
+        assert views.task_view(bench.service, who, number).task.state == "submitted"
+    inspecting.settle(bench.service, bench.INSPECTOR, "s0", bench.version(SongRow, "s0"), labelled(*accepted))
     with bench.store.reading() as session:
         assert [session.get(TaskRow, number).agreement for number in numbers] == [agreements] * 2
         assert session.get(SongRow, "s0").state == "describing"
@@ -193,15 +193,15 @@ def describe(bench: StudyBench, who: int, number: int) -> int:
 
 def seen_by(bench: StudyBench, who: int) -> list:
     """Return all that an author is told of their work, but for its numbers and songs."""
-    standing, so_far = people.standing(bench.desk, who), weeks.so_far(bench.desk, who)
-    tasks = [(task.kind, task.state) for task in views.tasks_of(bench.desk, who)]
-    remarks = [views.task_view(bench.desk, who, task.id).remarks for task in views.tasks_of(bench.desk, who)]
-    entries = [entry.cents for entry in managing.ledger_of(bench.desk, who)]
+    standing, so_far = people.standing(bench.service, who), weeks.so_far(bench.service, who)
+    tasks = [(task.kind, task.state) for task in views.tasks_of(bench.service, who)]
+    remarks = [views.task_view(bench.service, who, task.id).remarks for task in views.tasks_of(bench.service, who)]
+    entries = [entry.cents for entry in managing.ledger_of(bench.service, who)]
     return [standing.counts, standing.balance, so_far, tasks, remarks, entries]
 
 
 def test_what_became_of_descriptions_is_shown_when_their_block_is_complete(bench: StudyBench) -> None:
-    bench.desk.configure(Settings(seed=1, share=0.2))
+    bench.service.configure(Settings(seed=1, share=0.2))
     describing(bench, 12)
     for number in range(4):
         task = describe(bench, bench.FAN, number)
@@ -209,12 +209,14 @@ def test_what_became_of_descriptions_is_shown_when_their_block_is_complete(bench
             sampled = session.get(TaskRow, task).state == "sampled"
         if sampled:
             points = dict(assurance.FORMS["amateur"])
-            inspecting.score(bench.desk, ScoreSheet(task, bench.INSPECTOR, points, "好"), bench.version(TaskRow, task))
+            inspecting.score(
+                bench.service, ScoreSheet(task, bench.INSPECTOR, points, "好"), bench.version(TaskRow, task)
+            )
         assert seen_by(bench, bench.FAN) == [
             {("amateur", "submitted"): number + 1}, 0, None, [("amateur", "submitted")] * (number + 1),
             [[]] * (number + 1), [],
         ]  # fmt: skip
-    owed = ledger.balances(managing.ledger_of(bench.desk, bench.ADMIN))[bench.FAN]
+    owed = ledger.balances(managing.ledger_of(bench.service, bench.ADMIN))[bench.FAN]
     assert owed == sum(state == "accepted" for state in states(bench)) * 1000 > 0
     describe(bench, bench.FAN, 4)
     counts, balance, *_, entries = seen_by(bench, bench.FAN)
@@ -229,31 +231,31 @@ def states(bench: StudyBench) -> list[str]:
 
 
 def test_money_is_not_withheld_for_ever_and_what_was_shown_stays_so(bench: StudyBench) -> None:
-    bench.desk.configure(Settings(seed=2, share=0.2))
+    bench.service.configure(Settings(seed=2, share=0.2))
     describing(bench, 12)
     for number in range(3):
         describe(bench, bench.FAN, number)
-    assert people.standing(bench.desk, bench.FAN).balance == 0
+    assert people.standing(bench.service, bench.FAN).balance == 0
     bench.clock.wait(days=14)
-    shown = people.standing(bench.desk, bench.FAN)
+    shown = people.standing(bench.service, bench.FAN)
     assert shown.balance == states(bench).count("accepted") * 1000 > 0
     describe(bench, bench.FAN, 3)  # of the same block, which is read by now
-    after = people.standing(bench.desk, bench.FAN)
+    after = people.standing(bench.service, bench.FAN)
     assert after.balance == shown.balance
     assert after.counts["amateur", "submitted"] == states(bench)[:3].count("sampled") + 1
 
 
 def test_a_closed_week_shows_its_descriptions(bench: StudyBench) -> None:
-    bench.desk.configure(Settings(seed=1, share=0.2))
+    bench.service.configure(Settings(seed=1, share=0.2))
     describing(bench, 12)
     for number in range(4):
         describe(bench, bench.FAN, number)
     with bench.store.writing() as session:
         session.add(WarningRow(person=bench.FAN, task=1, kind="restless", moment=bench.clock()))
     bench.clock.wait(days=7)
-    managing.close_week(bench.desk, bench.ADMIN, dt.date(2026, 3, 2))
+    managing.close_week(bench.service, bench.ADMIN, dt.date(2026, 3, 2))
     paid = states(bench).count("accepted") * 1000
-    assert people.standing(bench.desk, bench.FAN).balance == paid > 0
+    assert people.standing(bench.service, bench.FAN).balance == paid > 0
 
 
 def test_after_a_block_was_read_the_rest_of_it_is_drawn_with_the_whole_share() -> None:
@@ -303,14 +305,14 @@ def test_copies_of_ones_own_and_of_others_of_the_song_warn(bench: StudyBench) ->
 
 
 def test_a_forged_version_does_not_tell_what_became_of_a_description(bench: StudyBench) -> None:
-    bench.desk.configure(Settings(seed=1, share=0.2))
+    bench.service.configure(Settings(seed=1, share=0.2))
     describing(bench, 6)
     answers = set()
     for number in range(4):
         task = describe(bench, bench.FAN, number)
         for version in range(1, 9):
             with pytest.raises(StaleError) as refused:
-                annotating.save(bench.desk, bench.FAN, task, version, {"overall_text": "字"})
+                annotating.save(bench.service, bench.FAN, task, version, {"overall_text": "字"})
             answers.add((refused.value.kind, str(refused.value)))
     assert len(answers) == 1
     assert {"accepted", "sampled"} <= set(states(bench))
@@ -330,7 +332,7 @@ def study_with_one(tmp_path, became: str):
     task = describe(bench, bench.FAN, 0)
     if became == "rejected":
         points = dict.fromkeys(assurance.FORMS["amateur"], 0)
-        inspecting.score(bench.desk, ScoreSheet(task, bench.INSPECTOR, points, "空"), bench.version(TaskRow, task))
+        inspecting.score(bench.service, ScoreSheet(task, bench.INSPECTOR, points, "空"), bench.version(TaskRow, task))
     with bench.store.reading() as session:
         assert session.get(TaskRow, task).state == became
     return bench, task
@@ -348,7 +350,7 @@ def answers_to(bench: StudyBench, task: int, folder) -> dict[str, tuple[int, str
     from music_evals.caimap.web.app import build_app
     from music_evals.caimap.web.pages import PAGES
 
-    browser = Browser(build_app(bench.desk, folder), bench, bench.FAN)
+    browser = Browser(build_app(bench.service, folder), bench, bench.FAN)
     values = {"{number:int}": str(task), "{group}": "amateur", "{dimension}": "song_purpose", "{token}": "none"}
     answers = {}
     for page in PAGES:
@@ -394,13 +396,13 @@ def test_an_inspector_reads_that_both_are_the_same(bench: StudyBench, tmp_path) 
 
     from music_evals.caimap.web.app import build_app
 
-    bench.desk.configure(Settings(seed=1, share=0.0, congruent_share=1.0))
+    bench.service.configure(Settings(seed=1, share=0.0, congruent_share=1.0))
     long_songs(bench, 2)
     equal_passes(bench, labelled("verse1", "chorus1"), labelled("verse1", "chorus1"))
-    (song,) = inspecting.waiting(bench.desk, bench.INSPECTOR)[0]
+    (song,) = inspecting.waiting(bench.service, bench.INSPECTOR)[0]
     (tmp_path / "audio").mkdir()
-    inspector = Browser(build_app(bench.desk, tmp_path / "audio"), bench, bench.INSPECTOR)
+    inspector = Browser(build_app(bench.service, tmp_path / "audio"), bench, bench.INSPECTOR)
     assert "两份标注相同" in inspector.get(f"/inspect/song/{song}").text
     equal_passes(bench, labelled("verse1", "chorus1"), labelled("verse1", "bridge1"))
-    (other,) = set(inspecting.waiting(bench.desk, bench.INSPECTOR)[0]) - {song}
+    (other,) = set(inspecting.waiting(bench.service, bench.INSPECTOR)[0]) - {song}
     assert "两份标注相同" not in inspector.get(f"/inspect/song/{other}").text

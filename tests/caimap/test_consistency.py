@@ -15,7 +15,7 @@ from tests.caimap_bench import START, StudyBench, description, one_verse
 
 from music_evals.annotations import DIMENSIONS
 from music_evals.caimap import assurance, consistency
-from music_evals.caimap.consistency import Judged
+from music_evals.caimap.consistency import Measurement
 from music_evals.caimap.roles import ForbiddenError
 from music_evals.caimap.storage.tables import SheetRow, TaskRow
 from music_evals.caimap.structure import line_pattern
@@ -188,9 +188,9 @@ def test_second_verification() -> None:
     assert consistency.verification_agreement([]) == []
 
 
-def values_by_week(person: int, values: list[float]) -> list[Judged]:
+def values_by_week(person: int, values: list[float]) -> list[Measurement]:
     return [
-        Judged(person, "inspector", "given_points", START + dt.timedelta(days=7 * week, hours=3), value)
+        Measurement(person, "inspector", "given_points", START + dt.timedelta(days=7 * week, hours=3), value)
         for week, value in enumerate(values)
     ]
 
@@ -222,30 +222,30 @@ def test_few_weeks_have_no_slope() -> None:
 def worked(bench: StudyBench) -> StudyBench:
     """A study with two songs done twice, one differently, and a training song that two amateurs described."""
     bench.songs("s1", "s2", "s3")
-    assert practising.choose_songs(bench.desk, bench.ADMIN, 1) == 1
+    assert practising.choose_songs(bench.service, bench.ADMIN, 1) == 1
     for other, who in enumerate((bench.PRO, bench.OTHER_PRO)):
         for number in range(2):
             task = bench.take(who)
             label = "chorus1" if other and number else "verse1"
             annotating.submit(
-                bench.desk, who, task.id, bench.version(TaskRow, task.id),
+                bench.service, who, task.id, bench.version(TaskRow, task.id),
                 one_verse("春眠不觉晓", "处处闻啼鸟", label=label),
             )  # fmt: skip
         bench.clock.wait(days=3)
     for who in (bench.FAN, bench.OTHER_FAN):
-        task = practising.take_training(bench.desk, who)
+        task = practising.take_training(bench.service, who)
         assert task is not None
-        annotating.open_task(bench.desk, who, task.id)
+        annotating.open_task(bench.service, who, task.id)
         bench.listen(who, task.id)
-        annotating.submit(bench.desk, who, task.id, bench.version(TaskRow, task.id), description("amateur"))
+        annotating.submit(bench.service, who, task.id, bench.version(TaskRow, task.id), description("amateur"))
         for inspector, share in ((bench.INSPECTOR, 1.0), (bench.OTHER_INSPECTOR, 0.5)):
             points = {key: most * share for key, most in assurance.FORMS["amateur"].items()}
-            practising.score_item(bench.desk, ScoreSheet(task.id, inspector, points))
+            practising.score_item(bench.service, ScoreSheet(task.id, inspector, points))
     return bench
 
 
 def test_the_report_of_a_study(worked: StudyBench) -> None:
-    found = study_agreement(worked.desk, worked.ADMIN)
+    found = study_agreement(worked.service, worked.ADMIN)
     assert by_measure(found.structure)["congruent"] == 0.5
     assert {(row.group, row.measure) for row in found.tags} == {("amateur", "tag_alpha")}
     assert {(row.group, row.n) for row in found.inspectors} == {("amateur, 1", 2)}
@@ -264,8 +264,8 @@ def test_scores_of_assurance_are_of_two_people(worked: StudyBench) -> None:
         session.add(
             SheetRow(task=row.id, inspector=worked.INSPECTOR, points=points, total=100.0, moment=worked.clock())
         )
-    watching.verify(worked.desk, ScoreSheet(row.id, worked.ADMIN, dict.fromkeys(assurance.FORMS["amateur"], 0)))
-    found = study_agreement(worked.desk, worked.ADMIN)
+    watching.verify(worked.service, ScoreSheet(row.id, worked.ADMIN, dict.fromkeys(assurance.FORMS["amateur"], 0)))
+    found = study_agreement(worked.service, worked.ADMIN)
     scored = {(week.person, week.measure, week.mean) for week in found.weeks if week.measure != "structure_accuracy"}
     assert scored == {
         (worked.FAN, "description_points", 100.0), (worked.INSPECTOR, "given_points", 100.0),
@@ -277,27 +277,27 @@ def test_what_was_discarded_is_not_in_it(worked: StudyBench) -> None:
     with worked.store.writing() as session:
         for row in session.query(TaskRow).filter_by(training=False):
             row.state = "discarded"
-    found = study_agreement(worked.desk, worked.ADMIN)
+    found = study_agreement(worked.service, worked.ADMIN)
     assert (found.structure, found.weeks, found.drift) == ([], [], [])
     assert found.tags
 
 
 def test_who_withdrew_is_not_in_it(worked: StudyBench) -> None:
-    managing.withdraw(worked.desk, worked.ADMIN, worked.OTHER_PRO)
-    managing.withdraw(worked.desk, worked.ADMIN, worked.OTHER_FAN)
-    found = study_agreement(worked.desk, worked.ADMIN)
+    managing.withdraw(worked.service, worked.ADMIN, worked.OTHER_PRO)
+    managing.withdraw(worked.service, worked.ADMIN, worked.OTHER_FAN)
+    found = study_agreement(worked.service, worked.ADMIN)
     assert (found.structure, found.tags) == ([], [])
     assert {row.n for row in found.inspectors} == {1}
 
 
 def test_it_is_for_administrators(worked: StudyBench) -> None:
     with pytest.raises(ForbiddenError):
-        study_agreement(worked.desk, worked.INSPECTOR)
+        study_agreement(worked.service, worked.INSPECTOR)
 
 
 @pytest.mark.parametrize("language", ["zh", "en"])
 def test_the_files_of_the_report(worked: StudyBench, tmp_path, language: str) -> None:
-    found = study_agreement(worked.desk, worked.ADMIN)
+    found = study_agreement(worked.service, worked.ADMIN)
     written = write_report(found, tmp_path / "out", language=language)
     assert [path.name for path in written] == [
         "agreement.html", "structure.csv", "tags.csv", "inspectors.csv", "weeks.csv", "drift.csv",

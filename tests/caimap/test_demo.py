@@ -44,7 +44,7 @@ from music_evals.caimap.work import (
     vocabulary,
     weeks,
 )
-from music_evals.caimap.work.desk import Desk, Settings
+from music_evals.caimap.work.service import Settings, StudyService
 from music_evals.cli import main
 from music_evals.cli.caimap import PASSWORD_VARIABLE
 from music_evals.errors import InvalidInputError
@@ -78,19 +78,19 @@ def folder(made: Path, tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def desk(folder: Path) -> Iterator[Desk]:
-    found = Desk(Store(sqlite_url(folder / "study.db")))
+def service(folder: Path) -> Iterator[StudyService]:
+    found = StudyService(Store(sqlite_url(folder / "study.db")))
     yield found
     found.store.close()
 
 
 @pytest.fixture
-def reader(desk: Desk, folder: Path) -> Callable[[str], Any]:
+def reader(service: StudyService, folder: Path) -> Callable[[str], Any]:
     testclient = pytest.importorskip("starlette.testclient")
 
     def sign_in(name: str) -> Any:
-        client = testclient.TestClient(build_app(desk, folder / "audio"), headers={"accept-language": "zh"})
-        client.cookies.set(COOKIE, accounts.sign_in(desk, name, PASSWORD))
+        client = testclient.TestClient(build_app(service, folder / "audio"), headers={"accept-language": "zh"})
+        client.cookies.set(COOKIE, accounts.sign_in(service, name, PASSWORD))
         return client
 
     return sign_in
@@ -106,8 +106,8 @@ def links(page: str, pattern: str) -> list[str]:
     return re.findall(rf'href="({pattern})"', page)
 
 
-def moments(desk: Desk) -> list[dt.datetime]:
-    with desk.store.reading() as session:
+def moments(service: StudyService) -> list[dt.datetime]:
+    with service.store.reading() as session:
         return list(session.scalars(select(AuditRow.moment).order_by(AuditRow.id)))
 
 
@@ -130,16 +130,16 @@ def what_was_done(url: str) -> list[Any]:
     return found
 
 
-def test_songs_stand_at_every_stage(desk: Desk) -> None:
-    songs = managing.progress(desk, NUMBERS["admin"]).songs
+def test_songs_stand_at_every_stage(service: StudyService) -> None:
+    songs = managing.progress(service, NUMBERS["admin"]).songs
     assert set(songs) == set(states(SONG)) - {"imported"}
     assert sum(songs.values()) == 21  # three of 24 are for training
     assert songs["finished"] >= 3
-    with desk.store.reading() as session:
+    with service.store.reading() as session:
         assert dict(session.execute(select(PersonRow.name, PersonRow.role)).all()) == PEOPLE
-    assert moments(desk) == sorted(moments(desk))
-    assert dt.timedelta() < dt.datetime.now(dt.UTC) - moments(desk)[-1] < dt.timedelta(hours=4)
-    assert moments(desk)[-1] - moments(desk)[0] > dt.timedelta(days=14)
+    assert moments(service) == sorted(moments(service))
+    assert dt.timedelta() < dt.datetime.now(dt.UTC) - moments(service)[-1] < dt.timedelta(hours=4)
+    assert moments(service)[-1] - moments(service)[0] > dt.timedelta(days=14)
 
 
 def test_every_page_of_every_role_has_something_on_it(reader: Callable[[str], Any]) -> None:
@@ -187,7 +187,7 @@ def test_everybody_has_a_next_task(reader: Callable[[str], Any]) -> None:
     assert 'value="finish"' in manage
 
 
-def test_pages_of_inspectors(reader: Callable[[str], Any], desk: Desk) -> None:
+def test_pages_of_inspectors(reader: Callable[[str], Any], service: StudyService) -> None:
     client = reader("inspector1")
     inspection = read(client, "/inspect")
     for path in links(inspection, r"/inspect/song/\w+"):
@@ -198,11 +198,11 @@ def test_pages_of_inspectors(reader: Callable[[str], Any], desk: Desk) -> None:
     assert training.count('class="differs"') == 1  # one item is over 10 points apart
     for path in links(training, r"/training/task/\d+"):
         read(client, path)
-    judged = practising.practice(desk, NUMBERS["inspector1"]).judged
+    judged = practising.practice(service, NUMBERS["inspector1"]).judged
     assert judged is not None
     (item,) = judged.discussed
     assert judged.missing == ()
-    said = lessons.discussion(desk, NUMBERS["inspector2"], item)
+    said = lessons.discussion(service, NUMBERS["inspector2"], item)
     assert [remark.author for remark in said] == [NUMBERS[name] for name in ("inspector2", "inspector1", "admin")]
 
 
@@ -230,31 +230,31 @@ def test_pages_of_the_administrator(reader: Callable[[str], Any]) -> None:
     assert agreement.count("<table>") == 5
 
 
-def test_scores_settlements_and_training(desk: Desk) -> None:
+def test_scores_settlements_and_training(service: StudyService) -> None:
     admin = NUMBERS["admin"]
-    with desk.store.reading() as session:
+    with service.store.reading() as session:
         totals = list(session.scalars(select(SheetRow.total).where(SheetRow.purpose == "assurance")))
     assert len([total for total in totals if total < PASS_MARK]) == 1
     assert len(totals) > 8
-    agreements = [one.agreement for one in settlements.settlements(desk, admin)]
+    agreements = [one.agreement for one in settlements.settlements(service, admin)]
     assert 1.0 in agreements  # one was verified
     assert None in agreements  # and one is left
-    found = lessons.lessons(desk, admin)
+    found = lessons.lessons(service, admin)
     assert {one.against for one in found} == {"accepted", "others"}
     assert min(one.agreement for one in found) < 1.0 == max(one.agreement for one in found)
     for name in ("professional1", "professional2", "professional3"):
-        assert lessons.lessons(desk, NUMBERS[name])
-    assert vocabulary.lexica_of(desk, "professional")["musical_genres"].terms
+        assert lessons.lessons(service, NUMBERS[name])
+    assert vocabulary.lexica_of(service, "professional")["musical_genres"].terms
 
 
-def test_nobody_is_excluded_who_did_not_deserve_it(desk: Desk) -> None:
+def test_nobody_is_excluded_who_did_not_deserve_it(service: StudyService) -> None:
     admin = NUMBERS["admin"]
-    assert {one.person for one in weeks.cautions(desk, admin)} == {NUMBERS[HASTY]}
+    assert {one.person for one in weeks.cautions(service, admin)} == {NUMBERS[HASTY]}
     last = grades.week_of(dt.datetime.now(dt.UTC)) - dt.timedelta(weeks=1)
-    closed = managing.close_week(desk, admin, last)  # the administrator of the demo may close it
+    closed = managing.close_week(service, admin, last)  # the administrator of the demo may close it
     assert closed
     assert not any(week.excluded for week in closed.values())
-    assert [one.name for one in people.people(desk, admin) if one.excluded] == [HASTY]
+    assert [one.name for one in people.people(service, admin) if one.excluded] == [HASTY]
 
 
 def test_the_demo_is_exported_and_reported(folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -275,9 +275,9 @@ def test_the_demo_is_the_same_on_every_day(made: Path, tmp_path: Path) -> None:
     make_demo(tmp_path / "audio", sqlite_url(tmp_path / "study.db"), PASSWORD, present=early)
     other = what_was_done(sqlite_url(tmp_path / "study.db"))
     assert other == what_was_done(sqlite_url(made / "study.db"))
-    desk = Desk(Store(sqlite_url(tmp_path / "study.db")))
-    assert max(moments(desk)) <= early
-    desk.store.close()
+    service = StudyService(Store(sqlite_url(tmp_path / "study.db")))
+    assert max(moments(service)) <= early
+    service.store.close()
 
 
 def test_a_study_is_made_filled_and_copied_by_the_verb(tmp_path: Path, recordings: Path, capsys, monkeypatch) -> None:
@@ -304,10 +304,10 @@ def test_the_seed_of_the_sample_is_drawn_and_kept(tmp_path: Path, monkeypatch, c
     seeds = []
     for name in ("one", "two"):
         assert main(["caimap", "init", str(tmp_path / name)]) == 0
-        desk = Desk(Store(sqlite_url(tmp_path / name / "study.db")))
-        with desk.store.reading() as session:
-            seeds += [desk.settings(session).seed, desk.settings(session).seed]
-        desk.store.close()
+        service = StudyService(Store(sqlite_url(tmp_path / name / "study.db")))
+        with service.store.reading() as session:
+            seeds += [service.settings(session).seed, service.settings(session).seed]
+        service.store.close()
     assert seeds[0] == seeds[1] != seeds[2] == seeds[3]
     assert min(seeds) > 1_000_000  # as good as sure of a number of 63 bits
     said = "".join(capsys.readouterr())
@@ -318,11 +318,11 @@ def test_the_demo_changes_no_study_that_is_there(tmp_path: Path) -> None:
     url = sqlite_url(tmp_path / "study.db")
     migrate(url)
     store = Store(url)
-    desk = Desk(store)
-    accounts.found(desk, "admin", "a long password")
-    desk.configure(Settings(seed=987_654_321, rates=Rates(currency="EUR")))
+    service = StudyService(store)
+    accounts.create_first_admin(service, "admin", "a long password")
+    service.configure(Settings(seed=987_654_321, rates=Rates(currency="EUR")))
     with pytest.raises(InvalidInputError, match="its administrator already"):
         make_demo(tmp_path / "audio", url, "a long password")
     with store.reading() as session:
-        assert desk.settings(session) == Settings(seed=987_654_321, rates=Rates(currency="EUR"))
+        assert service.settings(session) == Settings(seed=987_654_321, rates=Rates(currency="EUR"))
     store.close()

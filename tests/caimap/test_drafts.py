@@ -13,7 +13,7 @@ from music_evals.caimap.storage.tables import SessionRow, SongRow, TaskRow
 from music_evals.caimap.values import Structure
 from music_evals.caimap.web.answering import COOKIE
 from music_evals.caimap.web.forms import structure_fields, structure_of
-from music_evals.caimap.web.keeping import merged, parts, written
+from music_evals.caimap.web.rerendering import merged, parts, written
 from music_evals.caimap.work import accounts, inspecting, lessons, practising
 from music_evals.errors import InvalidInputError
 
@@ -187,7 +187,7 @@ def test_a_description_is_merged_by_its_fields(bench: StudyBench, visitor) -> No
 
 def test_a_model_of_the_training_is_merged_and_arranging_overwrites_nothing(bench: StudyBench, visitor) -> None:  # noqa: F811
     bench.songs("s1")
-    practising.choose_songs(bench.desk, bench.ADMIN, 1)
+    practising.choose_songs(bench.service, bench.ADMIN, 1)
     first, second, path = visitor(bench.INSPECTOR), visitor(bench.OTHER_INSPECTOR), "/training/song/s1"
     seen = str(bench.version(SongRow, "s1"))
     accepted = lines("春眠不觉晓", theme="甲")
@@ -197,14 +197,14 @@ def test_a_model_of_the_training_is_merged_and_arranging_overwrites_nothing(benc
         fields = Forms(refused.text).found[path]
         assert refused.status_code == 409
     assert second.post(path, **fields, take="page").status_code == 303
-    (model,) = lessons.models(bench.desk, bench.INSPECTOR)
+    (model,) = lessons.models(bench.service, bench.INSPECTOR)
     assert model.accepted == structure_of(lines("处处闻啼鸟", theme="乙"))
 
 
 def test_a_settlement_that_came_too_late_stands_beside_the_accepted_one(bench: StudyBench, visitor) -> None:  # noqa: F811
     bench.two_passes("s1", "verse1", "chorus1")
     seen, late = bench.version(SongRow, "s1"), visitor(bench.OTHER_INSPECTOR)
-    inspecting.settle(bench.desk, bench.INSPECTOR, "s1", seen, one_verse("春眠不觉晓", theme="甲的主题"))
+    inspecting.settle(bench.service, bench.INSPECTOR, "s1", seen, one_verse("春眠不觉晓", theme="甲的主题"))
     refused = late.post("/inspect/song/s1", version=str(seen), **lines("处处闻啼鸟", theme="乙的主题"))
     assert refused.status_code == 409
     assert all(text in refused.text for text in ("甲的主题", "乙的主题", "处处闻啼鸟"))
@@ -226,7 +226,7 @@ def test_who_was_signed_out_sends_it_again(bench: StudyBench, visitor) -> None: 
     answer: Any = browser.post(f"{task}/save", version=seen, **typed)
     assert answer.status_code == 401
     fields = Forms(answer.text).found[f"{task}/save"]
-    browser.client.cookies.set(COOKIE, accounts.open_session(bench.desk, bench.PRO))  # in another tab
+    browser.client.cookies.set(COOKIE, accounts.open_session(bench.service, bench.PRO))  # in another tab
     answer = browser.client.post(f"{task}/save", data=fields)
     assert answer.status_code == 403  # with the key of the session that ended
     answer = browser.client.post(f"{task}/save", data=Forms(answer.text).found[f"{task}/save"])

@@ -29,7 +29,7 @@ from music_evals.caimap.storage.tables import PersonRow, SongRow
 from music_evals.caimap.values import FinishedSong, Song, TimedLine
 from music_evals.caimap.web.reporting import MOST_TAGS, write_pictures
 from music_evals.caimap.work import accounts, annotating, consents, managing
-from music_evals.caimap.work.desk import Settings
+from music_evals.caimap.work.service import Settings
 from music_evals.cli import main
 from music_evals.datasets.caimd.build import BuildSettings, build_release
 from music_evals.datasets.caimd.schema import features, load_rows
@@ -94,13 +94,13 @@ def test_the_builder_of_caimd_reads_the_release_files(songs: list[FinishedSong],
 @pytest.mark.requirement(number=15)
 def test_a_study_is_exported_by_the_verb(bench: StudyBench, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     song = Song("s1", ("春眠不觉晓", "处处闻啼鸟"), 40.0, rhymes=(True, True), licence="CC0")
-    managing.add_songs(bench.desk, bench.ADMIN, [song])
+    managing.add_songs(bench.service, bench.ADMIN, [song])
     study = ["caimap", "export", str(tmp_path / "study"), "--database", bench.url, "--out"]
     assert main([*study, str(tmp_path / "a")]) == 2
     assert "no song of this study is finished" in capsys.readouterr().err
     two_passes(bench, one_verse("春眠不觉晓"), one_verse("春眠不觉晓"))
     describe(bench)
-    managing.decide(bench.desk, bench.ADMIN, "s1", bench.version(SongRow, "s1"))
+    managing.review_song(bench.service, bench.ADMIN, "s1", bench.version(SongRow, "s1"))
     assert main([*study, str(tmp_path / "a"), "--title", "Ours: a test"]) == 0
     assert "1 songs by 4 people" in capsys.readouterr().out
     (work,) = rows_in(tmp_path / "a", "work")
@@ -113,7 +113,7 @@ def test_a_study_is_exported_by_the_verb(bench: StudyBench, tmp_path: Path, caps
     everything = b"".join(path.read_bytes() for path in (tmp_path / "a").rglob("*") if path.is_file())
     assert not any(f"{role}{number}".encode() in everything for number, role in enumerate(bench.PEOPLE, 1))
     # whoever withdraws takes their work along
-    managing.withdraw(bench.desk, bench.ADMIN, bench.FAN)
+    managing.withdraw(bench.service, bench.ADMIN, bench.FAN)
     assert main([*study, str(tmp_path / "b")]) == 2
     assert "no song of this study is finished" in capsys.readouterr().err
 
@@ -132,7 +132,7 @@ def finish(bench: StudyBench, verb: list[str]) -> list[str]:
     bench.songs("s1")
     two_passes(bench, one_verse("春眠不觉晓"), one_verse("春眠不觉晓"))
     describe(bench)
-    managing.decide(bench.desk, bench.ADMIN, "s1", bench.version(SongRow, "s1"))
+    managing.review_song(bench.service, bench.ADMIN, "s1", bench.version(SongRow, "s1"))
     return [*verb, "--database", bench.url]
 
 
@@ -141,8 +141,8 @@ def test_the_consent_is_that_of_the_people(bench: StudyBench) -> None:
         session.get_one(PersonRow, bench.FAN).consent = "2026-b"
         session.get_one(PersonRow, bench.OTHER_FAN).consent = "never worked"
     finish(bench, [])
-    bench.desk.configure(Settings(consent="of another day"))
-    (done,) = managing.finished_songs(bench.desk)
+    bench.service.configure(Settings(consent="of another day"))
+    (done,) = managing.finished_songs(bench.service)
     assert done.consent == "1, 2026-b"
 
 
@@ -164,7 +164,7 @@ def test_nobody_is_exported_without_consent(
 @pytest.mark.parametrize("version", ["", "  ", "v" * 41])
 def test_a_study_has_a_text_that_people_consent_to(bench: StudyBench, version: str) -> None:
     with pytest.raises(InvalidInputError, match="`consent` must name a version"):
-        bench.desk.configure(Settings(consent=version))
+        bench.service.configure(Settings(consent=version))
 
 
 def test_a_finished_study_comes_in_and_goes_out_equal(
@@ -189,8 +189,8 @@ def test_a_finished_study_comes_in_and_goes_out_equal(
 
 
 def test_those_who_annotated_elsewhere_are_nobody(bench: StudyBench, songs: list[FinishedSong]) -> None:
-    assert managing.add_finished(bench.desk, bench.ADMIN, songs[:2]) == 2
-    assert managing.add_finished(bench.desk, bench.ADMIN, songs[2:3]) == 1
+    assert managing.add_finished(bench.service, bench.ADMIN, songs[:2]) == 2
+    assert managing.add_finished(bench.service, bench.ADMIN, songs[2:3]) == 1
     with bench.store.reading() as session:
         others = list(session.scalars(select(PersonRow).where(PersonRow.name.in_(consents.STAND_INS.values()))))
     assert {(other.role, other.excluded, other.password_hash) for other in others} == {
@@ -198,35 +198,35 @@ def test_those_who_annotated_elsewhere_are_nobody(bench: StudyBench, songs: list
     }  # fmt: skip
     for other in others:
         with pytest.raises(accounts.SignInError):
-            accounts.sign_in(bench.desk, other.name, "")
+            accounts.sign_in(bench.service, other.name, "")
         with pytest.raises(InvalidInputError, match="nobody of this study"):
-            managing.withdraw(bench.desk, bench.ADMIN, other.id)
+            managing.withdraw(bench.service, bench.ADMIN, other.id)
     with pytest.raises(ForbiddenError):
-        managing.add_finished(bench.desk, bench.PRO, songs[3:])
-    assert annotating.take_next(bench.desk, bench.PRO) is None
-    assert managing.ledger_of(bench.desk, bench.ADMIN) == []
+        managing.add_finished(bench.service, bench.PRO, songs[3:])
+    assert annotating.take_next(bench.service, bench.PRO) is None
+    assert managing.ledger_of(bench.service, bench.ADMIN) == []
 
 
 def test_whoever_has_the_name_of_those_elsewhere_is_not_taken_for_them(
     bench: StudyBench, songs: list[FinishedSong]
 ) -> None:
     name = consents.STAND_INS["amateur"]
-    token = accounts.invite(bench.desk, bench.ADMIN, "amateur")
-    who = accounts.accept(bench.desk, token, name, "a long password", consents=True)
-    managing.add_finished(bench.desk, bench.ADMIN, songs[:1])
-    managing.add_finished(bench.desk, bench.ADMIN, songs[1:2])
-    done = managing.finished_songs(bench.desk)
+    token = accounts.invite(bench.service, bench.ADMIN, "amateur")
+    who = accounts.accept(bench.service, token, name, "a long password", consents=True)
+    managing.add_finished(bench.service, bench.ADMIN, songs[:1])
+    managing.add_finished(bench.service, bench.ADMIN, songs[1:2])
+    done = managing.finished_songs(bench.service)
     assert len({song.amateur_person for song in done}) == 1
     assert who not in {song.amateur_person for song in done}
     with bench.store.reading() as session:
         assert session.get_one(PersonRow, done[0].amateur_person).name == f"{name} 2"
-    assert accounts.reset_link(bench.desk, bench.ADMIN, who)
+    assert accounts.reset_link(bench.service, bench.ADMIN, who)
     with pytest.raises(InvalidInputError, match="no account to sign in to"):
-        accounts.reset_link(bench.desk, bench.ADMIN, done[0].amateur_person)
-    managing.withdraw(bench.desk, who, who)
+        accounts.reset_link(bench.service, bench.ADMIN, done[0].amateur_person)
+    managing.withdraw(bench.service, who, who)
     with pytest.raises(InvalidInputError, match="nobody of this study"):
-        managing.withdraw(bench.desk, bench.ADMIN, done[0].amateur_person)
-    assert len(managing.finished_songs(bench.desk)) == 2
+        managing.withdraw(bench.service, bench.ADMIN, done[0].amateur_person)
+    assert len(managing.finished_songs(bench.service)) == 2
 
 
 @pytest.mark.parametrize(

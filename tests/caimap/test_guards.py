@@ -18,7 +18,7 @@ from music_evals.caimap.web.guards import LONGEST_WAIT_SEC, MOST_KEYS, Attempts,
 from music_evals.caimap.web.hardening import HEADERS
 from music_evals.caimap.web.pages import PAGES
 from music_evals.caimap.work import accounts
-from music_evals.caimap.work.desk import Settings
+from music_evals.caimap.work.service import Settings
 from music_evals.cli import main
 from music_evals.errors import InvalidInputError
 
@@ -31,9 +31,9 @@ def signed_in(app: Any, bench: StudyBench, who: int) -> tuple[Any, str]:
     client = testclient.TestClient(app, follow_redirects=False, raise_server_exceptions=False)
     if not who:
         return client, ""
-    token = accounts.open_session(bench.desk, who)
+    token = accounts.open_session(bench.service, who)
     client.cookies.set(COOKIE, token)
-    return client, accounts.visit(bench.desk, token).csrf
+    return client, accounts.visit(bench.service, token).csrf
 
 
 def assert_hardened(answer: Any) -> None:
@@ -45,7 +45,7 @@ def assert_hardened(answer: Any) -> None:
 @pytest.fixture
 def app(bench: StudyBench, tmp_path: Path) -> Any:
     (tmp_path / "audio").mkdir()
-    return build_app(bench.desk, tmp_path / "audio")
+    return build_app(bench.service, tmp_path / "audio")
 
 
 # --- nothing that is sent breaks a page
@@ -146,7 +146,7 @@ def test_nothing_that_is_sent_breaks_a_page(bench: StudyBench, app: Any) -> None
 def test_nothing_that_is_sent_breaks_a_page_in_postgresql(postgres: str, tmp_path: Path) -> None:
     bench = StudyBench(postgres, Settings(share=0.0, congruent_share=0.0))
     try:
-        assert_nothing_breaks(bench, build_app(bench.desk, tmp_path), ("9" * 9, "9" * 30, "\0", "x" * 3000))
+        assert_nothing_breaks(bench, build_app(bench.service, tmp_path), ("9" * 9, "9" * 30, "\0", "x" * 3000))
     finally:
         bench.store.close()
         migrate(postgres, "base")
@@ -173,7 +173,7 @@ def test_a_failure_of_ours_is_hardened_too(bench: StudyBench, tmp_path: Path, mo
     def fails(*_: object) -> None:
         raise RuntimeError("a bug")
 
-    app = build_app(bench.desk, tmp_path)
+    app = build_app(bench.service, tmp_path)
     monkeypatch.setattr("music_evals.caimap.work.managing.progress", fails)
     client, _ = signed_in(app, bench, bench.ADMIN)
     answer = client.get("/manage")
@@ -205,7 +205,7 @@ def test_files_are_refused_as_a_whole(bench: StudyBench, app: Any, page: Any) ->
     assert "Too many files" in answer.text
     if who:  # nothing was done
         assert client.get("/").status_code == 303
-        assert accounts.visit(bench.desk, client.cookies[COOKIE]) is not None
+        assert accounts.visit(bench.service, client.cookies[COOKIE]) is not None
 
 
 def test_numbers_of_forms_have_nine_digits_at_most() -> None:
@@ -296,8 +296,8 @@ def test_the_space_trusts_the_network_of_its_proxy_alone() -> None:
 
 @pytest.fixture
 def member(bench: StudyBench) -> str:
-    token = accounts.invite(bench.desk, bench.ADMIN, "amateur")
-    accounts.accept(bench.desk, token, "林", PASSWORD, consents=True)
+    token = accounts.invite(bench.service, bench.ADMIN, "amateur")
+    accounts.accept(bench.service, token, "林", PASSWORD, consents=True)
     return "林"
 
 
@@ -386,8 +386,9 @@ def test_counters_are_bounded(moment: list[float]) -> None:
         attempts.begin(address, "林")
         attempts.begin(address, "", limited=True)
         attempts.forgive(address, "王", is_owner=True)
-    for kept in (attempts.of_address.seen, attempts.of_account.seen, attempts.limited.seen, attempts.known):
-        assert len(kept) <= MOST_KEYS
+    waits = attempts.of_address, attempts.of_account, attempts.limited
+    for counters in (*(each.attempts for each in waits), attempts.known):
+        assert len(counters) <= MOST_KEYS
 
 
 def test_who_has_a_network_of_ipv6_is_one(moment: list[float]) -> None:

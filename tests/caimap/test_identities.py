@@ -23,7 +23,7 @@ from music_evals.caimap.web.hugging_face import PROVIDER_PAGES
 from music_evals.caimap.web.provider import CALLBACK, Provider, ProviderError, keys_of, provider_of
 from music_evals.caimap.web.words import LANGUAGE_COOKIE, catalogue
 from music_evals.caimap.work import accounts, identities, managing
-from music_evals.caimap.work.desk import Settings
+from music_evals.caimap.work.service import Settings
 from music_evals.cli import main
 from music_evals.errors import InvalidInputError
 
@@ -52,7 +52,7 @@ def provider(served: LocalProvider) -> Iterator[LocalProvider]:
 @pytest.fixture
 def app(bench: StudyBench, provider: LocalProvider, tmp_path):
     known = Provider(CLIENT, SECRET, address=ADDRESS, url=provider.url)
-    return build_app(bench.desk, tmp_path, provider=known)
+    return build_app(bench.service, tmp_path, provider=known)
 
 
 @pytest.fixture
@@ -68,9 +68,9 @@ class Person:
         self.client.cookies.set(LANGUAGE_COOKIE, language)
         self.bench, self.csrf = bench, ""
         if who:
-            token = accounts.open_session(bench.desk, who)
+            token = accounts.open_session(bench.service, who)
             self.client.cookies.set(COOKIE, token)
-            self.csrf = accounts.visit(bench.desk, token).csrf
+            self.csrf = accounts.visit(bench.service, token).csrf
 
     def at_provider(self, answer) -> str:
         """Go where the answer leads, and return the address to which the provider sends back."""
@@ -90,7 +90,7 @@ class Person:
         return self.back(self.at_provider(self.client.get(BEGIN)))
 
     def join(self, role: str = "amateur", name: str = "林", **fields: str):
-        token = accounts.invite(self.bench.desk, self.bench.ADMIN, role)
+        token = accounts.invite(self.bench.service, self.bench.ADMIN, role)
         return self.client.post(f"/invitation/{token}/hugging-face", data={"name": name, "consents": "on", **fields})
 
     def link(self):
@@ -158,7 +158,7 @@ def test_without_a_client_there_are_no_pages_and_no_button(bench: StudyBench, ap
     assert f'href="{BEGIN}"' in with_it.get("/sign-in").text
     assert "/hugging-face" in with_it.get("/invitation/x").text
     assert 'href="/account"' in Person(app, bench, bench.FAN).client.get("/work").text
-    plain = build_app(bench.desk, tmp_path)
+    plain = build_app(bench.service, tmp_path)
     without = Person(plain, bench, bench.FAN)
     for page in ("/sign-in", "/invitation/x", "/work"):
         text = without.client.get(page).text
@@ -175,7 +175,7 @@ def test_the_cookies_of_a_sign_in(bench: StudyBench, provider: LocalProvider, ap
     assert {"HttpOnly", "SameSite=lax", "Max-Age=600", "Path=/"} <= set(cookie.split("; "))
     # behind a proxy that speaks TLS and does not say so
     known = Provider(CLIENT, SECRET, address="https://study.example/", url=provider.url)
-    person = testclient.TestClient(build_app(bench.desk, tmp_path, provider=known), follow_redirects=False)
+    person = testclient.TestClient(build_app(bench.service, tmp_path, provider=known), follow_redirects=False)
     answer = person.get(BEGIN, headers={"host": "evil.example", "x-forwarded-host": "evil.example"})
     assert answer.headers["set-cookie"].startswith(f"__Host-{ATTEMPT_COOKIE}=")
     assert "Secure" in answer.headers["set-cookie"]
@@ -208,7 +208,7 @@ def test_nothing_that_signs_anybody_in_is_in_the_database(bench: StudyBench, app
 
 
 def test_a_callback_is_used_once(bench: StudyBench, app, provider: LocalProvider) -> None:
-    accounts.speak(bench.desk, bench.FAN, "en")
+    accounts.set_language(bench.service, bench.FAN, "en")
     identity_of(bench, bench.FAN, "6482a1", provider)
     person = Person(app, bench)
     where = person.at_provider(person.client.get(BEGIN))
@@ -400,9 +400,9 @@ def test_what_a_provider_says_badly_of_itself_is_said_in_chinese(
 
 def test_a_provider_that_is_away_stops_nobody_with_a_password(bench: StudyBench, tmp_path) -> None:
     away = Provider(CLIENT, SECRET, address=ADDRESS, url="http://127.0.0.1:9")
-    token = accounts.invite(bench.desk, bench.ADMIN, "amateur")
-    accounts.accept(bench.desk, token, "林", PASSWORD, consents=True)
-    client = testclient.TestClient(build_app(bench.desk, tmp_path, provider=away), follow_redirects=False)
+    token = accounts.invite(bench.service, bench.ADMIN, "amateur")
+    accounts.accept(bench.service, token, "林", PASSWORD, consents=True)
+    client = testclient.TestClient(build_app(bench.service, tmp_path, provider=away), follow_redirects=False)
     assert client.get(BEGIN).status_code == 502
     assert client.post("/sign-in", data={"name": "林", "password": PASSWORD}).status_code == 303
 
@@ -440,7 +440,7 @@ def test_who_is_unknown_is_told_to_ask_for_an_invitation(bench: StudyBench, app,
 
 def test_who_has_withdrawn_is_refused(bench: StudyBench, app, provider: LocalProvider) -> None:
     identity_of(bench, bench.FAN, "6482a1", provider)
-    managing.withdraw(bench.desk, bench.FAN, bench.FAN)
+    managing.withdraw(bench.service, bench.FAN, bench.FAN)
     answer = Person(app, bench).sign_in()
     assert answer.status_code == 403
     assert "has withdrawn" in answer.text
@@ -452,8 +452,8 @@ def test_who_has_withdrawn_is_refused(bench: StudyBench, app, provider: LocalPro
 def test_wrong_passwords_keep_nobody_from_signing_in_by_a_provider(
     bench: StudyBench, app, provider: LocalProvider
 ) -> None:
-    token = accounts.invite(bench.desk, bench.ADMIN, "amateur")
-    identity_of(bench, accounts.accept(bench.desk, token, "林", PASSWORD, consents=True), "6482a1", provider)
+    token = accounts.invite(bench.service, bench.ADMIN, "amateur")
+    identity_of(bench, accounts.accept(bench.service, token, "林", PASSWORD, consents=True), "6482a1", provider)
     person = Person(app, bench)
     wrong = [person.client.post("/sign-in", data={"name": "林", "password": "x"}).status_code for _ in range(10)]
     assert set(wrong) == {401, 429}
@@ -463,7 +463,7 @@ def test_wrong_passwords_keep_nobody_from_signing_in_by_a_provider(
 @pytest.mark.usefixtures("patient")
 def test_joining_needs_what_joining_by_password_needs(bench: StudyBench, app, provider: LocalProvider) -> None:
     person = Person(app, bench)
-    token = accounts.invite(bench.desk, bench.ADMIN, "amateur")
+    token = accounts.invite(bench.service, bench.ADMIN, "amateur")
     for path, fields, said in (
         (token, {"name": "林"}, "without consent"),
         (token, {"name": " ", "consents": "on"}, "1 to 80"),
@@ -481,11 +481,11 @@ def test_joining_needs_what_joining_by_password_needs(bench: StudyBench, app, pr
 
 
 def test_an_invitation_is_used_once_whichever_way(bench: StudyBench, app, provider: LocalProvider) -> None:
-    token = accounts.invite(bench.desk, bench.ADMIN, "inspector")
+    token = accounts.invite(bench.service, bench.ADMIN, "inspector")
     fields = {"name": "林", "consents": "on"}
     person = Person(app, bench)
     begun = person.client.post(f"/invitation/{token}/hugging-face", data=fields)
-    accounts.accept(bench.desk, token, "王", PASSWORD, consents=True)
+    accounts.accept(bench.service, token, "王", PASSWORD, consents=True)
     answer = person.back(person.at_provider(begun))
     assert answer.status_code == 400
     assert "not valid any more" in answer.text
@@ -515,8 +515,8 @@ def test_an_identity_joins_once(bench: StudyBench, app, provider: LocalProvider)
 
 
 def test_an_account_is_linked_and_unlinked(bench: StudyBench, app, provider: LocalProvider) -> None:
-    token = accounts.invite(bench.desk, bench.ADMIN, "amateur")
-    who = accounts.accept(bench.desk, token, "林", PASSWORD, consents=True)
+    token = accounts.invite(bench.service, bench.ADMIN, "amateur")
+    who = accounts.accept(bench.service, token, "林", PASSWORD, consents=True)
     person = Person(app, bench, who)
     assert 'action="/account/link"' in person.client.get("/account").text
     kept = person.client.cookies[COOKIE]
@@ -533,7 +533,7 @@ def test_an_account_is_linked_and_unlinked(bench: StudyBench, app, provider: Loc
     assert count(bench, SessionRow) == 0  # those that the link opened end too
     provider.subject = "6482a1"
     assert Person(app, bench).sign_in().status_code == 403
-    assert accounts.sign_in(bench.desk, "林", PASSWORD)
+    assert accounts.sign_in(bench.service, "林", PASSWORD)
     assert [(row.action, row.person, row.detail) for name in ("link", "unlink") for row in logged(bench, name)] == [
         ("link", who, {"provider": provider.url}), ("unlink", who, {"provider": provider.url}),
     ]  # fmt: skip
@@ -563,7 +563,7 @@ def test_who_signed_out_meanwhile_is_not_linked(bench: StudyBench, app, provider
     assert idle.back(where).status_code == 403
     withdrawn = Person(app, bench, bench.OTHER_FAN)
     where = withdrawn.at_provider(withdrawn.link())
-    managing.withdraw(bench.desk, bench.OTHER_FAN, bench.OTHER_FAN)
+    managing.withdraw(bench.service, bench.OTHER_FAN, bench.OTHER_FAN)
     assert withdrawn.back(where).status_code == 403
     assert count(bench, IdentityRow) == 0
 
@@ -675,7 +675,7 @@ def test_the_second_migration_and_a_sign_in_on_postgresql(postgres: str, provide
     bench = StudyBench(postgres, Settings(seed=1))
     try:
         known = Provider(CLIENT, SECRET, address=ADDRESS, url=provider.url)
-        app = build_app(bench.desk, tmp_path, provider=known)
+        app = build_app(bench.service, tmp_path, provider=known)
         person = Person(app, bench)
         assert onward(person.back(person.at_provider(person.join()))) == "/"
         again = Person(app, bench)
@@ -683,7 +683,7 @@ def test_the_second_migration_and_a_sign_in_on_postgresql(postgres: str, provide
         secret = again.client.cookies[ATTEMPT_COOKIE]
         assert again.back(where).status_code == 200
         with pytest.raises(InvalidInputError, match="used already"):
-            identities.take(bench.desk, secret)
+            identities.take(bench.service, secret)
     finally:
         bench.store.close()
         migrate(postgres, "base")

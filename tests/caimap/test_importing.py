@@ -21,7 +21,7 @@ from music_evals.caimap.storage.tables import SongRow
 from music_evals.caimap.structure import pre_annotated
 from music_evals.caimap.values import FinishedSong, Song, TimedLine
 from music_evals.caimap.work import accounts, managing
-from music_evals.caimap.work.desk import song_of
+from music_evals.caimap.work.service import song_of
 from music_evals.cli import main
 from music_evals.datasets.caimd.build import BuildSettings, build_release
 from music_evals.errors import InvalidInputError, NoDataError, UnreadableFileError
@@ -312,11 +312,11 @@ def test_the_editor_says_what_a_program_wrote(bench: StudyBench, tmp_path: Path)
 
     wrote = (("rhymes", "a program"), ("theme", "a model"), ("cluster", "a program"))
     songs = [Song("s1", ("春眠不觉晓",), 40.0, automatic=wrote), Song("s2", ("春眠不觉晓",), 40.0)]
-    managing.add_songs(bench.desk, bench.ADMIN, songs)
-    client = testclient.TestClient(build_app(bench.desk, tmp_path))
+    managing.add_songs(bench.service, bench.ADMIN, songs)
+    client = testclient.TestClient(build_app(bench.service, tmp_path))
     seen = {}
     for who in (bench.PRO, bench.OTHER_PRO):
-        client.cookies.set(COOKIE, accounts.open_session(bench.desk, who))
+        client.cookies.set(COOKIE, accounts.open_session(bench.service, who))
         task = bench.take(who)
         seen[task.song] = client.get(f"/task/{task.id}").text
     assert "由程序预先填写，请核对： 押韵 · 主题</p>" in seen["s1"]

@@ -81,23 +81,25 @@ def test_the_search_for_foreign_texts_finds_them() -> None:
 def busy(bench: StudyBench) -> StudyBench:
     """A study with something on every page."""
     bench.songs("s1", "s2")
-    practising.choose_songs(bench.desk, bench.ADMIN, 1)
+    practising.choose_songs(bench.service, bench.ADMIN, 1)
     tasks = [bench.take(bench.PRO)]
     annotating.screen(
-        bench.desk, bench.PRO, tasks[0].id, bench.version(TaskRow, tasks[0].id), reason="other", note="0:30"
+        bench.service, bench.PRO, tasks[0].id, bench.version(TaskRow, tasks[0].id), reason="other", note="0:30"
     )
     bench.songs("s3", "s4", "s5")
     for who, labels in ((bench.OTHER_PRO, ("verse1",) * 3), (bench.THIRD_PRO, ("bridge1", "verse1", "verse1"))):
         for label in labels:
             task = bench.take(who)
             given = one_verse("春眠不觉晓", "处处闻啼鸟", label=label)
-            annotating.submit(bench.desk, who, task.id, bench.version(TaskRow, task.id), given)
+            annotating.submit(bench.service, who, task.id, bench.version(TaskRow, task.id), given)
         bench.clock.wait(days=2)
     described = bench.take(bench.FAN)
     bench.listen(bench.FAN, described.id)
-    annotating.submit(bench.desk, bench.FAN, described.id, bench.version(TaskRow, described.id), description("amateur"))
+    annotating.submit(
+        bench.service, bench.FAN, described.id, bench.version(TaskRow, described.id), description("amateur")
+    )
     bench.take(bench.OTHER_FAN)
-    managing.say(bench.desk, bench.FAN, "2x?", place="/work")
+    managing.post_message(bench.service, bench.FAN, "2x?", place="/work")
     with bench.store.writing() as session:
         monday = grades.week_of(bench.clock()).isoformat()
         session.add(WeekRow(person=bench.FAN, monday=monday, grade_a="", grade_b="II", excluded=False))
@@ -108,12 +110,12 @@ def busy(bench: StudyBench) -> StudyBench:
 @pytest.fixture
 def visitor(busy: StudyBench, tmp_path):
     (tmp_path / "audio").mkdir()
-    app = build_app(busy.desk, tmp_path / "audio")
+    app = build_app(busy.service, tmp_path / "audio")
 
     def come(who: int, language: str) -> Browser:
         browser = Browser(app, busy, who)
         if who:
-            accounts.speak(busy.desk, who, language)
+            accounts.set_language(busy.service, who, language)
         else:
             browser.client.cookies.set(LANGUAGE_COOKIE, language)
         return browser
@@ -231,7 +233,7 @@ def test_a_language_is_kept_for_the_account_and_before_there_is_one(busy: StudyB
         stranger.client.post("/language", data={"language": "en", "to": "/sign-in"}).headers["location"] == "/sign-in"
     )
     assert "Sign in" in stranger.get("/sign-in").text
-    token = accounts.invite(busy.desk, busy.ADMIN, "amateur")
+    token = accounts.invite(busy.service, busy.ADMIN, "amateur")
     fields = {"name": "Lin", "password": PASSWORD, "consents": "on"}
     assert stranger.client.post(f"/invitation/{token}", data=fields).status_code == 303
     with busy.store.reading() as session:
@@ -345,7 +347,7 @@ def test_pages_open_in_the_language_of_the_browser(busy: StudyBench, visitor, ac
     stranger = Browser(chief.client.app, busy, 0)
     for browser in (chief, stranger):
         browser.client.headers["accept-language"] = accepted
-    token = accounts.invite(busy.desk, busy.ADMIN, "amateur")
+    token = accounts.invite(busy.service, busy.ADMIN, "amateur")
     answers = [chief.get("/manage"), chief.post("/manage/invite", role="king"), stranger.get("/sign-in"),
                stranger.get(f"/invitation/{token}"), stranger.client.post("/sign-in", data={"name": "a"})]  # fmt: skip
     assert [answer.status_code for answer in answers] == [200, 400, 200, 200, 401]
@@ -366,5 +368,5 @@ def test_what_a_reader_chose_stands_above_what_the_browser_asks_for(busy: StudyB
     stranger.client.post("/language", data={"language": "en", "to": "/sign-in"})
     assert "Sign in" in stranger.get("/sign-in").text
     assert stranger.get("/nothing").text == "There is no such page."
-    accounts.speak(busy.desk, busy.FAN, "en")  # chosen in another browser
+    accounts.set_language(busy.service, busy.FAN, "en")  # chosen in another browser
     assert "My work" in visitor(busy.FAN, "en").get("/work").text

@@ -105,10 +105,10 @@ def test_the_verb_builds_what_the_pages_offer(
     command += ["--column", "amateur.{dimension}.tags", "--source", "our captions", "--licence", "CC0-1.0"]
     assert main([*command, "--dimension", "instrumentation", "--dimension", "song_purpose"]) == 0
     assert "amateur instrumentation: 2 terms" in capsys.readouterr().out
-    assert terms_of(bench.desk, "amateur", "instrumentation") == ["马头琴", "钢琴"]
-    assert lexica_of(bench.desk, "amateur")["song_purpose"] == Lexicon(("开车",), "our captions", "CC0-1.0")
+    assert terms_of(bench.service, "amateur", "instrumentation") == ["马头琴", "钢琴"]
+    assert lexica_of(bench.service, "amateur")["song_purpose"] == Lexicon(("开车",), "our captions", "CC0-1.0")
     # others offer what they did; the licence stands in the log
-    assert terms_of(bench.desk, "amateur", "culture_region") == demo_lexicon("amateur", "culture_region")
+    assert terms_of(bench.service, "amateur", "culture_region") == demo_lexicon("amateur", "culture_region")
     with bench.store.reading() as session:
         noted = session.query(AuditRow).filter_by(kind="lexicon", object="amateur/instrumentation").one()
     assert noted.detail == {"terms": 2, "source": "our captions", "licence": "CC0-1.0"}
@@ -121,9 +121,9 @@ def test_the_verb_builds_what_the_pages_offer(
 def test_who_may_keep_lexica_and_for_what(bench: StudyBench) -> None:
     one = {"instrumentation": build_lexicon([["jazz"]], **OURS)}
     with pytest.raises(ForbiddenError):
-        keep_lexica(bench.desk, bench.INSPECTOR, "amateur", one)
+        keep_lexica(bench.service, bench.INSPECTOR, "amateur", one)
     with pytest.raises(UnknownNameError, match="group"):
-        keep_lexica(bench.desk, bench.ADMIN, "amateurs", one)
+        keep_lexica(bench.service, bench.ADMIN, "amateurs", one)
     with pytest.raises(UnknownNameError, match="dimension"):
-        keep_lexica(bench.desk, bench.ADMIN, "amateur", {AUDIO_EFFECTS: one["instrumentation"]})
-    assert lexica_of(bench.desk, "amateur") == {}
+        keep_lexica(bench.service, bench.ADMIN, "amateur", {AUDIO_EFFECTS: one["instrumentation"]})
+    assert lexica_of(bench.service, "amateur") == {}

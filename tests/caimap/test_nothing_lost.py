@@ -20,7 +20,7 @@ from music_evals.caimap.storage.store import StaleError, Store, migrate, retried
 from music_evals.caimap.storage.tables import AuditRow, EventRow, PersonRow, SongRow, TaskRow, WarningRow
 from music_evals.caimap.values import Description, Tagged
 from music_evals.caimap.work import accounts, annotating, inspecting, managing, weeks
-from music_evals.caimap.work.desk import Desk, Settings, steady_clock
+from music_evals.caimap.work.service import Settings, StudyService, steady_clock
 from music_evals.cli import main
 from music_evals.errors import UnreadableFileError
 
@@ -44,8 +44,8 @@ def asked_at_once(bench: StudyBench, people: list[int]) -> tuple[list[Any], list
     def ask(who: int) -> None:
         barrier.wait()
         try:
-            task = annotating.take_next(bench.desk, who)
-            given.append(task and annotating.open_task(bench.desk, who, task.id))
+            task = annotating.take_next(bench.service, who)
+            given.append(task and annotating.open_task(bench.service, who, task.id))
         except Exception as error:  # noqa: BLE001  (whatever it is)
             errors.append(error)
 
@@ -82,10 +82,10 @@ def test_what_crosses_in_postgresql_is_tried_again(postgres: str) -> None:
     def lock(first: str, second: str) -> None:
         tries.append(first)
         with bench.store.writing() as session:
-            bench.desk.song(session, first)
+            bench.service.song(session, first)
             if len(tries) <= 2:
                 barrier.wait(10)  # each waits for the other: PostgreSQL ends one of them
-            bench.desk.song(session, second)
+            bench.service.song(session, second)
 
     other = threading.Thread(target=lock, args=("s2", "s1"))
     try:
@@ -128,14 +128,14 @@ def test_steps_of_the_system_clock_do_not_show() -> None:
 
 
 def test_a_study_that_is_served_has_such_a_clock(bench: StudyBench, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("music_evals.caimap.work.desk.steady_clock", lambda: bench.clock)
-    assert Desk(bench.store).clock is bench.clock
+    monkeypatch.setattr("music_evals.caimap.work.service.steady_clock", lambda: bench.clock)
+    assert StudyService(bench.store).clock is bench.clock
 
 
 def restarted(bench: StudyBench, **back: float) -> None:
     """Let the server begin again, with a clock that is behind, or was ahead before."""
     bench.clock.now -= dt.timedelta(**back)
-    bench.desk = Desk(bench.store, bench.clock)
+    bench.service = StudyService(bench.store, bench.clock)
 
 
 def written() -> Description:
@@ -151,10 +151,10 @@ def structured(bench: StudyBench, who: int) -> None:
     assert task.kind == "structure"
     bench.listen(who, task.id)
     given = one_verse("春眠不觉晓", theme=f"春天 {task.song}")
-    annotating.submit(bench.desk, who, task.id, bench.version(TaskRow, task.id), given)
-    if task.song in inspecting.waiting(bench.desk, bench.INSPECTOR)[0]:
+    annotating.submit(bench.service, who, task.id, bench.version(TaskRow, task.id), given)
+    if task.song in inspecting.waiting(bench.service, bench.INSPECTOR)[0]:
         version = bench.version(SongRow, task.song)
-        inspecting.settle(bench.desk, bench.INSPECTOR, task.song, version, given)
+        inspecting.settle(bench.service, bench.INSPECTOR, task.song, version, given)
 
 
 def described(bench: StudyBench, *songs: str) -> int:
@@ -172,18 +172,18 @@ def described(bench: StudyBench, *songs: str) -> int:
 @pytest.mark.parametrize("back", [{"minutes": 10}, {"days": 1500}])
 def test_a_clock_behind_refuses_no_honest_event_and_warns_of_nothing(bench: StudyBench, back: dict[str, float]) -> None:
     number = described(bench, "s1")
-    annotating.record(bench.desk, bench.FAN, number, [{"kind": "play", "position_sec": 0}])
+    annotating.record(bench.service, bench.FAN, number, [{"kind": "play", "position_sec": 0}])
     for at in (5, 10, 15):
         bench.clock.wait(5)
-        annotating.record(bench.desk, bench.FAN, number, [{"kind": "beat", "position_sec": at}])
+        annotating.record(bench.service, bench.FAN, number, [{"kind": "beat", "position_sec": at}])
     version = bench.version(TaskRow, number)
     restarted(bench, **back)
     bench.clock.wait(8)  # it was away for as long, and the song played on
     for at in (23, 28, 33, 38):
-        found = annotating.record(bench.desk, bench.FAN, number, [{"kind": "beat", "position_sec": at}])
+        found = annotating.record(bench.service, bench.FAN, number, [{"kind": "beat", "position_sec": at}])
         bench.clock.wait(5)
     assert bench.version(TaskRow, number) == version  # what the page names
-    found = annotating.record(bench.desk, bench.FAN, number, [{"kind": "ended", "position_sec": 40}])
+    found = annotating.record(bench.service, bench.FAN, number, [{"kind": "ended", "position_sec": 40}])
     assert (found.complete, found.problems) == (True, ())
     with bench.store.reading() as session:
         times = list(
@@ -194,7 +194,7 @@ def test_a_clock_behind_refuses_no_honest_event_and_warns_of_nothing(bench: Stud
     assert times[:5] == [0, 5, 10, 15, 23]
     assert [row.detail["behind_sec"] > 500 for row in noted] == [True]
     bench.clock.wait(30)
-    annotating.submit(bench.desk, bench.FAN, number, version, written())
+    annotating.submit(bench.service, bench.FAN, number, version, written())
     with bench.store.reading() as session:
         row = session.get(TaskRow, number)
         assert (row.submitted - row.opened).total_seconds() == pytest.approx(73)
@@ -205,10 +205,10 @@ def test_a_clock_that_went_back_after_a_draft_takes_no_time_off(bench: StudyBenc
     number = described(bench, "s1")
     bench.listen(bench.FAN, number)
     bench.clock.wait(600)
-    version = annotating.save(bench.desk, bench.FAN, number, bench.version(TaskRow, number), {"overall_text": "字"})
+    version = annotating.save(bench.service, bench.FAN, number, bench.version(TaskRow, number), {"overall_text": "字"})
     restarted(bench, hours=2)
     bench.clock.wait(5)
-    annotating.submit(bench.desk, bench.FAN, number, version, written())
+    annotating.submit(bench.service, bench.FAN, number, version, written())
     with bench.store.reading() as session:
         row = session.get(TaskRow, number)
         assert (row.submitted - row.opened).total_seconds() >= 700
@@ -221,10 +221,10 @@ def test_nobody_is_excluded_by_a_clock_that_goes_back_again_and_again(bench: Stu
         task = bench.take(bench.FAN)
         bench.listen(bench.FAN, task.id)
         restarted(bench, minutes=3)
-        annotating.submit(bench.desk, bench.FAN, task.id, bench.version(TaskRow, task.id), written())
-    assert weeks.cautions(bench.desk, bench.FAN) == []
+        annotating.submit(bench.service, bench.FAN, task.id, bench.version(TaskRow, task.id), written())
+    assert weeks.cautions(bench.service, bench.FAN) == []
     bench.clock.wait(days=7)
-    judged = managing.close_week(bench.desk, bench.ADMIN, START.date())
+    judged = managing.close_week(bench.service, bench.ADMIN, START.date())
     assert not any(week.excluded for week in judged.values())
 
 
@@ -235,12 +235,12 @@ def test_what_is_decided_behind_a_closed_week_is_graded_in_the_next(bench: Study
         bench.clock.wait(days=2)
     bench.songs("s2")
     bench.clock.now = START + dt.timedelta(days=7, minutes=10)
-    assert bench.OTHER_PRO in managing.close_week(bench.desk, bench.ADMIN, START.date())
+    assert bench.OTHER_PRO in managing.close_week(bench.service, bench.ADMIN, START.date())
     restarted(bench, hours=12)  # into the week that is closed
-    assert bench.desk.clock() >= dt.datetime(2026, 3, 9, tzinfo=dt.UTC)
-    before = bench.desk.clock()
+    assert bench.service.clock() >= dt.datetime(2026, 3, 9, tzinfo=dt.UTC)
+    before = bench.service.clock()
     bench.clock.wait(5)
-    assert (bench.desk.clock() - before).total_seconds() == 5
+    assert (bench.service.clock() - before).total_seconds() == 5
     with bench.store.writing() as session:
         session.get(SongRow, "s1").state = "finished"  # structures alone are left
         last = session.scalar(select(func.max(AuditRow.id)))
@@ -248,7 +248,7 @@ def test_what_is_decided_behind_a_closed_week_is_graded_in_the_next(bench: Study
         structured(bench, who)
         bench.clock.wait(days=1.1)
     bench.clock.wait(days=8)
-    judged = managing.close_week(bench.desk, bench.ADMIN, dt.date(2026, 3, 9))
+    judged = managing.close_week(bench.service, bench.ADMIN, dt.date(2026, 3, 9))
     assert judged[bench.THIRD_PRO].grade_a
     with bench.store.reading() as session:
         moments = session.scalars(select(AuditRow.moment).where(AuditRow.id > last))
@@ -259,11 +259,11 @@ def test_a_clock_that_was_ahead_leaves_no_song_and_no_session_behind(bench: Stud
     bench.songs("s1")
     bench.clock.wait(days=1500)
     task = bench.take(bench.PRO)
-    annotating.submit(bench.desk, bench.PRO, task.id, bench.version(TaskRow, task.id), one_verse("春眠不觉晓"))
-    token = accounts.open_session(bench.desk, bench.PRO)
+    annotating.submit(bench.service, bench.PRO, task.id, bench.version(TaskRow, task.id), one_verse("春眠不觉晓"))
+    token = accounts.open_session(bench.service, bench.PRO)
     restarted(bench, days=1498)
     assert bench.take(bench.OTHER_PRO).song == "s1"
-    assert accounts.visit(bench.desk, token) is None
+    assert accounts.visit(bench.service, token) is None
 
 
 # --- studies of a newer version

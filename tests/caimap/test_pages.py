@@ -22,7 +22,7 @@ PASSWORD = "a long password"  # noqa: S105  (of nobody)
 @pytest.fixture
 def app(bench: StudyBench, tmp_path):
     (tmp_path / "audio").mkdir()
-    return build_app(bench.desk, tmp_path / "audio")
+    return build_app(bench.service, tmp_path / "audio")
 
 
 @pytest.fixture
@@ -37,7 +37,7 @@ def structured(bench: StudyBench, *labels: str) -> list[int]:
     for who, label in zip((bench.PRO, bench.OTHER_PRO), labels, strict=True):
         task = bench.take(who)
         annotating.submit(
-            bench.desk, who, task.id, bench.version(TaskRow, task.id), one_verse("春眠不觉晓", label=label)
+            bench.service, who, task.id, bench.version(TaskRow, task.id), one_verse("春眠不觉晓", label=label)
         )
         bench.clock.wait(days=2)
         numbers.append(task.id)
@@ -52,7 +52,7 @@ def described(bench: StudyBench, effects: Effects | None = None) -> int:
     given = description("amateur")
     if effects is not None:
         object.__setattr__(given, "effects", effects)
-    annotating.submit(bench.desk, bench.FAN, task.id, bench.version(TaskRow, task.id), given)
+    annotating.submit(bench.service, bench.FAN, task.id, bench.version(TaskRow, task.id), given)
     return task.id
 
 
@@ -201,8 +201,8 @@ def test_the_page_on_which_a_song_is_settled_plays_it(bench: StudyBench, visitor
 
 @pytest.mark.usefixtures("patient")
 def test_withdrawal_has_a_page_of_its_own_and_asks_for_the_password(bench: StudyBench, visitor) -> None:
-    token = accounts.invite(bench.desk, bench.ADMIN, "amateur")
-    who = accounts.accept(bench.desk, token, "林", PASSWORD, consents=True)
+    token = accounts.invite(bench.service, bench.ADMIN, "amateur")
+    who = accounts.accept(bench.service, token, "林", PASSWORD, consents=True)
     browser = visitor(who)
     assert 'action="/withdraw"' not in browser.get("/work").text
     assert 'type="password"' in browser.get("/withdraw").text
@@ -222,8 +222,8 @@ def test_guesses_of_a_stolen_session_wait_longer_and_longer(
 ) -> None:
     moment = [1000.0]
     monkeypatch.setattr("music_evals.caimap.web.guards.monotonic", lambda: moment[0])
-    token = accounts.invite(bench.desk, bench.ADMIN, "amateur")
-    who = accounts.accept(bench.desk, token, "林", PASSWORD, consents=True)
+    token = accounts.invite(bench.service, bench.ADMIN, "amateur")
+    who = accounts.accept(bench.service, token, "林", PASSWORD, consents=True)
     browser = visitor(who)
     found = [browser.post("/withdraw", password=PASSWORD[::-1]).status_code for _ in range(4)]
     assert found == [401, 401, 429, 429]
@@ -284,7 +284,7 @@ def test_a_refused_skip_keeps_the_lyrics_and_what_was_said(bench: StudyBench, vi
 def test_a_draft_without_lines_hides_no_lyrics(bench: StudyBench, visitor) -> None:
     bench.songs("s1")
     task = bench.take(bench.PRO)
-    annotating.save(bench.desk, bench.PRO, task.id, bench.version(TaskRow, task.id), {"theme": "春"})
+    annotating.save(bench.service, bench.PRO, task.id, bench.version(TaskRow, task.id), {"theme": "春"})
     assert 'name="line_0"' in visitor(bench.PRO).get(f"/task/{task.id}").text
 
 
@@ -337,7 +337,7 @@ def test_a_part_of_a_page_is_answered_by_a_part(bench: StudyBench, visitor) -> N
 def test_a_settlement_is_shown_where_its_song_is_gone(bench: StudyBench, visitor) -> None:
     structured(bench, "verse1", "bridge1")
     inspector, seen = visitor(bench.INSPECTOR), str(bench.version(SongRow, "s1"))
-    managing.withdraw(bench.desk, bench.ADMIN, bench.PRO)
+    managing.withdraw(bench.service, bench.ADMIN, bench.PRO)
     fields = structure_fields(one_verse("春眠不觉晓", theme="质检员的主题"))
     late = inspector.post("/inspect/song/s1", version=seen, **fields)
     assert late.status_code in {403, 409}

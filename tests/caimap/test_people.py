@@ -17,7 +17,7 @@ from music_evals.caimap.roles import ForbiddenError
 from music_evals.caimap.storage.tables import AuditRow, MessageRow, PersonRow, TaskRow, WarningRow, WeekRow
 from music_evals.caimap.web.wording import amount_words
 from music_evals.caimap.work import accounts, annotating, managing, people
-from music_evals.caimap.work.desk import Settings
+from music_evals.caimap.work.service import Settings
 from music_evals.errors import InvalidInputError
 
 pytest.importorskip("starlette.testclient")
@@ -25,7 +25,7 @@ pytest.importorskip("starlette.testclient")
 
 def newcomer(bench: StudyBench, name: str = "林") -> int:
     return accounts.accept(
-        bench.desk, accounts.invite(bench.desk, bench.ADMIN, "amateur"), name, PASSWORD, consents=True
+        bench.service, accounts.invite(bench.service, bench.ADMIN, "amateur"), name, PASSWORD, consents=True
     )
 
 
@@ -41,7 +41,7 @@ def test_the_people_page_names_every_account_and_what_is_open(bench: StudyBench,
     who = newcomer(bench)
     bench.songs("s1")
     task = bench.take(bench.PRO)
-    managing.withdraw(bench.desk, bench.ADMIN, bench.FAN)
+    managing.withdraw(bench.service, bench.ADMIN, bench.FAN)
     page = visitor(bench.ADMIN).get("/manage/people").text
     rows = {
         found[1]: found[0] for found in re.finditer(r'<tr><td><a href="/manage/person/(\d+)">.*?</tr>', page, re.DOTALL)
@@ -69,12 +69,12 @@ def test_a_released_task_goes_to_somebody_else(bench: StudyBench, visitor) -> No
     assert "现在的状态是“已取消”" in refused.text
     assert manager.post("/manage/task/99/release").status_code == 403
     with pytest.raises(ForbiddenError):
-        managing.release(bench.desk, bench.PRO, task.id)
+        managing.release(bench.service, bench.PRO, task.id)
 
 
 def test_an_administrator_withdraws_somebody_with_their_own_password(bench: StudyBench, app) -> None:  # noqa: F811
-    token = accounts.invite(bench.desk, bench.ADMIN, "administrator")
-    chief = accounts.accept(bench.desk, token, "主管", PASSWORD, consents=True)
+    token = accounts.invite(bench.service, bench.ADMIN, "administrator")
+    chief = accounts.accept(bench.service, token, "主管", PASSWORD, consents=True)
     manager, path = Browser(app, bench, chief), f"/manage/person/{bench.FAN}/withdraw"
     assert f'action="{path}"' in manager.get(path).text
     assert manager.post(path, password=PASSWORD[::-1]).status_code == 401
@@ -109,37 +109,37 @@ def test_wrong_passwords_lock_nobody_out_of_their_account(bench: StudyBench) -> 
     who = newcomer(bench)
     for _ in range(20):
         with pytest.raises(accounts.SignInError):
-            accounts.confirm(bench.desk, who, "wrong")
-    accounts.confirm(bench.desk, who, PASSWORD)
+            accounts.confirm(bench.service, who, "wrong")
+    accounts.confirm(bench.service, who, PASSWORD)
 
 
 def test_links_for_passwords_end(bench: StudyBench) -> None:
     who = newcomer(bench)
-    first = accounts.reset_link(bench.desk, bench.ADMIN, who)
-    second = accounts.reset_link(bench.desk, bench.ADMIN, who)
+    first = accounts.reset_link(bench.service, bench.ADMIN, who)
+    second = accounts.reset_link(bench.service, bench.ADMIN, who)
     with pytest.raises(InvalidInputError, match="not valid"):
-        accounts.set_password(bench.desk, first, PASSWORD)  # the newer one replaces it
+        accounts.set_password(bench.service, first, PASSWORD)  # the newer one replaces it
     bench.clock.wait(accounts.RESET.total_seconds() + 1)
     with pytest.raises(InvalidInputError, match="not valid"):
-        accounts.set_password(bench.desk, second, PASSWORD)
-    third = accounts.reset_link(bench.desk, bench.ADMIN, who)
-    managing.withdraw(bench.desk, bench.ADMIN, who)
+        accounts.set_password(bench.service, second, PASSWORD)
+    third = accounts.reset_link(bench.service, bench.ADMIN, who)
+    managing.withdraw(bench.service, bench.ADMIN, who)
     with pytest.raises(InvalidInputError, match="not valid"):
-        accounts.set_password(bench.desk, third, PASSWORD)
+        accounts.set_password(bench.service, third, PASSWORD)
     with bench.store.reading() as session:
         assert accounts.reset_links(session, who) == []
     for nobody in (who, 99):
         with pytest.raises(InvalidInputError, match="no account"):
-            accounts.reset_link(bench.desk, bench.ADMIN, nobody)
+            accounts.reset_link(bench.service, bench.ADMIN, nobody)
     with pytest.raises(ForbiddenError):
-        accounts.reset_link(bench.desk, bench.FAN, bench.ADMIN)
+        accounts.reset_link(bench.service, bench.FAN, bench.ADMIN)
     # no invitation, and no setting of the study, is taken for a link
-    invitation = accounts.invite(bench.desk, bench.ADMIN, "amateur")
+    invitation = accounts.invite(bench.service, bench.ADMIN, "amateur")
     for token in (invitation, "study", ""):
         with pytest.raises(InvalidInputError, match="not valid"):
-            accounts.set_password(bench.desk, token, PASSWORD)
+            accounts.set_password(bench.service, token, PASSWORD)
     with pytest.raises(InvalidInputError, match="not valid"):
-        accounts.accept(bench.desk, third, "另一位", PASSWORD, consents=True)
+        accounts.accept(bench.service, third, "另一位", PASSWORD, consents=True)
 
 
 def test_an_administrator_ends_the_sessions_of_an_account(bench: StudyBench, visitor) -> None:  # noqa: F811
@@ -149,7 +149,7 @@ def test_an_administrator_ends_the_sessions_of_an_account(bench: StudyBench, vis
     assert other.get("/work").status_code == 200
     assert (str(bench.FAN), "end_sessions") in audited(bench)
     with pytest.raises(ForbiddenError):
-        accounts.end_sessions(bench.desk, bench.FAN, bench.ADMIN)
+        accounts.end_sessions(bench.service, bench.FAN, bench.ADMIN)
 
 
 # pay, grades and warnings
@@ -157,13 +157,13 @@ def test_an_administrator_ends_the_sessions_of_an_account(bench: StudyBench, vis
 
 def test_annotators_see_their_counts_rates_balance_grades_and_warnings(bench: StudyBench, visitor) -> None:  # noqa: F811
     number = described(bench)
-    bench.desk.configure(Settings(seed=1, share=0.0, rates=ledger.Rates(amateur=1234, currency="CNY")))
+    bench.service.configure(Settings(seed=1, share=0.0, rates=ledger.Rates(amateur=1234, currency="CNY")))
     with bench.store.writing() as session:
         session.add(WeekRow(person=bench.FAN, monday="2026-02-23", grade_a="", grade_b="II", excluded=False))
         session.add(WeekRow(person=bench.PRO, monday="2026-02-23", grade_a="III", grade_b="", excluded=False))
         session.query(WarningRow).delete()
         session.add(WarningRow(person=bench.FAN, task=number, kind="restless", moment=bench.clock()))
-    seen = people.standing(bench.desk, bench.FAN)
+    seen = people.standing(bench.service, bench.FAN)
     assert seen.counts == {("amateur", "accepted"): 1}
     assert (seen.rates, seen.balance, seen.currency) == ({"amateur": 1234}, 1000, "CNY")
     page = visitor(bench.FAN).get("/work").text
@@ -174,13 +174,13 @@ def test_annotators_see_their_counts_rates_balance_grades_and_warnings(bench: St
     assert "<td>II</td>" in page
     assert "<td>III</td>" in page
     with pytest.raises(ForbiddenError):
-        people.people(bench.desk, bench.FAN)
+        people.people(bench.service, bench.FAN)
 
 
 def test_amounts_stand_in_the_currency_of_the_study(bench: StudyBench, visitor) -> None:  # noqa: F811
     described(bench)
     assert "1000 分" in visitor(bench.FAN).get("/ledger").text
-    bench.desk.configure(Settings(share=0.0, rates=ledger.Rates(currency="EUR")))
+    bench.service.configure(Settings(share=0.0, rates=ledger.Rates(currency="EUR")))
     for path in ("/ledger", "/manage"):
         assert "EUR" in visitor(bench.ADMIN).get(path).text
     assert "10.00 EUR" in visitor(bench.FAN).get("/ledger").text
@@ -204,7 +204,7 @@ def test_the_ledger_says_when_each_entry_was_made(bench: StudyBench, visitor) ->
 
 def test_feedback_is_given_where_somebody_works_and_says_from_where(bench: StudyBench, visitor) -> None:  # noqa: F811
     structured(bench, "verse1", "bridge1")
-    task = annotating.take_next(bench.desk, bench.THIRD_PRO)
+    task = annotating.take_next(bench.service, bench.THIRD_PRO)
     assert task is None
     bench.songs("s2")
     task = bench.take(bench.PRO)

@@ -38,7 +38,7 @@ from music_evals.caimap.work import (
     watching,
 )
 from music_evals.caimap.work.consents import STAND_INS
-from music_evals.caimap.work.desk import Settings
+from music_evals.caimap.work.service import Settings
 from music_evals.errors import MusicEvalsError
 
 FEWEST, MOST, N_ACTS, EVERY = 4, 24, 450, 15
@@ -58,7 +58,7 @@ class Walk:
         self.bench = StudyBench(sqlite_url(path), Settings(seed=seed, share=0.5))
         event.listen(self.bench.store.engine, "connect", _hasten)
         self.bench.store.close()  # connections are made anew
-        self.desk, self.clock = self.bench.desk, self.bench.clock
+        self.service, self.clock = self.bench.service, self.bench.clock
         self.rng = np.random.default_rng(seed)
         self.names = 0
         self.done: Counter[str] = Counter()
@@ -76,14 +76,14 @@ class Walk:
 
     def people(self, *roles: str) -> int:
         """Return somebody of these roles who is still there; now and then anybody."""
-        with self.desk.store.reading() as session:
+        with self.service.store.reading() as session:
             rows = list(session.scalars(select(PersonRow).order_by(PersonRow.id)))
         fit = [row.id for row in rows if row.role in roles and not row.withdrawn and not row.excluded]
         return int(self.one(fit) if fit and self.likely(0.9) else self.one(row.id for row in rows))
 
     def task(self, *states: str, **wanted: Any) -> TaskRow | None:
         """Return a task that fits; now and then any."""
-        with self.desk.store.reading() as session:
+        with self.service.store.reading() as session:
             rows = list(session.scalars(select(TaskRow).order_by(TaskRow.id)))
         fit = [
             row for row in rows
@@ -94,7 +94,7 @@ class Walk:
 
     def song(self, *states: str) -> SongRow:
         """Return a song that fits; now and then any."""
-        with self.desk.store.reading() as session:
+        with self.service.store.reading() as session:
             rows = list(session.scalars(select(SongRow).order_by(SongRow.id)))
         fit = [row for row in rows if row.state in states]
         found: SongRow = self.one(fit) if fit and self.likely(0.95) else self.one(rows)
@@ -117,156 +117,155 @@ class Walk:
     # what is done
 
     def take(self) -> None:
-        annotating.take_next(self.desk, self.people(*ANNOTATORS))
+        annotating.take_next(self.service, self.people(*ANNOTATORS))
 
     def practise(self) -> None:
-        practising.take_training(self.desk, self.people(*ANNOTATORS))
+        practising.take_training(self.service, self.people(*ANNOTATORS))
 
     def open(self) -> None:
         if row := self.task("assigned"):
-            annotating.open_task(self.desk, self.owner(row), row.id)
+            annotating.open_task(self.service, self.owner(row), row.id)
 
     def save(self) -> None:
         if row := self.task("working"):
-            annotating.save(self.desk, self.owner(row), row.id, self.version(row), {"theme": "春天"})
+            annotating.save(self.service, self.owner(row), row.id, self.version(row), {"theme": "春天"})
 
     def restart(self) -> None:
         if row := self.task("working"):
-            annotating.restart_listening(self.desk, self.owner(row), row.id, self.version(row))
+            annotating.restart_listening(self.service, self.owner(row), row.id, self.version(row))
 
     def screen(self) -> None:
         if row := self.task("working", kind="structure", training=False):
-            annotating.screen(self.desk, self.owner(row), row.id, self.version(row), reason="poor_audio")
+            annotating.screen(self.service, self.owner(row), row.id, self.version(row), reason="poor_audio")
 
     def submit(self) -> None:
         if row := self.task("working"):
             who = self.owner(row)
             version = self.version(row)
-            if row.kind == "structure":
-                annotating.submit(self.desk, who, row.id, version, self.structure())
-                return
+            # what nobody listened to is warned of, and no structure of that kind is accepted at once
             if self.likely(0.95):
                 self.bench.listen(who, row.id)
-            annotating.submit(self.desk, who, row.id, version, description(row.kind))
+            result = self.structure() if row.kind == "structure" else description(row.kind)
+            annotating.submit(self.service, who, row.id, version, result)
 
     def settle(self) -> None:
         row = self.song("inspecting")
         who = self.people("inspector")
-        inspecting.settle(self.desk, who, row.id, self.version(row), self.structure())
+        inspecting.settle(self.service, who, row.id, self.version(row), self.structure())
 
     def score(self) -> None:
         if row := self.task("sampled"):
-            inspecting.score(self.desk, self.sheet(row, self.people("inspector")), self.version(row))
+            inspecting.score(self.service, self.sheet(row, self.people("inspector")), self.version(row))
 
     def score_item(self) -> None:
-        judged = practising.practice(self.desk, self.people("administrator")).judged
+        judged = practising.practice(self.service, self.people("administrator")).judged
         if (missing := self.one(judged.missing if judged else ())) and self.likely(0.9):
             number, who = missing
         elif row := self.task("submitted", training=True):
             number, who = row.id, self.people("inspector")
         else:
             return
-        with self.desk.store.reading() as session:
-            practising.score_item(self.desk, self.sheet(session.get_one(TaskRow, number), who))
+        with self.service.store.reading() as session:
+            practising.score_item(self.service, self.sheet(session.get_one(TaskRow, number), who))
 
     def verify(self) -> None:
-        with self.desk.store.reading() as session:
+        with self.service.store.reading() as session:
             scored = list(session.scalars(select(SheetRow.task).where(SheetRow.purpose == "assurance")))
             row = session.get(TaskRow, self.one(scored)) if scored else None
         if row := row or self.task("accepted"):
-            watching.verify(self.desk, self.sheet(row, self.people("administrator")))
+            watching.verify(self.service, self.sheet(row, self.people("administrator")))
 
     def settle_again(self) -> None:
         who = self.people("administrator")
-        waiting = [found.song for found in settlements.settlements(self.desk, who) if found.agreement is None]
+        waiting = [found.song for found in settlements.settlements(self.service, who) if found.agreement is None]
         song = self.one(waiting) if waiting and self.likely(0.9) else self.song("describing").id
-        seen = settlements.unsettled(self.desk, who, song)
+        seen = settlements.unsettled(self.service, who, song)
         assert len(seen.passes) == 2
-        settlements.verify_settlement(self.desk, who, song, self.structure())
+        settlements.verify_settlement(self.service, who, song, self.structure())
 
     def learn(self) -> None:
         who = self.people(*ANNOTATORS, "inspector")
-        if found := self.one(lessons.lessons(self.desk, who)):
+        if found := self.one(lessons.lessons(self.service, who)):
             assert found.against in {"accepted", "others"} if found.agreement >= 0 else not found.against
-            lessons.lesson(self.desk, who, found.task)
+            lessons.lesson(self.service, who, found.task)
 
     def set_model(self) -> None:
         who = self.people("inspector")
-        if found := self.one(lessons.models(self.desk, who)):
-            lessons.set_model(self.desk, who, found.song.id, found.version, self.structure())
+        if found := self.one(lessons.models(self.service, who)):
+            lessons.set_model(self.service, who, found.song.id, found.version, self.structure())
 
     def discuss(self) -> None:
         who = self.people("inspector")
-        judged = practising.practice(self.desk, who).judged
+        judged = practising.practice(self.service, who).judged
         if item := self.one(judged.discussed if judged else ()):
-            lessons.discuss(self.desk, who, item, "为什么")
-            assert lessons.discussion(self.desk, who, item)[-1].author == who
+            lessons.discuss(self.service, who, item, "为什么")
+            assert lessons.discussion(self.service, who, item)[-1].author == who
 
     def new_round(self) -> None:
-        practising.new_round(self.desk, self.people("administrator"))
+        practising.new_round(self.service, self.people("administrator"))
 
     def choose_songs(self) -> None:
-        practising.choose_songs(self.desk, self.people("administrator"), 1)
+        practising.choose_songs(self.service, self.people("administrator"), 1)
 
     def decide_screening(self) -> None:
         row = self.song("screened")
         who = self.people("administrator")
-        managing.decide_screening(self.desk, who, row.id, self.version(row), keep=self.likely(0.7))
+        managing.decide_screening(self.service, who, row.id, self.version(row), keep=self.likely(0.7))
 
     def decide(self) -> None:
         row = self.song("checking")
         returned = self.one(([], [], ["amateur"], ["professional"]))
-        managing.decide(self.desk, self.people("administrator"), row.id, self.version(row), returned=returned)
+        managing.review_song(self.service, self.people("administrator"), row.id, self.version(row), returned=returned)
 
     def close_week(self) -> None:
         last = week_of(self.clock.now - dt.timedelta(days=7))
-        managing.close_week(self.desk, self.people("administrator"), last)
+        managing.close_week(self.service, self.people("administrator"), last)
 
     def withdraw(self) -> None:
         who = self.people(*ANNOTATORS, *ANNOTATORS, "inspector")
-        managing.withdraw(self.desk, who if self.likely(0.7) else self.people("administrator"), who)
+        managing.withdraw(self.service, who if self.likely(0.7) else self.people("administrator"), who)
 
     def leave(self) -> None:
         """Let somebody withdraw who has a hand in a song; what is rare, of songs and tasks, is not rare here."""
         cases = defaultdict(list)
-        with self.desk.store.reading() as session:
+        with self.service.store.reading() as session:
             joined = select(TaskRow, SongRow).join(SongRow, SongRow.id == TaskRow.song).order_by(TaskRow.id)
             for task, song in session.execute(joined):
                 if task.state in LIVE_TASK_STATES and not song.training:
                     cases[song.state, task.kind == "structure", task.state].append(task.person)
                     cases[song.state, False, "settled"] += (song.accepted or {}).get("people", ())[2:]
         if who := self.one(cases[self.one(sorted(case for case in cases if cases[case])) or ("", False, "")]):
-            managing.withdraw(self.desk, who, who)
+            managing.withdraw(self.service, who, who)
 
     def invite(self) -> None:
         role = self.one(("professional", "professional", "amateur", "inspector", "administrator"))
-        token = accounts.invite(self.desk, self.people("administrator"), role)
+        token = accounts.invite(self.service, self.people("administrator"), role)
         self.names += 1
-        accounts.accept(self.desk, token, f"guest {self.names}", "a long password", consents=self.likely(0.9))
+        accounts.accept(self.service, token, f"guest {self.names}", "a long password", consents=self.likely(0.9))
 
     def add_songs(self) -> None:
         self.names += 1
         song = Song(f"new {self.names}", ("春眠不觉晓", "处处闻啼鸟"), 40.0, rhymes=(True, True))
-        managing.add_songs(self.desk, self.people("administrator"), [song])
+        managing.add_songs(self.service, self.people("administrator"), [song])
 
     def add_finished(self) -> None:
         self.names += 1
         song = Song(f"taken {self.names}", ("春眠不觉晓",), 0.0, licence="CC0-1.0")
         said = [description(group) for group in ("professional", "amateur")]
         finished = FinishedSong(song, one_verse("春眠不觉晓"), *said, (), 0, 0, "as published")
-        managing.add_finished(self.desk, self.people("administrator"), [finished])
+        managing.add_finished(self.service, self.people("administrator"), [finished])
 
     def pay(self) -> None:
-        managing.enter(
-            self.desk, self.people("administrator"), ledger.Entry(self.people(*ANNOTATORS), "payment", -1, "x")
+        managing.add_ledger_entry(
+            self.service, self.people("administrator"), ledger.Entry(self.people(*ANNOTATORS), "payment", -1, "x")
         )
 
     def say(self) -> None:
-        managing.say(self.desk, self.people(*ANNOTATORS, "inspector"), "你好")
+        managing.post_message(self.service, self.people(*ANNOTATORS, "inspector"), "你好")
 
     def release(self) -> None:
         if row := self.task("assigned", "working"):
-            managing.release(self.desk, self.people("administrator"), row.id)
+            managing.release(self.service, self.people("administrator"), row.id)
 
     def wait(self) -> None:
         self.clock.wait(days=1)
@@ -286,7 +285,7 @@ class Walk:
     """Act -> states, of a song or a task, one of which it is about; mostly it is tried where there is one."""
 
     def weights(self) -> np.ndarray:
-        with self.desk.store.reading() as session:
+        with self.service.store.reading() as session:
             there = set(session.scalars(select(TaskRow.state))) | set(session.scalars(select(SongRow.state)))
         fits = [not (needs := self.NEEDS.get(name, "")) or bool(there & set(needs.split())) for name in self.ACTS]
         tried = np.array(list(self.ACTS.values())) * np.where(fits, 1.0, 0.03)
@@ -394,15 +393,15 @@ def check_study(bench: StudyBench) -> None:
 
 def work_off(bench: StudyBench) -> None:
     """Let people who have just come do all that is left, until every song is finished or excluded."""
-    desk = bench.desk
+    service = bench.service
     bench.clock.wait(days=30)  # what nobody goes on with is given to others
     with bench.store.reading() as session:
         managers = select(PersonRow.id).where(PersonRow.role == "administrator", ~PersonRow.withdrawn)
         admin = session.scalars(managers).first()
     came = []
     for role in ("inspector", *4 * ["professional"], *2 * ["amateur"]):
-        token = accounts.invite(desk, admin, role)
-        came.append(accounts.accept(desk, token, f"last {len(came)}", "a long password", consents=True))
+        token = accounts.invite(service, admin, role)
+        came.append(accounts.accept(service, token, f"last {len(came)}", "a long password", consents=True))
     for _ in range(12):
         for who in came[1:]:
             annotate_all(bench, who)
@@ -415,12 +414,12 @@ def work_off(bench: StudyBench) -> None:
 
 
 def annotate_all(bench: StudyBench, who: int) -> None:
-    while task := annotating.take_next(bench.desk, who):
-        annotating.open_task(bench.desk, who, task.id)
+    while task := annotating.take_next(bench.service, who):
+        annotating.open_task(bench.service, who, task.id)
         given = one_verse("春眠不觉晓") if task.kind == "structure" else description(task.kind)
         if task.kind != "structure":
             bench.listen(who, task.id)
-        annotating.submit(bench.desk, who, task.id, bench.version(TaskRow, task.id), given)
+        annotating.submit(bench.service, who, task.id, bench.version(TaskRow, task.id), given)
 
 
 def judge_all(bench: StudyBench, inspector: int, admin: int) -> None:
@@ -429,14 +428,14 @@ def judge_all(bench: StudyBench, inspector: int, admin: int) -> None:
         sampled = list(session.scalars(select(TaskRow).where(TaskRow.state == "sampled")))
     for row in sampled:
         full = {key: float(most) for key, most in assurance.FORMS[row.kind].items()}
-        inspecting.score(bench.desk, ScoreSheet(row.id, inspector, full), row.version)
+        inspecting.score(bench.service, ScoreSheet(row.id, inspector, full), row.version)
     for song in songs:
         if song.state == "inspecting":
-            inspecting.settle(bench.desk, inspector, song.id, song.version, one_verse("春眠不觉晓"))
+            inspecting.settle(bench.service, inspector, song.id, song.version, one_verse("春眠不觉晓"))
         elif song.state == "screened":
-            managing.decide_screening(bench.desk, admin, song.id, song.version, keep=True)
+            managing.decide_screening(bench.service, admin, song.id, song.version, keep=True)
         elif song.state == "checking":
-            managing.decide(bench.desk, admin, song.id, song.version)
+            managing.review_song(bench.service, admin, song.id, song.version)
 
 
 @pytest.fixture(scope="module")
@@ -519,7 +518,7 @@ def test_who_withdrew_does_nothing_more_and_is_in_no_finished_song(walks: list[W
             assert row.person not in gone or row.action == "withdraw", f"{row.person} had withdrawn"
             if row.kind == "person" and row.action == "withdraw":
                 gone[int(row.object)] = row.id
-        for done in managing.finished_songs(walked.bench.desk):
+        for done in managing.finished_songs(walked.bench.service):
             finished += 1
             people = {*done.structure_people, done.professional_person, done.amateur_person}
             assert not people & set(gone), (done.song.id, people & set(gone))
@@ -552,7 +551,7 @@ def test_the_walks_held_what_was_looked_at(walks: list[Walked]) -> None:
 def test_a_short_walk(tmp_path: Path) -> None:
     found = Walk(tmp_path / "short.db", 1).go(120)
     assert steps_of(found)
-    assert managing.finished_songs(found.bench.desk)
+    assert managing.finished_songs(found.bench.service)
     found.bench.store.close()
 
 

@@ -16,8 +16,8 @@ pytest.importorskip("uvicorn")
 def test_what_is_lost_is_found(bench: StudyBench) -> None:
     bench.songs("s1", "s2")
     task = bench.take(bench.PRO, listens=False).id
-    annotating.record(bench.desk, bench.PRO, task, [{"kind": "play", "position_sec": 0}])
-    annotating.save(bench.desk, bench.PRO, task, bench.version(TaskRow, task), {"theme": "2"})
+    annotating.record(bench.service, bench.PRO, task, [{"kind": "play", "position_sec": 0}])
+    annotating.save(bench.service, bench.PRO, task, bench.version(TaskRow, task), {"theme": "2"})
     assert lost(bench.store, [{task: Kept(draft=2, events=1)}]) == []
     assert lost(bench.store, [{task: Kept(draft=1, events=0)}]) == []  # more than was acknowledged may be there
     found = lost(bench.store, [{task: Kept(draft=3, events=3, submitted=True)}, {task + 1: Kept()}])
@@ -27,7 +27,7 @@ def test_what_is_lost_is_found(bench: StudyBench) -> None:
         f"task {task}: draft 3",
         f"task {task + 1}",
     ]
-    annotating.submit(bench.desk, bench.PRO, task, bench.version(TaskRow, task), one_verse("春眠不觉晓"))
+    annotating.submit(bench.service, bench.PRO, task, bench.version(TaskRow, task), one_verse("春眠不觉晓"))
     assert lost(bench.store, [{task: Kept(draft=2, events=1, submitted=True)}]) == []
 
 

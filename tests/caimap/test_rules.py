@@ -27,7 +27,7 @@ from music_evals.caimap import (
     structure,
     superficial,
 )
-from music_evals.caimap.training import judge_round
+from music_evals.caimap.training import evaluate_round
 from music_evals.caimap.values import (
     ROLES,
     Description,
@@ -600,8 +600,8 @@ def test_entries_of_the_ledger_have_a_reason_and_their_sign() -> None:
 
 def test_inspectors_discuss_what_spreads_over_ten_points() -> None:
     both = frozenset({1, 2})
-    assert judge_round({7: {1: 80, 2: 90}}, both).consistent  # 10 is not over 10
-    found = judge_round({7: {1: 80, 2: 90.5}, 8: {1: 10, 2: 90}, 9: {1: 50}}, both)
+    assert evaluate_round({7: {1: 80, 2: 90}}, both).consistent  # 10 is not over 10
+    found = evaluate_round({7: {1: 80, 2: 90.5}, 8: {1: 10, 2: 90}, 9: {1: 50}}, both)
     assert found.discussed == (8, 7)
     assert found.missing == ((9, 2),)
     assert not found.consistent

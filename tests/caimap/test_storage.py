@@ -24,7 +24,7 @@ from music_evals.caimap.storage.backups import MANIFEST, backup, restore
 from music_evals.caimap.storage.store import Store, migrate, sqlite_url
 from music_evals.caimap.storage.tables import APPEND_ONLY, AuditRow, LedgerRow, SongRow, TaskRow
 from music_evals.caimap.work import annotating, managing
-from music_evals.caimap.work.desk import Settings
+from music_evals.caimap.work.service import Settings
 from music_evals.cli import main
 from music_evals.errors import (
     BackendError,
@@ -41,21 +41,21 @@ def work(bench: StudyBench) -> None:
     bench.songs("s1")
     for who in (bench.PRO, bench.OTHER_PRO):
         task = bench.take(who)
-        annotating.submit(bench.desk, who, task.id, bench.version(TaskRow, task.id), one_verse("春眠不觉晓"))
+        annotating.submit(bench.service, who, task.id, bench.version(TaskRow, task.id), one_verse("春眠不觉晓"))
         bench.clock.wait(days=2)
     for who, group in ((bench.THIRD_PRO, "professional"), (bench.FAN, "amateur")):
         task = bench.take(who)
         bench.listen(who, task.id)
-        annotating.submit(bench.desk, who, task.id, bench.version(TaskRow, task.id), description(group))
-    managing.decide(bench.desk, bench.ADMIN, "s1", bench.version(SongRow, "s1"))
-    managing.say(bench.desk, bench.FAN, "谢谢")
-    managing.enter(bench.desk, bench.ADMIN, ledger.Entry(bench.PRO, "payment", -500, "by bank"))
+        annotating.submit(bench.service, who, task.id, bench.version(TaskRow, task.id), description(group))
+    managing.review_song(bench.service, bench.ADMIN, "s1", bench.version(SongRow, "s1"))
+    managing.post_message(bench.service, bench.FAN, "谢谢")
+    managing.add_ledger_entry(bench.service, bench.ADMIN, ledger.Entry(bench.PRO, "payment", -500, "by bank"))
 
 
 def write_down(bench: StudyBench) -> None:
     """Leave rows in the audit log and the ledger."""
     bench.songs("s1")
-    managing.enter(bench.desk, bench.ADMIN, ledger.Entry(bench.PRO, "payment", -500, "by bank"))
+    managing.add_ledger_entry(bench.service, bench.ADMIN, ledger.Entry(bench.PRO, "payment", -500, "by bank"))
 
 
 @pytest.fixture
@@ -193,8 +193,8 @@ def assert_migrations_keep_the_data(bench: StudyBench, kind: str) -> None:
     assert set(rows(url)) == set(newest)
     assert guards(url) == GUARDS[kind]
     # the study goes on where it stood
-    bench.store = bench.desk.store = Store(url)
-    assert len(managing.finished_songs(bench.desk)) == 1
+    bench.store = bench.service.store = Store(url)
+    assert len(managing.finished_songs(bench.service)) == 1
     bench.songs("s2")
     bench.store.close()
 
@@ -213,9 +213,9 @@ def test_who_reads_sees_one_state_in_postgresql(postgres_bench: StudyBench) -> N
     with bench.store.reading() as session:
         assert list(session.scalars(select(SongRow.state))) == ["structuring"]
         with bench.store.writing() as other:
-            bench.desk.song(other, "s1").state = "excluded"
+            bench.service.song(other, "s1").state = "excluded"
         assert list(session.scalars(select(SongRow.state).execution_options(populate_existing=True))) == ["structuring"]
-        assert bench.desk.song(session, "s1").state == "structuring"  # and asks for no lock
+        assert bench.service.song(session, "s1").state == "structuring"  # and asks for no lock
     with bench.store.reading() as session:
         assert list(session.scalars(select(SongRow.state))) == ["excluded"]
 

@@ -41,9 +41,9 @@ class Browser:
         self.client = testclient.TestClient(app, base_url="http://testserver", follow_redirects=False, headers=asks)
         self.who = who
         if who:
-            token = accounts.open_session(bench.desk, who)
+            token = accounts.open_session(bench.service, who)
             self.client.cookies.set(COOKIE, token)
-            self.csrf = accounts.visit(bench.desk, token).csrf
+            self.csrf = accounts.visit(bench.service, token).csrf
 
     def get(self, path: str):
         return self.client.get(path)
@@ -67,7 +67,7 @@ def app(bench: StudyBench, provider: Provider, tmp_path):
     (tmp_path / "audio").mkdir()
     (tmp_path / "audio" / "s1.flac").write_bytes(b"fLaC")
     (tmp_path / "secret.txt").write_text("secret", encoding="utf-8")
-    return build_app(bench.desk, tmp_path / "audio", provider=provider)
+    return build_app(bench.service, tmp_path / "audio", provider=provider)
 
 
 @pytest.fixture
@@ -99,7 +99,7 @@ def test_no_form_without_its_token(bench: StudyBench, visitor, page) -> None:
 
 
 def test_signing_in_makes_a_new_session_that_no_script_reads(bench: StudyBench, app) -> None:
-    token = accounts.invite(bench.desk, bench.ADMIN, "amateur")
+    token = accounts.invite(bench.service, bench.ADMIN, "amateur")
     client = testclient.TestClient(app, follow_redirects=False)
     fields = {"name": "林", "password": PASSWORD, "consents": "on"}
     assert client.post(f"/invitation/{token}", data=fields).headers["location"] == "/sign-in"
@@ -216,7 +216,7 @@ def test_a_forged_description_is_refused_and_an_honest_one_taken(bench: StudyBen
     bench.songs("s1")
     for who in (bench.PRO, bench.OTHER_PRO):
         task = bench.take(who)
-        annotating.submit(bench.desk, who, task.id, bench.version(TaskRow, task.id), one_verse("春眠不觉晓"))
+        annotating.submit(bench.service, who, task.id, bench.version(TaskRow, task.id), one_verse("春眠不觉晓"))
         bench.clock.wait(days=2)
     browser = visitor(bench.FAN)
     where = browser.post("/work/next").headers["location"]
@@ -343,7 +343,7 @@ def test_a_page_says_whether_its_reader_may_write(bench: StudyBench, visitor) ->
     bench.songs("s1")
     for who in (bench.PRO, bench.OTHER_PRO):
         task = bench.take(who)
-        annotating.submit(bench.desk, who, task.id, bench.version(TaskRow, task.id), one_verse("春眠不觉晓"))
+        annotating.submit(bench.service, who, task.id, bench.version(TaskRow, task.id), one_verse("春眠不觉晓"))
         bench.clock.wait(days=2)
     browser = visitor(bench.FAN)
     where = browser.post("/work/next").headers["location"]
@@ -368,7 +368,7 @@ def test_a_break_is_suggested_after_long_work(bench: StudyBench, visitor) -> Non
     browser = visitor(bench.PRO)
     for minute in range(0, 52, 4):
         assert 'class="rest"' not in browser.get(f"/task/{number}").text, minute
-        annotating.save(bench.desk, bench.PRO, number, bench.version(TaskRow, number), {"theme": str(minute)})
+        annotating.save(bench.service, bench.PRO, number, bench.version(TaskRow, number), {"theme": str(minute)})
         bench.clock.wait(240)
     assert 'class="rest"' in browser.get(f"/task/{number}").text
     assert 'class="rest"' in browser.get("/work").text

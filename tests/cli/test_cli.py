@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 from tests.benchmark.record_files import damage
+from tests.conformance.rules import tree_of
 
 from music_evals import cli
 from music_evals.annotations import Score, TimeSignature
@@ -365,7 +366,7 @@ def test_the_library_names_no_option_of_the_command() -> None:
     source = Path(cli.__file__).parents[1]
     rooms = [path for path in source.iterdir() if path.name not in {"cli", "ui"}]
     for module in (module for room in rooms for module in ([room] if room.suffix == ".py" else room.rglob("*.py"))):
-        for node in ast.walk(ast.parse(module.read_text(encoding="utf-8"))):
+        for node in ast.walk(tree_of(module)):
             if isinstance(node, ast.Constant) and isinstance(node.value, str):
                 named = ours & set(re.findall(r"(?<![\w-])--[a-z][a-z-]*", node.value))
                 assert not named, f"{module.relative_to(source)}, line {node.lineno}: {named}"

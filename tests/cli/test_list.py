@@ -12,7 +12,7 @@ from music_evals import cli
 from music_evals.benchmark.run import named
 from music_evals.cli.listing import VERBS
 from music_evals.metrics.catalogue import CATALOGUE, LYRIC_SCORES, PRESERVATION_METRICS
-from music_evals.windows import window
+from music_evals.repositories import repo_path
 
 CONTENT = ("lyric_structure_gated", "lyric_wordlikeness", "lyric_diversity", "lyric_theme_similarity")
 
@@ -42,7 +42,7 @@ def test_metrics_are_the_catalogue_and_the_modules_of_several(root: Path, capsys
     assert set(rows) == set(CATALOGUE) | modules
     assert list(rows)[: len(CATALOGUE)] == list(CATALOGUE)
     assert {name for name, row in rows.items() if row["path"]} == modules
-    assert rows["note_f1"]["path"] == window("note_f1")
+    assert rows["note_f1"]["path"] == repo_path("note_f1")
     bpm = rows["delta_bpm"]
     assert (bpm["low"], bpm["high"], bpm["better"], bpm["unit"], bpm["task"]) == (
         0,

@@ -70,7 +70,7 @@ def test_ratings_from_the_table_of_sounds_to_that_of_an_editing_test(
     assert out.strip() == (report / "report.md").read_text().strip()
     assert "report.md, tables.json, ratings.csv, listening.csv, checks.csv, listeners.csv, means.csv" in err
     assert "| LQ1 | `x` | kept | 4.000 |" in out
-    table = read_table(report / "listening.csv", LISTENING, what="listening")
+    table = read_table(report / "listening.csv", LISTENING, table_name="listening")
     assert len(table["sample_id"]) == 4 * 6
     assert {"sim_bach", "sim_jazz"} < set(table)
 

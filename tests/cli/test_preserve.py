@@ -15,7 +15,7 @@ from music_evals.annotations import Score
 from music_evals.benchmark.preservation import task as preservation
 from music_evals.benchmark.preservation.task import COMPILING
 from music_evals.cli._shared import Bar
-from music_evals.metrics.catalogue import COMPANIONS, PRESERVATION_METRICS, SHOWN_COMPANIONS
+from music_evals.metrics.catalogue import AUXILIARY, PRESERVATION_METRICS, SHOWN_AUXILIARY
 from music_evals.symbolic.midi import save_midi
 from music_evals.symbolic.notes import make_notes
 
@@ -47,7 +47,7 @@ def quick(
     monkeypatch: pytest.MonkeyPatch,
 ) -> list[str]:
     """Arguments of a run over files of numbers, which a stub compares."""
-    run = functools.partial(preservation.run_preservation, judge=stub_judge((*PRESERVATION_METRICS, *COMPANIONS)))
+    run = functools.partial(preservation.run_preservation, judge=stub_judge((*PRESERVATION_METRICS, *AUXILIARY)))
     monkeypatch.setattr(preservation, "run_preservation", run)
     reference = write_files("r", {f"{name}.mid": "0" for name in "abc"})
     estimate = write_files("e", {f"{name}.mid": "0.5" for name in "abc"})
@@ -99,7 +99,7 @@ def test_the_own_scores_come_first_and_fit_one_screen(
         "Melody",
         "Companions",
     ]
-    assert len(scores) == len(PRESERVATION_METRICS) + len(SHOWN_COMPANIONS)
+    assert len(scores) == len(PRESERVATION_METRICS) + len(SHOWN_AUXILIARY)
     assert "MusicGen" not in "".join(own)
     assert cli.main([*quick[:-1], "results", "--published"]) == 0
     whole = capsys.readouterr().out

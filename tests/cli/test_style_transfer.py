@@ -35,7 +35,7 @@ def weights(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def here(tmp_path: Path, weights: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Work in a folder with models and songs."""
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("music_evals.windows._home", lambda: None)
+    monkeypatch.setattr("music_evals.repositories._home", lambda: None)
     (tmp_path / "models").symlink_to(weights / "models")
     save_midi(song("Melody", "Bass"), tmp_path / "song.mid")
     save_midi(song("Right", "Left"), tmp_path / "hands.mid")

@@ -1,38 +1,35 @@
-"""Every window that becomes a Space says on its card what the Hub builds it with: Python and hardware."""
+"""Every repository folder that becomes a Space says on its card what the Hub builds it with: Python and hardware."""
 
 from __future__ import annotations
 
 import ast
+import functools
 import re
 import tomllib
-from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
-import pytest
 from huggingface_hub import SpaceHardware
 from packaging.specifiers import SpecifierSet
+from tests.conformance.rules import ROOT, card_of, over, place, text_of, tree_of
 
-ROOT = Path(__file__).resolve().parents[2]
-SOURCE = ROOT / "src"
 FOLDERS = sorted(path.parent for house in ("metrics", "spaces") for path in (ROOT / house).glob("*/README.md"))
 SUPPORTED = SpecifierSet(tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["requires-python"])
 ZERO_GPU_PYTHON = {"3.12", "3.12.12"}  # of what ZeroGPU offers (3.10.13, 3.12.12), the one that the package supports
 
 
-@pytest.fixture(params=FOLDERS, ids=lambda path: f"{path.parent.name}/{path.name}")
-def folder(request: pytest.FixtureRequest) -> Path:
-    return request.param
+of_each_space = over(FOLDERS, place)
 
 
-def imported(path: Path) -> Iterator[str]:
-    """Yield the modules that the top of a file imports; a name that is imported from a package may be one."""
-    for node in ast.parse(path.read_text(encoding="utf-8")).body:
+@functools.cache
+def imported(path: Path) -> list[str]:
+    """Return the modules that the top of a file imports; a name that is imported from a package may be one."""
+    found: list[str] = []
+    for node in tree_of(path).body:
         if isinstance(node, ast.Import):
-            yield from (name.name for name in node.names)
+            found += [name.name for name in node.names]
         elif isinstance(node, ast.ImportFrom) and node.module:
-            yield node.module
-            yield from (f"{node.module}.{name.name}" for name in node.names)
+            found += [node.module, *(f"{node.module}.{name.name}" for name in node.names)]
+    return found
 
 
 def pages_of(app: Path) -> set[Path]:
@@ -42,9 +39,17 @@ def pages_of(app: Path) -> set[Path]:
         path = waiting.pop()
         found.add(path)
         names = [name for name in imported(path) if name.startswith("music_evals.ui")]
-        files = [(SOURCE / name.replace(".", "/")).with_suffix(".py") for name in names]
+        files = [(ROOT / "src" / name.replace(".", "/")).with_suffix(".py") for name in names]
         waiting += [file for file in files if file.is_file() and file not in found]
     return found
+
+
+@functools.cache
+def decorates_for_gpu(path: Path) -> bool:
+    return any(
+        isinstance(node, ast.FunctionDef) and any("on_gpu(" in ast.unparse(made) for made in node.decorator_list)
+        for node in ast.walk(tree_of(path))
+    )
 
 
 def calls_gpu(app: Path) -> bool:
@@ -53,13 +58,9 @@ def calls_gpu(app: Path) -> bool:
     The page of a metric that compares tags imports its encoder where it is built.
     """
     module = app.with_name(f"{app.parent.name}.py")
-    if module.is_file() and "TagsMetric" in module.read_text(encoding="utf-8"):
+    if module.is_file() and "TagsMetric" in text_of(module):
         return True
-    return any(
-        isinstance(node, ast.FunctionDef) and any("on_gpu(" in ast.unparse(made) for made in node.decorator_list)
-        for path in pages_of(app)
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
-    )
+    return any(decorates_for_gpu(path) for path in pages_of(app))
 
 
 def test_the_pages_that_call_the_gpu_are_found() -> None:
@@ -71,9 +72,10 @@ def test_the_pages_that_call_the_gpu_are_found() -> None:
     }
 
 
-def test_the_card_names_a_python_that_the_package_supports(folder: Path, card: tuple[dict[str, Any], str]) -> None:
+@of_each_space
+def test_the_card_names_a_python_that_the_package_supports(folder: Path) -> None:
     """Without one the Hub builds with Python 3.10, where the package cannot be installed."""
-    head, _ = card
+    head, _ = card_of(folder)
     if head["sdk"] == "docker":
         return  # its Dockerfile chooses
     version = head.get("python_version")
@@ -82,8 +84,9 @@ def test_the_card_names_a_python_that_the_package_supports(folder: Path, card: t
     assert version in SUPPORTED
 
 
-def test_a_page_that_calls_the_gpu_suggests_hardware(folder: Path, card: tuple[dict[str, Any], str]) -> None:
-    head, _ = card
+@of_each_space
+def test_a_page_that_calls_the_gpu_suggests_hardware(folder: Path) -> None:
+    head, _ = card_of(folder)
     hardware = head.get("suggested_hardware")
     if (folder / "app.py").is_file() and calls_gpu(folder / "app.py"):
         assert hardware is not None, "`music-evals publish` asks for the hardware that the card suggests"

@@ -6,32 +6,33 @@ import json
 from pathlib import Path
 
 import pytest
+from tests.conformance.rules import over, place, text_of
 
 GOLDEN = Path(__file__).resolve().parents[1] / "golden"
-FILES = sorted(GOLDEN.rglob("*.json"))
+FILES = sorted(path for path in GOLDEN.rglob("*.json") if path.parent.name != "digests")  # of our own: tools/digests.py
 ARRAYS = sorted((GOLDEN / "parity").glob("*.safetensors"))
 
 
-def check_source(path: Path) -> None:
+def check_content(name: str, text: str) -> None:
     """Raise AssertionError unless the file is JSON with a `source` that tells more than a word, and with values."""
-    content = json.loads(path.read_text(encoding="utf-8"))
-    assert isinstance(content, dict), f"{path.name}: expected an object with a field `source`"
+    content = json.loads(text)
+    assert isinstance(content, dict), f"{name}: expected an object with a field `source`"
     source = content.get("source")
-    assert source, f"{path.name}: no field `source`; tell where the numbers come from"
+    assert source, f"{name}: no field `source`; tell where the numbers come from"
     source = source if isinstance(source, str) else json.dumps(source)
-    assert len(source.split()) >= 3, f"{path.name}: the source {source!r} is too short to be found again"
-    assert "music_evals" not in source, f"{path.name}: our own code is no source of expected values"
-    assert set(content) - {"source"}, f"{path.name}: no values beside `source`"
+    assert len(source.split()) >= 3, f"{name}: the source {source!r} is too short to be found again"
+    assert "music_evals" not in source, f"{name}: our own code is no source of expected values"
+    assert set(content) - {"source"}, f"{name}: no values beside `source`"
 
 
-@pytest.mark.parametrize("path", FILES, ids=[str(path.relative_to(GOLDEN)) for path in FILES])
+@over(FILES, place)
 def test_golden_values_name_their_source(path: Path) -> None:
-    check_source(path)
+    check_content(path.name, text_of(path))
 
 
-@pytest.mark.parametrize("path", FILES, ids=[str(path.relative_to(GOLDEN)) for path in FILES])
+@over(FILES, place)
 def test_golden_values_are_listed(path: Path) -> None:
-    assert f"`{path.name}`" in (GOLDEN / "README.md").read_text(encoding="utf-8")
+    assert f"`{path.name}`" in text_of(GOLDEN / "README.md")
 
 
 def test_golden_values_are_json() -> None:
@@ -40,7 +41,7 @@ def test_golden_values_are_json() -> None:
     assert not others, f"values belong into JSON with a `source`: {others}"
 
 
-@pytest.mark.parametrize("path", ARRAYS, ids=[path.name for path in ARRAYS])
+@over(ARRAYS, place)
 def test_recorded_arrays_name_the_authors(path: Path) -> None:
     assert path.stat().st_size <= 300_000
     with path.open("rb") as file:
@@ -49,19 +50,14 @@ def test_recorded_arrays_name_the_authors(path: Path) -> None:
     assert len(head["__metadata__"]["commit"]) >= 7
 
 
-@pytest.mark.parametrize(
-    "content",
+@over(
     ["[1, 2]", '{"values": [1]}', '{"source": {}, "values": [1]}', '{"source": "paper", "values": [1]}',
      '{"source": "output of music_evals 0.1", "values": [1]}', '{"source": "MUSIB, table 3, column 2"}'],
 )  # fmt: skip
-def test_a_file_without_a_source_is_refused(content: str, tmp_path: Path) -> None:
-    path = tmp_path / "golden.json"
-    path.write_text(content, encoding="utf-8")
+def test_a_file_without_a_source_is_refused(content: str) -> None:
     with pytest.raises(AssertionError):
-        check_source(path)
+        check_content("golden.json", content)
 
 
-def test_a_file_with_a_source_passes(tmp_path: Path) -> None:
-    path = tmp_path / "golden.json"
-    path.write_text('{"source": "MUSIB, table 3, column 2", "values": [0.832]}', encoding="utf-8")
-    check_source(path)
+def test_a_file_with_a_source_passes() -> None:
+    check_content("golden.json", '{"source": "MUSIB, table 3, column 2", "values": [0.832]}')

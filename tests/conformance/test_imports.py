@@ -11,43 +11,44 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from tests.conformance.rules import ROOT, SOURCE, over, place, subfolders, tree_of
 
-ROOT = Path(__file__).resolve().parents[2]
-SOURCE = ROOT / "src" / "music_evals"
 MODULES = sorted(SOURCE.rglob("*.py"))
-WINDOWS = ("metrics", "datasets_scripts", "models", "spaces")
+HUB_FOLDERS = ("metrics", "datasets_scripts", "models", "spaces")
 
 # A room may import itself and the rooms named here; everything else is a broken arrow. "" is the package itself, which
 # offers lazily what the rooms hold. A dotted name is one module of a room.
 _GROUND = {
-    "annotations", "csv_files", "errors", "files", "locations", "numerics", "processes", "protocols", "remote",
-    "windows",
+    "annotations", "csv_files", "deprecation", "errors", "files", "locations", "numerics", "processes", "protocols",
+    "remote", "repositories",
 }  # fmt: skip
 _LAYER = {"audio", "symbolic", "lyrics", "metrics", "stats"}
 _PLUGINS = {"models", "editing", "datasets"}
 _PLUGIN_NEEDS = _GROUND | {"symbolic", "audio.io", "audio.rendering", "lyrics"}
 _TASK = _GROUND | _LAYER | {"pipelines"}
 ARROWS: dict[str, set[str]] = {
-    "errors": set(),
+    "deprecation": set(),
+    "errors": {"deprecation"},
     "csv_files": {"errors"},
     "files": {"errors"},
     "locations": {"errors", "files", "remote"},
     "numerics": set(),
     "processes": {"errors"},
     "remote": {"errors"},
-    "windows": {"errors"},
-    "annotations": {"errors"},
-    "protocols": {"annotations", "errors"},
+    "repositories": {"errors"},
+    "annotations": {"deprecation", "errors"},
+    "protocols": {"annotations", "deprecation", "errors"},
     "symbolic": _GROUND,
     "audio": _GROUND,
     "lyrics": _GROUND,
-    "metrics": {"annotations", "errors", "numerics"},
-    "stats": {"annotations", "errors", "numerics"},
+    "metrics": {"annotations", "deprecation", "errors", "numerics"},
+    "stats": {"annotations", "deprecation", "errors", "numerics"},
     "pipelines": _GROUND | _LAYER | {"studies.tables"},  # what the tables of a study hold is said once
     "models": _PLUGIN_NEEDS,
     "editing": _PLUGIN_NEEDS | {"audio.loudness"},  # level is matched in one place, by the one measure of loudness
     "datasets": _PLUGIN_NEEDS,
-    "studies": {"annotations", "csv_files", "errors", "files", "symbolic", "stats", "audio.io", "audio.loudness"},
+    "studies": {"annotations", "csv_files", "deprecation", "errors", "files", "symbolic", "stats"}
+    | {"audio.io", "audio.loudness"},
     "benchmark": _TASK | {"studies"},  # a task hands what people are to hear to the one form of all studies
     "leaderboard": _TASK | {"benchmark"},
     "hub": _TASK | {"benchmark"},
@@ -88,24 +89,25 @@ def imported(path: Path) -> list[tuple[str, int, bool]]:
 
 
 def _imports(path: Path) -> Iterator[tuple[str, int, bool]]:
-    tree = ast.parse(path.read_text(encoding="utf-8"))
-    nested = {id(child) for node in ast.walk(tree) if _is_deferred(node) for child in ast.walk(node)}
     package = dotted(path) if path.name == "__init__.py" else dotted(path).rpartition(".")[0]
-    for node in ast.walk(tree):
-        top = id(node) not in nested
+    waiting: list[tuple[ast.AST, bool]] = [(tree_of(path), True)]
+    while waiting:
+        node, top = waiting.pop()
         if isinstance(node, ast.Import):
             yield from ((alias.name, node.lineno, top) for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
             base = _absolute(node, package)
             # `from music_evals.metrics import inpainting` imports a module, `... import HOLD` a name: both start alike
             yield from ((f"{base}.{alias.name}", node.lineno, top) for alias in node.names)
+        inside = top and not _is_deferred(node)
+        waiting += [(child, inside) for child in ast.iter_child_nodes(node) if not isinstance(child, ast.expr)]
 
 
 def _is_deferred(node: ast.AST) -> bool:
     """Tell whether what is inside runs later than the import, or never (`if TYPE_CHECKING`)."""
     if isinstance(node, ast.If):
         return "TYPE_CHECKING" in ast.unparse(node.test)
-    return isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda)
+    return isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
 
 
 def _absolute(node: ast.ImportFrom, package: str) -> str:
@@ -115,11 +117,7 @@ def _absolute(node: ast.ImportFrom, package: str) -> str:
     return ".".join([*base, node.module] if node.module else base)
 
 
-@pytest.fixture(params=MODULES, ids=[dotted(path) for path in MODULES])
-def module(request: pytest.FixtureRequest) -> Path:
-    return request.param
-
-
+@over(MODULES, place)
 def test_arrows_are_kept(module: Path) -> None:
     room = room_of(module)
     allowed = ARROWS.get(room)
@@ -131,36 +129,41 @@ def test_arrows_are_kept(module: Path) -> None:
         assert allowed is not None, f"{module.name} stands in no room: add {room!r} to ARROWS, with its arrows"
         if not any(target == arrow or target.startswith(f"{arrow}.") for arrow in allowed):
             broken.append(f"line {line}: {room} may not import {name}")
-    assert not broken, f"{module.relative_to(ROOT)}: " + "; ".join(broken)
+    assert not broken, "; ".join(broken)
 
 
-def test_no_module_imports_a_window(module: Path) -> None:
-    scripts = {path.name for window in WINDOWS for path in (ROOT / window).glob("*") if path.is_dir()}
-    scripts |= {*WINDOWS, "benchmarks"}
-    # `datasets` the package and `evaluate` are no windows, though `datasets_scripts` is
+@functools.cache
+def folder_names() -> frozenset[str]:
+    return frozenset(HUB_FOLDERS) | {path.name for house in HUB_FOLDERS for path in subfolders(house)}
+
+
+@over(MODULES, place)
+def test_no_module_imports_a_repository_folder(module: Path) -> None:
+    scripts = folder_names() | {"benchmarks"}
+    # `datasets` the package and `evaluate` are no repository folders, though `datasets_scripts` is
     broken = [f"line {line}: {name}" for name, line, _ in imported(module) if name.split(".")[0] in scripts]
-    assert not broken, f"{module.relative_to(ROOT)} reaches for a window: {broken}"
+    assert not broken, f"imports from a repository folder: {broken}"
 
 
+@over(MODULES, place)
 def test_heavy_packages_are_imported_where_they_are_used(module: Path) -> None:
     allowed = LIGHT | TOP_LEVEL.get(room_of(module), set()) | sys.stdlib_module_names
     heavy = [
         f"line {line}: {name}" for name, line, top in imported(module) if top and name.split(".")[0] not in allowed
     ]
-    assert not heavy, f"{module.relative_to(ROOT)} imports at its top what belongs into a function: {heavy}"
+    assert not heavy, f"imports at its top what belongs into a function: {heavy}"
 
 
-@pytest.mark.parametrize("room", ["metrics", "stats"])
-def test_the_maths_needs_no_heavy_package(room: str) -> None:
+@over([path for path in MODULES if room_of(path) in {"metrics", "stats"}], place)
+def test_the_maths_needs_no_heavy_package(module: Path) -> None:
     allowed = MATHS | {"music_evals"} | sys.stdlib_module_names
-    for path in sorted((SOURCE / room).rglob("*.py")):
-        wrong = [f"line {line}: {name}" for name, line, _ in imported(path) if name.split(".")[0] not in allowed]
-        assert not wrong, f"{path.relative_to(ROOT)}: {wrong}"
+    wrong = [f"line {line}: {name}" for name, line, _ in imported(module) if name.split(".")[0] not in allowed]
+    assert not wrong
 
 
-def test_audio_never_imports_torch() -> None:
-    for path in sorted((SOURCE / "audio").rglob("*.py")):
-        assert all(name.split(".")[0] != "torch" for name, _, _ in imported(path)), path
+@over([path for path in MODULES if room_of(path) == "audio"], place)
+def test_audio_never_imports_torch(module: Path) -> None:
+    assert all(name.split(".")[0] != "torch" for name, _, _ in imported(module))
 
 
 def test_every_room_of_the_tree_has_arrows() -> None:
@@ -211,15 +214,12 @@ def test_no_generic_module_of_the_benchmark_serves_one_task() -> None:
     assert not lonely, f"generic modules that serve one task: {lonely}"
 
 
-def test_windows_never_import_one_another() -> None:
-    names = {path.name for window in WINDOWS for path in (ROOT / window).glob("*") if path.is_dir()} | set(WINDOWS)
-    for window in WINDOWS:
-        for path in sorted((ROOT / window).rglob("*.py")):
-            tree = ast.parse(path.read_text(encoding="utf-8"))
-            for node in ast.walk(tree):
-                found = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
-                found += [node.module or "." * node.level] if isinstance(node, ast.ImportFrom) else []
-                assert not {name.split(".")[0] for name in found} & names, f"{path.relative_to(ROOT)}: {found}"
+@over([path for house in HUB_FOLDERS for path in sorted((ROOT / house).rglob("*.py"))], place)
+def test_repository_folders_never_import_one_another(script: Path) -> None:
+    for node in ast.walk(tree_of(script)):
+        found = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
+        found += [node.module or "." * node.level] if isinstance(node, ast.ImportFrom) else []
+        assert not {name.split(".")[0] for name in found} & folder_names(), f"line {node.lineno}: {found}"
 
 
 def test_import_music_evals_is_light(record_property: pytest.RecordProperty) -> None:

@@ -3,27 +3,30 @@
 from __future__ import annotations
 
 import ast
+import contextlib
 import doctest
+import functools
+import io
 import json
 import math
 import re
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-import yaml
+from tests.conformance.rules import ROOT, card_of, code_lines, over, subfolders, text_of, tree_of
 
 from music_evals import hf
 from music_evals.annotations import Score
 from music_evals.errors import InvalidInputError
 from music_evals.metrics.catalogue import (
+    AUXILIARY,
     CATALOGUE,
     CELL_SCORES,
-    COMPANIONS,
     EDITING_SCORES,
     EFFORT_RATIOS,
     HIDDEN_CELL_SCORES,
@@ -32,7 +35,7 @@ from music_evals.metrics.catalogue import (
     MELODY_SCORES,
     PRESERVATION_METRICS,
     RELEASE_SCORES,
-    SHOWN_COMPANIONS,
+    SHOWN_AUXILIARY,
     STYLE_SCORES,
 )
 from music_evals.pipelines import lyric_content, lyrics
@@ -42,9 +45,9 @@ from music_evals.pipelines.preservation import FACETS, evaluate_preservation
 from music_evals.pipelines.tag_lists import evaluate_tags
 from music_evals.symbolic.notes import make_notes
 
-ROOT = Path(__file__).resolve().parents[2]
-FOLDERS = sorted(path for path in (ROOT / "metrics").iterdir() if path.is_dir() and path.name != "__pycache__")
+FOLDERS = subfolders("metrics")
 NAMES = [path.name for path in FOLDERS]
+of_each_metric = over(FOLDERS, lambda folder: f"metrics/{folder.name}")
 PUBLISHED = {
     "position_score", "pitch_accuracy", "rhythm_accuracy", "note_f1", "silence_divergence", "pitch_class_divergence",
     "groove_divergence", "inpainting_nll", "musical_inpainting",
@@ -55,7 +58,7 @@ PUBLISHED = {
     "music_context_preservation", "lyric_structure", "lyric_diversity", "lyric_theme_similarity",
     "lyric_wordlikeness", "tag_semantic_similarity", "piano_roll_error_rate",
     "editing_effort_ratio", "editing_test",
-    *SHOWN_COMPANIONS,
+    *SHOWN_AUXILIARY,
 }  # fmt: skip
 
 FILES = {"{name}.py", "README.md", "app.py", "requirements.txt"}
@@ -95,7 +98,7 @@ LIGHT = {
     "lyric_theme_similarity": {"encoder": "char-ngrams"},
 }
 # The modules that compare recordings, or scores, before and after an edit; the others judge tokens.
-EDITS = {name for name in NAMES if set(SCORES[name]) <= {*PRESERVATION_METRICS, *SHOWN_COMPANIONS}}
+EDITS = {name for name in NAMES if set(SCORES[name]) <= {*PRESERVATION_METRICS, *SHOWN_AUXILIARY}}
 # The modules that judge texts.
 OF_LYRICS = {"lyric_diversity", "lyric_theme_similarity", "lyric_wordlikeness"}
 OF_TEXTS = {"lyric_structure", "tag_semantic_similarity", *OF_LYRICS}
@@ -114,34 +117,29 @@ def resamples(name: str, n: int) -> dict[str, int]:
     return {"n_resamples": n} if any(CATALOGUE[score].kind == "set" for score in SCORES[name]) else {}
 
 
-@pytest.fixture(params=FOLDERS, ids=NAMES)
-def folder(request: pytest.FixtureRequest) -> Path:
-    return request.param
+of_each_edit_metric = over(sorted(EDITS), lambda name: f"metrics/{name}")
+# Metrics whose module takes pairs; a study is one item.
+of_each_module = over([name for name in NAMES if name not in OF_STUDIES], lambda name: f"metrics/{name}")
 
 
-@pytest.fixture
-def card(folder: Path) -> tuple[dict[str, Any], str]:
-    return read_card(folder)
-
-
-@pytest.fixture
-def module(folder: Path, in_root: Path, tmp_path: Path) -> Any:
-    """The module, loaded as a user loads it."""
-    if folder.name in OF_STUDIES:
-        pytest.skip("a study is one item: see tests/test_hf_studies.py")
-    return load(folder.name, tmp_path)
-
-
-def load(name: str, cache: Path) -> Any:
+@pytest.fixture(scope="module")
+def load(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Any]:
+    """A function that loads a module by its name, and perhaps a config, as a user does from the root; each once."""
     import evaluate
 
-    return evaluate.load(f"./metrics/{name}", cache_dir=str(cache))
+    cache = tmp_path_factory.mktemp("evaluate")
+
+    @functools.cache
+    def load_once(name: str, *config: str) -> Any:
+        with contextlib.chdir(ROOT):
+            return evaluate.load(f"./metrics/{name}", *config, cache_dir=str(cache))
+
+    return load_once
 
 
-def read_card(folder: Path) -> tuple[dict[str, Any], str]:
-    match = re.fullmatch(r"---\n(.*?)\n---\n(.*)", (folder / "README.md").read_text(encoding="utf-8"), re.DOTALL)
-    assert match, f"{folder.name}/README.md must begin with YAML between two lines of ---"
-    return yaml.safe_load(match[1]), match[2]
+def seeded() -> np.random.Generator:
+    """Randomness that is the same for each metric."""
+    return np.random.default_rng(20_220_711)
 
 
 def section(text: str, heading: str) -> str:
@@ -151,19 +149,7 @@ def section(text: str, heading: str) -> str:
 
 
 def script(folder: Path) -> ast.Module:
-    return ast.parse((folder / f"{folder.name}.py").read_text(encoding="utf-8"))
-
-
-def code_lines(path: Path) -> int:
-    """Count lines that are neither blank, nor comment, nor docstring."""
-    source = path.read_text(encoding="utf-8")
-    tree = ast.parse(source)
-    docs: set[int] = set()
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str):
-            docs.update(range(node.lineno, (node.end_lineno or node.lineno) + 1))
-    lines = enumerate(source.splitlines(), start=1)
-    return sum(bool(line.strip()) and not line.strip().startswith("#") and i not in docs for i, line in lines)
+    return tree_of(folder / f"{folder.name}.py")
 
 
 def contexts_and_middles(rng: np.random.Generator, n: int = 12) -> tuple[np.ndarray, np.ndarray]:
@@ -274,22 +260,25 @@ def test_the_published_modules_are_there() -> None:
     assert set(NAMES) >= PUBLISHED
 
 
+@of_each_metric
 def test_files(folder: Path) -> None:
     expected = {name.format(name=folder.name) for name in FILES}
     found = {path.name for path in folder.iterdir()} - {"__pycache__"}
     assert found == expected
 
 
-def test_windows_hold_no_package() -> None:
-    for window in ("metrics", "datasets_scripts", "models", "spaces"):
-        assert not list((ROOT / window).rglob("__init__.py"))
+def test_repository_folders_hold_no_package() -> None:
+    for folder in ("metrics", "datasets_scripts", "models", "spaces"):
+        assert not list((ROOT / folder).rglob("__init__.py"))
 
 
+@of_each_metric
 def test_the_script_is_thin(folder: Path) -> None:
     lines = code_lines(folder / f"{folder.name}.py")
     assert lines <= MAX_CODE_LINES, f"{lines} lines of code; the logic belongs into src/music_evals"
 
 
+@of_each_metric
 def test_imports_suit_the_parser_of_evaluate(folder: Path) -> None:
     """evaluate reads imports line by line: one a line, at the top, from our package only."""
     imports = [node for node in ast.walk(script(folder)) if isinstance(node, ast.Import | ast.ImportFrom)]
@@ -301,6 +290,7 @@ def test_imports_suit_the_parser_of_evaluate(folder: Path) -> None:
         assert node.col_offset == 0, f"line {node.lineno}: an import that is indented is not seen"
 
 
+@of_each_metric
 def test_the_class_is_named_after_the_folder(folder: Path) -> None:
     from evaluate.naming import camelcase_to_snakecase
 
@@ -308,23 +298,24 @@ def test_the_class_is_named_after_the_folder(folder: Path) -> None:
     assert [camelcase_to_snakecase(name) for name in classes] == [folder.name]
 
 
+@of_each_metric
 def test_app_is_thin_over_the_shared_page(folder: Path) -> None:
     assert code_lines(folder / "app.py") <= 6
-    calls = [
-        ast.unparse(node) for node in ast.walk(ast.parse((folder / "app.py").read_text())) if isinstance(node, ast.Call)
-    ]
+    calls = [ast.unparse(node) for node in ast.walk(tree_of(folder / "app.py")) if isinstance(node, ast.Call)]
     assert {f"build_metric_page('{folder.name}', __file__)", "serve(build_demo, __file__)"} <= set(calls)
 
 
+@of_each_metric
 def test_requirements_name_the_package(folder: Path) -> None:
-    lines = [line for line in (folder / "requirements.txt").read_text().splitlines() if line and line[0] != "#"]
+    lines = [line for line in text_of(folder / "requirements.txt").splitlines() if line and line[0] != "#"]
     assert any(re.match(r"music[_-]evals(\[[a-z,]+\])?\b", line) for line in lines)
     assert not any(re.match(r"(torch|tensorflow|jax)\b", line) for line in lines), "a metric page needs no such thing"
     assert not any(re.search(r"\[[^]]*\bmodels\b", line) for line in lines), "the extra `models` brings torch"
 
 
-def test_card_yaml(folder: Path, card: tuple[dict[str, Any], str]) -> None:
-    head, _ = card
+@of_each_metric
+def test_card_yaml(folder: Path) -> None:
+    head, _ = card_of(folder)
     assert set(head) >= CARD_KEYS
     assert (head["sdk"], head["app_file"], head["pinned"]) == ("gradio", "app.py", False)
     assert re.fullmatch(r"\d+\.\d+\.\d+", str(head["sdk_version"]))
@@ -334,8 +325,9 @@ def test_card_yaml(folder: Path, card: tuple[dict[str, Any], str]) -> None:
     assert 30 <= len(head["description"].strip()) <= 300
 
 
-def test_card_sections(folder: Path, card: tuple[dict[str, Any], str]) -> None:
-    _, text = card
+@of_each_metric
+def test_card_sections(folder: Path) -> None:
+    _, text = card_of(folder)
     wanted = SECTIONS if folder.name not in EDITS else [*SECTIONS[:8], "Validity", *SECTIONS[8:]]
     assert re.findall(r"^## (.+)$", text, re.MULTILINE) == wanted
     assert all(len(section(text, heading)) > 40 for heading in wanted)
@@ -344,28 +336,32 @@ def test_card_sections(folder: Path, card: tuple[dict[str, Any], str]) -> None:
     assert "default" in section(text, "Variants") or section(text, "Variants").startswith("None.")
 
 
-def test_card_tells_range_and_direction(folder: Path, card: tuple[dict[str, Any], str]) -> None:
-    rows = re.findall(r"^\| `(\w+)` \| (.+?) \| (.+?) \|$", section(card[1], "Range and direction"), re.MULTILINE)
+@of_each_metric
+def test_card_tells_range_and_direction(folder: Path) -> None:
+    told = section(card_of(folder)[1], "Range and direction")
+    rows = re.findall(r"^\| `(\w+)` \| (.+?) \| (.+?) \|$", told, re.MULTILINE)
     assert [name for name, _, _ in rows] == SCORES[folder.name]
     for name, span, direction in rows:
         check_scale(name, span, direction)
 
 
-def test_the_catalogue_agrees_with_the_card(folder: Path, card: tuple[dict[str, Any], str]) -> None:
+@of_each_metric
+def test_the_catalogue_agrees_with_the_card(folder: Path) -> None:
     """Every score of a module stands in the catalogue, of one task, with the card's title and paper."""
+    head, text = card_of(folder)
     found = [CATALOGUE[name] for name in SCORES[folder.name]]
     *_, paper = sorted({metric.paper for metric in found})  # "" is our own
     assert {metric.paper for metric in found} <= {"", paper}
-    assert f"{{{paper}," in section(card[1], "Citation") or folder.name in {*SHOWN_COMPANIONS, *OF_LYRICS}
+    assert f"{{{paper}," in section(text, "Citation") or folder.name in {*SHOWN_AUXILIARY, *OF_LYRICS}
     assert len({metric.task for metric in found}) == 1
     if SCORES[folder.name] == [folder.name] or folder.name in CATALOGUE:
-        assert CATALOGUE[folder.name].title.lower().replace("-", " ") == card[0]["title"].lower().replace("-", " ")
+        assert CATALOGUE[folder.name].title.lower().replace("-", " ") == head["title"].lower().replace("-", " ")
 
 
 def test_every_published_score_has_a_module() -> None:
-    """What is not a companion or a part of the descriptions is returned by a folder of its own name."""
+    """What is not an auxiliary metric or a part of the descriptions is returned by a folder of its own name."""
     returned = {name for names in SCORES.values() for name in names}
-    apart = {*COMPANIONS, "repeated_note_rate"} - set(SHOWN_COMPANIONS)
+    apart = {*AUXILIARY, "repeated_note_rate"} - set(SHOWN_AUXILIARY)
     parts = {name for name, metric in CATALOGUE.items() if metric.task == "descriptions"} - {"tag_semantic_similarity"}
     runs_alone = {
         *HIDDEN_CELL_SCORES,
@@ -388,8 +384,9 @@ def check_scale(name: str, span: str, direction: str) -> None:
     assert direction == words.get(info.direction, f"{info.direction} is better")
 
 
-def test_card_names_every_key_and_option(folder: Path, card: tuple[dict[str, Any], str]) -> None:
-    output, options = section(card[1], "Output"), section(card[1], "Options")
+@of_each_metric
+def test_card_names_every_key_and_option(folder: Path) -> None:
+    output, options = section(card_of(folder)[1], "Output"), section(card_of(folder)[1], "Options")
     for name in SCORES[folder.name]:
         prefix = name if SCORES[folder.name] == [folder.name] else "<name>"
         keys = [prefix, f"{prefix}_ci", f"{prefix}_n", f"{prefix}_n_defined", f"{prefix}_n_clusters"]
@@ -409,65 +406,74 @@ def test_card_names_every_key_and_option(folder: Path, card: tuple[dict[str, Any
     assert all(f"| `{option}` |" in options for option in wanted)
 
 
-@pytest.mark.parametrize("name", sorted(EDITS))
+@of_each_edit_metric
 def test_the_card_tells_its_validity(name: str) -> None:
     """A benchmark writes between the marks: of renders, then of real recordings."""
-    text = section(read_card(ROOT / "metrics" / name)[1], "Validity")
+    text = section(card_of(ROOT / "metrics" / name)[1], "Validity")
     places = re.findall(r"^<!-- (\w+) -->\n(.+?)^<!-- /(\w+) -->$", text, re.MULTILINE | re.DOTALL)
     assert [(start, end) for start, _, end in places] == [("validity", "validity"), ("real", "real")]
     assert all(f"| `{score}` | test |" in places[1][1] for score in SCORES[name])
 
 
-@pytest.mark.parametrize(
-    "name", sorted(score for score in EDITS & set(CATALOGUE) if not math.isnan(CATALOGUE[score].chance))
-)
+@over(sorted(score for score in EDITS & set(CATALOGUE) if not math.isnan(CATALOGUE[score].chance)))
 def test_the_card_tells_the_chance_of_the_catalogue(name: str) -> None:
     """It is measured, and rounded to the digits that the card gives."""
-    text = " ".join(section(read_card(ROOT / "metrics" / name)[1], "Limitations").split())
+    text = " ".join(section(card_of(ROOT / "metrics" / name)[1], "Limitations").split())
     told = re.findall(r"[Uu]nrelated[^.|]*? about (\d+\.\d+)", text)
     assert told, "how does unrelated music score?"
     assert all(float(number) == CATALOGUE[name].chance for number in told)
 
 
 def test_rows_of_companions_tell_the_chance_of_the_catalogue() -> None:
-    text = "".join(read_card(ROOT / "metrics" / name)[1] for name in EDITS)
+    text = "".join(card_of(ROOT / "metrics" / name)[1] for name in EDITS)
     rows = re.findall(r"^\| `(\w+)` \| .* about (\d\.\d+) \|$", text, re.MULTILINE)
     assert rows
     assert all(float(number) == CATALOGUE[name].chance for name, number in rows)
 
 
-@pytest.mark.parametrize("name", sorted(EDITS))
+@of_each_edit_metric
 def test_the_card_names_the_companions_of_its_facets(name: str) -> None:
-    options = section(read_card(ROOT / "metrics" / name)[1], "Options")
+    options = section(card_of(ROOT / "metrics" / name)[1], "Options")
     rows = dict(re.findall(r"^\| `(\w+)` \| .+? \| (\w.* is better) \|", options, re.MULTILINE))
     directions = {"zero": "nearer to 0 is better"}
     assert rows == {
         companion: directions.get(scale.direction, f"{scale.direction} is better")
-        for companion, scale in COMPANIONS.items()
+        for companion, scale in AUXILIARY.items()
         if scale.facet in {CATALOGUE[score].facet for score in SCORES[name]} and companion not in SCORES[name]
     }
 
 
-def test_card_example_runs(folder: Path, card: tuple[dict[str, Any], str], in_root: Path) -> None:
-    blocks = re.findall(r"^```python\n(.*?)^```", section(card[1], "Example"), re.DOTALL | re.MULTILINE)
+@of_each_metric
+def test_card_example_runs(folder: Path, in_root: Path) -> None:
+    """Every Python block of the card runs; those of its example print numbers."""
+    _, text = card_of(folder)
+    blocks = python_blocks(section(text, "Example"))
     assert blocks, "the card needs an example with its printed numbers"
+    assert blocks == [block for block in python_blocks(text) if ">>>" in block], "what runs belongs into the example"
     name = f"{folder.name}/README.md"
     names: dict[str, object] = {}  # a later block goes on where an earlier one ended
     for block in blocks:
         example = doctest.DocTestParser().get_doctest(block, names, name, name, 0)
         printed = [part for part in example.examples if part.want]
         assert printed, "the example must print a number"
-        runner = doctest.DocTestRunner(optionflags=doctest.NORMALIZE_WHITESPACE)
-        assert runner.run(example, clear_globs=False).failed == 0
+        runner, said = doctest.DocTestRunner(optionflags=doctest.NORMALIZE_WHITESPACE), io.StringIO()
+        failed = runner.run(example, out=said.write, clear_globs=False).failed
+        assert not failed, said.getvalue()
         names = example.globs
 
 
-def test_what_the_module_says_of_itself(module: Any, folder: Path) -> None:
-    assert module.name == folder.name
+def python_blocks(text: str) -> list[str]:
+    return re.findall(r"^```python\n(.*?)^```", text, re.DOTALL | re.MULTILINE)
+
+
+@of_each_module
+def test_what_the_module_says_of_itself(metric: str, load: Callable[..., Any]) -> None:
+    module = load(metric)
+    assert module.name == metric
     assert module.module_type == "metric"
     assert len(module.description) > 30
-    own = "wang2024muchin" if folder.name in OF_LYRICS else "vishe2025musecpbench"  # where what is our own comes from
-    assert f"{{{CATALOGUE[SCORES[folder.name][0]].paper or own}," in module.citation
+    own = "wang2024muchin" if module.name in OF_LYRICS else "vishe2025musecpbench"  # where what is our own comes from
+    assert f"{{{CATALOGUE[SCORES[module.name][0]].paper or own}," in module.citation
     assert module.info.license == "Apache-2.0"
     assert "predictions" in module.inputs_description
     assert isinstance(
@@ -476,7 +482,10 @@ def test_what_the_module_says_of_itself(module: Any, folder: Path) -> None:
     )
 
 
-def test_result_keys_types_and_range(module: Any, rng: np.random.Generator) -> None:
+@of_each_module
+def test_result_keys_types_and_range(metric: str, load: Callable[..., Any]) -> None:
+    module = load(metric)
+    rng = seeded()
     inputs = inputs_for(module, rng)
     result = module.compute(**inputs, **resamples(module.name, 50), **LIGHT.get(module.name, {}))
     expected: list[str] = []
@@ -496,7 +505,10 @@ def test_result_keys_types_and_range(module: Any, rng: np.random.Generator) -> N
     json.dumps({key: value for key, value in result.items() if not key.endswith("_ci")}, allow_nan=False)
 
 
-def test_per_item_is_one_dict_an_item(module: Any, rng: np.random.Generator) -> None:
+@of_each_module
+def test_per_item_is_one_dict_an_item(metric: str, load: Callable[..., Any]) -> None:
+    module = load(metric)
+    rng = seeded()
     options = {**resamples(module.name, 0), **LIGHT.get(module.name, {})}
     options |= {"average": "macro"} if module.name in OF_ROLLS else {}  # by default over cells, and not over items
     result = module.compute(**inputs_for(module, rng), **options, per_item=True)
@@ -511,8 +523,11 @@ def test_per_item_is_one_dict_an_item(module: Any, rng: np.random.Generator) -> 
             assert result[f"{name}_n_defined"] == len(defined)
 
 
-def test_equal_to_the_library(module: Any, rng: np.random.Generator) -> None:
+@of_each_module
+def test_equal_to_the_library(metric: str, load: Callable[..., Any]) -> None:
     """The folder and the workshop give the same numbers, options included."""
+    module = load(metric)
+    rng = seeded()
     n = 4 if module.name in EDITS else 12
     inputs = inputs_for(module, rng, n)
     options: list[dict[str, Any]] = [
@@ -531,7 +546,10 @@ def test_equal_to_the_library(module: Any, rng: np.random.Generator) -> None:
         assert same(module.compute(**inputs, **chosen), library_result(module, inputs, **chosen))
 
 
-def test_added_one_by_one_is_the_same(module: Any, rng: np.random.Generator) -> None:
+@of_each_module
+def test_added_one_by_one_is_the_same(metric: str, load: Callable[..., Any]) -> None:
+    module = load(metric)
+    rng = seeded()
     inputs, options = inputs_for(module, rng, 3), {**resamples(module.name, 20), **LIGHT.get(module.name, {})}
     whole = module.compute(**inputs, **options)
     for i, prediction in enumerate(inputs["predictions"]):
@@ -540,7 +558,10 @@ def test_added_one_by_one_is_the_same(module: Any, rng: np.random.Generator) -> 
     assert same(module.compute(**options), whole)
 
 
-def test_perfect_predictions(module: Any, rng: np.random.Generator) -> None:
+@of_each_module
+def test_perfect_predictions(metric: str, load: Callable[..., Any]) -> None:
+    module = load(metric)
+    rng = seeded()
     contexts, _ = contexts_and_middles(rng)
     if module.name == "lyric_structure":
         poem, pattern = "(verse)\n床前明月光\n疑是地上霜\n举头望明月\n低头思故乡", "(verse)\nccccR\nccccR\nccccc\nccccR"
@@ -575,7 +596,10 @@ def test_perfect_predictions(module: Any, rng: np.random.Generator) -> None:
         assert result[name] == (1.0 if CATALOGUE[name].direction == "higher" else 0.0)
 
 
-def test_unknown_options_and_variants_are_refused(module: Any, rng: np.random.Generator) -> None:
+@of_each_module
+def test_unknown_options_and_variants_are_refused(metric: str, load: Callable[..., Any]) -> None:
+    module = load(metric)
+    rng = seeded()
     inputs = inputs_for(module, rng, 2)
     with pytest.raises(TypeError, match="no_such_option"):
         module.compute(**inputs, no_such_option=1)
@@ -595,20 +619,15 @@ def test_unknown_options_and_variants_are_refused(module: Any, rng: np.random.Ge
     assert module.compute(**inputs, **resamples(module.name, 20), **LIGHT.get(module.name, {}))
 
 
-def test_a_config_name_is_a_variant(folder: Path, in_root: Path, tmp_path: Path, rng: np.random.Generator) -> None:
+@of_each_module
+def test_a_config_name_is_a_variant(name: str, load: Callable[..., Any]) -> None:
     """What is loaded as official or paper computes that; another word in `compute` is refused, the same one is not."""
-    import evaluate
-
-    name = folder.name
-    if name in OF_STUDIES:
-        pytest.skip("a study is one item, and has one formula")
-    path, cache, options = f"./metrics/{name}", str(tmp_path), {**resamples(name, 20), **LIGHT.get(name, {})}
-    plain = load(name, tmp_path)
-    inputs = inputs_for(plain, rng, 2)
+    plain, options = load(name), {**resamples(name, 20), **LIGHT.get(name, {})}
+    inputs = inputs_for(plain, seeded(), 2)
     default = plain.compute(**inputs, **options)
-    assert same(evaluate.load(path, "default", cache_dir=cache).compute(**inputs, **options), default)
+    assert same(load(name, "default").compute(**inputs, **options), default)
     for variant in () if name in ONE_FORMULA else ("corrected", "official", "paper"):
-        chosen = evaluate.load(path, variant, cache_dir=cache)
+        chosen = load(name, variant)
         expected = plain.compute(**inputs, **options, variant=variant)
         assert same(chosen.compute(**inputs, **options), expected)
         assert same(chosen.compute(**inputs, **options, variant=variant), expected)
@@ -617,22 +636,21 @@ def test_a_config_name_is_a_variant(folder: Path, in_root: Path, tmp_path: Path,
         assert same(chosen.compute(**inputs, **options), expected)
 
 
-def test_unknown_config_names_are_refused(folder: Path, in_root: Path, tmp_path: Path) -> None:
-    import evaluate
-
+@over(NAMES, lambda name: f"metrics/{name}")
+def test_unknown_config_names_are_refused(name: str, load: Callable[..., Any]) -> None:
     def refused(config: str) -> str:
         with pytest.raises(LookupError) as caught:
-            evaluate.load(f"./metrics/{folder.name}", config, cache_dir=str(tmp_path))
+            load(name, config)
         return str(caught.value)
 
-    if folder.name in ONE_FORMULA:
+    if name in ONE_FORMULA:
         assert "no variants" in refused("official")
     else:
         assert "did you mean official?" in refused("oficial")
     assert "unknown config 'musib'" in refused("musib")
 
 
-def test_modules_combine(in_root: Path, tmp_path: Path, rng: np.random.Generator) -> None:
+def test_modules_combine(load: Callable[..., Any], rng: np.random.Generator) -> None:
     """All modules of one kind go through `evaluate.combine`, and keep their numbers."""
     import evaluate
 
@@ -640,9 +658,9 @@ def test_modules_combine(in_root: Path, tmp_path: Path, rng: np.random.Generator
     apart = {"musical_inpainting", "inpainting_nll"} | EDITS | OF_TEXTS | OF_ROLLS | OF_STUDIES
     names = [name for name in NAMES if name not in apart]
     options = {"groups": np.arange(12) // 4}
-    combined = evaluate.combine([load(name, tmp_path) for name in names])
+    combined = evaluate.combine([load(name) for name in names])
     result = combined.compute(predictions=middles, references=contexts, **options)
-    whole = load("musical_inpainting", tmp_path).compute(predictions=middles, references=contexts, **options)
+    whole = load("musical_inpainting").compute(predictions=middles, references=contexts, **options)
     assert all(same(result[key], value) for key, value in whole.items())
     combined.add_batch(predictions=middles[:5], references=contexts[:5])
     for middle, context in zip(middles[5:], contexts[5:], strict=True):
@@ -650,12 +668,12 @@ def test_modules_combine(in_root: Path, tmp_path: Path, rng: np.random.Generator
     assert same(combined.compute(**options), result)
 
 
-def test_options_of_divergences_are_refused_elsewhere(in_root: Path, tmp_path: Path, rng: np.random.Generator) -> None:
+def test_options_of_divergences_are_refused_elsewhere(load: Callable[..., Any], rng: np.random.Generator) -> None:
     """A score that draws nothing and has no logarithm does not take these options and then ignore them."""
     contexts, middles = contexts_and_middles(rng)
     inputs = {"predictions": middles, "references": contexts}
     for name in (name for name in NAMES if name not in EDITS | OF_TEXTS | OF_ROLLS | OF_STUDIES | {"inpainting_nll"}):
-        module = load(name, tmp_path)
+        module = load(name)
         for option, value in (("n_resamples", 20), ("seed", 1), ("base", "bits")):
             if resamples(name, 20):
                 assert module.compute(**inputs, **{"n_resamples": 20, option: value})
@@ -664,39 +682,39 @@ def test_options_of_divergences_are_refused_elsewhere(in_root: Path, tmp_path: P
                     module.compute(**inputs, **{option: value})
 
 
-def test_modules_of_edits_combine(in_root: Path, tmp_path: Path, rng: np.random.Generator) -> None:
+def test_modules_of_edits_combine(load: Callable[..., Any], rng: np.random.Generator) -> None:
     """The eleven metrics, one by one, are what the four facets and the whole give in one pass."""
     import evaluate
 
     pieces = [piece(rng) for _ in range(2)]
     inputs = {"references": pieces, "predictions": [edited(score, rng) for score in pieces]}
-    whole = load("music_context_preservation", tmp_path).compute(**inputs)
+    whole = load("music_context_preservation").compute(**inputs)
     for names in (list(PRESERVATION_METRICS), [f"{facet}_preservation" for facet in FACETS]):
-        combined = evaluate.combine([load(name, tmp_path) for name in names])
+        combined = evaluate.combine([load(name) for name in names])
         assert same(combined.compute(**inputs), whole)
 
 
-def test_combined_with_prefixes(in_root: Path, tmp_path: Path, rng: np.random.Generator) -> None:
+def test_combined_with_prefixes(load: Callable[..., Any], rng: np.random.Generator) -> None:
     import evaluate
 
     contexts, middles = contexts_and_middles(rng)
-    works = {"one": load("note_f1", tmp_path), "two": load("musical_inpainting", tmp_path)}
+    works = {"one": load("note_f1"), "two": load("musical_inpainting")}
     result = evaluate.combine(works, force_prefix=True).compute(predictions=middles, references=contexts)
     assert result["one_note_f1"] == result["two_note_f1"]
 
 
-def test_likelihoods_combine(in_root: Path, tmp_path: Path) -> None:
+def test_likelihoods_combine(load: Callable[..., Any]) -> None:
     """Both kinds of module cannot be combined with each other: their inputs differ."""
     import evaluate
 
-    works = {"one": load("inpainting_nll", tmp_path), "two": load("inpainting_nll", tmp_path)}
+    works = {"one": load("inpainting_nll"), "two": load("inpainting_nll", "default")}
     result = evaluate.combine(works, force_prefix=True).compute(predictions=[[-0.5, -1.5], [-1.0, -2.0]])
     assert result["one_inpainting_nll"] == result["two_inpainting_nll"] == 1.25
 
 
-def test_tags_by_dimension(in_root: Path, tmp_path: Path) -> None:
+def test_tags_by_dimension(load: Callable[..., Any]) -> None:
     """Each dimension has its score; a song that is silent in one of them has no average."""
-    module = load("tag_semantic_similarity", tmp_path)
+    module = load("tag_semantic_similarity")
     people = {"musical_genres": ["流行"], "tempo_rhythm": ["慢速"]}
     other = {"musical_genres": ["流行"], "tempo_rhythm": []}
     result = module.compute(predictions=[people, other], references=[people] * 2, encoder="char-ngrams")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import re
 import struct
@@ -9,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
+from tests.conformance.rules import ROOT, card_of, missing_topics, over, place, subfolders
 
 from music_evals.errors import ModelUnavailableError
 from music_evals.models.recipe import read_sections
@@ -25,20 +26,19 @@ from music_evals.protocols import (
     load_plugin,
 )
 
-ROOT = Path(__file__).resolve().parents[2]
 # A model is a folder with a config.json; models/vli/folk is a variant, by the recipe models/vli/train-folk.yaml.
 WINDOWS = sorted(path.parent for path in (ROOT / "models").rglob("config.json") if path.parent.name != "run")
 
 
 def needs_others_weights(folder: Path) -> bool:
     """Tell whether the head of the card says that only others have weights: an editing system, not trained here."""
-    text = (folder / "README.md").read_text(encoding="utf-8")
-    return yaml.safe_load(text.split("---\n")[1]).get("status") == "external-weights"
+    return card_of(folder)[0].get("status") == "external-weights"
 
 
 EXTERNAL = [folder for folder in WINDOWS if needs_others_weights(folder)]
 FOLDERS = [folder for folder in WINDOWS if folder not in EXTERNAL]
-IDS = [str(path.relative_to(ROOT / "models")) for path in FOLDERS]
+of_each_model = over(FOLDERS, place)
+of_each_external_model = over(EXTERNAL, place)
 REGISTRY = {**INPAINTERS, **TAGGERS, **STYLE_TRANSFERS}
 ALL = {**REGISTRY, **TUNED_WRITERS}
 PROTOCOLS = ((INPAINTERS, Inpainter), (TAGGERS, Tagger), (STYLE_TRANSFERS, StyleTransfer))
@@ -64,11 +64,6 @@ EXTERNAL_TOPICS = {
 }
 
 
-@pytest.fixture(params=FOLDERS, ids=IDS)
-def folder(request: pytest.FixtureRequest) -> Path:
-    return request.param
-
-
 def is_variant(folder: Path) -> bool:
     return folder.parent != ROOT / "models"
 
@@ -77,7 +72,7 @@ def recipe_of(folder: Path) -> Path:
     return folder.parent / f"train-{folder.name}.yaml" if is_variant(folder) else folder / "train.yaml"
 
 
-@pytest.fixture
+@functools.cache
 def recipe(folder: Path) -> dict[str, Any]:
     return read_sections(recipe_of(folder))
 
@@ -96,30 +91,33 @@ def dtypes(path: Path) -> set[str]:
 
 
 def test_every_model_folder_is_found() -> None:
-    tops = {path.name for path in (ROOT / "models").iterdir() if path.is_dir() and path.name != "__pycache__"}
+    tops = {path.name for path in subfolders("models")}
     assert tops == {path.relative_to(ROOT / "models").parts[0] for path in WINDOWS}, "each model has a config.json"
 
 
+@of_each_model
 def test_files(folder: Path) -> None:
     found = {path.name for path in folder.iterdir() if path.is_file()}
     needed = {"README.md", "config.json"} if is_variant(folder) else {"README.md", "config.json", "train.yaml"}
     assert found >= needed
     others = {name for name in found if not re.fullmatch(r"train-\w+\.yaml", name)}
-    assert not others - needed - {"model.safetensors"}, "a window holds nothing else"
+    assert not others - needed - {"model.safetensors"}, "a model folder holds nothing else"
 
 
-def test_the_model_type_is_registered(folder: Path, recipe: dict[str, Any]) -> None:
+@of_each_model
+def test_the_model_type_is_registered(folder: Path) -> None:
     config = json.loads((folder / "config.json").read_text(encoding="utf-8"))
-    kind = recipe["model_type"]
+    kind = recipe(folder)["model_type"]
     assert kind in ALL
     assert kind in json.dumps(config), "config.json must tell the model type"
-    assert isinstance(recipe["training"]["seed"], int)
+    assert isinstance(recipe(folder)["training"]["seed"], int)
 
 
+@of_each_model
 def test_weights_are_small_and_half_precise(folder: Path) -> None:
     path = weights(folder)
     if path is None:
-        pytest.skip("untrained")
+        return  # untrained
     assert path.stat().st_size <= MAX_BYTES
     assert dtypes(path) == {"F16"}
 
@@ -129,13 +127,15 @@ def test_all_weights_together_are_small() -> None:
     assert sum(path.stat().st_size for path in shipped) <= MAX_TOTAL_BYTES
 
 
-def test_untrained_models_say_so(folder: Path, card: tuple[dict[str, Any], str]) -> None:
-    said = card[0].get("status")
+@of_each_model
+def test_untrained_models_say_so(folder: Path) -> None:
+    said = card_of(folder)[0].get("status")
     assert (said == "untrained") == (weights(folder) is None)
 
 
-def test_card_yaml(card: tuple[dict[str, Any], str]) -> None:
-    head, _ = card
+@of_each_model
+def test_card_yaml(folder: Path) -> None:
+    head, _ = card_of(folder)
     assert head["license"]
     assert head["library_name"] == "music_evals"
     assert head["tags"]
@@ -143,17 +143,18 @@ def test_card_yaml(card: tuple[dict[str, Any], str]) -> None:
         assert head["model-index"][0]["results"], "a trained model tells its scores"
 
 
-@pytest.mark.parametrize("topic", TOPICS)
-def test_card_speaks_of(topic: str, card: tuple[dict[str, Any], str]) -> None:
-    found = re.search(TOPICS[topic], card[1], re.MULTILINE | re.IGNORECASE)
-    assert found, f"the card must tell {topic}: nothing matches {TOPICS[topic]!r}"
+@of_each_model
+def test_card_speaks_of_all_topics(folder: Path) -> None:
+    missing = missing_topics(card_of(folder)[1], TOPICS)
+    assert not missing, f"the card must tell {missing}"
 
 
-def test_from_pretrained(folder: Path, recipe: dict[str, Any]) -> None:
+@of_each_model
+def test_from_pretrained(folder: Path) -> None:
     if weights(folder) is None:
-        pytest.skip("untrained")
-    model = load_plugin(REGISTRY, recipe["model_type"], "model").from_pretrained(str(folder))
-    (protocol,) = (protocol for known, protocol in PROTOCOLS if recipe["model_type"] in known)
+        return  # untrained
+    model = load_plugin(REGISTRY, recipe(folder)["model_type"], "model").from_pretrained(str(folder))
+    (protocol,) = (protocol for known, protocol in PROTOCOLS if recipe(folder)["model_type"] in known)
     assert isinstance(model, protocol)
     assert getattr(model, "sees_reference", False) is False
     assert not model.training
@@ -163,18 +164,18 @@ def test_no_model_type_stands_for_two_things() -> None:
     assert len(ALL) == sum(len(known) for known, _ in PROTOCOLS) + len(TUNED_WRITERS)
 
 
-@pytest.mark.parametrize("kind", sorted(TUNED_WRITERS))
+@over(sorted(TUNED_WRITERS))
 def test_what_a_language_model_is_tuned_for_is_read_by_a_writer_of_lyrics(kind: str) -> None:
     made = load_plugin(TUNED_WRITERS, kind, "model")
     assert {"write", "describe", "deterministic"} <= set(dir(made)), "see protocols.LyricWriter"
 
 
-@pytest.mark.parametrize("kind", sorted(ALL))
-def test_every_model_type_has_a_window(kind: str) -> None:
-    assert kind in {read_sections(recipe_of(folder))["model_type"] for folder in FOLDERS}
+@over(sorted(ALL))
+def test_every_model_type_has_a_folder(kind: str) -> None:
+    assert kind in {recipe(folder)["model_type"] for folder in FOLDERS}
 
 
-@pytest.mark.parametrize("kind", sorted(REGISTRY))
+@over(sorted(REGISTRY))
 def test_every_model_type_can_be_loaded_and_trained(kind: str) -> None:
     network = load_plugin(REGISTRY, kind, "model")
     assert callable(network.from_pretrained)
@@ -182,33 +183,38 @@ def test_every_model_type_can_be_loaded_and_trained(kind: str) -> None:
     assert network.config_class().model_type == kind
 
 
-@pytest.mark.parametrize("folder", EXTERNAL, ids=[path.name for path in EXTERNAL])
-class TestExternalWeights:
-    """A window of an editing system holds a card and the sizes of its tiny model, and never a weight or a score."""
+# --- editing systems with weights of others: a card and the sizes of a tiny model, and never a weight or a score
 
-    def test_it_holds_card_and_config_alone(self, folder: Path) -> None:
-        assert not is_variant(folder)
-        assert {path.name for path in folder.iterdir() if path.name != "__pycache__"} == {"README.md", "config.json"}
 
-    def test_it_is_a_system_of_that_name_that_refuses_to_work_without_weights(self, folder: Path) -> None:
-        config = json.loads((folder / "config.json").read_text(encoding="utf-8"))
-        assert config["model_type"] == folder.name
-        system = load_plugin(EDITORS, folder.name, "editing system")
-        assert callable(system.from_pretrained)
-        with pytest.raises(ModelUnavailableError, match=r"licence"):
-            system()
+@of_each_external_model
+def test_the_folder_of_an_editing_system_holds_card_and_config_alone(folder: Path) -> None:
+    assert not is_variant(folder)
+    assert {path.name for path in folder.iterdir() if path.name != "__pycache__"} == {"README.md", "config.json"}
 
-    def test_card_yaml(self, card: tuple[dict[str, Any], str]) -> None:
-        head, _ = card
-        assert head["license"]
-        assert head["library_name"] == "music_evals"
-        assert "music-editing" in head["tags"]
-        assert "model-index" not in head, "it is in no table of results"
 
-    @pytest.mark.parametrize("topic", EXTERNAL_TOPICS)
-    def test_card_speaks_of(self, topic: str, card: tuple[dict[str, Any], str]) -> None:
-        found = re.search(EXTERNAL_TOPICS[topic], card[1], re.MULTILINE | re.IGNORECASE)
-        assert found, f"the card must tell {topic}: nothing matches {EXTERNAL_TOPICS[topic]!r}"
+@of_each_external_model
+def test_an_editing_system_of_that_name_refuses_to_work_without_weights(folder: Path) -> None:
+    config = json.loads((folder / "config.json").read_text(encoding="utf-8"))
+    assert config["model_type"] == folder.name
+    system = load_plugin(EDITORS, folder.name, "editing system")
+    assert callable(system.from_pretrained)
+    with pytest.raises(ModelUnavailableError, match=r"licence"):
+        system()
+
+
+@of_each_external_model
+def test_the_card_yaml_of_an_editing_system(folder: Path) -> None:
+    head, _ = card_of(folder)
+    assert head["license"]
+    assert head["library_name"] == "music_evals"
+    assert "music-editing" in head["tags"]
+    assert "model-index" not in head, "it is in no table of results"
+
+
+@of_each_external_model
+def test_the_card_of_an_editing_system_speaks_of_all_topics(folder: Path) -> None:
+    missing = missing_topics(card_of(folder)[1], EXTERNAL_TOPICS)
+    assert not missing, f"the card must tell {missing}"
 
 
 def test_only_editing_systems_have_weights_of_others() -> None:

@@ -1,4 +1,4 @@
-"""Every line of the README runs as it stands: in a fresh clone, and from the wheel outside of it."""
+"""Every line of the page of commands runs as it stands: in a fresh clone, and from the wheel outside of it."""
 
 from __future__ import annotations
 
@@ -16,7 +16,9 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 BLOCKS = re.findall(
-    r"^```bash\n(music-evals .*?)^```", (ROOT / "README.md").read_text(encoding="utf-8"), re.DOTALL | re.MULTILINE
+    r"^```bash\n(music-evals .*?)^```",
+    (ROOT / "docs" / "commands.md").read_text(encoding="utf-8"),
+    re.DOTALL | re.MULTILINE,
 )
 TOUR, WEIGHTS, HUB = ([line for line in block.replace("\\\n", " ").splitlines() if line] for block in BLOCKS)
 QUICK = [line for line in TOUR if line.split()[1] in {"examples", "list", "frame", "completion"}]
@@ -105,21 +107,21 @@ def place(request: pytest.FixtureRequest, places: dict[str, Place]) -> Place:
     return places[request.param]
 
 
-def test_the_readme_has_the_three_blocks_of_lines() -> None:
+def test_the_page_of_commands_has_three_blocks_of_lines() -> None:
     assert TOUR[0] == "music-evals examples"
     assert len(QUICK) >= 4
     assert all("--model" in line or "--encoder" not in line for line in WEIGHTS)
     assert {line.split()[1] for line in HUB} == {"publish", "push"}
 
 
-def test_the_wheel_holds_every_window_and_nothing_that_git_ignores(fresh_clone: Path, wheel: Path) -> None:
+def test_the_wheel_holds_every_repository_folder_and_nothing_that_git_ignores(fresh_clone: Path, wheel: Path) -> None:
     with zipfile.ZipFile(wheel) as archive:
-        held = {name for name in archive.namelist() if name.startswith("music_evals/_windows/")}
+        held = {name for name in archive.namelist() if name.startswith("music_evals/_repositories/")}
     houses = ("metrics", "datasets_scripts", "models", "examples")
     files = (path for house in houses for path in (fresh_clone / house).rglob("*") if path.is_file())
     variants = set((fresh_clone / "models").glob("*/*/*"))  # weights of other data, which a clone alone has
     wanted = set(files) - variants
-    assert held == {f"music_evals/_windows/{path.relative_to(fresh_clone).as_posix()}" for path in wanted}
+    assert held == {f"music_evals/_repositories/{path.relative_to(fresh_clone).as_posix()}" for path in wanted}
     assert wheel.stat().st_size < 35_000_000  # the weights of eight networks, 2 to 5 MB each, are most of it
 
 

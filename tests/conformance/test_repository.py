@@ -11,18 +11,18 @@ from typing import Any
 
 import pytest
 import yaml
+from tests.conformance.rules import ROOT, over, place, text_of
 
 import music_evals
 from music_evals.metrics.catalogue import CATALOGUE
 
-ROOT = Path(__file__).resolve().parents[2]
 GITHUB = ROOT / ".github"
 FORMS = sorted(path for path in (GITHUB / "ISSUE_TEMPLATE").glob("*.yml") if path.name != "config.yml")
 PAPERS = sorted({metric.paper for metric in CATALOGUE.values()} - {""})
 
 
 def read(path: Path) -> Any:
-    return yaml.safe_load(path.read_text(encoding="utf-8"))
+    return yaml.safe_load(text_of(path))
 
 
 def plain(title: str) -> str:
@@ -59,13 +59,13 @@ def test_the_citation_has_what_its_format_requires(citation: dict[str, Any]) -> 
         assert not entry.get("doi", "10.").startswith("http"), "a DOI, not its address"
 
 
-@pytest.mark.parametrize("key", PAPERS)
+@over(PAPERS)
 def test_the_paper_of_every_metric_is_cited_as_on_its_card(key: str, citation: dict[str, Any]) -> None:
     cited = {plain(entry["title"]): entry for entry in citation["references"]}
     entries = [
         entry
         for card in sorted((ROOT / "metrics").glob("*/README.md"))
-        for entry in re.findall(rf"^@\w+{{{key},\n(.*?)^}}", card.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)
+        for entry in re.findall(rf"^@\w+{{{key},\n(.*?)^}}", text_of(card), re.MULTILINE | re.DOTALL)
     ]
     assert entries, f"no card holds the BibTeX entry {key}"
     for entry in entries:
@@ -111,7 +111,7 @@ def test_every_section_is_a_function_and_no_other_word_runs(sections: list[str])
     assert ended.stderr == f"no section 'tset'; there are: {' '.join(sections)}\n"
 
 
-@pytest.mark.parametrize("form", FORMS, ids=lambda form: form.stem)
+@over(FORMS, place)
 def test_forms_of_issues_ask_for_what_is_needed(form: Path) -> None:
     issue = read(form)
     assert issue["name"]

@@ -16,15 +16,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
+from tests.conformance.rules import ROOT, SOURCE, card_of, code_lines, over, place, subfolders, text_of, tree_of
 from tests.pages import WITH_EXAMPLES
 
-ROOT = Path(__file__).resolve().parents[2]
-ALL = sorted(path for path in (ROOT / "spaces").glob("*") if path.is_dir() and path.name != "__pycache__")
+ALL = subfolders("spaces")
 DOCKER = [path for path in ALL if (path / "Dockerfile").is_file()]
 FOLDERS = [path for path in ALL if path not in DOCKER]  # of Gradio
 NAMES = [path.name for path in FOLDERS]
-SOURCES = sorted((ROOT / "src" / "music_evals" / "ui").rglob("*.py"))
+of_each_space, of_each_docker_space = over(FOLDERS, place), over(DOCKER, place)
+SOURCES = sorted((SOURCE / "ui").rglob("*.py"))
 FILES = {"app.py", "README.md", "requirements.txt"}
 MAX_CODE_LINES = 40
 HEAD = {
@@ -57,31 +57,15 @@ FORBIDDEN_OPTIONS = {"share", "allowed_paths", "auth"}
 FETCHERS = {"requests", "urllib.request", "httpx", "aiohttp", "ftplib"}
 
 
-@pytest.fixture(params=FOLDERS, ids=NAMES)
-def folder(request: pytest.FixtureRequest) -> Path:
-    return request.param
-
-
 def calls(path: Path) -> Iterator[ast.Call]:
-    tree = ast.parse(path.read_text(encoding="utf-8"))
-    return (node for node in ast.walk(tree) if isinstance(node, ast.Call))
-
-
-def code_lines(path: Path) -> int:
-    """Count lines that are neither blank, nor comment, nor docstring."""
-    source = path.read_text(encoding="utf-8")
-    docs: set[int] = set()
-    for node in ast.walk(ast.parse(source)):
-        if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str):
-            docs.update(range(node.lineno, (node.end_lineno or node.lineno) + 1))
-    lines = enumerate(source.splitlines(), start=1)
-    return sum(bool(line.strip()) and not line.strip().startswith("#") and i not in docs for i, line in lines)
+    return (node for node in ast.walk(tree_of(path)) if isinstance(node, ast.Call))
 
 
 def test_there_are_spaces() -> None:
     assert NAMES, "no folder below spaces/"
 
 
+@of_each_space
 def test_files(folder: Path) -> None:
     found = {path.name for path in folder.iterdir()} - {"__pycache__"}
     assert found >= FILES
@@ -93,13 +77,15 @@ def test_files(folder: Path) -> None:
             assert path.suffix not in {".pkl", ".pickle", ".pt", ".bin"}, f"{path.name}: no pickles"
 
 
+@of_each_space
 def test_the_app_is_thin(folder: Path) -> None:
     lines = code_lines(folder / "app.py")
     assert lines <= MAX_CODE_LINES, f"{lines} lines of code; the logic belongs into src/music_evals/ui"
 
 
+@of_each_space
 def test_the_app_builds_and_launches_only_as_a_script(folder: Path) -> None:
-    tree = ast.parse((folder / "app.py").read_text(encoding="utf-8"))
+    tree = tree_of(folder / "app.py")
     defined = {node.name for node in tree.body if isinstance(node, ast.FunctionDef)}
     defined |= {
         name.asname or name.name for node in tree.body if isinstance(node, ast.ImportFrom) for name in node.names
@@ -113,8 +99,9 @@ def test_the_app_builds_and_launches_only_as_a_script(folder: Path) -> None:
     assert "music_evals.ui.frame" in launched, "the frame serves: it bounds uploads and opens no folder"
 
 
-def test_card_head(folder: Path, card: tuple[dict[str, Any], str]) -> None:
-    head, _ = card
+@of_each_space
+def test_card_head(folder: Path) -> None:
+    head, _ = card_of(folder)
     assert set(head) >= HEAD
     assert (head["sdk"], head["app_file"], head["pinned"]) == ("gradio", "app.py", False)
     assert (str(head["sdk_version"]), str(head["python_version"])) == ("6.31.0", "3.12")
@@ -126,8 +113,9 @@ def test_card_head(folder: Path, card: tuple[dict[str, Any], str]) -> None:
     assert len(head["emoji"]) <= 2
 
 
-def test_card_text(folder: Path, card: tuple[dict[str, Any], str]) -> None:
-    _, text = card
+@of_each_space
+def test_card_text(folder: Path) -> None:
+    _, text = card_of(folder)
     assert text.lstrip().startswith("# ")
     headings = re.findall(r"^## (.+)$", text, re.MULTILINE)
     for wanted in ABOUT:
@@ -136,25 +124,24 @@ def test_card_text(folder: Path, card: tuple[dict[str, Any], str]) -> None:
     assert "api_name" in text
 
 
+@of_each_space
 def test_requirements_bring_the_package_and_pin_no_torch(folder: Path) -> None:
-    lines = [line for line in (folder / "requirements.txt").read_text().splitlines() if line and line[0] != "#"]
+    lines = [line for line in text_of(folder / "requirements.txt").splitlines() if line and line[0] != "#"]
     assert any(re.match(r"music[_-]evals(\[[a-z,]+\])?\b", line) for line in lines)
     assert not any(re.match(r"(torch|tensorflow|jax|gradio)\b", line) for line in lines), "the Hub brings these"
 
 
+@of_each_space
 def test_debian_packages_are_names(folder: Path) -> None:
     path = folder / "packages.txt"
     for line in path.read_text().splitlines() if path.exists() else []:
         assert re.fullmatch(r"[a-z0-9][a-z0-9+.-]*", line), f"packages.txt: {line!r}"
 
 
-@pytest.mark.parametrize(
-    "path", [*SOURCES, *(folder / "app.py" for folder in FOLDERS)], ids=lambda path: path.parent.name + "/" + path.name
-)
+@over([*SOURCES, *(folder / "app.py" for folder in FOLDERS)], place)
 def test_nothing_is_fetched_shared_or_opened(path: Path) -> None:
     """No page takes a URL, makes a public link, opens a folder or talks to another machine."""
-    tree = ast.parse(path.read_text(encoding="utf-8"))
-    for node in ast.walk(tree):
+    for node in ast.walk(tree_of(path)):
         names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
         names += [node.module or ""] if isinstance(node, ast.ImportFrom) else []
         assert not set(names) & FETCHERS, f"line {node.lineno}: {names}"
@@ -254,43 +241,41 @@ def waiting(wired: list[dict[str, Any]], names: dict[str, str]) -> list[str]:
     ]
 
 
-@pytest.fixture(params=DOCKER, ids=lambda path: path.name)
-def docker_folder(request: pytest.FixtureRequest) -> Path:
-    return request.param
-
-
-def test_a_docker_space_holds_no_logic(docker_folder: Path) -> None:
-    found = {path.name for path in docker_folder.iterdir()}
+@of_each_docker_space
+def test_a_docker_space_holds_no_logic(folder: Path) -> None:
+    found = {path.name for path in folder.iterdir()}
     assert DOCKER_FILES <= found <= DOCKER_FILES | {"screenshot.png"}
-    lines = (docker_folder / "start.sh").read_text().splitlines()
+    lines = text_of(folder / "start.sh").splitlines()
     assert len([line for line in lines if line and line[0] != "#"]) <= MAX_CODE_LINES
 
 
-def test_a_docker_space_runs_as_a_user_and_starts_by_its_script(docker_folder: Path) -> None:
-    text = (docker_folder / "Dockerfile").read_text()
+@of_each_docker_space
+def test_a_docker_space_runs_as_a_user_and_starts_by_its_script(folder: Path) -> None:
+    text = text_of(folder / "Dockerfile")
     assert re.search(r"^FROM python:3\.\d+-slim$", text, re.MULTILINE)
     assert "useradd --create-home --uid 1000 user" in text  # as the Hub runs it
     assert text.index("USER user") < text.index("RUN pip install")
     assert text.rstrip().endswith('CMD ["sh", "start.sh"]')
 
 
-def test_docker_card(docker_folder: Path) -> None:
-    match = re.fullmatch(r"---\n(.*?)\n---\n(.*)", (docker_folder / "README.md").read_text(encoding="utf-8"), re.DOTALL)
-    assert match
-    head = yaml.safe_load(match[1])
+@of_each_docker_space
+def test_docker_card(folder: Path) -> None:
+    head, text = card_of(folder)
     assert set(head) >= DOCKER_HEAD
     assert (head["sdk"], head["app_port"], head["pinned"], head["license"]) == ("docker", 7860, False, "apache-2.0")
     assert {head["colorFrom"], head["colorTo"]} <= COLOURS
     assert 10 <= len(head["short_description"]) <= MAX_SHORT
-    headings = re.findall(r"^## (.+)$", match[2], re.MULTILINE)
+    headings = re.findall(r"^## (.+)$", text, re.MULTILINE)
     assert all(any(heading.startswith(wanted) for heading in headings) for wanted in ABOUT)
 
 
-def test_a_docker_space_brings_the_package(docker_folder: Path) -> None:
-    lines = (docker_folder / "requirements.txt").read_text().splitlines()
+@of_each_docker_space
+def test_a_docker_space_brings_the_package(folder: Path) -> None:
+    lines = text_of(folder / "requirements.txt").splitlines()
     assert any(re.match(r"music[_-]evals(\[[a-z,]+\])?$", line) for line in lines)
 
 
+@pytest.mark.parametrize("docker_folder", DOCKER, ids=lambda path: path.name)
 def test_the_start_command_of_a_docker_space_serves_a_page(docker_folder: Path, tmp_path: Path) -> None:
     """Without Docker: with the package of this environment, and another home."""
     with socket.socket() as probe:

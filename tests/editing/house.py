@@ -28,12 +28,14 @@ def recording(channels: int = 1, seconds: float = 3.0) -> Any:
     return np.stack([samples * np.float32(0.8**channel) for channel in range(channels)])
 
 
-def heard(instruction: EditInstruction = ASK, *, channels: int = 1, seconds: float = 3.0, **others: Any) -> EditRequest:
+def audio_request(
+    instruction: EditInstruction = ASK, *, channels: int = 1, seconds: float = 3.0, **others: Any
+) -> EditRequest:
     audio = recording(channels, seconds)
     return EditRequest(
         **{"source_id": "song", "instruction": instruction, "audio": audio, "sample_rate": RATE, **others}
     )
 
 
-def written(instruction: EditInstruction = ASK, **others: Any) -> EditRequest:
+def score_request(instruction: EditInstruction = ASK, **others: Any) -> EditRequest:
     return EditRequest(**{"source_id": "score", "instruction": instruction, "score": triads(), **others})

@@ -20,7 +20,7 @@ torch = pytest.importorskip("torch")
 
 from safetensors import safe_open  # noqa: E402
 
-from music_evals.editing._loading import check_found, hub_options, load_tensors  # noqa: E402
+from music_evals.editing._loading import check_loading_info, hub_options, load_tensors  # noqa: E402
 
 
 class Evil:
@@ -122,7 +122,7 @@ def test_its_process_has_neither_network_nor_programs() -> None:
      "h.0.attn.masked_bias", "transformer.h.11.attn.bias"],
 )  # fmt: skip
 def test_derived_buffers_are_no_tensors_too_many(key: str) -> None:
-    check_found("a folder", "a model", {"missing_keys": [], "unexpected_keys": {key}, "error_msgs": []}, "")
+    check_loading_info("a folder", "a model", {"missing_keys": [], "unexpected_keys": {key}, "error_msgs": []}, "")
 
 
 @pytest.mark.parametrize(
@@ -133,4 +133,4 @@ def test_derived_buffers_are_no_tensors_too_many(key: str) -> None:
 )  # fmt: skip
 def test_any_other_tensor_is(what: str, key: Any) -> None:
     with pytest.raises(ModelUnavailableError, match="not those of a model"):
-        check_found("a folder", "a model", {what: [key]}, "")
+        check_loading_info("a folder", "a model", {what: [key]}, "")

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 import soundfile
-from tests.editing.house import RATE, heard, recording, written
+from tests.editing.house import RATE, audio_request, recording, score_request
 
 from music_evals.benchmark.edits.task import Settings, run_edits
 from music_evals.editing.finished import FinishedFiles
@@ -43,7 +43,7 @@ def folder(tmp_path: Path) -> Path:
 def test_a_file_is_brought_to_the_form_of_its_source(folder: Path) -> None:
     system = FinishedFiles(folder, name="closed", backbone="diffusion")
     assert isinstance(system, EditingSystem)
-    request = heard()
+    request = audio_request()
     (result,) = system.edit([request])
     assert result.audio is not None
     assert request.audio is not None
@@ -55,19 +55,19 @@ def test_a_file_is_brought_to_the_form_of_its_source(folder: Path) -> None:
 def test_what_is_missing_or_changed_is_named(folder: Path) -> None:
     system = FinishedFiles(folder, name="closed")
     with pytest.raises(NoDataError, match="names no edit of 'other'"):
-        system.edit([heard(source_id="other")])
+        system.edit([audio_request(source_id="other")])
     with pytest.raises(NoDataError, match=r"no\.wav"):
-        system.edit([heard(source_id="b")])
+        system.edit([audio_request(source_id="b")])
     soundfile.write(folder / "a.wav", np.ones(RATE) * 0.1, RATE)
     with pytest.raises(UnreadableFileError, match="sha256"):
-        system.edit([heard()])
+        system.edit([audio_request()])
     with pytest.raises(UnsupportedEditError, match="edits a recording"):
-        system.edit([written(source_id="song")])
+        system.edit([score_request(source_id="song")])
 
 
 def test_scores_are_those_of_scores(tmp_path: Path) -> None:
     folder = manifest(tmp_path / "theirs", {"id": "score", "estimate": "a.mid"})
-    request = written()
+    request = score_request()
     assert request.score is not None
     (folder / "a.mid").write_bytes(write_midi(request.score))
     system = FinishedFiles(folder, name="closed")
@@ -94,7 +94,7 @@ def test_what_edit_wrote_elsewhere_is_such_a_folder(tmp_path: Path) -> None:
     soundfile.write(tmp_path / "song.wav", recording().T, RATE)
     made = run_edits(Settings(tmp_path / "theirs", sources=[str(tmp_path / "song.wav")], system="effects"))
     edited, _ = soundfile.read(tmp_path / "theirs" / "edits" / "song.flac", dtype="float32")
-    (result,) = FinishedFiles(made.files["manifest"].parent, name="effects").edit([heard()])
+    (result,) = FinishedFiles(made.files["manifest"].parent, name="effects").edit([audio_request()])
     assert result.audio is not None
     assert np.abs(result.audio[0] - edited).max() < 0.01
     (row,) = [json.loads(line) for line in made.files["manifest"].read_text().splitlines()]

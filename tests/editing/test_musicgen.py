@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tests.editing.house import ASK, heard
+from tests.editing.house import ASK, audio_request
 
 from music_evals.annotations import EditInstruction
 from music_evals.benchmark.edits.work import make_editor
@@ -58,9 +58,9 @@ def system(request: pytest.FixtureRequest) -> MusicGen:
 def test_an_item_alone_is_the_item_in_a_batch(system: MusicGen) -> None:
     assert isinstance(system, EditingSystem)
     requests = [
-        heard(ROCK, seconds=0.5),
-        heard(dataclasses.replace(ROCK, after="calm"), seconds=0.7),
-        heard(ROCK, seconds=0.5, seed=1),
+        audio_request(ROCK, seconds=0.5),
+        audio_request(dataclasses.replace(ROCK, after="calm"), seconds=0.7),
+        audio_request(ROCK, seconds=0.5, seed=1),
     ]
     before = torch.random.get_rng_state()
     batch = system.edit(requests)
@@ -76,7 +76,7 @@ def test_an_item_alone_is_the_item_in_a_batch(system: MusicGen) -> None:
 
 def test_the_text_is_heard(system: MusicGen) -> None:
     chosen = {"guidance": 3.0, "top_k": 250, "temperature": 1.0}
-    conditions = system._conditions(heard(ROCK, seconds=1))
+    conditions = system._conditions(audio_request(ROCK, seconds=1))
     first, second = (
         system._model.generate(text, 0.2, 0, chosen, **conditions) for text in ("a rock song", "calm piano")
     )
@@ -89,7 +89,7 @@ def test_a_text_is_encoded_once(system: MusicGen) -> None:
     calls: list[int] = []
     hook = encoder.encoder.register_forward_hook(lambda *_: calls.append(1))
     texts = [dataclasses.replace(ROCK, target_prompt=text) for text in ("a calm piano", "a piano", "a calm piano")]
-    requests = [heard(instruction, seconds=0.5, seed=seed) for seed in (0, 1) for instruction in texts]
+    requests = [audio_request(instruction, seconds=0.5, seed=seed) for seed in (0, 1) for instruction in texts]
     batch = system.edit(requests)
     hook.remove()
     assert len(calls) == 2, "two texts in six requests"
@@ -125,7 +125,7 @@ def test_weights_are_loaded_from_a_folder_and_strictly(system: MusicGen, tmp_pat
     name = system.info.name
     folder = save(system._model, tmp_path / "tiny")
     loaded = make_editor(name, {"top_k": 20}, {"source": str(folder)})
-    request = heard(ROCK, seconds=0.5)
+    request = audio_request(ROCK, seconds=0.5)
     (result,) = loaded.edit([request])
     assert result.provenance["weights"][0]["licence"] == "CC-BY-NC-4.0"
     theirs, ours = (
@@ -161,14 +161,16 @@ def test_missing_weights_are_named(system: MusicGen, tmp_path: Path) -> None:
 
 def test_what_it_cannot_edit_is_refused(system: MusicGen) -> None:
     with pytest.raises(UnsupportedEditError, match="`target_prompt`"):
-        system.edit([heard(ASK, seconds=1)])
+        system.edit([audio_request(ASK, seconds=1)])
     verbatim = type(system)(system._model, text="instruction")
-    assert verbatim.supports(heard(ASK, seconds=1)) == ""
-    assert "`source_prompt`" in type(system)(system._model, text="source_prompt").supports(heard(ASK, seconds=1))
+    assert verbatim.supports(audio_request(ASK, seconds=1)) == ""
+    assert "`source_prompt`" in type(system)(system._model, text="source_prompt").supports(
+        audio_request(ASK, seconds=1)
+    )
     with pytest.raises(InvalidAudioError, match="one channel"):
-        system.edit([heard(ROCK, seconds=1, channels=2)])
+        system.edit([audio_request(ROCK, seconds=1, channels=2)])
     with pytest.raises(FileTooLargeError, match="30 s"):
-        system.edit([heard(ROCK, audio=np.full((1, 31 * 1000), 0.1, np.float32), sample_rate=1000)])
+        system.edit([audio_request(ROCK, audio=np.full((1, 31 * 1000), 0.1, np.float32), sample_rate=1000)])
     with pytest.raises(InvalidInputError, match="`top_k`"):
         type(system)(system._model, top_k=0)
     with pytest.raises(UnknownNameError, match="text"):
@@ -180,7 +182,7 @@ def test_the_codec_alone_is_that_of_transformers(tmp_path: Path) -> None:
     codec.save_pretrained(tmp_path)
     loaded = make_editor("resynth", {"codec": "encodec"}, {"source": str(tmp_path)})
     rate = np.random.default_rng(0).standard_normal((1, 16000)).astype(np.float32) * 0.1
-    request = heard(ASK, audio=rate, sample_rate=32000)
+    request = audio_request(ASK, audio=rate, sample_rate=32000)
     with torch.no_grad():
         whole = codec(torch.from_numpy(rate)[None], bandwidth=1.2).audio_values[0].numpy()
     found = loaded._edited(request, None)
@@ -213,9 +215,9 @@ class TestAuthorsCode:
     """What audiocraft computed for tiny models (benchmarks/parity): its files load, and ours computes the same."""
 
     def steps(self, system: MusicGen) -> dict[str, Any]:
-        request = heard(ROCK, audio=tune(10)[None], sample_rate=RATE)
+        request = audio_request(ROCK, audio=tune(10)[None], sample_rate=RATE)
         conditions = system._conditions(request)
-        return steps_of(system._model, lambda: system._model.generate(TEXT, 1.2, 0, GREEDY, **conditions)).kept()
+        return steps_of(system._model, lambda: system._model.generate(TEXT, 1.2, 0, GREEDY, **conditions)).golden()
 
     def test_what_it_is_told_logits_and_tokens(self, theirs: Any, loaded: MusicGen) -> None:
         name, arrays, _ = theirs
@@ -249,5 +251,5 @@ def test_the_real_weights_fit(name: str) -> None:
 
     revision = HfApi().model_info(KINDS[name]._where).sha
     system = KINDS[name].from_pretrained(KINDS[name]._where, revision=revision)
-    (result,) = system.edit([heard(ROCK, seconds=1)])
+    (result,) = system.edit([audio_request(ROCK, seconds=1)])
     assert float(np.abs(result.audio).max()) > 1e-3

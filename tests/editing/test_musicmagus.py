@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tests.editing.house import ASK, heard
+from tests.editing.house import ASK, audio_request
 
 from music_evals.annotations import EditInstruction
 from music_evals.benchmark.edits.work import make_editor
@@ -172,7 +172,7 @@ def test_the_inversion_is_that_of_the_authors(authors: Any, monkeypatch: pytest.
     model, golden = authors
     monkeypatch.setattr(_audioldm2, "log_mel", lambda _: golden["mel"].numpy())
     with torch.no_grad():
-        inverted = official(model)._start(heard(CHANGE), Seeds(0, SEED), model.condition(CHANGE.source_prompt))
+        inverted = official(model)._start(audio_request(CHANGE), Seeds(0, SEED), model.condition(CHANGE.source_prompt))
     assert distance(inverted, golden["inverted noise"]) < 1e-3
 
 
@@ -318,9 +318,9 @@ def test_a_recording_is_edited_and_repeatable(model: AudioLDM2, noise_seed: int 
     assert isinstance(system, EditingSystem)
     assert system.info.deterministic == (noise_seed is not None)
     requests = [
-        heard(ROCK, seconds=0.5),
-        heard(dataclasses.replace(ROCK, after="calm"), seconds=0.6),
-        heard(ROCK, seconds=0.5, seed=1),
+        audio_request(ROCK, seconds=0.5),
+        audio_request(dataclasses.replace(ROCK, after="calm"), seconds=0.6),
+        audio_request(ROCK, seconds=0.5, seed=1),
     ]
     batch = system.edit(requests)
     for request, result in zip(requests, batch, strict=True):
@@ -338,9 +338,9 @@ def test_the_inversion_is_shared_and_texts_are_encoded_once(model: AudioLDM2, mo
     monkeypatch.setattr(fresh, "noise", lambda *given: calls.append(1) or noise(*given))
     monkeypatch.setattr(fresh.pipeline, "encode_prompt", lambda text, *rest: texts.append(text) or encode(text, *rest))
     system = MusicMagus(fresh, **QUICK)
-    system.edit([heard(ROCK, seconds=0.5)])
+    system.edit([audio_request(ROCK, seconds=0.5)])
     assert len(calls) == 3 + 3 * (2 + 1 + 2)
-    system.edit([heard(dataclasses.replace(ROCK, after="calm"), seconds=0.5), heard(ROCK, seconds=0.5)])
+    system.edit([audio_request(dataclasses.replace(ROCK, after="calm"), seconds=0.5), audio_request(ROCK, seconds=0.5)])
     assert len(calls) == 3 + 3 * 3 * 5
     assert sorted(texts) == ["a calm song", "a jazz song", "a rock song", "low quality"]
 
@@ -358,7 +358,7 @@ def test_no_more_than_the_maps_of_one_pass_are_kept(model: AudioLDM2, monkeypatc
         peaks.append(sum(one() is not None for one in seen))
 
     monkeypatch.setattr(_AttentionMaps, "see", watched)
-    MusicMagus(model, **{**QUICK, "steps": 2}, noise_seed=0).edit([heard(ROCK, seconds=0.5)])
+    MusicMagus(model, **{**QUICK, "steps": 2}, noise_seed=0).edit([audio_request(ROCK, seconds=0.5)])
     n_layers = sum(getattr(m, "is_cross_attention", False) for m in model.pipeline.unet.modules())
     assert len(seen) == 2 * 5 * n_layers
     assert max(peaks) <= 3 * n_layers
@@ -366,18 +366,20 @@ def test_no_more_than_the_maps_of_one_pass_are_kept(model: AudioLDM2, monkeypatc
 
 def test_the_words_decide(model: AudioLDM2) -> None:
     jazz, calm = (
-        MusicMagus(model, **QUICK).edit([heard(dataclasses.replace(ROCK, after=word), seconds=0.5)])[0].audio
+        MusicMagus(model, **QUICK).edit([audio_request(dataclasses.replace(ROCK, after=word), seconds=0.5)])[0].audio
         for word in ("jazz", "calm")
     )
     assert not np.array_equal(jazz, calm)
-    (by_table,) = MusicMagus(model, steps=3, regulariser_rounds=1).edit([heard(ROCK, seconds=0.5)])
+    (by_table,) = MusicMagus(model, steps=3, regulariser_rounds=1).edit([audio_request(ROCK, seconds=0.5)])
     assert not np.array_equal(jazz, by_table.audio)
 
 
 def test_weights_are_loaded_from_a_folder(model: AudioLDM2, tmp_path: Path) -> None:
     model.pipeline.save_pretrained(tmp_path / "tiny")
     loaded = make_editor("musicmagus", QUICK, {"source": str(tmp_path / "tiny")})
-    (theirs,), (ours,) = (system.edit([heard(ROCK, seconds=0.5)]) for system in (loaded, MusicMagus(model, **QUICK)))
+    (theirs,), (ours,) = (
+        system.edit([audio_request(ROCK, seconds=0.5)]) for system in (loaded, MusicMagus(model, **QUICK))
+    )
     assert theirs.audio is not None
     assert ours.audio is not None
     assert np.abs(theirs.audio - ours.audio).max() < 1e-4
@@ -391,13 +393,13 @@ def test_what_it_cannot_edit_is_refused(model: AudioLDM2) -> None:
         (dataclasses.replace(ROCK, source_prompt="a folk song", target_prompt="a jazz song"), "does not hold 'rock'"),
     ):
         with pytest.raises(UnsupportedEditError, match=why):
-            system.edit([heard(instruction, seconds=0.5)])
+            system.edit([audio_request(instruction, seconds=0.5)])
     with pytest.raises(InvalidAudioError, match="one channel"):
-        system.edit([heard(ROCK, seconds=0.5, channels=2)])
+        system.edit([audio_request(ROCK, seconds=0.5, channels=2)])
     with pytest.raises(InvalidAudioError, match="silent"):
-        system.edit([heard(ROCK, audio=np.zeros((1, 22050), np.float32))])
+        system.edit([audio_request(ROCK, audio=np.zeros((1, 22050), np.float32))])
     with pytest.raises(FileTooLargeError, match="30 s"):
-        system.edit([heard(ROCK, audio=np.full((1, 31 * 1000), 0.1, np.float32), sample_rate=1000)])
+        system.edit([audio_request(ROCK, audio=np.full((1, 31 * 1000), 0.1, np.float32), sample_rate=1000)])
     with pytest.raises(ModelUnavailableError, match=r"cvssp/audioldm2.*CC-BY-NC-SA"):
         make_editor("musicmagus", {}, {})
     with pytest.raises(InvalidInputError, match="`revision`"):
@@ -420,6 +422,6 @@ def test_the_real_weights() -> None:
 
     commit = model_info("cvssp/audioldm2").sha
     system = MusicMagus.from_pretrained("cvssp/audioldm2", revision=commit, steps=2)
-    (result,) = system.edit([heard(ROCK)])
+    (result,) = system.edit([audio_request(ROCK)])
     assert result.audio is not None
     assert np.isfinite(result.audio).all()

@@ -12,7 +12,7 @@ import pytest
 import soundfile
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.editing.house import ASK, RATE, heard, recording
+from tests.editing.house import ASK, RATE, audio_request, recording
 
 from music_evals.annotations import Beats, Chords, EditConditions, EditInstruction
 from music_evals.benchmark.edits.task import Settings, run_edits
@@ -254,13 +254,14 @@ class TestFusion:
         chords, beats = _repeated(conditions("C:maj", "G:maj"), 2.0)
         for part in (model.beat_proj, model.chord_proj):
             assert part.weight.abs().max() > 0
-        told, model.told = model.told, lambda *_: (told(chords, beats)[0], torch.zeros(N_FRAMES, 16))
+        states = model.condition_states
+        model.condition_states = lambda *_: (states(chords, beats)[0], torch.zeros(N_FRAMES, 16))
         try:
-            found = model.generate_told("a song", 0.2, 0, CHOSEN, chords=chords, beats=beats)
+            found = model.generate_conditioned("a song", 0.2, 0, CHOSEN, chords=chords, beats=beats)
         finally:
-            del model.told
+            del model.condition_states
         with torch.no_grad():
-            prefix = torch.cat([told(chords, beats)[0], model.text_states("a song")])[None]
+            prefix = torch.cat([states(chords, beats)[0], model.text_states("a song")])[None]
         plain = model.generate("a song", 0.2, 0, CHOSEN, encoder_hidden_states=torch.cat([prefix, 0 * prefix]))
         assert np.array_equal(found, plain)
 
@@ -283,8 +284,8 @@ class TestAuthorsCode:
 
     def steps(self, model: _MusiConGenModel) -> dict[str, Any]:
         chords, beats = _repeated(song(30), 30.0)
-        made = steps_of(model, lambda: model.generate_told(TEXT, 1.2, 0, GREEDY, chords=chords, beats=beats))
-        return made.kept()
+        made = steps_of(model, lambda: model.generate_conditioned(TEXT, 1.2, 0, GREEDY, chords=chords, beats=beats))
+        return made.golden()
 
     def test_chord_names_and_frames(self, theirs: tuple[dict[str, Any], Path]) -> None:
         names = theirs[0]["chord_names"].tobytes().decode().split("\n")
@@ -395,7 +396,10 @@ class TestEdits:
 
     def test_an_item_alone_is_the_item_in_a_batch(self, system: MusiConGen) -> None:
         held = conditions("C:maj", "G:maj")
-        requests = [heard(ROCK, seconds=0.5, conditions=held), heard(ROCK, seconds=0.5, seed=1, conditions=held)]
+        requests = [
+            audio_request(ROCK, seconds=0.5, conditions=held),
+            audio_request(ROCK, seconds=0.5, seed=1, conditions=held),
+        ]
         batch = system.edit(requests)
         for request, result in zip(requests, batch, strict=True):
             (alone,) = system.edit([request])
@@ -407,22 +411,22 @@ class TestEdits:
     def test_chords_and_beats_are_heard(self, system: MusiConGen) -> None:
         chords, beats = _repeated(conditions("C:maj", "G:maj"), 2.0)
         other, _ = _repeated(conditions("F#:min", "B:min"), 2.0)
-        first = system._model.generate_told("a song", 0.3, 0, CHOSEN, chords=chords, beats=beats)
+        first = system._model.generate_conditioned("a song", 0.3, 0, CHOSEN, chords=chords, beats=beats)
         for told in ({"chords": other, "beats": beats}, {"chords": chords, "beats": np.roll(beats, 7)}):
-            assert not np.array_equal(first, system._model.generate_told("a song", 0.3, 0, CHOSEN, **told))
+            assert not np.array_equal(first, system._model.generate_conditioned("a song", 0.3, 0, CHOSEN, **told))
 
     def test_other_conditions_are_another_edit(self, system: MusiConGen) -> None:
         keys = [
-            system.edit([heard(ROCK, seconds=0.5, conditions=held)])[0].key
+            system.edit([audio_request(ROCK, seconds=0.5, conditions=held)])[0].key
             for held in (conditions("C:maj"), conditions("G:maj"), conditions("C:maj"))
         ]
         assert keys[0] == keys[2] != keys[1]
 
     def test_what_it_cannot_edit_is_refused(self, system: MusiConGen) -> None:
         with pytest.raises(UnsupportedEditError, match="`conditions`"):
-            system.edit([heard(ROCK, seconds=0.5)])
+            system.edit([audio_request(ROCK, seconds=0.5)])
         with pytest.raises(UnsupportedEditError, match="`target_prompt`"):
-            system.edit([heard(ASK, seconds=0.5, conditions=conditions("C:maj"))])
+            system.edit([audio_request(ASK, seconds=0.5, conditions=conditions("C:maj"))])
 
 
 @given(
@@ -443,7 +447,7 @@ def test_the_real_weights_fit() -> None:
 
     ours, base = (HfApi().model_info(name).sha for name in ("Cyan0731/MusiConGen", "facebook/musicgen-melody"))
     system = MusiConGen.from_pretrained("Cyan0731/MusiConGen", revision=ours, base_revision=base)
-    (result,) = system.edit([heard(ROCK, seconds=1, conditions=conditions("C:maj", seconds=1))])
+    (result,) = system.edit([audio_request(ROCK, seconds=1, conditions=conditions("C:maj", seconds=1))])
     assert float(np.abs(result.audio).max()) > 1e-3
 
 

@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.editing.house import heard, triads, written
+from tests.editing.house import audio_request, score_request, triads
 
 from music_evals.annotations import DRUMS, EditInstruction, Score, Tempo, TimeSignature
 from music_evals.benchmark.edits.work import make_editor
@@ -154,14 +154,14 @@ def test_the_loop_keeps_as_many_as_it_should(model: Any, monkeypatch: pytest.Mon
         return resample(*given, **options)
 
     monkeypatch.setattr("music_evals.editing._refinpaint_networks.resample", counted)
-    RefinPaint(model).edit([written(asked(confidence=4))])
+    RefinPaint(model).edit([score_request(asked(confidence=4))])
     n = 2 * 7  # two bars of a position and three notes
     assert drawn == [n - kept_count(n, round_) for round_ in (6, 5, 4, 3, 2, 1)]
     assert drawn[-1] == 1
 
 
 def test_full_confidence_is_the_identity(model: Any) -> None:
-    (result,) = RefinPaint(model).edit([written(asked(confidence=10))])
+    (result,) = RefinPaint(model).edit([score_request(asked(confidence=10))])
     assert result.score is not None
     assert np.array_equal(result.score.notes, written_by_tokens(triads()).notes)
     assert result.warnings == ()
@@ -282,7 +282,7 @@ def test_the_nucleus_is_the_smallest_set() -> None:
 def test_an_item_alone_is_the_item_in_a_batch(model: Any) -> None:
     system = RefinPaint(model)
     assert isinstance(system, EditingSystem)
-    requests = [written(MIDDLE), written(asked(confidence=0)), written(MIDDLE, seed=1)]
+    requests = [score_request(MIDDLE), score_request(asked(confidence=0)), score_request(MIDDLE, seed=1)]
     batch = system.edit(requests)
     for request, result in zip(requests, batch, strict=True):
         (alone,) = RefinPaint(model).edit([request])
@@ -295,25 +295,25 @@ def test_an_item_alone_is_the_item_in_a_batch(model: Any) -> None:
 
 
 def test_a_long_piece_is_seen_through_a_window() -> None:
-    (result,) = RefinPaint(networks(max_tokens=24)).edit([written(MIDDLE)])
+    (result,) = RefinPaint(networks(max_tokens=24)).edit([score_request(MIDDLE)])
     assert result.warnings[0] == "the networks saw tokens 0:24 of 32"
 
 
 def test_what_it_cannot_edit_is_refused(model: Any) -> None:
     system = RefinPaint(model)
     for request, why in (
-        (heard(MIDDLE, seconds=1), "a score"),
-        (written(asked(bars=None)), "`bars`"),
-        (written(asked(confidence=None)), "`confidence`"),
-        (written(asked(bars=(2, 9))), "source has 4"),
+        (audio_request(MIDDLE, seconds=1), "a score"),
+        (score_request(asked(bars=None)), "`bars`"),
+        (score_request(asked(confidence=None)), "`confidence`"),
+        (score_request(asked(bars=(2, 9))), "source has 4"),
     ):
         with pytest.raises(UnsupportedEditError, match=why):
             system.edit([request])
     waltz = dataclasses.replace(triads(), time_signatures=(TimeSignature(0, 3, 4),))
     with pytest.raises(UnsupportedEditError, match="3/4"):
-        system.edit([written(MIDDLE, score=waltz)])
-    assert RefinPaint(model, variant="official").supports(written(MIDDLE, score=waltz)) == ""
-    assert "name fewer bars" in RefinPaint(networks(max_tokens=15)).supports(written(MIDDLE))
+        system.edit([score_request(MIDDLE, score=waltz)])
+    assert RefinPaint(model, variant="official").supports(score_request(MIDDLE, score=waltz)) == ""
+    assert "name fewer bars" in RefinPaint(networks(max_tokens=15)).supports(score_request(MIDDLE))
     with pytest.raises(ModelUnavailableError, match=r"ta603/RefinPaint.*CC-BY-NC-SA"):
         make_editor("refinpaint", {}, {})
     with pytest.raises(InvalidInputError, match="`top_p`"):
@@ -533,6 +533,6 @@ def test_files_that_do_not_fit_are_refused(model: Any, tmp_path: Path) -> None:
 )
 def test_the_real_weights() -> None:
     system = RefinPaint.from_pretrained(os.environ["REFINPAINT_WEIGHTS"])
-    (result,) = system.edit([written(asked(confidence=8))])
+    (result,) = system.edit([score_request(asked(confidence=8))])
     assert result.score is not None
     assert len(result.score.notes) > 0

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.editing.house import ASK, RATE, heard, recording, triads, written
+from tests.editing.house import ASK, RATE, audio_request, recording, score_request, triads
 
 from music_evals.annotations import EditInstruction, EditorInfo, EditRequest
 from music_evals.audio.loudness import integrated_loudness
@@ -53,7 +53,7 @@ COMPLETE = EditInstruction(
 
 def requests(name: str) -> list[EditRequest]:
     entrances = load_plugin(EDITORS, name, "editing system")().info.entrances
-    return [{"audio": heard, "score": written}[entrance](COMPLETE) for entrance in entrances]
+    return [{"audio": audio_request, "score": score_request}[entrance](COMPLETE) for entrance in entrances]
 
 
 @pytest.mark.parametrize("name", WITHOUT_WEIGHTS)
@@ -80,7 +80,7 @@ def test_every_registered_system_obeys_the_protocol(name: str) -> None:
 @pytest.mark.parametrize("name", WITHOUT_WEIGHTS)
 def test_an_item_alone_is_the_item_in_a_batch(name: str) -> None:
     system = load_plugin(EDITORS, name, "editing system")()
-    make = heard if "audio" in system.info.entrances else written
+    make = audio_request if "audio" in system.info.entrances else score_request
     wanted = make(COMPLETE, source_id="b", seed=1)
     batch = system.edit([make(COMPLETE, source_id="a", seed=0), wanted, make(ASK, source_id="c", seed=1)])
     (alone,) = load_plugin(EDITORS, name, "editing system")().edit([wanted])
@@ -95,7 +95,7 @@ def test_an_item_alone_is_the_item_in_a_batch(name: str) -> None:
 @pytest.mark.parametrize("name", WITHOUT_WEIGHTS)
 def test_the_seed_changes_what_is_drawn_and_nothing_else(name: str) -> None:
     system = load_plugin(EDITORS, name, "editing system")()
-    make = heard if "audio" in system.info.entrances else written
+    make = audio_request if "audio" in system.info.entrances else score_request
     first, second = system.edit([make(seed=0), make(seed=1)])
     if first.score is not None:
         assert second.score is not None
@@ -109,46 +109,46 @@ def test_stereo_stays_stereo_where_a_system_takes_it() -> None:
     for name in WITHOUT_WEIGHTS:
         system = load_plugin(EDITORS, name, "editing system")()
         if "audio" in system.info.entrances:
-            (result,) = system.edit([heard(channels=2)])
+            (result,) = system.edit([audio_request(channels=2)])
             assert result.audio is not None
             assert len(result.audio) == 2, name
 
 
 def test_key_depends_on_what_decides_the_edit() -> None:
     system = Fussy()
-    base = request_key(system.info, heard(COMPLETE))
-    assert request_key(system.info, heard(COMPLETE, source_id="other")) == base
-    louder = heard(COMPLETE, audio=recording() * np.float32(0.5))
+    base = request_key(system.info, audio_request(COMPLETE))
+    assert request_key(system.info, audio_request(COMPLETE, source_id="other")) == base
+    louder = audio_request(COMPLETE, audio=recording() * np.float32(0.5))
     others = [
-        request_key(system.info, heard(COMPLETE, seed=1)),
-        request_key(system.info, heard(dataclasses.replace(COMPLETE, after="folk"))),
+        request_key(system.info, audio_request(COMPLETE, seed=1)),
+        request_key(system.info, audio_request(dataclasses.replace(COMPLETE, after="folk"))),
         request_key(system.info, louder),
-        request_key(system.info, heard(COMPLETE, sample_rate=RATE + 1)),
-        request_key(dataclasses.replace(system.info, parameters={"a": 1}), heard(COMPLETE)),
-        request_key(dataclasses.replace(system.info, name="other"), heard(COMPLETE)),
+        request_key(system.info, audio_request(COMPLETE, sample_rate=RATE + 1)),
+        request_key(dataclasses.replace(system.info, parameters={"a": 1}), audio_request(COMPLETE)),
+        request_key(dataclasses.replace(system.info, name="other"), audio_request(COMPLETE)),
     ]
     assert len({base, *others}) == len(others) + 1
 
 
 def test_what_is_missing_is_named() -> None:
-    said = Fussy().supports(heard(ASK))
+    said = Fussy().supports(audio_request(ASK))
     for name in ("target_prompt", "before", "bars", "confidence", "source_prompt"):
         assert f"`{name}`" in said
-    assert Fussy().supports(heard(COMPLETE)) == ""
+    assert Fussy().supports(audio_request(COMPLETE)) == ""
     with pytest.raises(UnsupportedEditError, match="song: fussy needs"):
-        Fussy().edit([heard(ASK, seconds=1)])
+        Fussy().edit([audio_request(ASK, seconds=1)])
     with pytest.raises(UnsupportedEditError, match="edits a recording, and the source is a score"):
-        Fussy().edit([written(COMPLETE)])
+        Fussy().edit([score_request(COMPLETE)])
 
 
 def test_bad_sources_are_refused() -> None:
     with pytest.raises(FileTooLargeError, match=r"3\.0 s are more than the 2 s") as caught:
-        Fussy().edit([heard(COMPLETE)])
-    assert (caught.value.unit, caught.value.limit, caught.value.found) == ("seconds", 2.0, 3.0)
+        Fussy().edit([audio_request(COMPLETE)])
+    assert (caught.value.unit, caught.value.limit, caught.value.size) == ("seconds", 2.0, 3.0)
     with pytest.raises(InvalidAudioError, match="one channel, and the source has 2"):
-        Fussy().edit([heard(COMPLETE, channels=2, seconds=1)])
+        Fussy().edit([audio_request(COMPLETE, channels=2, seconds=1)])
     with pytest.raises(InvalidAudioError, match="silent"):
-        Fussy().edit([heard(COMPLETE, audio=np.zeros((1, RATE), np.float32))])
+        Fussy().edit([audio_request(COMPLETE, audio=np.zeros((1, RATE), np.float32))])
     for audio, rate in [
         (np.zeros((1, 0), np.float32), RATE),
         (np.zeros(RATE, np.float32), RATE),
@@ -157,7 +157,7 @@ def test_bad_sources_are_refused() -> None:
         (np.zeros((1, RATE), np.float32), None),
     ]:
         with pytest.raises(InvalidAudioError):
-            heard(audio=audio, sample_rate=rate)
+            audio_request(audio=audio, sample_rate=rate)
     with pytest.raises(InvalidInputError, match="either a recording or a score"):
         EditRequest(source_id="x", instruction=ASK)
     with pytest.raises(InvalidInputError, match="either a recording or a score"):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 import pytest
-from tests.editing.house import ASK, RATE, heard, recording, triads, written
+from tests.editing.house import ASK, RATE, audio_request, recording, score_request, triads
 
 from music_evals.annotations import DRUMS, NOTE_DTYPE, EditRequest, Score
 from music_evals.editing.controls import Identity, Unrelated, unrelated_score
@@ -37,17 +37,17 @@ def spectrum(samples: npt.NDArray[np.float32]) -> tuple[Array, Array]:
 
 
 def test_identity_is_the_source_bit_for_bit() -> None:
-    request = heard(channels=2)
+    request = audio_request(channels=2)
     (result,) = Identity().edit([request])
     assert np.array_equal(result.audio, request.audio)
     assert result.log["gain_db"] == 0
-    (score,) = Identity().edit([written()])
+    (score,) = Identity().edit([score_request()])
     assert score.score is not None
     assert score.score.to_dict() == triads().to_dict()
 
 
 def test_unrelated_music_does_not_depend_on_the_notes_of_the_source() -> None:
-    (result,) = Unrelated().edit([heard()])
+    (result,) = Unrelated().edit([audio_request()])
     assert result.audio is not None
     source = recording()
     alike = np.corrcoef(result.audio[0], source[0])[0, 1]
@@ -71,21 +71,21 @@ def test_a_tone_is_transposed_by_semitones(semitones: int) -> None:
 def test_drums_of_a_score_are_not_transposed() -> None:
     notes = make_notes([0, 0], [4, 4], [60, 38], 80, [0, 1])
     source = Score(notes, 4, voices=("piano", "drums"), programs=(0, DRUMS))
-    (result,) = Transposition(semitones=4).edit([written(score=source)])
+    (result,) = Transposition(semitones=4).edit([score_request(score=source)])
     assert result.score is not None
     assert sorted(result.score.notes["pitch"].tolist()) == [38, 64]
 
 
 def test_impossible_transpositions_are_refused() -> None:
     with pytest.raises(UnsupportedEditError, match="quarter tones"):
-        Transposition(semitones=0.5).edit([written()])
+        Transposition(semitones=0.5).edit([score_request()])
     high = Score(make_notes([0], [4], [120], 80, 0), 4)
     with pytest.raises(UnsupportedEditError, match=r"outside of 0\.\.127"):
-        Transposition(semitones=12).edit([written(score=high)])
+        Transposition(semitones=12).edit([score_request(score=high)])
     with pytest.raises(InvalidInputError, match="`semitones`"):
         Transposition(semitones=25)
     empty = Score(np.zeros(0, NOTE_DTYPE), 4)
-    (result,) = Transposition(semitones=2).edit([written(score=empty)])
+    (result,) = Transposition(semitones=2).edit([score_request(score=empty)])
     assert result.score is not None
     assert len(result.score.notes) == 0
 
@@ -95,10 +95,10 @@ def test_a_stretch_changes_time_and_not_pitch() -> None:
     assert result.audio.shape[1] == pytest.approx(2 * RATE / 1.25, rel=0.01)
     hz, power = spectrum(result.audio)
     assert hz[power.argmax()] == pytest.approx(440, rel=0.005)
-    (score,) = TimeStretch(rate=1.25).edit([written()])
+    (score,) = TimeStretch(rate=1.25).edit([score_request()])
     assert score.score is not None
     assert score.score.seconds(score.score.end_tick) == pytest.approx(8 / 1.25)
-    (silent_tempo,) = TimeStretch(rate=2).edit([written(score=Score(triads().notes, 4))])
+    (silent_tempo,) = TimeStretch(rate=2).edit([score_request(score=Score(triads().notes, 4))])
     assert silent_tempo.score is not None
     assert [tempo.bpm for tempo in silent_tempo.score.tempos] == [240.0]
 
@@ -106,7 +106,7 @@ def test_a_stretch_changes_time_and_not_pitch() -> None:
 def test_reorchestration_changes_instruments_alone() -> None:
     source = Score(make_notes([0, 0], [4, 4], [60, 38], 80, [0, 1]), 4, voices=("a", "b"), programs=(40, DRUMS))
     for seed in range(20):
-        (result,) = Reorchestration().edit([written(score=source, seed=seed)])
+        (result,) = Reorchestration().edit([score_request(score=source, seed=seed)])
         assert result.score is not None
         assert np.array_equal(result.score.notes, source.notes)
         melodic, drums = result.score.programs
@@ -130,7 +130,7 @@ def test_the_vocoder_keeps_onsets() -> None:
     request = tones(440.0, seconds=2)
     gated = request.audio.copy()
     gated[:, RATE // 2 : RATE] = 0
-    (result,) = NoiseVocoder().edit([heard(audio=gated)])
+    (result,) = NoiseVocoder().edit([audio_request(audio=gated)])
     rms = [
         np.sqrt(np.mean(result.audio[0, int(a * RATE) : int(b * RATE)] ** 2)) for a, b in ((0.1, 0.45), (0.55, 0.95))
     ]
@@ -141,11 +141,11 @@ def test_hpss_takes_hits_away() -> None:
     request = tones(440.0)
     clicked = request.audio.copy()
     clicked[:, 5000::5000] += 0.8
-    (result,) = HpssRemix(percussive_db=-60).edit([heard(audio=clicked)])
+    (result,) = HpssRemix(percussive_db=-60).edit([audio_request(audio=clicked)])
     assert np.abs(result.audio).max() / np.sqrt(np.mean(result.audio**2)) < 0.6 * (
         np.abs(clicked).max() / np.sqrt(np.mean(clicked**2))
     )
-    (same,) = HpssRemix(percussive_db=0).edit([heard(audio=clicked)])
+    (same,) = HpssRemix(percussive_db=0).edit([audio_request(audio=clicked)])
     assert np.abs(same.audio - clicked).max() < 0.02  # the two parts make the whole
 
 
@@ -171,9 +171,9 @@ def test_effects_add_overtones_and_a_tail() -> None:
     assert third > 0.005  # tanh makes odd harmonics
     stopped = tones(440.0).audio.copy()
     stopped[:, RATE:] = 0
-    (room,) = Effects(drive_db=0, reverb_sec=2.0).edit([heard(audio=stopped)])
+    (room,) = Effects(drive_db=0, reverb_sec=2.0).edit([audio_request(audio=stopped)])
     assert np.sqrt(np.mean(room.audio[0, RATE + 2000 : RATE + 6000] ** 2)) > 1e-3
-    (dry,) = Effects(drive_db=0, reverb_sec=0).edit([heard(audio=stopped)])
+    (dry,) = Effects(drive_db=0, reverb_sec=0).edit([audio_request(audio=stopped)])
     assert np.abs(dry.audio - stopped).max() < 1e-6
 
 

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 import soundfile
-from tests.editing.house import ASK, heard
+from tests.editing.house import ASK, audio_request
 
 from music_evals.annotations import EditInstruction
 from music_evals.benchmark.edits.work import make_editor
@@ -130,9 +130,9 @@ def test_a_recording_is_edited_and_repeatable(model: AudioLDM2) -> None:
     system = Zeta(model, steps=6, start=4)
     assert isinstance(system, EditingSystem)
     requests = [
-        heard(ROCK, seconds=1),
-        heard(dataclasses.replace(ROCK, after="calm"), seconds=1.2),
-        heard(ROCK, seconds=1, seed=1),
+        audio_request(ROCK, seconds=1),
+        audio_request(dataclasses.replace(ROCK, after="calm"), seconds=1.2),
+        audio_request(ROCK, seconds=1, seed=1),
     ]
     batch = system.edit(requests)
     for request, result in zip(requests, batch, strict=True):
@@ -149,34 +149,36 @@ def test_the_inversion_is_shared_by_all_edits_of_a_source(model: AudioLDM2, monk
     noise = model.noise
     monkeypatch.setattr(model, "noise", lambda *given: calls.append(1) or noise(*given))
     system = Zeta(model, steps=6, start=2)
-    system.edit([heard(ROCK, seconds=1)])
+    system.edit([audio_request(ROCK, seconds=1)])
     first = len(calls)
     assert first == 6 * 2 + 2 * 2
-    system.edit([heard(dataclasses.replace(ROCK, after="calm"), seconds=1)])
+    system.edit([audio_request(dataclasses.replace(ROCK, after="calm"), seconds=1)])
     assert len(calls) - first == 2 * 2
 
 
 def test_start_0_is_the_way_through_the_model_alone(model: AudioLDM2) -> None:
     (jazz,), (calm,) = (
-        Zeta(model, steps=6, start=0).edit([heard(dataclasses.replace(ROCK, after=word), seconds=1)])
+        Zeta(model, steps=6, start=0).edit([audio_request(dataclasses.replace(ROCK, after=word), seconds=1)])
         for word in ("jazz", "calm")
     )
     assert np.array_equal(jazz.audio, calm.audio)
-    (moved,) = Zeta(model, steps=6, start=6).edit([heard(ROCK, seconds=1)])
+    (moved,) = Zeta(model, steps=6, start=6).edit([audio_request(ROCK, seconds=1)])
     assert not np.array_equal(jazz.audio, moved.audio)
 
 
 def test_weights_are_loaded_from_a_folder(model: AudioLDM2, tmp_path: Path) -> None:
     model.pipeline.save_pretrained(tmp_path / "tiny")
     loaded = make_editor("zeta", {"steps": 6, "start": 4}, {"source": str(tmp_path / "tiny")})
-    (theirs,), (ours,) = (system.edit([heard(ROCK, seconds=1)]) for system in (loaded, Zeta(model, steps=6, start=4)))
+    (theirs,), (ours,) = (
+        system.edit([audio_request(ROCK, seconds=1)]) for system in (loaded, Zeta(model, steps=6, start=4))
+    )
     assert np.abs(theirs.audio - ours.audio).max() < 1e-5
     assert theirs.provenance["weights"][0]["id"] == str(tmp_path / "tiny")
 
 
 def test_the_verb_edits_with_weights(model: AudioLDM2, tmp_path: Path) -> None:
     model.pipeline.save_pretrained(tmp_path / "tiny")
-    source = heard(ROCK, seconds=1)
+    source = audio_request(ROCK, seconds=1)
     assert source.audio is not None
     soundfile.write(tmp_path / "song.wav", source.audio.T, source.sample_rate)
     asked = ["--source-prompt", "a rock song", "--before", "rock", "--after", "jazz"]
@@ -200,11 +202,11 @@ def test_missing_weights_are_named(tmp_path: Path) -> None:
 def test_what_it_cannot_edit_is_refused(model: AudioLDM2) -> None:
     system = Zeta(model, steps=2, start=1)
     with pytest.raises(UnsupportedEditError, match="`target_prompt`"):
-        system.edit([heard(ASK, seconds=1)])
+        system.edit([audio_request(ASK, seconds=1)])
     with pytest.raises(InvalidAudioError, match="one channel"):
-        system.edit([heard(ROCK, seconds=1, channels=2)])
+        system.edit([audio_request(ROCK, seconds=1, channels=2)])
     with pytest.raises(FileTooLargeError, match="30 s"):
-        system.edit([heard(ROCK, audio=np.full((1, 31 * 1000), 0.1, np.float32), sample_rate=1000)])
+        system.edit([audio_request(ROCK, audio=np.full((1, 31 * 1000), 0.1, np.float32), sample_rate=1000)])
     with pytest.raises(InvalidInputError, match="`start`"):
         Zeta(model, steps=5, start=6)
 
@@ -332,8 +334,8 @@ def test_edits_of_one_source_share_its_inversion(model: AudioLDM2, monkeypatch: 
     steps, start = 6, 4
     system = Zeta(model, steps=steps, start=start)
     other = dataclasses.replace(ROCK, source_prompt="a calm song", before="calm")
-    first = [heard(dataclasses.replace(ROCK, after=word), seconds=1) for word in ("jazz", "calm", "piano")]
-    second = [heard(dataclasses.replace(other, after=word), seconds=1.2) for word in ("jazz", "rock")]
+    first = [audio_request(dataclasses.replace(ROCK, after=word), seconds=1) for word in ("jazz", "calm", "piano")]
+    second = [audio_request(dataclasses.replace(other, after=word), seconds=1.2) for word in ("jazz", "rock")]
     system.edit([*first, *second])
     # with guidance two calls a step: once a source for the inversion, and once an edit
     assert calls == 2 * (2 * steps + 5 * start)
@@ -345,6 +347,6 @@ def test_the_network_may_compute_in_another_type(model: AudioLDM2, tmp_path: Pat
         make_editor("zeta", {"precision": "bf16"}, {"source": str(tmp_path)})
     halved = AudioLDM2.from_pretrained(tmp_path)
     halved.pipeline.unet.to(torch.bfloat16)
-    (coarse,), (fine,) = (Zeta(one, steps=6, start=2).edit([heard(ROCK, seconds=1)]) for one in (halved, model))
+    (coarse,), (fine,) = (Zeta(one, steps=6, start=2).edit([audio_request(ROCK, seconds=1)]) for one in (halved, model))
     assert coarse.audio.dtype == np.float32
     assert 0 < np.abs(coarse.audio - fine.audio).max() < 0.2

@@ -1,6 +1,6 @@
 """AudioLDM 2 with random weights, small enough to run in seconds; the classes are those of the real one.
 
-Sizes are those of the window `models/zeta`.
+Sizes are those of the folder `models/zeta`.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ SENTENCES = {
 
 
 def tiny_pipeline(seed: int = 0, parts: Mapping[str, Any] | None = None) -> Any:
-    """Return the pipeline with random weights; `parts` are other sizes than those of the window."""
+    """Return the pipeline with random weights; `parts` are other sizes than those of the folder."""
     import torch
     from diffusers import (
         AudioLDM2Pipeline,
@@ -99,10 +99,10 @@ def named_pipeline() -> Any:
         if not isinstance(part, torch.nn.Module):
             continue
         for name, weights in sorted(part.named_parameters()):
-            drawn = np.random.default_rng(zlib.crc32(name.encode())).standard_normal(tuple(weights.shape))
+            values = np.random.default_rng(zlib.crc32(name.encode())).standard_normal(tuple(weights.shape))
             is_matrix = weights.ndim > 1  # all others are biases, and factors of norms
-            drawn = drawn / np.sqrt(drawn[0].size) if is_matrix else drawn / 10 + name.endswith("weight")
-            weights.data.copy_(torch.as_tensor(drawn))
+            values = values / np.sqrt(values[0].size) if is_matrix else values / 10 + name.endswith("weight")
+            weights.data.copy_(torch.as_tensor(values))
     return pipeline
 
 
@@ -118,13 +118,13 @@ def edit_from(system: Any, start: Any) -> tuple[Any, Any, list[Any]]:
         gradients.append(grad(*given)[0])
         return (gradients[-1],)
 
-    def kept(*given: Any) -> Any:
-        latents.append(run(*given))
+    def run_and_record(*args: Any) -> Any:
+        latents.append(run(*args))
         return latents[-1]
 
     with (
         mock.patch.object(system, "_start", return_value=start),
-        mock.patch.object(system, "_run", kept),
+        mock.patch.object(system, "_run", run_and_record),
         mock.patch.object(torch.autograd, "grad", recorded),
     ):
         system._edited(silent, None)

@@ -1,4 +1,4 @@
-"""Models of the MusicGen family with random weights, of the sizes in their windows."""
+"""Models of the MusicGen family with random weights, of the sizes in their folders under models/."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ GREEDY = {"guidance": 3.0, "top_k": 1, "temperature": 1.0}
 """The strongest token of each step is taken."""
 RATE = 32000
 LAYERS = {"musicongen": 37, "musicgen": 4, "musicgen_melody": 4}
-"""Of the models whose computations by the authors' code are recorded; MusiConGen tells the 37th nothing."""
+"""Of the models whose computations by the authors' code are recorded; MusiConGen conditions all but the 37th."""
 WORDS = ("a", "rock", "jazz", "song", "with", "piano", "calm")
 
 
@@ -39,7 +39,7 @@ def tiny_codec(sizes: Mapping[str, Any], seed: int = 0) -> Any:
 
 
 def tiny_musicgen(name: str, seed: int = 0, sizes: Mapping[str, Any] | None = None) -> MusicGenModel:
-    """Return the model of a window with random weights; `sizes` are other ones than its own."""
+    """Return the model of a folder with random weights; `sizes` are other ones than its own."""
     import torch
     import transformers as hf
 
@@ -55,7 +55,7 @@ def tiny_musicgen(name: str, seed: int = 0, sizes: Mapping[str, Any] | None = No
     )
     model = getattr(hf, f"{family}ForConditionalGeneration")(config)
     model.audio_encoder.load_state_dict(tiny_codec(sizes["audio_encoder"]).state_dict())
-    with torch.no_grad():  # weights as small as they are drawn hardly let a condition be heard
+    with torch.no_grad():  # with weights as small as they are drawn a condition has hardly any effect
         for part in (model.decoder, model.text_encoder, model.enc_to_dec_proj):
             for weights in part.parameters():
                 weights.mul_(10 if weights.ndim > 1 else 1)
@@ -73,10 +73,10 @@ def save(model: MusicGenModel, folder: Path) -> Path:
     return folder
 
 
-def recorded_sizes(window: str) -> dict[str, Any]:
+def recorded_sizes(name: str) -> dict[str, Any]:
     """Return the sizes of a model whose computations by the authors' code are recorded."""
-    sizes: dict[str, Any] = json.loads((MODELS / window / "config.json").read_text(encoding="utf-8"))
-    sizes["decoder"] |= {"num_hidden_layers": LAYERS[window], "vocab_size": 32, "pad_token_id": 32, "bos_token_id": 32}
+    sizes: dict[str, Any] = json.loads((MODELS / name / "config.json").read_text(encoding="utf-8"))
+    sizes["decoder"] |= {"num_hidden_layers": LAYERS[name], "vocab_size": 32, "pad_token_id": 32, "bos_token_id": 32}
     return sizes
 
 
@@ -100,16 +100,16 @@ def song(seconds: float) -> EditConditions:
     return EditConditions(Chords(np.array([edges[:-1], edges[1:]]).T, labels), Beats(beats, 96.0), beats[::4])
 
 
-def recorded(file: str, window: str, folder: Path) -> tuple[dict[str, Any], Path]:
+def recorded(file: str, model_name: str, folder: Path) -> tuple[dict[str, Any], Path]:
     """Return what the authors' code gave for a tiny model, and a folder with its checkpoint and its base."""
     import torch
     from safetensors.torch import load_file
 
-    prefix = f"{window}."
+    prefix = f"{model_name}."
     all_held = load_file(PARITY / f"{file}.safetensors")
     held = {name.removeprefix(prefix): value for name, value in all_held.items() if name.startswith(prefix)}
     weights = {name: held.pop(name) for name in list(held) if "." in name}
-    base = tiny_musicgen(window, sizes=recorded_sizes(window))
+    base = tiny_musicgen(model_name, sizes=recorded_sizes(model_name))
     text = "text_encoder."
     base.model.text_encoder.load_state_dict(
         {name.removeprefix(text): weights.pop(name).float() for name in list(weights) if name.startswith(text)}
@@ -125,23 +125,23 @@ def without(module: Any, name: str) -> Iterator[None]:
     """Take a part out of a network for a while."""
     import torch
 
-    kept = getattr(module, name)
+    part = getattr(module, name)
     setattr(module, name, torch.nn.Identity())
     try:
         yield
     finally:
-        setattr(module, name, kept)
+        setattr(module, name, part)
 
 
 def furthest(ours: npt.ArrayLike, theirs: npt.ArrayLike) -> float:
     """Return the largest difference as a part of the largest value of theirs."""
-    one, other = np.asarray(ours, np.float64), np.asarray(theirs, np.float64)
-    assert one.shape == other.shape
-    return float(np.abs(one - other).max() / np.abs(other).max())
+    our_values, their_values = np.asarray(ours, np.float64), np.asarray(theirs, np.float64)
+    assert our_values.shape == their_values.shape
+    return float(np.abs(our_values - their_values).max() / np.abs(their_values).max())
 
 
 class Steps(NamedTuple):
-    """What a generation computed; rows are two, told and not told."""
+    """What a generation computed; its two rows are conditional and unconditional."""
 
     given: npt.NDArray[np.float32]
     """To the first layer in the first pass, shape (rows, prefix + 1, width)."""
@@ -150,10 +150,14 @@ class Steps(NamedTuple):
     tokens: npt.NDArray[np.int64]
     """What the codec is given, shape (codebooks, frames)."""
 
-    def kept(self) -> dict[str, npt.NDArray[Any]]:
+    def golden(self) -> dict[str, npt.NDArray[Any]]:
         """Return what is recorded: each fifth position of the prefix, logits after guidance by 3, and the tokens."""
-        told, not_told = self.logits[:, 0], self.logits[:, 1]
-        return {"given": self.given[:, ::5], "logits": not_told + 3 * (told - not_told), "tokens": self.tokens}
+        conditional, unconditional = self.logits[:, 0], self.logits[:, 1]
+        return {
+            "given": self.given[:, ::5],
+            "logits": unconditional + 3 * (conditional - unconditional),
+            "tokens": self.tokens,
+        }
 
 
 def steps_of(held: MusicGenModel, make: Callable[[], Any]) -> Steps:

@@ -1,4 +1,4 @@
-"""Fixtures of a test with the local Hub: the server, a client, a new organisation, and small windows."""
+"""Fixtures of a test with the local Hub: the server, a client, a new organisation, and small repository folders."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def patience(house: House) -> Iterator[None]:
 
 @pytest.fixture(scope="session")
 def copy_of_ours(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Our own windows and what they link to, outside of the clone: in it, only what is committed is published."""
+    """Our repository folders and what they link to, outside of the clone, where only committed files are published."""
     names = listed_files(ROOT / "metrics" / "..") or [path for path in ROOT.rglob("*") if path.is_file()]
     root = tmp_path_factory.mktemp("ours")
     for path in names:
@@ -138,7 +138,7 @@ def write(folder: Path, files: dict[str, str | bytes]) -> Path:
 
 @pytest.fixture
 def tree(tmp_path: Path) -> Path:
-    """A root with one small window of each kind."""
+    """A root with one small repository folder of each kind."""
     root = tmp_path / "root"
     app = {"app.py": "print('app')\n", "requirements.txt": "music_evals[spaces]\n"}
     write(root, {"pyproject.toml": f'[project]\nname = "x"\n[project.urls]\nRepository = "{SOURCE}.git"\n'})

@@ -124,7 +124,7 @@ def test_who_may_not_write_is_told_before_anything_is_sent(house: House, tree: P
         assert writes(house, mark) == []
 
 
-def test_one_bad_window_keeps_all_from_being_sent(house: House, tree: Path) -> None:
+def test_one_bad_folder_keeps_all_from_being_sent(house: House, tree: Path) -> None:
     card = tree / "spaces/tiny_space/README.md"
     card.write_text(card.read_text().replace("colorFrom: red", "colorFrom: crimson").replace("speed)", "gone)"))
     write(tree / "metrics/tiny_metric", {"requirements.txt": "music_evals[spaces]\ntorch==2.8\n"})
@@ -158,7 +158,7 @@ def test_one_failure_does_not_stop_the_others_and_a_second_run_goes_on(house: Ho
     done = house.publish("--all", cwd=tree)
     assert done.code == 1
     assert [line.split()[3] for line in done.stdout.splitlines()[1:]] == ["published", "failed", "failed", "failed"]
-    for said in ("HubRightsError", "HubConflictError", "somebody else committed in between", "the Hub answers 500"):
+    for said in ("HubRightsError", "HubConflictError", "another commit was made in between", "the Hub answers 500"):
         assert said in done.stderr
     assert set(house.hub.repo("model", f"{house.org}/tiny_model").head.tree) == {".gitattributes"}
     again = house.publish("--all", cwd=tree)
@@ -268,7 +268,7 @@ def test_a_space_of_another_sdk_is_refused(house: House, tree: Path) -> None:
     for more in ((), ("--adopt",)):
         done = house.publish("spaces/tiny_space", *more, cwd=tree)
         assert done.code == 1
-        assert "a Space of the sdk docker, the window is of gradio" in done.stderr
+        assert "a Space of the sdk docker, the folder is of gradio" in done.stderr
 
 
 @pytest.mark.skipif(shutil.which("git") is None, reason="git is not installed")
@@ -277,11 +277,11 @@ def test_only_what_is_committed_is_published(house: House, tree: Path) -> None:
     git(tree, "init", "-q")
     git(tree, "add", ".")
     git(tree, "commit", "-qm", "all")
-    window = write(tree / "models/tiny_model", {"key.secret": "x", "new.txt": "x"})
+    folder = write(tree / "models/tiny_model", {"key.secret": "x", "new.txt": "x"})
     done = house.publish("models/tiny_model", cwd=tree)
     assert done.code == 2
     assert "not committed (models/tiny_model/new.txt); commit them" in done.stderr
-    (window / "new.txt").unlink()
+    (folder / "new.txt").unlink()
     assert house.publish("models/tiny_model", cwd=tree).code == 0
     assert "key.secret" not in house.hub.repo("model", f"{house.org}/tiny_model").head.tree
 
@@ -347,7 +347,7 @@ def test_what_the_hub_says_of_the_hardware_is_verified(house: House, tree: Path)
 
 def test_where_hardware_makes_no_sense(house: House, gpu_tree: Path) -> None:
     for arguments, said in {
-        ("models/tiny_model",): "none of the windows becomes one",
+        ("models/tiny_model",): "none of the folders becomes one",
         ("spaces/tiny_space", "--pr"): "a pull request changes no hardware",
         ("--all",): "--hardware is for Spaces that are named",
     }.items():
@@ -489,8 +489,8 @@ def test_a_pushed_value_outlives_another_in_the_folder(house: House, tree: Path)
 
 @pytest.fixture
 def published(house: House, copy_of_ours: Path) -> House:
-    windows = ["metrics/note_f1", "datasets_scripts/jsb_chorales"]
-    done = house.publish(*windows, cwd=copy_of_ours)
+    folders = ["metrics/note_f1", "datasets_scripts/jsb_chorales"]
+    done = house.publish(*folders, cwd=copy_of_ours)
     assert done.code == 0, done.stderr
     return house
 

@@ -538,7 +538,7 @@ def test_what_goes_wrong_has_a_name(hub: House, run: Path) -> None:
         assert said in done.stderr
     gone = hub.cli("push", str(run), "--model", f"{hub.org}/mine", "--dataset", f"{hub.org}/gone")
     assert (gone.code, "there is no dataset" in gone.stderr) == (1, True)
-    for fault, said in [("412", "somebody else committed in between"), ("cut", "the connection to the Hub failed")]:
+    for fault, said in [("412", "another commit was made in between"), ("cut", "the connection to the Hub failed")]:
         hub.hub.fault("POST .*/mine/commit", fault)
         broken = push(hub, run)
         assert broken.code == 1

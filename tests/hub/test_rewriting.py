@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
+from music_evals.hub.repository_folders import RepositoryFolder
 from music_evals.hub.rewriting import Addresses, dead_links, pin_requirements, rewrite_card
 from music_evals.hub.source import Source
-from music_evals.hub.windows import Window
 
 from .hub_house import REVISION, SOURCE, write
 
@@ -14,8 +14,8 @@ HUB = "https://huggingface.co"
 
 
 @pytest.fixture
-def window(tree: Path) -> Window:
-    return Window(tree / "spaces/tiny_space")
+def folder(tree: Path) -> RepositoryFolder:
+    return RepositoryFolder(tree / "spaces/tiny_space")
 
 
 @pytest.fixture
@@ -49,13 +49,13 @@ def addresses(tree: Path) -> Addresses:
         ('load("./models/tiny_model/variant")', 'load("./models/tiny_model/variant")'),
     ],
 )
-def test_links(link: str, moved: str, window: Window, addresses: Addresses) -> None:
+def test_links(link: str, moved: str, folder: RepositoryFolder, addresses: Addresses) -> None:
     text = "---\ntitle: x\n---\n{}\n"
-    assert rewrite_card(text.format(link), window, addresses) == text.format(moved)
+    assert rewrite_card(text.format(link), folder, addresses) == text.format(moved)
 
 
 def test_a_card_further_down(tree: Path, addresses: Addresses) -> None:
-    model = Window(tree / "models/tiny_model")
+    model = RepositoryFolder(tree / "models/tiny_model")
     text = "[a](../../../metrics/tiny_metric) [b](../README.md)\n"
     moved = f"[a]({HUB}/spaces/org/tiny_metric) [b](../README.md)\n"
     assert rewrite_card(text, model, addresses, path="variant/README.md") == moved
@@ -78,7 +78,7 @@ model-index:
 ---
 # x
 """
-    card = rewrite_card(head, Window(tree / "models/tiny_model"), addresses)
+    card = rewrite_card(head, RepositoryFolder(tree / "models/tiny_model"), addresses)
     assert "license: mit # kept\n" in card
     assert "datasets:\n- org/tiny_set\n- other/set\n- unknown\n" in card
     assert "models:\n- org/tiny_model\n" in card
@@ -92,9 +92,9 @@ def test_requirements_are_pinned(addresses: Addresses) -> None:
     assert pin_requirements(text, addresses.source) == pinned
 
 
-def test_nothing_is_asked_of_the_source_where_nothing_needs_it(tree: Path, window: Window) -> None:
+def test_nothing_is_asked_of_the_source_where_nothing_needs_it(tree: Path, folder: RepositoryFolder) -> None:
     nowhere = Addresses("org", HUB, Source(tree / "not a clone"))
-    assert rewrite_card("[a](../../metrics/tiny_metric)\n", window, nowhere).startswith("[a](https://")
+    assert rewrite_card("[a](../../metrics/tiny_metric)\n", folder, nowhere).startswith("[a](https://")
     assert pin_requirements("numpy\n", nowhere.source) == "numpy\n"
 
 
@@ -106,18 +106,18 @@ def test_the_first_lines_say_how_the_package_is_installed(
     place: str, package: str, tree: Path, addresses: Addresses
 ) -> None:
     """Not `pip install music_evals`, which `evaluate` advises: no index has it."""
-    card = rewrite_card("---\ntitle: x\n---\n\n# Title\n\nText.\n", Window(tree / place), addresses)
+    card = rewrite_card("---\ntitle: x\n---\n\n# Title\n\nText.\n", RepositoryFolder(tree / place), addresses)
     line = f'```bash\npip install "{package} @ git+{SOURCE}"\n```\n\n' if package else ""
     assert card == f"---\ntitle: x\n---\n\n# Title\n\n{line}Text.\n"
 
 
 def test_the_install_line_has_the_extras_of_a_metric(tree: Path, addresses: Addresses) -> None:
-    window = Window(tree / "metrics/tiny_metric")
-    write(window.folder, {"requirements.txt": "torch\nmusic_evals[audio,spaces]\n"})
-    assert f'pip install "music_evals[audio] @ git+{SOURCE}"' in rewrite_card("# Title\n\n# Other\n", window, addresses)
+    folder = RepositoryFolder(tree / "metrics/tiny_metric")
+    write(folder.path, {"requirements.txt": "torch\nmusic_evals[audio,spaces]\n"})
+    assert f'pip install "music_evals[audio] @ git+{SOURCE}"' in rewrite_card("# Title\n\n# Other\n", folder, addresses)
 
 
-def test_dead_links(window: Window) -> None:
-    write(window.root, {"x.md": "x"})
+def test_dead_links(folder: RepositoryFolder) -> None:
+    write(folder.root, {"x.md": "x"})
     text = "[a](gone.md) [b](../../x.md) [c](../../../outside) [d](app.py#x) [e](https://x.org)\n```\n[f](no)\n```\n"
-    assert dead_links(text, window) == ["gone.md", "../../../outside"]
+    assert dead_links(text, folder) == ["gone.md", "../../../outside"]

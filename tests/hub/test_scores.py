@@ -80,7 +80,7 @@ def test_preservation(preservation: Path) -> None:
     scores = system_scores(results)
     assert scores.system == "up"
     assert scores.scores["circle_of_fifths_distance"].value == 0.1667
-    assert "same_mode" not in scores.scores  # a companion gets no rank
+    assert "same_mode" not in scores.scores  # an auxiliary metric gets no rank
     assert set(scores.scores) | set(scores.undefined) == set(results["metrics"])
     assert (scores.n_items, scores.items, scores.task.type) == (3, "pairs", "music-editing")
     assert scores.departures == ()
@@ -110,7 +110,7 @@ def test_what_ranks_are_the_defaults_of_the_benchmarks() -> None:
         "name": described["encoder"],
     }
     assert ranked("preservation") == {"variant": defaults(preservation.Settings)["variant"]}
-    assert ranked("inpainting") == {"variant": inpainting.Settings(dataset="x", out="y").judged_variant}
+    assert ranked("inpainting") == {"variant": inpainting.Settings(dataset="x", out="y").scored_variant}
 
 
 def test_another_encoder_has_no_rank(preservation: Path) -> None:

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from music_evals.errors import InvalidInputError
+from music_evals.hub.repository_folders import RepositoryFolder
 from music_evals.hub.source import Source, listed_files, uncommitted
-from music_evals.hub.windows import Window
 
 from .hub_house import REVISION, SOURCE, write
 
@@ -45,7 +45,7 @@ def test_the_last_commit_of_the_package_is_pinned(clone: Path) -> None:
 
 
 def test_changes_that_are_not_committed(clone: Path) -> None:
-    write(clone, {"metrics/x/README.md": "other\n", "metrics/x/new.txt": "new\n", "notes.txt": "of no window\n"})
+    write(clone, {"metrics/x/README.md": "other\n", "metrics/x/new.txt": "new\n", "notes.txt": "of no folder\n"})
     assert Source(clone).revision
     assert uncommitted(clone / "metrics/x") == ["metrics/x/README.md", "metrics/x/new.txt"]
     write(clone, {"src/b.py": "b = 1\n"})
@@ -54,22 +54,22 @@ def test_changes_that_are_not_committed(clone: Path) -> None:
 
 
 def test_files_that_git_ignores_are_not_listed(clone: Path) -> None:
-    window = write(clone / "metrics/x", {".gitignore": "*.bin\n", "secret.bin": "x", "new.txt": "x", "gone.txt": "x"})
+    folder = write(clone / "metrics/x", {".gitignore": "*.bin\n", "secret.bin": "x", "new.txt": "x", "gone.txt": "x"})
     git(clone, "add", "metrics")
-    (window / "gone.txt").unlink()
-    listed = listed_files(window)
+    (folder / "gone.txt").unlink()
+    listed = listed_files(folder)
     assert listed is not None
     assert {path.name for path in listed} == {".gitignore", "README.md", "new.txt"}
-    assert set(Window(window).files()) == {"README.md", "new.txt"}
+    assert set(RepositoryFolder(folder).files()) == {"README.md", "new.txt"}
     assert listed_files(clone.parent) is None
     write(clone, {".gitignore": "build/\n"})
     assert listed_files(write(clone / "build/metrics/x", {"a.txt": "x"})) is None
 
 
 def test_a_clone_that_git_cannot_read(tmp_path: Path) -> None:
-    window = write(tmp_path, {".git": "gitdir: gone\n", "metrics/x/a.txt": "x"}) / "metrics/x"
+    folder = write(tmp_path, {".git": "gitdir: gone\n", "metrics/x/a.txt": "x"}) / "metrics/x"
     with pytest.raises(InvalidInputError, match="git cannot read the clone"):
-        uncommitted(window)
+        uncommitted(folder)
 
 
 def test_a_commit_that_is_not_pushed(clone: Path) -> None:

@@ -80,8 +80,6 @@ def test_what_the_token_may_not_see_and_what_is_not_there(house: House) -> None:
     repository = dataset(house, "private", private=True)
     url = f"hf://datasets/{repository}/songs/small.mid"
     assert read(house, url, single=True, token=house.token)[url][1] == SMALL.decode()
-    assert read(house, url, single=True)[url].startswith(
-        f"UnreadableFileError: {url}: not there, or refused to who asks"
-    )
+    assert read(house, url, single=True)[url].startswith(f"UnreadableFileError: {url}: not found, or access is denied")
     missing = f"hf://datasets/{dataset(house, 'public')}/songs/none.mid"
     assert read(house, missing, single=True)[missing] == f"NoDataError: {missing}: no such file; check the URL"

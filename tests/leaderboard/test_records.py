@@ -24,7 +24,7 @@ from music_evals.leaderboard import details as leaderboard_details
 from music_evals.leaderboard.board import DetailReader
 from music_evals.leaderboard.details import details_of_run
 from music_evals.leaderboard.records import read_run, records_of_run
-from music_evals.metrics.catalogue import COMPANIONS, PRESERVATION_METRICS
+from music_evals.metrics.catalogue import AUXILIARY, PRESERVATION_METRICS
 
 
 def test_lyrics_from_end_to_end(lyrics_run: Path, tmp_path: Path) -> None:
@@ -121,11 +121,11 @@ def test_edits_from_end_to_end(write_files: Any, stub_judge: Any, tmp_path: Path
     assert one.extractors["definition"] == 2
     assert results["definitions"] == {
         name: metric.definition
-        for name, metric in {**PRESERVATION_METRICS, **COMPANIONS}.items()
+        for name, metric in {**PRESERVATION_METRICS, **AUXILIARY}.items()
         if metric.definition > 1
     }
     assert found["lacking", "beat_f_measure"].unranked == "1 results failed"
-    companions = {row.unranked for row in found.values() if row.system == "good" and row.metric in COMPANIONS}
+    companions = {row.unranked for row in found.values() if row.system == "good" and row.metric in AUXILIARY}
     assert companions == {"a companion of the metrics"}
     reader = DetailReader(tmp_path / "board")
     pair = reader.content(new[0].run, "a", "good", "pair")

@@ -13,9 +13,9 @@ from music_evals import hf
 from music_evals.errors import InvalidInputError, UnknownNameError
 from music_evals.metrics.arrays import PRESERVATION_VARIANTS
 from music_evals.metrics.catalogue import (
+    AUXILIARY,
     CATALOGUE,
     CELL_SCORES,
-    COMPANIONS,
     DESCRIPTION_SCORES,
     EDITING_SCORES,
     EFFORT_RATIOS,
@@ -36,7 +36,7 @@ from music_evals.metrics.lyric_structure import MAXIMUM
 
 RESPONSES = Path(__file__).resolve().parents[2] / "benchmarks" / "preservation_validity" / "responses.csv"
 BLOCKS = (
-    INPAINTING_METRICS, INPAINTING_EXTENSIONS, LIKELIHOODS, PRESERVATION_METRICS, RELEASE_SCORES, COMPANIONS,
+    INPAINTING_METRICS, INPAINTING_EXTENSIONS, LIKELIHOODS, PRESERVATION_METRICS, RELEASE_SCORES, AUXILIARY,
     LYRIC_SCORES, LYRIC_CONTENT, DESCRIPTION_SCORES, CELL_SCORES, HIDDEN_CELL_SCORES, STYLE_SCORES, MELODY_SCORES,
     EFFORT_RATIOS, EDITING_SCORES)  # fmt: skip
 MEASURED = [name for name, metric in CATALOGUE.items() if not math.isnan(metric.chance)]
@@ -75,7 +75,7 @@ def test_the_papers_are_those_that_the_modules_cite() -> None:
     cited |= {hf.text.DIVERSITY_CITATION, hf.text.THEMES_CITATION}
     papers = {metric.paper for metric in CATALOGUE.values()} - {""}
     assert all(any(f"{{{paper}," in text for text in cited) for paper in papers)
-    own = {*COMPANIONS, *STYLE_SCORES, *MELODY_SCORES, "repeated_note_rate", "lyric_structure_corrected"}
+    own = {*AUXILIARY, *STYLE_SCORES, *MELODY_SCORES, "repeated_note_rate", "lyric_structure_corrected"}
     own |= {"lyric_structure_gated", "lyric_wordlikeness"}
     assert {name for name, metric in CATALOGUE.items() if not metric.paper} == own
 

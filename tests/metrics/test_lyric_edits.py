@@ -32,7 +32,7 @@ ASKED: Sections = [("verse", ["cccR", "cc cR", "cccc"]), ("chorus", ["ccR", "ccR
 def test_a_text_as_asked_needs_no_edit() -> None:
     score = corrected(ASKED, ASKED)
     # 2 sections, 5 lines, 4 + 5 + 4 + 3 + 3 characters with a pause, 4 rhymes
-    assert score.edits.asked == Amounts(2, 5, 19, 4)
+    assert score.edits.expected == Amounts(2, 5, 19, 4)
     assert score.edits.needed == Amounts(0, 0, 0, 0)
     assert score.total == score.corrected_total == score.maximum == 100.0
     assert [level.name for level in score.levels] == ["song", "section", "phrase", "word", "rhyme"]
@@ -187,7 +187,7 @@ def all_costs(asked: Amounts, first: Sections, second: Sections) -> list[float]:
 @example([("verse", ["c cR"])], [("verse", ["cR"]), ("verse", ["cR"])])  # a section too much, with its rhyme
 def test_no_pairing_needs_less(first: Sections, second: Sections) -> None:
     edits = corrected(first, second).edits
-    assert cost(edits.asked, edits.needed) == pytest.approx(min(all_costs(edits.asked, first, second)), abs=1e-9)
+    assert cost(edits.expected, edits.needed) == pytest.approx(min(all_costs(edits.expected, first, second)), abs=1e-9)
 
 
 # ------------------------------------------------------------------------------------------------------------ laws
@@ -201,7 +201,7 @@ def test_the_range(reference: Sections, generated: Sections) -> None:
     assert len(paired) == score.compared_lines
     everything = [line for section in score.sections for line in section.lines]
     assert sum(line.expected is not None for line in everything) == sum(len(rows) for _, rows in reference)
-    assert sum(line.found is not None for line in everything) == sum(len(rows) for _, rows in generated)
+    assert sum(line.actual is not None for line in everything) == sum(len(rows) for _, rows in generated)
 
 
 def lose(text: Sections, draw: st.DrawFn) -> Sections:
@@ -285,4 +285,4 @@ def test_spoiling_lowers_or_keeps_the_score_of_any_text(reference: Sections, tex
         spoiled[i][1][j] = row[:k] + FOREIGN + row[k + (kind == "foreign") :]
     asked = corrected(reference, text).edits
     needed = corrected(reference, spoiled).edits.needed
-    assert cost(asked.asked, needed) >= cost(asked.asked, asked.needed) - 1e-9
+    assert cost(asked.expected, needed) >= cost(asked.expected, asked.needed) - 1e-9

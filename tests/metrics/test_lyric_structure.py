@@ -275,7 +275,7 @@ def test_line_reports_hold_the_product_and_every_line(reference: Pattern, genera
     assert math.prod(compared) == pytest.approx(score.word_ratio, rel=1e-9)
     assert len(compared) == score.compared_lines
     assert sum(line.expected is not None for line in lines) == sum(map(len, reference.lines))
-    assert sum(line.found is not None for line in lines) == sum(map(len, generated.lines))
+    assert sum(line.actual is not None for line in lines) == sum(map(len, generated.lines))
 
 
 @pytest.mark.parametrize(

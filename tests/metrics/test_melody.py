@@ -211,7 +211,7 @@ def test_motifs_of_the_wrong_kind() -> None:
         melody.motif_recall(SCALE, SCALE, variant="official")
 
 
-# Companions of order and contour
+# Auxiliary metrics of order and contour
 
 CURVES = st.lists(st.sampled_from([0.0, 110.0, 123.5, 220.0, 246.9, 261.6, 330.0, -440.0]), min_size=1, max_size=30)
 

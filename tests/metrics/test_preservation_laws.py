@@ -18,7 +18,7 @@ from music_evals.annotations import FEATURES, Beats, Chords, Chroma, F0Track, Ke
 from music_evals.errors import UndefinedMetricWarning, UnknownNameError
 from music_evals.metrics import harmony, melody, rhythm, structure
 from music_evals.metrics.arrays import MUSECPEVAL, VARIANTS
-from music_evals.metrics.catalogue import COMPANIONS, PRESERVATION_METRICS, features_of, metric_of
+from music_evals.metrics.catalogue import AUXILIARY, PRESERVATION_METRICS, features_of, metric_of
 
 Metric = Callable[..., float]
 
@@ -53,7 +53,7 @@ METRICS: dict[str, Metric] = {
 }
 # Of tests that run for every metric, and for every variant.
 EXAMPLES = 15
-SCALES = {**PRESERVATION_METRICS, **COMPANIONS}
+SCALES = {**PRESERVATION_METRICS, **AUXILIARY}
 
 
 def frozen(values: Any) -> np.ndarray:

@@ -127,7 +127,7 @@ def test_keeping_steps_that_would_have_seen_a_change_is_noticed(monkeypatch):
     chosen = GibbsSettings(sweeps=3, eta=0.2, call_cost=20.0)
     network, arrangement = TinyRollNetwork(5, scale=0.3), piece(21, 2)
     slow = rolls(network, arrangement, dataclasses.replace(chosen, sampler="naive"), 7)
-    monkeypatch.setattr(_gibbs_samplers, "_kept", lambda groups, *_: (len(groups), sum(map(len, groups))))
+    monkeypatch.setattr(_gibbs_samplers, "_count_valid", lambda groups, *_: (len(groups), sum(map(len, groups))))
     with pytest.raises(AssertionError):
         assert_equal_sweeps(rolls(network, arrangement, chosen, 7), slow)
 

@@ -136,9 +136,9 @@ def test_networks_of_rolls_learn_from_whole_pieces(pieces: Path) -> None:
 
 def test_what_does_not_fit_a_network_of_rolls_is_named(pieces: Path, folder: Path) -> None:
     config = BMSTConfig(window=4, embedding=4)
-    with pytest.raises(InvalidInputError, match="stride_steps is for networks of melodies, bmst is none"):
+    with pytest.raises(InvalidInputError, match="stride_steps is for networks of melodies, not for bmst"):
         recipe_examples("bmst", config, DataConfig("pieces", "default", stride_steps=3), pieces)
-    with pytest.raises(InvalidInputError, match="validation_stride_steps is for networks of piano rolls, vli is none"):
+    with pytest.raises(InvalidInputError, match="validation_stride_steps is for networks of piano rolls, not for vli"):
         recipe_examples("vli", None, DataConfig("one", "default", validation_stride_steps=3), folder)
     with pytest.raises(InvalidInputError, match=r"one \(default\).*lacks the columns ticks_per_quarter"):
         recipe_examples("bmst", config, DataConfig("one", "default"), folder)

@@ -25,7 +25,7 @@ from music_evals.metrics.catalogue import DESCRIPTION_SCORES
 from music_evals.pipelines.descriptions import (
     description_of_row,
     evaluate_descriptions,
-    judge_description,
+    score_description,
     tag_semantic_similarity,
     tag_similarity_table,
 )
@@ -125,7 +125,7 @@ def test_songs_one_by_one_and_together_agree() -> None:
     songs = {song["id"]: song for song in together["per_item"]}
     assert list(songs) == list("dcba")
     for place, item in enumerate("abcd"):
-        alone = judge_description(REFERENCES[place], GENERATED[place], encoder="char-ngrams")
+        alone = score_description(REFERENCES[place], GENERATED[place], encoder="char-ngrams")
         assert alone.values == pytest.approx({name: songs[item][name] for name in DESCRIPTION_SCORES}, abs=1e-6)
         assert alone.n_dimensions == {"professional": 10, "amateur": 10}
 
@@ -196,7 +196,7 @@ def test_one_group_is_judged_where_nobody_speaks_for_the_other() -> None:
 def test_vectors_that_cancel_out_leave_an_average_undefined() -> None:
     ways = {"a": [1.0, 0.0], "b": [-1.0, 0.0]}
     generated, reference = ({"amateur": {"song_purpose": tags}} for tags in (["a", "b"], ["a"]))
-    judged = judge_description(
+    judged = score_description(
         reference, generated, encoder=lambda texts: [ways[text] for text in texts], normalize_by_self=True
     )
     assert judged.reasons["amateur_average"] == "the vectors of a list cancel out in 1 of 1 dimensions"
@@ -213,7 +213,7 @@ def test_a_song_with_nothing_is_undefined() -> None:
     assert ", and amateur: no generated tags in 10 of 10 dimensions" in reason
     whole = evaluate_descriptions(REFERENCES[:3], GENERATED[:3], encoder="char-ngrams")
     assert result["tag_semantic_similarity"] == pytest.approx(whole["tag_semantic_similarity"], abs=1e-6)
-    nothing = judge_description({}, GENERATED[0], encoder="char-ngrams")
+    nothing = score_description({}, GENERATED[0], encoder="char-ngrams")
     assert nothing.reasons["tag_semantic_similarity"] == "no reference tags in any dimension"
 
 
@@ -226,7 +226,7 @@ def test_clusters_widen_intervals() -> None:
 
 
 def test_other_groups_and_dimensions_can_be_chosen() -> None:
-    chosen = judge_description(
+    chosen = score_description(
         REFERENCES[0],
         GENERATED[0],
         encoder="char-ngrams",
@@ -235,7 +235,7 @@ def test_other_groups_and_dimensions_can_be_chosen() -> None:
     )
     assert list(chosen.values) == ["tag_semantic_similarity", "amateur_average", "amateur/lyric_themes"]
     assert (
-        "professional/lyric_themes" not in judge_description(GENERATED[0], GENERATED[0], encoder="char-ngrams").values
+        "professional/lyric_themes" not in score_description(GENERATED[0], GENERATED[0], encoder="char-ngrams").values
     )
 
 
@@ -267,14 +267,14 @@ def test_tags_that_are_none(tags: Any, message: str) -> None:
 def test_names_that_do_not_exist(description: Any, message: str) -> None:
     for pair in ((description, {}), ({"amateur": {}}, description)):
         with pytest.raises(UnknownNameError, match=message):
-            judge_description(*pair, encoder="char-ngrams")
+            score_description(*pair, encoder="char-ngrams")
 
 
 def test_choices_that_do_not_exist() -> None:
     with pytest.raises(UnknownNameError, match="professional"):
-        judge_description(REFERENCES[0], GENERATED[0], encoder="char-ngrams", annotators=["professionals"])
+        score_description(REFERENCES[0], GENERATED[0], encoder="char-ngrams", annotators=["professionals"])
     with pytest.raises(UnknownNameError, match="song_purpose"):
-        judge_description(REFERENCES[0], GENERATED[0], encoder="char-ngrams", dimensions={"amateur": ["purpose_song"]})
+        score_description(REFERENCES[0], GENERATED[0], encoder="char-ngrams", dimensions={"amateur": ["purpose_song"]})
     with pytest.raises(UnknownNameError, match="amateur"):
         tag_similarity_table(REFERENCES, GENERATED, "amateurs", encoder="char-ngrams")
     with pytest.raises(UnknownNameError, match="best_match"):

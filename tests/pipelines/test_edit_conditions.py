@@ -10,7 +10,7 @@ from music_evals.audio.backends import DEFAULT_BACKENDS
 from music_evals.audio.io import Audio, load_audio
 from music_evals.datasets.known_edits import build as known_edits
 from music_evals.errors import InvalidAudioError, InvalidInputError
-from music_evals.pipelines.edit_conditions import BEATS_BACKEND, CHORD_LABELS, hear_conditions
+from music_evals.pipelines.edit_conditions import BEATS_BACKEND, CHORD_LABELS, extract_conditions
 
 pytest.importorskip("librosa")
 
@@ -23,7 +23,7 @@ def test_beats_are_heard_by_another_tracker_than_the_metrics() -> None:
 def test_what_is_played_is_heard(piece: str) -> None:
     row = next(row for row in known_edits.load_rows("default", "tuning") if row["piece"] == piece)
     audio = load_audio(known_edits.render(row, renderer="additive", which="reference"))
-    heard, truth = hear_conditions(audio), known_edits.annotations(row, which="reference")
+    heard, truth = extract_conditions(audio), known_edits.annotations(row, which="reference")
     assert mir_eval.beat.f_measure(truth.beats.times_sec, heard.beats.times_sec) > 0.9
     labels = [list(chords.labels) for chords in (truth.chords, heard.chords)]
     merged = mir_eval.util.merge_labeled_intervals(
@@ -46,6 +46,6 @@ def test_what_is_played_is_heard(piece: str) -> None:
 
 def test_music_without_beats_is_refused() -> None:
     with pytest.raises(InvalidAudioError, match="no beats"):
-        hear_conditions(Audio(np.zeros(22050 * 4, np.float32), silent=True))
+        extract_conditions(Audio(np.zeros(22050 * 4, np.float32), silent=True))
     with pytest.raises(InvalidInputError, match="at least one beat"):
-        hear_conditions(Audio(np.zeros(22050, np.float32)), beats_per_bar=0)
+        extract_conditions(Audio(np.zeros(22050, np.float32)), beats_per_bar=0)

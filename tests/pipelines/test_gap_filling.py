@@ -79,7 +79,7 @@ def test_more_candidates_do_not_change_the_first_ones() -> None:
 
 
 def test_what_is_not_random_is_drawn_once_and_what_is_not_known_is_not_judged() -> None:
-    [candidate] = fill_gap(context(), Drawing(deterministic=True), n_candidates=5, judge=False)
+    [candidate] = fill_gap(context(), Drawing(deterministic=True), n_candidates=5, evaluate=False)
     assert (candidate.scores, candidate.diff) == ({}, None)
     assert set(candidate.row) == {"candidate", "middle"}
 
@@ -151,7 +151,7 @@ def test_new_notes_are_as_loud_as_what_the_model_was_shown() -> None:
 def test_what_is_no_truth_is_not_told() -> None:
     notes = melody(64)
     bars = meter_map(Score(notes, 4, (TimeSignature(0, 4, 4),)))
-    judged, other = (fill(notes, Walker(), bars=bars, first=7, n_measures=3, judge=judge) for judge in (None, False))
+    judged, other = (fill(notes, Walker(), bars=bars, first=7, n_measures=3, evaluate=judge) for judge in (None, False))
     assert (len(judged.truth), len(other.truth)) == (12, 0)
 
 

@@ -156,6 +156,6 @@ class Sketcher:
 
 def test_a_sketch_reaches_the_model_and_likelihoods_are_not_asked_for() -> None:
     tokens, hidden = hide_gap(context(), MUSIB_LAYOUT.middle)
-    [candidate] = draw_candidates(tokens, hidden, Sketched(Sketcher(), MIDDLE), judge=False)
+    [candidate] = draw_candidates(tokens, hidden, Sketched(Sketcher(), MIDDLE), evaluate=False)
     assert np.array_equal(candidate.middle, MIDDLE)
     assert candidate.log_likelihood is None

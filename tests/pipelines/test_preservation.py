@@ -34,7 +34,7 @@ from music_evals.metrics.catalogue import features_of
 from music_evals.pipelines import preservation
 from music_evals.pipelines._measures import check_options, measure, options_of
 from music_evals.pipelines.preservation import (
-    COMPANIONS,
+    AUXILIARY,
     FACETS,
     PRESERVATION_METRICS,
     Settings,
@@ -42,10 +42,10 @@ from music_evals.pipelines.preservation import (
     SourceLoader,
     Value,
     compare,
-    entrance,
     evaluate_preservation,
-    judge,
     load_features,
+    modality,
+    score_pair,
 )
 from music_evals.pipelines.score_features import score_features
 from music_evals.symbolic.midi import save_midi
@@ -106,10 +106,10 @@ def wav(tmp_path: Path) -> Callable[..., str]:
 def test_the_facets_hold_all_metrics_once() -> None:
     assert [name for names in FACETS.values() for name in names] == ALL
     assert list(FACETS) == ["harmony", "rhythm", "structure", "melody"]
-    assert {scale.facet for scale in COMPANIONS.values()} == set(FACETS)
+    assert {scale.facet for scale in AUXILIARY.values()} == set(FACETS)
 
 
-@pytest.mark.parametrize("name", [*ALL, *COMPANIONS])
+@pytest.mark.parametrize("name", [*ALL, *AUXILIARY])
 def test_every_score_has_a_function_that_takes_its_arguments(name: str) -> None:
     function, arguments = measure(name, "corrected", 10.0)
     parameters = inspect.signature(function).parameters
@@ -220,8 +220,8 @@ def test_corrected_counts_the_beats_of_a_pair_at_one_level() -> None:
 def test_a_side_that_was_counted_again_is_in_the_notes() -> None:
     sources = [Source(features(beats=beats), "audio", "", (), {}) for beats in flipped_pair()]
     settings = Settings.of(metrics=["delta_bpm"])
-    assert any("counted at" in note for note in judge(*sources, settings).notes)
-    assert not any("counted at" in note for note in judge(sources[0], sources[0], settings).notes)
+    assert any("counted at" in note for note in score_pair(*sources, settings).notes)
+    assert not any("counted at" in note for note in score_pair(sources[0], sources[0], settings).notes)
 
 
 def test_options_reach_their_metric() -> None:
@@ -235,7 +235,7 @@ def test_options_reach_their_metric() -> None:
         compare(features(), late, metrics=["beat_f_measure"], options={"beat_f": {}})
 
 
-@pytest.mark.parametrize("name", [*ALL, *COMPANIONS])
+@pytest.mark.parametrize("name", [*ALL, *AUXILIARY])
 def test_every_free_option_takes_its_default(name: str) -> None:
     function, _ = measure(name, "corrected", 10.0)
     free = options_of(name, "corrected")
@@ -287,8 +287,8 @@ def test_companions_by_name_or_all_of_the_facets() -> None:
     some = compare(features(), features(), metrics=["delta_bpm"], companions=["tempo_octave"])
     assert list(some) == ["delta_bpm", "tempo_octave"]
     rhythm = compare(features(), features(), metrics=["delta_bpm"], companions=True)
-    assert list(rhythm) == ["delta_bpm", *(name for name, scale in COMPANIONS.items() if scale.facet == "rhythm")]
-    with pytest.raises(UnknownNameError, match="unknown companion 'tempo'"):
+    assert list(rhythm) == ["delta_bpm", *(name for name, scale in AUXILIARY.items() if scale.facet == "rhythm")]
+    with pytest.raises(UnknownNameError, match="unknown auxiliary metric 'tempo'"):
         compare(features(), features(), companions=["tempo"])
     with pytest.raises(UnknownNameError, match="did you mean delta_bpm"):
         compare(features(), features(), metrics="delta_pbm")
@@ -312,7 +312,7 @@ def test_warnings_of_others_pass_through(monkeypatch: pytest.MonkeyPatch) -> Non
 
 def test_a_score_against_itself_is_exactly_best() -> None:
     result = evaluate_preservation([piece()], [piece()], companions=True)
-    known = {**PRESERVATION_METRICS, **COMPANIONS}
+    known = {**PRESERVATION_METRICS, **AUXILIARY}
     assert {name: result[name] for name in known} == {name: scale.best for name, scale in known.items()}
 
 
@@ -492,7 +492,7 @@ def test_a_recording_against_itself_is_exactly_best(wav: Callable[..., str]) -> 
     path = wav("same.wav", sound())
     result = evaluate_preservation([path], [path], metrics=HARMONY, companions=True)
     for name in [*HARMONY, "same_mode", "chroma_dtw_centred", "chroma_dtw_centred_transposed"]:
-        assert result[name] == {**PRESERVATION_METRICS, **COMPANIONS}[name].best
+        assert result[name] == {**PRESERVATION_METRICS, **AUXILIARY}[name].best
 
 
 def test_a_store_changes_no_number_and_is_used(wav: Callable[..., str], tmp_path: Path) -> None:
@@ -580,14 +580,14 @@ def test_backends_by_name(wav: Callable[..., str]) -> None:
 
 
 def test_entrances() -> None:
-    assert entrance("a/b.MID") == entrance(Path("x.mxl")) == entrance(piece()) == "symbolic"
-    assert entrance("a.wav") == entrance("a") == entrance(Audio(np.zeros(9, np.float32))) == "audio"
+    assert modality("a/b.MID") == modality(Path("x.mxl")) == modality(piece()) == "symbolic"
+    assert modality("a.wav") == modality("a") == modality(Audio(np.zeros(9, np.float32))) == "audio"
     with pytest.raises(UnsupportedTypeError, match="load_audio"):
-        entrance(np.zeros(9))
+        modality(np.zeros(9))
 
 
 def test_a_recording_is_not_compared_with_a_score(wav: Callable[..., str]) -> None:
-    with pytest.raises(InvalidInputError, match=r"^pair 1: the reference comes by the audio entrance"):
+    with pytest.raises(InvalidInputError, match=r"^pair 1: the reference is audio, the prediction symbolic"):
         evaluate_preservation(
             [piece(), wav("a.wav", sound())], [piece(), piece()], metrics=["circle_of_fifths_distance"]
         )

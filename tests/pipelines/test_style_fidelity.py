@@ -16,7 +16,7 @@ from music_evals.metrics.catalogue import MELODY_SCORES, STYLE_SCORES
 from music_evals.metrics.style_classifier import StyleClassifier, fit_style_classifier
 from music_evals.pipelines._roll_style import CLASSIFIER_FEATURES, HISTOGRAMS, roll_histograms, stretches
 from music_evals.pipelines.style_fidelity import (
-    MELODY_COMPANIONS,
+    MELODY_AUXILIARY,
     MELODY_METRICS,
     evaluate_melody,
     evaluate_style,
@@ -210,7 +210,7 @@ def test_a_clamped_melody_is_kept_exactly_and_damage_is_seen() -> None:
     nothing = np.zeros_like(original.melody.cells)
     alone = Arrangement(original.melody, original.melody.with_notes(nothing, nothing, nothing))
     found = evaluate_melody([original, original], [alone, original], groups=[0, 1])
-    names = (*MELODY_SCORES, *MELODY_METRICS, *MELODY_COMPANIONS)
+    names = (*MELODY_SCORES, *MELODY_METRICS, *MELODY_AUXILIARY)
     assert {name: found[name] for name in names} == dict.fromkeys(names, 1.0)
     # the second bar a tone higher: 32 of 64 cells
     cells, onsets = original.melody.cells.copy(), original.melody.onsets.copy()

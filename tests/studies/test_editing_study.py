@@ -64,7 +64,7 @@ def test_nothing_of_the_page_says_who_made_a_sample(build: Build) -> None:
     text += (study.folder / "study.json").read_text()
     for word in ("ours-", "theirs", "proposed", "baseline", "by ours", "reel", "bach", ".mid"):
         assert word not in text, word
-    names = [row["sample_id"] for row in rows_of(study.key / "samples.csv", what="key")]
+    names = [row["sample_id"] for row in rows_of(study.key / "samples.csv", table_name="key")]
     assert sorted(names) == ["ode-ours", "ode-theirs", "reel-ours", "reel-theirs"]
 
 

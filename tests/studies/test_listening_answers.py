@@ -56,7 +56,7 @@ def tables_of(test: Test, **sent_by: dict[str, Any]) -> Any:
 def test_ratings_are_the_table_of_an_editing_test() -> None:
     test = made("x", "y", questions=named_questions("rating", ["LQ1"]) + style_questions(["bach", "jazz"]))
     tables = tables_of(test, ann=sent(test, 0), bob=sent(test, 1))
-    table = read_table(tables.listening, LISTENING, what="listening")
+    table = read_table(tables.listening, LISTENING, table_name="listening")
     assert set(table) == {"sample_id", "listener_id", "questionnaire_id", "order_index", "LQ1", "sim_bach", "sim_jazz"}
     assert sorted(table["sample_id"]) == sorted(["s0", "s1", "i0: y", "i1: y"] * 2)
     assert table["order_index"].tolist() == [0, 1, 2, 3] * 2  # checks do not count

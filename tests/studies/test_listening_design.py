@@ -171,7 +171,7 @@ def test_settings_are_read_back() -> None:
         ({"type": "ab"}, pairs_of(3, "a"), PairCountError, "there is only 'a'; add another"),
         ({"type": "ab"}, pairs_of(3, REFERENCE, "a"), PairCountError, "or `with_hidden_reference`"),
         ({"type": "mushra"}, pairs_of(3, REFERENCE, "a"), InvalidInputError, "mushra needs an anchor"),
-        ({}, pairs_of(3, REFERENCE), NoDataError, "no system to be judged"),
+        ({}, pairs_of(3, REFERENCE), NoDataError, "no system to be rated"),
         ({}, [], NoDataError, "no pairs"),
         ({"blocks": 4}, pairs_of(3, "a"), PairCountError, "3 items do not fill 4 blocks; add items"),
         ({}, [*pairs_of(2, "a", "b"), *pairs_of(3, "a")[2:]], PairCountError, "row 5: item 'item 2' has no b"),
@@ -192,9 +192,9 @@ def test_a_table_that_cannot_carry_the_design(
         make_plans(pairs, ListeningSettings(**{"checks": 0, **settings}))
 
 
-def test_an_anchor_with_the_notes_of_the_reference_is_none_for_harmony() -> None:
+def test_an_anchor_with_the_notes_of_the_reference_is_no_anchor_for_harmony() -> None:
     settings = ListeningSettings(type="mushra", questions=named_questions("mushra", ["overall", "harmony"]))
-    with pytest.raises(InvalidInputError, match="it is none for harmony; give each item a system 'anchor'"):
+    with pytest.raises(InvalidInputError, match="it cannot anchor harmony; give each item a system 'anchor'"):
         check_pairs_of_test(pairs_of(3, "a"), settings)
     check_pairs_of_test(pairs_of(3, "a", ANCHOR), settings)
     check_pairs_of_test(pairs_of(3, "a"), ListeningSettings(type="mushra"))

@@ -70,7 +70,7 @@ def test_the_table_stands_beside_those_of_editors(study: StudyFolder, rng: np.ra
     held = simulate_study(StudyDesign(n_pieces=2, n_listeners=0), rng=rng)
     results = read_listening_results(study.folder, [export(study, slot, tmp_path / f"{slot}.json") for slot in (0, 1)])
     tables = study_tables(
-        *(rows_of({name: column.tolist() for name, column in table.items()}, what="t") for table in held[:2]),
+        *(rows_of({name: column.tolist() for name, column in table.items()}, table_name="t") for table in held[:2]),
         results.tables.listening,
     )
     found = evaluate_editing_test(tables)

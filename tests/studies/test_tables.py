@@ -49,7 +49,7 @@ def test_each_form_of_a_table_reads_the_same(form: str, tmp_path: Path) -> None:
         source.write_text("\n".join(map(json.dumps, EDIT_ROWS)))
     elif form == ".parquet":
         frame.to_parquet(source)
-    table = read_table(source, EDITS, what="edits")
+    table = read_table(source, EDITS, table_name="edits")
     assert table["sample_id"].tolist() == ["s1", "s2"]
     assert table["time_s"].tolist() == [600.5, 1800.0]
     assert table["hit_limit"].tolist() == [False, True]
@@ -121,10 +121,10 @@ def test_rows_that_do_not_go_together() -> None:
 @pytest.mark.parametrize(("columns", "what"), [(SAMPLES, "samples"), (EDITS, "edits"), (LISTENING, "listening")])
 def test_no_rows_no_columns_and_no_table(columns: Any, what: str) -> None:
     with pytest.raises(NoDataError, match=f"{what}: the table has no rows"):
-        read_table([], columns, what=what)
+        read_table([], columns, table_name=what)
     with pytest.raises(InvalidInputError, match=f"{what}: no column sample_id"):
-        read_table([{"other": 1}], columns, what=what)
+        read_table([{"other": 1}], columns, table_name=what)
     with pytest.raises(UnsupportedTypeError, match=f"{what}: expected a path"):
-        read_table(3, columns, what=what)
+        read_table(3, columns, table_name=what)
     with pytest.raises(InvalidInputError, match="different lengths"):
-        read_table({"sample_id": ["a"], "LQ1": [1, 2]}, columns, what=what)
+        read_table({"sample_id": ["a"], "LQ1": [1, 2]}, columns, table_name=what)

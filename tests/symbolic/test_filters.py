@@ -38,7 +38,7 @@ BAD = {
 def test_each_filter_removes_what_it_says_and_says_why(name):
     bad, reason = BAD[name]
     report = apply_filters([GOOD, bad], [] if name == "readable" else [make_filter(name)])
-    assert report.kept == (GOOD,)
+    assert report.passed == (GOOD,)
     assert report.steps[-1].name == name
     assert report.steps[-1].removed == (("x.mid", reason),)
 
@@ -52,7 +52,7 @@ def test_counts_add_up_and_order_matters():
     frame = [GOOD, *(bad for bad, _ in BAD.values())]
     names = list(BAD)[1:]
     report = apply_filters(frame, map(make_filter, names))
-    assert report.kept == (GOOD,)
+    assert report.passed == (GOOD,)
     before = len(frame)
     for step in report.steps:
         assert (step.n_before, step.n_kept) == (before, before - step.n_removed)
@@ -63,8 +63,8 @@ def test_counts_add_up_and_order_matters():
         apply_filters(twins, map(make_filter, order))
         for order in (["min_measures", "unique"], ["unique", "min_measures"])
     )
-    assert [kept.filename for kept in first_long.kept] == ["b.mid"]
-    assert first_unique.kept == ()
+    assert [row.filename for row in first_long.passed] == ["b.mid"]
+    assert first_unique.passed == ()
 
 
 def test_an_empty_frame():

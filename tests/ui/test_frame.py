@@ -82,7 +82,7 @@ def test_visitors_know_their_files_by_name(monkeypatch: pytest.MonkeyPatch) -> N
     ("error", "said"),
     [
         (
-            FileTooLargeError("song.wav: more", name="song.wav", unit="seconds", limit=360, found=421.6),
+            FileTooLargeError("song.wav: more", name="song.wav", unit="seconds", limit=360, size=421.6),
             "song.wav is too long or too large (7 min 2 s): at most 6 min are taken here. Upload a shorter excerpt.",
         ),
         (
@@ -90,7 +90,7 @@ def test_visitors_know_their_files_by_name(monkeypatch: pytest.MonkeyPatch) -> N
             "a.mid is too long or too large: at most 1 MiB are taken here. Upload a shorter excerpt.",
         ),
         (
-            FileTooLargeError("a: more", name="a", unit="notes", limit=500, found=6_000),
+            FileTooLargeError("a: more", name="a", unit="notes", limit=500, size=6_000),
             "a is too long or too large (6,000 notes): at most 500 notes are taken here. Upload a shorter excerpt.",
         ),
         (
@@ -115,7 +115,7 @@ def test_a_file_over_the_limit_is_told_without_the_names_of_our_code(tmp_path: P
     soundfile.write(path, np.zeros(3 * 8000), 8000)
     with pytest.raises(FileTooLargeError) as refused:
         load_recording(path, max_seconds=2)
-    assert (refused.value.limit, refused.value.found, refused.value.unit) == (2, 3, "seconds")
+    assert (refused.value.limit, refused.value.size, refused.value.unit) == (2, 3, "seconds")
     said = frame.say_error(refused.value)
     assert said.startswith("long.wav is too long or too large (3 seconds): at most 2 seconds")
     assert "AudioLimits" not in said
@@ -235,7 +235,7 @@ def test_the_process_sweeps_what_it_keeps() -> None:
     kept = Path(frame.write_downloads({}, [])[0]).parents[1]
     [sweeper] = [thread for thread in threading.enumerate() if thread.name == "sweep"]
     assert sweeper.daemon
-    assert kept == frame._kept()
+    assert kept == frame._temporary_root()
 
 
 def test_what_is_said_of_removal_is_true_and_said_alike() -> None:

@@ -97,7 +97,7 @@ def test_a_model_is_on_the_card_while_it_works(monkeypatch: pytest.MonkeyPatch, 
             seen.append("inpaint")
             return np.full((len(masked), 96), 60 + len(seen), dtype=np.uint8)  # each time something else
 
-    request = gap_filling.Request("probe", n_candidates=2, judge=False)
+    request = gap_filling.Request("probe", n_candidates=2, evaluate=False)
     known = GapModel("probe", "a folder", "vli", "sample", 1.0)
     monkeypatch.setattr(gap_filling, "_load", lambda _place: SimpleNamespace(inpainter=Model()))
     drawn = gap_filling._fill_on_gpu(known, example("Ode to Joy").tokens, request, None)

@@ -1,7 +1,7 @@
 """Frozen, unit-bearing, self-checking values that every room of the library shares.
 
 `scores` holds what is written in notes: `Score`, its signatures and tempi, NoteSeq tokens, contexts. `rolls` holds
-the same on a grid of steps and pitches: `PianoRoll`, `Arrangement`. `recordings` holds what is heard in a recording:
+the same on a grid of steps and pitches: `PianoRoll`, `Arrangement`. `recordings` holds the features of a recording:
 beats, key, chords, melody, segments, each with its times in seconds. `lyrics` holds song texts in sections,
 `descriptions` the dimensions by which people describe a song, `edits` what is asked of editing systems and returned.
 """

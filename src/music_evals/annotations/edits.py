@@ -101,8 +101,7 @@ class EditInstruction:
         if not self.text.strip():
             raise InvalidInputError("an instruction needs a text, got an empty one; say what is to change")
         if self.task not in EDIT_TASKS:
-            what = "editing task"
-            raise UnknownNameError(what, self.task, EDIT_TASKS)
+            raise UnknownNameError("editing task", self.task, EDIT_TASKS)
         check_facets(self.intended_facets)
         if bool(self.before.strip()) != bool(self.after.strip()):
             raise InvalidInputError(
@@ -138,8 +137,8 @@ class EditInstruction:
         if not (self.source_prompt.strip() and self.before.strip()):
             return ""
         word = re.compile(rf"(?<!\w){re.escape(self.before)}(?!\w)", re.IGNORECASE)
-        found, n = word.subn(lambda _: self.after, self.source_prompt)
-        return found if n else ""
+        caption, n = word.subn(lambda _: self.after, self.source_prompt)
+        return caption if n else ""
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values for JSON; `from_dict` is the inverse."""
@@ -153,8 +152,7 @@ class EditInstruction:
         known = {field.name for field in dataclasses.fields(cls)}
         for name in values:
             if name not in known:
-                what = "field of an instruction"
-                raise UnknownNameError(what, str(name), known)
+                raise UnknownNameError("field of an instruction", str(name), known)
         bars = values.get("bars")
         whole = {"bars": None if bars is None else tuple(bars)}
         whole["intended_facets"] = tuple(values.get("intended_facets", ()))
@@ -165,15 +163,14 @@ def check_facets(names: tuple[str, ...]) -> None:
     """Raise `UnknownNameError` for a facet that does not exist, `InvalidInputError` for one that is named twice."""
     for name in names:
         if name not in FACETS:
-            what = "facet"
-            raise UnknownNameError(what, name, FACETS)
+            raise UnknownNameError("facet", name, FACETS)
     if len(set(names)) != len(names):
         raise InvalidInputError(f"facets are named once each, got {', '.join(names)}")
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class EditConditions:
-    """What was heard in a source, for systems that are told it.
+    """Features of a source, as conditions for systems.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Values of recorded music: what an extractor hears in a recording, or what is known of it.
+"""Values of recorded music: the output of an extractor, or annotations by people.
 
 Conventions
 -----------
@@ -105,7 +105,7 @@ class Beats(_Annotation):
         _check_vector(self.times_sec, "beat times")
         _check_increasing(self.times_sec, "beat times")
         if not (np.isnan(self.bpm) or 0 < self.bpm < float("inf")):
-            raise InvalidAnnotationError(f"bpm must be above 0, or NaN where there is none, got {self.bpm}")
+            raise InvalidAnnotationError(f"bpm must be above 0, or NaN if unknown, got {self.bpm}")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -383,45 +383,45 @@ FEATURES: dict[str, type[_Annotation]] = {
 """Feature -> type of its annotation."""
 
 
-def _check_vector(values: FloatArray, what: str) -> None:
+def _check_vector(values: FloatArray, noun: str) -> None:
     if values.ndim != 1 or values.dtype.kind != "f" or not np.isfinite(values).all():
         raise InvalidAnnotationError(
-            f"{what} must be finite floats of shape (n,), got {values.dtype} of shape {values.shape}"
+            f"{noun} must be finite floats of shape (n,), got {values.dtype} of shape {values.shape}"
         )
 
 
-def _check_increasing(times_sec: FloatArray, what: str) -> None:
+def _check_increasing(times_sec: FloatArray, noun: str) -> None:
     if len(times_sec) and times_sec[0] < 0:
-        raise InvalidAnnotationError(f"{what} must not be negative, got {times_sec[0]:.3f} s")
+        raise InvalidAnnotationError(f"{noun} must not be negative, got {times_sec[0]:.3f} s")
     wrong = np.flatnonzero(np.diff(times_sec) <= 0)
     if len(wrong):
         i = int(wrong[0])
         raise InvalidAnnotationError(
-            f"{what} must increase; index {i}: {times_sec[i]:.3f} s then {times_sec[i + 1]:.3f} s"
+            f"{noun} must increase; index {i}: {times_sec[i]:.3f} s then {times_sec[i + 1]:.3f} s"
         )
 
 
-def _check_intervals(intervals_sec: FloatArray, what: str) -> None:
+def _check_intervals(intervals_sec: FloatArray, noun: str) -> None:
     if intervals_sec.ndim != 2 or intervals_sec.shape[1] != 2 or not np.isfinite(intervals_sec).all():
-        raise InvalidAnnotationError(f"{what} need finite intervals of shape (n, 2), got shape {intervals_sec.shape}")
+        raise InvalidAnnotationError(f"{noun} need finite intervals of shape (n, 2), got shape {intervals_sec.shape}")
     starts, ends = intervals_sec.T
     if (starts < 0).any() or (ends <= starts).any():
         i = int(np.argmax((starts < 0) | (ends <= starts)))
-        raise InvalidAnnotationError(f"{what} must last, from 0 s on; index {i}: {starts[i]:.3f} s to {ends[i]:.3f} s")
+        raise InvalidAnnotationError(f"{noun} must last, from 0 s on; index {i}: {starts[i]:.3f} s to {ends[i]:.3f} s")
     if (starts[1:] < ends[:-1]).any():
         i = int(np.argmax(starts[1:] < ends[:-1]))
         raise InvalidAnnotationError(
-            f"{what} must not overlap; index {i} ends at {ends[i]:.3f} s, the next starts at {starts[i + 1]:.3f} s"
+            f"{noun} must not overlap; index {i} ends at {ends[i]:.3f} s, the next starts at {starts[i + 1]:.3f} s"
         )
 
 
-def _check_partition(intervals_sec: FloatArray, labels: tuple[str, ...], what: str) -> None:
-    _check_intervals(intervals_sec, what)
+def _check_partition(intervals_sec: FloatArray, labels: tuple[str, ...], noun: str) -> None:
+    _check_intervals(intervals_sec, noun)
     if len(labels) != len(intervals_sec):
-        raise InvalidAnnotationError(f"expected one label each, got {len(labels)} for {len(intervals_sec)} {what}")
+        raise InvalidAnnotationError(f"expected one label each, got {len(labels)} for {len(intervals_sec)} {noun}")
     gaps = np.flatnonzero(intervals_sec[1:, 0] != intervals_sec[:-1, 1])
     if len(gaps):
         i = int(gaps[0])
         raise InvalidAnnotationError(
-            f"{what} must follow one another without a gap; there is one after {intervals_sec[i, 1]:.3f} s"
+            f"{noun} must follow one another without a gap; there is one after {intervals_sec[i, 1]:.3f} s"
         )

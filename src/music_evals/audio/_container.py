@@ -16,7 +16,7 @@ class Container:
     format: str  # ``"WAV"``, ``"AIFF"``, ``"FLAC"``, ``"OGG"``, ``"MP3"``, ``"MP4"``, ``"AAC"`` or ``"MATROSKA"``
     n_frames: int | None = None  # samples a channel, or None where the container does not count them
     slack: int = 0  # by how many more or fewer an honest file may decode
-    md5: bytes = b""  # FLAC: digest of the samples; empty where there is none
+    md5: bytes = b""  # FLAC: digest of the samples; empty if missing
     sample_bytes: int = 0  # FLAC: bytes of one sample in that digest
     mends: tuple[tuple[int, bytes], ...] = ()  # WAV, AIFF: where the header should say something else, and what
     end: int | None = None  # WAV, AIFF: where the file should end; None where it does

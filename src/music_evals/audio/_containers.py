@@ -65,9 +65,9 @@ def is_checked(path: Path) -> bool:
     """
     with path.open("rb") as file:
         magic, start = _start(file)
-    if not (found := _format(magic, start)) and not magic.startswith(_UNCHECKED):
+    if not (kind := _format(magic, start)) and not magic.startswith(_UNCHECKED):
         raise UnreadableFileError(f"{path}: starts as no kind of audio; {CONVERT}")
-    return bool(found)
+    return bool(kind)
 
 
 def _read(file: IO[bytes], n_bytes: int) -> Container:
@@ -89,8 +89,8 @@ def _read(file: IO[bytes], n_bytes: int) -> Container:
             return _walk_aac(file, start, n_bytes)
         case "MATROSKA":
             return _walk_matroska(file, start, n_bytes)
-    what = "no WAV, FLAC, Ogg, MP3, AIFF, MP4, AAC or WebM audio, whatever its name says" if magic else "empty"
-    raise ContradictionError(what, CONVERT)
+    problem = "no WAV, FLAC, Ogg, MP3, AIFF, MP4, AAC or WebM audio, whatever its name says" if magic else "empty"
+    raise ContradictionError(problem, CONVERT)
 
 
 def _start(file: IO[bytes]) -> tuple[bytes, int]:
@@ -140,7 +140,7 @@ _MAX_CHUNKS = 10_000  # a hostile file may consist of nothing else
 
 def _chunks(file: IO[bytes], start: int, n_bytes: int, order: str) -> tuple[dict[bytes, tuple[int, int]], int]:
     """Return start and size of the first chunk of each name, the audio's within the file, and where all end."""
-    found: dict[bytes, tuple[int, int]] = {}
+    chunks: dict[bytes, tuple[int, int]] = {}
     end = _form_end(file, start, order)
     long = None  # size of the audio chunk, where a 64-bit header states it
     audio = False
@@ -158,7 +158,7 @@ def _chunks(file: IO[bytes], start: int, n_bytes: int, order: str) -> tuple[dict
         if name in {b"data", b"SSND"} and not audio:
             audio = True
             size = _audio_size(file, name, long if size == _UNSTATED and long is not None else size, start, n_bytes)
-        found.setdefault(name, (start, size))
+        chunks.setdefault(name, (start, size))
         n_chunks += 1
         if n_chunks > _MAX_CHUNKS:
             raise ContradictionError(f"more than {_MAX_CHUNKS} chunks")
@@ -169,7 +169,7 @@ def _chunks(file: IO[bytes], start: int, n_bytes: int, order: str) -> tuple[dict
     file.seek(start)
     if file.read(4) in {b"RIFF", b"RIFX", b"RF64"}:
         raise ContradictionError("several WAV files one after the other", "split them")
-    return found, start
+    return chunks, start
 
 
 def _form_end(file: IO[bytes], start: int, order: str) -> int:
@@ -320,7 +320,7 @@ class _Mp3Frame:
 
 
 def _mp3_header(head: bytes) -> _Mp3Frame | None:
-    """Read the header of a layer III frame; None if it is none."""
+    """Read the header of a layer III frame; None if invalid."""
     if len(head) < 4 or head[0] != 0xFF or head[1] & 0xE6 != 0xE2 or head[1] & 0x18 == 0x08:
         return None
     first = head[1] & 0x18 == 0x18  # MPEG 1; else 2, or 2.5 at a quarter of its rates
@@ -396,14 +396,14 @@ _MAX_ELEMENTS = 500_000  # half an hour of WebM out of a browser holds 90,000 bl
 def _walk_mp4(file: IO[bytes], n_bytes: int) -> Container:
     """Walk the boxes of an MP4 file (ISO/IEC 14496-12, 4.2); fragments are boxes too."""
     start = 0
-    found: set[bytes] = set()
+    boxes: set[bytes] = set()
     for _ in range(_MAX_BOXES):
         if start + 8 > n_bytes:
             break
         file.seek(start)
         size, name = struct.unpack(">I4s", file.read(8))
         if not all(0x20 <= byte < 0x7F for byte in name):
-            if found and only_zeros(file, start):
+            if boxes and only_zeros(file, start):
                 break
             raise ContradictionError(f"no MP4 box at byte {start}, where the next should be")
         if size == 1:
@@ -412,11 +412,11 @@ def _walk_mp4(file: IO[bytes], n_bytes: int) -> Container:
             size = n_bytes - start
         if size < 8 or start + size > n_bytes:
             raise ContradictionError(f"its box {name.decode()!r} claims {size} bytes, {n_bytes - start} are there")
-        found.add(name)
+        boxes.add(name)
         start += size
     else:
         raise ContradictionError(f"more than {_MAX_BOXES} boxes")
-    if not {b"moov", b"mdat"} <= found:
+    if not {b"moov", b"mdat"} <= boxes:
         raise ContradictionError("an MP4 file without a moov and an mdat box")
     return Container("MP4")
 
@@ -436,7 +436,7 @@ def _walk_aac(file: IO[bytes], start: int, n_bytes: int) -> Container:
 
 
 def _aac_frame_bytes(head: bytes) -> int:
-    """Return the size of the ADTS frame with this header (ISO/IEC 13818-7, 6.2); 0 if it is none."""
+    """Return the size of the ADTS frame with this header (ISO/IEC 13818-7, 6.2); 0 if invalid."""
     if len(head) < 7 or head[0] != 0xFF or head[1] & 0xF6 != 0xF0 or head[2] >> 2 & 0xF > 12:
         return 0
     size = (head[3] & 3) << 11 | head[4] << 3 | head[5] >> 5
@@ -472,7 +472,7 @@ def _walk_matroska(file: IO[bytes], start: int, n_bytes: int) -> Container:
 
 
 def _ebml_number(content: bytes, *, marked: bool) -> tuple[int, int]:
-    """Return a number of EBML (RFC 8794, section 4), with its marker bit or without, and its bytes; 0 if it is none."""
+    """Return a number of EBML (RFC 8794, section 4), with its marker bit or without, and its bytes; 0 if invalid."""
     n = 9 - content[0].bit_length() if content and content[0] else 0
     if not n or len(content) < n:
         return 0, 0

@@ -155,7 +155,7 @@ class FFmpegStream:
             raise UnreadableFileError(f"{self._path}: ffmpeg did not decode it within {TIMEOUT_SEC:g} s")
         if status:
             self._messages.seek(0)
-            said = self._messages.read(100_000).decode(errors="replace").strip().splitlines() or ["no message"]
-            if any("matches no streams" in line for line in said):
+            lines = self._messages.read(100_000).decode(errors="replace").strip().splitlines() or ["no message"]
+            if any("matches no streams" in line for line in lines):
                 raise UnreadableFileError(f"{self._path}: holds no audio track; get a copy with its sound")
-            raise UnreadableFileError(f"{self._path}: cannot be decoded by ffmpeg ({said[0]}); get a whole copy")
+            raise UnreadableFileError(f"{self._path}: cannot be decoded by ffmpeg ({lines[0]}); get a whole copy")

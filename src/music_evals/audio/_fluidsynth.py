@@ -40,8 +40,8 @@ def play(midi: bytes, font: Path, sample_rate: int, release_sec: float) -> Sampl
 
 def version() -> str:
     """Return the version of the shared library, such as ``"2.3.1"``."""
-    found: bytes = _load_library().fluid_version_str()
-    return found.decode()
+    version_string: bytes = _load_library().fluid_version_str()
+    return version_string.decode()
 
 
 @functools.cache
@@ -86,7 +86,7 @@ def _keep_font(library: Any, font: Path, sample_rate: int) -> _Synth:
 
 
 class _Synth:
-    """A synthesiser with one soundfont, new for each file: nothing of the file before is heard in the next."""
+    """A synthesiser with one soundfont, new for each file: no sound of one file lasts into the next."""
 
     def __init__(self, library: Any, font: Path, sample_rate: int) -> None:
         self._library, self._font, self._sample_rate = library, font, sample_rate

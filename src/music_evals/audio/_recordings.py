@@ -25,13 +25,13 @@ def recordings(folder: Path, wanted: Collection[str], suffixes: Collection[str] 
     if not folder.is_dir():
         raise NoDataError(f"{folder}: no such folder of recordings; check the path")
     songs = {item_name(song): song for song in wanted}
-    found: dict[str, Path] = {}
+    path_of_song: dict[str, Path] = {}
     for path in sorted(folder.rglob("*")):
         song = songs.get(item_name(path.stem))
         if song is None or path.suffix.lower() not in suffixes or path.name[0] == "." or not path.is_file():
             continue
-        if song in found:
-            names = " and ".join(str(file.relative_to(folder)) for file in (found[song], path))
+        if song in path_of_song:
+            names = " and ".join(str(file.relative_to(folder)) for file in (path_of_song[song], path))
             raise PairCountError(f"{folder}: {names} are both recordings of {song!r}; keep one")
-        found[song] = path
-    return found
+        path_of_song[song] = path
+    return path_of_song

@@ -125,8 +125,8 @@ class Backend:
             try:
                 versions[package] = _version(package)
             except importlib.metadata.PackageNotFoundError:
-                what = f"the {self.feature} backend {self.name!r}"
-                raise MissingBackendError(package, "audio", what, install=self.install) from None
+                purpose = f"the {self.feature} backend {self.name!r}"
+                raise MissingBackendError(package, "audio", purpose, install=self.install) from None
         return versions
 
     def describe(self) -> dict[str, Any]:

@@ -6,8 +6,8 @@ trained on renderings of public-domain and composed tunes (see ``benchmarks/beat
 librosa's dynamic programming tracker (Ellis 2007) with all of its beats and the fitted tempo. `track_beats_official` is
 the same tracker as MuseCPBench calls it: weak beats at both ends dropped, and the tempo off librosa's grid of lags.
 
-What the network hears is kept with the beats (`Beats.log_odds`, `span_sec`, `pulse`), so that a pair of recordings can
-be counted at one metrical level, by `audio.tempo_levels`.
+The output of the network is stored with the beats (`Beats.log_odds`, `span_sec`, `pulse`), so that a pair of recordings
+can be counted at one metrical level, by `audio.tempo_levels`.
 """
 
 from __future__ import annotations
@@ -112,7 +112,7 @@ def _librosa(audio: Audio, *, trim: bool) -> tuple[FloatArray, float]:
 
 
 def track_beats_tcn(audio: Audio) -> Beats:
-    """Return the beats that our network hears, with the fitted tempo; none in silence or below 0.1 s.
+    """Return the beats that our network finds, with the fitted tempo; none in silence or below 0.1 s.
 
     Beats follow the tactus of the training data: the unit of the time signature, the dotted quarter in 6/8, between 48
     and 210 a minute. They cover the sounding part of the recording without a gap; silence before and after it plays no
@@ -313,10 +313,10 @@ def _forward(gain: FloatArray, intervals: npt.NDArray[np.int64]) -> FloatArray:
         np.add(gain[block, None], inherited[block], out=reached[:size, inner])
         score[block] = reached[:size, inner]
         best[:] = reached
-        flat, found = reached.ravel(), best.ravel()[inner]
+        flat, best_inner = reached.ravel(), best.ravel()[inner]
         for move, cost in costs.items():
             np.subtract(flat[REACH + move : flat.size - REACH + move], cost, out=other)
-            np.maximum(found, other, out=found)
+            np.maximum(best_inner, other, out=best_inner)
         ahead[block] = best[:size, inner]
     return score
 
@@ -354,13 +354,13 @@ def _traced(odds: FloatArray, score: FloatArray, intervals: npt.NDArray[np.int64
             # the interval that led to the beat before
             interval = _came_from(score[before], interval, intervals)
         frame = before
-    found = np.array(beats[::-1])
-    inner = found[(found > 0) & (found < n - 1)]
+    frames = np.array(beats[::-1])
+    inner = frames[(frames > 0) & (frames < n - 1)]
     left, top, right = odds[inner - 1], odds[inner], odds[inner + 1]
     bend = left - 2 * top + right
     shift = np.where(bend < 0, 0.5 * (left - right) / np.where(bend < 0, bend, 1), 0.0)
-    result = found.astype(np.float64)
-    result[(found > 0) & (found < n - 1)] += np.clip(shift, -0.5, 0.5)
+    result = frames.astype(np.float64)
+    result[(frames > 0) & (frames < n - 1)] += np.clip(shift, -0.5, 0.5)
     return result
 
 

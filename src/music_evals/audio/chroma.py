@@ -53,8 +53,8 @@ def accompaniment_chroma(audio: Audio) -> npt.NDArray[np.float32]:
     """
     magnitudes = constant_q(audio)
     # every other frame is enough to know what is loud in the music, however much silence is around it
-    heard = magnitudes[:, ::2][:, sounding_frames(audio)[::2]]
-    loud = float(np.percentile(heard, LOUD_PERCENTILE)) if heard.size else 0.0
+    sounding = magnitudes[:, ::2][:, sounding_frames(audio)[::2]]
+    loud = float(np.percentile(sounding, LOUD_PERCENTILE)) if sounding.size else 0.0
     loud = max(loud, float(np.finfo(np.float32).tiny))
     bell = np.exp(-0.5 * ((bin_pitches() - CENTRE_MIDI) / WIDTH_SEMITONES) ** 2)
     chroma: npt.NDArray[np.float32] = fold_matrix(tuning(audio), bell) @ np.log1p(COMPRESSION * (magnitudes / loud))

@@ -76,9 +76,9 @@ def extract(
     chosen = choose_backends(backends)
     names = _checked(features)
     run = _Extraction(audio, chosen, store)
-    found = {name: run.feature(name) for name in names}
-    undefined = {name: value.reason for name, value in found.items() if isinstance(value, Undefined)}
-    values = {name: value for name, value in found.items() if name not in undefined}
+    extracted = {name: run.feature(name) for name in names}
+    undefined = {name: value.reason for name, value in extracted.items() if isinstance(value, Undefined)}
+    values = {name: value for name, value in extracted.items() if name not in undefined}
     return Features(audio.duration_sec, **values, undefined=undefined, silent=audio.silent and not audio.cancelled)
 
 
@@ -241,17 +241,17 @@ def _telling_of_compiling() -> Iterator[None]:
 def _listener() -> Any:
     from numba.core.event import Event, Listener
 
-    class Teller(Listener):
-        """Tells of the first compilation."""
+    class CompilationListener(Listener):
+        """Logs the first compilation."""
 
-        told = False
+        logged = False
 
         def on_start(self, event: Event) -> None:  # noqa: ARG002 (as numba calls it)
-            if not self.told:
-                self.told = True
+            if not self.logged:
+                self.logged = True
                 LOGGER.warning("compiling the extractors, once on this machine; this takes up to half a minute")
 
         def on_end(self, event: Event) -> None:
             """Say nothing."""
 
-    return Teller()
+    return CompilationListener()

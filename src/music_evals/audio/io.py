@@ -257,7 +257,7 @@ def load_audio(
     policy
         What is done to the samples.
     limits
-        The largest recording that is read. The header is judged before anything is decoded.
+        The largest recording that is read. The header is checked before anything is decoded.
 
     Returns
     -------
@@ -356,7 +356,7 @@ def check_header(
 ) -> int:
     """Raise what `load_audio` raises of a file before it decodes it: a quick look at whether it may be read at all.
 
-    A header that claims less than the file holds, or no length, passes here; the file is judged when it is decoded.
+    A header that claims less than the file holds, or no length, passes here; the file is checked when it is decoded.
 
     Returns
     -------
@@ -408,7 +408,7 @@ def _opened(path: Path, policy: AudioPolicy, limits: AudioLimits) -> Iterator[De
 
 def _too_long(path: Path, limits: AudioLimits, found_sec: float | None = None) -> FileTooLargeError:
     msg = f"{path}: more than {limits.max_sec:g} s (AudioLimits.max_sec)"
-    return FileTooLargeError(msg, name=path.name, unit="seconds", limit=limits.max_sec, found=found_sec)
+    return FileTooLargeError(msg, name=path.name, unit="seconds", limit=limits.max_sec, size=found_sec)
 
 
 def _load_file(path: Path, policy: AudioPolicy, limits: AudioLimits) -> Audio:
@@ -436,7 +436,7 @@ def _check_file(path: Path, limits: AudioLimits) -> None:
             name=path.name,
             unit="bytes",
             limit=limits.max_bytes,
-            found=about.st_size,
+            size=about.st_size,
         )
 
 
@@ -461,12 +461,12 @@ def _checked_array(array: npt.NDArray[Any], rate: int | None, limits: AudioLimit
     frames = frames_of(array, limits.max_channels)
     check_format(rate, frames.shape[1], limits.max_channels, "")
     if len(frames) > limits.max_sec * rate:
-        found = len(frames) / rate
+        duration_sec = len(frames) / rate
         raise FileTooLargeError(
-            f"the array lasts {found:.0f} s, more than {limits.max_sec:g} (AudioLimits.max_sec)",
+            f"the array lasts {duration_sec:.0f} s, more than {limits.max_sec:g} (AudioLimits.max_sec)",
             unit="seconds",
             limit=limits.max_sec,
-            found=found,
+            size=duration_sec,
         )
     return frames, rate
 

@@ -32,7 +32,7 @@ KRUMHANSL: Final = {
 }
 """How well each degree fits a key to listeners: C. L. Krumhansl, E. J. Kessler, Psychological Review 89, 1982."""
 
-# What a key is told from. `spread` is the deviation of the mean pitch classes over their mean: how uneven they are in
+# What decides the key. `spread` is the deviation of the mean pitch classes over their mean: how uneven they are in
 # all; `clarity` the same within a frame, as a median: how much single pitches stand out while they sound. Measured on
 # 130 excerpts of real recordings, on 32 loops of sampled drum kits and on noise of four colours:
 #   noise                 spread up to .026, clarity up to .09, correlation up to .75

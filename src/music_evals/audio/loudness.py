@@ -50,11 +50,11 @@ def integrated_loudness(samples: Samples, sample_rate: int) -> float:
     total = np.concatenate([[0.0], np.cumsum(power)])
     starts = np.arange(0, len(power) - block + 1, hop)
     means = (total[starts + block] - total[starts]) / block
-    heard = means[_lufs(means) > ABSOLUTE_GATE_LUFS]
-    if not len(heard):
+    gated = means[_lufs(means) > ABSOLUTE_GATE_LUFS]
+    if not len(gated):
         return float("nan")
-    gate = _lufs(np.array(heard.mean())) + RELATIVE_GATE_LU
-    return float(_lufs(np.array(heard[_lufs(heard) > gate].mean())))
+    gate = _lufs(np.array(gated.mean())) + RELATIVE_GATE_LU
+    return float(_lufs(np.array(gated[_lufs(gated) > gate].mean())))
 
 
 def level_gains(first_lufs: float, second_lufs: float) -> tuple[float, float]:

@@ -35,13 +35,13 @@ def notes_from_f0(
 
     1. Frames are rounded to semitones and smoothed by a running median.
     2. Voiced frames at one pitch in succession are a note; two at one pitch with hardly a gap between them are one.
-    3. A note is split where the melody networks hear the same pitch struck again.
+    3. A note is split where the melody networks find the same pitch struck again.
     4. Notes that are too short are left out.
 
     Parameters
     ----------
     audio
-        The recording that `f0` was heard in.
+        The recording of `f0`.
     f0
         At least one frame; unvoiced frames are rests.
     median_sec
@@ -74,8 +74,8 @@ def notes_from_f0(
     if attack <= 1:
         intervals_sec, keys = _split(audio, intervals_sec, keys, attack, minimum_sec)
     # half a frame's grace: a note of exactly the shortest length is kept
-    kept = intervals_sec[:, 1] - intervals_sec[:, 0] > minimum_sec - hop_sec / 2
-    return Melody(intervals_sec[kept], keys[kept].astype(np.float64))
+    is_long = intervals_sec[:, 1] - intervals_sec[:, 0] > minimum_sec - hop_sec / 2
+    return Melody(intervals_sec[is_long], keys[is_long].astype(np.float64))
 
 
 def _smooth(f0: F0Track, n_frames: float) -> npt.NDArray[np.int64]:
@@ -129,5 +129,5 @@ def _peaks(values: npt.NDArray[np.float32], threshold: float) -> list[int]:
     """Return the frames of local maxima at or above a threshold; of a plateau the first."""
     before = np.concatenate([[-1.0], values[:-1]])
     after = np.concatenate([values[1:], [-1.0]])
-    found: list[int] = np.flatnonzero((values >= threshold) & (values > before) & (values >= after)).tolist()
-    return found
+    peaks: list[int] = np.flatnonzero((values >= threshold) & (values > before) & (values >= after)).tolist()
+    return peaks

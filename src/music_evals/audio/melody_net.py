@@ -109,9 +109,9 @@ def run_networks(sessions: Sequence[Any], values: FloatArray) -> MelodyActivatio
 
     Of classes the mean is that of log-probabilities, so that a pitch needs the consent of every network.
     """
-    said = [_run(session, values) for session in sessions]
-    classes = _log_softmax(np.mean([one.classes for one in said], axis=0))
-    return MelodyActivations(classes, np.mean([one.onsets for one in said], axis=0))
+    outputs = [_run(session, values) for session in sessions]
+    classes = _log_softmax(np.mean([output.classes for output in outputs], axis=0))
+    return MelodyActivations(classes, np.mean([output.onsets for output in outputs], axis=0))
 
 
 def _run(session: Any, values: FloatArray) -> MelodyActivations:
@@ -122,8 +122,8 @@ def _run(session: Any, values: FloatArray) -> MelodyActivations:
         first, last = max(0, start - MARGIN), min(n_frames, start + PIECE + MARGIN)
         padding = -(last - first) % MULTIPLE
         piece = np.pad(values[:, first:last], ((0, 0), (0, padding)))[None]
-        kept = slice(start - first, min(n_frames, start + PIECE) - first)
-        pieces.append([output[0][:, kept] for output in session.run(["classes", "onsets"], {"levels": piece})])
+        inner = slice(start - first, min(n_frames, start + PIECE) - first)
+        pieces.append([output[0][:, inner] for output in session.run(["classes", "onsets"], {"levels": piece})])
     classes, onsets = (np.concatenate(parts, axis=1) for parts in zip(*pieces, strict=True))
     return MelodyActivations(_log_softmax(classes), (1 / (1 + np.exp(-onsets))).astype(np.float32))
 

@@ -39,7 +39,7 @@ BASIC_PITCH_INSTALL = f"pip install --no-deps basic-pitch (or name its nmp.onnx 
 WINDOW = 43844
 FRAME = 256
 SKIPPED = 15
-KEPT = 142
+FRAMES_PER_WINDOW = 142
 STEP = WINDOW - 2 * SKIPPED * FRAME
 LOWEST_KEY = 21  # MIDI, A0
 NOTES = "StatefulPartitionedCall:1"  # the sustained ones; output 2 holds the onsets, output 0 the contours
@@ -49,7 +49,7 @@ MEDIAN_FRAMES = 9
 
 
 def track_basic_pitch(audio: Audio, *, threshold: float = 0.375) -> F0Track:
-    """Take the highest note that basic-pitch hears for the melody.
+    """Take the highest note of basic-pitch as the melody.
 
     The activations of its notes are smoothed by a median of nine frames of 11.6 ms, and so is the highest key above
     the threshold. In a rest the most active key is the guess.
@@ -99,14 +99,16 @@ def _basic_pitch_notes(audio: Audio) -> FloatArray:
         session.run([NOTES], {session.get_inputs()[0].name: samples[None, start : start + WINDOW, None]})[0]
         for start in starts
     ]
-    return np.concatenate([piece[0, SKIPPED : SKIPPED + KEPT] for piece in pieces])
+    return np.concatenate([piece[0, SKIPPED : SKIPPED + FRAMES_PER_WINDOW] for piece in pieces])
 
 
 def _nearest_frames(positions: npt.NDArray[np.float64], n: int) -> npt.NDArray[np.int64]:
     """Return the frame nearest to each position in samples; every window begins anew, 141.27 frames after the last."""
     window = (positions // STEP).astype(np.int64)
     inside = np.rint((positions - window * STEP) / FRAME).astype(np.int64)
-    nearest: npt.NDArray[np.int64] = np.minimum(window * KEPT + np.minimum(inside, KEPT - 1), n - 1)
+    nearest: npt.NDArray[np.int64] = np.minimum(
+        window * FRAMES_PER_WINDOW + np.minimum(inside, FRAMES_PER_WINDOW - 1), n - 1
+    )
     return nearest
 
 
@@ -118,7 +120,7 @@ def find_basic_pitch() -> Path:
     Raises
     ------
     MissingBackendError
-        There is none.
+        The package or its file is missing.
 
     """
     named = os.environ.get(BASIC_PITCH_VARIABLE)
@@ -128,8 +130,8 @@ def find_basic_pitch() -> Path:
     for folder in package.submodule_search_locations or () if package else ():
         if (Path(folder) / BASIC_PITCH_FILE).is_file():
             return Path(folder) / BASIC_PITCH_FILE
-    what = f"the melody by basic-pitch (no file {named})" if named else "the melody by basic-pitch"
-    raise MissingBackendError("basic-pitch", "", what, install=BASIC_PITCH_INSTALL)
+    purpose = f"the melody by basic-pitch (no file {named})" if named else "the melody by basic-pitch"
+    raise MissingBackendError("basic-pitch", "", purpose, install=BASIC_PITCH_INSTALL)
 
 
 @functools.cache

@@ -276,9 +276,9 @@ def _oscillator(
 ) -> Samples:
     """Read a wavetable of the harmonics below the Nyquist frequency; the phase counts in 2**32nds of a cycle."""
     phases = rng.uniform(0, 2 * np.pi, len(amplitudes))
-    heard = min(len(amplitudes), int(0.5 / (cycles_per_sample * 1.03)))  # 3 %: room for the vibrato
+    n_harmonics = min(len(amplitudes), int(0.5 / (cycles_per_sample * 1.03)))  # 3 %: room for the vibrato
     spectrum = np.zeros(2 ** (TABLE_BITS - 1) + 1, dtype=np.complex128)
-    spectrum[1 : heard + 1] = np.asarray(amplitudes[:heard]) * np.exp(1j * phases[:heard])
+    spectrum[1 : n_harmonics + 1] = np.asarray(amplitudes[:n_harmonics]) * np.exp(1j * phases[:n_harmonics])
     table = (np.fft.irfft(spectrum) * 2**TABLE_BITS / 2).astype(np.float32)
     phase = np.arange(n, dtype=np.uint32) * np.uint32(cycles_per_sample % 1 * 2**32)
     if wobble is not None:
@@ -340,15 +340,15 @@ def find_soundfont() -> Path:
     Raises
     ------
     MissingBackendError
-        There is none; the message says how to install a free one.
+        No soundfont is installed; the message says how to install a free one.
 
     """
     named = os.environ.get(SOUNDFONT_VARIABLE)
     for candidate in (named,) if named else SOUNDFONTS:
         if Path(candidate).is_file():
             return Path(candidate)
-    what = f"FluidSynth (no soundfont at {named}, which {SOUNDFONT_VARIABLE} names)" if named else "FluidSynth"
-    raise MissingBackendError("fluid-soundfont-gm", "", what, install=_fluidsynth.INSTALL)
+    purpose = f"FluidSynth (no soundfont at {named}, which {SOUNDFONT_VARIABLE} names)" if named else "FluidSynth"
+    raise MissingBackendError("fluid-soundfont-gm", "", purpose, install=_fluidsynth.INSTALL)
 
 
 def identify_sounds(soundfont: str | os.PathLike[str]) -> str:

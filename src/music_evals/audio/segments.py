@@ -169,8 +169,8 @@ def _peaks(novelty: npt.NDArray[np.float64], distance: int) -> npt.NDArray[np.in
     from scipy.signal import find_peaks
 
     peaks, _ = find_peaks(novelty, distance=distance, prominence=PROMINENCE)
-    kept: npt.NDArray[np.intp] = peaks[(peaks >= distance) & (peaks <= len(novelty) - distance)]
-    return kept
+    inner_peaks: npt.NDArray[np.intp] = peaks[(peaks >= distance) & (peaks <= len(novelty) - distance)]
+    return inner_peaks
 
 
 def _labelled(structure: StructureFrames, bounds: npt.NDArray[np.intp], duration_sec: float) -> Segments:
@@ -280,12 +280,12 @@ def bar_candidates(vectors: FloatArray, hop_sec: float) -> list[Bar]:
     combs = _combs(profile, hop_sec, lengths, np.maximum(longest, 1.01 * lengths))
     octaves = np.log2(lengths / BAR_CENTRE_SEC)
     strength = combs / max(float(combs.max()), 1e-9) * np.exp(-0.5 * (octaves / BAR_WIDTH_OCTAVES) ** 2)
-    found = []
+    bars = []
     for _ in range(N_CANDIDATES):
         best = int(strength.argmax())
-        found.append(Bar(float(lengths[best]), float(strength[best]), float(combs[best])))
+        bars.append(Bar(float(lengths[best]), float(strength[best]), float(combs[best])))
         strength[np.abs(np.log(lengths / lengths[best])) < 0.03] = -np.inf
-    return found
+    return bars
 
 
 def _combs(
@@ -456,8 +456,8 @@ def _label_sections(division: _Division) -> npt.NDArray[np.intp]:
     if spans[0][1] > division.upbeat:  # all are compared from bar line to bar line
         spans[0] = division.upbeat, spans[0][1]
     pairs = [
-        1 - _alignment(similarity[slice(*one), slice(*other)], division.cells_per_bar)
-        for i, one in enumerate(spans)
+        1 - _alignment(similarity[slice(*span), slice(*other)], division.cells_per_bar)
+        for i, span in enumerate(spans)
         for other in spans[i + 1 :]
     ]
     labels: npt.NDArray[np.intp] = fcluster(linkage(pairs, "average"), FORM_LABEL_CUT, "distance")

@@ -50,10 +50,10 @@ def shared(compute: Callable[[Audio], Value]) -> Callable[[Audio], Value]:
     """Work out what several extractors need once a recording, and keep it with it."""
 
     @functools.wraps(compute)
-    def kept(audio: Audio) -> Value:
+    def compute_once(audio: Audio) -> Value:
         return audio.share(compute.__name__, lambda: compute(audio))
 
-    return kept
+    return compute_once
 
 
 def opening(audio: Audio, seconds: float = 60.0) -> Samples:
@@ -225,10 +225,10 @@ def _constant_q_magnitudes(
             piece = padded[start * hop_length : (end - 1) * hop_length + octave.n_fft].astype(np.float64)
             frames = np.lib.stride_tricks.sliding_window_view(piece, octave.n_fft)[::hop_length]
             spectra = rfft(frames, axis=1)[:, octave.used].T.astype(np.complex64, order="C")
-            found = octave.filters @ spectra
-            parts = found.view(np.float32)
+            coefficients = octave.filters @ spectra
+            parts = coefficients.view(np.float32)
             np.multiply(parts, octave.scales[:, None], out=parts, casting="same_kind")
-            magnitudes[start:end, bins] = np.abs(found).T
+            magnitudes[start:end, bins] = np.abs(coefficients).T
         last -= bins_per_octave
         if last:
             samples = _halved(samples, soxr)

@@ -80,7 +80,7 @@ class FeatureStore:
         return self._entries.path(dataclasses.asdict(key))
 
     def get(self, key: FeatureKey) -> Any:
-        """Return the annotation under a key, `Undefined` where there is none to be had, or None if nothing is stored.
+        """Return the annotation under a key, `Undefined` if it is undefined, or None if nothing is stored.
 
         What is damaged, or breaks the rules of its annotation, counts as nothing: it is logged, and the next `put`
         replaces it.

@@ -54,10 +54,10 @@ def pulse_agreement(reference: Beats, estimate: Beats) -> tuple[FloatArray, Floa
     shifts = np.arange(-reach, reach + 1)
     agreement = np.zeros(len(shifts))
     for index, shift in enumerate(shifts):  # twice the tempo: the same peaks at half the lags
-        one, other = first[max(shift, 0) :], second[max(-shift, 0) :]
-        n = min(len(one), len(other))
-        power = float((one[:n] @ one[:n]) * (other[:n] @ other[:n]))
-        agreement[index] = one[:n] @ other[:n] / np.sqrt(power) if power > 0 else 0.0
+        first_part, second_part = first[max(shift, 0) :], second[max(-shift, 0) :]
+        n = min(len(first_part), len(second_part))
+        power = float((first_part[:n] @ first_part[:n]) * (second_part[:n] @ second_part[:n]))
+        agreement[index] = first_part[:n] @ second_part[:n] / np.sqrt(power) if power > 0 else 0.0
     return shifts / PULSE_STEPS, agreement
 
 
@@ -82,16 +82,16 @@ def share_level(reference: Beats, estimate: Beats) -> tuple[Beats, Beats]:
 
     """
     octaves, agreement = pulse_agreement(reference, estimate)
-    found = float(np.log2(estimate.bpm / reference.bpm))
-    if not len(octaves) or np.isnan(found):
+    tempo_octaves = float(np.log2(estimate.bpm / reference.bpm))
+    if not len(octaves) or np.isnan(tempo_octaves):
         return reference, estimate
     best = int(np.lexsort((np.abs(octaves), -agreement))[0])
     ratio = float(octaves[best])
-    as_found = agreement[np.abs(octaves - found) <= TOLERANCE_OCTAVES / 2].max(initial=-1.0)
+    at_tempi = agreement[np.abs(octaves - tempo_octaves) <= TOLERANCE_OCTAVES / 2].max(initial=-1.0)
     if (
-        abs(found - ratio) <= TOLERANCE_OCTAVES
+        abs(tempo_octaves - ratio) <= TOLERANCE_OCTAVES
         or agreement[best] < MIN_AGREEMENT
-        or agreement[best] - as_found < MIN_GAIN
+        or agreement[best] - at_tempi < MIN_GAIN
     ):
         return reference, estimate
     again = (

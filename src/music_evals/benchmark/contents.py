@@ -61,7 +61,7 @@ def judged(results: Mapping[str, Any]) -> list[str]:
 
 
 def tables(results: Mapping[str, Any]) -> dict[str, list[str]]:
-    """Return title -> columns of the tables: the metrics of each facet, and in a table of their own its companions."""
+    """Return title -> columns of the tables: the metrics of each facet, and its auxiliary metrics apart."""
     found: dict[str, list[str]] = {}
     for name, scale in results["scales"].items():
         title = scale["facet"].capitalize() + (", companions" if scale["companion"] else "")

@@ -14,9 +14,9 @@ import numpy as np
 from music_evals.benchmark.sources import model_type_of
 from music_evals.errors import InvalidInputError, NoDataError, UnreadableFileError
 from music_evals.protocols import load_plugin
-from music_evals.windows import MODELS, find_window
+from music_evals.repositories import MODELS, find_repository
 
-__all__ = ["ModelFolder", "find_model", "hash_of", "own_rng", "split_model"]
+__all__ = ["ModelFolder", "derive_rng", "find_model", "hash_of", "split_model"]
 
 
 class ModelFolder(NamedTuple):
@@ -53,7 +53,7 @@ def find_model(name: str | os.PathLike[str], registry: Mapping[str, str]) -> Mod
 
     """
     name = os.fspath(name)
-    place, local = find_window(name, MODELS, "model", registry)
+    place, local = find_repository(name, MODELS, "model", registry)
     source, folder, revision = (name, Path(place), None) if local else _fetch(place)
     model_type = model_type_of(folder, registry)
     return ModelFolder(source, folder, revision, model_type)
@@ -64,7 +64,7 @@ def hash_of(content: bytes) -> str:
     return hashlib.sha256(content).hexdigest()[:16]
 
 
-def own_rng(seed: int, system: str, label: str) -> np.random.Generator:
+def derive_rng(seed: int, system: str, label: str) -> np.random.Generator:
     """Return the generator of one answer: it depends on these names alone, not on what else is run."""
     digest = hashlib.sha256(f"{seed}\0{system}\0{label}".encode()).digest()
     return np.random.default_rng(np.random.SeedSequence(np.frombuffer(digest, dtype=np.uint32).tolist()))

@@ -56,7 +56,7 @@ class ScoreTask:
 
     name: str  # the task in the header of its records
     title: str  # of its report, before the name of the dataset
-    scales: Mapping[str, Metric]  # metric or companion -> its scale, in the order of the tables
+    scales: Mapping[str, Metric]  # main or auxiliary metric -> its scale, in the order of the tables
     # Systems of our own that stand outside of all comparisons; the first has the distributions that divergences compare
     # with.
     controls: tuple[str, ...]
@@ -112,7 +112,7 @@ class ScoreTask:
         return name in self.divergences or name in self.listed
 
     def scale(self, name: str) -> Metric:
-        """Return the scale of a metric or companion."""
+        """Return the scale of a main or auxiliary metric."""
         if name not in self.scales:
             kind = f"score of {self.name}"
             raise UnknownNameError(kind, name, self.scales)

@@ -16,7 +16,7 @@ from music_evals.errors import (
 )
 from music_evals.files import check_no_pointers_below, parse_json
 from music_evals.protocols import PREPARED_DATASETS, prepared_place
-from music_evals.windows import DATASETS, find_window, folders
+from music_evals.repositories import DATASETS, find_repository, folders
 
 __all__ = [
     "find_dataset",
@@ -30,14 +30,14 @@ _COMMIT = re.compile("[0-9a-f]{40}")
 
 
 def find_dataset(name: str, config: str | None = None) -> str:
-    """Return the folder or the Hub id of a dataset, see `find_window`; a config may be built on first use."""
-    place, local = find_window(name, DATASETS, "dataset")
+    """Return the folder or the Hub id of a dataset, see `find_repository`; a config may be built on first use."""
+    place, local = find_repository(name, DATASETS, "dataset")
     return prepared_place(place, config) if local else place
 
 
 def resolve_revision(dataset: str, revision: str | None) -> str | None:
     """Return the commit of a Hub id that a tag, a branch or None (the newest) stands for; None for a folder."""
-    path, local = find_window(dataset, DATASETS, "dataset")
+    path, local = find_repository(dataset, DATASETS, "dataset")
     if local:
         if revision is not None:
             raise InvalidInputError(

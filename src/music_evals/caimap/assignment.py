@@ -87,7 +87,7 @@ def offers(
     by_song: dict[str, list[Task]] = {}
     for task in tasks:
         by_song.setdefault(task.song, []).append(task)
-    found = []
+    available = []
     for kind in KINDS_OF_ROLE.get(person.role, ()):
         for song, state in states.items():
             ours = [task for task in by_song.get(song, ()) if task.kind == kind and not task.training]
@@ -95,8 +95,8 @@ def offers(
                 continue
             number = _free_place(kind, [task for task in ours if task.state in LIVE_TASK_STATES], now, gap)
             if number:
-                found.append(Offer(song, kind, number))
-    return found
+                available.append(Offer(song, kind, number))
+    return available
 
 
 def _free_place(kind: str, live: Sequence[Task], now: dt.datetime, gap: dt.timedelta) -> int:

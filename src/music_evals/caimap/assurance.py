@@ -120,10 +120,10 @@ def is_sampled(person: int, kind: str, place: int, *, seed: int, share: float = 
         The share lies outside, or is so small that it would be none of 100.
 
     """
-    drawn, length = block_of(share)
+    n_sampled, length = block_of(share)
     block, at = divmod(place, length)
     ranks = [hashlib.sha256(f"{seed}/{person}/{kind}/{block}/{other}".encode()).digest() for other in range(length)]
-    return ranks[at] in sorted(ranks)[:drawn]
+    return ranks[at] in sorted(ranks)[:n_sampled]
 
 
 def is_drawn(key: str, *, seed: int, share: float) -> bool:
@@ -179,20 +179,20 @@ def check_sheet(sheet: ScoreSheet, group: str) -> None:
     form = FORMS[group]
     wrong = set(form) ^ set(sheet.points)
     if wrong:
-        named = ", ".join(f"{row}: {part}" for row, part in sorted(wrong))
+        parts = ", ".join(f"{row}: {part}" for row, part in sorted(wrong))
         raise InvalidAnnotationError(
-            f"points are needed for each part of the form; missing or unknown: {named}", kind="points_missing"
+            f"points are needed for each part of the form; missing or unknown: {parts}", kind="points_missing"
         )
     for (row, part), most in form.items():
-        given = sheet.points[row, part]
-        if not (math.isfinite(given) and 0 <= given <= most):
+        points = sheet.points[row, part]
+        if not (math.isfinite(points) and 0 <= points <= most):
             raise InvalidAnnotationError(
-                f"{row}, {part}: from 0 to {most} points, got {given}",
+                f"{row}, {part}: from 0 to {most} points, got {points}",
                 kind="points_range",
                 row=row,
                 part=part,
                 most=most,
-                found=given,
+                found=points,
             )
 
 

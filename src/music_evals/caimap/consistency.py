@@ -31,6 +31,7 @@ from music_evals.caimap.assurance import FORMS, PASS_MARK
 from music_evals.caimap.grades import week_of
 from music_evals.caimap.values import Description, ScoreSheet, Structure
 from music_evals.datasets.caimd.schema import effect_tags
+from music_evals.deprecation import module_getattr
 from music_evals.metrics.structure import boundary_f_measure, segment_ari
 from music_evals.protocols import TextEncoder
 from music_evals.stats.correlations import jackknife_interval
@@ -43,7 +44,7 @@ __all__ = [
     "MIN_WEEKS",
     "Coefficient",
     "Drift",
-    "Judged",
+    "Measurement",
     "PersonWeek",
     "drift_of",
     "scoring_agreement",
@@ -52,6 +53,8 @@ __all__ = [
     "verification_agreement",
     "weeks_of",
 ]
+
+__getattr__ = module_getattr(__name__, {"Judged": "Measurement"})
 
 FOLDS: Final = 50
 """Most groups of songs that are left out in turn."""
@@ -92,7 +95,7 @@ class Coefficient(NamedTuple):
     n: int
 
 
-class Judged(NamedTuple):
+class Measurement(NamedTuple):
     """A value that somebody reached or gave at some time.
 
     Attributes
@@ -184,7 +187,7 @@ def structure_agreement(pairs: Sequence[tuple[Structure, Structure]]) -> list[Co
 
     """
     shared = [_shared_lines(first, second) for first, second in pairs]
-    found: dict[str, Found] = {
+    estimates: dict[str, Estimate] = {
         "congruent": _mean([float(structure.congruent(*pair)) for pair in pairs]),
         "equal_lines": _mean([structure.agreement(*pair) for pair in pairs]),
         "boundary_f_measure": _mean([_boundaries(*_segments(rows)) for rows in shared]),
@@ -192,7 +195,7 @@ def structure_agreement(pairs: Sequence[tuple[Structure, Structure]]) -> list[Co
         "section_kappa": _kappa([[(_kind(a[0]), _kind(b[0])) for a, b in rows] for rows in shared]),
         "rhyme_kappa": _kappa([[(a[2].endswith("R"), b[2].endswith("R")) for a, b in rows] for rows in shared]),
     }
-    return [Coefficient(measure, "professional", "", *values) for measure, values in found.items()]
+    return [Coefficient(measure, "professional", "", *values) for measure, values in estimates.items()]
 
 
 Line = tuple[str, str, str, str]
@@ -224,7 +227,7 @@ def _boundaries(first: Segments, second: Segments) -> float:
     return math.nan if max(len(first.labels), len(second.labels)) < 2 else boundary_f_measure(first, second)
 
 
-def _kappa(songs: Sequence[Sequence[tuple[object, object]]]) -> Found:
+def _kappa(songs: Sequence[Sequence[tuple[object, object]]]) -> Estimate:
     # numbers for names, so that leaving songs out sorts numbers
     codes: dict[object, int] = {}
     coded = [
@@ -232,7 +235,7 @@ def _kappa(songs: Sequence[Sequence[tuple[object, object]]]) -> Found:
         for song in songs
         if song
     ]
-    return _without_each(coded, lambda kept: cohen_kappa(*np.concatenate(kept).T) if kept else math.nan)
+    return _without_each(coded, lambda subset: cohen_kappa(*np.concatenate(subset).T) if subset else math.nan)
 
 
 # descriptions
@@ -261,26 +264,26 @@ def tag_agreement(songs: Sequence[Sequence[Description]], encoder: TextEncoder |
     if not songs:
         return []
     group = songs[0][0].group
-    found = []
+    coefficients = []
     for name in DIMENSIONS[group]:
-        units = [[tags for said in song if (tags := _tags(said, name))] for song in songs]
+        units = [[tags for description in song if (tags := _tags(description, name))] for song in songs]
         units = [unit for unit in units if len(unit) > 1]
         if not units:
             continue
         alpha = _without_each([[frozenset(tags) for tags in unit] for unit in units], krippendorff_alpha_of_sets)
-        found.append(Coefficient("tag_alpha", group, name, *alpha))
+        coefficients.append(Coefficient("tag_alpha", group, name, *alpha))
         if encoder is not None:
             related, unrelated = _similarities(units, encoder)
-            found.append(Coefficient("tag_similarity", group, name, *_mean(related, least=-1.0)))
+            coefficients.append(Coefficient("tag_similarity", group, name, *_mean(related, least=-1.0)))
             values = (unrelated, math.nan, math.nan)
-            found.append(Coefficient("tag_similarity_unrelated", group, name, *values, len(units)))
-    return found
+            coefficients.append(Coefficient("tag_similarity_unrelated", group, name, *values, len(units)))
+    return coefficients
 
 
-def _tags(said: Description, dimension: str) -> Sequence[str]:
+def _tags(description: Description, dimension: str) -> Sequence[str]:
     if dimension != AUDIO_EFFECTS:
-        return said.dimensions[dimension].tags
-    effects = said.effects
+        return description.dimensions[dimension].tags
+    effects = description.effects
     return effect_tags(effects.quality, live=effects.live, lo_fi=effects.lo_fi)
 
 
@@ -329,17 +332,17 @@ def scoring_agreement(sheets: Sequence[ScoreSheet], group: str, number: int) -> 
     items: dict[int, dict[int, ScoreSheet]] = defaultdict(dict)
     for sheet in sheets:
         items[sheet.task][sheet.inspector] = sheet
-    scored = [given for _, given in sorted(items.items()) if len(given) > 1]
+    scored = [item for _, item in sorted(items.items()) if len(item) > 1]
     if not scored:
         return []
-    inspectors = sorted({who for given in scored for who in given})
+    inspectors = sorted({who for item in scored for who in item})
     name = f"{group}, {number}"
-    found = []
+    coefficients = []
     for row in ("", *dict.fromkeys(row for row, _ in FORMS[group])):
-        table = [[_points(given[who], row) if who in given else math.nan for who in inspectors] for given in scored]
+        table = [[_points(item[who], row) if who in item else math.nan for who in inspectors] for item in scored]
         values = _without_each(table, krippendorff_alpha)
-        found.append(Coefficient("points_alpha", name, row, *values))
-    return found
+        coefficients.append(Coefficient("points_alpha", name, row, *values))
+    return coefficients
 
 
 def _points(sheet: ScoreSheet, row: str) -> float:
@@ -364,26 +367,28 @@ def verification_agreement(pairs: Sequence[tuple[float, float]]) -> list[Coeffic
         return []
     added = _mean([second - first for first, second in pairs], least=-100.0, most=100.0)
     passed = [[(first >= PASS_MARK, second >= PASS_MARK)] for first, second in pairs]
-    found = {"points_added": added, "pass_kappa": _kappa(passed)}
-    return [Coefficient(measure, "inspector", "", *values) for measure, values in found.items()]
+    estimates = {"points_added": added, "pass_kappa": _kappa(passed)}
+    return [Coefficient(measure, "inspector", "", *values) for measure, values in estimates.items()]
 
 
 # weeks
 
 
-def weeks_of(judged: Iterable[Judged]) -> list[PersonWeek]:
+def weeks_of(measurements: Iterable[Measurement]) -> list[PersonWeek]:
     """Return the mean of each person in each week, beside that of the others, in the order of role, measure, person."""
     values: dict[tuple[str, str, dt.date], dict[int, list[float]]] = defaultdict(lambda: defaultdict(list))
-    for one in judged:
-        values[one.role, one.measure, week_of(one.moment)][one.person].append(one.value)
-    found = []
+    for measurement in measurements:
+        values[measurement.role, measurement.measure, week_of(measurement.moment)][measurement.person].append(
+            measurement.value
+        )
+    weeks = []
     for (role, measure, monday), people in values.items():
-        for person, given in people.items():
+        for person, own in people.items():
             rest = [value for other, theirs in people.items() if other != person for value in theirs]
             others = math.fsum(rest) / len(rest) if rest else math.nan
-            mean = math.fsum(given) / len(given)
-            found.append(PersonWeek(person, role, measure, monday, len(given), mean, others))
-    return sorted(found, key=lambda row: (row.role, row.measure, row.person, row.monday))
+            mean = math.fsum(own) / len(own)
+            weeks.append(PersonWeek(person, role, measure, monday, len(own), mean, others))
+    return sorted(weeks, key=lambda row: (row.role, row.measure, row.person, row.monday))
 
 
 def drift_of(weeks: Iterable[PersonWeek]) -> list[Drift]:
@@ -391,12 +396,12 @@ def drift_of(weeks: Iterable[PersonWeek]) -> list[Drift]:
     rows: Mapping[tuple[int, str, str], list[PersonWeek]] = defaultdict(list)
     for week in weeks:
         rows[week.person, week.role, week.measure].append(week)
-    found = []
-    for who, given in rows.items():
-        slope, low, high = _slope([(week.monday, week.mean) for week in given])
-        beside = _slope([(week.monday, week.mean - week.others) for week in given if not math.isnan(week.others)])
-        found.append(Drift(*who, len(given), slope, low, high, beside[0]))
-    return found
+    drifts = []
+    for who, own in rows.items():
+        slope, low, high = _slope([(week.monday, week.mean) for week in own])
+        to_others = _slope([(week.monday, week.mean - week.others) for week in own if not math.isnan(week.others)])
+        drifts.append(Drift(*who, len(own), slope, low, high, to_others[0]))
+    return drifts
 
 
 def _slope(points: Sequence[tuple[dt.date, float]]) -> tuple[float, float, float]:
@@ -405,14 +410,14 @@ def _slope(points: Sequence[tuple[dt.date, float]]) -> tuple[float, float, float
     from scipy.stats import theilslopes
 
     at = [(monday - points[0][0]).days / 7 for monday, _ in points]
-    found = theilslopes([value for _, value in points], at, alpha=0.95)
-    return float(found.slope), float(found.low_slope), float(found.high_slope)
+    fit = theilslopes([value for _, value in points], at, alpha=0.95)
+    return float(fit.slope), float(fit.low_slope), float(fit.high_slope)
 
 
 # intervals
 
 
-class Found(NamedTuple):
+class Estimate(NamedTuple):
     """A figure with its interval, and of how many songs, sheets or people it is."""
 
     value: float
@@ -421,17 +426,17 @@ class Found(NamedTuple):
     n: int
 
 
-def _mean(values: Sequence[float], *, least: float = 0.0, most: float = 1.0) -> Found:
-    found = mean_interval(values, None, span=(least, most))
-    return Found(found.estimate, found.low, found.high, found.n_defined)
+def _mean(values: Sequence[float], *, least: float = 0.0, most: float = 1.0) -> Estimate:
+    interval = mean_interval(values, None, span=(least, most))
+    return Estimate(interval.estimate, interval.low, interval.high, interval.n_defined)
 
 
-def _without_each(items: Sequence[Item], statistic: Callable[[list[Item]], float]) -> Found:
+def _without_each(items: Sequence[Item], statistic: Callable[[list[Item]], float]) -> Estimate:
     """Return a statistic with its interval by leaving out items, each alone or in `FOLDS` groups."""
     value = statistic(list(items))
     if len(items) < 3:
-        return Found(value, math.nan, math.nan, len(items))
+        return Estimate(value, math.nan, math.nan, len(items))
     folds = range(min(len(items), FOLDS))
     without = [statistic([item for place, item in enumerate(items) if place % FOLDS != fold]) for fold in folds]
     low, high = jackknife_interval(value, without)
-    return Found(value, low, min(high, 1.0), len(items))
+    return Estimate(value, low, min(high, 1.0), len(items))

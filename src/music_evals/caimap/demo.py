@@ -19,7 +19,7 @@ from music_evals.caimap.ledger import Rates
 from music_evals.caimap.storage.store import Store, migrate
 from music_evals.caimap.values import Song
 from music_evals.caimap.work import accounts, managing
-from music_evals.caimap.work.desk import Desk, Settings, utc_now
+from music_evals.caimap.work.service import Settings, StudyService, utc_now
 
 __all__ = ["PEOPLE", "demo_songs", "make_demo"]
 
@@ -126,21 +126,21 @@ def make_demo(folder: str | os.PathLike[str], url: str, password: str, *, presen
     present = present or utc_now()
     monday = dt.datetime.combine(week_of(present), dt.time(8), dt.UTC)
     clock = DemoClock(monday - dt.timedelta(weeks=WEEKS))
-    desk = Desk(store, clock)
+    service = StudyService(store, clock)
     try:
-        people = _people(desk, password)  # where there are people already, this is refused and nothing is changed
-        desk.configure(Settings(seed=5, share=0.5, congruent_share=0.0, rates=Rates(currency="CNY")))
+        people = _people(service, password)  # where there are people already, this is refused and nothing is changed
+        service.configure(Settings(seed=5, share=0.5, congruent_share=0.0, rates=Rates(currency="CNY")))
         rows = _rows()
-        managing.add_songs(desk, people["admin"], demo_songs(folder, rows))
-        DemoWork(desk, clock, people, {row["id"]: row for row in rows}, present=present).do()
+        managing.add_songs(service, people["admin"], demo_songs(folder, rows))
+        DemoWork(service, clock, people, {row["id"]: row for row in rows}, present=present).do()
     finally:
         store.close()
 
 
-def _people(desk: Desk, password: str) -> dict[str, int]:
-    numbers = {"admin": accounts.found(desk, "admin", password)}
+def _people(service: StudyService, password: str) -> dict[str, int]:
+    numbers = {"admin": accounts.create_first_admin(service, "admin", password)}
     for name, role in PEOPLE.items():
         if name != "admin":
-            token = accounts.invite(desk, numbers["admin"], role)
-            numbers[name] = accounts.accept(desk, token, name, password, consents=True)
+            token = accounts.invite(service, numbers["admin"], role)
+            numbers[name] = accounts.accept(service, token, name, password, consents=True)
     return numbers

@@ -1,6 +1,6 @@
 """What the people of the demo study have done before it is opened: four weeks of work, all of it by acts of `work`.
 
-The clock of the desk is moved from Monday to Monday and ends at the present, so that grades, payments and agreement
+The clock of the study is moved from Monday to Monday and ends at the present, so that grades, payments and agreement
 over weeks have something to show. Whose turn it is, and how careful they are, is written here; who gets which song
 follows from the seed of the study.
 """
@@ -31,7 +31,7 @@ from music_evals.caimap.work import (
     vocabulary,
     watching,
 )
-from music_evals.caimap.work.desk import Desk
+from music_evals.caimap.work.service import StudyService
 
 __all__ = ["HASTY", "WEEKS", "DemoClock", "DemoWork", "structure_of_row"]
 
@@ -115,7 +115,7 @@ class DemoWork:
 
     Parameters
     ----------
-    desk
+    service
         Its clock is `clock`, and stands at the Monday, `WEEKS` weeks ago.
     clock
         That is moved, at last to `present`.
@@ -130,14 +130,14 @@ class DemoWork:
 
     def __init__(
         self,
-        desk: Desk,
+        service: StudyService,
         clock: DemoClock,
         people: Mapping[str, int],
         rows: Mapping[str, Mapping[str, Any]],
         *,
         present: dt.datetime,
     ) -> None:
-        self.desk, self.clock, self.people, self.rows = desk, clock, people, rows
+        self.service, self.clock, self.people, self.rows = service, clock, people, rows
         self.names = {number: name for name, number in people.items()}
         self.start, self.present = clock.now, present
         self.structures: Counter[str] = Counter()
@@ -158,28 +158,28 @@ class DemoWork:
 
     def _prepare(self) -> None:
         """Set songs of the training aside, and keep a lexicon."""
-        practising.choose_songs(self.desk, self._admin, _TRAINING_SONGS)
+        practising.choose_songs(self.service, self._admin, _TRAINING_SONGS)
         captions = [row["professional"]["dimensions"]["musical_genres"]["tags"] for row in self.rows.values()]
         built = lexica.build_lexicon(captions, source="the demo songs of CaiMD", licence="Apache-2.0")
-        vocabulary.keep_lexica(self.desk, self._admin, "professional", {"musical_genres": built})
+        vocabulary.keep_lexica(self.service, self._admin, "professional", {"musical_genres": built})
 
     # training
 
     def _practise(self) -> None:
         """Let annotators practise; inspectors accept two of the structures, score, and discuss one item."""
-        desk, first, second = self.desk, self.people["inspector1"], self.people["inspector2"]
+        service, first, second = self.service, self.people["inspector1"], self.people["inspector2"]
         for name, count in _TRAINED.items():
             for _ in range(count):
                 self._hand_in(name, self._begin(self.people[name], practising.take_training))
-        for model in lessons.models(desk, first)[:2]:
-            lessons.set_model(desk, first, model.song.id, model.version, structure_of_row(self.rows[model.song.id]))
-        items = sorted(practising.practice(desk, first).scores)
+        for model in lessons.models(service, first)[:2]:
+            lessons.set_model(service, first, model.song.id, model.version, structure_of_row(self.rows[model.song.id]))
+        items = sorted(practising.practice(service, first).scores)
         for item in items:
-            practising.score_item(desk, self._sheet("inspector1", item, 0.2))
-            practising.score_item(desk, self._sheet("inspector2", item, 0.3, strict=item == items[0]))
-        lessons.discuss(desk, second, items[0], "标签都很普通，创新性我只给一半。")
-        lessons.discuss(desk, first, items[0], "和歌曲相符，我觉得不该扣这么多。")
-        lessons.discuss(desk, self._admin, items[0], "创新性看是否说出这首歌的特点，请按这个再打一轮。")
+            practising.score_item(service, self._sheet("inspector1", item, 0.2))
+            practising.score_item(service, self._sheet("inspector2", item, 0.3, strict=item == items[0]))
+        lessons.discuss(service, second, items[0], "标签都很普通，创新性我只给一半。")
+        lessons.discuss(service, first, items[0], "和歌曲相符，我觉得不该扣这么多。")
+        lessons.discuss(service, self._admin, items[0], "创新性看是否说出这首歌的特点，请按这个再打一轮。")
 
     # weeks
 
@@ -206,11 +206,11 @@ class DemoWork:
     def _close(self, number: int) -> None:
         """Close a week, and pay what is owed after the first."""
         monday = week_of(self.start + dt.timedelta(weeks=number))
-        managing.close_week(self.desk, self._admin, monday)
-        owed = ledger.balances(managing.ledger_of(self.desk, self._admin))
+        managing.close_week(self.service, self._admin, monday)
+        owed = ledger.balances(managing.ledger_of(self.service, self._admin))
         for person, cents in sorted(owed.items()) if number == 0 else ():
-            managing.enter(
-                self.desk, self._admin, ledger.Entry(person, "payment", -cents, f"银行转账，{monday} 那一周")
+            managing.add_ledger_entry(
+                self.service, self._admin, ledger.Entry(person, "payment", -cents, f"银行转账，{monday} 那一周")
             )
 
     def _today(self) -> None:
@@ -221,17 +221,17 @@ class DemoWork:
         who = self.people["professional3"]
         self._begin(who)
         for name, question, place, answer in _ANSWERS:
-            managing.say(self.desk, self.people[name], question, place=place)
-            managing.say(self.desk, self._admin, answer, thread=self.people[name])
+            managing.post_message(self.service, self.people[name], question, place=place)
+            managing.post_message(self.service, self._admin, answer, thread=self.people[name])
 
     # annotators
 
-    def _begin(self, who: int, take: Callable[[Desk, int], Task | None] = annotating.take_next) -> int:
+    def _begin(self, who: int, take: Callable[[StudyService, int], Task | None] = annotating.take_next) -> int:
         """Let somebody take and open their next task."""
-        task = take(self.desk, who)
+        task = take(self.service, who)
         if task is None:
             raise LookupError("the demo gives its people more work than there is")
-        annotating.open_task(self.desk, who, task.id)
+        annotating.open_task(self.service, who, task.id)
         return task.id
 
     def _annotate(self, name: str) -> None:
@@ -241,67 +241,67 @@ class DemoWork:
     def _hand_in(self, name: str, number: int) -> None:
         """Let somebody listen, write and hand in what they have begun."""
         who = self.people[name]
-        seen = views.task_view(self.desk, who, number)
-        row = self.rows[seen.song.id]
-        hasty = name == HASTY and not seen.task.training
+        view = views.task_view(self.service, who, number)
+        row = self.rows[view.song.id]
+        hasty = name == HASTY and not view.task.training
         if hasty:  # says of a song what fits the one before
             names = list(self.rows)
-            row = self.rows[names[names.index(seen.song.id) - 1]]
-        given: Structure | Description
-        given = self._structure(name, row) if seen.task.kind == "structure" else _description(row, seen.task.kind)
+            row = self.rows[names[names.index(view.song.id) - 1]]
+        annotation: Structure | Description
+        annotation = self._structure(name, row) if view.task.kind == "structure" else _description(row, view.task.kind)
         self.clock.wait(seconds=0 if hasty else 2 + number % 7)
-        self._listen(who, number, seen.song.duration_sec)
+        self._listen(who, number, view.song.duration_sec)
         self.clock.wait(minutes=0 if hasty else 15 + number % 11)
-        annotating.submit(self.desk, who, number, self._version(number), given)
+        annotating.submit(self.service, who, number, self._version(number), annotation)
 
     def _structure(self, name: str, row: Mapping[str, Any]) -> Structure:
         """Return what somebody makes of a song; now and then they take its first section for another kind."""
-        given = structure_of_row(row)
+        structure = structure_of_row(row)
         self.structures[name] += 1
         label, every = _DIFFERING.get(name, ("", 0))
         if every and self.structures[name] % every == 1:
-            first = dataclasses.replace(given.sections[0], label=label)
-            given = dataclasses.replace(given, sections=(first, *given.sections[1:]))
-        return given
+            first = dataclasses.replace(structure.sections[0], label=label)
+            structure = dataclasses.replace(structure, sections=(first, *structure.sections[1:]))
+        return structure
 
     def _listen(self, who: int, number: int, duration_sec: float) -> None:
         """Let somebody hear a song whole."""
-        annotating.record(self.desk, who, number, [{"kind": "play", "position_sec": 0.0}])
+        annotating.record(self.service, who, number, [{"kind": "play", "position_sec": 0.0}])
         for at in [*np.arange(10.0, duration_sec, 10.0), duration_sec]:
             self.clock.wait(seconds=10 if at < duration_sec else duration_sec % 10 or 10)
             kind = "ended" if at == duration_sec else "beat"
-            annotating.record(self.desk, who, number, [{"kind": kind, "position_sec": float(at)}])
+            annotating.record(self.service, who, number, [{"kind": kind, "position_sec": float(at)}])
 
     def _skip(self, name: str) -> None:
         """Let somebody work until a structure comes, and skip its song."""
         who = self.people[name]
         number = self._begin(who)
-        while views.task_view(self.desk, who, number).task.kind != "structure":
+        while views.task_view(self.service, who, number).task.kind != "structure":
             self._hand_in(name, number)
             number = self._begin(who)
-        annotating.screen(self.desk, who, number, self._version(number), reason="poor_audio")
+        annotating.screen(self.service, who, number, self._version(number), reason="poor_audio")
 
     # inspectors and the administrator
 
     def _inspect(self, leave: int, *, low: bool) -> None:
         """Settle and score in turn all that waits but a few; one description of somebody with two is bad."""
         turn = ("inspector1", "inspector2")
-        songs, tasks = inspecting.waiting(self.desk, self.people["inspector1"])
+        songs, tasks = inspecting.waiting(self.service, self.people["inspector1"])
         for at, song in enumerate(songs[: len(songs) - leave]):
             who = self.people[turn[at % 2]]
-            inspecting.settle(self.desk, who, song, self._version(song), structure_of_row(self.rows[song]))
-        authors = {number: views.task_view(self.desk, self._admin, number).task.person for number in tasks}
+            inspecting.settle(self.service, who, song, self._version(song), structure_of_row(self.rows[song]))
+        authors = {number: views.task_view(self.service, self._admin, number).task.person for number in tasks}
         counts = Counter(authors.values())
         bad = next((task for task in tasks if counts[authors[task]] > 1), 0) if low else 0
         for at, number in enumerate(tasks[: len(tasks) - leave]):
             name = self.names[authors[number]]
             sheet = self._sheet(turn[at % 2], number, _CARE.get(name, 0.9), strict=number == bad)
-            inspecting.score(self.desk, sheet, self._version(number))
+            inspecting.score(self.service, sheet, self._version(number))
 
     def _sheet(self, name: str, number: int, short: float, *, strict: bool = False) -> ScoreSheet:
         """Fill a form in: a part is one point short of the most now and then, or all are half of it."""
         who = self.people[name]
-        form = assurance.FORMS[views.task_view(self.desk, who, number).task.kind]
+        form = assurance.FORMS[views.task_view(self.service, who, number).task.kind]
         rng = np.random.default_rng([_SEED, number])
         lost = dict(zip(form, rng.random(len(form)) < short, strict=True))
         points = {key: float(most // 2 if strict else most - lost[key]) for key, most in form.items()}
@@ -309,27 +309,27 @@ class DemoWork:
 
     def _decide(self, leave: int, *, screening: bool) -> None:
         """Let songs into the data set but a few, and leave skipped ones out."""
-        ready = views.decisions(self.desk, self._admin)
+        ready = views.decisions(self.service, self._admin)
         for song, version, _ in ready.checking[: len(ready.checking) - leave]:
-            managing.decide(self.desk, self._admin, song, version)
+            managing.review_song(self.service, self._admin, song, version)
         for song, version, _ in ready.screened if screening else ():
-            managing.decide_screening(self.desk, self._admin, song, version, keep=False)
+            managing.decide_screening(self.service, self._admin, song, version, keep=False)
 
     def _verify(self) -> None:
         """Verify one score of each inspector and one settled structure again."""
-        seen = set()
-        for one in watching.verifications(self.desk, self._admin):
-            if one.inspector not in seen:
-                watching.verify(self.desk, self._sheet("admin", one.task, 0.4))
-            seen.add(one.inspector)
-        for settled in settlements.settlements(self.desk, self._admin)[:1]:
+        inspectors = set()
+        for row in watching.verifications(self.service, self._admin):
+            if row.inspector not in inspectors:
+                watching.verify(self.service, self._sheet("admin", row.task, 0.4))
+            inspectors.add(row.inspector)
+        for settled in settlements.settlements(self.service, self._admin)[:1]:
             settlements.verify_settlement(
-                self.desk, self._admin, settled.song, structure_of_row(self.rows[settled.song])
+                self.service, self._admin, settled.song, structure_of_row(self.rows[settled.song])
             )
 
     def _version(self, row: int | str) -> int:
         """Return the version of a task, by its number, or of a song, by its id, as its page has it."""
-        with self.desk.store.reading() as session:
+        with self.service.store.reading() as session:
             if isinstance(row, str):
                 return session.get_one(SongRow, row).version
             return session.get_one(TaskRow, row).version
@@ -343,6 +343,6 @@ def structure_of_row(row: Mapping[str, Any]) -> Structure:
 
 def _description(row: Mapping[str, Any], group: str) -> Description:
     """Return a description of a row, without the remarks on sound, for which pages have no fields."""
-    given: Description = getattr(finished_of(row, licence="Apache-2.0"), group)
-    effects = dataclasses.replace(given.effects, live_text="", lo_fi_text="")
-    return dataclasses.replace(given, effects=effects)
+    description: Description = getattr(finished_of(row, licence="Apache-2.0"), group)
+    effects = dataclasses.replace(description.effects, live_text="", lo_fi_text="")
+    return dataclasses.replace(description, effects=effects)

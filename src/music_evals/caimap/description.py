@@ -52,7 +52,7 @@ def written_characters(text: str) -> int:
 def texts_of(description: Description) -> list[str]:
     """Return all texts: the textual description, remarks and those of dimensions."""
     remarks = (description.effects.live_text, description.effects.lo_fi_text)
-    return [description.overall_text, *remarks, *(said.text for said in description.dimensions.values())]
+    return [description.overall_text, *remarks, *(tagged.text for tagged in description.dimensions.values())]
 
 
 def check_description(description: Description) -> None:
@@ -69,13 +69,13 @@ def check_description(description: Description) -> None:
         The first limit that it breaks, with what was found.
 
     """
-    found = written_characters(description.overall_text)
-    if found < MIN_TEXT:
+    n_characters = written_characters(description.overall_text)
+    if n_characters < MIN_TEXT:
         raise InvalidAnnotationError(
-            f"the textual description needs {MIN_TEXT} characters without spaces, got {found}",
+            f"the textual description needs {MIN_TEXT} characters without spaces, got {n_characters}",
             kind="few_characters",
             least=MIN_TEXT,
-            found=found,
+            found=n_characters,
         )
     texts = texts_of(description)
     if max(map(len, texts)) > MAX_TEXT:
@@ -85,24 +85,24 @@ def check_description(description: Description) -> None:
             found=max(map(len, texts)),
             most=MAX_TEXT,
         )
-    for name, said in description.dimensions.items():
+    for name, tagged in description.dimensions.items():
         fewest = fewest_tags(description.group, name)
-        if not fewest <= len(said.tags) <= MAX_TAGS:
+        if not fewest <= len(tagged.tags) <= MAX_TAGS:
             raise InvalidAnnotationError(
-                f"{name} takes {fewest} to {MAX_TAGS} tags, got {len(said.tags)}",
+                f"{name} takes {fewest} to {MAX_TAGS} tags, got {len(tagged.tags)}",
                 kind="tag_count",
                 dimension=name,
                 least=fewest,
                 most=MAX_TAGS,
-                found=len(said.tags),
+                found=len(tagged.tags),
             )
-        if any(tag != tag.strip() for tag in said.tags) or len(set(said.tags)) != len(said.tags):
+        if any(tag != tag.strip() for tag in tagged.tags) or len(set(tagged.tags)) != len(tagged.tags):
             raise InvalidAnnotationError(
-                f"{name}: tags have no spaces around them and stand once, got {said.tags}",
+                f"{name}: tags have no spaces around them and stand once, got {tagged.tags}",
                 kind="tags_twice",
                 dimension=name,
             )
-        longest = max(said.tags, key=len)
+        longest = max(tagged.tags, key=len)
         if len(longest) > MAX_TAG:
             raise InvalidAnnotationError(
                 f"{name}: a tag has at most {MAX_TAG} characters, got {longest!r}",
@@ -111,7 +111,7 @@ def check_description(description: Description) -> None:
                 most=MAX_TAG,
                 found=longest,
             )
-    tags = [tag.casefold() for said in description.dimensions.values() for tag in said.tags]
+    tags = [tag.casefold() for tagged in description.dimensions.values() for tag in tagged.tags]
     repeated = 1 - len(set(tags)) / len(tags)
     if repeated > _REPEATED:
         raise InvalidAnnotationError(

@@ -111,7 +111,7 @@ def export_songs(finished: Sequence[FinishedSong], out: Path, *, key: bytes, tit
     """
     if not finished:
         raise NoDataError("no song of this study is finished; nothing can be exported")
-    bare = [one.song.id for one in finished if not one.song.licence.strip()]
+    bare = [item.song.id for item in finished if not item.song.licence.strip()]
     if bare:
         raise InvalidInputError(
             f"{len(bare)} songs have no licence, such as {bare[0]}; say under which their recording and lyrics are, in "
@@ -119,9 +119,9 @@ def export_songs(finished: Sequence[FinishedSong], out: Path, *, key: bytes, tit
         )
     if out.exists() and any(out.iterdir()):
         raise OccupiedError(f"{out} holds something; name a new or empty folder")
-    rows = [row_of(one) for one in finished]
+    rows = [row_of(item) for item in finished]
     write_release(rows, out / "release")
-    work = [_work(one, key) for one in finished]
+    work = [_work(item, key) for item in finished]
     for config, table, columns in (("songs", rows, features()), ("work", work, _work_features())):
         content = _parquet(table, columns)
         write_atomically(out / f"data/{config}/{SPLIT}-00000-of-00001.parquet", content, parents=True)
@@ -212,10 +212,10 @@ Whoever withdrew is not in it. Recordings are not part of it.
 
 
 def _card(finished: Sequence[FinishedSong], title: str, n_people: int) -> str:
-    counts = Counter(one.song.licence for one in finished)
+    counts = Counter(item.song.licence for item in finished)
     licences = "\n".join(f"| {' '.join(name.split())} | {n} |" for name, n in sorted(counts.items()))
     plain = " ".join(title.split())
-    elsewhere = sum(one.consent == AS_PUBLISHED for one in finished)
+    elsewhere = sum(item.consent == AS_PUBLISHED for item in finished)
     origin = [_HERE.format(n_songs=len(finished) - elsewhere, n_people=n_people)] if elsewhere < len(finished) else []
     origin += [_ELSEWHERE.format(n_songs=elsewhere)] if elsewhere else []
     return _CARD.format(

@@ -1,6 +1,6 @@
 """Songs into a study, all rows or none: a table and a folder of recordings, or a data set of annotated ones.
 
-What could not be annotated or exported later is refused here, by row and reason: nobody works on a song in vain.
+What could not be annotated or exported later is refused here, with row and reason, before anybody works on it.
 """
 
 from __future__ import annotations
@@ -105,15 +105,15 @@ def read_songs(
     ids: set[str] = set()
     for number, row in rows:
         try:
-            found = None if prepared is None else prepared[_name(row)]
+            automatic = None if prepared is None else prepared[_name(row)]
             name = _id(row)
             if name in ids:
                 raise InvalidInputError(f"the id {name!r} is that of an earlier row; each song has one of its own")
             ids.add(name)
-            if found is not None and found.sampled is False:
+            if automatic is not None and automatic.sampled is False:
                 not_sampled.append(name)
             else:
-                songs.append(_song(row, Path(audio), licence, found))
+                songs.append(_song(row, Path(audio), licence, automatic))
         except MusicEvalsError as error:
             raise InvalidInputError(f"row {number}: {error}; nothing was imported") from error
     if not songs:
@@ -144,10 +144,10 @@ def keep_recordings(
         The folder cannot be written to.
 
     """
-    return [dataclasses.replace(song, audio=_kept(Path(source, song.audio), Path(target))) for song in songs]
+    return [dataclasses.replace(song, audio=_copy_recording(Path(source, song.audio), Path(target))) for song in songs]
 
 
-def _kept(recording: Path, folder: Path) -> str:
+def _copy_recording(recording: Path, folder: Path) -> str:
     with recording.open("rb") as file:
         digest = hashlib.file_digest(file, "sha256").hexdigest()
     ending = recording.suffix.lower()
@@ -248,16 +248,16 @@ def _id(row: Mapping[str, Any]) -> str:
     return name
 
 
-def _song(row: Mapping[str, Any], audio: Path, licence: str, found: Automatic | None) -> Song:
+def _song(row: Mapping[str, Any], audio: Path, licence: str, prepared: Automatic | None) -> Song:
     """Return the song of a row, which can be annotated and exported."""
-    unknown = sorted(set(row) - _COLUMNS - ({_NAME} if found is not None else set()))
+    unknown = sorted(set(row) - _COLUMNS - ({_NAME} if prepared is not None else set()))
     if unknown:
         raise InvalidInputError(
             f"unknown columns: {', '.join(map(repr, unknown))}; known are {', '.join(sorted(_COLUMNS))}"
         )
     automatic: tuple[tuple[str, str], ...] = ()
-    if found is not None:
-        row, automatic = filled(row, found)
+    if prepared is not None:
+        row, automatic = filled(row, prepared)
     texts: dict[str, Any] = {column: _text(column, row.get(column, "")) for column in _TEXTS}
     texts["licence"] = texts["licence"] or _text("licence", licence)
     if not texts["licence"]:
@@ -265,7 +265,7 @@ def _song(row: Mapping[str, Any], audio: Path, licence: str, found: Automatic | 
     artist = tuple(_text("artist", name) for name in _list("artist", row.get("artist", [])))
     check_about({**texts, "id": _id(row), "artist": artist})
     duration_sec = _duration(_recording(row, audio))
-    timed = () if found is None else found.timed_lyrics
+    timed = () if prepared is None else prepared.timed_lyrics
     late = [line for line in timed if not 0 <= line.start <= duration_sec]
     if late:
         raise InvalidInputError(

@@ -112,10 +112,10 @@ def earned(kind: str, rates: Rates) -> int:
 
 def week_entry(person: int, grades: Iterable[str], work_cents: int, rates: Rates, week: str) -> Entry | None:
     """Return what the grades of a week add or take: grade I a reward, grade III a penalty; III before I."""
-    given = set(grades)
-    if "III" in given:
+    distinct = set(grades)
+    if "III" in distinct:
         return Entry(person, "penalty", -(work_cents * rates.penalty // 100), f"grade III, week of {week}")
-    if "I" in given and given <= {"I", ""}:
+    if "I" in distinct and distinct <= {"I", ""}:
         return Entry(person, "reward", work_cents * rates.reward // 100, f"grade I, week of {week}")
     return None
 
@@ -130,5 +130,7 @@ def balances(entries: Iterable[Entry]) -> dict[int, int]:
 
 def ledger_csv(entries: Iterable[Entry]) -> str:
     """Write entries as CSV with a header, by `csv_files.csv_text`."""
-    rows = (one._asdict() | {"moment": one.moment and one.moment.isoformat(timespec="seconds")} for one in entries)
+    rows = (
+        entry._asdict() | {"moment": entry.moment and entry.moment.isoformat(timespec="seconds")} for entry in entries
+    )
     return csv_text(Entry._fields, rows)

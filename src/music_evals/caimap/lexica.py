@@ -171,13 +171,13 @@ def _caption_rows(path: Path) -> Sequence[Mapping[str, Any]]:
 
 
 def _value(row: Any, column: str, number: int) -> Any:
-    found = row
+    value = row
     for name in column.split("."):
-        if not isinstance(found, Mapping) or name not in found:
+        if not isinstance(value, Mapping) or name not in value:
             there = ", ".join(map(str, row)) if isinstance(row, Mapping) else "none"
             raise InvalidInputError(f"row {number} has no column {column!r}; its columns: {there}")
-        found = found[name]
-    return found
+        value = value[name]
+    return value
 
 
 def _terms(value: Any, number: int) -> Iterator[str]:

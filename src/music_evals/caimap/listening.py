@@ -128,7 +128,7 @@ class _Player:
 
     def __init__(self, duration_sec: float) -> None:
         self.duration = duration_sec
-        self.heard = 0.0  # of this sitting, from the beginning of the song; below 0 once the sitting is broken
+        self.reached = 0.0  # of this sitting, from the beginning of the song; below 0 once the sitting is broken
         self.clock = 0.0  # seconds of the server's clock for which this sitting has played
         self.longest = 0.0
         self.complete = False
@@ -158,7 +158,7 @@ class _Player:
                 self.playing = False
             case "seek" if not self.complete:
                 self.problems["seek_before_end"] = None
-                self.heard = _BROKEN
+                self.reached = _BROKEN
             case "rate" if not self.complete and event.value != 1.0:
                 self.problems["rate_before_end"] = None
             case "write" if self.longest < min(SILENT_START, self.duration) - SLACK and not self.complete:
@@ -168,25 +168,25 @@ class _Player:
 
     def _start(self, event: PlaybackEvent, passed: float) -> None:
         """Go on where the sitting was, or begin a new one."""
-        if self.playing and self.heard >= 0:
+        if self.playing and self.reached >= 0:
             return  # a page that was loaded again while it played says nothing of a pause: that one is broken by now
         self.playing = True
-        on = self.heard >= 0 and abs(event.position_sec - self.heard) <= SLACK and passed <= MAX_PAUSE
+        on = self.reached >= 0 and abs(event.position_sec - self.reached) <= SLACK and passed <= MAX_PAUSE
         if not on:
-            self.heard, self.clock = (0.0, 0.0) if event.position_sec <= SLACK else (_BROKEN, 0.0)
+            self.reached, self.clock = (0.0, 0.0) if event.position_sec <= SLACK else (_BROKEN, 0.0)
 
     def _advance(self, event: PlaybackEvent, passed: float) -> None:
         """Move on to the position of an event; the song cannot have run ahead of the clock."""
-        if self.heard < 0 or self.complete:
+        if self.reached < 0 or self.complete:
             return
         self.clock += passed
         if event.position_sec > self.clock + AHEAD:
             self.problems["faster_than_time"] = None
-            self.heard = _BROKEN
-        elif passed > MAX_GAP or event.position_sec < self.heard - SLACK:
-            self.heard = _BROKEN
-        self.heard = max(self.heard, event.position_sec) if self.heard >= 0 else _BROKEN
-        self.longest = max(self.longest, self.heard)
+            self.reached = _BROKEN
+        elif passed > MAX_GAP or event.position_sec < self.reached - SLACK:
+            self.reached = _BROKEN
+        self.reached = max(self.reached, event.position_sec) if self.reached >= 0 else _BROKEN
+        self.longest = max(self.longest, self.reached)
         self.complete = self.longest >= self.duration - SLACK
 
 
@@ -217,14 +217,14 @@ def listening_of(events: Sequence[PlaybackEvent], duration_sec: float) -> Listen
     return Listening(player.complete, player.longest, tuple(player.problems), pauses, seeks, heard_sec)
 
 
-def broken_rules(found: Listening) -> InvalidAnnotationError | None:
+def broken_rules(listening: Listening) -> InvalidAnnotationError | None:
     """Return the refusal of a listening that broke rules, None of one that kept them."""
-    if not found.problems:
+    if not listening.problems:
         return None
     return InvalidAnnotationError(
-        f"the rules of listening were broken: {', '.join(found.problems)}; start again",
+        f"the rules of listening were broken: {', '.join(listening.problems)}; start again",
         kind="listening_broken",
-        problems=found.problems,
+        problems=listening.problems,
     )
 
 
@@ -242,14 +242,15 @@ def check_listening(events: Sequence[PlaybackEvent], duration_sec: float) -> Lis
         The song was not played whole in one sitting, or a rule was broken; the message says which.
 
     """
-    found = listening_of(events, duration_sec)
-    if broken := broken_rules(found):
+    listening = listening_of(events, duration_sec)
+    if broken := broken_rules(listening):
         raise broken
-    if not found.complete:
+    if not listening.complete:
         raise InvalidAnnotationError(
-            f"listen to the whole song in one sitting first; so far {found.longest_sec:.0f} of {duration_sec:.0f} s",
+            "listen to the whole song in one sitting first; "
+            f"so far {listening.longest_sec:.0f} of {duration_sec:.0f} s",
             kind="listen_whole",
-            found=f"{found.longest_sec:.0f}",
+            found=f"{listening.longest_sec:.0f}",
             duration=f"{duration_sec:.0f}",
         )
-    return found
+    return listening

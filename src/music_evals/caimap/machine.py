@@ -160,25 +160,25 @@ def step(machine: Machine, state: str, action: str, role: str) -> str:
         The table has no such step, or not for this role.
 
     """
-    found = machine.get((state, action))
-    if found is None:
+    transition = machine.get((state, action))
+    if transition is None:
         possible = sorted(name for source, name in machine if source == state)
         raise ForbiddenStepError(
             f"{action!r} is not possible when {state}; possible: {', '.join(possible) or 'nothing, it is over'}",
             state=state, action=action, role=role,
         )  # fmt: skip
-    if role not in found.roles:
+    if role not in transition.roles:
         raise ForbiddenStepError(
-            f"{action!r} is for {' or '.join(sorted(found.roles))}, not for {role}",
+            f"{action!r} is for {' or '.join(sorted(transition.roles))}, not for {role}",
             kind="step_role", state=state, action=action, role=role,
         )  # fmt: skip
-    return found.target
+    return transition.target
 
 
 def states(machine: Machine) -> tuple[str, ...]:
     """Return the states of a table, in the order in which it names them."""
-    named = [name for (source, _), found in machine.items() for name in (source, found.target)]
-    return tuple(dict.fromkeys(named))
+    names = [name for (source, _), transition in machine.items() for name in (source, transition.target)]
+    return tuple(dict.fromkeys(names))
 
 
 def drawing(name: str) -> str:
@@ -201,8 +201,8 @@ def drawing(name: str) -> str:
     machine, first = tables[name]
     leaving = {source for source, _ in machine}
     arrows = [
-        f"    {source} --> {found.target}: {action} ({', '.join(sorted(found.roles))})"
-        for (source, action), found in machine.items()
+        f"    {source} --> {transition.target}: {action} ({', '.join(sorted(transition.roles))})"
+        for (source, action), transition in machine.items()
     ]
     ends = [f"    {state} --> [*]" for state in states(machine) if state not in leaving]
     return "\n".join(["stateDiagram-v2", f"    [*] --> {first}", *arrows, *ends, ""])

@@ -74,18 +74,18 @@ def read_prepared(folder: str | os.PathLike[str]) -> dict[str, Automatic]:
     paths = sorted(Path(folder).glob(_FILES))
     if not paths:
         raise NoDataError(f"{folder}: there are no prepared songs ({_FILES}); make them with music-evals prepare")
-    found: dict[str, Automatic] = {}
+    prepared: dict[str, Automatic] = {}
     for path in paths:
         try:
             check_no_pointer_in(path)
             rows = pq.read_table(path).to_pylist()
             for row in rows:
-                if row["song"] in found:
+                if row["song"] in prepared:
                     raise InvalidInputError(f"{path}: two rows are of the song {row['song']!r}; prepare the songs anew")
-                found[row["song"]] = _automatic(row)
+                prepared[row["song"]] = _automatic(row)
         except (OSError, pa.ArrowException, KeyError, TypeError) as error:
             raise UnreadableFileError(f"{path}: not what music-evals prepare writes ({error!r})") from error
-    return found
+    return prepared
 
 
 def _automatic(row: Mapping[str, Any]) -> Automatic:
@@ -101,22 +101,22 @@ def _automatic(row: Mapping[str, Any]) -> Automatic:
         steps["lines"] = "rhymes"
     theme = row.get("theme") or {"text": None}
     columns |= {"cluster": row.get("cluster"), "theme": theme["text"]}
-    kept = {name: value for name, value in columns.items() if value not in (None, [], "")}
-    makers = {name: f"{PROGRAM}, {steps[name]}" for name in kept}
-    if "theme" in kept:
+    present = {name: value for name, value in columns.items() if value not in (None, [], "")}
+    makers = {name: f"{PROGRAM}, {steps[name]}" for name in present}
+    if "theme" in present:
         makers["theme"] += f": {', '.join(theme[part] for part in ('model', 'state', 'day') if theme[part])}"
     failures = tuple(f"{failure['step']}: {failure['error']}" for failure in row["failures"])
-    return Automatic(kept, makers, timed, row.get("sampled"), failures)
+    return Automatic(present, makers, timed, row.get("sampled"), failures)
 
 
-def filled(row: Mapping[str, Any], found: Automatic) -> tuple[dict[str, Any], tuple[tuple[str, str], ...]]:
+def filled(row: Mapping[str, Any], automatic: Automatic) -> tuple[dict[str, Any], tuple[tuple[str, str], ...]]:
     """Fill what a row of the table of songs leaves out.
 
     Parameters
     ----------
     row
         Whose own values stay.
-    found
+    automatic
         Of its song.
 
     Returns
@@ -130,16 +130,16 @@ def filled(row: Mapping[str, Any], found: Automatic) -> tuple[dict[str, Any], tu
         Neither has lyrics, or marks of rhyme were found for other lines than the row has.
 
     """
-    if "lines" not in row and "lines" not in found.columns:
-        why = f" ({'; '.join(found.failures)})" if found.failures else ""
+    if "lines" not in row and "lines" not in automatic.columns:
+        why = f" ({'; '.join(automatic.failures)})" if automatic.failures else ""
         raise InvalidInputError(f"lines is missing, and none were prepared{why}")
-    taken = {name: value for name, value in found.columns.items() if name not in row}
-    if "rhymes" in taken and "lines" in row and row["lines"] != found.columns["lines"]:
+    taken = {name: value for name, value in automatic.columns.items() if name not in row}
+    if "rhymes" in taken and "lines" in row and row["lines"] != automatic.columns["lines"]:
         raise InvalidInputError(
             "its lines are not those that were prepared, which the marks of rhyme belong to; leave the column out to "
             "take those"
         )
-    makers = [(name, found.makers[name]) for name in sorted(taken)]
-    if found.timed_lyrics:
+    makers = [(name, automatic.makers[name]) for name in sorted(taken)]
+    if automatic.timed_lyrics:
         makers.append(("timed_lyrics", f"{PROGRAM}, alignment"))
     return {**row, **taken}, tuple(makers)

@@ -52,7 +52,7 @@ def publish_songs(
 
     """
     with tempfile.TemporaryDirectory() as folder:
-        made = export_songs(finished, Path(folder) / "export", key=key, title=title)
-        titled = TITLE.format(count=made.songs)
-        sent = send_folder(made.folder, name, title=titled, public=public, adopt=adopt, hub=hub)
-    return Publication(sent, made.songs)
+        exported = export_songs(finished, Path(folder) / "export", key=key, title=title)
+        commit_title = TITLE.format(count=exported.songs)
+        sent = send_folder(exported.folder, name, title=commit_title, public=public, adopt=adopt, hub=hub)
+    return Publication(sent, exported.songs)

@@ -54,8 +54,8 @@ def _described(description: Description) -> dict[str, Any]:
     }
 
 
-def _tagged(said: Tagged) -> dict[str, Any]:
-    return {"tags": list(said.tags), "text": said.text or None}
+def _tagged(tagged: Tagged) -> dict[str, Any]:
+    return {"tags": list(tagged.tags), "text": tagged.text or None}
 
 
 def finished_of(row: Mapping[str, Any], *, licence: str) -> FinishedSong:
@@ -108,15 +108,15 @@ def _finished(row: Mapping[str, Any], licence: str) -> FinishedSong:
     return FinishedSong(song, Structure(sections), professional, amateur, (), 0, 0, AS_PUBLISHED)
 
 
-def _description(given: Mapping[str, Any], group: str) -> Description:
-    said = given["dimensions"]
+def _description(plain: Mapping[str, Any], group: str) -> Description:
+    columns = plain["dimensions"]
     dimensions = {
-        name: Tagged(said[name]["tags"], said[name]["text"] or "")
+        name: Tagged(columns[name]["tags"], columns[name]["text"] or "")
         for name in DIMENSIONS[group]
         if name != AUDIO_EFFECTS
     }
-    sound = said[AUDIO_EFFECTS]
+    sound = columns[AUDIO_EFFECTS]
     quality, texts = sound["sound_quality"], sound["option_texts"]
     clear = None if quality is None else quality == "clear"
     effects = Effects(clear, sound["live"], sound["lo_fi"], texts["live"] or "", texts["lo_fi"] or "")
-    return Description(group, given["overall_text"], dimensions, effects)
+    return Description(group, plain["overall_text"], dimensions, effects)

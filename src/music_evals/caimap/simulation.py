@@ -56,14 +56,14 @@ class Habit(NamedTuple):
         is played.
     honest
         Is to be left alone.
-    heard, skips
+    played, skips
         Share of a song that is played for a structure; chance that the first attempt at a description hears no whole.
     late_sec, missing, breaks
         Mean delay of reports, share of them that are lost, and pauses with a hidden page a song.
     partner
         Habit of who makes the other pass.
     rests, resting
-        Whether they work by another habit, of the number of the song and whether a sampled one of its block was seen.
+        Whether they work by another habit, of the number of the song and whether its block has shown its sample.
 
     """
 
@@ -74,7 +74,7 @@ class Habit(NamedTuple):
     describing: tuple[float, float] = (1.4, 3.0)
     honest: bool = False
     form: str = "song"
-    heard: float = 1.0
+    played: float = 1.0
     new_words: float = 1.0
     start: tuple[float, float] = (0.5, 8.0)
     skips: float = 0.0
@@ -87,10 +87,10 @@ class Habit(NamedTuple):
 
 
 _CAREFUL: Final = Habit(85, 7, honest=True)
-_EXPERT: Final = Habit(88, 6, 0.01, (0.75, 1.6), (1.25, 1.8), honest=True, heard=0.65, start=(0.2, 2.0), breaks=1.0)
+_EXPERT: Final = Habit(88, 6, 0.01, (0.75, 1.6), (1.25, 1.8), honest=True, played=0.65, start=(0.2, 2.0), breaks=1.0)
 _LAZY: Final = _CAREFUL._replace(honest=False)
-_IDLE: Final = Habit(25, 10, 0.0, (0.01, 0.05), (1.0, 1.1), form="one", heard=0.0, new_words=0.0, skips=0.9)
-_LET_PLAY: Final = _IDLE._replace(page=(1.3, 1.8), describing=(1.3, 1.8), heard=1.0)
+_IDLE: Final = Habit(25, 10, 0.0, (0.01, 0.05), (1.0, 1.1), form="one", played=0.0, new_words=0.0, skips=0.9)
+_LET_PLAY: Final = _IDLE._replace(page=(1.3, 1.8), describing=(1.3, 1.8), played=1.0)
 
 HABITS: Final[Mapping[str, Habit]] = MappingProxyType(
     {
@@ -103,13 +103,13 @@ HABITS: Final[Mapping[str, Habit]] = MappingProxyType(
         "idle pair": _IDLE._replace(partner="idle pair"),
         "idle, partner honest": _IDLE,
         "idle while it plays": _LET_PLAY._replace(partner="idle while it plays"),
-        "waits without playing": Habit(40, line_error=0.5, page=(1.3, 1.8), heard=0.0),
+        "waits without playing": Habit(40, line_error=0.5, page=(1.3, 1.8), played=0.0),
         "labels of the last song": Habit(60, form="last"),
         "pair agreed on wrong labels": Habit(85, 7, 0.0, form="wrong", partner="pair agreed on wrong labels"),
         "popular tags at random": Habit(40, 8),
         "last text, words exchanged": Habit(45, 10, new_words=0.1),
         "script": Habit(75, 8, 0.05, (1.3, 1.3), (1.3, 1.3), start=(1.0, 1.0), breaks=0.0),
-        "reads the sample off": _LAZY._replace(rests=lambda song, seen: seen or song % 5 > 2, resting="random"),
+        "reads the sample off": _LAZY._replace(rests=lambda song, sampled: sampled or song % 5 > 2, resting="random"),
         "lazy after 15 songs": _LAZY._replace(rests=lambda song, _: song >= 15, resting="idle, partner honest"),
         "lazy every other song": _LAZY._replace(rests=lambda song, _: song % 2 > 0, resting="random"),
     }
@@ -195,7 +195,7 @@ class _Annotator:
     cents: int = 0
     refused: int = 0
     scored: int = 0
-    kept: list[float] = dataclasses.field(default_factory=list)  # what the descriptions deserve that entered
+    entered: list[float] = dataclasses.field(default_factory=list)  # what the descriptions deserve that entered
     dropped: list[float] = dataclasses.field(default_factory=list)  # what the others deserve
     structures: list[Structure] = dataclasses.field(default_factory=list)
     descriptions: list[Description] = dataclasses.field(default_factory=list)
@@ -229,9 +229,9 @@ def simulate(plan: Plan) -> list[Outcome]:
 
 
 def _outcome(habit: str, people: list[_Annotator], plan: Plan) -> Outcome:
-    kept = [points for person in people for points in person.kept]
+    entered = [points for person in people for points in person.entered]
     dropped = [points for person in people for points in person.dropped]
-    good, lost = (sum(points >= PASS_MARK for points in row) for row in (kept, dropped))
+    good, lost = (sum(points >= PASS_MARK for points in row) for row in (entered, dropped))
     ends = [person.weeks for person in people if person.weeks]
     until = [sum(end <= week for end in ends) / len(people) for week in range(1, plan.weeks + 1)]
     return Outcome(
@@ -240,9 +240,9 @@ def _outcome(habit: str, people: list[_Annotator], plan: Plan) -> Outcome:
         caught=sum(end * plan.tasks <= SONGS for end in ends) / len(people),
         songs=statistics.median(ends) * plan.tasks if ends else float("nan"),
         cents=statistics.fmean(person.cents for person in people),
-        refused=sum(person.refused for person in people) / (len(kept) + len(dropped)),
-        entered=len(kept),
-        bad=1 - good / len(kept) if kept else float("nan"),
+        refused=sum(person.refused for person in people) / (len(entered) + len(dropped)),
+        entered=len(entered),
+        bad=1 - good / len(entered) if entered else float("nan"),
         lost=lost / (good + lost) if good + lost else float("nan"),
         scored=sum(person.scored for person in people),
     )
@@ -266,12 +266,12 @@ def _week(person: _Annotator, plan: Plan, week: int) -> None:
         accuracies.append(accuracy)
         warnings += [kind for kind in (warned, _described(person, habit, duration)) if kind]
         deserves = float(np.clip(person.rng.normal(habit.points, habit.points_sd), 0, 100))
-        given = float(np.clip(deserves + person.rng.normal(0, INSPECTOR_SD), 0, 100))
+        points = float(np.clip(deserves + person.rng.normal(0, INSPECTOR_SD), 0, 100))
         read = first < week * plan.tasks
-        drawn = is_scored(person.number, "amateur", song, seed=plan.seed, share=plan.share, is_read=read)
-        person.sampled.append(drawn)
-        scores += [given] if drawn else []
-        fails = drawn and given < PASS_MARK
+        is_sampled = is_scored(person.number, "amateur", song, seed=plan.seed, share=plan.share, is_read=read)
+        person.sampled.append(is_sampled)
+        scores += [points] if is_sampled else []
+        fails = is_sampled and points < PASS_MARK
         (person.dropped if fails else entered).append(deserves)
         cents += rates.structure + (0 if fails else rates.amateur)
     person.scored += len(scores)
@@ -279,7 +279,7 @@ def _week(person: _Annotator, plan: Plan, week: int) -> None:
         person.weeks = week + 1
         person.dropped += entered
     else:
-        person.kept += entered
+        person.entered += entered
         person.cents += cents
 
 
@@ -289,12 +289,12 @@ def _week(person: _Annotator, plan: Plan, week: int) -> None:
 def _structured(person: _Annotator, habit: Habit, plan: Plan, song: int, duration: float) -> tuple[float, str]:
     """Return accuracy and warning of a structure: its passes meet, and an inspector finds the truth."""
     truth, wrong = (_song(np.random.default_rng([plan.seed, song, person.number, side])) for side in (0, 1))
-    ours, theirs = (_annotated(truth, wrong, one, person) for one in (habit, plan.habits[habit.partner]))
-    events = _played(person.rng, habit, habit.heard * duration)
+    ours, theirs = (_annotated(truth, wrong, pass_habit, person) for pass_habit in (habit, plan.habits[habit.partner]))
+    events = _played(person.rng, habit, habit.played * duration)
     page_sec = max(events[-1].received_sec, person.rng.uniform(*habit.page) * duration)
     person.visits.append(superficial.Visit(page_sec, events[0].received_sec, duration))
-    found = listening_of(events if habit.heard else [], duration)
-    warned = superficial.structure_warning(ours, person.structures, found, person.visits)
+    listening = listening_of(events if habit.played else [], duration)
+    warned = superficial.structure_warning(ours, person.structures, listening, person.visits)
     person.structures.append(ours)
     is_seen = warned or is_drawn(f"structure/{song}/{person.number}", seed=plan.seed, share=plan.share)
     accepted = ours if structure.congruent(ours, theirs) and not is_seen else truth
@@ -351,17 +351,17 @@ def _described(person: _Annotator, habit: Habit, duration: float) -> str:
     while True:
         events = _played(rng, habit, rng.uniform(30, 0.9 * duration) if skips and not tries else duration)
         try:
-            found = check_listening(events, duration)
+            listening = check_listening(events, duration)
             break
         except InvalidAnnotationError:
             spent, tries = spent + events[-1].received_sec, tries + 1
     person.refused += tries > 0
     page_sec = max(spent + events[-1].received_sec, rng.uniform(*habit.describing) * duration)
     person.visits.append(superficial.Visit(page_sec, events[0].received_sec, duration))
-    given = _text(person, habit)
-    check_description(given)
-    warned = superficial.description_warning(given, person.descriptions, found, person.visits)
-    person.descriptions.append(given)
+    description = _text(person, habit)
+    check_description(description)
+    warned = superficial.description_warning(description, person.descriptions, listening, person.visits)
+    person.descriptions.append(description)
     return warned
 
 
@@ -370,8 +370,8 @@ def _text(person: _Annotator, habit: Habit) -> Description:
     words = [_words(rng, 2) for _ in range(_WORDS)]
     if person.descriptions:
         last = person.descriptions[-1].overall_text
-        kept = rng.random(_WORDS) >= habit.new_words
-        words = [last[2 * at : 2 * at + 2] if kept[at] else word for at, word in enumerate(words)]
+        repeats = rng.random(_WORDS) >= habit.new_words
+        words = [last[2 * at : 2 * at + 2] if repeats[at] else word for at, word in enumerate(words)]
     names = [name for name in DIMENSIONS["amateur"] if name != AUDIO_EFFECTS]
     tags = {name: Tagged(tuple(f"{name[:9]}{tag}" for tag in rng.permutation(40)[:3])) for name in names}
     return Description("amateur", "".join(words), tags, Effects(clear=True))

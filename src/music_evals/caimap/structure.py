@@ -100,10 +100,8 @@ def pre_annotated(song: Song) -> Structure:
     """
     marks = song.rhymes or (False,) * len(song.lines)
     lines = [(line.strip(), mark) for line, mark in zip(song.lines, marks, strict=True) if line.strip()]
-    return Structure(
-        (Section("verse1", tuple(line for line, _ in lines), tuple(line_pattern(*given) for given in lines)),),
-        song.theme,
-    )
+    patterns = tuple(line_pattern(line, mark) for line, mark in lines)
+    return Structure((Section("verse1", tuple(line for line, _ in lines), patterns),), song.theme)
 
 
 def line_pattern(line: str, rhymes: bool) -> str:  # noqa: FBT001  (a mark belongs to its line)
@@ -126,7 +124,7 @@ def _syllables() -> frozenset[str]:
     with importing("caimap", "how a line is read"):
         from pypinyin.contrib.tone_convert import to_normal
         from pypinyin.pinyin_dict import pinyin_dict
-    return frozenset(to_normal(one, v_to_u=True) for one in set(",".join(pinyin_dict.values()).split(",")))
+    return frozenset(to_normal(reading, v_to_u=True) for reading in set(",".join(pinyin_dict.values()).split(",")))
 
 
 def _check_readings(section: Section) -> None:

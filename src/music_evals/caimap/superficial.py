@@ -23,7 +23,7 @@ from music_evals.caimap.values import Description, Structure
 __all__ = ["AT_A_TIME", "MOST_EARLIER", "Visit", "agree_on_wrong", "description_warning", "structure_warning"]
 
 _LABELLING, _STUDYING = 0.6, 1.2  # durations of the song on the page of a structure and of a description
-_HEARD = 0.5  # of the song, for a structure
+_MIN_PLAYED = 0.5  # of the song, for a structure
 _FEW_CLICKS = 24  # before a song was heard whole; who searches it afterwards studies it
 _ONE_LABEL, _FEW_LINES = 0.9, 4  # share of lines under one label, as all are at first; a song of fewer has one
 _SAME_SEC, _SAME_SHARE = 0.1, 0.02
@@ -45,16 +45,18 @@ class Visit(NamedTuple):
     duration_sec: float
 
 
-def structure_warning(given: Structure, earlier: Sequence[Structure], heard: Listening, visits: Sequence[Visit]) -> str:
+def structure_warning(
+    annotation: Structure, earlier: Sequence[Structure], listening: Listening, visits: Sequence[Visit]
+) -> str:
     """Name what looks superficial in a structure, or return an empty string.
 
     Parameters
     ----------
-    given
+    annotation
         As handed in.
     earlier
         Of the same person, oldest first; the last `MOST_EARLIER` count.
-    heard
+    listening
         What its events show.
     visits
         Of the person's last tasks of all kinds, oldest first; the last one is of this task.
@@ -68,25 +70,25 @@ def structure_warning(given: Structure, earlier: Sequence[Structure], heard: Lis
     page_sec, _, duration_sec = visits[-1]
     if page_sec < _LABELLING * duration_sec:
         return "short_visit"
-    if heard.heard_sec < _HEARD * duration_sec:
+    if listening.heard_sec < _MIN_PLAYED * duration_sec:
         return "unheard"
-    labels = [section.label for section in given.sections for _ in section.lines]
+    labels = [section.label for section in annotation.sections for _ in section.lines]
     if len(labels) >= _FEW_LINES and max(map(labels.count, labels)) >= _ONE_LABEL * len(labels):
         return "unchanged"
-    shapes = [tuple(section.label for section in one.sections) for one in (*earlier, given)]
+    shapes = [tuple(section.label for section in structure.sections) for structure in (*earlier, annotation)]
     if any(len(shapes) >= row and len(set(shapes[-row:])) <= most for row, most in _ALIKE):
         return "all_alike"
     return _timing(visits[-AT_A_TIME:])
 
 
 def description_warning(
-    given: Description, others: Iterable[Description], heard: Listening, visits: Sequence[Visit]
+    annotation: Description, others: Iterable[Description], listening: Listening, visits: Sequence[Visit]
 ) -> str:
     """Name what looks superficial in a description, or return an empty string.
 
     Parameters
     ----------
-    given, heard, visits
+    annotation, listening, visits
         As of `structure_warning`. Time on the page counts over all attempts: pages report what the player does, so that
         the last event says nothing of how long somebody wrote.
     others
@@ -101,9 +103,9 @@ def description_warning(
     page_sec, _, duration_sec = visits[-1]
     if page_sec < _STUDYING * duration_sec:
         return "short_visit"
-    if max(heard.pauses, heard.seeks) > _FEW_CLICKS:
+    if max(listening.pauses, listening.seeks) > _FEW_CLICKS:
         return "restless"
-    ours = _runs(given)
+    ours = _runs(annotation)
     if any(2 * len(ours & runs) >= _SAME_TEXT * (len(ours) + len(runs)) > 0 for runs in map(_runs, others)):
         return "copied"
     return _timing(visits[-AT_A_TIME:])
@@ -114,15 +116,15 @@ def agree_on_wrong(first: Structure, second: Structure, accepted: Structure) -> 
     return congruent(first, second) and 100 * agreement(first, accepted) < BOUNDS[-2][0]
 
 
-def _runs(given: Description) -> set[str]:
-    plain = ["".join(text.split()) for text in texts_of(given)]
+def _runs(description: Description) -> set[str]:
+    plain = ["".join(text.split()) for text in texts_of(description)]
     return {text[at : at + 3] for text in plain for at in range(len(text) - 2)}
 
 
 def _timing(last: Sequence[Visit]) -> str:
     """Find times that no person keeps to: on the page, beyond the song, in durations of it, or to its start."""
-    factors_sec = [one.page_sec / max(one.duration_sec, 1) * last[0].duration_sec for one in last]
-    left_sec = [one.page_sec - one.duration_sec for one in last]
-    times = [one.page_sec for one in last], factors_sec, left_sec, [one.start_sec for one in last]
+    factors_sec = [visit.page_sec / max(visit.duration_sec, 1) * last[0].duration_sec for visit in last]
+    left_sec = [visit.page_sec - visit.duration_sec for visit in last]
+    times = [visit.page_sec for visit in last], factors_sec, left_sec, [visit.start_sec for visit in last]
     regular = any(max(row) - min(row) <= max(_SAME_SEC, _SAME_SHARE * abs(row[0])) for row in times)
     return "regular_timing" if regular and len(last) >= AT_A_TIME else ""

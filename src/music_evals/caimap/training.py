@@ -9,9 +9,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final, NamedTuple
 
+from music_evals.deprecation import module_getattr
 from music_evals.errors import InvalidInputError
 
-__all__ = ["DISCUSSIONS", "MAX_SPREAD", "TRAINING_SONGS", "Round", "judge_round"]
+__all__ = ["DISCUSSIONS", "MAX_SPREAD", "TRAINING_SONGS", "Round", "evaluate_round"]
+
+__getattr__ = module_getattr(__name__, {"judge_round": "evaluate_round"})
 
 MAX_SPREAD: Final = 10.0
 """Points between the highest and the lowest score of one item, beyond which it is discussed."""
@@ -45,8 +48,8 @@ class Round(NamedTuple):
     consistent: bool
 
 
-def judge_round(scores: Mapping[int, Mapping[int, float]], inspectors: frozenset[int]) -> Round:
-    """Judge a round of scoring.
+def evaluate_round(scores: Mapping[int, Mapping[int, float]], inspectors: frozenset[int]) -> Round:
+    """Evaluate a round of scoring.
 
     Parameters
     ----------
@@ -63,7 +66,7 @@ def judge_round(scores: Mapping[int, Mapping[int, float]], inspectors: frozenset
     """
     if len(inspectors) < 2 or not scores:
         raise InvalidInputError("a round needs two inspectors and one item at least", kind="round_small")
-    missing = tuple((item, who) for item, given in scores.items() for who in sorted(inspectors - set(given)))
-    spreads = {item: max(given.values()) - min(given.values()) if given else 0.0 for item, given in scores.items()}
+    missing = tuple((item, who) for item, totals in scores.items() for who in sorted(inspectors - set(totals)))
+    spreads = {item: max(totals.values()) - min(totals.values()) if totals else 0.0 for item, totals in scores.items()}
     wide = sorted((item for item, spread in spreads.items() if spread > MAX_SPREAD), key=lambda item: -spreads[item])
     return Round(spreads, tuple(wide), missing, not wide and not missing)

@@ -81,7 +81,7 @@ class Song:
     lines
         Its lyrics before annotation, one phrase an entry.
     duration_sec
-        Of the recording; 0 where there is none, as of a finished song that was imported.
+        Of the recording; 0 without one, as of a finished song that was imported.
     title, artist, genre, album
         As known; empty where not.
     audio
@@ -342,16 +342,16 @@ class Description:
             raise InvalidAnnotationError(
                 f"a group must be one of {', '.join(DIMENSIONS)}, got {self.group!r}", kind="kind_of_task"
             )
-        asked = [name for name in DIMENSIONS[self.group] if name != AUDIO_EFFECTS]
-        wrong = set(asked) ^ set(self.dimensions)
+        expected = [name for name in DIMENSIONS[self.group] if name != AUDIO_EFFECTS]
+        wrong = set(expected) ^ set(self.dimensions)
         if wrong:
             raise InvalidAnnotationError(
-                f"a {self.group} description must speak of its {len(asked)} dimensions, each once; "
+                f"a {self.group} description must speak of its {len(expected)} dimensions, each once; "
                 f"missing or unknown: {', '.join(sorted(wrong))}",
                 kind="dimensions_missing",
                 dimensions=tuple(sorted(wrong)),
             )
-        object.__setattr__(self, "dimensions", MappingProxyType({name: self.dimensions[name] for name in asked}))
+        object.__setattr__(self, "dimensions", MappingProxyType({name: self.dimensions[name] for name in expected}))
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values."""
@@ -359,7 +359,7 @@ class Description:
             "group": self.group,
             "overall_text": self.overall_text,
             "dimensions": {
-                name: {"tags": list(said.tags), "text": said.text} for name, said in self.dimensions.items()
+                name: {"tags": list(tagged.tags), "text": tagged.text} for name, tagged in self.dimensions.items()
             },
             "effects": dataclasses.asdict(self.effects),
         }
@@ -367,7 +367,9 @@ class Description:
     @classmethod
     def from_dict(cls, plain: Mapping[str, Any]) -> Description:
         """Read what `to_dict` writes."""
-        dimensions = {name: Tagged(tuple(said["tags"]), said["text"]) for name, said in plain["dimensions"].items()}
+        dimensions = {
+            name: Tagged(tuple(tagged["tags"]), tagged["text"]) for name, tagged in plain["dimensions"].items()
+        }
         return cls(plain["group"], plain["overall_text"], dimensions, Effects(**plain["effects"]))
 
 

@@ -68,8 +68,8 @@ def add_list(group: Any, flag: str, text: str, **more: Any) -> None:
 
 def add_number(group: Any, flag: str, text: str, *, default: int | None = None, **more: Any) -> None:
     """Add an option that is a whole number; its help ends with the default, unless it says it itself or has none."""
-    told = "" if default is None or "%(default)s" in text else " (default: %(default)s)"
-    group.add_argument(flag, type=int, default=default, metavar="N", help=f"{text}{told}", **more)
+    suffix = "" if default is None or "%(default)s" in text else " (default: %(default)s)"
+    group.add_argument(flag, type=int, default=default, metavar="N", help=f"{text}{suffix}", **more)
 
 
 def in_options(text: str, verb: argparse.ArgumentParser) -> str:
@@ -77,17 +77,17 @@ def in_options(text: str, verb: argparse.ArgumentParser) -> str:
     # The library marks settings so: `` `limit` ``, `` `strict=False` ``, `` `empty='zero'` ``.
     actions = {action.dest: action for action in verb._actions if action.option_strings}
 
-    def option(found: re.Match[str]) -> str:
-        name, value = found["name"], found["value"]
+    def option(match: re.Match[str]) -> str:
+        name, value = match["name"], match["value"]
         if name not in actions:
-            return found[0]
+            return match[0]
         action = actions[name]
         flag = action.option_strings[-1]
         if value in {"True", "False"}:
-            given = str(action.const) == value
-            return f"{found['with'] or ''}{flag}" if given else f"{'without' if found['with'] else 'no'} {flag}"
+            is_set = str(action.const) == value
+            return f"{match['with'] or ''}{flag}" if is_set else f"{'without' if match['with'] else 'no'} {flag}"
         reported = name if action.const is False else flag  # an option may say the opposite of its setting
-        return (found["with"] or "") + " ".join(filter(None, [reported, (value or "").strip("'")]))
+        return (match["with"] or "") + " ".join(filter(None, [reported, (value or "").strip("'")]))
 
     return re.sub(r"(?P<with>with )?`(?P<name>[a-z_]+)(?:=(?P<value>[^`]+))?`", option, text)
 
@@ -167,13 +167,13 @@ def add_engine_options(group: Any, default: str = "1") -> None:
     )
 
 
-def add_output_options(verb: Any, *, drawn: bool = False) -> Any:
-    """Add the group that says where results go, and return it; `drawn` says that report.html needs matplotlib."""
+def add_output_options(verb: Any, *, has_figures: bool = False) -> Any:
+    """Add the group that says where results go, and return it; `has_figures` says that report.html needs matplotlib."""
     where = verb.add_argument_group("where it goes")
     where.add_argument("--out", required=True, metavar="DIR", help="folder for records and results")
     where.add_argument("--overwrite", action="store_true", help="start afresh, whatever the folder holds")
     where.add_argument("--json", action="store_true", help="print results.json in place of the tables")
-    if drawn:
+    if has_figures:
         add_drawing_options(where, "report", "report.html")
     else:
         where.add_argument("--no-report", action="store_false", dest="report", help="write no report.html")
@@ -220,9 +220,9 @@ def print_results(text: str, files: Mapping[str, Path], *, as_json: bool) -> Non
         print("\n".join([text, "", *(f"{folder}: {', '.join(names)}" for folder, names in folders.items())]))
 
 
-def add_published_option(where: Any, *, beside: str = "") -> None:
-    """Add what `finish_scores` prints beside the user's own results; `beside` names what else it is."""
-    help_ = f"print {beside}the published results of others too; table.md always has them"
+def add_published_option(where: Any, *, others: str = "") -> None:
+    """Add the option that makes `finish_scores` print published results; `others` names what else it prints."""
+    help_ = f"print {others}the published results of others too; table.md always has them"
     where.add_argument("--published", action="store_true", help=help_)
 
 

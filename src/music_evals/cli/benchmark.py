@@ -14,7 +14,7 @@ from music_evals.protocols import EDITORS, editor_names
 __all__ = ["add"]
 
 _HELP = """\
-MuseCPBench: let editing systems edit the same music, judge what each preserved, and print the tables of the study.
+MuseCPBench: let editing systems edit the same music, score what each preserved, and print the tables of the study.
 
 The protocol `ours` gives all systems the same pieces and instructions: recordings to those that edit sound, the same
 pieces as scores to those that edit nothing else. The protocol `paper` gives each what the paper gave it, as far as you
@@ -43,24 +43,24 @@ def add(verbs: Any) -> None:
     verb = add_verb(verbs, "benchmark", _run, "run a whole study", "Run a whole study.")
     studies = verb.add_subparsers(title="studies", required=True, metavar="STUDY")
     study = add_verb(studies, "musecpbench", _run, "what editing systems preserve", _HELP, _EXAMPLES)
-    what = study.add_argument_group("what is edited")
-    what.add_argument("--protocol", default="ours", help="ours (default) or paper")
-    what.add_argument(
+    inputs = study.add_argument_group("what is edited")
+    inputs.add_argument("--protocol", default="ours", help="ours (default) or paper")
+    inputs.add_argument(
         "--sources",
         metavar="TABLE",
         help="recordings and instructions, as the verb edit reads them (default: our own pieces, rendered)",
     )
-    what.add_argument("--scores", metavar="TABLE", help="the same pieces as scores; they are rendered")
-    add_number(what, "--pieces", "of our own", default=12, dest="n_pieces")
+    inputs.add_argument("--scores", metavar="TABLE", help="the same pieces as scores; they are rendered")
+    add_number(inputs, "--pieces", "of our own", default=12, dest="n_pieces")
     add_list(
-        what,
+        inputs,
         "--paper-sources",
         "what the paper gave to a system, see the data sets medleydb_editing, musiccaps_edits, audioldm2_samples "
         "and lakh_refinpaint; may be given again",
         metavar="SYSTEM=TABLE",
     )
-    what.add_argument("--limit", type=int, metavar="N", help="the first N rows of each table only")
-    what.add_argument("--seconds", type=float, metavar="S", help="the first S seconds of each recording only")
+    inputs.add_argument("--limit", type=int, metavar="N", help="the first N rows of each table only")
+    inputs.add_argument("--seconds", type=float, metavar="S", help="the first S seconds of each recording only")
     who = study.add_argument_group("who edits")
     help_ = f"with commas (default: all): {', '.join(EDITORS)}; one of another package is MODULE:CLASS"
     who.add_argument("--systems", default="", metavar="NAMES", help=help_)
@@ -119,15 +119,15 @@ def _run(options: argparse.Namespace) -> int:
 
 
 def _by_system(texts: Sequence[str], option: str) -> dict[str, str]:
-    found: dict[str, str] = {}
+    values: dict[str, str] = {}
     for text in texts:
         name, equals, value = text.partition("=")
         if not (name and equals and value):
             raise InvalidInputError(f"{option} takes SYSTEM=PLACE, such as zeta=folder, got {text!r}")
-        if name in found:
+        if name in values:
             raise InvalidInputError(f"{option} names {name} twice; give it once")
-        found[name] = value
-    return found
+        values[name] = value
+    return values
 
 
 def _options(options: argparse.Namespace) -> list[str]:

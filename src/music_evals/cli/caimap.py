@@ -141,15 +141,15 @@ def _folder(options: argparse.Namespace, name: str = "") -> Path:
 def _init(options: argparse.Namespace) -> int:
     from music_evals.caimap.ledger import Rates
     from music_evals.caimap.work import accounts
-    from music_evals.caimap.work.desk import Settings
+    from music_evals.caimap.work.service import Settings
 
     seed = secrets.randbits(63) if options.seed is None else options.seed  # who knows it knows what is sampled
     settings = Settings(seed=seed, share=options.share, rates=Rates(currency=options.currency))
     password = os.environ.get(PASSWORD_VARIABLE, "")
     made = "" if password else _new_password()
-    with _opened(options, new=True) as desk:
-        accounts.found(desk, options.name, password or made)
-        desk.configure(settings)
+    with _opened(options, new=True) as service:
+        accounts.create_first_admin(service, options.name, password or made)
+        service.configure(settings)
     if made:
         say(f"password of {options.name}, shown once: {made}")
     return 0
@@ -168,12 +168,12 @@ def _import(options: argparse.Namespace) -> int:
 
     if not options.audio:
         raise InvalidInputError("say with --audio where the recordings are")
-    with _opened(options) as desk:
+    with _opened(options) as service:
         prepared = None if options.prepared is None else read_prepared(options.prepared)
         read = read_songs(options.table, options.audio, licence=options.licence, prepared=prepared)
-        who = _administrator(desk)
-        check_new(desk, who, read.songs)
-        count = add_songs(desk, who, keep_recordings(read.songs, options.audio, _folder(options, "audio")))
+        who = _administrator(service)
+        check_new(service, who, read.songs)
+        count = add_songs(service, who, keep_recordings(read.songs, options.audio, _folder(options, "audio")))
     if read.not_sampled:
         say(f"{len(read.not_sampled)} songs are not in the sample of the preparation, and were left out")
     return _tell(f"{count} songs")
@@ -186,8 +186,8 @@ def _import_finished(options: argparse.Namespace) -> int:
     if options.audio or options.prepared or not options.licence:
         raise InvalidInputError("--finished needs --licence, and takes no --audio and no --prepared")
     songs = read_finished(options.table, options.config, options.split, licence=options.licence)
-    with _opened(options) as desk:
-        count = add_finished(desk, _administrator(desk), songs)
+    with _opened(options) as service:
+        count = add_finished(service, _administrator(service), songs)
     return _tell(f"{count} songs")
 
 
@@ -202,7 +202,7 @@ def _tell(*lines: object) -> int:
 def _opened(options: argparse.Namespace, *, new: bool = False) -> Iterator[Any]:
     """Open a study with the tables of this version; one that is not there is made where it may be `new`."""
     from music_evals.caimap.storage.store import Store, migrate
-    from music_evals.caimap.work.desk import Desk
+    from music_evals.caimap.work.service import StudyService
 
     if new:
         _folder(options, "audio")
@@ -211,15 +211,15 @@ def _opened(options: argparse.Namespace, *, new: bool = False) -> Iterator[Any]:
     migrate(_url(options))
     store = Store(_url(options))
     try:
-        yield Desk(store)
+        yield StudyService(store)
     finally:
         store.close()
 
 
-def _administrator(desk: Any) -> int:
+def _administrator(service: Any) -> int:
     from music_evals.caimap.work.accounts import first_administrator
 
-    return first_administrator(desk)
+    return first_administrator(service)
 
 
 def _serve(options: argparse.Namespace) -> int:
@@ -237,26 +237,26 @@ def _serve(options: argparse.Namespace) -> int:
     if options.demo:
         from music_evals.caimap.demo import PEOPLE, make_demo
 
-        with _opened(options, new=True) as desk:
-            is_there = has_people(desk)
+        with _opened(options, new=True) as service:
+            is_there = has_people(service)
         if not is_there:
             password = os.environ.get(PASSWORD_VARIABLE, "") or _new_password()
             make_demo(_folder(options, "audio"), _url(options), password)
             say(f"accounts of the demo: {', '.join(PEOPLE)}; their password: {password}")
     missing = [name for name in ("OAUTH_CLIENT_ID", "OAUTH_CLIENT_SECRET") if not os.environ.get(name)]
     where = {"host": options.host, "port": options.port, "provider": provider, "proxies": options.proxies}
-    with _opened(options) as desk:
+    with _opened(options) as service:
         if len(missing) == 1:
             say(f"{missing[0]} is missing: people sign in by passwords alone")
         if provider is not None:
             say(f"people may sign in by {provider.url}, which sends them back to {provider.redirect_uri}")
         say(f"{address}/; Ctrl+C ends it")
-        serve(desk, Path(options.study, "audio"), **where)
+        serve(service, Path(options.study, "audio"), **where)
     return 0
 
 
 def _address(options: argparse.Namespace) -> str:
-    """Return under which address people reach the study: what the operator says, then what a Space is told."""
+    """Return under which address people reach the study: what the operator gives, else the environment of a Space."""
     space = os.environ.get("SPACE_HOST", "").partition(",")[0]  # with a domain of one's own there are several
     return (options.address or (f"https://{space}" if space else f"http://{options.host}:{options.port}")).rstrip("/")
 
@@ -266,16 +266,16 @@ def _finished(options: argparse.Namespace) -> tuple[Any, bytes]:
     from music_evals.caimap.exporting import read_key
     from music_evals.caimap.work.managing import finished_songs
 
-    with _opened(options) as desk:
-        return finished_songs(desk), read_key(_folder(options) / "export.key")
+    with _opened(options) as service:
+        return finished_songs(service), read_key(_folder(options) / "export.key")
 
 
 def _export(options: argparse.Namespace) -> int:
     from music_evals.caimap.exporting import export_songs
 
     finished, key = _finished(options)
-    made = export_songs(finished, Path(options.out), key=key, title=options.title)
-    return _tell(f"{made.songs} songs by {made.people} people: {made.folder}")
+    export = export_songs(finished, Path(options.out), key=key, title=options.title)
+    return _tell(f"{export.songs} songs by {export.people} people: {export.folder}")
 
 
 def _publish(options: argparse.Namespace) -> int:
@@ -283,8 +283,9 @@ def _publish(options: argparse.Namespace) -> int:
 
     finished, key = _finished(options)
     how = {"title": options.title, "public": options.public, "adopt": options.adopt}
-    made = publish_songs(finished, options.name, key=key, **how)
-    return _tell(f"{made.songs} songs, {made.sent.changed} files sent, {made.sent.deleted} deleted: {made.sent.url}")
+    published = publish_songs(finished, options.name, key=key, **how)
+    sent = published.sent
+    return _tell(f"{published.songs} songs, {sent.changed} files sent, {sent.deleted} deleted: {sent.url}")
 
 
 def _simulate(options: argparse.Namespace) -> int:
@@ -298,11 +299,11 @@ def _simulate(options: argparse.Namespace) -> int:
         print("share\thabit\texcluded by week\twithin 30 songs\tsongs\tcents", end="\t")
         print("refused\tentered\tbelow the mark\tgood lost\tscored")
         for plan in plans:
-            for found in simulate(plan):
-                weeks = " ".join(f"{share:.2f}" for share in found.excluded)
-                rates = f"{found.entered}\t{found.bad:.2f}\t{found.lost:.2f}\t{found.scored}"
-                ends = f"{found.caught:.2f}\t{found.songs:g}\t{found.cents:.0f}"
-                print(f"{plan.share:g}\t{found.habit}\t{weeks}\t{ends}\t{found.refused:.2f}\t{rates}")
+            for outcome in simulate(plan):
+                weeks = " ".join(f"{share:.2f}" for share in outcome.excluded)
+                rates = f"{outcome.entered}\t{outcome.bad:.2f}\t{outcome.lost:.2f}\t{outcome.scored}"
+                ends = f"{outcome.caught:.2f}\t{outcome.songs:g}\t{outcome.cents:.0f}"
+                print(f"{plan.share:g}\t{outcome.habit}\t{weeks}\t{ends}\t{outcome.refused:.2f}\t{rates}")
     return 0
 
 
@@ -312,11 +313,11 @@ def _report(options: argparse.Namespace) -> int:
     from music_evals.pipelines.descriptions import resolve_encoder
 
     encoder = resolve_encoder(options.encoder) if options.encoder else None
-    with _opened(options) as desk:
-        found = study_agreement(desk, _administrator(desk), encoder)
+    with _opened(options) as service:
+        agreement = study_agreement(service, _administrator(service), encoder)
     out, how = Path(options.out), {"language": options.language}
-    drawn = [write_pictures(options.export, out, **how)] if options.export else []
-    return _tell(*write_report(found, out, **how), *drawn)
+    pictures = [write_pictures(options.export, out, **how)] if options.export else []
+    return _tell(*write_report(agreement, out, **how), *pictures)
 
 
 def _build_lexicon(options: argparse.Namespace) -> int:
@@ -330,22 +331,22 @@ def _build_lexicon(options: argparse.Namespace) -> int:
         name: read_terms(options.captions, options.column.replace("{dimension}", name)) for name in options.dimensions
     }
     built = {name: build_lexicon(captions, **about) for name, captions in read.items()}
-    with _opened(options) as desk:
-        keep_lexica(desk, _administrator(desk), options.group, built)
+    with _opened(options) as service:
+        keep_lexica(service, _administrator(service), options.group, built)
     return _tell(*(f"{options.group} {name}: {len(lexicon.terms)} terms" for name, lexicon in built.items()))
 
 
 def _backup(options: argparse.Namespace) -> int:
     from music_evals.caimap.storage.backups import backup
 
-    made = backup(options.study, _url(options), options.copy)
-    if made.left_out:
-        say(f"not copied, since a study does not need it: {', '.join(made.left_out)}")
-    return _tell(f"{made.files} files, {made.n_bytes} bytes: {made.folder}")
+    written = backup(options.study, _url(options), options.copy)
+    if written.left_out:
+        say(f"not copied, since a study does not need it: {', '.join(written.left_out)}")
+    return _tell(f"{written.files} files, {written.n_bytes} bytes: {written.folder}")
 
 
 def _restore(options: argparse.Namespace) -> int:
     from music_evals.caimap.storage.backups import restore
 
-    made = restore(options.copy, options.study, _url(options))
-    return _tell(f"{made.files} files, {made.n_bytes} bytes: {made.folder}")
+    restored = restore(options.copy, options.study, _url(options))
+    return _tell(f"{restored.files} files, {restored.n_bytes} bytes: {restored.folder}")

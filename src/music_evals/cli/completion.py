@@ -41,8 +41,8 @@ def _run(options: argparse.Namespace) -> int:
     names = _names()
     for verb in _parsers(options.root):
         for action in verb._actions:
-            if found := _completed(action, names):
-                action.complete = found  # type: ignore[attr-defined]  # where shtab looks
+            if completer := _completed(action, names):
+                action.complete = completer  # type: ignore[attr-defined]  # where shtab looks
     functions = {"bash": _bash_functions, "zsh": _zsh_functions}.get(options.shell)  # tcsh has none
     script = shtab.complete(options.root, options.shell, preamble=functions(names) if functions else "")
     with to_stdout():
@@ -62,19 +62,19 @@ def _parsers(parser: argparse.ArgumentParser) -> Iterator[argparse.ArgumentParse
 def _names() -> dict[str, list[str]]:
     """Return what is completed by name: kind -> names."""
     from music_evals.metrics.arrays import VARIANTS
-    from music_evals.metrics.catalogue import COMPANIONS, PRESERVATION_METRICS
+    from music_evals.metrics.catalogue import AUXILIARY, PRESERVATION_METRICS
     from music_evals.protocols import BASELINES
-    from music_evals.windows import DATASETS, MODELS, WINDOWS, folders
+    from music_evals.repositories import DATASETS, HUB_FOLDERS, MODELS, folders
 
-    def plain(house: str) -> list[str]:
-        return sorted(name for name in folders(house) if re.fullmatch(r"[\w.-]+", name))  # no code for the shell
+    def plain(kind: str) -> list[str]:
+        return sorted(name for name in folders(kind) if re.fullmatch(r"[\w.-]+", name))  # no code for the shell
 
     return {
         "dataset": plain(DATASETS),
         "model": plain(MODELS),
-        "window": [f"{house}/{name}" for house in WINDOWS for name in plain(house)],
+        "folder": [f"{kind}/{name}" for kind in HUB_FOLDERS for name in plain(kind)],
         "metrics": list(PRESERVATION_METRICS),
-        "companions": ["all", "none", *COMPANIONS],
+        "companions": ["all", "none", *AUXILIARY],
         "baselines": ["all", "none", *BASELINES],
         "variant": list(VARIANTS),
     }
@@ -84,7 +84,7 @@ LISTS = {"metrics", "companions", "baselines"}
 """Kinds of which several are given, with commas."""
 CLOSED = {"variant"}
 """Kinds where nothing but a name will do; the others may be files too."""
-KIND_OF = {"models": "model", "windows": "window"}
+KIND_OF = {"models": "model", "folders": "folder"}
 FOLDERS, FILES = {"DIR"}, {"FILE", "PATH", "[NAME=]PATH", "[NAME=]FILE", "RESULTS"}
 POSITIONAL = {"recipe", "folder"}
 

@@ -105,7 +105,7 @@ def _run(options: argparse.Namespace) -> int:
     else:
         say(corpus.filters.table())
         text = "\n".join(
-            f"{split}: {', '.join(f'{n:,} {what}' for what, n in counts.items())}"
+            f"{split}: {', '.join(f'{n:,} {unit}' for unit, n in counts.items())}"
             for split, counts in corpus.counts.items()
         )
     with to_stdout():
@@ -136,10 +136,10 @@ def _build(options: argparse.Namespace, progress: Bar) -> Corpus:
         return build_corpus(CorpusSettings(**chosen(options, CorpusSettings)), progress=progress)
     if (options.voices, options.measures) != ("one", "notated"):
         raise InvalidInputError("--voices and --measures are of windows; leave them out, or leave --style out")
-    given = {name: value for name, value in chosen(options, StyleCorpusSettings).items() if value not in (None, [])}
+    settings = {name: value for name, value in chosen(options, StyleCorpusSettings).items() if value not in (None, [])}
     if options.roles:
-        given["roles"] = _roles(options.roles)
-    return build_style_corpus(StyleCorpusSettings(**given), progress=progress)
+        settings["roles"] = _roles(options.roles)
+    return build_style_corpus(StyleCorpusSettings(**settings), progress=progress)
 
 
 def _roles(texts: Sequence[str]) -> dict[str, tuple[str, ...]]:

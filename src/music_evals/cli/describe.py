@@ -54,24 +54,26 @@ def add(verbs: Any) -> None:
         _EXAMPLES,
         needs=lambda options: [*text_extra(options.encoder), *["models"] * bool(options.models)],
     )
-    what = verb.add_argument_group("what is scored")
-    add_songs(what, '"professional": {DIMENSION: [TAGS]}, "amateur": {...}')
-    what.add_argument(
+    inputs = verb.add_argument_group("what is scored")
+    add_songs(inputs, '"professional": {DIMENSION: [TAGS]}, "amateur": {...}')
+    inputs.add_argument(
         "--text-tags",
         metavar="HOW",
         help='predictions may be free text, {"id": SONG, "text": ...}: find tags in it; vocabulary: those that '
         "annotators used anywhere in the data set (default: tags alone)",
     )
     add_list(
-        what,
+        inputs,
         "--model",
         "folder of a tagger with weights; may be given again; needs --audio",
         dest="models",
         metavar="[NAME=]DIR",
     )
-    what.add_argument("--audio", metavar="DIR", help="folder of recordings, each called by the id of its song")
-    what.add_argument("--threshold", type=float, help="probability from which on taggers give a tag (default: theirs)")
-    what.add_argument(
+    inputs.add_argument("--audio", metavar="DIR", help="folder of recordings, each called by the id of its song")
+    inputs.add_argument(
+        "--threshold", type=float, help="probability from which on taggers give a tag (default: theirs)"
+    )
+    inputs.add_argument(
         "--trust-remote-code", action="store_true", help="run Python code that comes with a tagger's music encoder"
     )
     how = verb.add_argument_group("how")

@@ -26,7 +26,7 @@ from music_evals.protocols import EDITORS, RENDERERS
 __all__ = ["add"]
 
 _HELP = f"""\
-Let an editing system edit recordings or scores, and write what `preserve` judges.
+Let an editing system edit recordings or scores, and write what `preserve` scores.
 
 Systems: {", ".join(EDITORS)}. Those without weights do what their parameters say
 (--set), whatever the instruction asks.
@@ -53,8 +53,8 @@ _INSTRUCTED = ("source_prompt", "target_prompt", "before", "after", "task", "bar
 def add(verbs: Any) -> None:
     """Add the verb ``edit``."""
     verb = add_verb(verbs, "edit", _run, "let an editing system edit recordings or scores", _HELP, _EXAMPLES)
-    what = verb.add_argument_group("what is edited (files, or --dataset)")
-    what.add_argument(
+    inputs = verb.add_argument_group("what is edited (files, or --dataset)")
+    inputs.add_argument(
         "sources",
         nargs="*",
         metavar="SOURCE",
@@ -62,13 +62,13 @@ def add(verbs: Any) -> None:
         "group, instruction, source_prompt, target_prompt, before, after, bars, confidence, intended, description",
     )
     add_dataset_options(
-        what,
+        inputs,
         dataset="a name (see list), a folder or a Hub id with a column of recordings",
         limit="the first N sources only",
     )
-    what.add_argument("--column", default="audio", help="column with the recordings (default: %(default)s)")
-    what.add_argument("--seconds", type=float, metavar="S", help="the first S seconds of each recording only")
-    what.add_argument("--mono", action="store_true", help="mix recordings down to one channel first")
+    inputs.add_argument("--column", default="audio", help="column with the recordings (default: %(default)s)")
+    inputs.add_argument("--seconds", type=float, metavar="S", help="the first S seconds of each recording only")
+    inputs.add_argument("--mono", action="store_true", help="mix recordings down to one channel first")
     _add_instruction(verb.add_argument_group("what is asked"))
     how = verb.add_argument_group("how")
     how.add_argument(
@@ -97,31 +97,31 @@ def add(verbs: Any) -> None:
     where.add_argument("--json", action="store_true", help="print the records of the edits")
 
 
-def _add_instruction(asked: Any) -> None:
-    asked.add_argument("--instruction", metavar="TEXT", help="what is to change, in words")
-    asked.add_argument("--source-prompt", default="", metavar="TEXT", help="description of the source")
-    asked.add_argument("--target-prompt", default="", metavar="TEXT", help="description of what is wanted")
-    asked.add_argument("--before", default="", metavar="WORD", help="word of the source prompt that is exchanged")
-    asked.add_argument("--after", default="", metavar="WORD", help="word that takes its place")
-    asked.add_argument("--task", default="other", choices=EDIT_TASKS, help="kind of edit (default: %(default)s)")
-    asked.add_argument("--bars", metavar="FIRST:END", help="bars that may change, from 0, the end excluded")
-    asked.add_argument("--keep", type=int, metavar="N", help="how much of these bars is kept, 0 (nothing) to 10 (all)")
-    asked.add_argument("--intended", default="", metavar="FACETS", help="facets that are meant to change, with commas")
-    asked.add_argument(
+def _add_instruction(group: Any) -> None:
+    group.add_argument("--instruction", metavar="TEXT", help="what is to change, in words")
+    group.add_argument("--source-prompt", default="", metavar="TEXT", help="description of the source")
+    group.add_argument("--target-prompt", default="", metavar="TEXT", help="description of what is wanted")
+    group.add_argument("--before", default="", metavar="WORD", help="word of the source prompt that is exchanged")
+    group.add_argument("--after", default="", metavar="WORD", help="word that takes its place")
+    group.add_argument("--task", default="other", choices=EDIT_TASKS, help="kind of edit (default: %(default)s)")
+    group.add_argument("--bars", metavar="FIRST:END", help="bars that may change, from 0, the end excluded")
+    group.add_argument("--keep", type=int, metavar="N", help="how much of these bars is kept, 0 (nothing) to 10 (all)")
+    group.add_argument("--intended", default="", metavar="FACETS", help="facets that are meant to change, with commas")
+    group.add_argument(
         "--generate",
         default="",
         metavar="TASKS",
         help="write instructions for these tasks (genre, style, mood, timbre) from the description of each source: its "
         "column description, or --source-prompt; by templates unless a model is named",
     )
-    asked.add_argument(
+    group.add_argument(
         "--instruction-model",
         metavar="ID",
         help="language model that writes them: folder or Hub id[@revision], or with --instruction-endpoint its id "
         "there; asked once, and kept in instructions.jsonl",
     )
-    asked.add_argument("--instruction-endpoint", metavar="URL", help="OpenAI-compatible address, up to /v1")
-    asked.add_argument(
+    group.add_argument("--instruction-endpoint", metavar="URL", help="OpenAI-compatible address, up to /v1")
+    group.add_argument(
         "--api-key-env", metavar="VARIABLE", help="environment variable that holds its key (default: no key)"
     )
 
@@ -156,8 +156,8 @@ def _run(options: argparse.Namespace) -> int:
 
 
 def _instruction(options: argparse.Namespace) -> EditInstruction | None:
-    given = {name: getattr(options, name) for name in _INSTRUCTED if getattr(options, name) not in {None, "", "other"}}
-    if options.instruction is None and not given:
+    fields = {name: getattr(options, name) for name in _INSTRUCTED if getattr(options, name) not in {None, "", "other"}}
+    if options.instruction is None and not fields:
         return None
     text = options.instruction or options.target_prompt
     if not text and options.before:
@@ -176,15 +176,15 @@ def _instruction(options: argparse.Namespace) -> EditInstruction | None:
 
 
 def _writer(options: argparse.Namespace) -> dict[str, Any] | None:
-    given = {
+    settings = {
         "model": options.instruction_model,
         "endpoint": options.instruction_endpoint,
         "api_key_env": options.api_key_env,
     }
-    given = {name: value for name, value in given.items() if value is not None}
-    if given and options.instruction_model is None:
+    settings = {name: value for name, value in settings.items() if value is not None}
+    if settings and options.instruction_model is None:
         raise InvalidInputError("--instruction-endpoint and --api-key-env go with --instruction-model; give that too")
-    return given or None
+    return settings or None
 
 
 def _names(text: str) -> tuple[str, ...]:

@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 __all__ = ["add"]
 
 _HELP = """\
-Judge style transfers by how much work editors have with them: plan a study, build it, hold it in the browser, collect
-what editors sent, and report it.
+Evaluate style transfers by how much work editors have with them: plan a study, build it, hold it in the browser,
+collect what editors sent, and report it.
 """
 
 _REPORT_HELP = """\
@@ -228,15 +228,15 @@ def _report(options: argparse.Namespace) -> int:
     study = read_study(options.study)
     shared = {"confidence": options.confidence, "epsilon": options.epsilon}
     tables = evaluate_editing_test(study, time_limit_s=options.time_limit_s, **shared)
-    made: dict[str, Any] = {}
+    extras: dict[str, Any] = {}
     for name, make in (("mixed", lambda: mixed_models(study, **shared)), ("figures", lambda: draw_figures(tables))):
         try:
-            made[name] = make()
+            extras[name] = make()
         except MissingBackendError as error:
             say(f"note: {error}")
-    tables |= {"mixed_models": made["mixed"]} if "mixed" in made else {}
+    tables |= {"mixed_models": extras["mixed"]} if "mixed" in extras else {}
     folder = Path(options.out) if options.out else Path(options.study) / "report"
-    files = write_report(tables, folder, confidence=options.confidence, figures=made.get("figures"))
+    files = write_report(tables, folder, confidence=options.confidence, figures=extras.get("figures"))
     with to_stdout():
         whole = files["tables.json"].read_text(encoding="utf-8").rstrip()
         print(whole if options.json else report_text(tables, confidence=options.confidence).rstrip())
@@ -259,15 +259,15 @@ def _plan(options: argparse.Namespace) -> int:
         edits_per_sample=options.edits,
         ratio=options.ratio,
     )
-    found = plan_sizes(
+    sizes = plan_sizes(
         design, pieces, n_draws=options.draws, confidence=options.confidence, seed=options.seed,
         progress=lambda done, n: say(f"size {done} of {n}"),
     )  # fmt: skip
     with to_stdout():
         if options.json:
-            print(json.dumps([size._asdict() for size in found], indent=1))
+            print(json.dumps([size._asdict() for size in sizes], indent=1))
         else:
             print("pieces  edits  power  coverage  upper/lower end")
-            for n_pieces, n_edits, power, coverage, width in found:
+            for n_pieces, n_edits, power, coverage, width in sizes:
                 print(f"{n_pieces:6}  {n_edits:5}  {power:5.2f}  {coverage:8.2f}  {width:15.2f}")
     return 0

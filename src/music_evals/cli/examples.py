@@ -31,7 +31,7 @@ def add(verbs: Any) -> None:
 
 def _run(options: argparse.Namespace) -> int:
     from music_evals.files import write_atomically
-    from music_evals.windows import EXAMPLES, shipped
+    from music_evals.repositories import EXAMPLES, shipped
 
     source, target = shipped(EXAMPLES), Path(options.folder)
     if source is None:

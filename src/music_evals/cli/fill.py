@@ -55,17 +55,21 @@ _FITTED = ("markov", "corpus_prior")
 def add(verbs: Any) -> None:
     """Add the verb ``fill``."""
     verb = add_verb(verbs, "fill", _run, "fill a gap in your own tune", _HELP, _EXAMPLES)
-    what = verb.add_argument_group("what is filled")
-    what.add_argument("file", help="a .mid, .midi, .musicxml, .xml, .mxl or .abc file")
-    what.add_argument("--measures", required=True, metavar="FIRST-LAST", help="the gap, such as 7-10; by place #7-#10")
-    what.add_argument("--voice", metavar="NAME", help="name or number of the voice, where several have notes")
-    what.add_argument(
+    inputs = verb.add_argument_group("what is filled")
+    inputs.add_argument("file", help="a .mid, .midi, .musicxml, .xml, .mxl or .abc file")
+    inputs.add_argument(
+        "--measures", required=True, metavar="FIRST-LAST", help="the gap, such as 7-10; by place #7-#10"
+    )
+    inputs.add_argument("--voice", metavar="NAME", help="name or number of the voice, where several have notes")
+    inputs.add_argument(
         "--highest",
         action="store_true",
         help="of chords in the voice, show the model the highest notes; what it writes replaces the chords in the gap",
     )
-    what.add_argument("--tune", type=int, metavar="N", help="number of the tune (X:), where an ABC file holds several")
-    what.add_argument("--meter", metavar="N/D", help="meter of a MIDI file that states none, such as 4/4")
+    inputs.add_argument(
+        "--tune", type=int, metavar="N", help="number of the tune (X:), where an ABC file holds several"
+    )
+    inputs.add_argument("--meter", metavar="N/D", help="meter of a MIDI file that states none, such as 4/4")
     who = verb.add_argument_group("who fills it")
     who.add_argument(
         "--model",
@@ -129,7 +133,7 @@ def _run(options: argparse.Namespace) -> int:
             context=options.context,
             seed=options.seed,
             n_candidates=options.n_candidates,
-            judge=options.judge,
+            evaluate=options.judge,
             progress=lambda done, wanted: bar(done, wanted, system.name),
         )
     files = _files(options, tune, voice, system, filling)
@@ -152,8 +156,8 @@ def _check_out(out: Path, file: Path) -> set[str]:
     """Return the files of an earlier fill that may go, or raise where another file would be lost."""
     if not out.exists():
         return set()
-    found = {path.name: path for path in out.iterdir()}
-    for path in found.values():
+    paths = {path.name: path for path in out.iterdir()}
+    for path in paths.values():
         if path.exists() and file.exists() and path.samefile(file):
             raise InvalidInputError(
                 f"{path} is what is to be filled, and would be lost; name another folder with --out"
@@ -162,7 +166,7 @@ def _check_out(out: Path, file: Path) -> set[str]:
     changed = sorted(
         name
         for name, sha256 in earlier.items()
-        if name in found and not (found[name].is_file() and _sha256(found[name].read_bytes()) == sha256)
+        if name in paths and not (paths[name].is_file() and _sha256(paths[name].read_bytes()) == sha256)
     )
     if changed:
         raise InvalidInputError(
@@ -170,17 +174,17 @@ def _check_out(out: Path, file: Path) -> set[str]:
             "folder with --out"
         )
     ours = {*earlier, "fill.json"} if earlier else set()
-    others = sorted(name for name in found.keys() - ours if not name.startswith("."))
+    others = sorted(name for name in paths.keys() - ours if not name.startswith("."))
     if others:
         raise InvalidInputError(
             f"{out} holds {others[0]}, which is not of a fill{' that fill.json lists' if earlier else ''}; name a new "
             "folder with --out, an empty one, or one of a fill"
         )
-    return ours & found.keys()
+    return ours & paths.keys()
 
 
 def _earlier(path: Path) -> dict[str, str]:
-    """Return the files that a fill wrote beside its fill.json, and their SHA-256; none where this is not ours."""
+    """Return the files that a fill wrote beside its fill.json, and their SHA-256; empty if it is not of a fill."""
     try:
         files = json.loads(path.read_text(encoding="utf-8"))["files"].items()
     except (OSError, ValueError, TypeError, LookupError, AttributeError):
@@ -195,18 +199,20 @@ def _sha256(content: bytes) -> str:
 def _system(options: argparse.Namespace) -> System:
     from music_evals.benchmark.inpainting.systems import baseline_system, load_model, split_decoding
     from music_evals.protocols import BASELINES, CONTROLS, INPAINTERS
-    from music_evals.windows import MODELS, find_window
+    from music_evals.repositories import MODELS, find_repository
 
     chosen = {"decoding": options.decoding, "temperature": options.temperature}
     if options.model not in BASELINES:
         try:
-            find_window(split_decoding(options.model)[0], MODELS, "model", INPAINTERS)
+            find_repository(split_decoding(options.model)[0], MODELS, "model", INPAINTERS)
         except UnknownNameError as error:
             usable = {*BASELINES, *INPAINTERS} - {*_FITTED, *CONTROLS}
             raise UnknownNameError("model", options.model, usable, "or name a folder or a Hub id") from error
         return load_model(options.model, **chosen)
     if options.model in _FITTED:
-        raise NoDataError(f"the baseline {options.model} is fitted on training data, and a tune is none; name another")
+        raise NoDataError(
+            f"the baseline {options.model} is fitted on training data, which a single tune is not; name another"
+        )
     if any(value is not None for value in chosen.values()):
         raise InvalidInputError(f"{options.model} has neither decoding nor temperature; leave these options out")
     return baseline_system(options.model, None)
@@ -301,9 +307,9 @@ def _picture(filling: Filling, tune: Tune, title: str) -> str:
     parts, y = [], float(_HEAD)
     for label, middle in rolls:
         roll = piano_roll(stretch.tokens, middle, label=label, layout=layout, bar_lines=stretch.bar_lines)
-        found = re.search(r'viewBox="0 0 [\d.]+ ([\d.]+)"', roll)
-        assert found is not None  # every roll has one
-        height = float(found[1])  # a semitone is as high in every picture, however long what was shown
+        match = re.search(r'viewBox="0 0 [\d.]+ ([\d.]+)"', roll)
+        assert match is not None  # every roll has one
+        height = float(match[1])  # a semitone is as high in every picture, however long what was shown
         parts.append(f'<text x="8" y="{y + 12:.0f}">{escape(label)}</text>')
         place = f'x="8" y="{y + _SPACE:.0f}" width="{_ROLL_WIDTH}" height="{height:.0f}" preserveAspectRatio="none" '
         parts.append(roll.replace("<svg ", f"<svg {place}", 1))

@@ -45,7 +45,7 @@ def _run(options: argparse.Namespace) -> int:
             options.folder, counting=options.counting, progress=lambda done, total: bar(done, total, "files")
         )
     report = apply_filters(frame, filters)
-    shown = list(report.kept) if filters else frame
+    shown = list(report.passed) if filters else frame
     if options.json:
         content = {"frame": plain(frame_to_columns(shown)), "filters": report.to_dict()}
         with to_stdout():

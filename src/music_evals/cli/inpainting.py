@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 __all__ = ["add"]
 
 _HELP = """\
-Judge models and baselines on score inpainting: fill 4 measures between 6 of past and 6 of future.
+Evaluate models and baselines on score inpainting: fill 4 measures between 6 of past and 6 of future.
 
 Writes into --out: records (every prediction and score), results.json, table.md, report.html and a model card.
 A run that was killed goes on where it stood when the same command is given again.
@@ -57,39 +57,39 @@ def add(verbs: Any) -> None:
         verbs,
         "inpainting",
         _run,
-        "judge models and baselines on score inpainting",
+        "evaluate models and baselines on score inpainting",
         _HELP,
         _EXAMPLES,
         needs=lambda options: ["models"] * bool(options.models) + ["report"] * (options.report is not False),
     )
-    what = verb.add_argument_group("what is judged on (one of --dataset and --pairs)")
+    inputs = verb.add_argument_group("the data (one of --dataset and --pairs)")
     add_dataset_options(
-        what,
+        inputs,
         dataset="a name (see list), a folder or a Hub id",
-        limit="judge the first N items only; best baselines are still chosen on all of validation",
+        limit="evaluate the first N items only; best baselines are still chosen on all of validation",
     )
-    what.add_argument(
+    inputs.add_argument(
         "--pairs", metavar="PATH", help="folder or manifest (CSV, JSONL) of reference and prediction files"
     )
-    what.add_argument(
+    inputs.add_argument(
         "--voice", metavar="NAME", help="of --pairs: name or number of the voice, where several have notes"
     )
-    what.add_argument(
+    inputs.add_argument(
         "--highest",
         action="store_true",
-        help="of --pairs: judge the highest notes, of the --voice or of all but drums, where several sound at once",
+        help="of --pairs: score the highest notes, of the --voice or of all but drums, where several sound at once",
     )
-    what.add_argument(
+    inputs.add_argument(
         "--measures",
         choices=("notated", "fixed"),
         help="of --pairs: as on the page, where files in another meter than 4/4 fail by name (the default), or four "
         "quarters each from the start, wherever the bar lines are",
     )
-    who = verb.add_argument_group("who is judged")
+    who = verb.add_argument_group("what is evaluated")
     add_list(
         who,
         "--model",
-        "a name (see list), a folder or a Hub id[@revision], and :DECODING after it to judge one that is not its "
+        "a name (see list), a folder or a Hub id[@revision], and :DECODING after it to evaluate one that is not its "
         "default; may be given again",
         dest="models",
     )
@@ -119,7 +119,7 @@ def add(verbs: Any) -> None:
     how.add_argument("--protocol", help="official: the published conditions, beside the published table")
     add_interval_options(how)
     add_engine_options(how, "number of cores, at most 4, for networks on many items, else 1")
-    where = add_output_options(verb, drawn=True)
+    where = add_output_options(verb, has_figures=True)
     where.add_argument("--update-card", action="store_true", help="write the scores into the model folder's README.md")
 
 
@@ -149,7 +149,7 @@ def _run(options: argparse.Namespace) -> int:
     code = list_failures(reasons, "see the records", n_failed)
     if failures and options.update_card:
         raise OutputError(
-            f"{n_failed} results failed; cards of models are left as they were, run again or judge other items"
+            f"{n_failed} results failed; cards of models are left as they were, run again or evaluate other items"
         )
     return code
 
@@ -168,7 +168,7 @@ def _failed(row: Mapping[str, Any]) -> str:
 
 
 def _write_cards(outcome: Outcome, out: Path, *, update: bool) -> dict[str, Path]:
-    """Write a card for each model that was judged, and into its own folder where that is asked for."""
+    """Write a card for each model that was evaluated, and into its own folder on request."""
     from music_evals.files import write_atomically
     from music_evals.hub.cards import fill_card
 
@@ -188,9 +188,9 @@ def _write_cards(outcome: Outcome, out: Path, *, update: bool) -> dict[str, Path
 
 
 def _folder_of(source: str) -> Path:
-    from music_evals.windows import MODELS, find_window
+    from music_evals.repositories import MODELS, find_repository
 
-    return Path(find_window(source, MODELS, "model")[0])
+    return Path(find_repository(source, MODELS, "model")[0])
 
 
 def _file_name(name: str) -> str:

@@ -88,20 +88,20 @@ def add_build(steps: Any) -> None:
     step = add_verb(steps, "build", _build, "sounds to a test in the browser", _BUILD_HELP, BUILD_EXAMPLES)
     step.add_argument("pairs", nargs="+", metavar="PAIRS", help="table of the sounds, or folders of runs of edit")
     step.add_argument("--type", default="rating", help="rating (default), ab or mushra")
-    what = step.add_argument_group("what is asked")
-    what.add_argument(
+    content = step.add_argument_group("what is asked")
+    content.add_argument(
         "--questions",
         metavar="NAMES",
         help="with commas: LQ1 (sounds good), overall, preference (ab), harmony, rhythm, structure, melody (default: "
         "LQ1; preference for ab; overall for mushra)",
     )
-    what.add_argument("--styles", metavar="NAMES", help="ask how near each sound is to these styles, with commas")
-    add_list(what, "--question", "a question of your own; may be repeated", metavar="NAME=TEXT")
+    content.add_argument("--styles", metavar="NAMES", help="ask how near each sound is to these styles, with commas")
+    add_list(content, "--question", "a question of your own; may be repeated", metavar="NAME=TEXT")
     who = step.add_argument_group("who is heard, by how many")
     who.add_argument("--systems", metavar="NAMES", help="with commas (default: all)")
     who.add_argument("--against", default="", metavar="NAME", help="ab: only pairs with this system (default: all)")
     who.add_argument(
-        "--hidden-reference", action="store_true", dest="with_hidden_reference", help="judge the original too, unnamed"
+        "--hidden-reference", action="store_true", dest="with_hidden_reference", help="rate the original too, unnamed"
     )
     who.add_argument(
         "--open-reference",
@@ -136,8 +136,8 @@ def add_build(steps: Any) -> None:
 
 def add_loudness(how: Any) -> None:
     """Add how loud sounds are made."""
-    what = {"metavar": "LUFS", "help": "of every file (default: %(default)g)"}
-    how.add_argument("--loudness", type=float, default=-23.0, dest="loudness_lufs", **what)
+    options = {"metavar": "LUFS", "help": "of every file (default: %(default)g)"}
+    how.add_argument("--loudness", type=float, default=-23.0, dest="loudness_lufs", **options)
 
 
 def add_report(steps: Any) -> None:
@@ -217,14 +217,14 @@ def _settings(options: argparse.Namespace) -> ListeningSettings:
     from music_evals.studies.listening import ListeningSettings, named_questions, style_questions
 
     # without a word on it the usual question is asked, beside those on styles too
-    asked = named_questions(options.type, (*_names(options.questions), *options.question))
-    questions = (*asked, *style_questions(_names(options.styles)))
-    given = chosen(options, ListeningSettings)
-    return ListeningSettings(**given | {"questions": questions, "systems": _names(options.systems)})
+    named = named_questions(options.type, (*_names(options.questions), *options.question))
+    questions = (*named, *style_questions(_names(options.styles)))
+    settings = chosen(options, ListeningSettings)
+    return ListeningSettings(**settings | {"questions": questions, "systems": _names(options.systems)})
 
 
-def _names(given: str | None) -> tuple[str, ...]:
-    return tuple(name.strip() for name in given.split(",") if name.strip()) if given else ()
+def _names(text: str | None) -> tuple[str, ...]:
+    return tuple(name.strip() for name in text.split(",") if name.strip()) if text else ()
 
 
 def _notes_of(built: BuiltTest) -> list[str]:
@@ -232,12 +232,12 @@ def _notes_of(built: BuiltTest) -> list[str]:
     systems = list(dict.fromkeys(pair.system for pair in built.pairs))
     pages = sorted({len(plan["trials"]) for plan in plans})
     n_items = len({pair.item_id for pair in built.pairs})
-    made = f"{len(plans)} plans of {' to '.join(map(str, pages))} pages"
-    heard = f"{n_items} items and {len(systems)} systems: {', '.join(systems)}"
-    lines = [f"{made} over {heard}", "key/ stays with you, page/ is what listeners see"]
+    size = f"{len(plans)} plans of {' to '.join(map(str, pages))} pages"
+    coverage = f"{n_items} items and {len(systems)} systems: {', '.join(systems)}"
+    lines = [f"{size} over {coverage}", "key/ stays with you, page/ is what listeners see"]
     for item, longer in built.cut.items():
-        said = ", ".join(f"{name} by {sec:.3f} s" for name, sec in longer.items())
-        lines.append(f"note: {item}: cut to the shortest: {said}")
+        cuts = ", ".join(f"{name} by {sec:.3f} s" for name, sec in longer.items())
+        lines.append(f"note: {item}: cut to the shortest: {cuts}")
     same = sum(bool(pair.same_as) for pair in built.pairs)
     if same:
         lines.append(f"note: {same} files sound exactly like one of another system of their item; see key/pairs.csv")
@@ -256,18 +256,18 @@ def _report(options: argparse.Namespace) -> int:
 
     results = read_listening_results(options.folder, options.files, leave_out=options.leave_out)
     settings, level = results.key.settings, options.confidence
-    found = evaluate_listening(results.tables, settings, confidence=level)
+    analysis = evaluate_listening(results.tables, settings, confidence=level)
     if not results.is_by_invitation:
-        found["warnings"].append("not all listeners came by invitation: one person may have joined twice")
-    kept = {row["listener"] for row in found["listeners"] if row["is_kept"]}
-    ratings = ratings_of(row for row in results.tables.ratings if row["listener"] in kept)
+        analysis["warnings"].append("not all listeners came by invitation: one person may have joined twice")
+    included = {row["listener"] for row in analysis["listeners"] if row["is_kept"]}
+    ratings = ratings_of(row for row in results.tables.ratings if row["listener"] in included)
     key = list(results.key.pairs.values())
     runs = {Path(run).resolve().name: agreement_of_run(run, ratings, key=key, confidence=level) for run in options.runs}
     folder = Path(options.out) if options.out else Path(options.folder) / "report"
-    files = write_report(found, results.tables, settings, folder, confidence=level, runs=runs)
+    files = write_report(analysis, results.tables, settings, folder, confidence=level, runs=runs)
     with to_stdout():
         whole = files["tables.json"].read_text(encoding="utf-8").rstrip()
-        print(whole if options.json else report_text(found, settings, confidence=level, runs=runs).rstrip())
+        print(whole if options.json else report_text(analysis, settings, confidence=level, runs=runs).rstrip())
     if results.unfinished:
         say(f"note: {len(results.unfinished)} began and sent no answers")
     say(f"{folder}: {', '.join(files)}")
@@ -284,7 +284,7 @@ def _plan(options: argparse.Namespace) -> int:
     except ValueError:
         raise InvalidInputError(f"--listeners must be whole numbers with commas, got {options.listeners!r}") from None
     effect = options.effect if options.effect is not None else 8.0 if options.type == "mushra" else 0.4
-    found = plan_listening(
+    planned = plan_listening(
         world_of(options.type, effect, n_items=options.items, careless=options.careless),
         ListeningSettings(type=options.type, blocks=options.blocks, listeners=options.blocks),
         sizes,
@@ -295,10 +295,10 @@ def _plan(options: argparse.Namespace) -> int:
     )
     with to_stdout():
         if options.json:
-            print(json.dumps(plain([size._asdict() for size in found]), indent=1))
+            print(json.dumps(plain([size._asdict() for size in planned]), indent=1))
         else:
             print("listeners  items  minutes  truth  power  coverage  width  careless kept")
-            for size in found:
+            for size in planned:
                 about = f"{size.n_listeners:9}  {size.n_items:5}  {size.minutes:7.1f}  {size.truth:5.2f}"
                 found_of_size = f"{size.power:5.2f}  {size.coverage:8.2f}  {size.width:5.2f}"
                 print(f"{about}  {found_of_size}  {format_value(size.kept_careless):>13}")

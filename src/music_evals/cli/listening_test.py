@@ -65,20 +65,20 @@ def add(verbs: Any) -> None:
     )
     steps = verb.add_subparsers(title="steps", required=True, metavar="STEP")
     step = add_verb(steps, "pairs", _run, "render what is heard, and write its key", _PAIRS_HELP, _EXAMPLES)
-    what = step.add_argument_group("what is heard")
-    what.add_argument("runs", nargs="+", metavar="DIR", help="folder of a run of the verb inpainting, its --out")
+    inputs = step.add_argument_group("what is heard")
+    inputs.add_argument("runs", nargs="+", metavar="DIR", help="folder of a run of the verb inpainting, its --out")
     add_number(
-        what,
+        inputs,
         "--items",
         "how many, out of those that all systems have; one of each song, then a second, and so on",
         default=24,
     )
-    what.add_argument(
+    inputs.add_argument(
         "--systems",
         metavar="NAMES",
         help="all, or names with commas (default: all models, copy_past and lag_vote); the reference is always there",
     )
-    add_number(what, "--seed", "of the items and the names of files; take one that nobody knows", default=0)
+    add_number(inputs, "--seed", "of the items and the names of files; take one that nobody knows", default=0)
     how = step.add_argument_group("how it sounds")
     how.add_argument(
         "--sounds",
@@ -152,7 +152,7 @@ def _agree(options: argparse.Namespace) -> int:
     from music_evals.studies.ratings import read_ratings
 
     key = read_pairs(options.key, check_files=False) if options.key else ()
-    made = agreement_of_run(
+    agreement = agreement_of_run(
         options.run,
         read_ratings(options.ratings, key=key, reverse=options.reverse),
         key=key,
@@ -162,9 +162,9 @@ def _agree(options: argparse.Namespace) -> int:
         seed=options.seed,
     )
     with to_stdout():
-        print(json.dumps(made, indent=1, allow_nan=False) if options.json else agreement_text(made))
+        print(json.dumps(agreement, indent=1, allow_nan=False) if options.json else agreement_text(agreement))
     if options.json:
-        for note in made["notes"]:
+        for note in agreement["notes"]:
             say(f"note: {note}")
     return 0
 

@@ -1,4 +1,4 @@
-"""The verb ``list``: what there is to name, by the catalogue, the cards of the windows and the settings of tasks."""
+"""The verb ``list``: all names, by the catalogue, the cards of the repository folders and the settings of tasks."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def _run(options: argparse.Namespace) -> int:
 def _metrics(_: Any) -> list[Row]:
     """Return the scores of the catalogue in its order, then the modules that give several of them."""
     from music_evals.metrics.catalogue import CATALOGUE
-    from music_evals.windows import METRICS, folders
+    from music_evals.repositories import METRICS, folders
 
     cards = {name: (folder, _head(folder)) for name, folder in folders(METRICS).items()}
     rows = []
@@ -93,8 +93,8 @@ def _metrics(_: Any) -> list[Row]:
 
 
 def _score(metric: Metric) -> Row:
-    kept = {"name", "title", "task", "facet", "low", "high", "unit", "kind", "paper", "features", "chance"}
-    facts = {key: value for key, value in dataclasses.asdict(metric).items() if key in kept}
+    fields = {"name", "title", "task", "facet", "low", "high", "unit", "kind", "paper", "features", "chance"}
+    facts = {key: value for key, value in dataclasses.asdict(metric).items() if key in fields}
     tasks = ["lyrics", "lyric_writing"] if metric.task == "lyrics" else [metric.task]
     return facts | {"better": metric.direction, "tasks": tasks}
 
@@ -108,7 +108,7 @@ def _metric_line(row: Row) -> list[str]:
 
 
 def _datasets(_: Any) -> list[Row]:
-    from music_evals.windows import DATASETS, folders
+    from music_evals.repositories import DATASETS, folders
 
     return [_dataset(name, folder) for name, folder in folders(DATASETS).items()]
 
@@ -143,14 +143,14 @@ def _sizes(folder: Path) -> dict[str, int]:
     path = folder / "manifest.json"
     if not path.is_file():
         return {}
-    found: dict[str, int] = {}
+    sizes: dict[str, int] = {}
     try:
         for file, facts in json.loads(path.read_text(encoding="utf-8"))["files"].items():
             place = "/".join(file.removeprefix("data/").split("-")[0].split("/")[:2])
-            found[place] = found.get(place, 0) + int(facts["rows"])
+            sizes[place] = sizes.get(place, 0) + int(facts["rows"])
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise UnreadableFileError(f"{path} is no manifest of a data set ({error}); build the data set again") from error
-    return found
+    return sizes
 
 
 def _tasks_of(folder: Path) -> list[str]:
@@ -162,12 +162,12 @@ def _tasks_of(folder: Path) -> list[str]:
     if not path.is_file():
         return []
     declared = read_yaml(path.read_text(encoding="utf-8"), str(path))
-    found = []
+    tasks = []
     for task in declared.get("tasks", ()):
         name = str(task["id"]).removeprefix(f"{task['config']}_{task['split']}_")
         if name in CATALOGUE:
-            found += [_score(CATALOGUE[name])["task"]]
-    return list(dict.fromkeys(found))
+            tasks += [_score(CATALOGUE[name])["task"]]
+    return list(dict.fromkeys(tasks))
 
 
 def _dataset_line(row: Row) -> list[str]:
@@ -180,7 +180,7 @@ def _split(split: Mapping[str, Any]) -> str:
 
 
 def _models(_: Any) -> list[Row]:
-    from music_evals.windows import MODELS, folders
+    from music_evals.repositories import MODELS, folders
 
     return [row for name, folder in folders(MODELS).items() for row in _variants(name, folder)]
 
@@ -275,7 +275,7 @@ def _task_line(row: Row) -> list[str]:
 
 
 def _head(folder: Path) -> Row:
-    """Return the YAML of a window's card; empty where there is none."""
+    """Return the YAML of a folder's card; empty if it has no card."""
     from music_evals.hub.heads import read_head
 
     card = folder / "README.md"
@@ -287,8 +287,8 @@ def _description(head: Mapping[str, Any]) -> str | None:
 
 
 def _licence(head: Mapping[str, Any]) -> str | None:
-    found = head.get("license_name") or head.get("license")
-    return None if found is None else str(found)
+    licence = head.get("license_name") or head.get("license")
+    return None if licence is None else str(licence)
 
 
 def _absolute(path: Path | None) -> str | None:

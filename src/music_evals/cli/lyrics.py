@@ -57,18 +57,18 @@ def add(verbs: Any) -> None:
         _EXAMPLES,
         needs=lambda options: ["lyrics", *text_extra(options.theme_encoder)],
     )
-    what = verb.add_argument_group("what is scored (one of --dataset, --reference and --manifest)")
-    add_songs(what, '"text": LYRICS')
-    what.add_argument(
+    inputs = verb.add_argument_group("what is scored (one of --dataset, --reference and --manifest)")
+    add_songs(inputs, '"text": LYRICS')
+    inputs.add_argument(
         "--reference", metavar="PATH", help="folder of patterns, one file a song, or one pattern; here or at a URL"
     )
     add_list(
-        what,
+        inputs,
         "--generated",
         "folder of texts with the same relative paths, or one text; may be given again for other systems",
         metavar="[NAME=]PATH",
     )
-    what.add_argument(
+    inputs.add_argument(
         "--manifest",
         metavar="FILE",
         help="CSV or JSONL with the columns generated and reference, which hold texts, or generated_file and "
@@ -85,17 +85,17 @@ def add(verbs: Any) -> None:
     )
 
 
-def add_songs(what: Any, fields: str) -> None:
+def add_songs(group: Any, fields: str) -> None:
     """Add the options that name songs and predictions for them."""
-    add_dataset_options(what)
+    add_dataset_options(group)
     add_list(
-        what,
+        group,
         "--predictions",
         f'JSON lines {{"id": SONG, {fields}}}, or their URL; may be given again for other systems; without them '
         "the controls alone are scored",
         metavar="[NAME=]FILE",
     )
-    what.add_argument("--no-controls", action="store_false", dest="controls", help="leave out the rows of controls")
+    group.add_argument("--no-controls", action="store_false", dest="controls", help="leave out the rows of controls")
 
 
 def _add_measures(how: Any) -> None:

@@ -112,13 +112,13 @@ def _add_stems(how: Any) -> None:
 
 
 def _writer(options: argparse.Namespace) -> dict[str, Any] | None:
-    given = {"endpoint": options.theme_endpoint, "api_key_env": options.api_key_env}
-    given = {name: value for name, value in given.items() if value is not None}
+    settings = {"endpoint": options.theme_endpoint, "api_key_env": options.api_key_env}
+    settings = {name: value for name, value in settings.items() if value is not None}
     if options.theme_writer is None:
-        if given:
+        if settings:
             raise InvalidInputError("--theme-endpoint and --api-key-env go with --theme-model; give that too")
         return None
-    return {"model": options.theme_writer, **given}
+    return {"model": options.theme_writer, **settings}
 
 
 def _run(options: argparse.Namespace) -> int:

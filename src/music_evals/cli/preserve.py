@@ -59,8 +59,8 @@ def add(verbs: Any) -> None:
     )
     _add_input(verb.add_argument_group("what is compared (one of --reference, --manifest and --dataset)"))
     _add_measures(verb.add_argument_group("how"))
-    where = add_output_options(verb, drawn=True)
-    add_published_option(where, beside="how to read the scores, notes, remarks and ")
+    where = add_output_options(verb, has_figures=True)
+    add_published_option(where, others="how to read the scores, notes, remarks and ")
     where.add_argument(
         "--grade",
         action="store_true",
@@ -77,39 +77,39 @@ def add(verbs: Any) -> None:
     )
 
 
-def _add_input(what: Any) -> None:
-    what.add_argument("--reference", metavar="PATH", help="folder of originals, or one file; here or at a URL")
+def _add_input(group: Any) -> None:
+    group.add_argument("--reference", metavar="PATH", help="folder of originals, or one file; here or at a URL")
     add_list(
-        what,
+        group,
         "--estimate",
         "folder of edits with the same relative paths, or one file; may be given again for other systems",
         dest="estimates",
         metavar="[NAME=]PATH",
     )
-    what.add_argument(
+    group.add_argument(
         "--manifest",
         metavar="FILE",
         help="CSV or JSONL with the columns reference, estimate and, where wanted, id, group, system; it and its cells "
         "may be URLs",
     )
     add_dataset_options(
-        what,
+        group,
         dataset="a name (see list), a folder or a Hub id with two audio columns",
         limit="compare the first N items only: originals of a folder, ids of a manifest, each with the edits of all "
         "systems, or rows of a dataset",
     )
-    what.add_argument("--reference-column", default="reference", metavar="NAME", help="(default: %(default)s)")
-    what.add_argument("--estimate-column", default="estimate", metavar="NAME", help="(default: %(default)s)")
-    what.add_argument(
+    group.add_argument("--reference-column", default="reference", metavar="NAME", help="(default: %(default)s)")
+    group.add_argument("--estimate-column", default="estimate", metavar="NAME", help="(default: %(default)s)")
+    group.add_argument(
         "--system-column", default="system", metavar="NAME", help="(default: %(default)s; for datasets of scores kind)"
     )
-    what.add_argument("--renderer", help="additive (default) or fluidsynth, for datasets that hold scores")
-    what.add_argument(
+    group.add_argument("--renderer", help="additive (default) or fluidsynth, for datasets that hold scores")
+    group.add_argument(
         "--group-by",
         metavar="WHAT",
         help="clusters of the intervals: file (each original, by what it holds; default), folder, or a column",
     )
-    what.add_argument(
+    group.add_argument(
         "--no-controls",
         action="store_false",
         dest="controls",
@@ -122,7 +122,7 @@ def _add_measures(how: Any) -> None:
     how.add_argument(
         "--companions",
         metavar="NAMES",
-        help="further scores: all, none, or names with commas (default: four beside all eleven, none beside others)",
+        help="auxiliary metrics: all, none, or names with commas (default: four with all eleven, none with others)",
     )
     how.add_argument("--variant", default="corrected", help="corrected (default), official, paper, or musecpeval-0.3")
     add_list(
@@ -173,8 +173,8 @@ def _print_grades(outcome: Any, confidence: float, *, as_json: bool) -> None:
     from music_evals.benchmark.preservation.facets import grade
 
     lines = []
-    for system, found in grade(outcome.found, confidence=confidence).items():
-        cell = plain({"value": found.estimate, "low": found.low, "high": found.high})
+    for system, overall in grade(outcome.found, confidence=confidence).items():
+        cell = plain({"value": overall.estimate, "low": overall.low, "high": overall.high})
         lines.append(f"over all facets, {system}: {format_value(cell['value'])} {format_interval(cell)}")
     lines = [line.rstrip() for line in lines] or ["over all facets: nothing, since this run has not both controls"]
     if as_json:  # stdout holds results.json and nothing else

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 __all__ = ["add"]
 
 _HELP = """\
-Publish windows of this repository on the Hub: a metric or Space folder becomes a Space, a dataset folder a dataset, a
+Publish repository folders on the Hub: a metric or Space folder becomes a Space, a dataset folder a dataset, a
 model folder, with its variants, a model.
 
 All are checked before anything is sent. Each gets one commit with all that differs, or none where nothing does: after a
@@ -47,8 +47,10 @@ _STATES = {
 def add(verbs: Any) -> None:
     """Add the verb ``publish``."""
     verb = add_verb(verbs, "publish", _run, "publish metrics, datasets, models and Spaces", _HELP, _EXAMPLES)
-    verb.add_argument("windows", nargs="*", metavar="WINDOW", help="folders, such as metrics/note_f1")
-    verb.add_argument("--all", action="store_true", dest="everything", help="every window below the current folder")
+    verb.add_argument("folders", nargs="*", metavar="FOLDER", help="folders, such as metrics/note_f1")
+    verb.add_argument(
+        "--all", action="store_true", dest="everything", help="every repository folder below the current folder"
+    )
     verb.add_argument("--org", required=True, metavar="NAME", help="user or organisation that owns the repositories")
     verb.add_argument("--pr", action="store_true", help="open pull requests on repositories that exist")
     verb.add_argument("--dry-run", action="store_true", help="send nothing; list the files that would change")
@@ -71,17 +73,17 @@ def add(verbs: Any) -> None:
 
 def _run(options: argparse.Namespace) -> int:
     from music_evals.hub.publishing import publish
-    from music_evals.hub.windows import all_windows, find_windows
+    from music_evals.hub.repository_folders import all_repository_folders, find_repository_folders
 
-    if options.everything == bool(options.windows):
-        raise InvalidInputError("name windows, or give --all for every one; not both")
+    if options.everything == bool(options.folders):
+        raise InvalidInputError("name folders, or give --all for every one; not both")
     if options.everything and options.hardware:
         raise InvalidInputError("--hardware is for Spaces that are named; with --all each has what its card suggests")
-    windows = all_windows(".") if options.everything else find_windows(options.windows)
+    folders = all_repository_folders(".") if options.everything else find_repository_folders(options.folders)
     quieten_hub()
-    with Bar("window") as bar, advising(_ADVICE):
+    with Bar("folder") as bar, advising(_ADVICE):
         done = publish(
-            windows,
+            folders,
             options.org,
             source=options.source,
             revision=options.revision,
@@ -99,7 +101,7 @@ def _run(options: argparse.Namespace) -> int:
     for row in done:
         if row.left:
             say(f"note: {row.repository} holds {', '.join(row.left)}, which the folder does not; --prune deletes them")
-    failed = [(row.window.label, row.error or "not tried") for row in done if row.error or row.status == "not tried"]
+    failed = [(row.folder.label, row.error or "not tried") for row in done if row.error or row.status == "not tried"]
     return list_failures(failed, "see the table")
 
 
@@ -116,9 +118,9 @@ def advising(advice: Mapping[type[MusicEvalsError], str]) -> Iterator[None]:
         raise
 
 
-def say_waiting(what: str, seconds: float) -> None:
+def say_waiting(action: str, seconds: float) -> None:
     """Say on stderr that the Hub has not answered yet."""
-    say(f"waiting for the Hub for {seconds:.0f} s: {what}")
+    say(f"waiting for the Hub for {seconds:.0f} s: {action}")
 
 
 def quieten_hub() -> None:
@@ -132,14 +134,14 @@ def quieten_hub() -> None:
 def _as_json(done: Sequence[Published]) -> str:
     rows = [
         {
-            "window": row.window.label,
+            "window": row.folder.label,
             "type": row.repository.type,
             "repository": row.repository.id,
             "status": row.status,
             "url": row.url,
             "changes": [change._asdict() for change in row.changes],
             "left": list(row.left),
-            "kept": [change._asdict() for change in row.kept],
+            "kept": [change._asdict() for change in row.retained],
             "hardware": row.hardware._asdict() if row.hardware else None,
             "error": row.error or None,
         }
@@ -149,12 +151,12 @@ def _as_json(done: Sequence[Published]) -> str:
 
 
 def _as_text(done: Sequence[Published], *, dry_run: bool) -> str:
-    lines = [["window", "becomes", "outcome", "files", "size", "where"]]
+    lines = [["folder", "becomes", "outcome", "files", "size", "where"]]
     for row in done:
         size = sum(change.size for change in row.changes)
         shown = [str(len(row.changes)), _size(size)] if row.changes else ["", ""]
-        lines.append([row.window.label, str(row.repository), row.status, *shown, row.url])
-    parts = [_table(lines), *(_kept_list(row) for row in done if row.kept)]
+        lines.append([row.folder.label, str(row.repository), row.status, *shown, row.url])
+    parts = [_table(lines), *(_retained_list(row) for row in done if row.retained)]
     running = [
         f"{row.repository}: hardware {row.hardware.name} {_STATES[row.hardware.state]}" for row in done if row.hardware
     ]
@@ -185,9 +187,9 @@ def _file_list(row: Published) -> str:
     return "\n".join(lines)
 
 
-def _kept_list(row: Published) -> str:
+def _retained_list(row: Published) -> str:
     lines = [f"{row.repository} keeps its results, which `music-evals push --overwrite` changes:"]
-    lines += [f"  {change.what}: {change.old}, in the folder {change.new}" for change in row.kept]
+    lines += [f"  {change.what}: {change.old}, in the folder {change.new}" for change in row.retained]
     return "\n".join(lines)
 
 

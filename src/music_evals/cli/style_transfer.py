@@ -50,7 +50,8 @@ melody and new accompaniment; samples.svg, a picture; and transfer.json.
 The melody is the voice whose name says so (melody, soprano, vocals, lead ...), or the only voice, or that of --melody.
 A run that was stopped goes on after its last sweep when the same command is given again.
 
-With --dataset models are judged, beside trivial rows: on which cells of held-out pieces sound, or by their transfers.
+With --dataset models are evaluated, with trivial baselines: on which cells of held-out pieces sound, or by their
+transfers.
 """
 
 _EXAMPLES = """\
@@ -85,17 +86,17 @@ class _Model(NamedTuple):
 
 def add(verbs: Any) -> None:
     """Add the verb ``style-transfer``."""
-    words = "rewrite the accompaniment of your own pieces in a style, or judge models of styles"
+    words = "rewrite the accompaniment of your own pieces in a style, or evaluate models of styles"
     verb = add_verb(verbs, "style-transfer", _run, words, _HELP, _EXAMPLES)
-    what = verb.add_argument_group("what is rewritten")
-    what.add_argument("files", nargs="*", metavar="FILE", help="a .mid, .midi, .musicxml, .xml, .mxl or .abc file")
-    what.add_argument(
+    inputs = verb.add_argument_group("what is rewritten")
+    inputs.add_argument("files", nargs="*", metavar="FILE", help="a .mid, .midi, .musicxml, .xml, .mxl or .abc file")
+    inputs.add_argument(
         "--melody", metavar="VOICE", help="name or number of its voice, or skyline: the highest notes of all voices"
     )
-    what.add_argument(
+    inputs.add_argument(
         "--any-meter", action="store_true", help="take pieces in metres that models hardly know, such as 6/8"
     )
-    who = verb.add_argument_group("who rewrites it, or is judged")
+    who = verb.add_argument_group("the model or models")
     add_list(
         who,
         "--style",
@@ -117,21 +118,21 @@ def add(verbs: Any) -> None:
         default=0,
         help="of the first sample, those after it have the next; of a benchmark, of its tests (default: %(default)s)",
     )
-    judged = verb.add_argument_group("a benchmark, in place of files")
+    benchmark = verb.add_argument_group("a benchmark, in place of files")
     whole = "a name (see list), a folder or a Hub id of whole pieces"
-    add_dataset_options(judged, dataset=whole, limit="the first N pieces only")
-    judged.add_argument(
+    add_dataset_options(benchmark, dataset=whole, limit="the first N pieces only")
+    benchmark.add_argument(
         "--kind",
         default="cells",
         help="cells: which cells of the pieces sound, each told the others (default); transfers: pieces with a melody "
-        "are carried over, and the outputs judged",
+        "are carried over, and the outputs scored",
     )
-    judged.add_argument(
+    benchmark.add_argument(
         "--hidden", type=int, nargs="+", default=[0, 8, 32], metavar="N", help="steps hidden around a cell: 0, 8, 32"
     )
-    add_number(judged, "--seeds", "transfers of a piece", default=1, dest="n_seeds")
-    add_engine_options(judged)
-    add_interval_options(judged)
+    add_number(benchmark, "--seeds", "transfers of a piece", default=1, dest="n_seeds")
+    add_engine_options(benchmark)
+    add_interval_options(benchmark)
     where = add_output_options(verb)
     where.add_argument("--keep-sweeps", action="store_true", help="write a file after each sweep too")
     add_published_option(where)
@@ -140,7 +141,7 @@ def add(verbs: Any) -> None:
 def _run(options: argparse.Namespace) -> int:
     os.environ.setdefault("OMP_NUM_THREADS", "1")  # small networks wait longer for threads than they compute
     if (options.dataset is None) == (not options.files):
-        raise InvalidInputError("name files to rewrite, or judge models on a --dataset; one of the two")
+        raise InvalidInputError("name files to rewrite, or evaluate models on a --dataset; one of the two")
     return _run_files(options) if options.files else _run_benchmark(options)
 
 
@@ -176,7 +177,7 @@ def _run_files(options: argparse.Namespace) -> int:
         failed = [{"file": name, "error": reason} for name, reason in failures]
         text = json.dumps(plain({"done": done, "failed": failed}), indent=1, allow_nan=False)
     else:
-        text = "\n".join(f"{one['folder']}: {', '.join([*one['files'], _MANIFEST])}" for one in done)
+        text = "\n".join(f"{entry['folder']}: {', '.join([*entry['files'], _MANIFEST])}" for entry in done)
     if text:
         with to_stdout():
             print(text)
@@ -185,15 +186,15 @@ def _run_files(options: argparse.Namespace) -> int:
 
 def _check_names(files: Sequence[str]) -> None:
     """Raise where two files would be written to one folder."""
-    seen: dict[str, str] = {}
+    sources: dict[str, str] = {}
     for file in files:
         stem = Path(file).stem
-        if stem in seen:
+        if stem in sources:
             raise InvalidInputError(
-                f"{seen[stem]} and {file} would both be written to the folder {stem}; give them different names, or "
+                f"{sources[stem]} and {file} would both be written to the folder {stem}; give them different names, or "
                 "one of them with another --out"
             )
-        seen[stem] = file
+        sources[stem] = file
 
 
 def _pieces(options: argparse.Namespace) -> Iterator[_Piece]:
@@ -209,8 +210,8 @@ def _pieces(options: argparse.Namespace) -> Iterator[_Piece]:
 
 
 def _place(options: argparse.Namespace) -> str:
-    """Return the name, folder or Hub id of the model that is asked for."""
-    from music_evals.windows import MODELS, folders
+    """Return the name, folder or Hub id of the requested model."""
+    from music_evals.repositories import MODELS, folders
 
     if options.models:
         return str(options.models[0])
@@ -228,9 +229,9 @@ def _load(name: str) -> _Model:
     from music_evals.benchmark.model_folders import find_model
     from music_evals.protocols import STYLE_TRANSFERS
 
-    found = find_model(name, STYLE_TRANSFERS)
-    plugin = found.plugin(STYLE_TRANSFERS).from_pretrained(str(found.folder))
-    return _Model(plugin, found.content_hash({}), found.source, found.revision)
+    model_folder = find_model(name, STYLE_TRANSFERS)
+    plugin = model_folder.plugin(STYLE_TRANSFERS).from_pretrained(str(model_folder.folder))
+    return _Model(plugin, model_folder.content_hash({}), model_folder.source, model_folder.revision)
 
 
 # --- one piece
@@ -242,7 +243,7 @@ def _rewrite(piece: _Piece, score: Score, model: _Model, options: argparse.Names
     from music_evals.pipelines.rearrangement import prepare
 
     folder = Path(options.out) / piece.name
-    asked = {
+    settings = {
         "sha256": piece.sha256,
         "melody": options.melody,
         "model": model.content_hash,
@@ -251,7 +252,7 @@ def _rewrite(piece: _Piece, score: Score, model: _Model, options: argparse.Names
         "samples": options.samples,
         "keep_sweeps": options.keep_sweeps,
     }
-    key = _key(asked)
+    key = _key(settings)
     earlier = _check_folder(folder, Path(piece.source))
     if earlier.get("key") == key and all((folder / name).is_file() for name in earlier["files"]):
         say(f"{folder}: is there already, by the same settings")
@@ -263,7 +264,7 @@ def _rewrite(piece: _Piece, score: Score, model: _Model, options: argparse.Names
         say(f"note: {piece.source}: {remark}")
     samples = []
     for number, seed in enumerate(range(options.seed, options.seed + options.samples), start=1):
-        run = {name: asked[name] for name in ("sha256", "melody", "model", "sweeps")} | {"seed": seed}
+        run = {name: settings[name] for name in ("sha256", "melody", "model", "sweeps")} | {"seed": seed}
         place = folder / f".sample_{number}.{_key(run)[:16]}"
         samples.append(_sample(place, seed, prepared, model.plugin, options))
     files = _files(piece, prepared, samples)
@@ -272,7 +273,7 @@ def _rewrite(piece: _Piece, score: Score, model: _Model, options: argparse.Names
         "file": piece.source,
         **_about(model, prepared, samples, options),
         "key": key,
-        "asked": asked,
+        "asked": settings,
         "files": {name: _sha256(content) for name, content in files.items()},
     }
     for name in earlier.get("files", ()):  # of other hashes than the list is going to have
@@ -297,11 +298,11 @@ def _sample(place: Path, seed: int, prepared: Prepared, plugin: Any, options: ar
     folder, stem = place.parent, place.name
     states = sorted(folder.glob(f"{stem}.sweep_*.npz"))
     start = _latest(states, plugin)
-    kept: dict[int, Written] = {}
+    by_sweep: dict[int, Written] = {}
     with Bar("sweep") as bar:
         for written in rearrange(prepared, plugin, seed=seed, n_sweeps=options.sweeps, start=start):
             bar(written.done, written.total, f"{folder.name}, seed {seed}")
-            kept = {**(kept if options.keep_sweeps else {}), written.done: written}
+            by_sweep = {**(by_sweep if options.keep_sweeps else {}), written.done: written}
             if written.state is not None and written.state is not start:
                 folder.mkdir(parents=True, exist_ok=True)
                 path = folder / f"{stem}.sweep_{written.done:04}.npz"
@@ -309,14 +310,14 @@ def _sample(place: Path, seed: int, prepared: Prepared, plugin: Any, options: ar
                 for old in () if options.keep_sweeps else states:
                     old.unlink(missing_ok=True)
                 states = [*states, path] if options.keep_sweeps else [path]
-    last = kept[max(kept)]
+    last = by_sweep[max(by_sweep)]
     if options.keep_sweeps and start is not None:  # sweeps before the one that was gone on from
         for path in states:
             state = plugin.read_state(path)
-            if state.sweeps_done not in kept:
+            if state.sweeps_done not in by_sweep:
                 again = rearrange(prepared, plugin, seed=seed, n_sweeps=options.sweeps, start=state)
-                kept[state.sweeps_done] = next(again)
-    return [kept[done] for done in sorted(kept)] if options.keep_sweeps else [last]
+                by_sweep[state.sweeps_done] = next(again)
+    return [by_sweep[done] for done in sorted(by_sweep)] if options.keep_sweeps else [last]
 
 
 def _latest(states: Sequence[Path], plugin: Any) -> Any:
@@ -378,8 +379,8 @@ def _check_folder(folder: Path, source: Path) -> dict[str, Any]:
         listed = {str(name): str(sha256) for name, sha256 in earlier["files"].items() if _OURS.fullmatch(name)}
     except (OSError, ValueError, TypeError, LookupError, AttributeError):
         earlier, listed = {}, {}
-    found = {path.name: path for path in folder.iterdir()}
-    for name, path in found.items():
+    paths = {path.name: path for path in folder.iterdir()}
+    for name, path in paths.items():
         if path.exists() and source.exists() and path.samefile(source):
             raise InvalidInputError(f"{path} is what is to be rewritten, and would be lost; name another --out")
         if name in listed and not (path.is_file() and _sha256(path.read_bytes()) == listed[name]):
@@ -393,7 +394,7 @@ def _check_folder(folder: Path, source: Path) -> dict[str, Any]:
 
 
 def _key(values: Mapping[str, Any]) -> str:
-    """Return what tells the settings of runs apart, those by other versions of the package too."""
+    """Return a hash of the settings of a run and the version of the package."""
     return _sha256(json.dumps({**values, "version": __version__}, sort_keys=True).encode())
 
 

@@ -89,5 +89,5 @@ def _base_against_tuned(path: Path) -> dict[str, Any]:
     base, tuned = ([float(row[name]) for row in rows] for name in ("base", "tuned"))
     test = paired_mean_test(tuned, base, None)
     means = {"base": sum(base) / len(base), "tuned": sum(tuned) / len(tuned)}
-    found = {**means, **test._asdict()}
-    return {name: None if value != value else value for name, value in found.items()}  # noqa: PLR0124 - NaN
+    summary = {**means, **test._asdict()}
+    return {name: None if value != value else value for name, value in summary.items()}  # noqa: PLR0124 - NaN

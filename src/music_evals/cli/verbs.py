@@ -58,13 +58,13 @@ def _all_extras(options: argparse.Namespace) -> Iterator[None]:
         yield
     except MissingBackendError as error:
         if error.extra:
-            check_extras(dict.fromkeys([*error.extra.split(","), *options.needs(options)]), error.what)
+            check_extras(dict.fromkeys([*error.extra.split(","), *options.needs(options)]), error.feature)
         raise
 
 
 @contextlib.contextmanager
 def _plain_warnings(verb: argparse.ArgumentParser) -> Iterator[None]:
-    """Print warnings of ours as messages: where in our code they come from tells a user nothing."""
+    """Print warnings of ours as messages: where in the code they come from does not help a user."""
     with warnings.catch_warnings():
         show = warnings.showwarning
 

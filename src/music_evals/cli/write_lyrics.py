@@ -185,15 +185,15 @@ def _endpoints(options: argparse.Namespace) -> list[Endpoint]:
     from music_evals.benchmark.songs.lyric_writing import Endpoint, Prices
 
     urls: list[str] = options.endpoints
-    given = {
+    settings = {
         name: _spread(getattr(options, name), len(urls), f"--{name.replace('_', '-')}")
         for name in ("endpoint_model", "api_key_env", "price_in", "price_out")
     }
-    if None in given["endpoint_model"]:
+    if None in settings["endpoint_model"]:
         raise InvalidInputError("--endpoint needs --endpoint-model, the id of the model on the server")
     return [
         Endpoint(*_named(url, model), api_key_env=key or None, prices=Prices(read, written))
-        for url, model, key, read, written in zip(urls, *given.values(), strict=True)
+        for url, model, key, read, written in zip(urls, *settings.values(), strict=True)
     ]
 
 
@@ -217,14 +217,14 @@ def _named(text: str, model: str) -> tuple[str, str, str | None]:
 
 
 def _json_options(texts: Sequence[str], option: str) -> dict[str, Any]:
-    found: dict[str, Any] = {}
+    options: dict[str, Any] = {}
     for text in texts:
         key, _, value = text.partition("=")
         try:
-            found[key] = json.loads(value if key else "")  # no JSON
+            options[key] = json.loads(value if key else "")  # no JSON
         except ValueError as error:
             raise InvalidInputError(f"{option} takes KEY=JSON, such as enable_thinking=false; got {text!r}") from error
-    return found
+    return options
 
 
 def _quieten_transformers() -> None:

@@ -1,4 +1,4 @@
-"""Score files out of an archive that somebody hands in: read member by member, never unpacked to disk."""
+"""Score files of a user's archive: read member by member, never unpacked to disk."""
 
 from __future__ import annotations
 
@@ -53,22 +53,22 @@ def read_archive(
     """
     if not path.is_file():
         raise NoDataError(f"{path}: no such file; check the path")
-    found: dict[str, bytes] = {}
+    contents: dict[str, bytes] = {}
     try:
         members = _zip_members if zipfile.is_zipfile(path) else _tar_members
         for name, content in members(path, suffixes, limits):
-            if name in found:
-                raise UnreadableFileError(f"{path}: holds {name!r} more than once; which one is meant cannot be told")
-            found[name] = content
+            if name in contents:
+                raise UnreadableFileError(f"{path}: holds {name!r} more than once; it is not clear which one is meant")
+            contents[name] = content
             if progress is not None:
-                progress(len(found))
+                progress(len(contents))
     except MusicEvalsError:
         raise
     except (*ARCHIVE_ERRORS, OSError, lzma.LZMAError, tarfile.TarError) as error:
         raise UnreadableFileError(f"{path}: not an archive that can be read ({error})") from error
-    if not found:
+    if not contents:
         raise NoDataError(f"{path}: holds no file that ends in {' or '.join(sorted(suffixes))}")
-    return sorted(found.items())
+    return sorted(contents.items())
 
 
 def _tar_members(path: Path, suffixes: frozenset[str], limits: Limits) -> Iterator[tuple[str, bytes]]:

@@ -116,11 +116,11 @@ def read_listed(name: str) -> Chorale:
     """
     music21 = _music21()
     try:
-        found = music21.corpus.getWork(f"bach/{name}")
+        matches = music21.corpus.getWork(f"bach/{name}")
     except music21.corpus.CorpusException as error:
         raise NoDataError(f"the corpus of the installed music21 holds no {name}: install music21 with pip") from error
     # several where other names begin alike, or where a piece is there in several formats
-    paths = [Path(path) for path in (found if isinstance(found, list) else [found])]
+    paths = [Path(path) for path in (matches if isinstance(matches, list) else [matches])]
     own = [path for path in paths if path.name in {f"{name}.mxl", f"{name}.xml"}]
     return _parse(name, (own or paths)[0])
 
@@ -149,7 +149,7 @@ def _parse(name: str, path: Path) -> Chorale:
 
 
 def encoder_credit(path: Path) -> str:
-    """Return the lines in which a compressed MusicXML file speaks of rights, "" where it has none."""
+    """Return the lines about rights of a compressed MusicXML file, "" if it has no such lines."""
     with zipfile.ZipFile(path) as archive:
         pages = [name for name in archive.namelist() if name != "mimetype" and not name.startswith("META-INF/")]
         text = archive.read(pages[0]).decode("utf-8", errors="replace")

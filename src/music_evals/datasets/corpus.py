@@ -17,6 +17,7 @@ from music_evals.datasets.families import find_families, link
 from music_evals.datasets.pieces import VOICES, Piece, Reading, Source, Voices, read_pieces, with_own_names
 from music_evals.datasets.tune_files import SPLITS, Placed, parse_shares, place, split_counts, write_tunes
 from music_evals.datasets.tunes import Tune
+from music_evals.deprecation import renamed_options, warn_renamed
 from music_evals.errors import InvalidInputError, NoDataError, UnknownNameError
 from music_evals.files import Store, cache_folder
 from music_evals.symbolic.contexts import Measures, check_measures
@@ -111,10 +112,10 @@ class Corpus(NamedTuple):
     remarks: tuple[str, ...] = ()  # what a reader should know of it, a sentence each
 
     def manifest(self, settings: Any, **others: Any) -> dict[str, Any]:
-        """Return what the manifest tells: the settings but where and by how many, and what came of them."""
-        told = {name: value for name, value in vars(settings).items() if name not in {"folder", "out", "workers"}}
+        """Return the content of the manifest: settings without folders and workers, and counts."""
+        options = {name: value for name, value in vars(settings).items() if name not in {"folder", "out", "workers"}}
         return {
-            "settings": told | others,
+            "settings": options | others,
             "counts": self.counts,
             "filters": [[step.name, step.n_before, step.n_removed, step.n_kept] for step in self.filters.steps],
             "removed": {step.name: dict(step.removed) for step in self.filters.steps[1:] if step.removed},
@@ -154,13 +155,13 @@ def build_corpus(settings: CorpusSettings, *, progress: Callable[[int, int, str]
     check_out(out, root)
     reading = Reading(voices=settings.voices, measures=settings.measures)
     read = filtered_pieces(root, settings.filters, reading, workers=settings.workers, progress=shown("reading pieces"))
-    tunes = [tune for piece in read.kept for tune in piece.tunes]
+    tunes = [tune for piece in read.passed for tune in piece.tunes]
     if not tunes:
-        raise NoDataError(_why_nothing(root, read.pieces, read.kept))
-    found = find_families([tune.tokens for tune in tunes], progress=shown("finding settings of one tune"))
-    placed = place(tunes, _with_their_piece(tunes, found), shares=parse_shares(settings.split), seed=settings.seed)
+        raise NoDataError(_why_nothing(root, read.pieces, read.passed))
+    families = find_families([tune.tokens for tune in tunes], progress=shown("finding settings of one tune"))
+    placed = place(tunes, _with_their_piece(tunes, families), shares=parse_shares(settings.split), seed=settings.seed)
     counts = split_counts(placed)
-    left_out = {piece.facts.filename: _reason(piece) for piece in read.kept if piece.left_out}
+    left_out = {piece.facts.filename: _reason(piece) for piece in read.passed if piece.left_out}
     corpus = read.corpus(out, counts, left_out, settings.split)
     write_tunes(
         out,
@@ -176,8 +177,14 @@ class FilteredPieces(NamedTuple):
     """The pieces of a folder, and those that passed the filters."""
 
     pieces: list[Piece]
-    kept: list[Piece]
+    passed: list[Piece]
     report: FilterReport
+
+    @property
+    def kept(self) -> list[Piece]:
+        """Old name of `passed`."""
+        warn_renamed("FilteredPieces.kept", "passed")
+        return self.passed
 
     def corpus(self, out: Path, counts: dict[str, dict[str, int]], left_out: dict[str, str], shares: str) -> Corpus:
         """Return what is built of them."""
@@ -189,12 +196,10 @@ def filtered_pieces(
     root: Path, filters: str, reading: Reading, *, workers: int | None, progress: Callable[[int, int], object]
 ) -> FilteredPieces:
     """Read the pieces of a folder and filter them."""
-    found = read_pieces(
-        score_sources(root), reading, store=Store(cache_folder("pieces")), workers=workers, progress=progress
-    )
-    pieces = list(found)
+    store = Store(cache_folder("pieces"))
+    pieces = list(read_pieces(score_sources(root), reading, store=store, workers=workers, progress=progress))
     report = apply_filters([piece.facts for piece in pieces], make_filters(filters))
-    passed = {row.filename for row in report.kept}
+    passed = {row.filename for row in report.passed}
     return FilteredPieces(pieces, [piece for piece in pieces if piece.facts.filename in passed], report)
 
 
@@ -211,8 +216,8 @@ def score_sources(root: Path) -> list[Source]:
     if not paths:
         if root.is_file():
             raise NoDataError(f"{root} is a file; give the folder that it lies in")
-        what = f"holds no file that ends in {', '.join(READERS)}" if root.is_dir() else "no such folder"
-        raise NoDataError(f"{root}: {what}; give a folder of scores")
+        problem = f"holds no file that ends in {', '.join(READERS)}" if root.is_dir() else "no such folder"
+        raise NoDataError(f"{root}: {problem}; give a folder of scores")
     sources: list[Source] = []
     for path in paths:
         name, suffix = path.relative_to(root).as_posix(), path.suffix.lower()
@@ -230,11 +235,14 @@ def _abc_name(name: str, text: str) -> str:
     return f"{name}/{number}" if number else name
 
 
-def corpus_card(corpus: Corpus, contents: Sequence[str], *, what: str, columns: str, remarks: Sequence[str]) -> str:
+@renamed_options(what="description")
+def corpus_card(
+    corpus: Corpus, contents: Sequence[str], *, description: str, columns: str, remarks: Sequence[str]
+) -> str:
     """Return the card of a corpus: what it is, its counts under the heads of `columns`, remarks and filters.
 
     The data set library keeps a copy of a folder by the config of its card, and would hand out that of an earlier
-    corpus of the same name: so the card tells a digest of what the data set holds, its `contents`.
+    corpus of the same name: so the card holds a digest of the rows, `contents`.
     """
     digest = hashlib.sha256("\n".join(contents).encode()).hexdigest()
     name, counts = corpus.folder.resolve().name, corpus.counts
@@ -254,7 +262,7 @@ def corpus_card(corpus: Corpus, contents: Sequence[str], *, what: str, columns: 
             "",
             f"# {name}",
             "",
-            f"{what}, made by `music-evals corpus build`.",
+            f"{description}, made by `music-evals corpus build`.",
             "The terms of the files that it was made from are not known here: say them before you pass it on.",
             "",
             f"| Split | {columns} |",
@@ -316,16 +324,16 @@ def _reason(piece: Piece) -> str:
 
 
 def _advice(remedies: Iterable[str]) -> str:
-    found = [f"{_REMEDIES[remedy]}, `{remedy}`" for remedy in dict.fromkeys(remedies)]
-    return f"; take {', or '.join(found)}" if found else ""
+    phrases = [f"{_REMEDIES[remedy]}, `{remedy}`" for remedy in dict.fromkeys(remedies)]
+    return f"; take {', or '.join(phrases)}" if phrases else ""
 
 
-def _why_nothing(root: Path, pieces: list[Piece], kept: list[Piece]) -> str:
-    reasons = [piece.left_out for piece in kept if piece.left_out]
+def _why_nothing(root: Path, pieces: list[Piece], passed: list[Piece]) -> str:
+    reasons = [piece.left_out for piece in passed if piece.left_out]
     first = f"; the first reason: {reasons[0]}" if reasons else ""
-    first += _advice(remedy for piece in kept for remedy in piece.remedies)
+    first += _advice(remedy for piece in passed for remedy in piece.remedies)
     return (
-        f"{root}: {len(pieces)} pieces were read, {len(kept)} passed the filters, and none gives a window of 16 "
+        f"{root}: {len(pieces)} pieces were read, {len(passed)} passed the filters, and none gives a window of 16 "
         f"measures of 4/4{first}"
     )
 
@@ -334,7 +342,7 @@ def _card(placed: list[Placed], settings: CorpusSettings, corpus: Corpus) -> str
     return corpus_card(
         corpus,
         [repr((item.split, item.tune.name, item.tune.tokens.tobytes())) for item in placed],
-        what="Sixteen-measure windows of melodies",
+        description="Sixteen-measure windows of melodies",
         columns="Songs | Families | Measures | Windows",
         remarks=[
             f"Filters: {settings.filters or 'none'}; voices: {settings.voices}; measures: {settings.measures};",

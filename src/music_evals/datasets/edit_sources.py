@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from music_evals.datasets.known_edits import build as known_edits
+from music_evals.deprecation import renamed_options
 from music_evals.errors import NoDataError
 from music_evals.files import write_atomically
 
@@ -46,8 +47,9 @@ class Attached:
         )
 
 
+@renamed_options(what="dataset")
 def attach(
-    rows: Iterable[Row], root: str | Path, *, places: Callable[[str], Sequence[str]], what: str, where: str
+    rows: Iterable[Row], root: str | Path, *, places: Callable[[str], Sequence[str]], dataset: str, where: str
 ) -> Attached:
     """Find the recording of each row in a folder.
 
@@ -59,8 +61,8 @@ def attach(
         The folder.
     places
         Where in it a recording may lie, by its ``audio_file``.
-    what, where
-        For errors: whose copy it is, and where one gets it.
+    dataset, where
+        For errors: whose copy it is, and where to get it.
 
     Returns
     -------
@@ -75,8 +77,8 @@ def attach(
     """
     folder = Path(root)
     if not folder.is_dir():
-        raise NoDataError(f"{folder}: no such folder; give the root of your copy of {what}")
-    found: list[Row] = []
+        raise NoDataError(f"{folder}: no such folder; give the root of your copy of {dataset}")
+    present: list[Row] = []
     missing: dict[str, None] = {}
     wrong: dict[str, None] = {}
     for row in rows:
@@ -87,11 +89,11 @@ def attach(
         elif row.get("audio_sha256") not in {None, file_hash(path)}:
             wrong[row["audio_file"]] = None
         else:
-            found.append({**row, "audio": str(path)})
-    if not found:
+            present.append({**row, "audio": str(path)})
+    if not present:
         wanted = [*missing, *wrong] or ["any"]
         raise NoDataError(f"{folder}: none of the {len(wanted)} recordings is there, such as {wanted[0]}; {where}")
-    return Attached(tuple(found), tuple(missing), tuple(wrong))
+    return Attached(tuple(present), tuple(missing), tuple(wrong))
 
 
 def write_sources(attached: Attached, path: str | Path) -> Path:

@@ -61,7 +61,7 @@ def write_study_sources(
     pieces = STAND_IN_PIECES[:n_pieces]
     rows = [row for row in musiccaps_edits.build_config("stand_in") if row["excerpt"] in pieces]
     root = render_pieces(target / "recordings", pieces=pieces, renderer=renderer)
-    attached = attach(rows, root, places=lambda name: (name,), what="the rendered pieces", where="")
+    attached = attach(rows, root, places=lambda name: (name,), dataset="the rendered pieces", where="")
     recordings = write_sources(attached, target / "recordings.jsonl")
     scores = [row for piece in pieces for row in _refinements(piece, target / "scores")]
     text = "".join(f"{json.dumps(row)}\n" for row in scores)
@@ -72,13 +72,13 @@ def _refinements(piece: str, folder: Path) -> list[dict[str, Any]]:
     path = write_atomically(folder / f"{piece}.mid", write_midi(known_edits.compose_piece(piece).score()), parents=True)
     return [
         {
-            "id": f"{piece}_bars_{first}_{end}_keep_{kept}",
+            "id": f"{piece}_bars_{first}_{end}_keep_{confidence}",
             "source": str(path.resolve()),
             "group": piece,
-            "instruction": f"Refine bars {first + 1} to {end} at confidence {kept} of 10.",
+            "instruction": f"Refine bars {first + 1} to {end} at confidence {confidence} of 10.",
             "task": "refine",
             "bars": f"{first}:{end}",
-            "confidence": kept,
+            "confidence": confidence,
         }
-        for (first, end), kept in REFINEMENTS
+        for (first, end), confidence in REFINEMENTS
     ]

@@ -6,10 +6,10 @@ So a tune is read as its skeleton, the pitch class that sounds on each beat, and
 
 1. Two passages agree where at least `AGREEING_BEATS` of their 16 beats have the same pitch class, after one of them was
    transposed.
-2. The overlap of two tunes is the share of the passages of the one with fewer that agree with one of the other, all in
-   one transposition. Where measures are counted from the first sound, a pickup moves them: so the measures of both
-   tunes are moved, by each pair of `ANY_OFFSET`, and the best counts. Between pages whose bar lines are known,
-   `BAR_LINES` is enough.
+2. The overlap of two tunes is a share of the passages of the shorter tune: of those that agree with a passage of the
+   longer one, all in one transposition. Where measures are counted from the first sound, a pickup moves them: so the
+   measures of both tunes are moved, by each pair of `ANY_OFFSET`, and the best counts. Between pages whose bar lines
+   are known, `BAR_LINES` is enough.
 3. Tunes whose overlap reaches `OVERLAP` are settings of one tune, or `OVERLAP_ANYWHERE` where measures were moved,
    since chance has more to choose from then. So are those that are linked through others: a family is a connected
    component.
@@ -57,9 +57,9 @@ COMMON = 100
 BEATS, PASSAGE_MEASURES = 4, 4
 
 BAR_LINES = ((0, 0),)
-"""Eighths by which two tunes are moved where every tune begins at a bar line of its page: not at all."""
+"""Offsets of two tunes in eighths, if every tune begins at a bar line of its page: none."""
 ANY_OFFSET = tuple(itertools.product(range(2), range(2 * BEATS)))
-"""And where it need not: one by nothing or half a beat, the other to every eighth of a measure."""
+"""Offsets if tunes may begin anywhere: the first by nothing or half a beat, the second by every eighth of a measure."""
 
 _ROW = 8  # pitch classes of an entry of the index
 _DIGITS = 12 ** np.arange(_ROW - 1, dtype=np.int64)
@@ -84,17 +84,17 @@ def skeleton(tokens: Tokens, offset: int = 0) -> Skeleton:
     return classes.astype(np.int8).reshape(-1, BEATS)
 
 
-def passages(bones: Skeleton) -> Skeleton:
+def passages(tune_skeleton: Skeleton) -> Skeleton:
     """Return the different passages of four measures of a skeleton, shape (n, 16)."""
-    n = len(bones) - PASSAGE_MEASURES + 1
+    n = len(tune_skeleton) - PASSAGE_MEASURES + 1
     if n < 1:
         return np.empty((0, PASSAGE_MEASURES * BEATS), dtype=np.int8)
-    view = np.lib.stride_tricks.sliding_window_view(bones.ravel(), PASSAGE_MEASURES * BEATS)[::BEATS]
+    view = np.lib.stride_tricks.sliding_window_view(tune_skeleton.ravel(), PASSAGE_MEASURES * BEATS)[::BEATS]
     return np.unique(view, axis=0)
 
 
 def overlap(first: Skeleton, second: Skeleton, shifts: Iterable[int] = range(12)) -> float:
-    """Return the share of passages of the tune that has fewer which agree with one of the other, 0..1.
+    """Return the share of the shorter tune's passages that agree with a passage of the longer tune, 0..1.
 
     Parameters
     ----------
@@ -108,8 +108,8 @@ def overlap(first: Skeleton, second: Skeleton, shifts: Iterable[int] = range(12)
         return 0.0
     best = 0.0
     for shift in shifts:
-        moved = np.where(first < 0, -2, (first + shift) % 12)  # what has no pitch agrees with nothing
-        agreeing = (moved[:, None, :] == second[None, :, :]).sum(axis=2) >= AGREEING_BEATS
+        transposed = np.where(first < 0, -2, (first + shift) % 12)  # what has no pitch agrees with nothing
+        agreeing = (transposed[:, None, :] == second[None, :, :]).sum(axis=2) >= AGREEING_BEATS
         axis = 1 if len(first) <= len(second) else 0
         best = max(best, float(agreeing.any(axis=axis).mean()))
     return best
@@ -147,18 +147,18 @@ def pair_overlaps(
 
     Parameters are those of `find_families`.
     """
-    bones = {offset: [skeleton(voice, offset) for voice in voices] for pair in offsets for offset in pair}
+    skeletons = {offset: [skeleton(voice, offset) for voice in voices] for pair in offsets for offset in pair}
 
     @functools.cache
-    def different(tune: int, offset: int) -> Skeleton:
-        return passages(bones[offset][tune])
+    def distinct_passages(tune: int, offset: int) -> Skeleton:
+        return passages(skeletons[offset][tune])
 
-    candidates = _candidates(bones, offsets)
+    candidates = _candidates(skeletons, offsets)
     overlaps: dict[tuple[int, int], float] = defaultdict(float)
-    for number, ((one, other, moved), shifts) in enumerate(candidates.items()):
-        found = overlap(different(one, moved[0]), different(other, moved[1]), shifts)
-        pair = min(one, other), max(one, other)
-        overlaps[pair] = max(overlaps[pair], found)
+    for number, ((first, second, offset_pair), shifts) in enumerate(candidates.items()):
+        share = overlap(distinct_passages(first, offset_pair[0]), distinct_passages(second, offset_pair[1]), shifts)
+        pair = min(first, second), max(first, second)
+        overlaps[pair] = max(overlaps[pair], share)
         if progress is not None:
             progress(number + 1, len(candidates))
     return dict(overlaps)
@@ -189,44 +189,44 @@ def link(n: int, overlaps: Mapping[tuple[int, int], float], threshold: float) ->
     from scipy.cluster.hierarchy import DisjointSet
 
     families = DisjointSet(range(n))
-    for pair, found in overlaps.items():
-        if found >= threshold:
+    for pair, share in overlaps.items():
+        if share >= threshold:
             families.merge(*pair)
     first: dict[int, int] = {}
     return [first.setdefault(families[index], index) for index in range(n)]
 
 
 def _candidates(
-    bones: Mapping[int, Sequence[Skeleton]], offsets: Sequence[tuple[int, int]]
+    skeletons: Mapping[int, Sequence[Skeleton]], offsets: Sequence[tuple[int, int]]
 ) -> dict[tuple[int, int, tuple[int, int]], list[int]]:
     """Return the pairs that share enough entries of the index, with the transpositions in which they share them.
 
-    A pair is two tunes, and the eighths by which they are moved.
+    A pair is two tunes, and the offset of each in eighths.
     """
     halves = (0,) if tuple(offsets) == BAR_LINES else (0, 1)
-    every = {offset: _entries(rows, halves) for offset, rows in bones.items()}
+    every = {offset: _entries(rows, halves) for offset, rows in skeletons.items()}
     pairs: dict[tuple[int, int, tuple[int, int]], list[int]] = defaultdict(list)
-    for moved in offsets:
-        index, others = every[moved[0]], every[moved[1]]
-        n = len(bones[moved[0]])
+    for offset_pair in offsets:
+        index, others = every[offset_pair[0]], every[offset_pair[1]]
+        n = len(skeletons[offset_pair[0]])
         begin, end = index.group(others.keys)
         first, last = others.group(others.keys)
         crowded = np.maximum(end - begin, last - first) > COMMON
         # of the same skeletons each pair once; where it is crowded, the next tune alone, and the first after the last
         following = np.searchsorted(index.keys * n + index.tunes, others.keys * n + others.tunes, side="right")
-        begin = np.where((crowded & (following < end)) | (moved[0] == moved[1]), following, begin)
+        begin = np.where((crowded & (following < end)) | (offset_pair[0] == offset_pair[1]), following, begin)
         counts = np.where(crowded, np.minimum(end - begin, 1), end - begin)
         # every entry of the others, beside each of the index from `begin` on
         there = np.repeat(np.arange(len(counts)), counts)
         here = np.arange(len(there)) + np.repeat(begin - np.cumsum(counts) + counts, counts)
         tunes, pitches = (index.tunes[here], others.tunes[there]), (index.pitches[here], others.pitches[there])
-        if moved[0] == moved[1]:  # the first of the data set first
+        if offset_pair[0] == offset_pair[1]:  # the first of the data set first
             tunes, pitches = tunes[::-1], pitches[::-1]
         codes = ((tunes[0] * n + tunes[1]) * 12 + (pitches[1] - pitches[0]) % 12)[tunes[0] != tunes[1]]
-        found, shared = np.unique(codes, return_counts=True)
-        for code in found[shared >= SHARED_KEYS].tolist():
+        distinct, shared = np.unique(codes, return_counts=True)
+        for code in distinct[shared >= SHARED_KEYS].tolist():
             pair, shift = divmod(code, 12)
-            pairs[(*divmod(pair, n), moved)].append(shift)
+            pairs[(*divmod(pair, n), offset_pair)].append(shift)
     return pairs
 
 
@@ -242,11 +242,11 @@ class _Entries(NamedTuple):
         return np.searchsorted(self.keys, keys), np.searchsorted(self.keys, keys, side="right")
 
 
-def _entries(bones: Sequence[Skeleton], halves: Sequence[int]) -> _Entries:
+def _entries(skeletons: Sequence[Skeleton], halves: Sequence[int]) -> _Entries:
     """Return what stands in an index of skeletons; of every other beat from the first, the second, or both."""
     keys, tunes, pitches = [], [], []
-    for tune, bone in enumerate(bones):
-        rows = [(bone.ravel(), BEATS), *((bone[:, half::2].ravel(), BEATS // 2) for half in halves)]
+    for tune, tune_skeleton in enumerate(skeletons):
+        rows = [(tune_skeleton.ravel(), BEATS), *((tune_skeleton[:, half::2].ravel(), BEATS // 2) for half in halves)]
         for kind, (row, step) in enumerate(rows):
             if len(row) < _ROW:
                 continue
@@ -259,5 +259,5 @@ def _entries(bones: Sequence[Skeleton], halves: Sequence[int]) -> _Entries:
     if not keys:
         return _Entries(*np.empty((3, 0), dtype=np.int64))
     every = np.concatenate(keys), np.concatenate(tunes), np.concatenate(pitches)
-    _, first = np.unique(every[0] * len(bones) + every[1], return_index=True)
+    _, first = np.unique(every[0] * len(skeletons) + every[1], return_index=True)
     return _Entries(*(column[first] for column in every))

@@ -81,10 +81,10 @@ def same_titles(tunes: Sequence[Tune]) -> set[tuple[int, int]]:
 
 def title_check(overlaps: Mapping[tuple[int, int], float], titled: Iterable[tuple[int, int]]) -> dict[str, int]:
     """Count pairs with one title by their overlap: where the gap lies, a threshold parts settings from namesakes."""
-    found = [overlaps.get(pair, 0.0) for pair in titled]
+    shares = [overlaps.get(pair, 0.0) for pair in titled]
     edges = (0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 1.1)
     return {
-        f"{low:.1f} to {min(high, 1):.1f}": sum(low <= value < high for value in found)
+        f"{low:.1f} to {min(high, 1):.1f}": sum(low <= share < high for share in shares)
         for low, high in itertools.pairwise(edges)
     }
 
@@ -92,7 +92,7 @@ def title_check(overlaps: Mapping[tuple[int, int], float], titled: Iterable[tupl
 def pickup_check(
     tunes: Sequence[Tune], overlaps: Mapping[tuple[int, int], float], *, seed: int = 42
 ) -> list[dict[str, Any]]:
-    """Say what becomes of families where measures are counted from the first sound, as of MIDI files without bars.
+    """Return how families change if measures are counted from the first sound, as in MIDI files without bars.
 
     Parameters
     ----------
@@ -115,15 +115,15 @@ def pickup_check(
         dataclasses.replace(tune, tokens=_whole(np.concatenate([np.full(n, REST, dtype=np.uint8), tune.tokens])))
         for tune, n in zip(tunes, steps, strict=True)
     ]
-    settings = {pair for pair, found in overlaps.items() if found >= OVERLAP}
+    settings = {pair for pair, share in overlaps.items() if share >= OVERLAP}
     rows = []
     for name, offsets, thresholds in (
         ("bar lines", BAR_LINES, (OVERLAP,)),
         ("any offset", ANY_OFFSET, (OVERLAP, OVERLAP_ANYWHERE)),
     ):
-        found = pair_overlaps([tune.tokens for tune in moved], offsets=offsets)
+        pickup_overlaps = pair_overlaps([tune.tokens for tune in moved], offsets=offsets)
         for threshold in thresholds:
-            families = link(len(moved), found, threshold)
+            families = link(len(moved), pickup_overlaps, threshold)
             rows.append(
                 {
                     "compared": name,
@@ -131,7 +131,7 @@ def pickup_check(
                     "families": len(set(families)),
                     "largest": max(Counter(families).values(), default=0),
                     "settings": len(settings),
-                    "settings_parted": sum(families[one] != families[other] for one, other in settings),
+                    "settings_parted": sum(families[first] != families[second] for first, second in settings),
                     **leaked_shares(moved, split_families(families, seed=seed)),
                 }
             )

@@ -17,7 +17,7 @@ from typing import Any
 from music_evals.errors import MusicEvalsError, UnknownNameError
 from music_evals.files import write_atomically
 from music_evals.protocols import PREPARED_DATASETS, prepared_place
-from music_evals.windows import DATASETS, find_window
+from music_evals.repositories import DATASETS, find_repository
 
 __all__ = ["build_script", "facts_of", "file_rows", "load_split", "parquet_bytes", "rows_sha256", "write_dataset"]
 
@@ -99,7 +99,7 @@ def load_split(dataset: str | os.PathLike[str], config: str, split: str) -> Any:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    place, local = find_window(os.fspath(dataset), DATASETS, "dataset")
+    place, local = find_repository(os.fspath(dataset), DATASETS, "dataset")
     if not local:
         return datasets.load_dataset(place, config, split=split)
     name = Path(place).name
@@ -108,9 +108,9 @@ def load_split(dataset: str | os.PathLike[str], config: str, split: str) -> Any:
     for path in sorted(Path(place).glob("data/*/*.parquet")):
         files.setdefault(f"{path.parent.name}/{path.name.split('-')[0]}", []).append(path)
     if f"{config}/{split}" not in files:
-        configs = {found.partition("/")[0] for found in files}
+        configs = {key.partition("/")[0] for key in files}
         if config not in configs:
             raise UnknownNameError(f"config of {name}", config, {*configs, *PREPARED_DATASETS.get(name, ())})
-        splits = [found.partition("/")[2] for found in files if found.startswith(f"{config}/")]
+        splits = [key.partition("/")[2] for key in files if key.startswith(f"{config}/")]
         raise UnknownNameError(f"split of {name}/{config}", split, splits)
     return datasets.Dataset(pa.concat_tables([pq.read_table(path) for path in files[f"{config}/{split}"]]))

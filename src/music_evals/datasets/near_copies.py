@@ -154,7 +154,7 @@ def _largest(counter: list[Words]) -> int:
 
 
 _OTHERS = 512
-"""From here on a value of a skeleton that is relative to its first pitch is none: a rest, or a note held."""
+"""Values of a relative skeleton from here on are not pitches: a rest, or a held note."""
 _KINDS = (_OTHERS + HOLD, _OTHERS + REST)
 
 
@@ -178,8 +178,8 @@ def training_passages(windows: Iterable[Tokens], layout: ContextLayout = MUSIB_L
 
     """
     starts = range(0, layout.n_steps - layout.middle_steps + 1, layout.steps_per_measure)
-    found = [_passages(some, starts, layout).reshape(-1, layout.middle_measures * 4) for some in windows]
-    return Passages(np.concatenate([*found, np.empty((0, layout.middle_measures * 4), dtype=np.uint8)]))
+    passages = [_passages(some, starts, layout).reshape(-1, layout.middle_measures * 4) for some in windows]
+    return Passages(np.concatenate([*passages, np.empty((0, layout.middle_measures * 4), dtype=np.uint8)]))
 
 
 def near_train(windows: Tokens, train: Passages, layout: ContextLayout = MUSIB_LAYOUT) -> npt.NDArray[np.float64]:

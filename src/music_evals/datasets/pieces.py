@@ -95,7 +95,7 @@ class Piece(NamedTuple):
     as_written: bool = False  # whether its repeats lead nowhere, so that it was taken in the order of the page
     title: str = ""
     columns: Mapping[str, Any] | None = None  # of a whole piece, see `symbolic.piece_rows`
-    remedies: tuple[str, ...] = ()  # settings of a `Reading` that may give a tune where there is none: "voices='each'"
+    remedies: tuple[str, ...] = ()  # settings of a `Reading` under which the piece may give a tune: "voices='each'"
 
 
 def mode_of(text: str) -> str:
@@ -148,8 +148,8 @@ def read_pieces(
                 progress(number + 1, len(sources))
     finally:
         pool.shutdown(cancel_futures=True)
-        for one in started:
-            one.close()
+        for reader in started:
+            reader.close()
 
 
 def _read(source: Source, reading: Reading, store: Store | None, process: Callable[[], ReaderProcess[bytes]]) -> Piece:
@@ -214,8 +214,8 @@ def _remedies(error: MusicEvalsError, reading: Reading) -> tuple[str, ...]:
     """Return the settings that may make a tune of a piece that gave none."""
     if isinstance(error, PolyphonyError):
         return ("voices='each'", "voices='skyline'") if error.kind == "voices" else ("voices='skyline'",)
-    found = error.facts.get("fixed", 0)
-    helps = reading.measures == "notated" and isinstance(found, int) and found >= MUSIB_LAYOUT.n_measures
+    n_fixed = error.facts.get("fixed", 0)
+    helps = reading.measures == "notated" and isinstance(n_fixed, int) and n_fixed >= MUSIB_LAYOUT.n_measures
     return ("measures='fixed'",) if helps else ()
 
 

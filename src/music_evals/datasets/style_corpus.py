@@ -52,7 +52,7 @@ class StyleCorpusSettings:
     style
         What the pieces, and models that learn from them, call it, such as ``"bossa"``.
     roles
-        Role -> names of the voices that have it, see `symbolic.roles.take_roles`; by default piano and bass, told by
+        Role -> names of the voices that have it, see `symbolic.roles.take_roles`; by default piano and bass, known by
         names and programs. With ``"melody"`` the pieces can be carried over to other styles too.
     ticks_per_quarter
         The grid: 8 for models of 32nd notes, 12 for those of triplets.
@@ -129,10 +129,10 @@ def build_style_corpus(
         workers=settings.workers,
         progress=lambda done, total: progress(done, total, "reading pieces") if progress is not None else None,
     )
-    taken = {piece.facts.filename: piece for piece in read.kept if piece.columns is not None}
-    left_out = {piece.facts.filename: piece.left_out for piece in read.kept if piece.columns is None}
+    taken = {piece.facts.filename: piece for piece in read.passed if piece.columns is not None}
+    left_out = {piece.facts.filename: piece.left_out for piece in read.passed if piece.columns is None}
     if not taken:
-        raise NoDataError(_why_nothing(settings, len(read.pieces), len(read.kept), left_out))
+        raise NoDataError(_why_nothing(settings, len(read.pieces), len(read.passed), left_out))
     splits = _rows(taken, settings)
     corpus = read.corpus(out, {split: _counts(rows) for split, rows in splits.items()}, left_out, settings.split)
     (out / "manifest.json").unlink(missing_ok=True)
@@ -193,7 +193,7 @@ def _card(splits: Mapping[str, Sequence[Mapping[str, Any]]], settings: StyleCorp
     return corpus_card(
         corpus,
         [rows_sha256(rows) for rows in splits.values() if rows],
-        what=f"Whole pieces of the style {settings.style}",
+        description=f"Whole pieces of the style {settings.style}",
         columns="Pieces | Families | Measures | Notes",
         remarks=[
             f"Roles: {roles}; {settings.ticks_per_quarter} steps a quarter; filters: {settings.filters or 'none'};",

@@ -35,7 +35,7 @@ class PieceFacts:
     title: str = ""
     source: str = ""  # where the notes come from
     licence: str = ""  # terms of that source
-    melody: str = ""  # name of the voice that has the melody, "" where there is none
+    melody: str = ""  # name of the voice that has the melody, "" if there is no such voice
 
 
 def features() -> Any:
@@ -99,7 +99,7 @@ def row_of(score: Score, facts: PieceFacts, *, ticks_per_quarter: int = STEPS_PE
     InvalidInputError
         A pitch outside of A0 to G#7.
     UnknownNameError
-        A melody that is none of the voices.
+        A melody that is not the name of a voice.
 
     """
     try:

@@ -104,14 +104,14 @@ def place(
     ]
 
 
-def place_as(tunes: Sequence[Tune], families: Sequence[int], drawn: Mapping[str, str]) -> list[Placed]:
+def place_as(tunes: Sequence[Tune], families: Sequence[int], known_splits: Mapping[str, str]) -> list[Placed]:
     """Give tunes their family, and the split that was drawn for it once; families that are new go to train.
 
     Parameters
     ----------
     tunes, families
         As of `place`.
-    drawn
+    known_splits
         Name of each tune that was drawn -> its split. A family goes where its tunes were. One that has grown together
         out of several splits goes to the first of train, validation and test: what a model may have learned from
         never comes to be tested.
@@ -120,8 +120,8 @@ def place_as(tunes: Sequence[Tune], families: Sequence[int], drawn: Mapping[str,
     names = [tunes[family].name for family in families]
     splits: dict[str, str] = {}
     for tune, family in zip(tunes, names, strict=True):
-        if tune.name in drawn:
-            splits[family] = min(splits.get(family, SPLITS[-1]), drawn[tune.name], key=SPLITS.index)
+        if tune.name in known_splits:
+            splits[family] = min(splits.get(family, SPLITS[-1]), known_splits[tune.name], key=SPLITS.index)
     return [Placed(tune, family, splits.get(family, "train")) for tune, family in zip(tunes, names, strict=True)]
 
 

@@ -180,9 +180,9 @@ class Training:
 
 def window_rows(prefix: str, windows: Tokens, train: Training | None, **columns: Any) -> Iterator[dict[str, Any]]:
     """Make the rows of windows in time order, with the given columns; what training consists of (None) it holds."""
-    seen, near = [True] * len(windows), [1.0] * len(windows)
+    in_train, near = [True] * len(windows), [1.0] * len(windows)
     if train is not None:
-        seen = [key in train.keys for key in middle_keys(windows)]
+        in_train = [key in train.keys for key in middle_keys(windows)]
         near = near_train(windows, train.passages).tolist()
     repeats = repeats_in_context(windows).tolist()
     for start, tokens in enumerate(windows):
@@ -197,7 +197,7 @@ def window_rows(prefix: str, windows: Tokens, train: Training | None, **columns:
                 {"onset_step": onset, "duration_step": duration, "pitch": pitch}
                 for onset, duration, pitch in zip(*values, strict=True)
             ],
-            "seen_in_train": seen[start],
+            "seen_in_train": in_train[start],
             "near_train": near[start],
             "repeats_in_context": repeats[start],
         }

@@ -17,7 +17,7 @@ from typing import Any, Final, NamedTuple, Self
 import numpy as np
 import numpy.typing as npt
 
-from music_evals.editing._loading import check_found, hub_options
+from music_evals.editing._loading import check_loading_info, hub_options
 from music_evals.editing.memory import audioldm2_bytes, check_stored, weight_bytes
 from music_evals.editing.precision import dtype_of
 from music_evals.errors import ModelUnavailableError, hub_errors, importing
@@ -50,33 +50,33 @@ _DERIVED: Final = ("position_ids", "token_type_ids", "relative_position_index")
 def _part(source: str, name: str, options: dict[str, Any], licence: str) -> Any:
     """Load a part, strictly: the pipeline itself would only warn of tensors that are missing, and draw them."""
     library, kind = _PARTS[name]
-    part, found = getattr(importlib.import_module(library), kind).from_pretrained(
+    part, loading_info = getattr(importlib.import_module(library), kind).from_pretrained(
         source, subfolder=name, output_loading_info=True, **options
     )
     # not every version of transformers writes the buffers of CLAP that follow from its sizes; the class has them
     derived = {key for key, _ in part.named_buffers() if key.endswith(_DERIVED)}
-    found = {**found, "missing_keys": set(found["missing_keys"]) - derived}
-    check_found(f"{source}, {name}", kind, found, licence)
+    loading_info = {**loading_info, "missing_keys": set(loading_info["missing_keys"]) - derived}
+    check_loading_info(f"{source}, {name}", kind, loading_info, licence)
     return part
 
 
 @contextlib.contextmanager
 def _without_module_trees() -> Iterator[None]:
-    """Leave out that diffusers cannot check parts of its own that it is handed: it prints all layers of them."""
+    """Drop the warning that diffusers cannot check the parts passed to it: it prints all their layers."""
     log = logging.getLogger("diffusers.pipelines.pipeline_loading_utils")
 
-    def kept(record: logging.LogRecord) -> bool:
+    def is_relevant(record: logging.LogRecord) -> bool:
         return "non-standard module" not in record.getMessage()
 
-    log.addFilter(kept)
+    log.addFilter(is_relevant)
     try:
         yield
     finally:
-        log.removeFilter(kept)
+        log.removeFilter(is_relevant)
 
 
 class Condition(NamedTuple):
-    """What the network is told of a text."""
+    """A text as the network takes it."""
 
     generated: Any
     """Vectors of the language model, (1, 8, its size)."""
@@ -161,34 +161,34 @@ class AudioLDM2:
         """Where it computes."""
         return self.pipeline.unet.device
 
-    def condition(self, text: str, beside: str = "") -> Condition:
-        """Return what the network is told of a text; the last texts are kept, so that each is encoded once.
+    def condition(self, text: str, pad_to: str = "") -> Condition:
+        """Return a text as the network takes it; the last texts are cached, so that each is encoded once.
 
-        With `beside` the text is padded to the length of that one, as diffusers pads what guidance leads away from.
+        With `pad_to` the text is padded to the length of that one, as diffusers pads negative prompts.
         """
-        key = (text, beside)
+        key = (text, pad_to)
         if key not in self._conditions:
-            away = {"negative_prompt": text} if beside else {}
-            told = self.pipeline.encode_prompt(beside or text, self.device, 1, bool(beside), **away)
-            words, mask, generated = (part[:1] for part in told)  # what guidance leads away from comes first
+            away = {"negative_prompt": text} if pad_to else {}
+            parts = self.pipeline.encode_prompt(pad_to or text, self.device, 1, bool(pad_to), **away)
+            words, mask, generated = (part[:1] for part in parts)  # the negative prompt comes first
             self._conditions[key] = Condition(generated, words, mask)
-        found: Condition = self._kept(self._conditions, key)
-        return found
+        condition: Condition = self._cached(self._conditions, key)
+        return condition
 
     def word_vectors(self, text: str, length: int | None = None) -> Any:
-        """Return the vectors of T5 of a text alone, without padding, (words, its size); the last texts are kept.
+        """Return the vectors of T5 of a text alone, without padding, (words, its size); the last texts are cached.
 
-        With `length` it is cut or padded to so many.
+        With `length` it is cut or padded to that many words.
         """
         key = (text, length)
         if key not in self._vectors:
             fixed: dict[str, Any] = {"padding": "max_length", "max_length": length} if length else {}
-            told = self.pipeline.tokenizer_2(text, return_tensors="pt", truncation=True, **fixed).to(self.device)
-            self._vectors[key] = self.pipeline.text_encoder_2(**told)[0][0]
-        return self._kept(self._vectors, key)
+            encoded = self.pipeline.tokenizer_2(text, return_tensors="pt", truncation=True, **fixed).to(self.device)
+            self._vectors[key] = self.pipeline.text_encoder_2(**encoded)[0][0]
+        return self._cached(self._vectors, key)
 
     @staticmethod
-    def _kept(texts: dict[Any, Any], key: Any) -> Any:
+    def _cached(texts: dict[Any, Any], key: Any) -> Any:
         while len(texts) > TEXTS_KEPT:
             del texts[next(iter(texts))]
         return texts[key]
@@ -201,9 +201,8 @@ class AudioLDM2:
     def noise(self, latent: Any, step: Any, condition: Condition) -> Any:
         """Return the noise that the network sees in a latent, of its shape and type."""
         unet = self.pipeline.unet
-        told = (part.to(unet.dtype) for part in (condition.generated, condition.words))
-        generated, words = told
-        found = unet(
+        generated, words = (part.to(unet.dtype) for part in (condition.generated, condition.words))
+        noise = unet(
             latent.to(unet.dtype),
             step,
             encoder_hidden_states=generated,
@@ -211,7 +210,7 @@ class AudioLDM2:
             encoder_attention_mask_1=condition.mask,
             return_dict=False,
         )[0]
-        return found.to(latent.dtype)
+        return noise.to(latent.dtype)
 
     def encode(self, samples: npt.NDArray[np.float32], generator: Any = None) -> Any:
         """Return the latent of one channel at 16 kHz, (1, channels, frames / 4, 16).

@@ -11,14 +11,14 @@ from typing import Any, Final
 from music_evals.editing.conversion import require_converted
 from music_evals.errors import InvalidInputError, ModelUnavailableError, UnreadableFileError
 
-__all__ = ["check_found", "first_lines", "hub_options", "load_tensors", "without_weights"]
+__all__ = ["check_loading_info", "first_lines", "hub_options", "load_tensors", "without_weights"]
 
 DERIVED: Final = re.compile(r"(?:^|\.)(?:position_ids|relative_position_index|attn\.masked_bias|attn\.bias)$")
 """Buffers that are worked out from a model's sizes, and that files of some versions of transformers hold."""
 
 
 def without_weights(system: str, model: str, where: str, licence: str) -> ModelUnavailableError:
-    """Return the error of a system that was given no weights."""
+    """Return the error of a system without weights."""
     return ModelUnavailableError(
         f"{system} needs the weights of {model}: {where} on the Hub, licence {licence}, not for commercial use; name a "
         "folder or an id with `weights`, and with an id its commit with `weights_revision`"
@@ -35,20 +35,20 @@ def hub_options(source: str | os.PathLike[str], revision: str | None) -> dict[st
     return {"revision": revision}
 
 
-def check_found(place: str, kind: str, found: Mapping[str, Any], licence: str) -> None:
-    """Raise where what `from_pretrained` found names tensors that are missing, too many or of another shape.
+def check_loading_info(place: str, kind: str, loading_info: Mapping[str, Any], licence: str) -> None:
+    """Raise if the loading info of `from_pretrained` names tensors that are missing, too many or of another shape.
 
-    Derived buffers may be in the file: what is worked out from the sizes of a model is in its class already.
+    Derived buffers may be in the file: the class computes them from the sizes of the model.
     """
-    wrong = {what: sorted(map(str, keys)) for what, keys in found.items() if what != "error_msgs"}
+    wrong = {problem: sorted(map(str, keys)) for problem, keys in loading_info.items() if problem != "error_msgs"}
     wrong["unexpected_keys"] = [key for key in wrong.get("unexpected_keys", ()) if not DERIVED.search(key)]
-    if wrong := {what: keys for what, keys in wrong.items() if keys}:
+    if wrong := {problem: keys for problem, keys in wrong.items() if keys}:
         terms = f"; licence {licence}" if licence else ""
         raise ModelUnavailableError(f"{place}: the weights are not those of {kind}: {wrong}{terms}")
 
 
 def load_tensors(file: Path) -> dict[str, Any]:
-    """Return the tensors of a safetensors file by name; raise `UnreadableFileError` where it is none."""
+    """Return the tensors of a safetensors file by name; raise `UnreadableFileError` if it is invalid."""
     from safetensors import SafetensorError
     from safetensors.torch import load_file
 

@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from music_evals.annotations import EditInstruction
-from music_evals.editing._loading import check_found, hub_options, load_tensors
+from music_evals.editing._loading import check_loading_info, hub_options, load_tensors
 from music_evals.editing.conversion import convert
 from music_evals.editing.memory import check_stored
 from music_evals.editing.precision import dtype_of
@@ -28,11 +28,11 @@ LICENCE: Final = "CC-BY-NC-4.0"
 MAX_SECONDS: Final = 30.0  # the models were trained on
 TEXTS_KEPT: Final = 1024  # encoded, about 100 kB each
 TEXTS: Final = {"target_caption": ("target_caption",), "source_prompt": ("source_prompt",), "instruction": ()}
-"""What of an instruction the model is told -> what the instruction must hold for it."""
+"""Option `text`, the part of the instruction that becomes the prompt -> the fields that it needs."""
 
 
 def text_of(instruction: EditInstruction, text: str) -> str:
-    """Return what the model is told: one of `TEXTS`."""
+    """Return the prompt for the model: the text that one of `TEXTS` names."""
     return {
         "target_caption": instruction.target_caption(),
         "source_prompt": instruction.source_prompt,
@@ -57,7 +57,7 @@ class MusicGenModel:
     def __init__(self, model: Any, tokenizer: Any, *, precision: str = "fp32") -> None:
         self.model = model.eval().requires_grad_(requires_grad=False)
         encoder = self.model.text_encoder
-        encoder.forward = _remembering(encoder.forward)
+        encoder.forward = _cached_encoder(encoder.forward)
         self.tokenizer, self.precision = tokenizer, precision
 
     @classmethod
@@ -95,7 +95,7 @@ class MusicGenModel:
         dtype = dtype_of(precision, device)
         check_stored(source, device)
         try:
-            model, found = getattr(transformers, kind).from_pretrained(
+            model, loading_info = getattr(transformers, kind).from_pretrained(
                 os.fspath(source), use_safetensors=True, output_loading_info=True, dtype=dtype, **options
             )
             tokenizer = transformers.AutoTokenizer.from_pretrained(os.fspath(source), **options)
@@ -104,7 +104,7 @@ class MusicGenModel:
                 f"{source}: MusicGen cannot be loaded ({error}); needed are config.json, the weights as safetensors "
                 f"and the files of the tokenizer, at the revision that is named, licence {LICENCE}"
             ) from error
-        check_found(str(source), kind, found, LICENCE)
+        check_loading_info(str(source), kind, loading_info, LICENCE)
         return cls(model.to(device), tokenizer, precision=precision)
 
     @property
@@ -117,19 +117,19 @@ class MusicGenModel:
     ) -> npt.NDArray[np.float32]:
         """Return music for a text, shape (channels, samples), at least `seconds` long by less than a frame more.
 
-        The generator of torch is seeded for this item alone and left as it was: MusicGen takes none of its own.
+        The generator of torch is seeded for this item alone and left as it was: MusicGen takes no generator.
         """
         import torch
 
         model, device = self.model, self.model.device
         n_frames = int(np.ceil(round(seconds * model.config.audio_encoder.frame_rate, 6)))
         delay = model.decoder.config.num_codebooks // model.decoder.config.audio_channels - 1
-        told = self.tokenizer([text], return_tensors="pt", return_token_type_ids=False).to(device)
+        encoded = self.tokenizer([text], return_tensors="pt", return_token_type_ids=False).to(device)
         gpus = [device.index or 0] if device.type == "cuda" else []
         with torch.no_grad(), torch.random.fork_rng(gpus):
             torch.manual_seed(seed)
-            found = model.generate(
-                **told,
+            generated = model.generate(
+                **encoded,
                 **conditions,
                 do_sample=True,
                 guidance_scale=chosen["guidance"],
@@ -137,25 +137,25 @@ class MusicGenModel:
                 temperature=chosen["temperature"],
                 max_new_tokens=n_frames + delay,
             )
-        samples: npt.NDArray[np.float32] = found[0].float().cpu().numpy()
+        samples: npt.NDArray[np.float32] = generated[0].float().cpu().numpy()
         return samples
 
 
-def _remembering(encode: Callable[..., Any]) -> Callable[..., Any]:
-    """Return an encoder of texts that keeps what it made of the last ones, each where it was made."""
-    made: dict[Any, Any] = {}
+def _cached_encoder(encode: Callable[..., Any]) -> Callable[..., Any]:
+    """Return an encoder with a cache of the last texts, each on the device of its ids."""
+    cache: dict[Any, Any] = {}
 
     @functools.wraps(encode)
-    def encoded(*given: Any, **options: Any) -> Any:
+    def encoded(*args: Any, **options: Any) -> Any:
         ids, mask = options.get("input_ids"), options.get("attention_mask")
-        if given or ids is None or mask is None:
-            return encode(*given, **options)
+        if args or ids is None or mask is None:
+            return encode(*args, **options)
         key = (str(ids.device), tuple(ids.shape), tuple(ids.flatten().tolist()), tuple(mask.flatten().tolist()))
-        if key not in made:
-            made[key] = encode(**options)
-            while len(made) > TEXTS_KEPT:
-                del made[next(iter(made))]
-        return type(made[key])(**made[key])  # the caller may write to what it gets
+        if key not in cache:
+            cache[key] = encode(**options)
+            while len(cache) > TEXTS_KEPT:
+                del cache[next(iter(cache))]
+        return type(cache[key])(**cache[key])  # the caller may write to what it gets
 
     return encoded
 
@@ -252,7 +252,7 @@ def lay_over(model: Any, path: Path, added: Mapping[str, torch.nn.Linear] | None
             name for name in places.keys() & tensors.keys() if places[name].shape != tensors[name].shape
         },
     }
-    if told := {what: sorted(names)[:5] for what, names in wrong.items() if names}:
-        raise ModelUnavailableError(f"{path}: the weights do not fit the model below them: {told}")
+    if mismatches := {problem: sorted(names)[:5] for problem, names in wrong.items() if names}:
+        raise ModelUnavailableError(f"{path}: the weights do not fit the model below them: {mismatches}")
     for name, place_of in places.items():
         place_of.copy_(tensors[name])

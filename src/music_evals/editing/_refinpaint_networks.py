@@ -1,4 +1,4 @@
-"""The two networks of RefinPaint, in plain PyTorch: one that fills in tokens, one that tells which of them fit.
+"""The two networks of RefinPaint, in plain PyTorch: one fills in tokens, one predicts which of them fit.
 
 Written from a description of shapes and masks, and equal to the authors' networks (`benchmarks/parity`); their code
 (CC BY-NC-SA 4.0) was not used.
@@ -15,7 +15,7 @@ from music_evals.errors import InvalidInputError
 
 __all__ = ["Cache", "Feedback", "Inpainter", "RefinPaintNetworks", "draw", "resample"]
 
-Sums = tuple[Tensor, Tensor]
+KeysAndValues = tuple[Tensor, Tensor]
 """Keys and values of rows, (heads, rows, width of a head) each."""
 
 
@@ -33,27 +33,29 @@ class Attention(nn.Module):
     def _heads(self, rows: Tensor) -> Tensor:
         return rows.view(len(rows), self.n_heads, -1).transpose(0, 1)  # (heads, rows, width of a head)
 
-    def forward(self, rows: Tensor, mask: Tensor | None, room: Sums | None = None, first: int = 0) -> Tensor:
-        """Return (rows, width); `mask` (rows, all rows) is True where one sees.
+    def forward(
+        self, rows: Tensor, mask: Tensor | None, kv_cache: KeysAndValues | None = None, first: int = 0
+    ) -> Tensor:
+        """Return (rows, width); `mask` (rows, all rows) is True where a row attends.
 
-        With `room`, these are the rows from `first` on: their keys and values join those before them there.
+        With `kv_cache`, these are the rows from `first` on: their keys and values are written behind those before them.
         """
         projected = functional.linear(rows, self.in_proj_weight, self.in_proj_bias)
         query, key, value = map(self._heads, projected.chunk(3, -1))
-        if room is not None:
+        if kv_cache is not None:
             last = first + len(rows)
-            room[0][:, first:last], room[1][:, first:last] = key, value
-            key, value = room[0][:, :last], room[1][:, :last]
-        seen = functional.scaled_dot_product_attention(query[None], key[None], value[None], attn_mask=mask)[0]
-        out: Tensor = self.out_proj(seen.transpose(0, 1).flatten(-2))
+            kv_cache[0][:, first:last], kv_cache[1][:, first:last] = key, value
+            key, value = kv_cache[0][:, :last], kv_cache[1][:, :last]
+        attended = functional.scaled_dot_product_attention(query[None], key[None], value[None], attn_mask=mask)[0]
+        out: Tensor = self.out_proj(attended.transpose(0, 1).flatten(-2))
         return out
 
     def of_one(self, rows: Tensor) -> Tensor:
-        """Return what row k attends to where it sees row k of the other side alone: its value, whatever the query."""
+        """Return the attention of row k to row k of the other side alone: its value, whatever the query."""
         width = rows.shape[-1]
         value = functional.linear(rows, self.in_proj_weight[2 * width :], self.in_proj_bias[2 * width :])
-        seen: Tensor = self.out_proj(value)
-        return seen
+        attended: Tensor = self.out_proj(value)
+        return attended
 
 
 class Layer(nn.Module):
@@ -82,32 +84,40 @@ class DecoderLayer(nn.Module):
         self.norm1, self.norm2, self.norm3 = (nn.LayerNorm(width, eps=1e-6) for _ in range(3))
 
     def of_encoder(self, rows: Tensor) -> Tensor:
-        """Return what the encoder's rows say to the decoder's rows, (rows, width)."""
+        """Return the cross-attention of the decoder's rows to the encoder's rows, (rows, width)."""
         return self.multihead_attn.of_one(rows)
 
     def forward(
-        self, rows: Tensor, told: Tensor, mask: Tensor | None, room: Sums | None = None, first: int = 0
+        self,
+        rows: Tensor,
+        cross_attention: Tensor,
+        mask: Tensor | None,
+        kv_cache: KeysAndValues | None = None,
+        first: int = 0,
     ) -> Tensor:
-        """Return (rows, width); `told` is what `of_encoder` made."""
-        seen = self.self_attn(self.norm1(rows), mask, room, first)
-        rows = rows + seen + told  # what sees one row alone takes its value: `norm2` and the query decide nothing
+        """Return (rows, width); `cross_attention` comes from `of_encoder`."""
+        attended = self.self_attn(self.norm1(rows), mask, kv_cache, first)
+        # attention to a single row is its value: `norm2` and the query have no effect
+        rows = rows + attended + cross_attention
         out: Tensor = rows + self.linear2(functional.relu(self.linear1(self.norm3(rows))))
         return out
 
 
 class Cache:
-    """Keys and values of the rows that the decoder has seen, and what the encoder says to each row."""
+    """Keys and values of the rows that the decoder has read, and the cross-attention of each row."""
 
-    def __init__(self, told: list[Tensor], n_heads: int) -> None:
-        self.told = told  # (rows, width), one a layer
-        n, width = told[0].shape
-        # room for all rows: a list that grows would be copied for each token
-        self.rooms = [tuple(one.new_empty(n_heads, n, width // n_heads) for _ in range(2)) for one in told]
+    def __init__(self, cross_attention: list[Tensor], n_heads: int) -> None:
+        self.cross_attention = cross_attention  # (rows, width), one a layer
+        n, width = cross_attention[0].shape
+        # allocated for all rows: a list that grows would be copied for each token
+        self.kv_cache = [
+            tuple(rows.new_empty(n_heads, n, width // n_heads) for _ in range(2)) for rows in cross_attention
+        ]
         self.n_rows = 0
 
 
 class Inpainter(nn.Module):
-    """Tells each token from those before it and, by the encoder, from the visible ones after it."""
+    """Predicts each token from those before it and, by the encoder, from the visible ones after it."""
 
     def __init__(
         self, width: int, n_heads: int, hidden: int, *, n_encoder: int, n_decoder: int, max_tokens: int
@@ -130,7 +140,7 @@ class Inpainter(nn.Module):
         return rows
 
     def encode(self, tokens: Tensor, hidden: Tensor) -> Tensor:
-        """Return (rows, width): row i knows of the tokens j >= i that are not hidden."""
+        """Return (rows, width): row i attends to the tokens j >= i that are not hidden."""
         n = len(tokens)
         rows = self.embed(tokens.masked_fill(hidden, PAD))
         mask = torch.ones(n, n, dtype=torch.bool, device=tokens.device).triu()
@@ -158,14 +168,14 @@ class Inpainter(nn.Module):
         if n > 1:
             mask = torch.ones(n, first + n, dtype=torch.bool, device=before.device).tril(first)
         for place, layer in enumerate(self.decoder):
-            rows = layer(rows, cache.told[place][first : first + n], mask, cache.rooms[place], first)
+            rows = layer(rows, cache.cross_attention[place][first : first + n], mask, cache.kv_cache[place], first)
         cache.n_rows += n
         normalised: Tensor = self.norm(rows)
         return normalised
 
 
 class Feedback(nn.Module):
-    """Tells of each token how likely it is real, from all of them and from which ones are context."""
+    """Predicts how likely each token is real, from all of them and from which ones are context."""
 
     def __init__(self, width: int, n_heads: int, hidden: int, *, n_layers: int, max_tokens: int) -> None:
         super().__init__()
@@ -224,52 +234,52 @@ class RefinPaintNetworks(nn.Module, PyTorchModelHubMixin, library_name="music_ev
 def resample(
     inpainter: Inpainter,
     tokens: Tensor,
-    drawn: Tensor,
+    resample_mask: Tensor,
     *,
     top_p: float,
     generator: torch.Generator,
     grammar: bool,
     skip_last_two: bool = False,
 ) -> Tensor:
-    """Return tokens of which those where `drawn` is True are drawn anew, from left to right, by nucleus sampling.
+    """Return the tokens, those under `resample_mask` sampled anew from left to right by nucleus sampling.
 
-    Each row of the decoder is worked out once: a run of kept tokens in one call, what is drawn one by one.
+    Each row of the decoder is computed once: a run of kept tokens in one call, sampled tokens one by one.
 
     Parameters
     ----------
     inpainter
         The network.
-    tokens, drawn
+    tokens, resample_mask
         Shape (rows,); they are not written to.
     top_p
-        What is drawn is in the smallest set of tokens that has this probability.
+        A token is sampled from the smallest set that has this probability.
     generator
         On the CPU, whatever the device of the network.
     grammar
-        Draw only what can follow the token before and, where the next one is kept, precede it (`_refinpaint_tokens`).
+        Sample only what can follow the token before and, if the next one is kept, precede it (`_refinpaint_tokens`).
     skip_last_two
-        The last place of `drawn` and the one before it keep their tokens, though the encoder does not see those drawn.
+        The last two places of `resample_mask` keep their tokens, though the encoder does not see them.
 
     """
-    cache = inpainter.start(tokens, drawn)
-    found = tokens.cpu().tolist()
-    is_drawn = drawn.cpu().tolist()
-    places = [index for index, chosen in enumerate(is_drawn) if chosen]
+    cache = inpainter.start(tokens, resample_mask)
+    resampled = tokens.cpu().tolist()
+    is_resampled = resample_mask.cpu().tolist()
+    places = [index for index, chosen in enumerate(is_resampled) if chosen]
     for place in (index for index in places if not skip_last_two or index < places[-1] - 1):
-        before = [BOS, *found][cache.n_rows : place + 1]
+        before = [BOS, *resampled][cache.n_rows : place + 1]
         rows = inpainter.extend(torch.tensor(before, device=tokens.device), cache)
         logits = inpainter.head(rows[-1]).float().cpu()
         if grammar:
-            kept = place + 1 < len(found) and not is_drawn[place + 1] and found[place + 1] != PAD
-            fits = allowed(found[place - 1] if place else BOS, found[place + 1] if kept else None)
+            next_is_kept = place + 1 < len(resampled) and not is_resampled[place + 1] and resampled[place + 1] != PAD
+            fits = allowed(resampled[place - 1] if place else BOS, resampled[place + 1] if next_is_kept else None)
             logits = logits.masked_fill(~torch.from_numpy(fits), -torch.inf)
-        found[place] = draw(logits, top_p, generator)
-    return torch.tensor(found, device=tokens.device)
+        resampled[place] = draw(logits, top_p, generator)
+    return torch.tensor(resampled, device=tokens.device)
 
 
 def draw(logits: Tensor, top_p: float, generator: torch.Generator) -> int:
     """Return a token from the smallest set that has the probability `top_p` (nucleus sampling)."""
     chances, order = logits.softmax(0).sort(descending=True, stable=True)
     before = functional.pad(chances.cumsum(0)[:-1], (1, 0))
-    kept = logits.index_fill(0, order[before > top_p], -torch.inf)
-    return int(torch.multinomial(kept.softmax(0), 1, generator=generator))
+    nucleus = logits.index_fill(0, order[before > top_p], -torch.inf)
+    return int(torch.multinomial(nucleus.softmax(0), 1, generator=generator))

@@ -99,13 +99,13 @@ def encode(score: Score, *, official: bool = False) -> Encoded:
     else:
         left_out = programs == DRUMS
     outside &= ~left_out
-    kept = notes[~left_out & ~outside]
-    onset = _snapped(kept["onset_tick"], score.ticks_per_quarter)
-    end = _snapped(kept["onset_tick"] + kept["duration_tick"], score.ticks_per_quarter)
+    encodable = notes[~left_out & ~outside]
+    onset = _snapped(encodable["onset_tick"], score.ticks_per_quarter)
+    end = _snapped(encodable["onset_tick"] + encodable["duration_tick"], score.ticks_per_quarter)
     length = np.abs(np.maximum(end - onset, 1)[:, None] - DURATIONS).argmin(axis=1)
     # sorted by onset, pitch, then the shortest first: of equal pitches at one onset it stays
-    order = np.lexsort((length, kept["pitch"], onset))
-    columns = np.stack([onset, kept["pitch"].astype(np.int64), length], axis=1)[order]
+    order = np.lexsort((length, encodable["pitch"], onset))
+    columns = np.stack([onset, encodable["pitch"].astype(np.int64), length], axis=1)[order]
     first = np.ones(len(columns), dtype=bool)
     first[1:] = (columns[1:, :2] != columns[:-1, :2]).any(axis=1)
     columns = columns[first]
@@ -133,8 +133,10 @@ def encode(score: Score, *, official: bool = False) -> Encoded:
 
 def kinds(tokens: Tokens) -> npt.NDArray[np.int64]:
     """Return what each token is: 0 special, 1 bar, 2 pitch, 3 duration, 4 position."""
-    found: npt.NDArray[np.int64] = np.searchsorted([BAR, FIRST_PITCH, FIRST_DURATION, FIRST_POSITION], tokens, "right")
-    return found
+    token_kinds: npt.NDArray[np.int64] = np.searchsorted(
+        [BAR, FIRST_PITCH, FIRST_DURATION, FIRST_POSITION], tokens, "right"
+    )
+    return token_kinds
 
 
 # what can follow a beginning, a bar, a pitch, a duration, a position, as `kinds` numbers them
@@ -147,13 +149,13 @@ def allowed(before: int, after: int | None) -> npt.NDArray[np.bool_]:
     Bars are kept where they are, so that none is drawn. Where nothing suits both sides, what follows `before` may be
     drawn; where nothing else than a bar follows it, anything that says a note.
     """
-    what = kinds(np.arange(VOCABULARY))
+    token_kinds = kinds(np.arange(VOCABULARY))
     (first,) = kinds(np.array([before]))
     follows = _FOLLOWS[first] - {1} or {2, 3, 4}
     if after is not None:
         (last,) = kinds(np.array([after]))
         follows = {kind for kind in follows if last in _FOLLOWS[kind]} or follows
-    return np.isin(what, list(follows))
+    return np.isin(token_kinds, list(follows))
 
 
 def decode(tokens: Tokens, like: Score, *, official: bool = False) -> tuple[Score, int]:
@@ -173,10 +175,10 @@ def decode(tokens: Tokens, like: Score, *, official: bool = False) -> tuple[Scor
     columns: list[tuple[int, int, int]] = []
     bar, dropped, place = -1, 0, 0
     onset = 0 if official else -1
-    what = kinds(tokens)
+    token_kinds = kinds(tokens)
     while place < len(tokens):
-        token, kind = int(tokens[place]), int(what[place])
-        following = int(what[place + 1]) if place + 1 < len(tokens) else 0
+        token, kind = int(tokens[place]), int(token_kinds[place])
+        following = int(token_kinds[place + 1]) if place + 1 < len(tokens) else 0
         if kind == 1:
             bar += 1
             onset = bar * STEPS_PER_BAR if official else -1

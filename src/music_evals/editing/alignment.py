@@ -99,18 +99,18 @@ def _resampled(samples: Samples, rate: int, wanted: int) -> Samples:
 
 def _gain(source: Samples, samples: Samples, sample_rate: int) -> tuple[float, dict[str, Any]]:
     """Return the factor that matches the loudness, and what is logged of it."""
-    wanted, found = loudness_of(source, sample_rate), loudness_of(samples, sample_rate)
+    source_lufs, edit_lufs = loudness_of(source, sample_rate), loudness_of(samples, sample_rate)
     about: dict[str, Any] = {
-        "source_lufs": None if np.isnan(wanted) else round(wanted, 3),
-        "edit_lufs": None if np.isnan(found) else round(found, 3),
+        "source_lufs": None if np.isnan(source_lufs) else round(source_lufs, 3),
+        "edit_lufs": None if np.isnan(edit_lufs) else round(edit_lufs, 3),
     }
-    if np.isnan(wanted) or np.isnan(found):
+    if np.isnan(source_lufs) or np.isnan(edit_lufs):
         return 1.0, about | {"gain_db": 0.0, "peak_limited": False}
     gain = 1.0
     for _ in range(
         2
     ):  # at another level other blocks pass the absolute gate of the measure: the second round sees them
-        gain *= float(10 ** ((wanted - loudness_of(samples * np.float32(gain), sample_rate)) / 20))
+        gain *= float(10 ** ((source_lufs - loudness_of(samples * np.float32(gain), sample_rate)) / 20))
     peak = float(np.abs(samples).max())
     most = max(PEAK, float(np.abs(source).max())) / peak  # a source may lie higher: then so may the edit
     limited = gain > most

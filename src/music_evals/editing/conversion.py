@@ -58,9 +58,9 @@ def convert(folder: str | os.PathLike[str], *, most_bytes: int = MOST_BYTES) -> 
     for target, files in _unconverted(Path(folder)):
         if (size := sum(file.stat().st_size for file in files)) > most_bytes:
             message = f"{target.parent}: {size} bytes are more than such a model has ({most_bytes})"
-            raise FileTooLargeError(message, name=str(target.parent), unit="bytes", limit=most_bytes, found=size)
+            raise FileTooLargeError(message, name=str(target.parent), unit="bytes", limit=most_bytes, size=size)
         memory = 4 * size + 2 * 2**30  # about twice the size is used, and PyTorch takes some itself
-        process = ReaderProcess(_write, timeout_sec=TIMEOUT_SEC, what="conversion", memory_bytes=memory)
+        process = ReaderProcess(_write, timeout_sec=TIMEOUT_SEC, label="conversion", memory_bytes=memory)
         try:
             with written_whole(target) as part:
                 order = json.dumps([*map(str, files), str(part)]).encode()
@@ -102,17 +102,17 @@ def _write(order: bytes) -> None:
     tensors: dict[str, torch.Tensor] = {}
     for file in files:
         try:
-            held = torch.load(file, map_location="cpu", weights_only=True)
-            found = dict(held.get("best_state", held))  # where the checkpoints of audiocraft hold theirs
+            checkpoint = torch.load(file, map_location="cpu", weights_only=True)
+            state = dict(checkpoint.get("best_state", checkpoint))  # where the checkpoints of audiocraft hold theirs
         except Exception as error:  # the unpickler raises whatever the file makes it raise
             why = next(iter(str(error).splitlines()), "")
             raise UnreadableFileError(f"{file} holds something else than tensors ({why})") from error
-        if not found or not all(isinstance(one, torch.Tensor) for one in found.values()):
+        if not state or not all(isinstance(tensor, torch.Tensor) for tensor in state.values()):
             raise UnreadableFileError(f"{file} holds something else than tensors by name")
-        if double := found.keys() & tensors.keys():
+        if double := state.keys() & tensors.keys():
             raise UnreadableFileError(f"{file} repeats {min(double)!r} of an earlier file")
         # copies: safetensors holds no tensors that share their numbers, as what is published under two names does
-        tensors |= {name: one.clone(memory_format=torch.contiguous_format) for name, one in found.items()}
+        tensors |= {name: tensor.clone(memory_format=torch.contiguous_format) for name, tensor in state.items()}
     save_file(tensors, part, metadata={"format": "pt"})
 
 

@@ -51,7 +51,7 @@ class FinishedFiles(Editor):
         if backbone not in BACKBONES:
             raise UnknownNameError("backbone", backbone, BACKBONES)
         self._folder, self._name, self._backbone = Path(folder), name, backbone
-        place = next((self._folder / one for one in _MANIFESTS if (self._folder / one).is_file()), None)
+        place = next((self._folder / manifest for manifest in _MANIFESTS if (self._folder / manifest).is_file()), None)
         if place is None:
             raise NoDataError(f"{folder} holds neither {' nor '.join(_MANIFESTS)}, with the columns id and estimate")
         with reading(place):
@@ -90,12 +90,12 @@ def _rows(content: bytes, place: Path) -> dict[str, Mapping[str, Any]]:
     """Return id -> row of a manifest."""
     is_csv = place.suffix == ".csv"
     rows = csv_rows(decode_text(content, place), place) if is_csv else [row for _, row in json_lines(content, place)]
-    found: dict[str, Mapping[str, Any]] = {}
+    rows_by_id: dict[str, Mapping[str, Any]] = {}
     for number, row in enumerate(rows, start=1):
         if not (row.get("id") and row.get("estimate")):
             raise InvalidInputError(f"{place}, row {number}: nothing in `id` or `estimate`; both are needed")
-        if found.setdefault(str(row["id"]), row) is not row:
+        if rows_by_id.setdefault(str(row["id"]), row) is not row:
             raise PairCountError(f"{place} names {str(row['id'])!r} twice; keep one of them")
-    if not found:
+    if not rows_by_id:
         raise NoDataError(f"{place} names no edits; expected rows with id and estimate")
-    return found
+    return rows_by_id

@@ -2,7 +2,7 @@
 
 What the model answers is data from then on: whoever asks keeps the instructions, with the model's name and the day in
 `EditInstruction.author`, and does not ask again. Which facets such an edit is meant to change is not left to the
-model; the tasks say it (`instructions.KINDS`), so that instructions by whomever are judged alike.
+model; the tasks say it (`instructions.KINDS`), so that instructions by whomever are evaluated alike.
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ def read_instruction(
     Raises
     ------
     BackendError
-        The answer is no such object, its words are not those of the description, or its sentence is none.
+        The answer is no such object, its words are not those of the description, or its sentence is missing.
 
     """
 
@@ -160,7 +160,7 @@ def write_instructions(
     Returns
     -------
     list of EditInstruction
-        Without those tasks for which the model found no word in the description. Their author is the name of the model
+        Without the tasks for which the description has no word. Their author is the name of the model
         with its commit, where it has one, and the day.
 
     Raises
@@ -180,7 +180,7 @@ def write_instructions(
         read_instruction(answer.text, source_id=source_id, description=description, task=task, author=author)
         for task, answer in zip(wanted, answers, strict=True)
     ]
-    return [one for one in read if one is not None]
+    return [instruction for instruction in read if instruction is not None]
 
 
 def _author(writer: LyricWriter) -> str:

@@ -111,15 +111,15 @@ def find_tags(description: str) -> dict[str, str]:
     {'genre': 'rock', 'mood': 'sad', 'timbre': 'piano'}
 
     """
-    found = {}
+    tags = {}
     for task, kind in KINDS.items():
         places = {
             word: re.search(rf"(?<!\w){re.escape(word)}(?!\w)", description, re.IGNORECASE) for word in kind.words
         }
         held = [(place.start(), word) for word, place in places.items() if place]
         if held:
-            found[task] = min(held)[1]
-    return found
+            tags[task] = min(held)[1]
+    return tags
 
 
 def generate(
@@ -156,13 +156,13 @@ def generate(
             f"{source_id}: the description {description!r} names no {' or '.join(wanted)} that the templates know; "
             "write an instruction by hand"
         )
-    made = []
+    instructions = []
     for task, before in tags.items():
         digest = hashlib.sha256(f"{seed} {source_id} {task}".encode()).digest()
         rng = np.random.default_rng(int.from_bytes(digest[:8], "big"))
         others = [word for word in KINDS[task].words if word != before]
         after = others[int(rng.integers(len(others)))]
-        made.append(
+        instructions.append(
             exchange(
                 before,
                 after,
@@ -172,4 +172,4 @@ def generate(
                 sentence=int(rng.integers(len(KINDS[task].sentences))),
             )
         )
-    return made
+    return instructions

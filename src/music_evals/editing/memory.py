@@ -27,7 +27,7 @@ KEPT_UNET: Final = 96  # tensors that a layer keeps for a gradient
 WORKING_VAE: Final = 8
 WORKING_VOCODER: Final = 6
 WORKING_CODEC: Final = 5
-MOST_WORDS: Final = 256  # of a text that MusicGen is told
+MOST_WORDS: Final = 256  # of a prompt of MusicGen
 FLOAT: Final = 4  # bytes
 
 
@@ -68,7 +68,7 @@ class MemoryPlan(NamedTuple):
 
 
 def free_bytes(device: str) -> int | None:
-    """Return what a device has left, or None where the system does not tell."""
+    """Return what a device has left, or None if the system does not report it."""
     if device.startswith("cuda"):
         import torch
 
@@ -77,8 +77,8 @@ def free_bytes(device: str) -> int | None:
         lines = Path("/proc/meminfo").read_text(encoding="ascii").splitlines()
     except OSError:
         return None
-    found = [line.split()[1] for line in lines if line.startswith("MemAvailable:")]
-    return int(found[0]) * 1024 if found else None
+    available = [line.split()[1] for line in lines if line.startswith("MemAvailable:")]
+    return int(available[0]) * 1024 if available else None
 
 
 def check_stored(folder: str | os.PathLike[str], device: str) -> None:
@@ -166,5 +166,5 @@ def audioldm2_bytes(pipeline: Any, seconds: float, *, n_kept: int, n_rows: int =
     in_vae = WORKING_VAE * vae.block_out_channels[0] * n_frames * n_mels * FLOAT
     last = vocoder.upsample_initial_channel / 2 ** len(vocoder.upsample_rates)
     in_vocoder = round(WORKING_VOCODER * last * seconds * vocoder.sampling_rate) * FLOAT
-    kept = n_kept * n_rows * vae.latent_channels * positions * FLOAT
-    return int(kept + max(in_unet, in_vae, in_vocoder))
+    latents = n_kept * n_rows * vae.latent_channels * positions * FLOAT
+    return int(latents + max(in_unet, in_vae, in_vocoder))

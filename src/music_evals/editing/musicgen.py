@@ -1,4 +1,4 @@
-"""MusicGen by text alone (Copet et al., 2023): the row "Vanilla" of MuseCPBench, which hears nothing of its source.
+"""MusicGen by text alone (Copet et al., 2023): the row "Vanilla" of MuseCPBench, which ignores its source.
 
 The source gives the length and nothing else. What a metric finds in common between both is therefore chance, and
 what their descriptions share.
@@ -40,7 +40,7 @@ class MusicGen(Editor):
     model
         `from_pretrained` loads it.
     text
-        What it is told: ``"target_caption"``, ``"source_prompt"``, or the ``"instruction"`` in its own words.
+        The prompt: ``"target_caption"``, ``"source_prompt"``, or the ``"instruction"`` in its own words.
     guidance
         How strongly the text counts (3, authors' code).
     top_k, temperature
@@ -121,7 +121,7 @@ class MusicGen(Editor):
         ModelUnavailableError
             Files are not there or not converted (`conversion`), or tensors are missing, too many or of another shape.
         UnreadableFileError, FileTooLargeError
-            The checkpoint is none.
+            Not an audiocraft checkpoint.
 
         """
         base = base or cls._base
@@ -176,12 +176,12 @@ class MusicGen(Editor):
         )
 
     def _edited(self, request: EditRequest, seeds: Seeds) -> Edited:
-        told = text_of(request.instruction, self._parameters["text"])
-        made = self._model.generate(
-            told, request.duration_sec, seeds.item, self._parameters, **self._conditions(request)
+        prompt = text_of(request.instruction, self._parameters["text"])
+        samples = self._model.generate(
+            prompt, request.duration_sec, seeds.item, self._parameters, **self._conditions(request)
         )
-        return Edited(made, self._model.sample_rate)
+        return Edited(samples, self._model.sample_rate)
 
-    def _conditions(self, request: EditRequest) -> dict[str, Any]:  # noqa: ARG002 (it hears nothing of the source)
+    def _conditions(self, request: EditRequest) -> dict[str, Any]:  # noqa: ARG002 (the source is ignored)
         """Return what the model is given beside the text."""
         return {}

@@ -31,8 +31,8 @@ class MusicGenMelody(MusicGen):
         import torch
 
         model, rate = self._model.model, self._model.sample_rate
-        heard = strongest_pitch_class(first_channel(request, rate), rate, model.config.num_chroma)
-        return {"input_features": torch.from_numpy(heard)[None].to(model.device, model.dtype)}
+        chroma = strongest_pitch_class(first_channel(request, rate), rate, model.config.num_chroma)
+        return {"input_features": torch.from_numpy(chroma)[None].to(model.device, model.dtype)}
 
 
 def strongest_pitch_class(
@@ -60,5 +60,5 @@ def strongest_pitch_class(
     spectrum = torch.stft(wave, N_FFT, HOP, window=torch.hann_window(N_FFT), return_complex=True)
     power = spectrum.abs().square()
     strongest = (torch.from_numpy(filters).float()[:, : len(power)] @ power).argmax(dim=0)
-    found: npt.NDArray[np.float32] = torch.nn.functional.one_hot(strongest, n_chroma).float().numpy()
-    return found
+    chroma: npt.NDArray[np.float32] = torch.nn.functional.one_hot(strongest, n_chroma).float().numpy()
+    return chroma

@@ -295,7 +295,7 @@ class MusicMagus(Editor):
     @property
     def info(self) -> EditorInfo:
         """What it is, what it needs, and the parameters that it was made with."""
-        drawn = self._parameters["noise_seed"] is None and (
+        is_random = self._parameters["noise_seed"] is None and (
             self._official or self._parameters["regulariser_rounds"] > 0
         )
         return EditorInfo(
@@ -307,13 +307,13 @@ class MusicMagus(Editor):
             sample_rate=SAMPLE_RATE,
             mono=True,
             max_seconds=30.0,
-            deterministic=not drawn,
+            deterministic=not is_random,
             parameters=self._parameters,
             backbone="diffusion",
         )
 
     def supports(self, request: EditRequest) -> str:
-        """Return why it cannot follow a request, in a sentence that says what to do; empty where it can."""
+        """Return why it cannot follow a request, in a sentence that says what to do; empty if it can."""
         if why := super().supports(request):
             return why
         if not _exchanged(request):
@@ -343,8 +343,8 @@ class MusicMagus(Editor):
         if self._inverted is None or self._inverted[0] != key:
             seed, rounds = self._parameters["noise_seed"], int(self._parameters["regulariser_rounds"])
             generator = torch.Generator().manual_seed(seeds.source if seed is None else int(seed))
-            drawn = generator if self._official and seed is None else None
-            latent = self._model.encode(first_channel(request, SAMPLE_RATE), drawn)
+            latent_generator = generator if self._official and seed is None else None
+            latent = self._model.encode(first_channel(request, SAMPLE_RATE), latent_generator)
             if seed is not None:
                 noise = torch.randn(latent.shape, generator=generator).to(latent)
             else:
@@ -352,7 +352,7 @@ class MusicMagus(Editor):
                     latent,
                     lambda here, step: self._model.noise(here, step, source),
                     self._schedule,
-                    lambda seen: regularised(seen, rounds, generator, self._parameters["variant"]),
+                    lambda predicted: regularised(predicted, rounds, generator, self._parameters["variant"]),
                 )
             self._inverted = (key, noise)
         return self._inverted[1]
@@ -369,24 +369,28 @@ class MusicMagus(Editor):
     ) -> tuple[Any, Any]:
         """Return the latents of source and edit: in each step the maps of the one are what the other is pulled to.
 
-        Each is told the negative prompt and its description, whose noises guidance joins.
+        Guidance combines the noise under the negative prompt with that under the description.
         """
         guidance, noise, first, second = self._parameters["guidance"], self._model.noise, start, start
         with _AttentionMaps(self._model.pipeline.unet) as maps:
             for step, alpha, after in zip(*self._schedule, strict=True):
-                seen, halves = [], []
-                for told, new, moves in zip(source, edit, (self._official, True), strict=True):
+                source_noises, halves = [], []
+                for condition, new, moves in zip(source, edit, (self._official, True), strict=True):
                     with maps.collected() as wanted:
-                        seen.append(noise(first, step, told))
+                        source_noises.append(noise(first, step, condition))
                     halves.append(self._pulled(second, maps, wanted, step, new) if moves else second)
                 if not self._official:
                     halves[0] = halves[1]
-                free, asked = (noise(half, step, told) for half, told in zip(halves, edit, strict=True))
-                first = ddim_step(first, seen[0] + guidance * (seen[1] - seen[0]), alpha, after)
-                second = ddim_step(halves[0], free + guidance * (asked - free), alpha, after)
+                unconditional, conditional = (
+                    noise(half, step, condition) for half, condition in zip(halves, edit, strict=True)
+                )
+                first = ddim_step(
+                    first, source_noises[0] + guidance * (source_noises[1] - source_noises[0]), alpha, after
+                )
+                second = ddim_step(halves[0], unconditional + guidance * (conditional - unconditional), alpha, after)
         return first, second
 
-    def _pulled(self, latent: Any, maps: _AttentionMaps, wanted: Sequence[Any], step: Any, told: Condition) -> Any:
+    def _pulled(self, latent: Any, maps: _AttentionMaps, wanted: Sequence[Any], step: Any, condition: Condition) -> Any:
         """Return a latent whose maps are nearer to those that are wanted."""
         import torch
 
@@ -396,7 +400,7 @@ class MusicMagus(Editor):
         with torch.enable_grad():
             moving = latent.detach().requires_grad_()
             with maps.compared(wanted) as far:
-                self._model.noise(moving, step, told)
+                self._model.noise(moving, step, condition)
             (gradient,) = torch.autograd.grad(sum(far), moving)
         return latent - pull * gradient
 
@@ -407,7 +411,7 @@ def _exchanged(request: EditRequest) -> str:
 
 
 class _Processor:
-    """What diffusers calls for one attention layer; it hands each map to its owner."""
+    """Attention processor of diffusers for one layer; it passes each map to its owner."""
 
     def __init__(self, owner: _AttentionMaps) -> None:
         self.owner = owner
@@ -422,14 +426,14 @@ class _Processor:
     ) -> Any:
         """Return (batch, rows, width) as softmax(QK' / sqrt(d) + mask) V, with the map in sight."""
         batch, n_heads = len(hidden_states), attn.heads
-        told = hidden_states if encoder_hidden_states is None else encoder_hidden_states
+        context = hidden_states if encoder_hidden_states is None else encoder_hidden_states
         query, key, value = (
             part.unflatten(-1, (n_heads, -1)).transpose(1, 2)
-            for part in (attn.to_q(hidden_states), attn.to_k(told), attn.to_v(told))
+            for part in (attn.to_q(hidden_states), attn.to_k(context), attn.to_v(context))
         )  # (batch, heads, rows or words, width of a head)
         scores = query @ key.transpose(-1, -2) * query.shape[-1] ** -0.5
         if attention_mask is not None:
-            mask = attn.prepare_attention_mask(attention_mask, told.shape[1], batch)
+            mask = attn.prepare_attention_mask(attention_mask, context.shape[1], batch)
             scores = scores + mask.view(batch, n_heads, -1, mask.shape[-1])
         weights = scores.softmax(-1)
         self.owner.see(weights)
@@ -472,21 +476,25 @@ class _AttentionMaps:
 
     @contextlib.contextmanager
     def collected(self) -> Iterator[list[Any]]:
-        """Give a list that the maps of a pass are put into, one a layer."""
-        found: list[Any] = []
-        with self._seeing(found.append):
-            yield found
+        """Collect the maps of a pass in the list that it yields, one a layer."""
+        maps: list[Any] = []
+        with self._seeing(maps.append):
+            yield maps
 
     @contextlib.contextmanager
     def compared(self, wanted: Sequence[Any]) -> Iterator[list[Any]]:
-        """Give a list of how far each map of a pass is from the one that is wanted: differences squared and summed.
+        """Yield a list of the distances of the maps of a pass from the wanted ones: differences squared and summed.
 
         It is the mean over batch and heads, halved: the authors' code has both halves of guidance in its batch. Their
         sum can be differentiated by whatever the pass depends on.
         """
-        found: list[Any] = []
-        with self._seeing(lambda seen: found.append(((seen - wanted[len(found)]) ** 2).sum((-1, -2)).mean() / 2)):
-            yield found
+        distances: list[Any] = []
+
+        def append(weights: Any) -> None:
+            distances.append(((weights - wanted[len(distances)]) ** 2).sum((-1, -2)).mean() / 2)
+
+        with self._seeing(append):
+            yield distances
 
     @contextlib.contextmanager
     def _seeing(self, see: Callable[[Any], None]) -> Iterator[None]:

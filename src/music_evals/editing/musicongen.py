@@ -1,10 +1,10 @@
 """MusiConGen (Lan et al., ISMIR 2024): a description, along the chords and beats of the source.
 
-The melody model of MusicGen, fine-tuned so that it is told the chords and beats of each frame. They come with the
-request as values; who hears them is not the metrics' own extractor (`pipelines.edit_conditions`).
+The melody model of MusicGen, fine-tuned on the chords and beats of each frame as conditions. They come with the request
+as values; they are not extracted by the metrics' own extractor (`pipelines.edit_conditions`).
 
-Deviations from the authors' code: what is told are 30 s in any case, a shorter source repeated, but only as much as the
-source lasts is generated; there fewer seconds are told as they are, and no chords in the prefix.
+Deviations from the authors' code: the conditions always last 30 s, a shorter source is repeated, and only the length of
+the source is generated; their conditions of a shorter source stay short and have no chords in the prefix.
 """
 
 from __future__ import annotations
@@ -93,17 +93,17 @@ class MusiConGen(MusicGen):
     def _edited(self, request: EditRequest, seeds: Seeds) -> Edited:
         assert request.conditions is not None  # `needs` says so
         chords, beats = _repeated(request.conditions, request.duration_sec)
-        told = text_of(request.instruction, self._parameters["text"])
-        made = self._model.generate_told(
-            told, request.duration_sec, seeds.item, self._parameters, chords=chords, beats=beats
+        prompt = text_of(request.instruction, self._parameters["text"])
+        samples = self._model.generate_conditioned(
+            prompt, request.duration_sec, seeds.item, self._parameters, chords=chords, beats=beats
         )
-        return Edited(made, self._model.sample_rate)
+        return Edited(samples, self._model.sample_rate)
 
 
 # Chords and beats as frames, and where they are added.
 
 FRAME_RATE: Final = 50  # Hz, that of the codec's tokens
-N_FRAMES: Final = 1500  # 30 s, which the model is always told in whole
+N_FRAMES: Final = 1500  # 30 s, the length of all conditions
 PULSE: Final = (0.05, 0.1, 0.3, 0.9, 0.3, 0.1, 0.05)  # around each beat (authors' code)
 EVERY, BELOW = 4, 36  # the conditions are added before each fourth layer below the 36th (authors' code)
 
@@ -114,7 +114,9 @@ maj=1,3,5 min=1,b3,5 dim=1,b3,b5 aug=1,3,#5 sus2=1,2,5 sus4=1,4,5 1=1 4=1,4 5=1,
 11=1,3,5,b7,9,11 maj11=1,3,5,7,9,11 min11=1,b3,5,b7,9,11 #11=1,3,5,b7,9,#11
 13=1,3,5,b7,13 maj13=1,3,5,7,13 min13=1,b3,5,b7,13 b13=1,3,5,b7,b13
 """
-QUALITIES: Final = {name: degrees.split(",") for name, _, degrees in (one.partition("=") for one in _QUALITIES.split())}
+QUALITIES: Final = {
+    name: degrees.split(",") for name, _, degrees in (entry.partition("=") for entry in _QUALITIES.split())
+}
 """Quality of a chord -> its degrees, as in the authors' code, which cannot read aug7, maj11, b9, #9, #11 and b13."""
 STEPS: Final = {"C": 0, "D": 2, "E": 4, "F": 5, "G": 7, "A": 9, "B": 11}
 CHORD: Final = re.compile(
@@ -180,7 +182,7 @@ def _beat_frames(beats_sec: npt.ArrayLike, downbeats_sec: npt.ArrayLike = (), n_
 
 
 def _repeated(conditions: EditConditions, seconds: float) -> tuple[Frames, Frames]:
-    """Return chords and beats of a source as the 30 s that the model is told: a shorter one is repeated."""
+    """Return chords and beats of a source as conditions of 30 s: a shorter source is repeated."""
     n = min(max(round(FRAME_RATE * seconds), 1), N_FRAMES)
     chords = _chord_frames(conditions.chords, n)
     beats = _beat_frames(conditions.beats.times_sec, conditions.downbeats_sec, n)
@@ -189,7 +191,7 @@ def _repeated(conditions: EditConditions, seconds: float) -> tuple[Frames, Frame
 
 
 class _MusiConGenModel(MusicGenModel):
-    """A melody model of transformers that is told chords in place of the melody, and chords and beats at each frame.
+    """A melody model of transformers, conditioned on chords in place of the melody, and chords and beats at each frame.
 
     Parameters
     ----------
@@ -222,64 +224,65 @@ class _MusiConGenModel(MusicGenModel):
         for part in (self.model, self.chord_proj, self.beat_proj):
             part.to(device)
 
-    def told(self, chords: Frames, beats: Frames) -> tuple[torch.Tensor, torch.Tensor]:
-        """Return the chords of the prefix, shape (prefix, width), and what each step is told, (N_FRAMES, width)."""
+    def condition_states(self, chords: Frames, beats: Frames) -> tuple[torch.Tensor, torch.Tensor]:
+        """Return the chords of the prefix, shape (prefix, width), and the condition of each step, (N_FRAMES, width)."""
         import torch
 
         device, dtype, n = self.model.device, self.model.dtype, self.model.config.chroma_length
-        heard = self.chord_proj(torch.from_numpy(chords.T.copy()).to(device, dtype))
-        places = torch.round(torch.arange(n, device=device) * (len(heard) / n)).long().clamp(max=len(heard) - 1)
-        steps = heard + self.beat_proj(torch.from_numpy(beats[:, None].copy()).to(device, dtype))
-        return heard[places], steps
+        chord_states = self.chord_proj(torch.from_numpy(chords.T.copy()).to(device, dtype))
+        places = torch.round(torch.arange(n, device=device) * (len(chord_states) / n)).long()
+        places = places.clamp(max=len(chord_states) - 1)
+        steps = chord_states + self.beat_proj(torch.from_numpy(beats[:, None].copy()).to(device, dtype))
+        return chord_states[places], steps
 
-    def generate_told(
+    def generate_conditioned(
         self, text: str, seconds: float, seed: int, chosen: dict[str, Any], *, chords: Frames, beats: Frames
     ) -> npt.NDArray[np.float32]:
         """Return music for a text, chords (12, N_FRAMES) and beats (N_FRAMES,), as `generate` does."""
         import torch
 
         with torch.no_grad():
-            prefix, steps = self.told(chords, beats)
+            prefix, steps = self.condition_states(chords, beats)
             words = self.text_states(text)
             whole = torch.cat([prefix, words])[None]  # (1, prefix + words, width)
-            if chosen["guidance"] > 1:  # the other half is told nothing: zeros, where a melody has a class of its own
+            if chosen["guidance"] > 1:  # the other half is unconditional: zeros, where a melody has a class of its own
                 whole = torch.cat([whole, torch.zeros_like(whole)])
             with fused(self.model, steps, whole.shape[1]):
                 return self.generate(text, seconds, seed, chosen, encoder_hidden_states=whole)
 
     def text_states(self, text: str) -> torch.Tensor:
-        """Return what the decoder is told of a text, shape (words, width)."""
+        """Return the states of a text for the decoder, shape (words, width)."""
         model = self.model
-        asked = self.tokenizer([text], return_tensors="pt", return_token_type_ids=False).to(model.device)
-        states = model.text_encoder(**asked).last_hidden_state
+        encoded = self.tokenizer([text], return_tensors="pt", return_token_type_ids=False).to(model.device)
+        states = model.text_encoder(**encoded).last_hidden_state
         if hasattr(model, "enc_to_dec_proj"):
             states = model.enc_to_dec_proj(states)
-        found: torch.Tensor = (states * asked["attention_mask"][..., None])[0]
-        return found
+        masked: torch.Tensor = (states * encoded["attention_mask"][..., None])[0]
+        return masked
 
 
 @contextlib.contextmanager
 def fused(model: Any, steps: torch.Tensor, n_prefix: int) -> Iterator[None]:
-    """Add what each step is told to the first row of the decoder's input and before every fourth layer.
+    """Add the condition of each step to the first row of the decoder's input and before every fourth layer.
 
     Positions are additive, so that the input is the first of these layers. The first pass holds the prefix, those
-    after it are one step each; steps behind the last frame are told nothing.
+    after it are one step each; steps behind the last frame have no condition.
     """
     layers = model.decoder.model.decoder.layers
-    seen, now = 0, slice(0, 0)
+    n_frames, frames = 0, slice(0, 0)
 
     def add(layer_index: int) -> Any:
         def hook(_: Any, given: tuple[Any, ...], options: dict[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
-            nonlocal seen, now
+            nonlocal n_frames, frames
             states, *rest = given  # (rows, length, width)
             if layer_index == 0:
-                length = states.shape[1] - (n_prefix if seen == 0 else 0)
-                now, seen = slice(seen, seen + length), seen + length
-            told = steps[now]
+                length = states.shape[1] - (n_prefix if n_frames == 0 else 0)
+                frames, n_frames = slice(n_frames, n_frames + length), n_frames + length
+            conditions = steps[frames]
             states = states.clone()
-            if len(told):
-                first = states.shape[1] - (now.stop - now.start)
-                states[0, first : first + len(told)] += told
+            if len(conditions):
+                first = states.shape[1] - (frames.stop - frames.start)
+                states[0, first : first + len(conditions)] += conditions
             return (states, *rest), options
 
         return hook

@@ -67,8 +67,8 @@ def kept_count(n: int, round_: int) -> int:
     [15, 76, 99]
 
     """
-    kept = math.ceil(math.cos(round_ / (MOST_CONFIDENCE + 1) * math.pi / 2) * n)
-    return int((kept / n if kept < n else 1 - 1 / 512) * n) if n else 0
+    n_kept = math.ceil(math.cos(round_ / (MOST_CONFIDENCE + 1) * math.pi / 2) * n)
+    return int((n_kept / n if n_kept < n else 1 - 1 / 512) * n) if n else 0
 
 
 def written_by_tokens(score: Score, *, variant: str = "corrected") -> Score:
@@ -175,13 +175,13 @@ class RefinPaint(Editor):
         )
 
     def supports(self, request: EditRequest) -> str:
-        """Return why it cannot follow a request, in a sentence that says what to do; empty where it can."""
+        """Return why it cannot follow a request, in a sentence that says what to do; empty if it can."""
         score, bars = request.score, request.instruction.bars
         if why := super().supports(request):
             return why
         assert score is not None and bars is not None  # noqa: PT018 (the base class asks for both)
         if not self._official and not codec.bar_of_four(score):
-            other = next(one for one in score.time_signatures if one.quarters != 4)
+            other = next(signature for signature in score.time_signatures if signature.quarters != 4)
             return (
                 f"refinpaint knows bars of 4/4, and the source has {other.numerator}/{other.denominator}; count its "
                 "bars in 4/4 and set `variant='official'`, or choose another piece"
@@ -207,9 +207,9 @@ class RefinPaint(Editor):
         warnings = _warnings(encoded, window, official=self._official)
         generator = torch.Generator().manual_seed(seeds.item)
         with torch.no_grad():
-            found = self._refined(window, instruction.confidence, generator)
+            refined = self._refined(window, instruction.confidence, generator)
         tokens = encoded.tokens.copy()
-        tokens[window.start : window.start + len(window.tokens)] = found
+        tokens[window.start : window.start + len(window.tokens)] = refined
         edited, dropped = codec.decode(tokens, score, official=self._official)
         if dropped:
             warnings.append(f"{dropped} of {len(tokens)} tokens say nothing where they stand and were dropped")
@@ -231,19 +231,19 @@ class RefinPaint(Editor):
             scores = self._model.feedback(tokens, editable).cpu().numpy()[places]
             order = np.argsort(-scores, kind="stable")
             redrawn = places[order[kept_count(len(places), round_) :]]
-            drawn = torch.zeros_like(editable)
-            drawn[torch.from_numpy(redrawn).to(device)] = True
+            resample_mask = torch.zeros_like(editable)
+            resample_mask[torch.from_numpy(redrawn).to(device)] = True
             tokens = resample(
                 self._model.inpainter,
                 tokens,
-                drawn,
+                resample_mask,
                 top_p=self._top_p,
                 generator=generator,
                 grammar=not self._official,
                 skip_last_two=self._official,
             )
-        found: Tokens = tokens[:n].cpu().numpy()
-        return found
+        refined: Tokens = tokens[:n].cpu().numpy()
+        return refined
 
 
 def _span(encoded: codec.Encoded, bars: tuple[int, int]) -> tuple[int, int]:

@@ -7,7 +7,7 @@ from typing import Any, Final, Self
 
 from music_evals.annotations import EditorInfo, EditRequest, Weights
 from music_evals.editing._audioldm2 import SAMPLE_RATE, AudioLDM2
-from music_evals.editing._loading import check_found, hub_options, without_weights
+from music_evals.editing._loading import check_loading_info, hub_options, without_weights
 from music_evals.editing.alignment import first_channel
 from music_evals.editing.memory import codec_bytes, weight_bytes
 from music_evals.editing.system import Edited, Editor, Seeds
@@ -73,8 +73,8 @@ class Resynth(Editor):
     def memory(self, seconds: float) -> tuple[int, int]:
         """Return the bytes of the weights, and about how many an edit takes besides."""
         if self._codec == "audioldm2":
-            found: tuple[int, int] = self._model.memory(seconds)
-            return found
+            n_bytes: tuple[int, int] = self._model.memory(seconds)
+            return n_bytes
         return weight_bytes(self._model), codec_bytes(self._model.config, seconds)
 
     def network_calls(self, seconds: float) -> int:  # noqa: ARG002 (in one pass)
@@ -117,7 +117,7 @@ def _encodec(source: str | os.PathLike[str], revision: str | None, licence: str)
     with importing("editing", "EnCodec"):
         from transformers import EncodecModel
     try:
-        model, found = EncodecModel.from_pretrained(
+        model, loading_info = EncodecModel.from_pretrained(
             os.fspath(source), use_safetensors=True, output_loading_info=True, **options
         )
     except hub_errors() as error:
@@ -125,5 +125,5 @@ def _encodec(source: str | os.PathLike[str], revision: str | None, licence: str)
             f"{source}: EnCodec cannot be loaded ({error}); needed are config.json and the weights as safetensors, at "
             f"the revision that is named, licence {licence}"
         ) from error
-    check_found(str(source), "EnCodec", found, licence)
+    check_loading_info(str(source), "EnCodec", loading_info, licence)
     return model.eval()

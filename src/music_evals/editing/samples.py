@@ -33,7 +33,7 @@ def make_samples(model: AudioLDM2, rows: Iterable[Mapping[str, Any]], folder: st
     """
     import torch
 
-    made = []
+    paths = []
     for row in rows:
         path = Path(folder, row["audio_file"]).with_suffix(".flac")
         if not path.exists():
@@ -47,5 +47,5 @@ def make_samples(model: AudioLDM2, rows: Iterable[Mapping[str, Any]], folder: st
                 generator=generator,
             ).audios[0]
             write_atomically(path, encode_flac(sound, SAMPLE_RATE), parents=True)
-        made.append(path)
-    return made
+        paths.append(path)
+    return paths

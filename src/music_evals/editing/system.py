@@ -27,7 +27,7 @@ _NEEDS = {
     "word_pair": "the word that is exchanged and the one that replaces it: give `before` and `after`",
     "bars": "the bars that may change: give `bars`",
     "confidence": "how much of the bars is kept: give `confidence`, 0 to 10",
-    "conditions": "chords and beats of the source: give `conditions` (`pipelines.edit_conditions` hears them)",
+    "conditions": "chords and beats of the source: give `conditions` (`pipelines.edit_conditions` extracts them)",
 }
 
 Samples = npt.NDArray[np.float32]
@@ -97,12 +97,12 @@ class Editor(abc.ABC):
         """Return the edit of a request that was checked; it neither aligns nor writes to the source."""
 
     def supports(self, request: EditRequest) -> str:
-        """Return why it cannot follow a request, in a sentence that says what to do; empty where it can."""
+        """Return why it cannot follow a request, in a sentence that says what to do; empty if it can."""
         info, instruction = self.info, request.instruction
         if request.entrance not in info.entrances:
-            what = {"audio": "a recording", "score": "a score"}
-            return f"{info.name} edits {what[info.entrances[0]]}, and the source is {what[request.entrance]}"
-        given: dict[str, Any] = {
+            kinds = {"audio": "a recording", "score": "a score"}
+            return f"{info.name} edits {kinds[info.entrances[0]]}, and the source is {kinds[request.entrance]}"
+        available: dict[str, Any] = {
             "target_caption": instruction.target_caption(),
             "source_prompt": instruction.source_prompt.strip(),
             "word_pair": instruction.word_pair,
@@ -110,7 +110,7 @@ class Editor(abc.ABC):
             "confidence": None if instruction.confidence is None else (instruction.confidence,),
             "conditions": request.conditions,
         }
-        missing = [_NEEDS[name] for name in info.needs if not given[name]]
+        missing = [_NEEDS[name] for name in info.needs if not available[name]]
         return f"{info.name} needs {'; and '.join(missing)}" if missing else ""
 
     def edit(self, requests: Sequence[EditRequest]) -> list[EditResult]:
@@ -146,7 +146,7 @@ class Editor(abc.ABC):
                 name=request.source_id,
                 unit="seconds",
                 limit=info.max_seconds,
-                found=request.duration_sec,
+                size=request.duration_sec,
             )
         if request.audio is None:
             return
@@ -189,7 +189,7 @@ class Editor(abc.ABC):
         return {
             "system": info.name,
             "parameters": dict(info.parameters),
-            "weights": [{"id": one.id, "revision": one.revision, "licence": one.licence} for one in info.weights],
+            "weights": [{"id": part.id, "revision": part.revision, "licence": part.licence} for part in info.weights],
             "item_seed": None if info.deterministic else seeds.item,
             "source_seed": None if info.deterministic else seeds.source,
             "music_evals": __version__,

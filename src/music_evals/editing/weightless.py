@@ -149,7 +149,7 @@ class TimeStretch(_Weightless):
 
     def _score(self, score: Score, seeds: Seeds) -> Score:  # noqa: ARG002 (nothing is drawn)
         begins = score.tempos if score.tempos and not score.tempos[0].tick else (Tempo(0, DEFAULT_BPM), *score.tempos)
-        return dataclasses.replace(score, tempos=tuple(Tempo(one.tick, one.bpm * self.rate) for one in begins))
+        return dataclasses.replace(score, tempos=tuple(Tempo(tempo.tick, tempo.bpm * self.rate) for tempo in begins))
 
 
 @dataclasses.dataclass(frozen=True)

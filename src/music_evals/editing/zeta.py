@@ -92,8 +92,8 @@ def invert(source: Any, noise: Noise, schedule: Schedule, generator: Any, *, zer
 
     latents = []
     for alpha in schedule.alphas:
-        drawn = torch.randn(source.shape, generator=generator, dtype=torch.float64).to(source)
-        latents.append(alpha**0.5 * source + (1 - alpha) ** 0.5 * drawn)
+        gaussian = torch.randn(source.shape, generator=generator, dtype=torch.float64).to(source)
+        latents.append(alpha**0.5 * source + (1 - alpha) ** 0.5 * gaussian)
     latents.append(source)
     noises = []
     for place, (step, alpha, after) in enumerate(zip(*schedule, strict=True)):
@@ -235,13 +235,13 @@ class Zeta(Editor):
             key = (seeds.source, instruction.source_prompt)
             if self._inverted is None or self._inverted[0] != key:
                 generator = torch.Generator().manual_seed(seeds.source)
-                told = self._guided(empty, source, chosen["source_guidance"])
+                source_noise = self._guided(empty, source, chosen["source_guidance"])
                 self._inverted = (
                     key,
-                    invert(latent, told, self._schedule, generator, zero_last=bool(chosen["zero_last"])),
+                    invert(latent, source_noise, self._schedule, generator, zero_last=bool(chosen["zero_last"])),
                 )
-            told = self._guided(empty, target, chosen["target_guidance"])
-            edited = forward(self._inverted[1], told, self._schedule, int(chosen["start"]))
+            target_noise = self._guided(empty, target, chosen["target_guidance"])
+            edited = forward(self._inverted[1], target_noise, self._schedule, int(chosen["start"]))
             return Edited(self._model.decode(edited)[None], SAMPLE_RATE)
 
     def _guided(self, empty: Condition, wanted: Condition | None, weight: float) -> Noise:

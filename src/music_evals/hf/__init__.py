@@ -1,7 +1,7 @@
 """Base classes of the evaluate modules: what goes in, how it is carried, what comes out.
 
 A module under ``metrics/<name>/`` declares its text, reads its inputs with one of the functions below and calls the
-workshop once. What the base classes add to `evaluate.Metric`:
+library once. What the base classes add to `evaluate.Metric`:
 
 - Items are checked and encoded when they are added, by their type and never by `str()`: scores as tokens (`symbolic`),
   recordings as paths (`audio`), rolls as arrays (`cells`), likelihoods as numbers (`likelihood`), texts,

@@ -54,7 +54,7 @@ Args:
     groups: one cluster id an item; the interval is resampled by groups. Default: edits of one original are a cluster.
     variant, also the config name: "corrected" (default), "official" (the authors' code), "paper" (their text) or
         "musecpeval-0.3" (the authors' package).
-    companions: names, or True for all: further scores, none of which is returned unless it is asked for.
+    companions: names of auxiliary metrics, or True for all; none by default.
     backends: a dict, feature -> extractor, where it is not the variant's.
     store: folder where features are kept from one call to the next.
     policy: an AudioPolicy, how recordings are decoded, where it is not the variant's.
@@ -98,8 +98,8 @@ class AudioMetric(PairModule):
         if isinstance(item, Mapping):
             return self._row_as_text(item)
         if callable(getattr(item, "get_all_samples", None)):  # torchcodec's decoder, as datasets hands it out
-            found = item.get_all_samples()
-            return self._spool_samples(np.asarray(found.data), found.sample_rate)
+            decoded = item.get_all_samples()
+            return self._spool_samples(np.asarray(decoded.data), decoded.sample_rate)
         if isinstance(item, tuple | list) and len(item) == 2:
             rates = [_is_rate(part) for part in item]
             if sum(rates) == 1:

@@ -1,4 +1,4 @@
-"""Modules that judge predicted cells of piano rolls."""
+"""Modules that score predicted cells of piano rolls."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ Args:
 
 
 class CellsMetric(SymbolicMetric):
-    """Base of the modules that judge what a model says of the cells of a roll.
+    """Base of the modules that score what a model says of the cells of a roll.
 
     Files and MIDI bytes are parsed when they are added, as a `SymbolicMetric` does. Music has no length beyond its last
     bar: where it is shorter than the other side, silence follows. Arrays are as long as they are.

@@ -1,4 +1,4 @@
-"""Modules that judge a model by the probability that it gives to the truth."""
+"""Modules that score a model by the probability that it gives to the truth."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ Args:
 
 
 class LikelihoodMetric(LoneModule):
-    """Base of the modules that judge a model by the probability that it gives to the truth.
+    """Base of the modules that score a model by the probability that it gives to the truth.
 
     A prediction is a row of log-probabilities (nats), one a step; there is no reference to give: the truth is what the
     probabilities are of.

@@ -62,7 +62,7 @@ class Module(evaluate.Metric, abc.ABC):  # type: ignore[misc]  # evaluate is not
     """
 
     kind: ClassVar[str]
-    """What it judges: ``"contexts"`` of notes and their middles, ``"edits"`` of music, ``"rolls"``, ``"numbers"``,
+    """What it scores: ``"contexts"`` of notes and their middles, ``"edits"`` of music, ``"rolls"``, ``"numbers"``,
     ``"lyrics"``, their ``"words"`` or ``"themes"``, ``"tags"`` or a ``"study"``."""
     variants: ClassVar[tuple[str, ...]] = ()
     """What `compute` takes as ``variant``; empty where there is one formula only."""
@@ -80,7 +80,7 @@ class Module(evaluate.Metric, abc.ABC):  # type: ignore[misc]  # evaluate is not
     paper: ClassVar[str]
     """BibTeX of the metric's source."""
     authors_code: ClassVar[str]
-    """Address of the official code; empty where there is none."""
+    """Address of the official code; empty if none is published."""
     arguments: ClassVar[str]
     """What `compute` takes and returns, for the help of evaluate."""
 
@@ -112,7 +112,7 @@ class Module(evaluate.Metric, abc.ABC):  # type: ignore[misc]  # evaluate is not
 
     @abc.abstractmethod
     def _compute(self, **inputs: Any) -> dict[str, Any]:
-        """Map the inputs and call the workshop once."""
+        """Map the inputs and call the library once."""
 
     def compute(self, *, predictions: Any = None, references: Any = None, **options: Any) -> dict[str, Any] | None:
         """Add what is given, and compute over everything that was added.
@@ -195,14 +195,14 @@ class PairModule(Module):
             was added.
 
         """
-        expected, given = list_batch("references", references), list_batch("predictions", predictions)
-        if len(expected) != len(given):
+        expected, predicted = list_batch("references", references), list_batch("predictions", predictions)
+        if len(expected) != len(predicted):
             raise PairCountError(
-                f"{len(expected)} references and {len(given)} predictions do not pair up; give one of each an item"
+                f"{len(expected)} references and {len(predicted)} predictions do not pair up; give one of each an item"
             )
         check_filled("references", expected)
         super().add_batch(
-            predictions=[self._encode("predictions", i, item) for i, item in enumerate(given)],
+            predictions=[self._encode("predictions", i, item) for i, item in enumerate(predicted)],
             references=[self._encode("references", i, item) for i, item in enumerate(expected)],
             **inputs,
         )
@@ -224,7 +224,7 @@ class LoneModule(Module):
 
 
 def list_batch(name: str, items: Any) -> Sequence[Any]:
-    """Return the items of a batch in a list; a string, a dict or a number is none."""
+    """Return the items of a batch as a list; raise for a string, a dict or a number."""
     if items is None:
         raise PairCountError(f"no {name} were given; give one for each item")
     if isinstance(items, str | bytes | bytearray | Mapping | os.PathLike | Score | Audio) or not isinstance(
@@ -238,9 +238,9 @@ def list_batch(name: str, items: Any) -> Sequence[Any]:
     except ImportError as error:  # a column of datasets decodes its recordings one by one
         if "torchcodec" not in str(error):
             raise
-        what = f"{name}: decoding a column of recordings"
+        feature = f"{name}: decoding a column of recordings"
         advice = "pip install torchcodec, or hand them over as stored: dataset.cast_column(name, Audio(decode=False))"
-        raise MissingBackendError("torchcodec", "", what, install=advice) from error
+        raise MissingBackendError("torchcodec", "", feature, install=advice) from error
 
 
 def check_filled(name: str, items: Sequence[Any]) -> None:

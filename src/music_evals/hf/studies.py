@@ -1,4 +1,4 @@
-"""Modules that judge a whole study with people, from its tidy tables."""
+"""Modules that score a whole study with people, from its tidy tables."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ Returns:
 
 
 class StudyMetric(LoneModule):
-    """Base of the modules that judge a study.
+    """Base of the modules that score a study.
 
     A prediction is one edit; there is no reference to give: each piece and style has a sample of the baseline.
     """
@@ -54,9 +54,9 @@ class StudyMetric(LoneModule):
             As `studies.tables.read_table`; the message names the row. Nothing of the batch was added.
 
         """
-        rows = rows_of(predictions, what="edits")
+        rows = rows_of(predictions, table_name="edits")
         check_filled("predictions", rows)
-        read_table(rows, EDITS, what="edits")
+        read_table(rows, EDITS, table_name="edits")
         super().add_batch(predictions=[json.dumps(_plain(row)) for row in rows], **inputs)
 
 
@@ -70,7 +70,7 @@ def join_study(edits: Sequence[str], samples: Any = None, listening: Any = None)
     samples
         Their samples, in any form; None takes the columns of samples that stand with the edits.
     listening
-        Ratings of listeners, in any form; None where there are none.
+        Ratings of listeners, in any form; None if there was no listening test.
 
     Raises
     ------

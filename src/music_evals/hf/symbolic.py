@@ -76,9 +76,9 @@ class SymbolicMetric(PairModule):
         except MusicEvalsError as error:
             where = f"{name}[{index}]"
             if error.kind == "meter":  # what to do about it is said in the words of a module, which has no `measures`
-                found = str(error).partition("; ")[0]
+                reason = str(error).partition("; ")[0]
                 advice = "choose whole measures of 4/4, or give the steps as tokens or rows, which have no meter"
-                raise worded(type(error), f"{where}: {found}; {advice}", vars(error)) from error
+                raise worded(type(error), f"{where}: {reason}; {advice}", vars(error)) from error
             raise located(error, where) from error
         layout = "context" if len(tokens) == MUSIB_LAYOUT.n_steps else "middle"
         return f"{layout}:{base64.b64encode(tokens.tobytes()).decode('ascii')}"
@@ -99,10 +99,10 @@ class SymbolicMetric(PairModule):
             from music_evals.processes import ReaderProcess
 
             self.parser = ReaderProcess(read_file)
-        found = self.parser.read(item)
-        if isinstance(found, MusicEvalsError):
-            raise found
-        return found
+        parsed = self.parser.read(item)
+        if isinstance(parsed, MusicEvalsError):
+            raise parsed
+        return parsed
 
     def _release(self) -> None:
         if self.parser is not None:

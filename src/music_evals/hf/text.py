@@ -1,4 +1,4 @@
-"""Modules that judge texts: lyrics against the pattern of a song, and tags against tags."""
+"""Modules that score texts: lyrics against the pattern of a song, and tags against tags."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ Args:
     normalize_by_self: True divides the mean by what the lists score against themselves. Default False.
     empty: a list without tags is "nan" (default), "zero" or an error ("raise").
     annotators: whose dimensions they are, "professional" or "amateur", where both groups have them.
-    dimensions: a dict, group -> dimensions to judge; default: those of the ten that any song names.
+    dimensions: a dict, group -> dimensions to score; default: those of the ten that any song names.
 {INTERVALS}; with dimensions, also of each dimension and average.
 """
 
@@ -104,7 +104,7 @@ Args:
 
 
 class LyricsMetric(PairModule):
-    """Base of the modules that judge lyrics by the pattern of a song.
+    """Base of the modules that score lyrics by the pattern of a song.
 
     Predictions are texts, references patterns. Their types are checked when they are added, what they say when they are
     scored: whether a text can be scored depends on the options.

@@ -1,6 +1,6 @@
-"""Whether a window is fit to be published: its files, its card, what the Hub and our own contract ask of each kind.
+"""Whether a repository folder can be published: its files, its card, what the Hub and we require of each kind.
 
-The Hub checks the YAML of a card again, by its own schema, when it is asked to (`publishing` asks before it sends).
+The Hub checks the YAML of a card again, by its own schema, on request (`publishing` does so before it sends).
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from music_evals.errors import MusicEvalsError
 from music_evals.hub.eval_files import read_eval_yaml
 from music_evals.hub.heads import read_head, split_card
 from music_evals.hub.model_index import read_index
+from music_evals.hub.repository_folders import METRICS, RepositoryFolder
 from music_evals.hub.rewriting import PACKAGE_LINE, dead_links
-from music_evals.hub.windows import METRICS, Window
 
 __all__ = ["problems"]
 
@@ -35,27 +35,27 @@ SHORT_DESCRIPTION = 60  # characters, the Hub's bound
 Head = Mapping[str, Any]
 
 
-def problems(window: Window) -> list[str]:
-    """Return what keeps a window from being published; an empty list if nothing does."""
-    files = window.files()
-    if not _NAME.fullmatch(window.name):
-        return [f"the Hub takes no repository called {window.name!r}"]
+def problems(folder: RepositoryFolder) -> list[str]:
+    """Return what keeps a repository folder from being published; an empty list if nothing does."""
+    files = folder.files()
+    if not _NAME.fullmatch(folder.name):
+        return [f"the Hub takes no repository called {folder.name!r}"]
     if "README.md" not in files:
         return ["README.md, the card, is missing, or git ignores it"]
-    found = list(_unreadable(files))
-    if found:
-        return found
+    complaints = list(_unreadable(files))
+    if complaints:
+        return complaints
     card = files["README.md"].read_text(encoding="utf-8")
     try:
         head = read_head(card)
     except MusicEvalsError as error:
         return [f"README.md: {error}"]
-    found += _card_problems(window, card, head, files)
-    check = _CHECKS["metrics" if window.house == METRICS else window.repository("org").type]
-    found += check(window, head, files)
+    complaints += _card_problems(folder, card, head, files)
+    check = _CHECKS["metrics" if folder.kind == METRICS else folder.repository("org").type]
+    complaints += check(folder, head, files)
     if "requirements.txt" in files:
-        found += _requirement_problems(files["requirements.txt"])
-    return found
+        complaints += _requirement_problems(files["requirements.txt"])
+    return complaints
 
 
 def _unreadable(files: Mapping[str, Path]) -> Iterator[str]:
@@ -69,7 +69,7 @@ def _unreadable(files: Mapping[str, Path]) -> Iterator[str]:
                 yield f"{name} is no text in UTF-8: {error}"
 
 
-def _card_problems(window: Window, card: str, head: Head, files: Mapping[str, Path]) -> Iterator[str]:
+def _card_problems(folder: RepositoryFolder, card: str, head: Head, files: Mapping[str, Path]) -> Iterator[str]:
     if not head:
         yield "README.md has no YAML between two lines of --- at its start"
     if not split_card(card).body.strip():
@@ -82,11 +82,11 @@ def _card_problems(window: Window, card: str, head: Head, files: Mapping[str, Pa
         if path.endswith(".md"):
             text = files[path].read_text(encoding="utf-8")
             yield from (
-                f"{path} links to {target}, which is not there" for target in dead_links(text, window, path=path)
+                f"{path} links to {target}, which is not there" for target in dead_links(text, folder, path=path)
             )
 
 
-def _space_problems(_: Window, head: Head, files: Mapping[str, Path]) -> Iterator[str]:
+def _space_problems(_: RepositoryFolder, head: Head, files: Mapping[str, Path]) -> Iterator[str]:
     for key in ("title", "emoji"):
         if not isinstance(head.get(key), str):
             yield f"README.md: {key} is missing"
@@ -129,19 +129,19 @@ def _python_serves(version: str) -> bool:
     return re.fullmatch(r"3\.\d+(\.\d+)?", version) is not None and version in SpecifierSet(_supported())
 
 
-def _metric_problems(window: Window, head: Head, files: Mapping[str, Path]) -> Iterator[str]:
-    yield from _space_problems(window, head, files)
-    if f"{window.name}.py" not in files:
-        yield f"{window.name}.py is missing: evaluate.load looks for the name of the repository"
+def _metric_problems(folder: RepositoryFolder, head: Head, files: Mapping[str, Path]) -> Iterator[str]:
+    yield from _space_problems(folder, head, files)
+    if f"{folder.name}.py" not in files:
+        yield f"{folder.name}.py is missing: evaluate.load looks for the name of the repository"
     if not {"evaluate", "metric"} <= set(_texts(head.get("tags"))):
         yield "README.md: tags must hold evaluate and metric, by which the Hub lists it"
     if not isinstance(head.get("description"), str):
         yield "README.md: description is missing"
 
 
-def _dataset_problems(window: Window, head: Head, files: Mapping[str, Path]) -> Iterator[str]:
-    if f"{window.name}.py" in files:
-        yield f"{window.name}.py stops load_dataset: no file may have the name of the repository"
+def _dataset_problems(folder: RepositoryFolder, head: Head, files: Mapping[str, Path]) -> Iterator[str]:
+    if f"{folder.name}.py" in files:
+        yield f"{folder.name}.py stops load_dataset: no file may have the name of the repository"
     splits = list(_splits(head))
     if not splits:
         yield "README.md: configs must list config_name and data_files with split and path"
@@ -183,12 +183,12 @@ def _manifest_problems(files: Mapping[str, Path]) -> Iterator[str]:
             yield f"{path} is not the file of manifest.json; rebuild it"
 
 
-def _model_problems(_: Window, head: Head, files: Mapping[str, Path]) -> Iterator[str]:
+def _model_problems(_: RepositoryFolder, head: Head, files: Mapping[str, Path]) -> Iterator[str]:
     if not isinstance(head.get("library_name"), str):
         yield "README.md: library_name is missing; for our models it is music_evals"
     for path in files:
         if Path(path).suffix in _TRAINING_STATE:
-            yield f"{path} looks like training state or a pickle; a window holds safetensors only, move it away"
+            yield f"{path} looks like training state or a pickle; a model folder holds safetensors only, move it away"
     folders = {path.rpartition("/")[0] for path in files if path.rpartition("/")[2] == "config.json"}
     if not folders:
         yield "config.json is missing, without which from_pretrained finds nothing"
@@ -219,7 +219,7 @@ def _texts(value: object) -> list[str]:
     return [item for item in value if isinstance(item, str)] if isinstance(value, list) else []
 
 
-_CHECKS: dict[str, Callable[[Window, Head, Mapping[str, Path]], Iterator[str]]] = {
+_CHECKS: dict[str, Callable[[RepositoryFolder, Head, Mapping[str, Path]], Iterator[str]]] = {
     "metrics": _metric_problems,
     "space": _space_problems,
     "dataset": _dataset_problems,

@@ -88,7 +88,7 @@ class Held(NamedTuple):
 
     commit: str
     hashes: dict[str, str]
-    """Path -> what tells its content: SHA-256 of a file in large storage, else the SHA-1 of git."""
+    """Path -> hash of its content: SHA-256 of a file in large storage, else the SHA-1 of git."""
     sdk: str | None = None
     """Of a Space."""
 
@@ -117,7 +117,7 @@ class Hardware(NamedTuple):
 
     @property
     def becomes(self) -> str | None:
-        """What it runs on once the Hub has done what it was asked for."""
+        """What it will run on once the Hub has carried out the request."""
         return self.requested or self.current
 
 
@@ -138,9 +138,9 @@ class Hub:
         return HfApi(token=self.token, library_name="music_evals")
 
     @contextlib.contextmanager
-    def asking(self, what: str) -> Iterator[None]:
+    def asking(self, action: str) -> Iterator[None]:
         """Turn what the client raises within into our errors, bound how long it waits, and say that it waits."""
-        with named(what), _bounded(what), _heard(what, self.waiting):
+        with named(action), _bounded(action), _reporting_wait(action, self.waiting):
             yield
 
     def check_rights(self, owner: str, *, writes: bool) -> None:
@@ -181,11 +181,11 @@ class Hub:
     def commit_titles(self, repository: Repository, held: Held) -> list[str]:
         """Return the titles of the commits that led to what a repository holds, newest first."""
         with self.asking(f"reading the commits of {repository}"):
-            found = self.api.list_repo_commits(repository.id, repo_type=repository.type, revision=held.commit)
-            return [str(made.title) for made in found]
+            commits = self.api.list_repo_commits(repository.id, repo_type=repository.type, revision=held.commit)
+            return [str(commit.title) for commit in commits]
 
     def read_text(self, repository: Repository, path: str, held: Held) -> str | None:
-        """Return a text file of a repository; None where it has none of that path."""
+        """Return a text file of a repository; None if it is missing."""
         from huggingface_hub import get_session, hf_hub_url
         from huggingface_hub.utils import build_hf_headers, hf_raise_for_status  # type: ignore[attr-defined]  # documented
 
@@ -228,7 +228,7 @@ class Hub:
         """Return the open pull requests of this title that the token's user made, newest first."""
         with self.asking(f"reading the pull requests of {repository}"):
             name = self.api.whoami(cache=True)["name"]
-            found = self.api.get_repo_discussions(
+            discussions = self.api.get_repo_discussions(
                 repository.id,
                 repo_type=repository.type,
                 author=name,
@@ -237,7 +237,7 @@ class Hub:
             )
             return [
                 Proposal(f"refs/pr/{request.num}", request.url)
-                for request in sorted(found, key=lambda request: request.num, reverse=True)
+                for request in sorted(discussions, key=lambda request: request.num, reverse=True)
                 if request.title == title and request.author == name
             ]
 
@@ -259,7 +259,7 @@ class Hub:
         proposal: bool = False,
         onto: Proposal | None = None,
     ) -> Sent:
-        """Make one commit on top of `parent`: all files arrive, or none; nothing where somebody else was faster."""
+        """Make one commit on top of `parent`: all files or none; raise if another commit came first."""
         # With `proposal` it opens a pull request; `onto` is one of ours that gets it, and `parent` is then of that.
         from huggingface_hub import CommitOperationAdd, CommitOperationDelete
 
@@ -287,29 +287,29 @@ class Hub:
         return Hardware(runtime.hardware, runtime.requested_hardware)
 
     def ask_for_hardware(self, repository: Repository, name: str) -> Hardware:
-        """Ask for the hardware of a Space, and return what the Hub then says of it."""
+        """Request hardware for a Space, and return what the Hub then reports."""
         with self.asking(f"asking for the hardware {name} of {repository}"):
             self.api.request_space_hardware(repository.id, cast("SpaceHardware", name))
         return self.hardware(repository)
 
 
 @contextlib.contextmanager
-def _bounded(what: str) -> Iterator[None]:
+def _bounded(action: str) -> Iterator[None]:
     """Bound how long the client waits for one answer; by itself it waits for ever, or asks again for minutes."""
     from huggingface_hub import get_session
 
-    asked: dict[tuple[str, str], float] = {}  # what has no answer yet -> when it was asked for first
+    pending: dict[tuple[str, str], float] = {}  # request without an answer yet -> when it was first sent
 
     def ask(request: Any) -> None:
         limit = WRITE_SEC if request.method == "PUT" or "/commit/" in request.url.path else READ_SEC
         request.extensions["timeout"] = dict.fromkeys(("connect", "read", "write", "pool"), limit)
         now, place = time.monotonic(), (request.method, str(request.url))
-        silent = now - asked.setdefault(place, now)
+        silent = now - pending.setdefault(place, now)
         if silent > limit and request.method != "PUT":  # the client asks again; a large file may have broken off late
-            raise HubOfflineError(f"{what}: the Hub has not answered for {silent:.0f} s; try again later")
+            raise HubOfflineError(f"{action}: the Hub has not answered for {silent:.0f} s; try again later")
 
     def hear(response: Any) -> None:
-        asked.pop((response.request.method, str(response.request.url)), None)
+        pending.pop((response.request.method, str(response.request.url)), None)
 
     client = get_session()
     client.event_hooks["request"].append(ask)
@@ -322,7 +322,7 @@ def _bounded(what: str) -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def _heard(what: str, waiting: Waiting | None) -> Iterator[None]:
+def _reporting_wait(action: str, waiting: Waiting | None) -> Iterator[None]:
     """Report every few seconds that what is within still goes on."""
     if waiting is None:
         yield
@@ -331,7 +331,7 @@ def _heard(what: str, waiting: Waiting | None) -> Iterator[None]:
 
     def watch() -> None:
         while not done.wait(SAY_SEC):
-            waiting(what, time.monotonic() - start)
+            waiting(action, time.monotonic() - start)
 
     watcher = threading.Thread(target=watch, daemon=True)
     watcher.start()
@@ -343,8 +343,8 @@ def _heard(what: str, waiting: Waiting | None) -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def named(what: str) -> Iterator[None]:
-    """Turn what the client raises within into our errors; `what` is tried, and starts their messages."""
+def named(action: str) -> Iterator[None]:
+    """Turn what the client raises within into our errors; `action` is tried, and starts their messages."""
     from huggingface_hub.errors import HfHubHTTPError, LocalTokenNotFoundError, OfflineModeIsEnabled
 
     try:
@@ -353,55 +353,55 @@ def named(what: str) -> Iterator[None]:
         raise
     except LocalTokenNotFoundError as error:
         raise HubTokenError(
-            f"{what}: there is no token; log in with `hf auth login`, or set HF_TOKEN to one that may write"
+            f"{action}: there is no token; log in with `hf auth login`, or set HF_TOKEN to one that may write"
         ) from error
     except HfHubHTTPError as error:
-        raise _refused(what, error) from error
+        raise _refused(action, error) from error
     except RuntimeError as error:  # an upload to large storage; why it failed is in its cause
         if isinstance(error.__cause__, HfHubHTTPError):
-            raise _refused(what, error.__cause__) from error
-        raise _failed(what, error.__cause__ or error) from error
+            raise _refused(action, error.__cause__) from error
+        raise _failed(action, error.__cause__ or error) from error
     except OfflineModeIsEnabled as error:
-        raise HubOfflineError(f"{what}: HF_HUB_OFFLINE is set, so that the Hub is not asked; unset it") from error
+        raise HubOfflineError(f"{action}: HF_HUB_OFFLINE is set; unset it to reach the Hub") from error
     except ValueError as error:
-        raise InvalidInputError(f"{what}: the Hub's client refuses it: {error}") from error
+        raise InvalidInputError(f"{action}: the Hub's client refuses it: {error}") from error
     except hub_errors() as error:
-        raise _failed(what, error) from error
+        raise _failed(action, error) from error
 
 
-def _failed(what: str, error: BaseException) -> MusicEvalsError:
+def _failed(action: str, error: BaseException) -> MusicEvalsError:
     """Return the error of a connection, or that of a file on this machine, which names it."""
     if isinstance(error, OSError) and error.filename is not None:
         return UnreadableFileError(
-            f"{what}: {error.filename} on this machine fails ({type(error).__name__}: {error.strerror}); see that it "
+            f"{action}: {error.filename} on this machine fails ({type(error).__name__}: {error.strerror}); see that it "
             "is there, and that you may use it"
         )
     return HubOfflineError(
-        f"{what}: the connection to the Hub failed ({type(error).__name__}: {error}); check the network, then give the "
-        "same command again: what has arrived is not sent twice"
+        f"{action}: the connection to the Hub failed ({type(error).__name__}: {error}); check the network, then give "
+        "the same command again: what has arrived is not sent twice"
     )
 
 
-def _refused(what: str, error: Any) -> HubError:
+def _refused(action: str, error: Any) -> HubError:
     from huggingface_hub.errors import RepositoryNotFoundError, RevisionNotFoundError
 
     status = error.response.status_code
-    said = error.server_message or " ".join(str(error).split())
+    reason = error.server_message or " ".join(str(error).split())
     if isinstance(error, RevisionNotFoundError):
-        return HubNotFoundError(f"{what}: no such revision on the Hub; give a commit, tag or branch that is there")
+        return HubNotFoundError(f"{action}: no such revision on the Hub; give a commit, tag or branch that is there")
     if isinstance(error, RepositoryNotFoundError):
-        msg = f"{what}: no such repository on the Hub, or a private one that this token may not see; check its name"
+        msg = f"{action}: no such repository on the Hub, or a private one that this token may not see; check its name"
         return HubNotFoundError(msg)
     if status == 401:
-        msg = f"{what}: the Hub refuses the token ({said}); log in again with `hf auth login`, or renew HF_TOKEN"
+        msg = f"{action}: the Hub refuses the token ({reason}); log in again with `hf auth login`, or renew HF_TOKEN"
         return HubTokenError(msg)
     if status == 403:
-        msg = f"{what}: this token may not do that ({said}); take one that may"
+        msg = f"{action}: this token may not do that ({reason}); take one that may"
         return HubRightsError(msg)
     if status in {409, 412}:
-        msg = f"{what}: somebody else committed in between ({said}); nothing was written, give the command again"
+        msg = f"{action}: another commit was made in between ({reason}); nothing was written, give the command again"
         return HubConflictError(msg)
-    return HubError(f"{what}: the Hub answers {status}: {said}")
+    return HubError(f"{action}: the Hub answers {status}: {reason}")
 
 
 def content_size(content: Content) -> int:

@@ -38,19 +38,19 @@ def check_eval_yaml(content: object, splits: Sequence[tuple[str, str]] | None = 
     """Return what is wrong with the content of an eval.yaml; `splits` are the (config, split) that the dataset has."""
     if not isinstance(content, dict):
         return [f"expected a mapping with {', '.join(sorted(_BENCHMARK_KEYS))}, got {type(content).__name__}"]
-    found = [f"{key}: missing, or no text" for key in ("name", "description") if not _is_text(content.get(key))]
+    problems = [f"{key}: missing, or no text" for key in ("name", "description") if not _is_text(content.get(key))]
     framework = content.get("evaluation_framework")
     if not (isinstance(framework, str) and _SLUG.fullmatch(framework)):
-        found.append("evaluation_framework: expected one id, such as music_evals")
-    found += _unknown("", content, _BENCHMARK_KEYS)
+        problems.append("evaluation_framework: expected one id, such as music_evals")
+    problems += _unknown("", content, _BENCHMARK_KEYS)
     tasks = content.get("tasks")
     if not isinstance(tasks, list) or not tasks:
-        return [*found, "tasks: expected a list of at least one task"]
+        return [*problems, "tasks: expected a list of at least one task"]
     for number, task in enumerate(tasks):
-        found += [f"tasks[{number}]{problem}" for problem in _task_problems(task, splits)]
+        problems += [f"tasks[{number}]{problem}" for problem in _task_problems(task, splits)]
     ids = [task["id"] for task in tasks if isinstance(task, dict) and isinstance(task.get("id"), str)]
-    found += [f"task id {name!r} is there more than once" for name in sorted({i for i in ids if ids.count(i) > 1})]
-    return found
+    problems += [f"task id {name!r} is there more than once" for name in sorted({i for i in ids if ids.count(i) > 1})]
+    return problems
 
 
 def _task_problems(task: object, splits: Sequence[tuple[str, str]] | None) -> Iterator[str]:
@@ -97,7 +97,7 @@ def ranked_metrics(declared: Mapping[str, Any], config: str, split: str) -> dict
 
 
 def read_results_file(text: str, where: str) -> list[Entry]:
-    """Return the entries of a file below ``.eval_results``, whoever wrote them; an empty file has none."""
+    """Return the entries of a file below ``.eval_results``, whoever wrote them; an empty list for an empty file."""
     entries = read_yaml(text, where)
     if entries is None:
         return []
@@ -146,5 +146,5 @@ def _task_of(entry: Entry) -> tuple[Any, Any]:
 
 
 def _without_date(entry: Entry) -> Entry:
-    """Return what an entry says of its value."""
+    """Return the metadata of an entry's value."""
     return {key: value for key, value in entry.items() if key not in {"date", "verifyToken"}}

@@ -33,12 +33,12 @@ class Card(NamedTuple):
 
 def split_card(text: str) -> Card:
     """Return the parts of a card."""
-    found = _CARD.match(text)
-    return Card(*found.groups()) if found else Card("", "", "", text)
+    match = _CARD.match(text)
+    return Card(*match.groups()) if match else Card("", "", "", text)
 
 
 def read_head(text: str) -> dict[str, Any]:
-    """Return the YAML of a card, empty where it has none; raise `UnreadableFileError` where it is no mapping."""
+    """Return the YAML of a card, empty if missing; raise `UnreadableFileError` if it is not a mapping."""
     head = read_yaml(split_card(text).head, _WHERE) or {}
     if not isinstance(head, dict):
         raise UnreadableFileError(f"{_WHERE} must be a mapping, got {type(head).__name__}; write `key: value` lines")

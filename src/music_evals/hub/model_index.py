@@ -32,7 +32,7 @@ Index = list[dict[str, Any]]
 
 
 class Key(NamedTuple):
-    """What tells one value in a card from the others."""
+    """What identifies a value in a card."""
 
     dataset: str
     config: str | None
@@ -55,7 +55,7 @@ class Changed(NamedTuple):
 
 
 def read_index(card: str) -> Index:
-    """Return the ``model-index`` of a card, empty where it has none; raise `UnreadableFileError` for another form."""
+    """Return the ``model-index`` of a card, empty if missing; raise `UnreadableFileError` for another form."""
     from huggingface_hub.repocard_data import model_index_to_eval_results
 
     index: Index = read_head(card).get(INDEX) or []
@@ -106,7 +106,7 @@ def merge_published(held: Index, local: Index) -> tuple[Index, list[Changed]]:
     if not held:
         return local, []
     known = {key: metric["value"] for key, metric in held_values(held)}
-    kept = [
+    retained = [
         Changed(str(key), known[key], metric["value"])
         for key, metric in held_values(local)
         if key in known and known[key] != metric["value"]
@@ -117,11 +117,11 @@ def merge_published(held: Index, local: Index) -> tuple[Index, list[Changed]]:
             other = [metric for metric in result["metrics"] if find_key(result, metric) not in known]
             if other:
                 merged, _ = merge_index(merged, {**result, "metrics": other}, model["name"])
-    return merged, kept
+    return merged, retained
 
 
 def held_values(index: Sequence[Mapping[str, Any]]) -> Iterator[tuple[Key, dict[str, Any]]]:
-    """Yield every metric of an index, and what tells it from the others."""
+    """Yield every metric of an index, with the key that identifies it."""
     for model in index:
         for result in model["results"]:
             for metric in result["metrics"]:
@@ -129,10 +129,10 @@ def held_values(index: Sequence[Mapping[str, Any]]) -> Iterator[tuple[Key, dict[
 
 
 def find_key(result: Mapping[str, Any], metric: Mapping[str, Any]) -> Key:
-    """Return what tells a metric of a result from the others."""
+    """Return the key that identifies a metric of a result."""
     dataset, args = result["dataset"], metric.get("args")
-    made = [args[key] for key in ("variant", "settings") if args.get(key)] if isinstance(args, dict) else []
-    variant = "; ".join(map(str, made)) or None
+    values = [args[key] for key in ("variant", "settings") if args.get(key)] if isinstance(args, dict) else []
+    variant = "; ".join(map(str, values)) or None
     return Key(dataset["type"], dataset.get("config"), dataset.get("split"), metric["type"], variant)
 
 

@@ -1,7 +1,7 @@
-"""Windows to the Hub: each folder becomes a repository, by one commit that holds all of its changes or none.
+"""Folders to the Hub: each becomes a repository, by one commit that holds all of its changes or none.
 
-All windows are checked before anything is sent. What the Hub holds already is not sent again, so that a publication
-that broke off goes on when it is asked for again.
+All folders are checked before anything is sent. What the Hub holds already is not sent again, so that a publication
+that was interrupted continues when the command is given again.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal, NamedTuple
 
+from music_evals.deprecation import renamed_options, warn_renamed
 from music_evals.errors import (
     HubError,
     HubForeignError,
@@ -35,9 +36,9 @@ from music_evals.hub.client import (
 )
 from music_evals.hub.heads import read_head
 from music_evals.hub.model_index import Changed, merge_published, read_index, write_index
+from music_evals.hub.repository_folders import REPOSITORY_TYPES, RepositoryFolder
 from music_evals.hub.rewriting import Addresses, pin_requirements, rewrite_card
 from music_evals.hub.source import Source, uncommitted
-from music_evals.hub.windows import HOUSES, Window
 
 __all__ = ["Change", "Published", "Status", "Wanted", "publish"]
 
@@ -48,11 +49,11 @@ _OURS = re.compile(r"Publish \S+ of music_evals( \(#\d+\))?")
 _INITIAL = {".gitattributes", CARD}
 """What the Hub puts into a repository that it makes."""
 
-KEPT = (".gitattributes", ".eval_results/")
+PROTECTED = (".gitattributes", ".eval_results/")
 """What the Hub or a push of results put there: never deleted."""
 
 Status = Literal["unchanged", "published", "proposed", "would change", "failed", "not tried"]
-"""What became of a window."""
+"""What became of a repository folder."""
 
 
 class Change(NamedTuple):
@@ -74,9 +75,9 @@ class Wanted(NamedTuple):
 
 
 class Published(NamedTuple):
-    """What became of one window."""
+    """What became of one repository folder."""
 
-    window: Window
+    folder: RepositoryFolder
     repository: Repository
     status: Status
     changes: tuple[Change, ...] = ()
@@ -86,10 +87,22 @@ class Published(NamedTuple):
     url: str = ""
     """The repository; or the commit or pull request that was made."""
     error: str = ""
-    """What failed; of a window that was published, its hardware."""
-    kept: tuple[Changed, ...] = ()
+    """What failed; of a folder that was published, its hardware."""
+    retained: tuple[Changed, ...] = ()
     """Results that stay on the card although the folder has other values: that of the Hub, that of the folder."""
     hardware: Wanted | None = None
+
+    @property
+    def window(self) -> RepositoryFolder:
+        """Former name of `folder`."""
+        warn_renamed("Published.window", "folder")
+        return self.folder
+
+    @property
+    def kept(self) -> tuple[Changed, ...]:
+        """Former name of `retained`."""
+        warn_renamed("Published.kept", "retained")
+        return self.retained
 
 
 class _Plan(NamedTuple):
@@ -97,11 +110,12 @@ class _Plan(NamedTuple):
     files: dict[str, Content]
     changes: tuple[Change, ...]
     left: tuple[str, ...]
-    kept: tuple[Changed, ...]
+    retained: tuple[Changed, ...]
 
 
+@renamed_options(windows="folders")
 def publish(
-    windows: Sequence[Window],
+    folders: Sequence[RepositoryFolder],
     org: str,
     *,
     source: str | None = None,
@@ -116,15 +130,16 @@ def publish(
     progress: Callable[[int, int, str], None] | None = None,
     waiting: Waiting | None = None,
 ) -> list[Published]:
-    """Publish windows.
+    """Publish repository folders.
 
     A published model card keeps the results that the card on the Hub has, such as those that `push_results` put there;
     where the folder has other values, they are reported.
 
     Parameters
     ----------
-    windows
-        From `windows.find_windows` or `windows.all_windows`; they are published in the order of `windows.HOUSES`.
+    folders
+        From `find_repository_folders` or `all_repository_folders` of `hub.repository_folders`; they are published in
+        the order of its `REPOSITORY_TYPES`.
     org
         User or organisation that will own the repositories; those that are missing are made.
     source, revision
@@ -141,25 +156,25 @@ def publish(
         Publish over a repository that has no commit of ours.
     hardware
         Hardware of the Spaces, such as ``"zero-a10g"``; None takes what their cards suggest, and asks for nothing where
-        they do not. It is asked for after the files have arrived, and what the Hub then says is verified; a refusal
+        they do not. It is requested after the files have arrived, and the answer of the Hub is verified; a refusal
         undoes nothing. Pull requests change no hardware.
     token
         Token of the Hub; None takes that of the environment.
     progress
-        Called with windows done, all windows, and the one at hand.
+        Called with the number of folders done, the number of all, and the name of the next.
     waiting
         Called every few seconds in which the Hub does not answer, with what is waited for and the seconds so far.
 
     Returns
     -------
     list of Published
-        One a window. A failure of one does not keep the others from being published, but for a connection or token that
+        One a folder. A failure of one does not keep the others from being published, but for a connection or token that
         fails: then the rest is not tried.
 
     Raises
     ------
     InvalidInputError
-        A window is not fit to be published, holds changes that are not committed, or the source is not clear; the
+        A folder is not fit to be published, holds changes that are not committed, or the source is not clear; the
         message lists everything. Nothing was sent.
     HubForeignError
         A repository of that name holds what we did not publish and differs, or is a Space of another sdk; nothing was
@@ -168,102 +183,104 @@ def publish(
         No token, no rights, no connection; nothing was sent.
 
     """
-    ordered = sorted(windows, key=lambda window: list(HOUSES).index(window.house))
+    ordered = sorted(folders, key=lambda folder: list(REPOSITORY_TYPES).index(folder.kind))
     _check(ordered, org, hardware, pull_request=pull_request)
     hub = Hub(token, waiting)
     addresses = Addresses(org, hub.api.endpoint, Source(ordered[0].root, source, revision))
-    contents = {window: _contents(window, addresses) for window in ordered}
+    contents = {folder: _contents(folder, addresses) for folder in ordered}
     if not dry_run:
         hub.check_rights(org, writes=not pull_request)
         _check_on_hub(hub, contents, org)
     jobs = [
-        _Job(hub, window, window.repository(org), files, hardware, pull_request, dry_run, private, prune)
-        for window, files in contents.items()
+        _Job(hub, folder, folder.repository(org), files, hardware, pull_request, dry_run, private, prune)
+        for folder, files in contents.items()
     ]
     _refuse_foreign(jobs, adopt=adopt)
     done: list[Published] = []
     stopped = False
     for number, job in enumerate(jobs):
-        window, repository = job.window, job.repository
+        folder, repository = job.folder, job.repository
         if progress is not None:
-            progress(number, len(ordered), window.label)
+            progress(number, len(ordered), folder.label)
         if stopped:
-            done.append(Published(window, repository, "not tried", url=repository.url(hub.api.endpoint)))
+            done.append(Published(folder, repository, "not tried", url=repository.url(hub.api.endpoint)))
             continue
         try:
             done.append(job.run())
         except MusicEvalsError as error:
             stopped = isinstance(error, HubOfflineError | HubTokenError)
             url = repository.url(hub.api.endpoint)
-            done.append(Published(window, repository, "failed", url=url, error=f"{type(error).__name__}: {error}"))
+            done.append(Published(folder, repository, "failed", url=url, error=f"{type(error).__name__}: {error}"))
     if progress is not None:
         progress(len(ordered), len(ordered), "done")
     return done
 
 
-def _check(windows: Sequence[Window], org: str, hardware: str | None, *, pull_request: bool) -> None:
-    found = [f"{window.label}: {problem}" for window in windows for problem in problems(window)]
-    found += [
-        f"{window.label} holds changes that are not committed ({', '.join(changed[:5])}); commit them"
-        for window in windows
-        if (changed := uncommitted(window.folder))
+def _check(folders: Sequence[RepositoryFolder], org: str, hardware: str | None, *, pull_request: bool) -> None:
+    complaints = [f"{folder.label}: {problem}" for folder in folders for problem in problems(folder)]
+    complaints += [
+        f"{folder.label} holds changes that are not committed ({', '.join(changed[:5])}); commit them"
+        for folder in folders
+        if (changed := uncommitted(folder.path))
     ]
-    targets: dict[Repository, Window] = {}
-    for window in windows:
-        other = targets.setdefault(window.repository(org), window)
-        if other != window:
-            found.append(f"{window.label} and {other.label} would be the same {window.repository(org)}; rename one")
-    if len({window.root for window in windows}) > 1:
-        found.append("the windows are of several source repositories; publish them one by one")
+    targets: dict[Repository, RepositoryFolder] = {}
+    for folder in folders:
+        other = targets.setdefault(folder.repository(org), folder)
+        if other != folder:
+            complaints.append(
+                f"{folder.label} and {other.label} would be the same {folder.repository(org)}; rename one"
+            )
+    if len({folder.root for folder in folders}) > 1:
+        complaints.append("the folders are of several source repositories; publish them one by one")
     if not org or "/" in org:
-        found.append(f"the owner must be the name of one user or organisation, got {org!r}")
+        complaints.append(f"the owner must be the name of one user or organisation, got {org!r}")
     if hardware is not None and pull_request:
-        found.append("a pull request changes no hardware; ask for it without one")
-    if hardware is not None and not any(window.repository(org).type == "space" for window in windows):
-        found.append(f"only Spaces run on hardware, and none of the windows becomes one; leave out {hardware}")
-    if found:
-        lines = "\n".join(f"  {problem}" for problem in found)
-        raise InvalidInputError(f"nothing was sent, for these windows are not fit to be published:\n{lines}")
+        complaints.append("a pull request changes no hardware; ask for it without one")
+    if hardware is not None and not any(folder.repository(org).type == "space" for folder in folders):
+        complaints.append(f"only Spaces run on hardware, and none of the folders becomes one; leave out {hardware}")
+    if complaints:
+        lines = "\n".join(f"  {problem}" for problem in complaints)
+        raise InvalidInputError(f"nothing was sent, for these folders are not fit to be published:\n{lines}")
 
 
-def _contents(window: Window, addresses: Addresses) -> dict[str, Content]:
+def _contents(folder: RepositoryFolder, addresses: Addresses) -> dict[str, Content]:
     """Return path -> content of everything that is sent."""
     contents: dict[str, Content] = {}
-    for path, file in window.files().items():
+    for path, file in folder.files().items():
         contents[path] = file
         if path.endswith(".md"):
-            contents[path] = rewrite_card(content_bytes(file).decode("utf-8"), window, addresses, path=path).encode()
+            contents[path] = rewrite_card(content_bytes(file).decode("utf-8"), folder, addresses, path=path).encode()
         elif path == "requirements.txt":
             contents[path] = pin_requirements(content_bytes(file).decode("utf-8"), addresses.source).encode()
     return contents
 
 
-def _check_on_hub(hub: Hub, contents: Mapping[Window, Mapping[str, Content]], org: str) -> None:
+def _check_on_hub(hub: Hub, contents: Mapping[RepositoryFolder, Mapping[str, Content]], org: str) -> None:
     """Let the Hub check every card, before anything is sent for good."""
-    found = []
-    for window, files in contents.items():
+    invalid = []
+    for folder, files in contents.items():
         card = content_bytes(files[CARD]).decode("utf-8")
-        complaints = hub.card_complaints(card, window.repository(org))
-        found += [f"  {window.label}: README.md: {complaint}" for complaint in complaints]
-    if found:
-        lines = "\n".join(found)
+        complaints = hub.card_complaints(card, folder.repository(org))
+        invalid += [f"  {folder.label}: README.md: {complaint}" for complaint in complaints]
+    if invalid:
+        lines = "\n".join(invalid)
         raise InvalidInputError(f"nothing was sent, for the Hub finds these cards invalid:\n{lines}")
 
 
 def _refuse_foreign(jobs: Sequence[_Job], *, adopt: bool) -> None:
     """Look at every repository that exists, before anything is sent."""
-    found = [f"  {job.repository}: {stranger}" for job in jobs if (stranger := job.stranger(adopt=adopt))]
-    if found:
-        lines = "\n".join(found)
+    strangers = [f"  {job.repository}: {stranger}" for job in jobs if (stranger := job.stranger(adopt=adopt))]
+    if strangers:
+        lines = "\n".join(strangers)
         raise HubForeignError(f"nothing was sent, for these repositories are not ours:\n{lines}")
 
 
 @dataclasses.dataclass(frozen=True)
 class _Job:
-    """One window on its way."""
+    """One folder on its way to the Hub."""
 
     hub: Hub
-    window: Window
+    folder: RepositoryFolder
     repository: Repository
     files: dict[str, Content]
     asked_hardware: str | None
@@ -273,13 +290,13 @@ class _Job:
     prune: bool
 
     def stranger(self, *, adopt: bool) -> str:
-        """Return why the repository on the Hub is none that we may publish over; empty where we may."""
+        """Return why the repository on the Hub may not be overwritten; empty if it may."""
         held = self.hub.look(self.repository)
         if held is None:
             return ""
         if held.sdk not in {None, self._sdk}:
             return (
-                f"a Space of the sdk {held.sdk}, the window is of {self._sdk}; rename the window, or take another owner"
+                f"a Space of the sdk {held.sdk}, the folder is of {self._sdk}; rename the folder, or take another owner"
             )
         if adopt or not differing(self.files, held):
             return ""
@@ -314,8 +331,8 @@ class _Job:
         except HubError as error:
             if self.dry_run or isinstance(error, HubOfflineError | HubTokenError):
                 raise
-            said = f"{type(error).__name__}: {error}; the files have arrived"
-            return done._replace(hardware=Wanted(str(name), "refused"), error=said)
+            reason = f"{type(error).__name__}: {error}; the files have arrived"
+            return done._replace(hardware=Wanted(str(name), "refused"), error=reason)
 
     def _ensure_hardware(self, name: str) -> Wanted:
         """Ask for the hardware of the Space where it has another, and look whether the Hub has taken it up."""
@@ -323,51 +340,51 @@ class _Job:
             return Wanted(name, "there")
         if self.dry_run:
             return Wanted(name, "would be asked for")
-        found = self.hub.ask_for_hardware(self.repository, name)
-        if found.becomes != name:
+        hardware = self.hub.ask_for_hardware(self.repository, name)
+        if hardware.becomes != name:
             raise HubError(
-                f"{self.repository} was asked to run on {name}, and the Hub says that it runs on {found.becomes}"
+                f"{self.repository} was asked to run on {name}, and the Hub says that it runs on {hardware.becomes}"
             )
         return Wanted(name, "asked for")
 
     def _publish(self, plan: _Plan) -> Published:
         if not plan.changes and plan.held is not None:
-            return self._told("unchanged", plan)
+            return self._outcome("unchanged", plan)
         if self.dry_run:
-            return self._told("would change", plan)
+            return self._outcome("would change", plan)
         if self.pull_request:
             return self._propose(plan)
         if plan.held is None:
             plan = self._make_repository()
-        return self._told("published", plan, self._commit(plan))
+        return self._outcome("published", plan, self._commit(plan))
 
-    def _told(self, status: Status, plan: _Plan, url: str = "") -> Published:
+    def _outcome(self, status: Status, plan: _Plan, url: str = "") -> Published:
         address = url or self.repository.url(self.hub.api.endpoint)
-        return Published(self.window, self.repository, status, plan.changes, plan.left, address, kept=plan.kept)
+        return Published(self.folder, self.repository, status, plan.changes, plan.left, address, retained=plan.retained)
 
     def _plan(self, held: Held | None) -> _Plan:
-        files, kept = dict(self.files), list[Changed]()
+        files, retained = dict(self.files), list[Changed]()
         if held is not None and self.repository.type == "model":
-            files[CARD], kept = self._card_with_results(held)
+            files[CARD], retained = self._card_with_results(held)
         changes = [
             Change("changed" if held and path in held.hashes else "new", path, content_size(files[path]))
             for path in differing(files, held)
         ]
         extra = [] if held is None else [path for path in held.hashes if path not in files]
-        extra = [path for path in extra if not path.startswith(KEPT)]
+        extra = [path for path in extra if not path.startswith(PROTECTED)]
         if self.prune:
             changes += [Change("deleted", path, 0) for path in extra]
             extra = []
-        return _Plan(held, files, tuple(changes), tuple(extra), tuple(kept))
+        return _Plan(held, files, tuple(changes), tuple(extra), tuple(retained))
 
     def _card_with_results(self, held: Held) -> tuple[bytes, list[Changed]]:
-        """Return our card, with the results of the card on the Hub; and those of ours that are others."""
+        """Return our card with the results of the card on the Hub, and our results that differ from those."""
         ours = content_bytes(self.files[CARD]).decode("utf-8")
         theirs = self.hub.read_text(self.repository, CARD, held)
         if theirs is None or "model-index" not in read_head(theirs):
             return ours.encode(), []
-        index, kept = merge_published(read_index(theirs), read_index(ours))
-        return write_index(ours, index).encode(), kept
+        index, retained = merge_published(read_index(theirs), read_index(ours))
+        return write_index(ours, index).encode(), retained
 
     def _propose(self, plan: _Plan) -> Published:
         if plan.held is None:
@@ -378,8 +395,8 @@ class _Job:
         for proposal in self.hub.open_proposals(self.repository, self._title)[:1]:
             proposed = self._plan_onto(proposal, plan, plan.held)
             url = self._commit(proposed, onto=proposal) if proposed.changes else proposal.url
-            return self._told("proposed", proposed, url)
-        return self._told("proposed", plan, self._commit(plan, proposal=True))
+            return self._outcome("proposed", proposed, url)
+        return self._outcome("proposed", plan, self._commit(plan, proposal=True))
 
     def _plan_onto(self, proposal: Proposal, plan: _Plan, main: Held) -> _Plan:
         """Return what an open pull request lacks to say what we would propose now."""
@@ -400,7 +417,7 @@ class _Job:
 
     @property
     def _title(self) -> str:
-        return TITLE.format(label=self.window.label)
+        return TITLE.format(label=self.folder.label)
 
     def _commit(self, plan: _Plan, *, proposal: bool = False, onto: Proposal | None = None) -> str:
         sent = [change.path for change in plan.changes if change.kind != "deleted"]

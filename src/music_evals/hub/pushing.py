@@ -18,7 +18,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from music_evals.benchmark.load import load_results
-from music_evals.benchmark.musecpbench.folders import judged_in
+from music_evals.benchmark.musecpbench.folders import scores_folder
 from music_evals.errors import (
     HubError,
     HubNotFoundError,
@@ -76,7 +76,7 @@ class Pushed:
         return "".join(self.files.values())
 
 
-class _Found(NamedTuple):
+class _Update(NamedTuple):
     """What is to be said of a system."""
 
     scores: SystemScores
@@ -133,7 +133,7 @@ def push_results(
     pull_request
         Propose the change instead of making it; a study of editing systems is never committed.
     dry_run
-        Read only; the result tells what would change.
+        Read only; the result lists what would change.
     overwrite
         Let values that are on the card become others.
     adopt
@@ -146,7 +146,7 @@ def push_results(
     Returns
     -------
     Pushed
-        Nothing is sent where the card says it all, nor where an open pull request of ours does.
+        Nothing is sent if the card, or an open pull request of ours, has these results already.
 
     Raises
     ------
@@ -159,12 +159,12 @@ def push_results(
     UnreadableFileError
         Results, card or files on the Hub that cannot be read.
     HubError
-        Of its kinds: no token, no such model or dataset, no right to write, no connection, somebody else's commit in
+        Of its kinds: no token, no such model or dataset, no right to write, no connection, another commit in
         between.
 
     """
     day = date or dt.datetime.now(dt.UTC).date().isoformat()
-    studied = None if isinstance(results, Mapping) else judged_in(results)
+    studied = None if isinstance(results, Mapping) else scores_folder(results)
     pull_request = pull_request or studied is not None
     content = results if isinstance(results, Mapping) else load_results(studied or results).results
     _raise_all(_no_id(model, "model"))
@@ -177,26 +177,32 @@ def push_results(
         config=scores.dataset.config or config,
         split=scores.dataset.split or split,
     )
-    hub, repository, judged = Hub(token, waiting), Repository("model", model), Repository("dataset", place.id)
+    hub, repository, dataset_repository = (
+        Hub(token, waiting),
+        Repository("model", model),
+        Repository("dataset", place.id),
+    )
     named = dataset is not None or place.revision is not None
     there: dict[Repository, Held] = {}
     with _noting(lacking, HubError):
         if not dry_run:
             with _noting(lacking, HubRightsError):
                 hub.check_rights(owner, writes=not pull_request)
-        for wanted, revision in ((repository, None), *([(judged, place.revision)] if named else [])):
+        for wanted, revision in ((repository, None), *([(dataset_repository, place.revision)] if named else [])):
             with _noting(lacking, HubNotFoundError):
                 there[wanted] = _look(hub, wanted, revision)
     _raise_all(lacking)
     held = there[repository]
-    found = _found(hub, there[judged], dataclasses.replace(scores, dataset=place), name, source=source, date=day)
-    plan = _plan(hub, repository, held, found)
+    update = _update(
+        hub, there[dataset_repository], dataclasses.replace(scores, dataset=place), name, source=source, date=day
+    )
+    plan = _plan(hub, repository, held, update)
     sent = None
     if plan.texts and not dry_run:
         _refuse_changes(repository, plan, scores.system, overwrite=overwrite, adopt=adopt)
-        sent = _send(hub, repository, plan, found, proposal=pull_request)
+        sent = _send(hub, repository, plan, update, proposal=pull_request)
     files = {path: _diff(path, *texts) for path, texts in plan.texts.items()}
-    return Pushed(repository.id, files, plan.changed, found.tasks, sent.url if sent else "", found.notes, plan.owners)
+    return Pushed(repository.id, files, plan.changed, update.tasks, sent.url if sent else "", update.notes, plan.owners)
 
 
 @contextlib.contextmanager
@@ -241,14 +247,14 @@ def _wrong_place(
     if dataset is not None and on_hub and dataset != held.id:
         yield InvalidInputError(f"the results were made on {held.id}, and not on {dataset}; leave `dataset` out")
     yield from _no_id(dataset or held.id, "dataset") if dataset or on_hub else ()
-    for name, (ours, given) in {"config": (held.config, config), "split": (held.split, split)}.items():
-        if ours is None and given is None:
+    for name, (ours, option) in {"config": (held.config, config), "split": (held.split, split)}.items():
+        if ours is None and option is None:
             yield InvalidInputError(
                 f"the results do not say which {name} of the dataset they were made on; name it with `{name}`"
             )
-        if None not in {ours, given} and ours != given:
+        if None not in {ours, option} and ours != option:
             yield InvalidInputError(
-                f"the results were made on the {name} {ours}, and not on {given}; leave `{name}` out"
+                f"the results were made on the {name} {ours}, and not on {option}; leave `{name}` out"
             )
 
 
@@ -269,7 +275,7 @@ def _look(hub: Hub, wanted: Repository, revision: str | None) -> Held:
     return held
 
 
-def _found(hub: Hub, held: Held, scores: SystemScores, model: str, *, source: str | None, date: str) -> _Found:
+def _update(hub: Hub, held: Held, scores: SystemScores, model: str, *, source: str | None, date: str) -> _Update:
     place = scores.dataset
     repository = Repository("dataset", place.id)
     _check_whole(scores, hub.read_text(repository, "manifest.json", held))
@@ -281,11 +287,11 @@ def _found(hub: Hub, held: Held, scores: SystemScores, model: str, *, source: st
         tasks = {name: known[name] for name in scores.scores if name in known}
     notes = tuple(_notes(scores, tasks, declared))
     entries = [_entry(scores, name, task, source, date) for name, task in tasks.items()]
-    return _Found(scores, tasks, index_entry(scores, model, source), entries, notes)
+    return _Update(scores, tasks, index_entry(scores, model, source), entries, notes)
 
 
 def _check_whole(scores: SystemScores, manifest: str | None) -> None:
-    """Refuse scores of a part of the split, where the dataset tells how many rows it has."""
+    """Refuse scores of a part of the split, if the dataset states how many rows it has."""
     if manifest is None:
         return
     place = scores.dataset
@@ -295,11 +301,11 @@ def _check_whole(scores: SystemScores, manifest: str | None) -> None:
             facts["rows"] for path, facts in files.items() if path.startswith(f"data/{place.config}/{place.split}-")
         ]
     except (ValueError, KeyError, TypeError, AttributeError):
-        return  # a manifest of another house
+        return  # a manifest of another form
     if rows and scores.n_items < sum(rows):
         raise InvalidInputError(
             f"{scores.n_items} of the {sum(rows)} rows of {place.id}, config {place.config}, split {place.split}, were "
-            "judged; the card shows scores of whole splits, judge all of it"
+            "judged; the card shows scores of whole splits, evaluate all of it"
         )
 
 
@@ -309,8 +315,8 @@ def _notes(scores: SystemScores, tasks: Mapping[str, str], declared: str | None)
     if declared is None:
         reported.append(f"{place.id} has no eval.yaml: the scores go into the model-index only")
     elif scores.departures:
-        made = ", ".join(scores.departures)
-        reported.append(f"tasks rank the default settings: scores made with {made} go into the model-index only")
+        departures = ", ".join(scores.departures)
+        reported.append(f"tasks rank the default settings: scores made with {departures} go into the model-index only")
     elif missing := [name for name in scores.scores if name not in tasks]:
         reported.append(f"no task in eval.yaml, so in the model-index only: {', '.join(missing)}")
     if scores.undefined:
@@ -334,8 +340,8 @@ def _entry(scores: SystemScores, name: str, task: str, source: str | None, date:
         source_name=f"{scores.system}, results" if source else None,
         notes=_receipt(scores, score),
     )
-    made: Entry = quoted(eval_result_entries_to_yaml([entry])[0])
-    return made
+    fields: Entry = quoted(eval_result_entries_to_yaml([entry])[0])
+    return fields
 
 
 def _receipt(scores: SystemScores, score: Score) -> str:
@@ -360,25 +366,25 @@ def _receipt(scores: SystemScores, score: Score) -> str:
     return "; ".join([*parts, *scores.settings])
 
 
-def _plan(hub: Hub, repository: Repository, held: Held, found: _Found) -> _Plan:
+def _plan(hub: Hub, repository: Repository, held: Held, update: _Update) -> _Plan:
     """Return what changes in the files of the model."""
     name = repository.id.partition("/")[2]
     card = hub.read_text(repository, CARD, held)
     base = NEW_CARD.format(name=name) if card is None else card
     known = read_index(base)
-    index, changed = merge_index(known, found.result, name)
+    index, changed = merge_index(known, update.result, name)
     texts = {CARD: (card or "", write_index(base, index))}
     files = {path: hub.read_text(repository, path, held) or "" for path in held.hashes if _is_results(path)}
     read = {path: read_results_file(text, path) for path, text in files.items()}
-    default = f"{RESULTS}{found.scores.dataset.id.partition('/')[2]}.yaml"
-    merged, others = merge_results(read, found.entries, default)
+    default = f"{RESULTS}{update.scores.dataset.id.partition('/')[2]}.yaml"
+    merged, others = merge_results(read, update.entries, default)
     texts |= {
         path: (files.get(path, ""), write_results_file(entries, files.get(path, ""), path))
         for path, entries in merged.items()
     }
     differing = {path: texts for path, texts in texts.items() if texts[0] != texts[1]}
     changes = (*changed, *others)
-    return _Plan(held, differing, changes, _owners(known, found, name, changes=bool(changes)))
+    return _Plan(held, differing, changes, _owners(known, update, name, changes=bool(changes)))
 
 
 def _is_results(path: str) -> bool:
@@ -397,25 +403,25 @@ def _refuse_changes(repository: Repository, plan: _Plan, system: str, *, overwri
         raise OtherResultsError(f"nothing was sent, for {repository.id} has other values:\n{lines}")
 
 
-def _owners(index: Index, found: _Found, name: str, *, changes: bool) -> tuple[str, ...]:
+def _owners(index: Index, update: _Update, name: str, *, changes: bool) -> tuple[str, ...]:
     """Return the other systems whose values on a card would change; a value that says no system is the model's own."""
-    system = found.scores.system
+    system = update.scores.system
     own = system if system in {name, *(model["name"] for model in index)} else name
-    new = {find_key(found.result, metric): metric["value"] for metric in found.result["metrics"]}
+    new = {find_key(update.result, metric): metric["value"] for metric in update.result["metrics"]}
     held = [metric.get("args") for key, metric in held_values(index) if key in new and metric["value"] != new[key]]
     owners = {str(args.get("system", own)) if isinstance(args, dict) else own for args in held}
     return tuple(sorted((owners or ({own} if changes else set())) - {system}))
 
 
-def _send(hub: Hub, repository: Repository, plan: _Plan, found: _Found, *, proposal: bool) -> Sent:
-    place = found.scores.dataset
+def _send(hub: Hub, repository: Repository, plan: _Plan, update: _Update, *, proposal: bool) -> Sent:
+    place = update.scores.dataset
     title = f"Add results on {place.id}, {place.config} {place.split}"
     requests = hub.open_proposals(repository, title)[:1] if proposal else []
     for request in requests:
         proposed = hub.look(repository, request.revision)
         if proposed is None:
             continue
-        plan = _plan(hub, repository, proposed, found)
+        plan = _plan(hub, repository, proposed, update)
         if not plan.texts:
             return Sent(proposed.commit, request.url)
     return hub.commit(

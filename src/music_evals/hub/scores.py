@@ -1,4 +1,4 @@
-"""What results.json says of one system, in one form for all benchmarks.
+"""The scores of one system in results.json, in one form for all benchmarks.
 
 It is read by its content: ``tables`` with ``all`` are those of inpainting, ``scores`` those of preservation and of
 every other benchmark that shares its tables.
@@ -72,15 +72,15 @@ TASKS = {
 }
 """Task of the results -> how a card describes it; others are called by their own name."""
 
-TOLD = ("decoding", "temperature", "content_hash")
-"""What a receipt says of a system, where the results do."""
+REPORTED_FIELDS = ("decoding", "temperature", "content_hash")
+"""Fields of a system that a receipt reports, if the results have them."""
 
 Results = Mapping[str, Any]
 
 
 @dataclasses.dataclass(frozen=True)
 class DatasetPlace:
-    """What was judged on."""
+    """What was evaluated on."""
 
     id: str
     config: str | None
@@ -110,7 +110,7 @@ class Score:
 
     @property
     def counts(self) -> dict[str, Any]:
-        """What a card says of how much stands behind the value, by the names that results have."""
+        """How many items and clusters the value is based on, by the names in the results."""
         return {name: getattr(self, name) for name in ("n", "n_defined", "n_groups", "n_clusters")}
 
 
@@ -135,7 +135,7 @@ class SystemScores:
 
     @property
     def n_items(self) -> int:
-        """Items that were judged."""
+        """Items that were evaluated."""
         return max((score.n for score in self.scores.values()), default=0)
 
 
@@ -147,7 +147,7 @@ def system_scores(results: Results, system: str | None = None, *, model: str = "
         scores = read_scores(results, name)
     except (KeyError, TypeError, AttributeError) as error:
         raise UnreadableFileError(
-            f"the results have an unknown form ({type(error).__name__}: {error}); judge again with this version"
+            f"the results have an unknown form ({type(error).__name__}: {error}); evaluate again with this version"
         ) from error
     if not scores.scores:
         raise InvalidInputError(f"no score of {name} is defined, so that there is nothing to put on a card")
@@ -165,7 +165,7 @@ def index_entry(scores: SystemScores, model: str, source: str | None = None) -> 
     shared: dict[str, Any] = {"variant": scores.variant, "settings": settings or None, "confidence": scores.confidence}
     shared["system"] = scores.system if scores.system != model else None
     shared["groups"] = scores.clusters
-    found = [
+    eval_results = [
         EvalResult(
             task_type=scores.task.type,
             task_name=scores.task.name,
@@ -183,7 +183,7 @@ def index_entry(scores: SystemScores, model: str, source: str | None = None) -> 
         )
         for name, score in scores.scores.items()
     ]
-    entry: dict[str, Any] = quoted(eval_results_to_model_index(scores.system, found)[0]["results"][0])
+    entry: dict[str, Any] = quoted(eval_results_to_model_index(scores.system, eval_results)[0]["results"][0])
     return entry
 
 
@@ -193,16 +193,16 @@ def _choose(results: Results, system: str | None, model: str) -> str:
         if system not in known:
             raise UnknownNameError("system", system, known)
         return system
-    judged = [name for name, held in known.items() if held["role"] in {"model", "system"}]
-    if model in judged:
+    systems = [name for name, held in known.items() if held["role"] in {"model", "system"}]
+    if model in systems:
         return model
-    if not judged:
+    if not systems:
         raise InvalidInputError(
-            f"the results are of {', '.join(known)} alone, which are no systems that a card shows; judge a model"
+            f"the results are of {', '.join(known)} alone, which are no systems that a card shows; evaluate a model"
         )
-    if len(judged) != 1:
-        raise UnknownNameError("system for the model", model, judged, "name one with `system`")
-    return judged[0]
+    if len(systems) != 1:
+        raise UnknownNameError("system for the model", model, systems, "name one with `system`")
+    return systems[0]
 
 
 def _refuse(results: Results, system: str) -> None:
@@ -248,11 +248,11 @@ def read_scores(results: Results, system: str) -> SystemScores:
 
 def _departures(results: Results, task: Task) -> Iterator[str]:
     for place, wanted in task.ranked.items():
-        found: Any = results
+        value: Any = results
         for key in place.split("."):
-            found = found[key]
-        if found != wanted:
-            yield f"{place.rpartition('.')[2] if place.startswith('options') else place.replace('.', ' ')} {found}"
+            value = value[key]
+        if value != wanted:
+            yield f"{place.rpartition('.')[2] if place.startswith('options') else place.replace('.', ' ')} {value}"
     for name in results.get("scales", {}):
         definition = definition_in(results, name)
         if name in CATALOGUE and definition != CATALOGUE[name].definition_under(results["variant"]):
@@ -293,13 +293,13 @@ def _settings(results: Results, system: str) -> list[str]:
     seeds = held.get("seeds", results.get("seeds"))
     if seeds:
         reported.append(f"seeds {', '.join(map(str, seeds))}")
-    options = {**(results.get("options") or {}), **{key: held.get(key) for key in TOLD}}
-    said = {key: value for key, value in options.items() if value is not None and value is not False}
-    reported += [f"{key} {_option(value)}" for key, value in said.items() if key != "variant"]
+    options = {**(results.get("options") or {}), **{key: held.get(key) for key in REPORTED_FIELDS}}
+    options = {key: value for key, value in options.items() if value is not None and value is not False}
+    reported += [f"{key} {_option(value)}" for key, value in options.items() if key != "variant"]
     if encoder := results.get("encoder"):
         reported.append(" ".join(filter(None, ["encoder", encoder["name"], encoder["revision"]])))
     features = (results.get("extractors") or {}).get("features") or {}
-    reported += [f"{feature} by {_extractor(said)}" for feature, said in features.items()]
+    reported += [f"{feature} by {_extractor(extractor)}" for feature, extractor in features.items()]
     version = results["versions"]["music_evals"]
     return [*reported, f"music_evals {version}"]
 
@@ -308,7 +308,8 @@ def _option(value: object) -> str:
     return ", ".join(map(str, value)) if isinstance(value, list | tuple) else str(value)
 
 
-def _extractor(said: object) -> str:
-    if not isinstance(said, dict):
-        return str(said)
-    return " ".join(str(said[key]) for key in ("backend", "name", "version") if key in said) or json.dumps(said)
+def _extractor(extractor: object) -> str:
+    if not isinstance(extractor, dict):
+        return str(extractor)
+    names = " ".join(str(extractor[key]) for key in ("backend", "name", "version") if key in extractor)
+    return names or json.dumps(extractor)

@@ -1,4 +1,4 @@
-"""Where the code is that a published window installs: address and commit of the source repository."""
+"""Where the code is that a published folder installs: address and commit of the source repository."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from music_evals.errors import InvalidInputError
 __all__ = ["Source", "listed_files", "uncommitted"]
 
 PACKAGE = ("src", "pyproject.toml", "setup.py")
-"""What the code of the installed package is made of; the windows that come with it are published by themselves."""
+"""The code of the installed package; the repository folders that come with it are published by themselves."""
 
 _COMMIT = re.compile("[0-9a-f]{40}")
 _URL_NAMES = ("repository", "source", "source code", "homepage")
@@ -34,17 +34,17 @@ class Source:
     @functools.cached_property
     def url(self) -> str:
         """Address, without ``.git`` at its end."""
-        found = self.given_url or self._declared_url()
-        if found is None:
+        address = self.given_url or self._declared_url()
+        if address is None:
             raise InvalidInputError(
-                "the address of the source repository is not known, which requirements and links of published windows "
+                "the address of the source repository is not known, which requirements and links of published folders "
                 "need: give it, https://..., or write [project.urls] Repository in pyproject.toml"
             )
-        if not re.fullmatch(r"https?://[^\s/]+/\S+", found):
+        if not re.fullmatch(r"https?://[^\s/]+/\S+", address):
             raise InvalidInputError(
-                f"expected the address of the source repository to start with https://, got {found!r}"
+                f"expected the address of the source repository to start with https://, got {address!r}"
             )
-        return found.rstrip("/").removesuffix(".git")
+        return address.rstrip("/").removesuffix(".git")
 
     def _declared_url(self) -> str | None:
         path = self.root / "pyproject.toml"
@@ -83,19 +83,19 @@ class Source:
     def _resolved(self, revision: str) -> str:
         if _COMMIT.fullmatch(revision):
             return revision
-        found = self._git("rev-parse", "--verify", "--quiet", f"{revision}^{{commit}}")
-        if not found:
+        commit = self._git("rev-parse", "--verify", "--quiet", f"{revision}^{{commit}}")
+        if not commit:
             raise InvalidInputError(
                 f"the revision must be a commit, all 40 digits or a name that this clone knows; got {revision!r}"
             )
-        return found
+        return commit
 
     def _git(self, *arguments: str) -> str | None:
         return _git(self.root, *arguments)
 
 
 def listed_files(folder: Path) -> list[Path] | None:
-    """Return the files of a window that git does not ignore, committed or not; None outside of a clone."""
+    """Return the files of a folder that git does not ignore, committed or not; None outside of a clone."""
     if not _is_in_clone(folder):
         return None
     listed = _git(folder, "ls-files", "-z", "--cached", "--others", "--exclude-standard")
@@ -104,7 +104,7 @@ def listed_files(folder: Path) -> list[Path] | None:
 
 
 def uncommitted(folder: Path) -> list[str]:
-    """Return the files of a window, by their paths in the clone, that differ from the last commit."""
+    """Return the files of a folder, by their paths in the clone, that differ from the last commit."""
     if not _is_in_clone(folder):
         if any((parent / ".git").exists() for parent in folder.parents):
             raise InvalidInputError(f"git cannot read the clone that holds {folder}; see what `git status` says there")
@@ -114,13 +114,13 @@ def uncommitted(folder: Path) -> list[str]:
 
 
 def _is_in_clone(folder: Path) -> bool:
-    """Return whether a window is in a clone; a root that git ignores, such as a build's, is in none."""
+    """Return whether a folder is in a clone; a root that git ignores, such as a build's, is not."""
     inside = _git(folder, "rev-parse", "--is-inside-work-tree") == "true"
     return inside and _git(folder.parent.parent, "check-ignore", "--quiet", ".") is None
 
 
 def _git(folder: Path, *arguments: str) -> str | None:
-    """Return what git says of a folder; None where it fails or is not installed."""
+    """Return the output of git in a folder; None if it fails or is not installed."""
     git = shutil.which("git")
     if git is None:
         return None

@@ -28,7 +28,7 @@ _FIRST_LIST = re.compile(
 
 
 def read_yaml(text: str, where: str) -> Any:
-    """Return what YAML says, with its comments; raise `UnreadableFileError` where it is none."""
+    """Return the content of YAML, with its comments; raise `UnreadableFileError` if it is invalid."""
     with _named_errors(f"{where} cannot be read as YAML"):
         document = _yaml().load(yaml_text(text.encode(), where).replace("\r\n", "\n"))
         check_tree(document, where)
@@ -36,7 +36,7 @@ def read_yaml(text: str, where: str) -> Any:
 
 
 @contextlib.contextmanager
-def _named_errors(what: str) -> Iterator[None]:
+def _named_errors(subject: str) -> Iterator[None]:
     """Turn what ruamel.yaml raises on a text that it cannot take, its own slips too, into `UnreadableFileError`."""
     from ruamel.yaml.error import YAMLError
 
@@ -48,7 +48,7 @@ def _named_errors(what: str) -> Iterator[None]:
         mark = getattr(error, "problem_mark", None)
         line = "" if mark is None else f", line {mark.line + 1}"
         reason = getattr(error, "problem", None) or f"{type(error).__name__}: {error}"
-        raise UnreadableFileError(f"{what}: {reason}{line}") from error
+        raise UnreadableFileError(f"{subject}: {reason}{line}") from error
 
 
 def set_block(text: str, place: str | int, value: object, where: str) -> str:
@@ -59,8 +59,8 @@ def set_block(text: str, place: str | int, value: object, where: str) -> str:
     if document is not None and not isinstance(document, dict | list):
         raise UnreadableFileError(f"{where} is neither a mapping nor a list, but {document!r:.80}")
     if not document:  # what there is are remarks, and perhaps an empty list
-        kept = [line for line in text.splitlines(keepends=True) if re.match(r"\s*(#|$)", line)]
-        text = _ended("".join(kept)) + _dump([quoted(value)] if place == 0 else {place: quoted(value)}, "")
+        comments = [line for line in text.splitlines(keepends=True) if re.match(r"\s*(#|$)", line)]
+        text = _ended("".join(comments)) + _dump([quoted(value)] if place == 0 else {place: quoted(value)}, "")
         return text.replace("\n", end)
     with _named_errors(f"{place!r} of {where} cannot be changed"):
         return _with_block(text, document, place, value, where).replace("\n", end)
@@ -97,9 +97,9 @@ def _yaml(like: str = "") -> YAML:
     yaml = YAML()
     yaml.preserve_quotes = True
     yaml.width = _WIDTH
-    if found := _FIRST_LIST.search(like):
-        offset = len(found["dash"]) - len(found["key"] or "")
-        yaml.indent(mapping=2, sequence=offset + 1 + len(found["gap"]), offset=offset)
+    if match := _FIRST_LIST.search(like):
+        offset = len(match["dash"]) - len(match["key"] or "")
+        yaml.indent(mapping=2, sequence=offset + 1 + len(match["gap"]), offset=offset)
     return yaml
 
 
@@ -114,7 +114,7 @@ def _ended(text: str) -> str:
 
 
 def _block(document: Any, place: str | int, lines: list[str]) -> tuple[int, int]:
-    """Return the first line of an item of the root and the line after its last; both the end where there is none."""
+    """Return the first line of an item of the root and the line after its last; both the end if it is missing."""
     of_list = isinstance(document, list)
     places = range(len(document)) if of_list else [key for key in document if key in document.lc.data]  # none merged
     if place not in places:

@@ -57,7 +57,7 @@ MAX_ROWS = 2**18  # of one file: a full run of 300 items by 12 systems has less 
 MAX_VALUES = 2**26  # of one file, over all columns: numbers and texts, those in lists each for itself
 # Read at once: no value is larger than its file unpacked, so that many rows of it are not larger than this.
 MAX_BATCH_BYTES, MAX_BATCH_ROWS = 2**26, 1024
-# Details that a reader keeps; the run that was asked for last is kept whatever its size.
+# Details that a reader keeps; the latest requested run is kept whatever its size.
 MAX_KEPT_BYTES, MAX_KEPT_RUNS = 2**28, 16
 
 HASH_DIGITS = 16
@@ -160,8 +160,8 @@ def add_to_board(
 def parts(board: str | os.PathLike[str], kind: str = RESULTS) -> list[Path]:
     """Return the files of a board in the order in which they were added; others are not looked at."""
     folder = Path(board) / kind
-    found = [path for path in folder.iterdir() if _PART.fullmatch(path.name)] if folder.is_dir() else []
-    return sorted(filter(Path.is_file, found), key=lambda path: (_number(path), path.name))
+    paths = [path for path in folder.iterdir() if _PART.fullmatch(path.name)] if folder.is_dir() else []
+    return sorted(filter(Path.is_file, paths), key=lambda path: (_number(path), path.name))
 
 
 def _number(part: Path) -> int:
@@ -170,10 +170,10 @@ def _number(part: Path) -> int:
 
 def read_board(board: str | os.PathLike[str]) -> list[ResultRecord]:
     """Read all records of a board, in the order in which they were added, each id once."""
-    found = parts(board)
-    if not found:
+    paths = parts(board)
+    if not paths:
         raise NoDataError(f"{Path(board)} holds no records: there is no file of them below {RESULTS}")
-    return list(_records(found))
+    return list(_records(paths))
 
 
 def _records(files: Iterable[Path]) -> Iterator[ResultRecord]:
@@ -237,7 +237,7 @@ def _row(record: ResultRecord) -> dict[str, Any]:
 def details_of(board: str | os.PathLike[str], runs: Iterable[str]) -> list[Detail]:
     """Read what can be shown of the items of some runs, no more than the bound on one file for all of them together."""
     wanted = frozenset(runs)
-    found = {}
+    details = {}
     size = 0
     for row in (row for path in parts(board, DETAILS) for row in _read(path, DETAIL_SCHEMA)):
         if row["run"] not in wanted:
@@ -248,8 +248,8 @@ def details_of(board: str | os.PathLike[str], runs: Iterable[str]) -> list[Detai
             raise FileTooLargeError(
                 f"{Path(board)}: details of one run take more than {MAX_UNFOLDED_BYTES} bytes; take files of it away"
             )
-        found[detail[:4]] = detail
-    return list(found.values())
+        details[detail[:4]] = detail
+    return list(details.values())
 
 
 def _size(detail: Detail) -> int:
@@ -257,7 +257,7 @@ def _size(detail: Detail) -> int:
 
 
 class DetailReader:
-    """What can be shown of the items of a board; a run is read when it is asked for, and the last ones are kept."""
+    """What can be shown of the items of a board; a run is read on request, and the latest ones are cached."""
 
     # What is kept is bound by `MAX_KEPT_BYTES` and `MAX_KEPT_RUNS`. Threads may share a reader.
 
@@ -268,7 +268,7 @@ class DetailReader:
         self._lock = threading.Lock()
 
     def get(self, run: str, item: str, system: str, kind: str) -> Detail | None:
-        """Return a detail, or None where the board has none."""
+        """Return a detail, or None if the board lacks it."""
         with self._lock:
             if run not in self._runs:
                 self._keep(run, details_of(self._board, [run]))
@@ -276,7 +276,7 @@ class DetailReader:
             return self._runs[run].get((item, system, kind))
 
     def _keep(self, run: str, details: Sequence[Detail]) -> None:
-        """Keep a run, and let go of those that were not asked for the longest."""
+        """Cache a run, and drop the least recently used ones."""
         size = sum(map(_size, details))
         while self._runs and (len(self._runs) >= MAX_KEPT_RUNS or sum(self._sizes.values()) + size > MAX_KEPT_BYTES):
             gone, _ = self._runs.popitem(last=False)
@@ -285,7 +285,7 @@ class DetailReader:
         self._sizes[run] = size
 
     def content(self, run: str, item: str, system: str, kind: str) -> dict[str, Any] | None:
-        """Return the content of a detail; None where there is none, or it is no mapping."""
+        """Return the content of a detail; None if it is missing or not a mapping."""
         detail = self.get(run, item, system, kind)
         try:
             content = None if detail is None else json.loads(detail.content)
@@ -323,7 +323,9 @@ def _write(folder: Path, rows: Sequence[Mapping[str, Any]], schema: Mapping[str,
         _check_bound(folder, table.nbytes, MAX_UNFOLDED_BYTES, "bytes")
         pq.write_table(table, buffer, compression="zstd", compression_level=19)
     except (pa.ArrowException, UnicodeEncodeError) as error:
-        raise CorruptRecordsError(f"{folder}: records cannot be written as Parquet ({error}); judge again") from error
+        raise CorruptRecordsError(
+            f"{folder}: records cannot be written as Parquet ({error}); evaluate again"
+        ) from error
     data = buffer.getvalue()
     if len(data) > MAX_PART_BYTES:
         raise FileTooLargeError(
@@ -364,7 +366,7 @@ def _read(path: Path, schema: Mapping[str, str]) -> Iterator[dict[str, Any]]:
 
 
 def _rows_at_once(about: Any, path: Path) -> int:
-    """Check what a file says of its size; return how many of its rows may be unpacked at once."""
+    """Check the size that a file declares; return how many of its rows may be unpacked at once."""
     groups = [about.row_group(number) for number in range(about.num_row_groups)]
     n_bytes = sum(group.total_byte_size for group in groups)
     n_values = sum(group.column(column).num_values for group in groups for column in range(group.num_columns))
@@ -374,8 +376,8 @@ def _rows_at_once(about: Any, path: Path) -> int:
     return int(min(max(MAX_BATCH_BYTES // max(n_bytes, 1), 1), MAX_BATCH_ROWS))
 
 
-def _check_bound(path: Path, found: int, most: int, unit: str) -> None:
-    if found > most:
+def _check_bound(path: Path, size: int, most: int, unit: str) -> None:
+    if size > most:
         raise FileTooLargeError(f"{path} unfolds to more than {most} {unit}; take it away, or add less at once")
 
 

@@ -52,21 +52,21 @@ def details_of_run(
         return []
     systems = {record.system for record in records}
     with reading_rows():
-        rows = list((_music if run.task == "inpainting" else _judged)(run, systems))
-        heard = {item for item, _, kind, _ in rows if kind == "outline"}
+        rows = list((_music if run.task == "inpainting" else _compared)(run, systems))
+        recordings = {item for item, _, kind, _ in rows if kind == "outline"}
         for row in run.records.of("pair"):
             if row.get("modality") == "audio":
-                heard |= {row[side]["content"] for side in SIDES}
+                recordings |= {row[side]["content"] for side in SIDES}
     together = records[0].run
-    found = [Detail(together, item, system, kind, dump_json(content)) for item, system, kind, content in rows]
-    for digest, path in _recordings(media, heard).items():
-        found.append(Detail(together, digest, "", "audio", dump_json({"name": path.name}), path.read_bytes()))
-    return found
+    details = [Detail(together, item, system, kind, dump_json(content)) for item, system, kind, content in rows]
+    for digest, path in _recordings(media, recordings).items():
+        details.append(Detail(together, digest, "", "audio", dump_json({"name": path.name}), path.read_bytes()))
+    return details
 
 
 def _recordings(folders: Sequence[str | os.PathLike[str]], wanted: Collection[str]) -> dict[str, Path]:
     """Return hash -> file of the recordings below some folders, those with a wanted hash."""
-    found: dict[str, Path] = {}
+    paths: dict[str, Path] = {}
     for folder in map(Path, folders):
         if not folder.is_dir():
             raise NoDataError(f"{folder} is no folder; expected one with the recordings that were compared")
@@ -79,8 +79,8 @@ def _recordings(folders: Sequence[str | os.PathLike[str]], wanted: Collection[st
                     f"{path}: more than {MAX_MEDIA_BYTES} bytes; a board takes shorter or compressed recordings only"
                 )
             if content in wanted:
-                found.setdefault(content, path)
-    return found
+                paths.setdefault(content, path)
+    return paths
 
 
 Shown = tuple[str, str, str, Row]
@@ -99,7 +99,7 @@ def _music(run: LoadedResults, systems: Collection[str]) -> Iterator[Shown]:
         yield item, system, "middle", {"tokens": tokens}
 
 
-def _judged(run: LoadedResults, systems: Collection[str]) -> Iterator[Shown]:
+def _compared(run: LoadedResults, systems: Collection[str]) -> Iterator[Shown]:
     """Yield pairs, explanations, outlines and tags; of two rows for one of them the later one counts."""
     remarks = {(row["item"], row["system"]): row["notes"] for row in run.records.of("remarks")}
     latest: dict[tuple[str, str, str], Row] = {}

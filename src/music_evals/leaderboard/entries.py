@@ -73,27 +73,27 @@ def entries_of(records: Sequence[ResultRecord]) -> list[Entry]:
     unique: dict[str, ResultRecord] = {}
     for record in records:
         unique.setdefault(record.id, record)
-    found: dict[_Who, list[ResultRecord]] = {}
+    groups: dict[_Who, list[ResultRecord]] = {}
     times: collections.Counter[tuple[_Who, Where]] = collections.Counter()
     controls: dict[tuple[str, Where], list[str]] = {}
     for record in unique.values():
         who = _Who(record.system, record.role, record.content or "", record.submitter, "", 0)
         if record.role == "control":
             who = who._replace(content="", submitter="")
-            seen = controls.setdefault((record.system, _where(record)), [])
-            said = key_of(
+            digests = controls.setdefault((record.system, _where(record)), [])
+            digest = key_of(
                 sorted([item, *map(_rounded, seeds)] for item, seeds in zip(record.items, record.values, strict=True))
             )
-            if said in seen:
+            if digest in digests:
                 continue
-            seen.append(said)
-            who = who._replace(number=len(seen))
+            digests.append(digest)
+            who = who._replace(number=len(digests))
         elif not (who.content and who.submitter):  # one of a kind in each addition: none replaces another
             who = who._replace(run=record.run)
             times[who, _where(record)] += 1
             who = who._replace(number=times[who, _where(record)])
-        found.setdefault(who, []).append(record)
-    return [_entry(label, own) for label, own in zip(_labels(list(found)), found.values(), strict=True)]
+        groups.setdefault(who, []).append(record)
+    return [_entry(label, own) for label, own in zip(_labels(list(groups)), groups.values(), strict=True)]
 
 
 def _entry(label: str, records: Sequence[ResultRecord]) -> Entry:
@@ -118,8 +118,8 @@ def _labels(keys: Sequence[_Who]) -> list[str]:
     names = collections.Counter(key.system for key in keys)
     labels: list[str] = []
     for key in keys:
-        beside = ", ".join(filter(None, (key.role, key.content[:8], key.submitter)))
-        label = first = f"{key.system} ({beside})" if names[key.system] > 1 and beside else key.system
+        details = ", ".join(filter(None, (key.role, key.content[:8], key.submitter)))
+        label = first = f"{key.system} ({details})" if names[key.system] > 1 and details else key.system
         numbers = itertools.count(2)
         while label in labels:
             label = f"{first} #{next(numbers)}"

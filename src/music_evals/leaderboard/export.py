@@ -97,26 +97,26 @@ def load_leaderboard(
     """Return all tables of a board, with the tests that lie beside its data, which take the longest."""
     # The tests are used where their file says that it is of these records, in this order. Their differences and
     # p-values are taken as they are: for a folder of somebody else, use `build_leaderboard`, which reads records alone.
-    return make_leaderboard(records, known=_kept_tests(Path(board) / TABLES, records), progress=progress)
+    return make_leaderboard(records, known=_stored_tests(Path(board) / TABLES, records), progress=progress)
 
 
-def _kept_tests(path: Path, records: Sequence[ResultRecord]) -> Tests:
-    """Return the tests in a file of tables; none where it is not of these records or holds anything but tests."""
+def _stored_tests(path: Path, records: Sequence[ResultRecord]) -> Tests:
+    """Return the tests in a file of tables; none if it is of other records or invalid."""
     try:
-        kept = json.loads(path.read_bytes()) if path.stat().st_size <= MAX_TABLES_BYTES else {}
-        if (kept["format"], kept["records"]) != (FORMAT, records_digest(records)):
+        content = json.loads(path.read_bytes()) if path.stat().st_size <= MAX_TABLES_BYTES else {}
+        if (content["format"], content["records"]) != (FORMAT, records_digest(records)):
             return {}
-        found: dict[tuple[str, str], PairedTest] = {}
-        for table in kept["tables"]:
+        tests: dict[tuple[str, str], PairedTest] = {}
+        for table in content["tables"]:
             ids = {(row["label"], at): cell["record"] for row in table["rows"] for at, cell in row["cells"].items()}
             for row in table["tests"]:
-                found[ids[row["a"], row["column"]], ids[row["b"], row["column"]]] = _kept_test(row)
+                tests[ids[row["a"], row["column"]], ids[row["b"], row["column"]]] = _stored_test(row)
     except (OSError, ValueError, RecursionError, LookupError, TypeError, AttributeError):
         return {}
-    return found
+    return tests
 
 
-def _kept_test(row: Mapping[str, Any]) -> PairedTest:
+def _stored_test(row: Mapping[str, Any]) -> PairedTest:
     difference, p_value, n = row["difference"], row["p_value"], row["n"]
     if difference is None and p_value is None and n == 0:
         return NOT_COMPARED
@@ -181,7 +181,7 @@ def text_tables(leaderboard: Mapping[str, Any]) -> str:
 
 
 def mean_rank(row: Mapping[str, Any]) -> str:
-    """Return the mean rank of a row as text; nothing where it has none."""
+    """Return the mean rank of a row as text; empty if it is unranked."""
     return "" if row["mean_rank"] is None else f"{row['mean_rank']:.1f}"
 
 
@@ -231,10 +231,10 @@ def _marked(table: Table) -> Iterator[tuple[str, str]]:
 
 
 def _grouped(pairs: Iterable[tuple[str, str]]) -> dict[str, list[str]]:
-    found: dict[str, list[str]] = {}
+    groups: dict[str, list[str]] = {}
     for key, label in pairs:
-        found.setdefault(key, []).append(label)
-    return found
+        groups.setdefault(key, []).append(label)
+    return groups
 
 
 def csv_rows(table: Table) -> list[dict[str, Any]]:

@@ -111,15 +111,15 @@ def complete(records: Mapping[str, ResultRecord]) -> dict[str, Counted]:
     times = collections.Counter(item for name in ranked for item in defined[name])
     wanted = {item for item, n in times.items() if 2 * n >= len(ranked)}
     wanted.update(item for name in controls for item in defined[name])
-    found = {name: Counted(record) for name, record in records.items()}
+    counted = {name: Counted(record) for name, record in records.items()}
     for name in ranked:
         missing = sorted(item for item in wanted if defined[name].get(item, NOTHING).share < 1)
         if not defined[name]:
-            found[name] = Counted(dataclasses.replace(placed[name], unranked="its record holds no scores of items"))
+            counted[name] = Counted(dataclasses.replace(placed[name], unranked="its record holds no scores of items"))
         elif missing:
             fillers = [defined[other] for other in controls if other != name]
-            found[name] = _filled(placed[name], defined[name], missing, fillers)
-    return found
+            counted[name] = _filled(placed[name], defined[name], missing, fillers)
+    return counted
 
 
 class _Score(NamedTuple):
@@ -135,12 +135,12 @@ NOTHING = _Score(0.0, 0.0, "")
 
 def _defined(record: ResultRecord) -> dict[str, _Score]:
     """Return what is defined, by item."""
-    found = {}
+    scores = {}
     for item, group, seeds in zip(record.items, record.groups, record.values, strict=True):
         share = sum(value is not None for value in seeds) / max(len(seeds), 1)
         if share == 1 or (share and record.kind != DIVERGENCE):  # of which a seed without a value leaves the item out
-            found[item] = _Score(mean_of_seeds(seeds), share, group)
-    return found
+            scores[item] = _Score(mean_of_seeds(seeds), share, group)
+    return scores
 
 
 def _filled(

@@ -1,6 +1,6 @@
 """Tables that a reader should know by name, the scores that lead them, and tables of papers.
 
-A preset is known by what its references hold, and by nothing that somebody may call other data. Tables of papers are
+A preset is recognised by the content of its references, not by names, which other data may share. Tables of papers are
 "published, not re-run": they stand in tables of their own, whose headings say under which conditions they were made,
 and are never ranked.
 """
@@ -39,7 +39,7 @@ HEADLINES: Final = {
     "descriptions": "tag_semantic_similarity",
     "style-transfer": "piano_roll_error_rate_hidden_8",
 }
-"""Task -> the metric of the first column; one that none of its systems has makes way for the first."""
+"""Task -> the metric of the first column, if any system has it."""
 
 
 class Preset(NamedTuple):
@@ -112,9 +112,9 @@ def _printed(task: str) -> dict[str, Any]:
     return published_descriptions(DESCRIPTION_SCORES) if task == "descriptions" else published_section()
 
 
-def published_table(one: PublishedTable) -> Row:
+def published_table(table: PublishedTable) -> Row:
     """Return a table of a paper in the form of `tables.make_leaderboard`, with the digits that it prints."""
-    printed = _printed(one.task)
+    printed = _printed(table.task)
     metrics = dict.fromkeys(metric for scores in printed["table"].values() for metric in scores)
     decimals = {
         metric: max(
@@ -145,14 +145,14 @@ def published_table(one: PublishedTable) -> Row:
         for name in metrics
     ]
     return {
-        "id": f"published-{one.task}",
-        "title": f"{TASK_NAMES[one.task]}: {one.name} as published, not re-run ({one.conditions})",
-        "task": one.task,
+        "id": f"published-{table.task}",
+        "title": f"{TASK_NAMES[table.task]}: {table.name} as published, not re-run ({table.conditions})",
+        "task": table.task,
         "preset": None,
-        "settings": {"conditions": one.conditions, "source": printed["source"]},
+        "settings": {"conditions": table.conditions, "source": printed["source"]},
         "apart": [],
         "notes": ["not to be compared with rows of other tables: other data, other code"],
-        "headline": HEADLINES[one.task] if HEADLINES[one.task] in metrics else next(iter(metrics)),
+        "headline": HEADLINES[table.task] if HEADLINES[table.task] in metrics else next(iter(metrics)),
         "columns": columns,
         "rows": rows,
         "tests": [],

@@ -1,6 +1,6 @@
 """Ranks with their uncertainty: "ranks 2-4" in place of a place that the data do not give.
 
-Two systems are compared on the items that both were judged on and that both define, with the same reference: a paired
+Two systems are compared on the items that both have and both define, with the same reference: a paired
 test of the mean difference, or for a divergence of the difference of two divergences, in which the two are swapped
 within whole clusters (`stats.paired_mean_test`, `stats.swap_test_divergence`). Two items are of one cluster where
 either of the two runs says so. Holm's correction goes over all tests of the table, every metric and every pair, but
@@ -73,7 +73,7 @@ class Comparison(NamedTuple):
 
     # ``better`` is the one with the better score on the shared items, or None; ``difference`` to ``n`` are those of
     # `stats.PairedTest`; ``p_holm`` is corrected over its family, and NaN where there is no test. ``control`` is
-    # the one of the two that the other has to be told from, or None.
+    # the one of the two that is a control, which the other must differ from, or None.
 
     a: int
     b: int
@@ -108,10 +108,12 @@ def rank_ranges(n: int, comparisons: Sequence[Comparison]) -> list[RankRange]:
 
     """
     above, below = [0] * n, [0] * n
-    for made in comparisons:
-        better = made.control if made.is_untold else made.better if made.is_significant else None
+    for comparison in comparisons:
+        better = (
+            comparison.control if comparison.is_untold else comparison.better if comparison.is_significant else None
+        )
         if better is not None:
-            above[made.a + made.b - better] += 1  # the other has one more that is better
+            above[comparison.a + comparison.b - better] += 1  # the other has one more that is better
             below[better] += 1
     return [RankRange(1 + over, n - under) for over, under in zip(above, below, strict=True)]
 
@@ -128,12 +130,12 @@ def places(records: Sequence[ResultRecord], comparisons: Sequence[Comparison]) -
     merits = np.array([merit(record, record.value or 0.0) for record in records])
     order = np.sort(-merits)
     by_value = ((np.searchsorted(order, -merits, "left") + np.searchsorted(order, -merits, "right") + 1) / 2).tolist()
-    found = list(by_value)
-    for made in comparisons:
-        if made.control is not None and made.is_untold:
-            other = made.a + made.b - made.control
-            found[other] = max(found[other], by_value[made.control])
-    return list(map(Place, by_value, found))
+    adjusted = list(by_value)
+    for comparison in comparisons:
+        if comparison.control is not None and comparison.is_untold:
+            other = comparison.a + comparison.b - comparison.control
+            adjusted[other] = max(adjusted[other], by_value[comparison.control])
+    return list(map(Place, by_value, adjusted))
 
 
 def compare_pairs(
@@ -150,14 +152,14 @@ def compare_pairs(
     ]
     n_pairs = sum(map(len, pairs))
     n_main = sum(level(rows[a]) == level(rows[b]) for rows, own in zip(columns, pairs, strict=True) for a, b in own)
-    made: list[Comparison] = []
+    comparisons: list[Comparison] = []
     for column, (rows, own) in enumerate(zip(columns, pairs, strict=True)):
         for together in _batches(rows, own):
             tests = _known(rows, together, known or {}) or _tests(rows, together, n_tests=n_main, seed=seed)
-            made += [_comparison(rows, column, *pair, test) for pair, test in zip(together, tests, strict=True)]
+            comparisons += [_comparison(rows, column, *pair, test) for pair, test in zip(together, tests, strict=True)]
             if progress is not None:
-                progress(len(made), n_pairs, rows[0].metric)
-    return _corrected(made)
+                progress(len(comparisons), n_pairs, rows[0].metric)
+    return _corrected(comparisons)
 
 
 def _comparison(rows: Sequence[ResultRecord], column: int, a: int, b: int, test: PairedTest) -> Comparison:
@@ -169,24 +171,24 @@ def _comparison(rows: Sequence[ResultRecord], column: int, a: int, b: int, test:
     return Comparison(a, b, column, better, *test, control=control)
 
 
-def _corrected(made: Sequence[Comparison]) -> list[Comparison]:
+def _corrected(comparisons: Sequence[Comparison]) -> list[Comparison]:
     """Correct the tests without a control together, and those of a score against controls by themselves."""
     families: dict[Pair | None, list[int]] = {}
-    for place, test in enumerate(made):
+    for place, test in enumerate(comparisons):
         owner = None if test.control is None else (test.column, test.a + test.b - test.control)
         families.setdefault(owner, []).append(place)
-    p_holm = np.empty(len(made))
+    p_holm = np.empty(len(comparisons))
     for own in families.values():
-        p_holm[own] = holm([made[place].p_value for place in own])
-    return [test._replace(p_holm=value) for test, value in zip(made, p_holm.tolist(), strict=True)]
+        p_holm[own] = holm([comparisons[place].p_value for place in own])
+    return [test._replace(p_holm=value) for test, value in zip(comparisons, p_holm.tolist(), strict=True)]
 
 
 def _known(
     rows: Sequence[ResultRecord], pairs: Sequence[Pair], known: Mapping[tuple[str, str], PairedTest]
 ) -> list[PairedTest]:
-    """Return the tests of some pairs; none where one of them is not known."""
-    found = [known.get((rows[a].id, rows[b].id)) for a, b in pairs] if known else []
-    return [test for test in found if test is not None] if None not in found else []
+    """Return the tests of some pairs; an empty list if one of them is unknown."""
+    tests = [known.get((rows[a].id, rows[b].id)) for a, b in pairs] if known else []
+    return [test for test in tests if test is not None] if None not in tests else []
 
 
 def _batches(rows: Sequence[ResultRecord], pairs: Sequence[Pair]) -> Iterable[list[Pair]]:
@@ -199,10 +201,10 @@ def _batches(rows: Sequence[ResultRecord], pairs: Sequence[Pair]) -> Iterable[li
     ]
     known = {kind: number for number, kind in enumerate(dict.fromkeys(kinds))}
     numbers = [known[kind] for kind in kinds]
-    found: dict[Pair, list[Pair]] = {}
+    batches: dict[Pair, list[Pair]] = {}
     for a, b in pairs:
-        found.setdefault((numbers[a], numbers[b]), []).append((a, b))
-    return found.values()
+        batches.setdefault((numbers[a], numbers[b]), []).append((a, b))
+    return batches.values()
 
 
 def _tests(rows: Sequence[ResultRecord], pairs: Sequence[Pair], *, n_tests: int, seed: int) -> list[PairedTest]:

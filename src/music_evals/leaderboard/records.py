@@ -78,7 +78,7 @@ class ResultRecord:
 
     id: str  # hash of the fields in `CONTENT`
     task: str  # one of `TASKS`
-    # What was judged on: id without folders, and None where the run does not say. The fingerprint is a hash of the
+    # What was evaluated on: id without folders, and None where the run does not say. The fingerprint is a hash of the
     # split's content.
     dataset: str
     config: str | None
@@ -103,7 +103,7 @@ class ResultRecord:
     high: float | None
     confidence: float
     floor: float | None
-    n: int  # items that were judged, that define the score, and that failed
+    n: int  # items that were evaluated, that define the score, and that failed
     n_defined: int
     n_failed: int
     # One an item: its id, its group (song), and the hash of what it was held against; none where the run has none.
@@ -117,7 +117,7 @@ class ResultRecord:
     unranked: str  # why this record is in no ranking; empty where it is in one
     settings: Mapping[str, Any]  # what must be equal in all that is ranked together; see the module
     extractors: Mapping[str, Any]
-    receipt: Mapping[str, Any]  # what else the run says of itself: versions, kernels, options, intervals, the system
+    receipt: Mapping[str, Any]  # what else the run records: versions, kernels, options, intervals, the system
     run: str = ""  # which records were added together; details of items are found by it
     # Address of what stands behind the record, day on which it was added (``YYYY-MM-DD``), and who added it.
     source: str = ""
@@ -163,8 +163,8 @@ def records_of_run(
     day = dt.datetime.now(dt.UTC).date().isoformat() if date is None else _checked_date(date)
     chosen = _chosen(run, systems)
     with reading_rows():
-        made = list(_of_inpainting(run) if run.task == "inpainting" else _of_scores(run))
-    records = [dataclasses.replace(record, id=id_of(record)) for record in made if record.system in chosen]
+        unsigned = list(_of_inpainting(run) if run.task == "inpainting" else _of_scores(run))
+    records = [dataclasses.replace(record, id=id_of(record)) for record in unsigned if record.system in chosen]
     together = hashlib.sha256("".join(sorted(record.id for record in records)).encode()).hexdigest()[:ID_DIGITS]
     about: dict[str, Any] = {"run": together, "source": source, "date": day, "submitter": submitter}
     return [dataclasses.replace(record, **about) for record in records]
@@ -186,7 +186,7 @@ def _chosen(run: LoadedResults, systems: Sequence[str] | None) -> set[str]:
     for name in chosen:
         if not name.strip() or len(name) > LONGEST_NAME:
             raise InvalidInputError(
-                f"expected the name of a system of 1 to {LONGEST_NAME} characters, got {name[:60]!r}; judge again"
+                f"expected the name of a system of 1 to {LONGEST_NAME} characters, got {name[:60]!r}; evaluate again"
             )
     return chosen
 
@@ -253,8 +253,8 @@ def _target(run: LoadedResults, system: str) -> dict[str, Any]:
 
 def _receipt(run: LoadedResults, system: str) -> dict[str, Any]:
     results = run.results
-    kept = ("protocol", "options", "encoder", "versions", "kernels", "intervals", "seeds", "numbered")
-    about = {key: results[key] for key in kept if results.get(key) not in (None, [UNKNOWN])}
+    fields = ("protocol", "options", "encoder", "versions", "kernels", "intervals", "seeds", "numbered")
+    about = {key: results[key] for key in fields if results.get(key) not in (None, [UNKNOWN])}
     return about | {
         "dataset": _without_folders(results["dataset"]),
         "system": _without_folders(results["systems"][system]),
@@ -262,7 +262,7 @@ def _receipt(run: LoadedResults, system: str) -> dict[str, Any]:
 
 
 def _without_folders(about: Row) -> dict[str, Any]:
-    """Return facts in which a place on somebody's machine is its last part: a board is for others to read."""
+    """Return facts with local paths shortened to their last part: a board is public."""
 
     def is_place(value: object) -> bool:
         return isinstance(value, str) and any(kind(value).is_absolute() for kind in (PurePosixPath, PureWindowsPath))
@@ -273,8 +273,8 @@ def _without_folders(about: Row) -> dict[str, Any]:
 def _role(run: LoadedResults, system: str) -> str:
     """Return the role of a system; of style transfer, what is no model is a rule that any model has to beat."""
     role: str = run.results["systems"][system]["role"]
-    judged = run.found.header.get("judged", {}).get(system)
-    return "baseline" if judged is not None and "source" not in judged else role
+    header = run.found.header.get("judged", {}).get(system)
+    return "baseline" if header is not None and "source" not in header else role
 
 
 def _unranked(run: LoadedResults, system: str, metric: str) -> str:
@@ -312,11 +312,11 @@ def _number(value: object) -> float | None:
 
 
 def _of_inpainting(run: LoadedResults) -> Iterator[ResultRecord]:
-    found, items = run.found, list(run.found.item_rows)
+    scores, items = run.found, list(run.found.item_rows)
     for system, cells in run.results["tables"]["all"]["scores"].items():
         for metric, cell in cells.items():
             feature = FEATURES.get(metric, "")
-            reference = found.at(items, CONTROL).by_seed(feature)
+            reference = scores.at(items, CONTROL).by_seed(feature)
             yield _record(
                 run,
                 system,
@@ -324,28 +324,28 @@ def _of_inpainting(run: LoadedResults) -> Iterator[ResultRecord]:
                 cell,
                 n_failed=cell["n"] - cell["n_scored"],
                 items=tuple(items),
-                groups=tuple(found.songs),
-                references=tuple(content_of_item(found.item_rows[item]) for item in items),
-                values=_by_item(found, items, system, feature or metric),
+                groups=tuple(scores.songs),
+                references=tuple(content_of_item(scores.item_rows[item]) for item in items),
+                values=_by_item(scores, items, system, feature or metric),
                 reference_values=tuple(map(_number, reference[0].tolist())) if len(reference) else (),
             )
 
 
-def _by_item(found: ScoreTable, items: Sequence[str], system: str, column: str) -> tuple[Seeds, ...]:
-    """Return the values of each item by seed; none where an item is not scored, as in the tables."""
-    values = found.at(items, system).by_seed(column)
+def _by_item(scores: ScoreTable, items: Sequence[str], system: str, column: str) -> tuple[Seeds, ...]:
+    """Return the values of each item by seed; None if an item is not scored, as in the tables."""
+    values = scores.at(items, system).by_seed(column)
     if column == NLL:  # not every seed has one
         values = values[~np.isnan(values).all(axis=1)]
     return tuple(tuple(map(_number, row)) for row in values.T.tolist())
 
 
 def _of_scores(run: LoadedResults) -> Iterator[ResultRecord]:
-    found = run.found
+    scores = run.found
     scales = run.results["scales"]
-    for system in found.systems:
-        pairs = found.scored(system)
+    for system in scores.systems:
+        pairs = scores.scored(system)
         items, groups, references = (tuple(pairs.text(name)) for name in ("item", "group", "reference"))
-        for metric in found.metrics:
+        for metric in scores.metrics:
             cell = run.results["scores"][system][metric]
             record = _record(
                 run,
@@ -374,20 +374,20 @@ def _extractors(run: LoadedResults, metric: str) -> dict[str, Any]:
     features = used.get("features") or {}
     if run.task != "preservation" or not features:
         return {}
-    found: dict[str, Any] = {}
+    by_feature: dict[str, Any] = {}
     pending = list(features_of(metric, run.results["variant"]))
     while pending:
         name = pending.pop(0)
-        if name not in found and name in features:
-            found[name] = _deciding(features[name])
+        if name not in by_feature and name in features:
+            by_feature[name] = _deciding(features[name])
             pending += features[name].get("inputs", ())
-    return found | {key: used[key] for key in ("policy", "decoder") if key in used}
+    return by_feature | {key: used[key] for key in ("policy", "decoder") if key in used}
 
 
 def _deciding(extractor: Row) -> dict[str, Any]:
     packages = {key: value for key, value in extractor.get("packages", {}).items() if key not in COMMON_PACKAGES}
-    kept = ("backend", "name", "version", "parameters", "weights", "missing")
-    return {key: extractor[key] for key in kept if extractor.get(key)} | ({"packages": packages} if packages else {})
+    fields = ("backend", "name", "version", "parameters", "weights", "missing")
+    return {key: extractor[key] for key in fields if extractor.get(key)} | ({"packages": packages} if packages else {})
 
 
 def _record(

@@ -154,12 +154,12 @@ def make_leaderboard(
         grouped.setdefault(key_of([record.task, conditions_of(record)]), []).append(record)
 
     test = functools.partial(compare_pairs, known=known, seed=seed, progress=progress)
-    tables = [_table(found, test) for found in grouped.values()]
+    tables = [_table(group, test) for group in grouped.values()]
     _set_apart(tables)
     scores = {column["metric"]: None for table in tables for column in table["columns"] if column["n_ranked"]}
     if by is not None and by not in scores:
-        what = "score that ranks"
-        raise UnknownNameError(what, by, scores)
+        label = "score that ranks"
+        raise UnknownNameError(label, by, scores)
     for table in tables:
         table["rows"] = _ordered(table, by)
     order = {preset.name: number for number, preset in enumerate(PRESETS)}
@@ -176,29 +176,32 @@ def _table(
 ) -> Row:
     task, settings = records[0].task, _settings(records)
     entries = entries_of(match_items(records))
-    columns = [(column, complete(found)) for column, found in _columns(entries)]
-    placed = [_placed(found) for _, found in columns]
-    tests = test([list(found.values()) for found in placed])
-    rows = {entry.name: _row(entry, [found.get(entry.name) for _, found in columns]) for entry in entries}
+    columns = [(column, complete(cells)) for column, cells in _columns(entries)]
+    placed = [_placed(cells) for _, cells in columns]
+    tests = test([list(cells.values()) for cells in placed])
+    rows = {entry.name: _row(entry, [cells.get(entry.name) for _, cells in columns]) for entry in entries}
     by_column: dict[int, list[Comparison]] = {}
-    for made in tests:
-        by_column.setdefault(made.column, []).append(made)
-    for number, ((column, found), ranked) in enumerate(zip(columns, placed, strict=True)):
+    for comparison in tests:
+        by_column.setdefault(comparison.column, []).append(comparison)
+    for number, ((column, cells), ranked) in enumerate(zip(columns, placed, strict=True)):
         own, names = by_column.get(number, []), list(ranked)
         at = dict(
             zip(names, zip(rank_ranges(len(names), own), places([*ranked.values()], own), strict=True), strict=True)
         )
         untold = _untold(names, own)
-        for name, counted in found.items():
+        for name, counted in cells.items():
             rank, place = at.get(name, (None, Place(None, None)))
-            beside = {"rank": rank and list(rank), **place._asdict(), "mark": untold.get(name, "")}
-            rows[name]["cells"][column["id"]] = _cell(counted) | beside
+            ranking = {"rank": rank and list(rank), **place._asdict(), "mark": untold.get(name, "")}
+            rows[name]["cells"][column["id"]] = _cell(counted) | ranking
         column["n_ranked"] = len(ranked)
     heads = [column for column, _ in columns]
     headline = next(
         (column for column in heads if column["metric"] == HEADLINES[task] and column["n_ranked"]), heads[0]
     )
-    kept = [_test(made, heads[made.column]["id"], list(placed[made.column])) for made in tests[: MOST_TESTS + 1]]
+    listed = [
+        _test(comparison, heads[comparison.column]["id"], list(placed[comparison.column]))
+        for comparison in tests[: MOST_TESTS + 1]
+    ]
     return {
         "id": _slug(task, settings),
         "title": _title(task, settings),
@@ -210,7 +213,7 @@ def _table(
         "headline": headline["id"],
         "columns": sorted(heads, key=lambda column: column is not headline),
         "rows": list(rows.values()),
-        "tests": kept if len(kept) <= MOST_TESTS else [],
+        "tests": listed if len(listed) <= MOST_TESTS else [],
         "n_tests": len(tests),
         "published": None,
     }
@@ -219,29 +222,29 @@ def _table(
 def _settings(records: Sequence[ResultRecord]) -> Row:
     """Return what all records of a table have in common, and all names that its references go by."""
     named = {key: [value for record in records if (value := getattr(record, key))] for key in NAMES}
-    return {key: ", ".join(dict.fromkeys(found)) or None for key, found in named.items()} | {
+    return {key: ", ".join(dict.fromkeys(values)) or None for key, values in named.items()} | {
         key: value for key, value in conditions_of(records[0]).items() if key not in NAMES
     }
 
 
-def _placed(found: Mapping[str, Counted]) -> dict[str, ResultRecord]:
-    """Return those that have a place in a column, controls last; none where no system is ranked."""
-    held = {name: counted.record for name, counted in found.items() if takes_place(counted.record)}
+def _placed(cells: Mapping[str, Counted]) -> dict[str, ResultRecord]:
+    """Return those that have a place in a column, controls last; empty if no system is ranked."""
+    held = {name: counted.record for name, counted in cells.items() if takes_place(counted.record)}
     if not any(level(record) < 2 for record in held.values()):
         return {}
     return dict(sorted(held.items(), key=lambda pair: level(pair[1])))
 
 
 def _untold(names: Sequence[str], tests: Sequence[Comparison]) -> dict[str, str]:
-    """Return of each that cannot be told from controls what these are."""
-    found: dict[str, list[str]] = {}
+    """Return a mark for each system that does not differ significantly from a control."""
+    controls: dict[str, list[str]] = {}
     for test in tests:
         if test.control is not None and test.is_untold:
-            found.setdefault(names[test.a + test.b - test.control], []).append(names[test.control])
+            controls.setdefault(names[test.a + test.b - test.control], []).append(names[test.control])
     return {
         name: f"not told from {', '.join(held[:MOST_NAMES])}"
         + (f" and {len(held) - MOST_NAMES} more" if len(held) > MOST_NAMES else "")
-        for name, held in found.items()
+        for name, held in controls.items()
     }
 
 
@@ -254,11 +257,11 @@ def _ordered(table: Row, by: str | None) -> list[Row]:
     chosen = [column for column in ranked if by in {column["metric"], column["id"]}] or meant
 
     def place(row: Row, columns: Sequence[Row], key: str = "place") -> float:
-        found = [row["cells"].get(column["id"], {}).get(key) for column in columns]
-        if all(one is None for one in found):
+        values = [row["cells"].get(column["id"], {}).get(key) for column in columns]
+        if all(value is None for value in values):
             return math.inf
         after = [column["n_ranked"] + 1 for column in columns]
-        return float(np.mean([last if one is None else one for one, last in zip(found, after, strict=True)]))
+        return float(np.mean([last if value is None else value for value, last in zip(values, after, strict=True)]))
 
     for row in table["rows"]:
         row["mean_rank"] = None if math.isinf(mean := place(row, meant)) else mean
@@ -283,14 +286,14 @@ def _columns(entries: Sequence[Entry]) -> list[tuple[Row, dict[str, ResultRecord
         for where, record in entry.records.items():
             held.setdefault(where, {})[entry.name] = record
     metrics = [metric for metric, _ in held]
-    seen: collections.Counter[str] = collections.Counter()
+    counts: collections.Counter[str] = collections.Counter()
     columns: list[tuple[Row, dict[str, ResultRecord]]] = []
-    for (metric, _), found in held.items():
-        seen[metric] += 1
-        one = next(iter(found.values()))
-        name = metric if metrics.count(metric) == 1 else f"{metric} #{seen[metric]}"
-        about = {"id": name, "metric": metric, "title": _heading(one), "direction": one.direction}
-        columns.append((about | {"extractors": dict(one.extractors), "differs": "", "n_ranked": 0}, found))
+    for (metric, _), records in held.items():
+        counts[metric] += 1
+        first = next(iter(records.values()))
+        name = metric if metrics.count(metric) == 1 else f"{metric} #{counts[metric]}"
+        about = {"id": name, "metric": metric, "title": _heading(first), "direction": first.direction}
+        columns.append((about | {"extractors": dict(first.extractors), "differs": "", "n_ranked": 0}, records))
     for column, _ in columns:
         others = [other for other, _ in columns if other["metric"] == column["metric"] and other is not column]
         if others:
@@ -323,8 +326,8 @@ def _in_words(value: object) -> str:
     return "none" if value is None else str(value)
 
 
-def _row(entry: Entry, found: Sequence[Counted | None]) -> Row:
-    records = [counted.record for counted in found if counted is not None]
+def _row(entry: Entry, cells: Sequence[Counted | None]) -> Row:
+    records = [counted.record for counted in cells if counted is not None]
     has_rank = any(map(is_ranked, records))
     reasons = sorted({record.unranked for record in records} - {""})
     is_control = entry.last.role == "control"
@@ -385,8 +388,8 @@ def _notes(records: Sequence[ResultRecord], entries: Sequence[Entry], n_tests: i
     superseded = sum(entry.n_superseded for entry in entries)
     if superseded:
         yield f"{superseded} scores were added again later by the same hand; the last ones count"
-    if kept := sum(entry.n_kept for entry in entries):
-        yield f"{kept} scores that were added later may not be ranked; the ranked ones of the same hand count"
+    if n_retained := sum(entry.n_kept for entry in entries):
+        yield f"{n_retained} scores that were added later may not be ranked; the ranked ones of the same hand count"
     if any(map(_is_outside, counted)):
         yield BIAS
     counted = [record for record in counted if record.groups]  # divergences of a whole set name no items

@@ -199,12 +199,12 @@ def _cut(piece: str) -> list[str] | None:
     label = _whole_line(piece)
     if label is not None:
         return [f"({label})"]
-    found = [(group, label) for group in _GROUP.finditer(piece) if (label := _titled_label(group[1])) is not None]
-    if found:
-        starts, ends = [group.start() for group, _ in found], [group.end() for group, _ in found]
+    groups = [(group, label) for group in _GROUP.finditer(piece) if (label := _titled_label(group[1])) is not None]
+    if groups:
+        starts, ends = [group.start() for group, _ in groups], [group.end() for group, _ in groups]
         before = piece[: starts[0]].strip()
         between = [piece[end:start] for end, start in zip(ends, [*starts[1:], len(piece)], strict=True)]
-        behind = [part for (_, label), rest in zip(found, between, strict=True) for part in _behind(label, rest)]
+        behind = [part for (_, label), rest in zip(groups, between, strict=True) for part in _behind(label, rest)]
         return [before, *behind] if bare(before) else behind
     start, heads = 0, []
     while (colon := piece.find(":", start, start + 41)) >= 0:  # all of "Verse: Chorus: ..." at once: it may be long
@@ -240,5 +240,5 @@ def _titled_label(text: str) -> str | None:
     if label is not None:
         return label
     label, *others = [section_label(part, marked=True) for part in _TITLED.split(text)]
-    kinds = {found.rstrip("0123456789") for found in (label, *others) if found is not None}
+    kinds = {kind.rstrip("0123456789") for kind in (label, *others) if kind is not None}
     return label if len(kinds) == 1 else None

@@ -99,16 +99,16 @@ def drop_chat_tokens(text: str) -> str:
 
 def drop_reasoning(text: str) -> str:
     """Remove ``<think>`` blocks; of one that is never closed all, of one that is never opened all before its end."""
-    kept: list[str] = []
+    parts: list[str] = []
     start, opened = 0, False
     for mark in _REASONING.finditer(text):
         if not mark[1] and not opened:
-            kept.append(text[start : mark.start()])
+            parts.append(text[start : mark.start()])
         elif mark[1]:
-            kept.append("\n") if opened else kept.clear()
+            parts.append("\n") if opened else parts.clear()
             start = mark.end()
         opened = not mark[1]
-    return "".join(kept) + ("" if opened else text[start:])
+    return "".join(parts) + ("" if opened else text[start:])
 
 
 def drop_stage_tags(text: str) -> str:
@@ -192,14 +192,14 @@ def _without_opening(lines: list[str]) -> list[str]:
 
 def _closing(lines: list[str]) -> int:
     """Return the index of the first line of the closing remarks, or the number of lines."""
-    found = len(lines)
+    first = len(lines)
     for i in range(len(lines) - 1, 0, -1):
         words = re.sub(r"^[\W_]+", "", lines[i])
         if not words:
             continue
         is_remark = _ABOUT_TEXT.search(words) is not None or _END.fullmatch(lines[i].strip()) is not None
         if is_remark and not bare(lines[i - 1]):
-            found = i
+            first = i
         elif not is_remark and not _GOES_ON.search(words):
             break
-    return found
+    return first

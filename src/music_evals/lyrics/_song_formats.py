@@ -38,7 +38,7 @@ _SECTION = re.compile(r"[\[【\uff3b]([^\[\]【】\uff3b\uff3d\n]{1,40})[\]】\u
 
 
 def of_json(text: str) -> str | None:
-    """Return the lyrics in a text of JSON; None where there are none."""
+    """Return the lyrics in a text of JSON; None if there are none."""
     inner, fenced = text[text.find("{") : text.rfind("}") + 1], re.split(r"```\w*", text, maxsplit=2)[1:2]
     rows = ",".join(filter(str.strip, inner.splitlines()))  # JSON Lines
     for candidate in (*map(str.strip, (text, *fenced)), inner, f"[{rows}]"):
@@ -49,8 +49,8 @@ def of_json(text: str) -> str | None:
         except (ValueError, RecursionError):
             continue
         if any(map(str.strip, lines)):
-            found = "\n".join(lines)
-            return of_lrc(found) or of_semicolons(found) or found
+            lyrics = "\n".join(lines)
+            return of_lrc(lyrics) or of_semicolons(lyrics) or lyrics
     return None
 
 
@@ -89,7 +89,7 @@ def of_lrc(text: str) -> str | None:
         if is_header(line) and stamps is None:
             headers.append(line)
         elif stamps is not None:
-            times = [_seconds(found) for found in _FIELDS.findall(stamps[1])]
+            times = [_seconds(fields) for fields in _FIELDS.findall(stamps[1])]
             words, now = _STAMP.sub("", stamps[2]).strip(), times[0]
             timed += _in_order(timed, [*((now, header) for header in headers), *((time, words) for time in times)])
             headers = []
@@ -121,9 +121,9 @@ def of_semicolons(text: str) -> str | None:
 
 def _sections(text: str) -> str | None:
     parts = re.split("[;\uff1b]", text.strip(" \n\r\t\"'\u201c\u201d"))
-    found = [_SECTION.fullmatch(part.strip()) for part in parts if part.strip()]
+    matches = [_SECTION.fullmatch(part.strip()) for part in parts if part.strip()]
     is_one = len(parts) < 2 and not re.search("[\u4e00-\u9fff][.][\u4e00-\u9fff]", text)  # no format of this kind
-    if is_one or not all(found) or not any(part and section_label(part[1], marked=True) for part in found):
+    if is_one or not all(matches) or not any(part and section_label(part[1], marked=True) for part in matches):
         return None
-    lines = [[f"[{part[1]}]", *re.split(r"[.\uff0e。\n]", part[2])] for part in found if part]
+    lines = [[f"[{part[1]}]", *re.split(r"[.\uff0e。\n]", part[2])] for part in matches if part]
     return "\n".join(line.strip() for section in lines for line in section if line.strip())

@@ -24,7 +24,7 @@ from music_evals.errors import importing
 
 __all__ = ["LastWords", "Model", "load_last_words", "read_weights"]
 
-KEPT: Final = 4096
+CACHE_SIZE: Final = 4096
 """Texts whose paths are kept: the lines of a chorus come again, and are cut for their rhyme and for their words."""
 
 # what jieba looks up in its dictionary; any other character stands alone
@@ -48,13 +48,13 @@ class LastWords:
         self._weights, self._unknown = weights, unknown
         self._start, self._trans = model.start, model.trans
         self._emit = tuple(model.emit[state].get for state in "BMES")
-        self._best_path = functools.lru_cache(KEPT)(self._path)
+        self._best_path = functools.lru_cache(CACHE_SIZE)(self._path)
 
     def cut(self, text: str) -> list[str]:
         """Return the words of a text without spaces and signs, those of other scripts in single letters."""
         words = []
-        for found in _BLOCK.finditer(text):
-            block, at = found[0], 0
+        for match in _BLOCK.finditer(text):
+            block, at = match[0], 0
             stops = self._best_path(block)
             while at < len(block):
                 words.append(block[at : stops[at]])
@@ -139,8 +139,8 @@ class LastWords:
 def _last_block(text: str) -> str:
     """Return the end of the text that jieba cuts as one; empty where its last character stands alone."""
     last = ""
-    for found in _BLOCK.finditer(text):
-        last = found[0] if found.end() == len(text) else ""
+    for match in _BLOCK.finditer(text):
+        last = match[0] if match.end() == len(text) else ""
     return last
 
 

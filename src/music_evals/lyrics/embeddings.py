@@ -290,10 +290,10 @@ class SentenceEncoder:
                 )
         except RuntimeError as error:
             raise BackendError(f"the encoder {self.name!r} failed on {len(texts)} texts: {error}") from error
-        found = _check_vectors(vectors, texts, self.name)
+        checked = _check_vectors(vectors, texts, self.name)
         # what a model has divided already keeps its last bit
-        is_unit = np.abs(np.linalg.norm(found, axis=1) - 1) <= UNIT_TOLERANCE
-        return found if is_unit.all() else _unit_vectors(found, texts, self.name)
+        is_unit = np.abs(np.linalg.norm(checked, axis=1) - 1) <= UNIT_TOLERANCE
+        return checked if is_unit.all() else _unit_vectors(checked, texts, self.name)
 
 
 def _load_sentence_encoder(

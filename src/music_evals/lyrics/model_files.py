@@ -53,7 +53,7 @@ def find_model(name: str, revision: str | None, mark: str, *, advice: str = "") 
     mark
         A file that such a model has, by which a copy on this machine is found.
     advice
-        What else helps where there is none.
+        What else helps if it is missing.
 
     Raises
     ------
@@ -120,7 +120,7 @@ def has_file(name: str, place: ModelPlace, file: str) -> bool:
 
 
 def _in_cache(name: str, file: str, revision: str | None) -> Any:
-    """Return the path of a file in the Hub's cache, None where nothing is known of it, else a note that it is none."""
+    """Return the path of a file in the Hub's cache, None if nothing is known of it, else a note that it is missing."""
     import huggingface_hub
 
     folder = huggingface_hub.constants.HF_HUB_CACHE
@@ -163,7 +163,7 @@ def folder_hash(folder: Path) -> str:
 
 
 def choose_device(device: str | None) -> torch.device:
-    """Return the device of a name, or where there is none a GPU if there is one, else the CPU.
+    """Return the device of a name; without a name a GPU if there is one, else the CPU.
 
     Raises
     ------
@@ -177,16 +177,17 @@ def choose_device(device: str | None) -> torch.device:
         import torch
     n_gpus = torch.cuda.device_count() if torch.cuda.is_available() else 0
     try:
-        found = torch.device(device or ("cuda" if n_gpus else "cpu"))
-        if found.type == "cuda" and (found.index or 0) >= n_gpus:
-            seen = f"{n_gpus} of them" if n_gpus else "none"
+        torch_device = torch.device(device or ("cuda" if n_gpus else "cpu"))
+        if torch_device.type == "cuda" and (torch_device.index or 0) >= n_gpus:
+            available = f"{n_gpus} of them" if n_gpus else "none"
             raise InvalidInputError(
-                f"device {device!r} needs a GPU that is not there: torch sees {seen}; leave the device out or say 'cpu'"
+                f"device {device!r} needs a GPU that is not there: torch sees {available}; leave the device out or say "
+                "'cpu'"
             )
-        torch.zeros(1, device=found).item()  # torch knows the names of devices that it was not built for
+        torch.zeros(1, device=torch_device).item()  # torch knows the names of devices that it was not built for
     except (RuntimeError, AssertionError, ImportError) as error:
         raise InvalidInputError(f"torch has no device {device!r} here; expected 'cpu', 'cuda', 'cuda:1' ...") from error
-    return found
+    return torch_device
 
 
 def unavailable(name: str, reason: str, advice: str = "") -> ModelUnavailableError:

@@ -1,6 +1,6 @@
 """Which song texts are the same song: covers, other recordings, the same words annotated twice.
 
-A model that is tuned on one of them and judged on the other has seen the answer. Two texts are near copies where they
+A model tuned on one of them and evaluated on the other has seen the answer. Two texts are near copies where they
 share at least `SHARED_LINES` long lines, or at least `LEAST_SHARED` that are half of the long lines of the text that
 has fewer. A long line has `LONG` characters or more, spaces and punctuation left out; a line counts once however often
 it is sung. Refrains of common words (我爱你) are short lines and tie no songs together.
@@ -72,12 +72,12 @@ class NearCopies:
         """Return the number of the nearest text that this one is a near copy of, counted from 0; None without any."""
         distinct = long_lines(lines)
         shared = Counter(place for line in distinct for place in self._places.get(line, ()))
-        found = [
+        candidates = [
             (count, -place)
             for place, count in shared.items()
             if count >= min(SHARED_LINES, max(LEAST_SHARED, _HALF * min(len(distinct), self._sizes[place])))
         ]
-        return -max(found)[1] if found else None
+        return -max(candidates)[1] if candidates else None
 
     def __len__(self) -> int:
         return len(self._sizes)

@@ -131,7 +131,7 @@ def normalise_lyrics(text: str, *, song_format: str = AUTO) -> Normalised:
         else:
             text = step(text)
         if text != before:
-            changes.append(_told(name, before, text))
+            changes.append(_describe_change(name, before, text))
             removed[name] = _gone(before, text) if name in _REMOVING else []
     if named != "plain":
         changes.insert(0, f"{FORMAT_FOUND}{named}")
@@ -148,8 +148,8 @@ def unify_line_breaks(text: str) -> str:
 
 def drop_invisible(text: str) -> str:
     """Remove byte order marks, zero-width and control characters, variation selectors; a tab becomes a space."""
-    kept = [char for char in text.replace("\t", " ") if char == "\n" or not _is_invisible(char)]
-    return "".join(kept)
+    visible = [char for char in text.replace("\t", " ") if char == "\n" or not _is_invisible(char)]
+    return "".join(visible)
 
 
 def drop_list_marks(text: str) -> str:
@@ -173,8 +173,8 @@ def simplify(text: str) -> str:
     if not re.search(f"[{_HAN}]", text):
         return text
     converter = _opencc()
-    while (found := str(converter.convert(text))) != text:  # a character that is turned may make a phrase
-        text = found
+    while (simplified := str(converter.convert(text))) != text:  # a character that is turned may make a phrase
+        text = simplified
     return text
 
 
@@ -208,8 +208,8 @@ def drop_repeat_marks(text: str) -> str:
 
 def _without_repeats(line: str) -> str:
     end = len(line)
-    while found := _REPEAT.search(line, max(end - 4, 0), end):
-        end = found.start()
+    while match := _REPEAT.search(line, max(end - 4, 0), end):
+        end = match.start()
     return line[:end]
 
 
@@ -274,8 +274,8 @@ def _cut_at_slashes(line: str) -> list[str]:
 def _with_pauses(line: str) -> str:
     if is_released_header(line) or _RELEASED_LINE.fullmatch(line):
         return line
-    kept = [char if unicodedata.category(char)[0] in "LNM" or _joins(line, i) else " " for i, char in enumerate(line)]
-    return " ".join("".join(kept).split())
+    chars = [char if unicodedata.category(char)[0] in "LNM" or _joins(line, i) else " " for i, char in enumerate(line)]
+    return " ".join("".join(chars).split())
 
 
 def _joins(line: str, index: int) -> bool:
@@ -295,7 +295,7 @@ def _gone(before: str, after: str) -> list[str]:
     return [line for line in gone.elements() if bare(line) and not is_fence(line)]
 
 
-def _told(name: str, before: str, after: str) -> str:
+def _describe_change(name: str, before: str, after: str) -> str:
     """Return a sentence on what a step changed."""
     first, second = (collections.Counter(text.split("\n")) for text in (before, after))
     gone, came = list((first - second).elements()), list((second - first).elements())

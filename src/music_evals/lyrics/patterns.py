@@ -81,22 +81,22 @@ def split_sections(text: str) -> SplitText:
 
     Any ``(word)`` is a header, even inside a line; brackets of another kind, or around several words, are not.
     """
-    found = list(_HEADER.finditer(text))
-    if not found:
+    headers = list(_HEADER.finditer(text))
+    if not headers:
         return SplitText("", ())
-    ends = [each.start() for each in found[1:]] + [len(text)]
+    ends = [each.start() for each in headers[1:]] + [len(text)]
     sections = tuple(
         TextSection(each[1], each[0], text[each.end() : end], each.start())
-        for each, end in zip(found, ends, strict=True)
+        for each, end in zip(headers, ends, strict=True)
     )
-    return SplitText(text[: found[0].start()], sections)
+    return SplitText(text[: headers[0].start()], sections)
 
 
 def mark_lyrics(text: str, rhyme: RhymeMethod = "official") -> Pattern:
     r"""Return the pattern of lyrics, as MuChin's scorer derives it.
 
     Each Chinese character (U+4E00 to U+9FFF) becomes ``c``. The last one of a line becomes ``R`` if another line of the
-    same section has its rhyme class. Sections that are sung again are judged each for itself. What stands before the
+    same section has its rhyme class. Sections that are sung again are handled one by one. What stands before the
     first header is kept, and is in no section; a text without a header has an empty pattern.
 
     Parameters
@@ -200,7 +200,7 @@ def check_pattern(text: str) -> SplitText:
 
 def _marked_body(body: str, written: list[str], find: Callable[[str], Hashable], known: dict[str, Hashable]) -> str:
     """Return the pattern of a section's body, of the same length and with the same line ends."""
-    marked = _CHINESE.sub(lambda found: "c" * len(found[0]), body)
+    marked = _CHINESE.sub(lambda match: "c" * len(match[0]), body)
     classes = []
     for line in written:
         if line not in known:

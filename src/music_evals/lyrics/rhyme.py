@@ -124,7 +124,7 @@ RHYME_CLASSES: Final[Mapping[int, RhymeClass]] = MappingProxyType(
 
 
 def last_character(line: str) -> int:
-    """Return the position of the last Chinese character (U+4E00 to U+9FFF) of a line, -1 where there is none."""
+    """Return the position of the last Chinese character (U+4E00 to U+9FFF) of a line, -1 if there is none."""
     at = len(line) - 1
     while at >= 0 and not "\u4e00" <= line[at] <= "\u9fff":
         at -= 1
@@ -255,8 +255,8 @@ def rhyme_by_words(*, scheme: str = "xinyun18", sung: str = "neutral", erhua: bo
         start = at
         while start and _last_read(line[start - 1]) == 0:
             start -= 1
-        found = endings.of_line(line[start : at + 1], sung=sung, erhua=erhua)
-        return merged.get(found, found) if isinstance(found, int) else found
+        rhyme_class = endings.of_line(line[start : at + 1], sung=sung, erhua=erhua)
+        return merged.get(rhyme_class, rhyme_class) if isinstance(rhyme_class, int) else rhyme_class
 
     return words
 
@@ -301,7 +301,7 @@ def class_counts(classes: Iterable[Hashable]) -> dict[Hashable, int]:
 
 
 def _last_read(line: str) -> int:
-    """Return the position of the last character that is Chinese or the zero, -1 where there is none."""
+    """Return the position of the last character that is Chinese or the zero, -1 if there is none."""
     return max(last_character(line), line.rfind(_ZERO))
 
 
@@ -331,8 +331,8 @@ def _loaded(method: str) -> Callable[[str], Hashable]:
         find, merged = _loaded(name), _scheme(scheme)
 
         def counted(line: str) -> Hashable:
-            found = find(line)
-            return merged.get(found, found) if isinstance(found, int) else found
+            rhyme_class = find(line)
+            return merged.get(rhyme_class, rhyme_class) if isinstance(rhyme_class, int) else rhyme_class
 
         return counted
     if method == "words":
@@ -357,7 +357,7 @@ def _loaded(method: str) -> Callable[[str], Hashable]:
         if at < 0:
             return None
         word = words.of_text(line[: at + 1])
-        # a word such as "T恤" is none that pypinyin knows: it cuts the Chinese part again
+        # pypinyin does not know a word such as "T恤": it cuts the Chinese part again
         return readings.of_word(word) if min(word) >= "\u4e00" else readings.of_text(word)
 
     return official
@@ -395,10 +395,10 @@ class _Endings:
         """Return the class of a text that ends with a Chinese character."""
         for size in range(min(LONGEST, len(text)), 1, -1):
             word = text[-size:]
-            found = self._phrases.get(word)
-            if found is not None:
-                colours = word[-1] == _CHILD and erhua and "er" in found[-1] and len(found) > 1
-                return rhyme_of_bopomofo(self._bopomofo(found[-2 if colours else -1][0]))
+            syllables = self._phrases.get(word)
+            if syllables is not None:
+                colours = word[-1] == _CHILD and erhua and "er" in syllables[-1] and len(syllables) > 1
+                return rhyme_of_bopomofo(self._bopomofo(syllables[-2 if colours else -1][0]))
         last = text[-1]
         if last == "地" and len(text) > 2 and text[-2] == text[-3]:  # 慢慢地
             return self._readings.of_character("的") if sung == "neutral" else rhyme_of_bopomofo("ㄉㄧ")

@@ -77,7 +77,7 @@ def find_format(text: str) -> str:
     lines = text.splitlines()
     if any(LINE_STAMPS.match(line) for line in lines):
         others = [line for line in lines if line.strip() and not LINE_STAMPS.match(line)]
-        sung = [found[2] for line in lines if (found := LINE_STAMPS.match(line))]
+        sung = [match[2] for line in lines if (match := LINE_STAMPS.match(line))]
         return "lrc" if others or any(map(is_header, sung)) else "diffrhythm"
     if of_semicolons(text) is not None or any(map(_TIMED.fullmatch, _TAG.findall(text))):
         return "songgeneration"
@@ -101,15 +101,17 @@ def read_as(text: str, name: str) -> str:
 
     """
     check_format(name)
-    found = find_format(text)
-    chosen = found if name == AUTO else name
+    detected = find_format(text)
+    chosen = detected if name == AUTO else name
     if chosen == "plain":
         return text
     readers = {"json": of_json, "lrc": of_lrc, "diffrhythm": of_lrc, "songgeneration": _of_songgeneration}
     read = readers.get(chosen, of_semicolons)(text)  # square brackets on lines of their own are headers anyway
     tagged = {"suno", "yue", "ace-step", "songgeneration"}
-    if read is None and not (chosen in tagged and found in tagged):
-        raise InvalidLyricsError(f"expected lyrics in the format {chosen!r}, these are {found!r}; name that, or 'auto'")
+    if read is None and not (chosen in tagged and detected in tagged):
+        raise InvalidLyricsError(
+            f"expected lyrics in the format {chosen!r}, these are {detected!r}; name that, or 'auto'"
+        )
     return text if read is None else read
 
 

@@ -54,8 +54,8 @@ class BarContent(NamedTuple):
 
     def without(self, rows: slice) -> BarContent:
         """Return all but some of the bars, in order."""
-        kept = np.delete(np.arange(len(self.n_notes)), rows)
-        return BarContent(self.onsets[kept], self.n_notes[kept], self.pitch_classes[kept])
+        others = np.delete(np.arange(len(self.n_notes)), rows)
+        return BarContent(self.onsets[others], self.n_notes[others], self.pitch_classes[others])
 
 
 def bar_content(tokens: Tokens) -> BarContent:
@@ -123,7 +123,7 @@ def entropy_official(content: BarContent) -> FloatArray:
 
 
 def official_entropy_difference(middle: BarContent, past: BarContent, future: BarContent) -> FloatArray:
-    """Return the mean over the pairs of bars that both have an onset; 0 where there is none."""
+    """Return the mean over the pairs of bars that both have an onset; 0 if there are none."""
     ours = entropy_official(middle)
     theirs = [entropy_official(content) for content in (past, future)]
     return _official_mean(

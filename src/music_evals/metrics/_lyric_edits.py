@@ -16,6 +16,7 @@ from collections.abc import Callable, Sequence
 from typing import Final, NamedTuple
 
 from music_evals.annotations import Pattern
+from music_evals.deprecation import warn_renamed
 
 __all__ = ["FOREIGN", "Amounts", "Edits", "count_edits", "edit_distance", "without_letters"]
 
@@ -37,10 +38,16 @@ class Amounts(NamedTuple):
 class Edits(NamedTuple):
     """How far a lyric is from its pattern."""
 
-    asked: Amounts  # what the pattern asks for
+    expected: Amounts  # of the pattern
     needed: Amounts  # edits at each level
     pairs: tuple[tuple[int, int], ...]  # sections: place in the pattern, place in the lyric, from 0
     line_pairs: tuple[tuple[tuple[int, int], ...], ...]  # of each pair of sections, the same of their lines
+
+    @property
+    def asked(self) -> Amounts:
+        """Old name of `expected`."""
+        warn_renamed("Edits.asked", "expected")
+        return self.expected
 
 
 class _Line(NamedTuple):
@@ -82,7 +89,7 @@ def count_edits(
     Parameters
     ----------
     reference, generated
-        What was asked for, and the lyric; `without_letters` first, where its words are known.
+        The pattern that was asked for, and the lyric; `without_letters` first, where its words are known.
     codes
         Section codes of both.
     maxima
@@ -91,13 +98,13 @@ def count_edits(
 
     """
     sides = [
-        [_read_section(code, lines) for code, lines in zip(found, side.lines, strict=True)]
-        for found, side in zip(codes, (reference, generated), strict=True)
+        [_read_section(code, lines) for code, lines in zip(side_codes, side.lines, strict=True)]
+        for side_codes, side in zip(codes, (reference, generated), strict=True)
     ]
-    asked = _amounts(sides[0])
-    if asked.lines and not any(section.sung for section in sides[1]):
+    expected = _amounts(sides[0])
+    if expected.lines and not any(section.sung for section in sides[1]):
         sides[1] = []  # without a Chinese character there is no lyric
-    prices = _prices(asked, maxima)
+    prices = _prices(expected, maxima)
     pair_lines = functools.lru_cache(maxsize=None)(functools.partial(_pair_lines, prices=prices))
 
     def change(first: _Section, second: _Section) -> int:
@@ -109,10 +116,10 @@ def count_edits(
     line_pairs = [pair_lines(sides[0][first].lines, sides[1][second].lines)[1] for first, second in pairs]
     needed = _needed(sides, pairs, line_pairs)
     places = tuple(
-        tuple((sides[0][first].lines[a].place, sides[1][second].lines[b].place) for a, b in found)
-        for (first, second), found in zip(pairs, line_pairs, strict=True)
+        tuple((sides[0][first].lines[a].place, sides[1][second].lines[b].place) for a, b in lines)
+        for (first, second), lines in zip(pairs, line_pairs, strict=True)
     )
-    return Edits(asked, needed, tuple(pairs), places)
+    return Edits(expected, needed, tuple(pairs), places)
 
 
 def without_letters(pattern: Pattern) -> Pattern:
@@ -122,9 +129,9 @@ def without_letters(pattern: Pattern) -> Pattern:
     lines = tuple(
         tuple(
             "".join(FOREIGN if sign in "cR" and char == sign else sign for sign, char in zip(line, word, strict=True))
-            for line, word in zip(found, words, strict=True)
+            for line, word in zip(marked, words, strict=True)
         )
-        for found, words in zip(pattern.lines, pattern.words, strict=True)
+        for marked, words in zip(pattern.lines, pattern.words, strict=True)
     )
     return Pattern(_text_of(pattern, lines), pattern.labels, lines, pattern.words)
 
@@ -178,12 +185,12 @@ def _amounts(sections: Sequence[_Section]) -> Amounts:
     )
 
 
-def _prices(asked: Amounts, maxima: Sequence[float]) -> _Prices:
+def _prices(expected: Amounts, maxima: Sequence[float]) -> _Prices:
     """Return what an edit takes off the score, times the same whole number for all of them."""
     song, *others = (int(_HALVES * most) for most in maxima)
-    whole = math.lcm(sum(asked) or 1, *(n or 1 for n in asked))
-    once = song * (whole // (sum(asked) or 1))
-    return _Prices(*(once + most * (whole // n) if n else 0 for most, n in zip(others, asked, strict=True)))
+    whole = math.lcm(sum(expected) or 1, *(n or 1 for n in expected))
+    once = song * (whole // (sum(expected) or 1))
+    return _Prices(*(once + most * (whole // n) if n else 0 for most, n in zip(others, expected, strict=True)))
 
 
 def _held(section: _Section, prices: _Prices) -> int:
@@ -203,9 +210,9 @@ def _is_another(first: _Section, second: _Section) -> bool:
 def _pair_lines(
     first: tuple[_Line, ...], second: tuple[_Line, ...], *, prices: _Prices
 ) -> tuple[int, list[tuple[int, int]]]:
-    def change(wanted: _Line, found: _Line) -> int:
-        cost = edit_distance(wanted.symbols, found.symbols) * prices.character + (not found.sung) * prices.line
-        return cost + (wanted.rhymes and not found.rhymes) * prices.rhyme
+    def change(expected: _Line, actual: _Line) -> int:
+        cost = edit_distance(expected.symbols, actual.symbols) * prices.character + (not actual.sung) * prices.line
+        return cost + (expected.rhymes and not actual.rhymes) * prices.rhyme
 
     dropped = [_held_by_line(line, prices) for line in first]
     added = [_held_by_line(line, prices.without_rhymes()) for line in second]
@@ -249,9 +256,9 @@ def _needed(
     line_pairs: Sequence[Sequence[tuple[int, int]]],
 ) -> Amounts:
     """Return the edits of an alignment, level by level."""
-    asked, found = map(_amounts, sides)
+    expected, actual = map(_amounts, sides)
     same_sections = same_lines = same_rhymes = 0
-    characters = asked.characters + found.characters
+    characters = expected.characters + actual.characters
     for (first, second), lines in zip(pairs, line_pairs, strict=True):
         same_sections += not _is_another(sides[0][first], sides[1][second])
         for a, b in lines:
@@ -260,6 +267,6 @@ def _needed(
             same_rhymes += wanted.rhymes and got.rhymes
             characters -= len(wanted.symbols) + len(got.symbols) - edit_distance(wanted.symbols, got.symbols)
     n_lines = sum(map(len, line_pairs))
-    sections = asked.sections + found.sections - len(pairs) - same_sections
-    lines_needed = asked.lines + found.lines - n_lines - same_lines
-    return Amounts(sections, lines_needed, characters, asked.rhymes - same_rhymes)
+    sections = expected.sections + actual.sections - len(pairs) - same_sections
+    lines_needed = expected.lines + actual.lines - n_lines - same_lines
+    return Amounts(sections, lines_needed, characters, expected.rhymes - same_rhymes)

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from music_evals.annotations import Pattern
+from music_evals.deprecation import warn_renamed
 from music_evals.metrics._lyric_edits import FOREIGN, edit_distance
 
 if TYPE_CHECKING:
@@ -28,7 +29,7 @@ _MISSING: Final = "missing"
 _EXTRA: Final = "extra"
 
 Places = tuple[int | None, int | None]
-"""Of a line among the expected ones, and among those found."""
+"""Of a line among the expected and among the actual ones."""
 
 
 class Level(NamedTuple):
@@ -45,16 +46,22 @@ class LineReport(NamedTuple):
     """A line and what was expected of it."""
 
     status: str  # ``"matched"``: compared. ``"missing"``: expected and not there. ``"extra"``: there and not expected
-    expected: str | None  # patterns, stripped; None where there is none
-    found: str | None
+    expected: str | None  # patterns, stripped; None if missing
+    actual: str | None
     words: str | None  # the line as written; None where it is not known
     expected_count: int  # characters that the word level counts
     found_count: int
-    foreign_count: int  # characters of the line that are none of ``c``, ``R`` and space: Latin, punctuation
+    foreign_count: int  # characters of the line other than ``c``, ``R`` and space: Latin, punctuation
     ratio: float  # of this line at the word level, 0..1; NaN where it was not compared
     rhyme_expected: bool  # whether the pattern asks for a rhyme, and whether the line has one
     rhyme_found: bool
     extra_rhyme_costs: bool = True  # whether a rhyme that was not expected does
+
+    @property
+    def found(self) -> str | None:
+        """Old name of `actual`."""
+        warn_renamed("LineReport.found", "actual")
+        return self.actual
 
     @property
     def rhyme_lost(self) -> bool:
@@ -78,16 +85,16 @@ class SectionReport(NamedTuple):
     lines: tuple[LineReport, ...]  # in their order: compared ones first, then missing or extra ones
 
 
-def line_counts(expected: str, found: str, variant: str) -> tuple[int, int, int]:
+def line_counts(expected: str, actual: str, variant: str) -> tuple[int, int, int]:
     """Return what the word level compares of two stripped lines: common, expected and found count."""
     # Official: the common count is at most the line's ``c``, ``R`` and spaces, while foreign characters lengthen it.
     # Paper: only ``c`` and ``R`` count.
-    characters = found.count("c") + found.count("R")
+    characters = actual.count("c") + actual.count("R")
     if variant == "paper":
         wanted = expected.count("c") + expected.count("R")
         return min(wanted, characters), wanted, characters
     wanted = len(expected)
-    return min(wanted, characters + found.count(" ")), wanted, len(found)
+    return min(wanted, characters + actual.count(" ")), wanted, len(actual)
 
 
 def report_sections(
@@ -97,7 +104,7 @@ def report_sections(
     variant: str,
     line_pairs: Sequence[Sequence[tuple[int, int]]] | None = None,
 ) -> tuple[SectionReport, ...]:
-    """Return the sections of both texts in reading order, matched ones once; lines are paired as told, or by place."""
+    """Return the sections of both texts in reading order, matched ones once; lines are paired by place by default."""
     reports: list[SectionReport] = []
     at_reference = at_generated = 0
     for number, (first, second) in enumerate([*pairs, (len(reference.labels), len(generated.labels))]):
@@ -124,33 +131,33 @@ def report_sections(
 
 def reported_sections(reports: Sequence[SectionReport]) -> Iterator[str]:
     """Yield a line of text for each section and line that lost points; all sections in reading order."""
-    expected = found = 0  # place among the sections of its text, from 1
+    expected = actual = 0  # place among the sections of its text, from 1
     for report in reports:
         expected += report.status != _EXTRA
-        found += report.status != _MISSING
+        actual += report.status != _MISSING
         if report.status == _MISSING:
             yield f"section {expected} ({report.expected_label}) is missing"
         elif report.status == _EXTRA:
-            yield f"section ({report.found_label}), number {found} of the lyrics, is not expected"
+            yield f"section ({report.found_label}), number {actual} of the lyrics, is not expected"
         elif _is_misnamed(report) or not all(line.lossless for line in report.lines):
             named = f", headed ({report.found_label})" if _is_misnamed(report) else ""
-            yield f"section {expected} ({report.expected_label}){named}: {_told_lengths(report.lines)}"
-            yield from _told_lines(report.lines)
+            yield f"section {expected} ({report.expected_label}){named}: {_count_lines(report.lines)}"
+            yield from _describe_lines(report.lines)
 
 
-def _by_place(expected: Sequence[str], found: Sequence[str]) -> Iterator[Places]:
-    for index in range(max(len(expected), len(found))):
-        yield index if index < len(expected) else None, index if index < len(found) else None
+def _by_place(expected: Sequence[str], actual: Sequence[str]) -> Iterator[Places]:
+    for index in range(max(len(expected), len(actual))):
+        yield index if index < len(expected) else None, index if index < len(actual) else None
 
 
 def _in_reading_order(
-    expected: Sequence[str], found: Sequence[str], pairs: Sequence[tuple[int, int]]
+    expected: Sequence[str], actual: Sequence[str], pairs: Sequence[tuple[int, int]]
 ) -> Iterator[Places]:
     """Yield the places of paired lines, and between them of those without a partner; blank lines have none."""
     a = b = 0
-    for first, second in [*pairs, (len(expected), len(found))]:
+    for first, second in [*pairs, (len(expected), len(actual))]:
         yield from ((index, None) for index in range(a, first) if expected[index].strip())
-        yield from ((None, index) for index in range(b, second) if found[index].strip())
+        yield from ((None, index) for index in range(b, second) if actual[index].strip())
         if first < len(expected):
             yield first, second
         a, b = first + 1, second + 1
@@ -176,33 +183,42 @@ def _words(pattern: Pattern, index: int) -> Sequence[str | None]:
     return pattern.words[index] if pattern.words else [None] * len(pattern.lines[index])
 
 
-def _line(expected: str | None, found: str | None, words: str | None, variant: str) -> LineReport:
-    common, wanted, got = line_counts(expected or "", found or "", variant)
-    compared = expected is not None and found is not None
-    status = _MATCHED if compared else _MISSING if found is None else _EXTRA
+def _line(expected: str | None, actual: str | None, words: str | None, variant: str) -> LineReport:
+    common, wanted, got = line_counts(expected or "", actual or "", variant)
+    compared = expected is not None and actual is not None
+    status = _MATCHED if compared else _MISSING if actual is None else _EXTRA
     # two blank lines: nothing is asked for, nothing is lost
     ratio = math.nan if not compared else 2.0 * common / (wanted + got) if wanted + got else 1.0
     if compared and variant == "corrected":
-        ratio = _edited_ratio(expected or "", found or "")
-    foreign = len(found or "") - sum((found or "").count(each) for each in "cR ")
-    count = len(found or "") - foreign if variant != "paper" else got
-    rhymes = "R" in (expected or ""), "R" in (found or "")
+        ratio = _edited_ratio(expected or "", actual or "")
+    foreign = len(actual or "") - sum((actual or "").count(each) for each in "cR ")
+    count = len(actual or "") - foreign if variant != "paper" else got
+    rhymes = "R" in (expected or ""), "R" in (actual or "")
     return LineReport(
-        status, expected, found, words, wanted, count, foreign, ratio, *rhymes, extra_rhyme_costs=variant != "corrected"
+        status,
+        expected,
+        actual,
+        words,
+        wanted,
+        count,
+        foreign,
+        ratio,
+        *rhymes,
+        extra_rhyme_costs=variant != "corrected",
     )
 
 
-def _edited_ratio(expected: str, found: str) -> float:
-    edits = edit_distance(expected.replace("R", "c"), re.sub("[^c ]", FOREIGN, found.replace("R", "c")))
-    return max(0.0, 1.0 - edits / len(expected)) if expected else float(not found)
+def _edited_ratio(expected: str, actual: str) -> float:
+    edits = edit_distance(expected.replace("R", "c"), re.sub("[^c ]", FOREIGN, actual.replace("R", "c")))
+    return max(0.0, 1.0 - edits / len(expected)) if expected else float(not actual)
 
 
-def _told_lengths(lines: Sequence[LineReport]) -> str:
-    expected, found = (sum(getattr(line, side) is not None for line in lines) for side in ("expected", "found"))
-    return f"{expected} lines expected, {found} found"
+def _count_lines(lines: Sequence[LineReport]) -> str:
+    expected, actual = (sum(getattr(line, side) is not None for line in lines) for side in ("expected", "actual"))
+    return f"{expected} lines expected, {actual} found"
 
 
-def _told_lines(lines: Sequence[LineReport]) -> Iterator[str]:
+def _describe_lines(lines: Sequence[LineReport]) -> Iterator[str]:
     for number, line in enumerate(lines, start=1):
         if not line.lossless:
             shown = f" {line.words.strip()!r}" if line.words else ""
@@ -227,11 +243,11 @@ def level_reasons(score: LyricStructure) -> tuple[str, ...]:
     """Return a reason for each level and for the reward."""
     if score.variant == "corrected":
         return _edited_reasons(score)
-    expected, found = (" ".join(codes) or "none" for codes in (score.expected_codes, score.found_codes))
+    expected, actual = (" ".join(codes) or "none" for codes in (score.expected_codes, score.found_codes))
     rhymes = f"{score.expected_rhymes} rhyming lines expected among the compared ones, {score.found_rhymes} found"
     return (
         "of the whole pattern is matched in order",
-        f"sections {expected}" if expected == found else f"sections {expected} expected, {found} found",
+        f"sections {expected}" if expected == actual else f"sections {expected} expected, {actual} found",
         f"{score.compared_lines} lines compared, {round(score.matched_lines)} in the matched sections of both sides",
         "product of the ratios of all compared lines" if score.variant == "official" else "of the characters match",
         rhymes,
@@ -240,13 +256,13 @@ def level_reasons(score: LyricStructure) -> tuple[str, ...]:
 
 
 def _edited_reasons(score: LyricStructure) -> tuple[str, ...]:
-    needed, asked = score.edits.needed, score.edits.asked
+    needed, expected = score.edits.needed, score.edits.expected
     return (
-        f"{sum(needed)} edits of all kinds; {sum(asked)} things asked for",
-        f"{needed.sections} sections to add, drop or rename; {asked.sections} asked for",
-        f"{needed.lines} lines to add or drop; {asked.lines} asked for",
-        f"{needed.characters} characters and pauses to add, drop or change; {asked.characters} asked for",
-        f"{needed.rhymes} rhymes missing; {asked.rhymes} asked for",
+        f"{sum(needed)} edits of all kinds; {sum(expected)} things asked for",
+        f"{needed.sections} sections to add, drop or rename; {expected.sections} asked for",
+        f"{needed.lines} lines to add or drop; {expected.lines} asked for",
+        f"{needed.characters} characters and pauses to add, drop or change; {expected.characters} asked for",
+        f"{needed.rhymes} rhymes missing; {expected.rhymes} asked for",
         "no reward under this variant",
     )
 

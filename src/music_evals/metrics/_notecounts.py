@@ -18,7 +18,7 @@ __all__ = ["NoteCounts", "count_notes", "count_rests"]
 
 Words = npt.NDArray[np.uint64]
 
-_ONE = np.uint64(1)
+_UINT64_ONE = np.uint64(1)
 _TOP = np.uint64(63)
 
 
@@ -68,7 +68,7 @@ def _count_different_ends(starts: Words, first: Words, second: Words) -> IntArra
 
 def _shift(words: Words) -> Words:
     """Move every bit to the next step."""
-    shifted = words << _ONE
+    shifted = words << _UINT64_ONE
     shifted[1:] |= words[:-1] >> _TOP
     return shifted
 

@@ -61,10 +61,12 @@ def rhyme_agreement(reference_marks: Sequence[bool], marks: Sequence[bool]) -> A
         raise InvalidInputError(
             f"{len(reference_marks)} reference marks and {len(marks)} marks; give one of each a line"
         )
-    wanted, found = sum(map(bool, reference_marks)), sum(map(bool, marks))
+    n_reference, n_marked = sum(map(bool, reference_marks)), sum(map(bool, marks))
     both = sum(bool(first and second) for first, second in zip(reference_marks, marks, strict=True))
     return Agreement(
-        both / found if found else undefined("precision of rhymes", "no line is marked"),
-        both / wanted if wanted else undefined("recall of rhymes", "no line has a reference mark"),
-        2 * both / (wanted + found) if wanted + found else undefined("F1 of rhymes", "no line is marked on any side"),
+        both / n_marked if n_marked else undefined("precision of rhymes", "no line is marked"),
+        both / n_reference if n_reference else undefined("recall of rhymes", "no line has a reference mark"),
+        2 * both / (n_reference + n_marked)
+        if n_reference + n_marked
+        else undefined("F1 of rhymes", "no line is marked on any side"),
     )

@@ -110,10 +110,10 @@ def check_middles(middles: npt.ArrayLike) -> Tokens:
     return _check_shape(middles, MUSIB_LAYOUT.middle_steps, "middles")
 
 
-def _check_shape(tokens: npt.ArrayLike, n_steps: int, what: str) -> Tokens:
+def _check_shape(tokens: npt.ArrayLike, n_steps: int, noun: str) -> Tokens:
     checked = check_tokens(tokens)
     if checked.ndim != 2 or checked.shape[1] != n_steps:
-        raise ContextLengthError(f"expected {what}, of shape (n, {n_steps}), got {checked.shape}")
+        raise ContextLengthError(f"expected {noun}, of shape (n, {n_steps}), got {checked.shape}")
     return checked
 
 

@@ -15,18 +15,19 @@ import functools
 import math
 from collections.abc import Collection, Iterable, Mapping
 from types import MappingProxyType
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from music_evals.annotations import DIMENSIONS, SCORED
+from music_evals.deprecation import module_getattr
 from music_evals.errors import InvalidInputError, UnknownNameError
 from music_evals.metrics.arrays import MUSECPEVAL, OF_AUTHORS, PRESERVATION_VARIANTS, check_variant
 from music_evals.metrics.lyric_content import WORDS_OF_PEOPLE
 from music_evals.metrics.lyric_structure import MAXIMUM
 
 __all__ = [
+    "AUXILIARY",
     "CATALOGUE",
     "CELL_SCORES",
-    "COMPANIONS",
     "DESCRIPTION_SCORES",
     "DIRECTIONS",
     "EDITING_SCORES",
@@ -41,7 +42,7 @@ __all__ = [
     "PRESERVATION_METRICS",
     "RELEASES",
     "RELEASE_SCORES",
-    "SHOWN_COMPANIONS",
+    "SHOWN_AUXILIARY",
     "STYLE_SCORES",
     "Metric",
     "block",
@@ -94,9 +95,9 @@ class Metric:
         later definition it is that of the first one, as long as the table is. NaN where it was not measured or says
         nothing.
     definition
-        Number of its formula, or of what is heard for it, counted up where a version of this package changes what the
+        Version of its formula and its extractors, counted up where a version of this package changes what the
         score means: results of another definition are labelled, and never ranked together. The authors' variants
-        never change; ``paper`` keeps its formulas, but hears what ``corrected`` hears.
+        never change; ``paper`` keeps its formulas, but its extractors are those of ``corrected``.
 
     Raises
     ------
@@ -181,9 +182,9 @@ LIKELIHOODS: Final = block(
 )
 """The metric of models that give a likelihood."""
 
-# Music context preservation: what an edit keeps of a recording or score. The companions are our own.
-_companion = functools.partial(Metric, task="preservation")
-_music = functools.partial(_companion, paper="vishe2025musecpbench")
+# Music context preservation: what an edit keeps of a recording or score. The auxiliary metrics are our own.
+_auxiliary = functools.partial(Metric, task="preservation")
+_music = functools.partial(_auxiliary, paper="vishe2025musecpbench")
 
 PRESERVATION_METRICS: Final = block(
     _music(
@@ -230,44 +231,44 @@ RELEASES: Final[Mapping[str, tuple[str, ...]]] = {
 """Variant of a release -> what it publishes, facet by facet, in place of the eleven."""
 
 _signed = functools.partial(
-    _companion, facet="rhythm", low=-_INF, high=_INF, direction="zero", features=("beats",), unit="octaves"
+    _auxiliary, facet="rhythm", low=-_INF, high=_INF, direction="zero", features=("beats",), unit="octaves"
 )
 
-COMPANIONS: Final = block(
-    _companion("same_mode", "Same mode", "harmony", features=("key",), definition=2),
-    _companion(
+AUXILIARY: Final = block(
+    _auxiliary("same_mode", "Same mode", "harmony", features=("key",), definition=2),
+    _auxiliary(
         "chroma_dtw_centred", "Chroma DTW, centred", "harmony", low=-1.0, features=("chroma",), chance=0.26,
         definition=2,
     ),
-    _companion(
+    _auxiliary(
         "chroma_dtw_centred_transposed", "Chroma DTW, centred, any transposition", "harmony", low=-1.0,
         features=("chroma",), chance=0.56, definition=2,
     ),
     _signed("tempo_log2", "Tempo change, octaves folded", low=-0.5, high=0.5, definition=2),
     _signed("tempo_octave", "Tempo octaves", definition=2),
-    _companion("beat_f_measure_aligned", "Beat F-measure, aligned", "rhythm", features=("beats",), definition=2),
-    _companion("information_gain_aligned", "Information gain, aligned", "rhythm", features=("beats",), definition=2),
+    _auxiliary("beat_f_measure_aligned", "Beat F-measure, aligned", "rhythm", features=("beats",), definition=2),
+    _auxiliary("information_gain_aligned", "Information gain, aligned", "rhythm", features=("beats",), definition=2),
     _signed("beat_offset_sec", "Beat offset, s", unit="s", definition=2),
-    _companion(
+    _auxiliary(
         "boundary_f_measure_3s", "Boundary F, 3 s", "structure", features=("segments",), chance=0.70, definition=2
     ),
-    _companion("ssm_correlation", "SSM correlation", "structure", low=-1.0, features=("structure",), chance=0.10),
-    _companion(
+    _auxiliary("ssm_correlation", "SSM correlation", "structure", low=-1.0, features=("structure",), chance=0.10),
+    _auxiliary(
         "voicing_false_alarm", "Voicing false alarm", "melody", direction="lower", features=("f0",), definition=2
     ),
-    _companion("raw_pitch_accuracy", "Raw pitch accuracy", "melody", features=("f0",), chance=0.05, definition=2),
-    _companion("raw_chroma_accuracy", "Raw chroma accuracy", "melody", features=("f0",), definition=2),
-    _companion("overall_accuracy", "Overall accuracy", "melody", features=("f0",), definition=2),
-    _companion(
+    _auxiliary("raw_pitch_accuracy", "Raw pitch accuracy", "melody", features=("f0",), chance=0.05, definition=2),
+    _auxiliary("raw_chroma_accuracy", "Raw chroma accuracy", "melody", features=("f0",), definition=2),
+    _auxiliary("overall_accuracy", "Overall accuracy", "melody", features=("f0",), definition=2),
+    _auxiliary(
         "melody_contour_accuracy", "Melody contour accuracy", "melody", features=("f0",), chance=0.19, definition=2
     ),
-    _companion("interval_lcs", "Interval LCS", "melody", features=("melody",), chance=0.40, definition=2),
+    _auxiliary("interval_lcs", "Interval LCS", "melody", features=("melody",), chance=0.40, definition=2),
 )  # fmt: skip
-"""What is reported beside the eleven, never mixed into them."""
+"""Auxiliary metrics: reported beside the eleven, never mixed into them."""
 
-SHOWN_COMPANIONS: Final = ("ssm_correlation", "raw_pitch_accuracy", "melody_contour_accuracy", "interval_lcs")
-"""Companions that a run shows unless it is asked for others: the eleven hardly see which pitch sounds when, and form
-only as far as sections are found. Each has a module of its own."""
+SHOWN_AUXILIARY: Final = ("ssm_correlation", "raw_pitch_accuracy", "melody_contour_accuracy", "interval_lcs")
+"""Auxiliary metrics that a run shows by default: the eleven hardly see which pitch sounds when, and form only as far as
+sections are found. Each has a module of its own."""
 
 # MuChin: structured lyrics in points, and descriptions by the similarity of their tags.
 _MUCHIN: Final = "wang2024muchin"
@@ -394,7 +395,7 @@ CATALOGUE: Final[Mapping[str, Metric]] = MappingProxyType(
         **LIKELIHOODS,
         **PRESERVATION_METRICS,
         **RELEASE_SCORES,
-        **COMPANIONS,
+        **AUXILIARY,
         **LYRIC_SCORES,
         **LYRIC_CONTENT,
         **DESCRIPTION_SCORES,
@@ -435,7 +436,7 @@ def select_names(
 
 
 def features_of(name: str, variant: str = "corrected") -> tuple[str, ...]:
-    """Return the features that a metric or companion needs: motifs are made of notes, the authors' of f0 or chroma.
+    """Return the features that a metric needs: motifs are made of notes, the authors' of f0 or chroma.
 
     Raises
     ------
@@ -447,3 +448,7 @@ def features_of(name: str, variant: str = "corrected") -> tuple[str, ...]:
     needed = metric_of(name).features
     is_motif = name in PRESERVATION_METRICS and needed == ("melody",)
     return {"official": ("f0",), MUSECPEVAL: ("contour",)}.get(variant, needed) if is_motif else needed
+
+
+if not TYPE_CHECKING:
+    __getattr__ = module_getattr(__name__, {"COMPANIONS": "AUXILIARY", "SHOWN_COMPANIONS": "SHOWN_AUXILIARY"})

@@ -1,4 +1,4 @@
-"""The editing test: a style transfer is judged by how much work editors have with it.
+"""The editing test: a style transfer is evaluated by how much work editors have with it.
 
 Conventions
 -----------
@@ -6,7 +6,7 @@ Conventions
 - A *question* is answered 1 (not at all) to 5 (very much); higher is better. Editors answer `EDITOR_QUESTIONS`,
   listeners `LISTENER_QUESTION`.
 - Several editors repair one *sample*, the rearrangement of a piece in a style by a model; their loads and answers are
-  averaged. A *pair* is the sample of the model that is judged and that of the baseline, of one piece and style.
+  averaged. A *pair* is the sample of the model that is evaluated and that of the baseline, of one piece and style.
 
 References
 ----------
@@ -123,7 +123,7 @@ def effort_ratio(baseline: npt.ArrayLike, proposed: npt.ArrayLike, *, epsilon: f
     baseline, proposed
         Mean load of each pair's samples, shape (pairs,), in one unit.
     epsilon
-        Added to both sides. With 0, the default, a load of 0 is refused: a ratio to nothing is none, and neither has a
+        Added to both sides. With 0, the default, a load of 0 is refused: its ratio is undefined, and neither has a
         ratio of 0 a logarithm.
 
     Returns

@@ -222,11 +222,11 @@ def note_scores(counts: NoteCounts, *, variant: str = "corrected") -> dict[str, 
 
 def step_accuracies(reference: Tokens, estimate: Tokens) -> dict[str, tuple[FloatArray, IntArray]]:
     """Return the two accuracies of ``chen2020`` of checked middles, and how many steps they are of, (n,) each."""
-    found = {}
-    for name, asked in (("pitch_accuracy", reference < HOLD), ("rhythm_accuracy", reference >= HOLD)):
-        n_steps = asked.sum(axis=1)
-        found[name] = _ratio((asked & (reference == estimate)).sum(axis=1), n_steps, np.nan), n_steps
-    return found
+    accuracies = {}
+    for name, is_counted in (("pitch_accuracy", reference < HOLD), ("rhythm_accuracy", reference >= HOLD)):
+        n_steps = is_counted.sum(axis=1)
+        accuracies[name] = _ratio((is_counted & (reference == estimate)).sum(axis=1), n_steps, np.nan), n_steps
+    return accuracies
 
 
 def _note_metric(name: str, reference: npt.ArrayLike, estimate: npt.ArrayLike, variant: str) -> FloatArray | np.float64:

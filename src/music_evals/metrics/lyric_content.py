@@ -97,9 +97,9 @@ def lyric_diversity(sections: Sections, *, n: int = 2) -> float:
     shares = []
     for lines in sections:
         tokens = [_TOKEN.findall(line) for line in lines]
-        found = [tuple(line[at : at + n]) for line in tokens for at in range(len(line) - n + 1)]
-        if found:
-            shares.append(len(set(found)) / len(found))
+        ngrams = [tuple(line[at : at + n]) for line in tokens for at in range(len(line) - n + 1)]
+        if ngrams:
+            shares.append(len(set(ngrams)) / len(ngrams))
     return float(np.mean(shares)) if shares else undefined("lyric_diversity", f"no section has {n} tokens in a line")
 
 

@@ -342,11 +342,11 @@ def _count(reference: Pattern, generated: Pattern, pairs: Sequence[tuple[int, in
     matched, product = (0.0 if variant == "paper" else 0.01), 1.0
     blanks = []
     for first, second in pairs:
-        expected, found = reference.lines[first], generated.lines[second]
-        compared += min(len(expected), len(found))
-        matched += len(expected) + len(found)
-        for index in range(min(len(expected), len(found))):
-            wanted, line = expected[index].strip(), found[index].strip()
+        expected, actual = reference.lines[first], generated.lines[second]
+        compared += min(len(expected), len(actual))
+        matched += len(expected) + len(actual)
+        for index in range(min(len(expected), len(actual))):
+            wanted, line = expected[index].strip(), actual[index].strip()
             wanted_rhymes, line_rhymes = wanted.count("R"), line.count("R")
             expected_rhymes += wanted_rhymes
             found_rhymes += line_rhymes
@@ -417,10 +417,13 @@ def _paper_factor(share: float, counts: _Counts) -> float:
 
 def _corrected(edits: Edits) -> _Points:
     """Return the points of what the fewest edits leave of each level."""
-    p1, p2 = _left(sum(edits.needed), sum(edits.asked), 0.0), _left(edits.needed.sections, edits.asked.sections, 0.0)
-    p3 = _left(edits.needed.lines, edits.asked.lines, p2)
-    p4 = _left(edits.needed.characters, edits.asked.characters, p3)
-    p5 = _left(edits.needed.rhymes, edits.asked.rhymes, p3)
+    p1, p2 = (
+        _left(sum(edits.needed), sum(edits.expected), 0.0),
+        _left(edits.needed.sections, edits.expected.sections, 0.0),
+    )
+    p3 = _left(edits.needed.lines, edits.expected.lines, p2)
+    p4 = _left(edits.needed.characters, edits.expected.characters, p3)
+    p5 = _left(edits.needed.rhymes, edits.expected.rhymes, p3)
     most = MAXIMUM
     song, section, phrase = most["song"] * p1, most["section"] * p2, most["phrase"] * p3
     word, rhyme = most["word"] * p4, most["rhyme"] * p5
@@ -428,8 +431,8 @@ def _corrected(edits: Edits) -> _Points:
     return _Points(song, section, phrase, word, rhyme, 0.0, total, p1, p2, p3, p4, p5, 1.0, 0.0, 0.0)
 
 
-def _left(needed: int, asked: int, otherwise: float) -> float:
-    return max(0.0, 1.0 - needed / asked) if asked else otherwise
+def _left(needed: int, expected: int, otherwise: float) -> float:
+    return max(0.0, 1.0 - needed / expected) if expected else otherwise
 
 
 def _edited_counts(reference: Pattern, generated: Pattern, edits: Edits) -> _Counts:
@@ -440,5 +443,5 @@ def _edited_counts(reference: Pattern, generated: Pattern, edits: Edits) -> _Cou
         for a, b in lines
     ]
     matched = sum(len(reference.lines[first]) + len(generated.lines[second]) for first, second in edits.pairs)
-    wanted, found = sum(each for each, _ in marks), sum(each for _, each in marks)
-    return _Counts(len(marks), float(matched), wanted, found, sum(map(all, marks)), 1.0, 0, 0, ())
+    n_expected_rhymes, n_rhymes = sum(each for each, _ in marks), sum(each for _, each in marks)
+    return _Counts(len(marks), float(matched), n_expected_rhymes, n_rhymes, sum(map(all, marks)), 1.0, 0, 0, ())

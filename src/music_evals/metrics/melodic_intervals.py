@@ -2,7 +2,7 @@
 
 A melodic interval is the step in semitones, with its sign, from one onset to the next within a middle; rests and holds
 between them play no part. The steps from the past into the middle and from the middle into the future are left out:
-they are of two melodies, and a middle is judged without its context here.
+they are of two melodies, and a middle is evaluated without its context here.
 
 `interval_divergence` compares the intervals of two sets, `repeated_note_rate` counts those of size 0. Note F1 pays for
 one pitch at every beat; such a line has a repeated note rate of 1, where the voices of Bach's chorales have .13, and an
@@ -190,7 +190,7 @@ def _bins(tokens: Tokens) -> npt.NDArray[np.int8]:
     rank = np.arange(len(items)) - np.repeat(np.cumsum(counts) - counts, counts)
     ends = np.flatnonzero(rank)
     pitches = tokens[items, steps].astype(np.int64)
-    found = np.full((len(tokens), max(int(counts.max(initial=0)) - 1, 0)), -1, dtype=np.int8)
+    bins = np.full((len(tokens), max(int(counts.max(initial=0)) - 1, 0)), -1, dtype=np.int8)
     sizes = np.clip(pitches[ends] - pitches[ends - 1], -_LARGEST, _LARGEST)
-    found[items[ends], rank[ends] - 1] = sizes + _LARGEST
-    return found
+    bins[items[ends], rank[ends] - 1] = sizes + _LARGEST
+    return bins

@@ -252,7 +252,7 @@ def melody_contour_accuracy(reference: F0Track, estimate: F0Track, *, variant: s
     Frames of the reference are looked up in the estimate, at the nearest frame, under two linear maps of time: second
     by second, and end to end, by the ratio of the lengths of both tracks. Under each map the differences of pitch,
     octaves folded away, are counted within the window of 100 cents that holds most of them: that is the best
-    transposition, of any size. The better map counts. Voicing is not judged: a frame of the estimate that is unvoiced
+    transposition, of any size. The better map counts. Voicing is not scored: a frame of the estimate that is unvoiced
     counts by its guess, if it has one.
 
     In [0, 1], higher is better, not symmetric; exactly 1 for a melody against itself, transposed, or slowed down by a
@@ -304,7 +304,7 @@ def _length_sec(track: F0Track) -> float:
 
 
 def _read_at(track: F0Track, times_sec: FloatArray) -> FloatArray:
-    """Return the frequencies of the nearest frames, guesses too; 0 where there is none, or beyond the track."""
+    """Return the frequencies of the nearest frames, guesses too; 0 if missing or beyond the track."""
     grid = track.times_sec
     middles = (grid[1:] + grid[:-1]) / 2
     nearest = np.searchsorted(middles, times_sec + _ROUNDING_SEC, side="right")

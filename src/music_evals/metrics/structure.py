@@ -322,13 +322,15 @@ def _official_ari(reference: Segments, estimate: Segments, name: str) -> float:
         return undefined(name, "the best shift moves the estimate later, and the spans differ", stacklevel=4)
     from mir_eval.segment import ari
 
-    intervals, kept = _cut(first, overlap)
-    others, others_kept = _cut(second, overlap)
+    intervals, label_indices = _cut(first, overlap)
+    others, other_label_indices = _cut(second, overlap)
     # A sliver that is left out at an end, by the rounding of the shift, would give the sides unequal numbers of frames.
     for cut in (intervals, others):
         cut[0, 0], cut[-1, 1] = overlap
-    labels = [reference.labels[i] for i in kept]
-    return float(ari(intervals, labels, others, [estimate.labels[i] for i in others_kept], frame_size=FRAME_SEC))
+    labels = [reference.labels[i] for i in label_indices]
+    return float(
+        ari(intervals, labels, others, [estimate.labels[i] for i in other_label_indices], frame_size=FRAME_SEC)
+    )
 
 
 def _release_score(measure: str, reference: Segments, estimate: Segments, name: str) -> float:
@@ -336,15 +338,19 @@ def _release_score(measure: str, reference: Segments, estimate: Segments, name: 
     from mir_eval import segment
 
     first, second = _edges(reference, estimate)
-    found = list(_shift_scores(first, second, WINDOW_SEC, from_zero=True))
-    best = max((score for score, _ in found), default=0.0)
+    shift_scores = list(_shift_scores(first, second, WINDOW_SEC, from_zero=True))
+    best = max((score for score, _ in shift_scores), default=0.0)
     # the median of the shifts that are equally good, but for rounding
-    second = second + (np.median([shift for score, shift in found if score >= best - 1e-12]) if best > 0 else 0.0)
+    second = second + (
+        np.median([shift for score, shift in shift_scores if score >= best - 1e-12]) if best > 0 else 0.0
+    )
     overlap = _overlap(first, second)
     if overlap is None:
         return undefined(name, "the sides do not overlap", stacklevel=4)
     cuts = zip((_cut(first, overlap), _cut(second, overlap)), (reference, estimate), strict=True)
-    sides = [(intervals - overlap[0], [side.labels[i] for i in kept]) for (intervals, kept), side in cuts]
+    sides = [
+        (intervals - overlap[0], [side.labels[i] for i in label_indices]) for (intervals, label_indices), side in cuts
+    ]
     score = getattr(segment, measure)(*sides[0], *sides[1])
     return float(score[2] if measure == "pairwise" else score)
 
@@ -355,7 +361,11 @@ def _edges(reference: Segments, estimate: Segments) -> tuple[FloatArray, FloatAr
 
 def _official_shift(reference: FloatArray, estimate: FloatArray, window_sec: float) -> tuple[float, float]:
     """Return the best F-measure (-1 where nothing overlaps) and the first shift in seconds that reaches it."""
-    return max(_shift_scores(reference, estimate, window_sec), key=lambda found: found[0], default=(-1.0, 0.0))
+    return max(
+        _shift_scores(reference, estimate, window_sec),
+        key=lambda score_and_shift: score_and_shift[0],
+        default=(-1.0, 0.0),
+    )
 
 
 def _shift_scores(
@@ -381,8 +391,8 @@ def _overlap(reference: FloatArray, estimate: FloatArray) -> tuple[float, float]
 def _cut(edges: FloatArray, span: tuple[float, float]) -> tuple[FloatArray, npt.NDArray[np.intp]]:
     """Return the intervals between boundaries within a span, and which of them are left."""
     starts, ends = np.maximum(edges[:-1], span[0]), np.minimum(edges[1:], span[1])
-    kept = np.flatnonzero(ends - starts > _OFFICIAL_MIN_SEC)
-    return np.stack([starts[kept], ends[kept]], axis=1), kept
+    label_indices = np.flatnonzero(ends - starts > _OFFICIAL_MIN_SEC)
+    return np.stack([starts[label_indices], ends[label_indices]], axis=1), label_indices
 
 
 def crop_to(
@@ -391,5 +401,5 @@ def crop_to(
     """Return what lies between two times; intervals that only touch them are dropped, nothing is added."""
     # `mir_eval.util.adjust_intervals` keeps an interval of no length where one starts exactly at the end.
     inside = (intervals_sec[:, 0] < end_sec) & (intervals_sec[:, 1] > start_sec)
-    kept = [label for label, keep in zip(labels, inside, strict=True) if keep]
-    return np.clip(intervals_sec[inside], start_sec, end_sec), kept
+    labels_inside = [label for label, keep in zip(labels, inside, strict=True) if keep]
+    return np.clip(intervals_sec[inside], start_sec, end_sec), labels_inside

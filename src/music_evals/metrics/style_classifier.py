@@ -158,10 +158,10 @@ def fit_style_classifier(
         slope = share * (_logistic(odds) - truth)
         return float(value), np.append(slope @ standard + l2 * weights, slope.sum())
 
-    found = minimize(
+    optimum = minimize(
         loss, np.zeros(rows.shape[1] + 1), jac=True, method="L-BFGS-B", options={"maxiter": 2000, "ftol": 1e-12}
     )
-    return StyleClassifier(styles, tuple(names), mean, scale, found.x[:-1], float(found.x[-1]), l2)
+    return StyleClassifier(styles, tuple(names), mean, scale, optimum.x[:-1], float(optimum.x[-1]), l2)
 
 
 def choose_style_classifier(
@@ -193,8 +193,8 @@ def _check(features: npt.ArrayLike, labels: npt.ArrayLike) -> tuple[Floats, npt.
         raise PairCountError(f"expected features (n, features) and one label a row, got {rows.shape}, {truth.shape}")
     if not np.isin(truth, (0, 1)).all():
         raise InvalidInputError("labels must be 0 for the first style and 1 for the second")
-    kept = ~np.isnan(rows).any(axis=1)
-    rows, truth = rows[kept], truth[kept].astype(np.int64)
+    is_defined = ~np.isnan(rows).any(axis=1)
+    rows, truth = rows[is_defined], truth[is_defined].astype(np.int64)
     if set(truth.tolist()) != {0, 1}:
         raise NoDataError("each of the two styles needs at least one stretch that sounds; give pieces of both")
     return rows, truth

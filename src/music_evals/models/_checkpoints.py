@@ -19,7 +19,7 @@ from music_evals.csv_files import csv_text
 from music_evals.errors import CorruptRecordsError, InvalidInputError
 from music_evals.files import write_atomically
 from music_evals.models.tensor_files import save_tensors
-from music_evals.windows import MODELS, find_window
+from music_evals.repositories import MODELS, find_repository
 
 __all__ = [
     "give_weights",
@@ -101,7 +101,7 @@ def seeded(seed: int, threads: int | None) -> Iterator[None]:
 
 def starting_weights(network: Any, start: str | Path, folder: Path) -> dict[str, Tensor]:
     """Return the weights of a model of a class; `folder` is what the training writes to, and may not be the model's."""
-    place, local = find_window(os.fspath(start), MODELS, "model")
+    place, local = find_repository(os.fspath(start), MODELS, "model")
     if local and Path(place).resolve() == folder.resolve():
         raise InvalidInputError(
             f"{start} would be replaced by the model that starts from it; name another folder as `out`"
@@ -113,7 +113,7 @@ def starting_weights(network: Any, start: str | Path, folder: Path) -> dict[str,
 
 def give_weights(model: Any, weights: Mapping[str, Tensor]) -> None:
     """Load weights into a network of the same sizes."""
-    theirs, ours = ({(name, value.shape) for name, value in one.items()} for one in (weights, model.state_dict()))
+    theirs, ours = ({(name, value.shape) for name, value in state.items()} for state in (weights, model.state_dict()))
     if theirs != ours:
         raise InvalidInputError(
             f"the weights of `start` are of other sizes than the recipe's network ({min(theirs ^ ours)[0]}); set the "

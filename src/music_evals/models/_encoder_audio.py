@@ -55,7 +55,7 @@ def content_hash(source: Source) -> str:
 def prepare(
     source: Source, *, rate: int, channels: int, loudness: float | None, resample: bool, max_seconds: float | None
 ) -> Samples:
-    """Return what an encoder hears."""
+    """Return the samples for an encoder."""
     # Loudness is measured over all channels at the recording's own rate; then the channels are mixed or doubled, and
     # the result is resampled (soxr HQ; the released code resamples with torchaudio, which differs by rounding and in
     # the last kilohertz below half the rate).

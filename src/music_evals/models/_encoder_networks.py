@@ -48,7 +48,7 @@ class Origin(NamedTuple):
 
 class _Window(NamedTuple):
     samples: Samples  # (channels, n)
-    n_frames: int  # that are kept; the others hear padding
+    n_frames: int  # that count; the others are padding
 
 
 class Transformer:
@@ -80,9 +80,9 @@ class Transformer:
         for batch in _batches(self._windows(samples[0]), batch_size):
             hidden = self._hidden([window.samples for window in batch])  # (batch, frames, size)
             for row, window in zip(hidden, batch, strict=True):
-                kept = row[: window.n_frames]
-                total += kept.double().sum(0).cpu()
-                n_frames += len(kept)
+                frames = row[: window.n_frames]
+                total += frames.double().sum(0).cpu()
+                n_frames += len(frames)
         return (total / n_frames).float().numpy()
 
     def _windows(self, mono: Samples) -> Iterator[_Window]:
@@ -96,7 +96,7 @@ class Transformer:
         if self.pad and len(mono) < self.window / 2:
             message = (
                 f"a recording of {len(mono) / self.rate:.1f} s is padded to {self.window / self.rate:g} s, as in the "
-                "published features, and the network hears the silence; pad=False encodes it alone"
+                "published features, and the network sees the silence; pad=False encodes it alone"
             )
             warnings.warn(message, PaddedRecordingWarning, stacklevel=2)
         for start in range(0, len(mono), self.window):
@@ -257,9 +257,9 @@ def _check_hubert(values: Mapping[str, Any], model: str) -> None:
     """Raise unless transformers' own HuBERT computes what the model means."""
     extras = [name for name, off in _MERT_EXTRAS.items() if name in values and not off(values[name])]
     if extras or values.get("model_type") not in {"hubert", "mert_model", "music2vec"}:
-        what = f"it uses {', '.join(extras)}" if extras else f"its model_type is {values.get('model_type')!r}"
+        reason = f"it uses {', '.join(extras)}" if extras else f"its model_type is {values.get('model_type')!r}"
         raise ModelUnavailableError(
-            f"{model!r} cannot be loaded as HuBERT: {what}. Its repository brings code that can; read that code, and "
+            f"{model!r} cannot be loaded as HuBERT: {reason}. Its repository brings code that can; read that code, and "
             "pass trust_remote_code=True to run it"
         )
 

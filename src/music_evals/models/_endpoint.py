@@ -39,7 +39,7 @@ class BatchState(NamedTuple):
     status: str
     done: bool
     n_done: int | None
-    # number of the request -> its answer, or why there is none; of a batch that is done
+    # number of the request -> its answer or error; of a batch that is done
     answers: Mapping[int, Written | BackendError]
 
 
@@ -86,8 +86,8 @@ class EndpointWriter:
         self._key = _read_key(api_key_env)
         if self._key is not None and not allow_http:
             _check_encrypted(self.url)
-        asked = {"max_tokens": max_new_tokens, "temperature": temperature, "top_p": top_p}
-        self._fields = _merged(asked, options)
+        defaults = {"max_tokens": max_new_tokens, "temperature": temperature, "top_p": top_p}
+        self._fields = _merged(defaults, options)
         is_greedy = self._fields.get("temperature") == 0
         self.deterministic = is_greedy or "seed" in self._fields
         self._sends_seed = not is_greedy and "seed" not in options
@@ -152,14 +152,14 @@ class EndpointWriter:
     # batch is made of it (``POST /batches``), and when it is done its answers are one file again
     # (``GET /files/ID/content``), in any order, by the ids that the requests were given.
 
-    def submit(self, asked: Sequence[tuple[str, int]]) -> str:
+    def submit(self, prompts_and_seeds: Sequence[tuple[str, int]]) -> str:
         """Hand in prompts and seeds as one batch, and return its id."""
         requests = (
             {"custom_id": str(number), "method": "POST", "url": _BATCHED, "body": self.body(prompt, seed)}
-            for number, (prompt, seed) in enumerate(asked)
+            for number, (prompt, seed) in enumerate(prompts_and_seeds)
         )
         content = "".join(f"{json.dumps(request, ensure_ascii=False)}\n" for request in requests).encode()
-        # asked once: a lost answer may stand for a batch that was made, and would be paid for twice
+        # sent once: a lost answer may stand for a batch that exists and would be paid for twice
         uploaded = self.request(
             "POST",
             "/files",
@@ -171,16 +171,16 @@ class EndpointWriter:
 
     def collect(self, batch: str, n: int) -> BatchState:
         """Return how a batch of `n` requests stands, with its answers when it is done."""
-        found = _object(self.request("GET", f"/batches/{batch}"))
-        status = str(found.get("status"))
-        counts = found.get("request_counts")
+        content = _object(self.request("GET", f"/batches/{batch}"))
+        status = str(content.get("status"))
+        counts = content.get("request_counts")
         n_done = counts.get("completed") if isinstance(counts, dict) else None
         if status not in _OVER:
             return BatchState(status, done=False, n_done=n_done, answers={})
         answers: dict[int, Written | BackendError] = {}
         for field in ("output_file_id", "error_file_id"):
-            if found.get(field):
-                text = self.request("GET", f"/files/{found[field]}/content").text
+            if content.get(field):
+                text = self.request("GET", f"/files/{content[field]}/content").text
                 answers |= dict(_answer(line, n) for line in text.split("\n") if line.strip())
         missing = BackendError(f"the batch {batch} is {status} and holds no answer to this request; ask again")
         return BatchState(status, done=True, n_done=n_done, answers={i: answers.get(i, missing) for i in range(n)})
@@ -189,12 +189,12 @@ class EndpointWriter:
         """Send a request of another kind once, to a path beside the chat completions, and return a good answer."""
         self._take_turn()
         try:
-            found: Any = self._client().request(
+            outcome: Any = self._client().request(
                 method, f"{self.url.removesuffix('/chat/completions')}{path}", **content
             )
         except self._httpx.RequestError as error:
-            found = error
-        return self._checked(found, 1)
+            outcome = error
+        return self._checked_response(outcome, 1)
 
     def _take_turn(self) -> None:
         """Wait until the next request may be sent."""
@@ -224,43 +224,44 @@ class EndpointWriter:
         for attempt in range(self._retries + 1):
             self._take_turn()
             try:
-                found: Any = self._client().post(self.url, json=body)
+                outcome: Any = self._client().post(self.url, json=body)
             except self._httpx.RequestError as error:
-                found = error
-            wait_sec = self._pause_sec(found, attempt)
-            if wait_sec is None or attempt == self._retries or self._waited_in_vain(wait_sec):
-                return self._checked(found, attempt + 1)
+                outcome = error
+            wait_sec = self._pause_sec(outcome, attempt)
+            if wait_sec is None or attempt == self._retries or self._sleep_unless_cancelled(wait_sec):
+                return self._checked_response(outcome, attempt + 1)
         raise AssertionError  # the last attempt returns or raises
 
-    def _pause_sec(self, found: Any, attempt: int) -> float | None:
+    def _pause_sec(self, outcome: Any, attempt: int) -> float | None:
         """Return how long to wait before asking again; None where that would not help."""
         wait_sec = float(min(2**attempt, _MOST_WAIT_SEC))
-        if isinstance(found, self._httpx.TransportError):
+        if isinstance(outcome, self._httpx.TransportError):
             return wait_sec
-        if isinstance(found, Exception) or (found.status_code not in {408, 429} and found.status_code < 500):
+        if isinstance(outcome, Exception) or (outcome.status_code not in {408, 429} and outcome.status_code < 500):
             return None
-        return _asked_wait_sec(found.headers.get("retry-after"), wait_sec)
+        return _retry_after_sec(outcome.headers.get("retry-after"), wait_sec)
 
-    def _waited_in_vain(self, seconds: float) -> bool:
+    def _sleep_unless_cancelled(self, seconds: float) -> bool:
+        """Sleep, and return whether the writer was cancelled."""
         if not self._cancelled.is_set():
             self._sleep(seconds)
         return self._cancelled.is_set()
 
-    def _checked(self, found: Any, times: int) -> Any:
-        if isinstance(found, self._httpx.TimeoutException):
+    def _checked_response(self, outcome: Any, times: int) -> Any:
+        if isinstance(outcome, self._httpx.TimeoutException):
             raise BackendError(
                 f"{self.url} did not answer within {self._timeout_sec:g} s, {times} times; try later"
-            ) from found
-        if isinstance(found, self._httpx.TransportError):
+            ) from outcome
+        if isinstance(outcome, self._httpx.TransportError):
             raise ModelUnavailableError(
-                f"{self.url} cannot be reached ({found}); check address, server and network"
-            ) from found
-        if isinstance(found, Exception):  # it came, and is not what its head says
+                f"{self.url} cannot be reached ({outcome}); check address, server and network"
+            ) from outcome
+        if isinstance(outcome, Exception):  # it came, and is not what its head says
             raise BackendError(
-                f"the answer of {self.url} cannot be read ({self._shown(str(found))}); try later"
-            ) from found
-        self._check_status(found, times)
-        return found
+                f"the answer of {self.url} cannot be read ({self._shown(str(outcome))}); try later"
+            ) from outcome
+        self._check_status(outcome, times)
+        return outcome
 
     def _check_status(self, response: Any, n_sent: int) -> None:
         status = response.status_code
@@ -326,14 +327,14 @@ def _check_encrypted(url: str) -> None:
         )
 
 
-def _merged(asked: Mapping[str, Any], options: Mapping[str, Any]) -> dict[str, Any]:
+def _merged(defaults: Mapping[str, Any], options: Mapping[str, Any]) -> dict[str, Any]:
     """Return the fields of every request, those of the options over ours."""
     wrong = [name for name in _OURS if name in options]
     if wrong:
         raise InvalidInputError(
             f"{', '.join(wrong)} cannot be an option of an endpoint: it is set for each request; leave it out"
         )
-    return {name: value for name, value in {**asked, **options}.items() if value is not None}
+    return {name: value for name, value in {**defaults, **options}.items() if value is not None}
 
 
 def _read_key(variable: str | None) -> str | None:
@@ -356,10 +357,10 @@ _OURS = ("messages", "model", "stream", "n")
 
 _MOST_WAIT_SEC = 60.0
 """Longest pause of our own making; a server may ask for more."""
-_MOST_ASKED_SEC = 600.0
+_MOST_RETRY_AFTER_SEC = 600.0
 
 
-def _asked_wait_sec(header: str | None, otherwise: float) -> float:
+def _retry_after_sec(header: str | None, otherwise: float) -> float:
     """Return the pause of a Retry-After header: seconds, or the date of an end."""
     if header is None:
         return otherwise
@@ -372,7 +373,7 @@ def _asked_wait_sec(header: str | None, otherwise: float) -> float:
             return otherwise
         now = dt.datetime.now(end.tzinfo or dt.UTC)
         seconds = (end.replace(tzinfo=end.tzinfo or dt.UTC) - now).total_seconds()
-    return min(max(seconds, 0.0), _MOST_ASKED_SEC) if seconds == seconds else otherwise  # noqa: PLR0124 (NaN)
+    return min(max(seconds, 0.0), _MOST_RETRY_AFTER_SEC) if seconds == seconds else otherwise  # noqa: PLR0124 (NaN)
 
 
 def read_answer(content: Mapping[str, Any]) -> Written:
@@ -406,18 +407,18 @@ def _answer(line: str, n: int) -> tuple[int, Written | BackendError]:
             return number, BackendError(f"the batch answered with status {response['status_code']}")
         return number, read_answer(response["body"])
     except (KeyError, IndexError, TypeError, AttributeError) as error:
-        said = str(row.get("error"))[:200]
-        return number, BackendError(f"the batch holds an error in place of an answer: {said} ({error})")
+        message = str(row.get("error"))[:200]
+        return number, BackendError(f"the batch holds an error in place of an answer: {message} ({error})")
 
 
 def _object(response: Any) -> dict[str, Any]:
     try:
-        found = response.json()
+        content = response.json()
     except (ValueError, RecursionError) as error:
         raise BackendError("the endpoint answered with something other than JSON; does it have batches?") from error
-    if not isinstance(found, dict):
+    if not isinstance(content, dict):
         raise BackendError("the endpoint answered with something other than a JSON object; does it have batches?")
-    return found
+    return content
 
 
 def _text(response: Any, field: str) -> str:

@@ -234,10 +234,10 @@ class ExactSampler(Sampler):
             steps = torch.from_numpy(np.concatenate(ahead)).to(canvas.cells.device)
             rows = self._rows(steps, canvas, draws, self._sequential_rows)
             changed = (rows.cells != canvas.cells[steps]).any(1).cpu().numpy()
-            n_groups, n_steps = _kept(ahead, changed, self.network.window)
-            kept = steps[:n_steps]
-            canvas.cells[kept] = rows.cells[:n_steps]
-            canvas.snapshot[kept] = rows.cells[:n_steps]
+            n_groups, n_steps = _count_valid(ahead, changed, self.network.window)
+            valid_steps = steps[:n_steps]
+            canvas.cells[valid_steps] = rows.cells[:n_steps]
+            canvas.snapshot[valid_steps] = rows.cells[:n_steps]
             counts.see(rows.distance[:n_steps])
             counts.evaluated, counts.accepted = counts.evaluated + len(steps), counts.accepted + n_steps
             counts.passes += int(rows.passes.sum())
@@ -249,7 +249,7 @@ class ExactSampler(Sampler):
         """Return how many groups to work out ahead: the number whose kept steps cost least each."""
         numbers = np.arange(1, _MOST_AHEAD + 1)
         changes = min(max(change_rate, 1e-3), 1.0)
-        kept = (1 - (1 - changes) ** numbers) / changes
+        n_valid = (1 - (1 - changes) ** numbers) / changes
         on_cpu = self.meta.device.type == "cpu"
         call_cost = self.settings.call_cost
         if call_cost is None:
@@ -257,7 +257,7 @@ class ExactSampler(Sampler):
         windows = np.ceil(numbers * group_size / (n_threads() if on_cpu else 1))
         if self.network.whole:
             windows = np.ones_like(windows)
-        return int(numbers[np.argmax(kept / (call_cost + windows))])
+        return int(numbers[np.argmax(n_valid / (call_cost + windows))])
 
     def _rows(self, steps: Tensor, canvas: Canvas, draws: Draws, find: Callable[[Tensor, Canvas, Draws], Rows]) -> Rows:
         """Return new rows of some steps that see one snapshot."""
@@ -273,11 +273,11 @@ class ExactSampler(Sampler):
         parts = torch.split(steps, at_once)
         workers = min(n_threads(), len(parts)) if on_cpu else 1
         if workers < 2:
-            found = [alone(part) for part in parts]
+            rows = [alone(part) for part in parts]
         else:
             with ThreadPoolExecutor(workers) as pool:
-                found = list(pool.map(alone, parts))
-        return Rows(*(torch.cat(column) for column in zip(*found, strict=True)))
+                rows = list(pool.map(alone, parts))
+        return Rows(*(torch.cat(column) for column in zip(*rows, strict=True)))
 
     def _snapshot_rows(self, steps: Tensor, canvas: Canvas, draws: Draws, *, hidden: int) -> Rows:
         """Decide all pitches from the snapshot, the lower ones of the same step too."""
@@ -298,9 +298,9 @@ class ExactSampler(Sampler):
         open_rows = torch.arange(len(old), device=old.device)
         for _ in range(N_ROLL_PITCHES + 1):
             logits = self.network.pitch_logits(context[open_rows], cells[open_rows])
-            found, distance[open_rows] = draws.at(open_rows).decide(self.probabilities(logits), old[open_rows])
-            changed = (found != cells[open_rows]).any(1)
-            cells[open_rows] = found
+            decided, distance[open_rows] = draws.at(open_rows).decide(self.probabilities(logits), old[open_rows])
+            changed = (decided != cells[open_rows]).any(1)
+            cells[open_rows] = decided
             passes[open_rows] += 1
             open_rows = open_rows[changed]
             if not len(open_rows):
@@ -316,7 +316,9 @@ def _split(values: npt.NDArray[np.bool_], groups: Sequence[npt.NDArray[np.intp]]
         first += len(group)
 
 
-def _kept(groups: Sequence[npt.NDArray[np.intp]], changed: npt.NDArray[np.bool_], window: int) -> tuple[int, int]:
+def _count_valid(
+    groups: Sequence[npt.NDArray[np.intp]], changed: npt.NDArray[np.bool_], window: int
+) -> tuple[int, int]:
     """Return how many of the groups, and of their steps, come before the first that would have seen a change."""
     written = np.empty(0, dtype=np.intp)
     n_steps = 0

@@ -44,7 +44,7 @@ class GibbsSettings:
         of all visits after which the end is reached. Where it is 0, each step sees all that was written before. 0.6
         of `eta` stands in the authors' code alone.
     hidden_max
-        Steps on either side of a step that it is not told either as sampling begins; fewer with the share of eq. 5,
+        Steps on either side of a step that are hidden as well when sampling begins; fewer with the share of eq. 5,
         none at its end. 0 is what was published. A network that copies its neighbours leaves more of a piece as it is
         the fewer are hidden, and knows less of the melody the more are.
     mode
@@ -65,7 +65,7 @@ class GibbsSettings:
     onset_threshold
         Eq. 6: from which product of the two sides' outputs on a sounding cell starts a note.
     restrike_melody
-        Whether the accompaniment may strike a pitch that the melody holds, where the network hears a start there; else
+        Whether the accompaniment may strike a pitch that the melody holds, if the network predicts a start there; else
         all cells of the melody are the melody's alone.
     sampler
         ``"exact"`` is fast; ``"naive"`` is the reference, one network call a cell. Both make the same transition.
@@ -144,7 +144,7 @@ class Block(NamedTuple):
     refreshes
         Whether the snapshot is taken anew afterwards.
     hidden
-        Steps on either side of each step that it is not told.
+        Steps on either side of each step that are hidden.
 
     """
 

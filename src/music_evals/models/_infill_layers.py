@@ -37,8 +37,8 @@ _KERNELS = (
 )
 _SHRINKAGE = 0.25
 _COUNTED = (12.0, "both")  # how far, and on which side, notes are counted for the last feature
-FEATURES = (*(f"{what} {reach:g} {side}" for what, reach, side in _KERNELS), "notes of pitch 12 both")
-"""What the alignment of two quarters is told by, in the order of `agreement`."""
+FEATURES = (*(f"{kind} {reach:g} {side}" for kind, reach, side in _KERNELS), "notes of pitch 12 both")
+"""Features that align two quarters, in the order of `agreement`."""
 
 # How a head starts out, in turn: what the features and the distance in quarters, back and forth, weigh. Without it all
 # hidden quarters would be alike for long. A vote looks away from the quarter itself, which always agrees with itself.
@@ -75,12 +75,12 @@ def agreement(tokens: Tensor, visible: Tensor) -> Tensor:
     batch, n = len(tokens), tokens.shape[1] // STEPS
     device = tokens.device
     onsets = ((tokens < HOLD) & visible).view(batch, n, STEPS).float()
-    seen = visible.view(batch, n, STEPS).float()
+    shown = visible.view(batch, n, STEPS).float()
     pitches = functional.one_hot(tokens.clamp(max=HOLD), HOLD + 1)[..., :HOLD].view(batch, n, STEPS, HOLD)
     pitches = (pitches * onsets[..., None]).flatten(2)  # (batch, q, 6 * 128)
-    across = seen.transpose(1, 2)
+    across = shown.transpose(1, 2)
     with torch.autocast(tokens.device.type, enabled=False):
-        notes = onsets @ across + seen @ onsets.transpose(1, 2)  # (batch, q, q): those with both steps visible
+        notes = onsets @ across + shown @ onsets.transpose(1, 2)  # (batch, q, q): those with both steps visible
         shared = {"pitch": pitches @ pitches.transpose(1, 2), "rhythm": onsets @ onsets.transpose(1, 2)}
         # by lag: row l holds what lies l - (n - 1) quarters apart, by where its first half lies
         place = torch.arange(n, device=device)
@@ -95,13 +95,13 @@ def agreement(tokens: Tensor, visible: Tensor) -> Tensor:
         away = place[:, None] - place[None, :]  # (from, asked): above 0 is after what asks
         sides = {"both": away.abs() >= 0, "before": away <= 0, "after": away >= 0}
         back = (place[None, :] - place[:, None] + n - 1) * n + place[:, None]  # (asked, there) in (lags, q)
-        found, n_notes = [], {}
-        for what, reach, side in _KERNELS:
+        coefficients, n_notes = [], {}
+        for kind, reach, side in _KERNELS:
             kernel = torch.exp(-away.abs() / reach) * sides[side]  # (q, q)
             n_notes[reach, side] = by_lag["notes"] @ kernel
-            found.append(2 * (by_lag[what] @ kernel) / (n_notes[reach, side] + _SHRINKAGE))
+            coefficients.append(2 * (by_lag[kind] @ kernel) / (n_notes[reach, side] + _SHRINKAGE))
         amount = torch.log1p(n_notes[_COUNTED]) / 4
-        stacked = torch.stack([*found, amount], dim=-1)  # (batch, lags, q, features)
+        stacked = torch.stack([*coefficients, amount], dim=-1)  # (batch, lags, q, features)
     return stacked.flatten(1, 2)[:, back.flatten()].view(batch, n, n, -1)
 
 
@@ -164,12 +164,12 @@ class Edges(nn.Module):
         """Return (batch, q, size) of which quarters (batch, q) have something visible."""
         before = _since_visible(any_visible).clamp(max=self.farthest)
         after = _since_visible(any_visible.flip(1)).flip(1).clamp(max=self.farthest)
-        told: Tensor = self.before(before) + self.after(after)
-        return told
+        distances: Tensor = self.before(before) + self.after(after)
+        return distances
 
 
 def _since_visible(any_visible: Tensor) -> Tensor:
-    """Return how many quarters each lies after the last one with something visible; very many where there is none."""
+    """Return how many quarters each lies after the last one with something visible; very many if there is none."""
     place = torch.arange(any_visible.shape[1], device=any_visible.device)
     last: Tensor = torch.where(any_visible, place, -any_visible.shape[1] * 10**3).cummax(1).values
     return place - last
@@ -236,19 +236,19 @@ class StepHead(nn.Module):
         with torch.no_grad():  # the own softmax knows nothing yet
             self.gates.bias.copy_(torch.tensor([0.0, 2.0, 1.0, *[-1.0] * n_pointers])[: 1 + n_pointers])
 
-    def point(self, states: Tensor, bias: Tensor, asked: Tensor, sources: Sources) -> Tensor:
-        """Return where each pointer of the quarters `asked` (batch, g) points, before anything of them is known.
+    def point(self, states: Tensor, bias: Tensor, quarters: Tensor, sources: Sources) -> Tensor:
+        """Return where each pointer of the quarters `quarters` (batch, g) points, before anything of them is known.
 
         The result is log-probabilities (batch, p, g, q); `bias` is (batch, p, q, q).
         """
         batch, n, _ = states.shape
-        g, p = asked.shape[1], self.n_pointers
+        g, p = quarters.shape[1], self.n_pointers
         normed = self.norm(states)
         rows = torch.arange(batch, device=states.device)[:, None]
-        query = self.query(normed[rows, asked]).view(batch, g, p, _POINTER_SIZE).transpose(1, 2)
+        query = self.query(normed[rows, quarters]).view(batch, g, p, _POINTER_SIZE).transpose(1, 2)
         key = self.key(normed).view(batch, n, p, _POINTER_SIZE).permute(0, 2, 3, 1)
         by_content = (query @ key) / math.sqrt(_POINTER_SIZE)  # (batch, p, g, q)
-        pointed = bias.transpose(1, 2)[rows, asked].transpose(1, 2)  # (batch, p, g, q)
+        pointed = bias.transpose(1, 2)[rows, quarters].transpose(1, 2)  # (batch, p, g, q)
         scores = (by_content + pointed).float()
         log_p: Tensor = scores.masked_fill(~sources.any_visible[:, None, None], -1e4).log_softmax(-1)
         return log_p
@@ -256,16 +256,16 @@ class StepHead(nn.Module):
     def copies(self, pointed: Tensor, before: Tensor, sources: Sources) -> Tensor:
         """Return what each pointer copies to each step, (batch, p, g, 6, 130), given the steps before it.
 
-        Whoever copies a quarter goes on copying it: by Bayes' rule a quarter that does not hold what stands at the
-        steps before loses its share, all but a learnt part of it. `before` is (batch, g, 6), `MASK` where nothing is
-        given. Rows sum to 1, or are 0 where nothing is visible at that step of any quarter.
+        A pointer that copies a quarter goes on copying it: by Bayes' rule a quarter that differs from the steps before
+        loses its share, all but a learnt part of it. `before` is (batch, g, 6), `MASK` where nothing is given. Rows sum
+        to 1, or are 0 where nothing is visible at that step of any quarter.
         """
         batch = len(before)
         held = sources.one_hot.view(batch, -1, STEPS, VOCABULARY_SIZE).transpose(1, 2)  # (batch, 6, q, 130)
         given = before != MASK
-        told = functional.one_hot(before.clamp(max=VOCABULARY_SIZE - 1), VOCABULARY_SIZE) * given[..., None]
+        given_tokens = functional.one_hot(before.clamp(max=VOCABULARY_SIZE - 1), VOCABULARY_SIZE) * given[..., None]
         with torch.autocast(pointed.device.type, enabled=False):
-            equal = told.transpose(1, 2).float() @ held.transpose(-1, -2)  # (batch, 6, g, q)
+            equal = given_tokens.transpose(1, 2).float() @ held.transpose(-1, -2)  # (batch, 6, g, q)
             unknown = 1 - held.sum(-1)[:, :, None]  # (batch, 6, 1, q)
             slip = self.slip.float().sigmoid()[:, None, None, None]  # of each pointer
             likely = slip + (1 - slip) * (equal + _BY_CHANCE * unknown)[:, None]  # (batch, p, 6, g, q)
@@ -288,8 +288,8 @@ class StepHead(nn.Module):
         steps = self.steps(self.norm(states)).unflatten(-1, (STEPS, self.step_size))  # (batch, g, 6, step)
         embedded = self.before(before).flatten(2)  # (batch, g, 6 * embedding)
         size = self.before.embedding_dim
-        told = [read(embedded[..., : (i + 1) * size]) for i, read in enumerate(self.read)]
-        steps = steps + functional.pad(torch.stack(told, dim=2), (0, 0, 1, 0))
+        contributions = [read(embedded[..., : (i + 1) * size]) for i, read in enumerate(self.read)]
+        steps = steps + functional.pad(torch.stack(contributions, dim=2), (0, 0, 1, 0))
         x = self.step_norm(steps + functional.gelu(steps))
         x = self.dropout(functional.gelu(self.inner(x)) + x)
         own: Tensor = self.tokens(x).float().softmax(-1)  # (batch, g, 6, 130)
@@ -337,8 +337,8 @@ def pitches_beside(tokens: Tensor) -> Tensor:
     place = torch.arange(tokens.shape[1], device=tokens.device)
     last = torch.where(onset, place, -1).cummax(1).values
     blocked = torch.where(hidden, place, -1).cummax(1).values
-    found = torch.where(last > blocked, tokens.gather(1, last.clamp(min=0)), -1)
-    before = functional.pad(found, (1, 0), value=-1)[:, :-1:STEPS]
+    sounding = torch.where(last > blocked, tokens.gather(1, last.clamp(min=0)), -1)
+    before = functional.pad(sounding, (1, 0), value=-1)[:, :-1:STEPS]
     n = tokens.shape[1]
     first = torch.where(onset, place, n).flip(1).cummin(1).values.flip(1)
     following = torch.where(first < n, tokens.gather(1, first.clamp(max=n - 1)), -1)

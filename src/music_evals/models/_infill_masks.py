@@ -55,14 +55,16 @@ def draw_gaps(n: int, n_steps: int, varied: float, shown: float) -> Gaps:
     # some is shown: a prefix, whole quarters, or steps
     order = torch.arange(length).expand(n, -1)
     prefix = order < torch.randint(length, (n, 1))
-    kept = torch.rand(n, length) < torch.rand(n, 1)
+    whole_quarters = torch.rand(n, length) < torch.rand(n, 1)
     steps = torch.rand(n, length, STEPS) < torch.rand(n, 1, 1)
-    ways = torch.stack([prefix[..., None].expand(-1, -1, STEPS), kept[..., None].expand(-1, -1, STEPS), steps])
+    ways = torch.stack(
+        [prefix[..., None].expand(-1, -1, STEPS), whole_quarters[..., None].expand(-1, -1, STEPS), steps]
+    )
     way = torch.multinomial(torch.tensor([0.6, 0.2, 0.2]), n, replacement=True)
-    seen = ways[way, torch.arange(n)] & (torch.rand(n) < shown)[:, None, None]
-    seen[torch.arange(n), torch.randint(length, (n,))] &= ~seen.all((1, 2))[:, None]
+    visible = ways[way, torch.arange(n)] & (torch.rand(n) < shown)[:, None, None]
+    visible[torch.arange(n), torch.randint(length, (n,))] &= ~visible.all((1, 2))[:, None]
     hidden = torch.zeros(n, n_quarters, STEPS, dtype=torch.bool)
-    hidden[torch.arange(n)[:, None], quarters] = ~seen
+    hidden[torch.arange(n)[:, None], quarters] = ~visible
     return Gaps(hidden.view(n, n_steps), quarters)
 
 
@@ -76,11 +78,11 @@ def gap_quarters(hidden: Tensor) -> Tensor:
 
 def masked_stretches(tokens: npt.ArrayLike, hidden: npt.NDArray[np.bool_]) -> Tokens:
     """Return checked stretches with `MASK` at the hidden steps, whatever stood there."""
-    array, asked = np.array(tokens), np.asarray(hidden)
-    if array.ndim != 2 or asked.shape != array.shape or asked.dtype != bool:
+    array, mask = np.array(tokens), np.asarray(hidden)
+    if array.ndim != 2 or mask.shape != array.shape or mask.dtype != bool:
         raise InvalidInputError(
             f"expected tokens (n, steps) and hidden of the same shape, true where a step is to be filled; got "
-            f"{array.shape} and {asked.dtype} {asked.shape}"
+            f"{array.shape} and {mask.dtype} {mask.shape}"
         )
     n_steps = array.shape[1]
     if n_steps % LIMITS.quantum or not 0 < n_steps <= LIMITS.steps:
@@ -88,14 +90,14 @@ def masked_stretches(tokens: npt.ArrayLike, hidden: npt.NDArray[np.bool_]) -> To
             f"infill_transformer takes stretches of at most {LIMITS.steps} steps, in whole quarters of "
             f"{LIMITS.quantum} steps; got {n_steps}: cut the stretch around the gap"
         )
-    places = np.where(asked, np.arange(n_steps), -1).max(axis=1, initial=-1), np.argmax(asked, axis=1)
+    places = np.where(mask, np.arange(n_steps), -1).max(axis=1, initial=-1), np.argmax(mask, axis=1)
     longest = int((places[0] - places[1] + 1).max(initial=0))
     if longest > LIMITS.hidden_steps:
         raise ContextLengthError(
             f"infill_transformer fills at most {LIMITS.hidden_steps} steps from the first hidden one to the last; got "
             f"{longest}: fill the gap in parts"
         )
-    array[asked] = REST
+    array[mask] = REST
     masked = check_tokens(array).copy()
-    masked[asked] = MASK
+    masked[mask] = MASK
     return masked

@@ -69,15 +69,15 @@ def lag_agreement(contexts: Tokens, votes: Votes = LAG_VOTE) -> Floats:
     for place, lag in enumerate(lags.tolist()):
         here = np.arange(max(0, -lag), min(n_steps, n_steps - lag))
         here = here[~hidden[here] & ~hidden[here + lag]]
-        seen = np.zeros(n_steps)
-        seen[here] = weights[here]
+        visible_weights = np.zeros(n_steps)
+        visible_weights[here] = weights[here]
         moved = np.roll(contexts, -lag, axis=1)
         same = onsets & (contexts == moved)
         either = onsets.astype(np.int8) + (moved < HOLD)
         shared, notes = np.zeros((2, n, MUSIB_LAYOUT.middle_steps))
         for side, fade in fading:
-            shared += (same[:, side] * seen[side]).sum(axis=1)[:, None] * fade
-            notes += (either[:, side] * seen[side]).sum(axis=1)[:, None] * fade
+            shared += (same[:, side] * visible_weights[side]).sum(axis=1)[:, None] * fade
+            notes += (either[:, side] * visible_weights[side]).sum(axis=1)[:, None] * fade
         agreement[:, place] = 2 * shared / (notes + votes.shrinkage)
     return agreement
 

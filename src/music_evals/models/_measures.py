@@ -112,10 +112,10 @@ class MeasureNetwork(TokenNetwork):
     def _divergence(self, mean: Tensor, log_std: Tensor) -> Tensor:
         """Return the divergence of latents from the prior, (batch, measures)."""
 
-    def _drawn(self, mean: Tensor, log_std: Tensor) -> Tensor:
+    def _sample_latents(self, mean: Tensor, log_std: Tensor) -> Tensor:
         """Draw latents in training, and where the config says so; else return their means."""
-        drawn = self.training or self.config.sampled_latents
-        return mean + log_std.exp() * torch.randn_like(mean) if drawn else mean
+        is_sampled = self.training or self.config.sampled_latents
+        return mean + log_std.exp() * torch.randn_like(mean) if is_sampled else mean
 
     def _true_measures(self, contexts: Tensor) -> Tensor:
         """Return the measures (batch, 16, 24) that are to be written."""
@@ -127,7 +127,7 @@ class MeasureNetwork(TokenNetwork):
         # k measures of each context, (batch, k, 24)
         chosen = draw_measures(measures, self.config.measures_per_context) if self.training else measures[:, MIDDLE]
         mean, log_std = self.vae.encode(fix_empty(chosen))  # (batch, k, latent), or (batch, k, 2, latent)
-        z = self._drawn(mean, log_std).flatten(0, 1).flatten(1)  # (batch * k, all numbers of a latent)
+        z = self._sample_latents(mean, log_std).flatten(0, 1).flatten(1)  # (batch * k, all numbers of a latent)
         true = chosen.reshape(-1, STEPS)
         logits, _ = self.vae.decoder(z, true, self._forced_ticks())  # (batch * k, 24, 130)
         written = cross_entropy(logits, true).view(len(chosen), -1).mean(1)

@@ -132,9 +132,9 @@ class InpaintingNetwork(SavedNetwork):
     pitch_range: ClassVar[tuple[int, int]] = (0, 127)
     """Lowest and highest pitch that it knows; training transposes within."""
     stages: ClassVar[dict[str, tuple[str, ...]]] = {}
-    """Stages of its training, in order, each with the submodules that it trains; empty where there are none."""
+    """Stages of its training, in order, each with the submodules that it trains; may be empty."""
     stage: str = ""
-    """The stage that `training_loss` belongs to; empty where there are none."""
+    """The stage that `training_loss` belongs to; empty without stages."""
     training_step: int = 0
     """Steps of the stage that have been trained; the loop sets it, schedules of teacher forcing read it."""
 
@@ -403,8 +403,8 @@ def draw(log_p: Tensor, temperature: float, uniform: Tensor, top_p: float = 1.0)
     if top_p < 1:
         ranked, order = p.sort(-1, descending=True)
         # a class stays while those before it have less than top_p: the first one always does
-        kept = torch.zeros_like(p, dtype=torch.bool).scatter(-1, order, ranked.cumsum(-1) - ranked < top_p)
-        p = p.where(kept, 0.0)
+        nucleus = torch.zeros_like(p, dtype=torch.bool).scatter(-1, order, ranked.cumsum(-1) - ranked < top_p)
+        p = p.where(nucleus, 0.0)
     cumulative = p.cumsum(-1)
     passed = (cumulative <= uniform[:, None] * cumulative[:, -1:]).sum(-1)
     return passed.clamp(max=log_p.shape[-1] - 1)

@@ -291,14 +291,14 @@ class BandedAttention(RelativeAttention):
             layer(x).view(n, blocks, band, heads, -1).permute(0, 1, 3, 2, 4)
             for layer in (self.query, self.key, self.value)
         )  # (n, blocks, heads, band, width / heads)
-        key, value = (torch.cat([_block_before(one), one], dim=3) for one in (key, value))
+        key, value = (torch.cat([_block_before(block), block], dim=3) for block in (key, value))
         # query i of a block and key j of two: how far back it lies
         back = band + torch.arange(band, device=x.device)[:, None] - torch.arange(2 * band, device=x.device)
-        seen = (back >= 0) & (back < band)
-        seen = seen.expand(blocks, -1, -1).clone()
-        seen[0, :, :band] = False  # nothing lies before the first step
+        in_band = (back >= 0) & (back < band)
+        in_band = in_band.expand(blocks, -1, -1).clone()
+        in_band[0, :, :band] = False  # nothing lies before the first step
         terms = (query @ self.distances[:band].T).gather(-1, back.clamp(0, band - 1).expand(n, blocks, heads, -1, -1))
-        mask = (terms * (width // heads) ** -0.5).masked_fill(~seen[:, None], -torch.inf)
+        mask = (terms * (width // heads) ** -0.5).masked_fill(~in_band[:, None], -torch.inf)
         mixed = functional.scaled_dot_product_attention(query, key, value, mask)
         out: Tensor = self.out(mixed.permute(0, 1, 3, 2, 4).reshape(n, blocks * band, width))
         return out[:, :length]

@@ -1,4 +1,4 @@
-"""What all networks of piano rolls share: rolls that are transferred, judged and learnt from."""
+"""What all networks of piano rolls share: rolls that are transferred, evaluated and learnt from."""
 
 # Annotations stay real objects here: the Hub mixin reads the types of a class that inherits from it.
 import abc
@@ -24,7 +24,7 @@ from music_evals.numerics import one_thread
 __all__ = ["N_META", "RollModel", "padded"]
 
 N_META: Final = 4
-"""What is told of a step besides its cells: padding before, padding after, positions in beat and bar."""
+"""Features of a step besides its cells: padding before, padding after, positions in beat and bar."""
 
 _STEPS_AT_ONCE: Final = 64
 
@@ -150,15 +150,15 @@ class RollModel(SavedNetwork):
             raise InvalidInputError(f"hidden must lie in 0..{self.config.window - 1}, got {hidden}")
         network = self._network()
         cells, meta = torch.from_numpy(roll.cells).to(self.device), roll_meta(network, roll)
-        found = [np.empty((0, N_ROLL_PITCHES))]
+        probabilities = [np.empty((0, N_ROLL_PITCHES))]
         at_once = len(roll) if self.whole and not hidden else _STEPS_AT_ONCE
         parts = torch.split(torch.arange(len(roll), device=self.device), at_once) if len(roll) else ()
         with working(network), torch.inference_mode(), one_thread():
             for steps in parts:
                 context = network.context(cells, meta, steps, hidden=hidden)
                 likely = network.calibrated(network.pitch_logits(context, cells[steps]))
-                found.append(likely.double().cpu().numpy())
-        return np.concatenate(found)
+                probabilities.append(likely.double().cpu().numpy())
+        return np.concatenate(probabilities)
 
     def calibrated(self, logits: Tensor) -> Tensor:
         """Return logits as probabilities."""
@@ -177,7 +177,7 @@ class RollModel(SavedNetwork):
 
 
 def padded(cells: Tensor, meta: Tensor, n: int, dtype: torch.dtype) -> tuple[Tensor, Tensor]:
-    """Return cells (J, 84) and what is told of their steps, (J, 4), with n silent steps on either side.
+    """Return cells (J, 84) and the features of their steps, (J, 4), with n silent steps on either side.
 
     Parameters
     ----------
@@ -186,10 +186,10 @@ def padded(cells: Tensor, meta: Tensor, n: int, dtype: torch.dtype) -> tuple[Ten
     n
         Steps of padding.
     dtype
-        Of what is told.
+        Of the features.
 
     """
     places = torch.arange(len(cells) + 2 * n, device=cells.device)
     flags = torch.stack([places < n, places >= n + len(cells)], dim=1).to(dtype)
-    told = torch.cat([flags, functional.pad(meta.to(dtype), (0, 0, n, n))], dim=1)
-    return functional.pad(cells, (0, 0, n, n)), told
+    step_features = torch.cat([flags, functional.pad(meta.to(dtype), (0, 0, n, n))], dim=1)
+    return functional.pad(cells, (0, 0, n, n)), step_features

@@ -27,7 +27,7 @@ from music_evals.errors import (
 )
 from music_evals.files import check_no_pointer_in, parse_json, write_atomically
 from music_evals.protocols.settings import check_rules, check_types
-from music_evals.windows import MODELS, find_window
+from music_evals.repositories import MODELS, find_repository
 
 __all__ = ["SavedNetwork", "check_config", "check_sizes", "fetching", "fill_sizes"]
 
@@ -88,7 +88,7 @@ class SavedNetwork(nn.Module, PyTorchModelHubMixin, abc.ABC, library_name="music
             A setting outside its range.
 
         """
-        place, local = find_window(os.fspath(pretrained_model_name_or_path), MODELS, "model")
+        place, local = find_repository(os.fspath(pretrained_model_name_or_path), MODELS, "model")
         if local:
             _check_folder(Path(place), cls.config_class)
         with fetching(place):

@@ -36,8 +36,8 @@ class _ConnectorLayer(nn.Module):
             for part in (self.query(self.norm(x)), self.key(x), self.value(x))
         )
         dropout = self.dropout.p if self.training else 0.0
-        seen = functional.scaled_dot_product_attention(query, key, value, dropout_p=dropout)
-        x = x + self.dropout(self.out(seen.transpose(1, 2).flatten(2)))
+        attended = functional.scaled_dot_product_attention(query, key, value, dropout_p=dropout)
+        x = x + self.dropout(self.out(attended.transpose(1, 2).flatten(2)))
         return x + self.dropout(self.feed_forward(x))  # type: ignore[no-any-return]
 
 

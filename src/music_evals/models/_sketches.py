@@ -59,8 +59,8 @@ class Sketch:
         }
         for name, (entries, values, lengths, wanted) in rules.items():
             if not isinstance(entries, Sequence) or len(entries) != _N_MIDDLE:
-                found = len(entries) if isinstance(entries, Sequence) else repr(entries)
-                raise InvalidInputError(f"{name} needs one entry a measure of the middle, {_N_MIDDLE}; got {found}")
+                got = len(entries) if isinstance(entries, Sequence) else repr(entries)
+                raise InvalidInputError(f"{name} needs one entry a measure of the middle, {_N_MIDDLE}; got {got}")
             for measure, entry in enumerate(entries):
                 fits = (
                     isinstance(entry, Sequence)

@@ -9,7 +9,7 @@ from typing import Any
 
 from music_evals.errors import InvalidInputError, NoDataError
 from music_evals.files import check_no_pointers_below, json_lines, reading
-from music_evals.windows import DATASETS, find_window
+from music_evals.repositories import DATASETS, find_repository
 
 __all__ = ["beside", "check_ids", "song_rows"]
 
@@ -47,7 +47,7 @@ def _load(dataset: str, config: str | None, split: str, place: Path) -> Any:
     import datasets
     from datasets.exceptions import DatasetGenerationError
 
-    name = str(place) if place.exists() else find_window(dataset, DATASETS, "dataset")[0]
+    name = str(place) if place.exists() else find_repository(dataset, DATASETS, "dataset")[0]
     try:
         rows = datasets.load_dataset(name, config, split=split)
     except (FileNotFoundError, ValueError, ConnectionError, DatasetGenerationError) as error:

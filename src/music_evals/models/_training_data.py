@@ -15,10 +15,10 @@ from music_evals.files import check_no_pointers_below
 from music_evals.models.examples import Examples, RollExamples, TokenExamples
 from music_evals.models.recipe import DataConfig, MoreData
 from music_evals.protocols import PREPARED_DATASETS, STYLE_TRANSFERS, prepared_place
+from music_evals.repositories import DATASETS, find_repository
 from music_evals.symbolic.noteseq import check_contexts
 from music_evals.symbolic.piano_rolls import piano_roll
 from music_evals.symbolic.piece_rows import score_of_row
-from music_evals.windows import DATASETS, find_window
 
 __all__ = ["cut_voices", "recipe_examples", "rolls_of_split", "training_contexts", "whole_voices"]
 
@@ -53,7 +53,7 @@ def recipe_examples(model_type: str, config: Any, data: DataConfig, folder: Path
     other = "stride_steps" if of_rolls else "validation_stride_steps"
     if getattr(data, other) is not None:
         raise InvalidInputError(
-            f"{other} is for networks of {'melodies' if of_rolls else 'piano rolls'}, {model_type} is none; "
+            f"{other} is for networks of {'melodies' if of_rolls else 'piano rolls'}, not for {model_type}; "
             "leave it out of the recipe"
         )
     if not of_rolls:
@@ -81,7 +81,7 @@ def rolls_of_split(data: DataConfig | MoreData, split: str, folder: Path, steps_
     """
 
     def rolls(rows: Any) -> list[PianoRoll]:
-        found = []
+        pieces = []
         for row in rows:
             score = score_of_row(row)
             if score.ticks_per_quarter != steps_per_quarter:
@@ -89,8 +89,8 @@ def rolls_of_split(data: DataConfig | MoreData, split: str, folder: Path, steps_
                     f"the rows have {score.ticks_per_quarter} steps a quarter, the network {steps_per_quarter}; set "
                     "model.steps_per_quarter, or name another config"
                 )
-            found.append(piano_roll(score, steps_per_quarter=steps_per_quarter))
-        return found
+            pieces.append(piano_roll(score, steps_per_quarter=steps_per_quarter))
+        return pieces
 
     return _load_split(data, split, folder, rolls)
 
@@ -113,7 +113,7 @@ def _load_split(data: DataConfig | MoreData, split: str, folder: Path, read: Cal
     from datasets.exceptions import DatasetGenerationError
 
     beside = folder / data.dataset
-    place, local = (str(beside), True) if beside.exists() else find_window(data.dataset, DATASETS, "dataset")
+    place, local = (str(beside), True) if beside.exists() else find_repository(data.dataset, DATASETS, "dataset")
     if local:
         place = prepared_place(place, data.config)
     try:
@@ -154,8 +154,7 @@ def _tokens(rows: Any) -> tuple[dict[str, npt.NDArray[Any]], Tokens]:
 def whole_voices(columns: Mapping[str, npt.NDArray[Any]], windows: Tokens) -> list[Tokens]:
     """Return the voices that the windows were cut out of, in the order of their first windows.
 
-    Windows that overlap become one stretch; where there is none for so long that two do not touch, a new stretch
-    begins.
+    Windows that overlap become one stretch; a gap between two windows begins a new one.
 
     Parameters
     ----------
@@ -176,11 +175,11 @@ def whole_voices(columns: Mapping[str, npt.NDArray[Any]], windows: Tokens) -> li
             f"stride_steps wants the columns {', '.join(_VOICE_COLUMNS)}; the dataset lacks {', '.join(missing)}: "
             "leave stride_steps out to train on its windows as they are"
         )
-    found: dict[tuple[str, str], list[tuple[int, int]]] = {}
+    places_of_voice: dict[tuple[str, str], list[tuple[int, int]]] = {}
     for row, (song, voice, start) in enumerate(zip(*(columns[name] for name in _VOICE_COLUMNS), strict=True)):
-        found.setdefault((str(song), str(voice)), []).append((int(start), row))
+        places_of_voice.setdefault((str(song), str(voice)), []).append((int(start), row))
     voices: list[Tokens] = []
-    for (song, voice), places in found.items():
+    for (song, voice), places in places_of_voice.items():
         first, whole = 0, np.empty(0, dtype=np.uint8)
         for start, row in sorted(places):
             offset = (start - first) * _MEASURE

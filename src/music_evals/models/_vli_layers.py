@@ -22,7 +22,7 @@ class View(NamedTuple):
 
     keys: tuple[Tensor, Tensor]  # keys and values, (batch, heads, k, size / heads) each
     bars: Tensor  # (batch, k)
-    seen: Tensor  # (batch, q or 1, k), bool
+    mask: Tensor  # (batch, q or 1, k), bool
 
 
 class Layer(nn.Module):
@@ -62,8 +62,8 @@ class Layer(nn.Module):
         bars_on = view.bars[:, None, :] - bars[:, :, None] + BAR_RANGE  # (batch, q, k)
         by_position = by_bars.gather(-1, bars_on[:, None].expand(-1, self.n_heads, -1, -1))
         scores = (by_content + by_position) / math.sqrt(key.shape[-1])
-        seen = view.seen[:, None]
-        weights = scores.masked_fill(~seen, torch.finfo(scores.dtype).min).softmax(-1) * seen  # 0 where nothing is seen
+        mask = view.mask[:, None]
+        weights = scores.masked_fill(~mask, torch.finfo(scores.dtype).min).softmax(-1) * mask  # 0 if all is masked
         looked = (self.dropout(weights) @ value).transpose(1, 2).flatten(2)  # (batch, q, size)
         x = self.attention_norm(x + self.dropout(self.out(looked)))
         inner = self.dropout(functional.gelu(self.inner(x)))
@@ -80,7 +80,7 @@ class Reader:
 
     def __init__(self, model: VLI, batch: Batch) -> None:
         self.model = model
-        self.bars, self.seen = batch.known_bars, batch.is_known[:, None]  # (batch, k), (batch, 1, k)
+        self.bars, self.mask = batch.known_bars, batch.is_known[:, None]  # (batch, k), (batch, 1, k)
         self.keys: list[tuple[Tensor, Tensor]] = []
         h = model._embed(batch.known)
         for layer in model.blocks:  # what is known never looks at what is written
@@ -88,7 +88,7 @@ class Reader:
             h = layer(h, self.bars, self._view(-1), model.positions)
 
     def _view(self, layer: int) -> View:
-        return View(self.keys[layer], self.bars, self.seen)
+        return View(self.keys[layer], self.bars, self.mask)
 
     def look(self, ids: Tensor, bar: Tensor) -> Tensor:
         """Return the query stream (batch, size) of ids (batch, 1, 6) in bars (batch,)."""
@@ -100,7 +100,7 @@ class Reader:
     def read(self, ids: Tensor, bar: Tensor, there: Tensor) -> None:
         """Add one note to each row where it is there."""
         self.bars = torch.cat([self.bars, bar[:, None]], dim=1)
-        self.seen = torch.cat([self.seen, there[:, None, None]], dim=2)
+        self.mask = torch.cat([self.mask, there[:, None, None]], dim=2)
         h = self.model._embed(ids)
         for index, layer in enumerate(self.model.blocks):
             key, value = (torch.cat(pair, dim=2) for pair in zip(self.keys[index], layer.keys(h), strict=True))

@@ -26,9 +26,9 @@ __all__ = [
     "COLUMN_SIZES",
     "END",
     "END_POSITION",
-    "FOUND",
     "LAST_BAR",
     "NEXT",
+    "NOTE_COLUMNS",
     "PITCHES",
     "SAME",
     "SLOTS",
@@ -55,7 +55,7 @@ BARS_ON = (0, 1, 0, 2)
 COLUMN_SIZES = (*remi.SIZES[: remi.BAR], 4, *remi.SIZES[remi.BAR + 1 :])
 BEGIN = [size - 3 for size in remi.SIZES]  # BOS of each column: what the query stream does not know
 END_POSITION = remi.SIZES[remi.POSITION] - 2
-FOUND = (remi.PITCH, remi.DURATION)  # what a note needs besides its onset
+NOTE_COLUMNS = (remi.PITCH, remi.DURATION)  # what a note needs besides its onset
 LAST_BAR = MUSIB_LAYOUT.past_measures + MUSIB_LAYOUT.middle_measures - 1
 BEFORE = MUSIB_LAYOUT.past_measures - 1  # the bar that the first onset of the middle is counted from
 SLOTS = MUSIB_LAYOUT.middle_measures * remi.POSITIONS_PER_BAR  # onsets that the middle has room for

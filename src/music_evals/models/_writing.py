@@ -20,10 +20,10 @@ __all__ = [
     "MAX_NEW_TOKENS",
     "NOTHING",
     "LanguageModel",
-    "asked_text",
     "check_decoding",
     "checked_name",
     "load_language_model",
+    "prompt_text",
     "read_weights",
 ]
 
@@ -51,7 +51,7 @@ def check_decoding(temperature: float | None, top_p: float | None, max_new_token
         raise InvalidInputError(f"an answer must have room for at least 1 token, got {max_new_tokens}")
 
 
-def asked_text(tokenizer: Any, prompt: str, options: Mapping[str, Any] = NOTHING) -> tuple[str, bool]:
+def prompt_text(tokenizer: Any, prompt: str, options: Mapping[str, Any] = NOTHING) -> tuple[str, bool]:
     """Return a prompt as a model reads it, writing or being tuned, and whether a chat template wrote it."""
     if not tokenizer.chat_template:
         return prompt, False

@@ -9,7 +9,7 @@ The published network has 3,424,661 parameters (``pitch_head="scalar"``). Defaul
 - ``pitch_head="causal"``: logits of all 84 pitches in one pass, by the same factorisation; 84 times as many targets;
 - ``mirrored=True``: the right side is read towards the step, as the left is; published, its relative attention says
   nothing of the steps after the one in question;
-- ``loss="bce"``: outputs are probabilities; those of focal loss are none, and `calibrated` maps them to such;
+- ``loss="bce"``: outputs are probabilities; those of focal loss are not, and `calibrated` maps them to probabilities;
 - positions in the bar come with the roll, from the score (`symbolic.piano_rolls`).
 """
 
@@ -190,15 +190,15 @@ class BMST(RollModel, tags=["music", "symbolic-music", "style-transfer"]):
 
     def onset_probabilities(self, cells: Tensor, meta: Tensor) -> Tensor:
         """Return how likely a note starts in each cell, (steps, 84): the product of what both sides say (eq. 6)."""
-        found = [cells.new_empty((0, N_ROLL_PITCHES), dtype=self.code.dtype)]
+        probabilities = [cells.new_empty((0, N_ROLL_PITCHES), dtype=self.code.dtype)]
         for steps in torch.split(torch.arange(len(cells), device=cells.device), _STEPS_AT_ONCE):
             sides = self._around(cells, meta, steps, 0)
-            said = [
+            side_probabilities = [
                 self.heads(side.nearest(x)).view(-1, _HEADS, N_ROLL_PITCHES)[:, _ONSET].sigmoid()
                 for side, x in zip((self.left, self.right), sides, strict=True)
             ]
-            found.append(said[0] * said[1])
-        return torch.cat(found)
+            probabilities.append(side_probabilities[0] * side_probabilities[1])
+        return torch.cat(probabilities)
 
     # --- training
 
@@ -220,13 +220,13 @@ class BMST(RollModel, tags=["music", "symbolic-music", "style-transfer"]):
         truth = torch.stack([windows.cells, windows.onsets, windows.offsets], dim=2).flatten(2)  # (n, steps, 252)
         losses, near = [], []
         for number, (encoder, x) in enumerate(zip((self.left, self.right), sides, strict=True)):
-            seen = encoder(x)
-            near.append(seen[:, encoder.near])
+            states = encoder(x)
+            near.append(states[:, encoder.near])
             own = truth[:, : window + 1] if number == 0 else truth[:, window:].flip(1)
             if number == 1 and not self.config.mirrored:
-                seen = seen.flip(1)  # the middle step is the last of both from here on
-            asked = self._cell_loss(self.heads(seen), own).mean(-1) * aside[number]
-            losses.append(asked.sum(1) / (share + 1))
+                states = states.flip(1)  # the middle step is the last of both from here on
+            step_losses = self._cell_loss(self.heads(states), own).mean(-1) * aside[number]
+            losses.append(step_losses.sum(1) / (share + 1))
         rows = windows.cells[:, window]
         context = self._for_pitches(torch.cat(near, dim=-1))
         loss: Tensor = losses[0] + losses[1] + self.config.pitch_weight * self._pitch_loss(context, rows, generator)
@@ -244,8 +244,8 @@ class BMST(RollModel, tags=["music", "symbolic-music", "style-transfer"]):
 
     def _pitch_loss(self, context: Tensor, rows: Tensor, generator: torch.Generator | None) -> Tensor:
         if isinstance(self.pitches, ScalarPitchNetwork):
-            drawn = torch.randint(N_ROLL_PITCHES, (len(rows),), generator=generator, device=self.device)
-            return self._cell_loss(self.pitches(context, rows, drawn), rows.gather(1, drawn[:, None])[:, 0])
+            pitches = torch.randint(N_ROLL_PITCHES, (len(rows),), generator=generator, device=self.device)
+            return self._cell_loss(self.pitches(context, rows, pitches), rows.gather(1, pitches[:, None])[:, 0])
         return self._cell_loss(self.pitches(context, rows), rows).mean(-1)
 
     def _cell_loss(self, logits: Tensor, truth: Tensor) -> Tensor:

@@ -2,10 +2,10 @@
 
 A faster relative of BMST (`models.bmst`; Lu, Wu, Chiu, Su, "Actions speak louder than listening", ACM MM 2021), our
 own: BMST reads 256 steps on either side anew for each step, this one the whole piece once for all. It is another model,
-with other probabilities, and is to be judged as such. What differs:
+with other probabilities, and is to be evaluated as such. What differs:
 
-- attention looks back alone, `band` steps far, and recurrence is in the direction of reading; a step is told the one
-  before it, so that no step is told itself;
+- attention looks back alone, `band` steps far, and recurrence is in the direction of reading; a step sees the one
+  before it, never itself;
 - no code of absolute positions; the distance of two steps is all that attention knows;
 - one pass gives contexts of all steps, and all of a stretch are learnt from at once;
 - sampling rewrites at least one in 32 steps from one snapshot, as all steps cost as much as one
@@ -145,24 +145,24 @@ class FullSequence(RollModel, tags=["music", "symbolic-music", "style-transfer"]
         """Return what steps see of a roll; see `RollModel.context`. With steps hidden a stretch is read once a step."""
         dtype = self.meta.weight.dtype
         if not hidden:
-            around, told = padded(cells, meta, _PADDING, dtype)
-            return self._for_pitches(self._read(around[None], told[None])[0, steps + _PADDING])
+            around, features = padded(cells, meta, _PADDING, dtype)
+            return self._for_pitches(self._read(around[None], features[None])[0, steps + _PADDING])
         window = self.config.window
-        around, told = padded(cells, meta, window, dtype)
+        around, features = padded(cells, meta, window, dtype)
         offsets = torch.arange(-window, window + 1, device=steps.device)
         out_of_sight = offsets.abs() <= hidden
         near = []
         for some in torch.split(steps, _STRETCHES_AT_ONCE):
             places = some[:, None] + window + offsets
-            near.append(self._read(around[places], told[places], out_of_sight.expand(len(some), -1))[:, window])
+            near.append(self._read(around[places], features[places], out_of_sight.expand(len(some), -1))[:, window])
         return self._for_pitches(torch.cat(near))
 
     def onset_probabilities(self, cells: Tensor, meta: Tensor) -> Tensor:
         """Return how likely a note starts in each cell, (steps, 84): the product of what both sides say (eq. 6)."""
-        around, told = padded(cells, meta, _PADDING, self.meta.weight.dtype)
-        sides = self._read(around[None], told[None])[0, _PADDING : _PADDING + len(cells)].chunk(2, dim=-1)
-        said = [self.heads(side).view(-1, _HEADS, N_ROLL_PITCHES)[:, _ONSET].sigmoid() for side in sides]
-        likely: Tensor = said[0] * said[1]
+        around, features = padded(cells, meta, _PADDING, self.meta.weight.dtype)
+        sides = self._read(around[None], features[None])[0, _PADDING : _PADDING + len(cells)].chunk(2, dim=-1)
+        side_probabilities = [self.heads(side).view(-1, _HEADS, N_ROLL_PITCHES)[:, _ONSET].sigmoid() for side in sides]
+        likely: Tensor = side_probabilities[0] * side_probabilities[1]
         return likely
 
     # --- training
@@ -187,8 +187,8 @@ class FullSequence(RollModel, tags=["music", "symbolic-music", "style-transfer"]
             loss = loss + _mean(wrong, inside)
         # steps inside of the piece first, at random
         order = torch.rand(n, length, generator=generator, device=self.device) + (~inside)
-        asked = order.argsort(1)[:, : self.config.pitch_steps]
-        loss += self.config.pitch_weight * self._pitch_losses(near, windows, asked, inside) / N_ROLL_PITCHES
+        steps = order.argsort(1)[:, : self.config.pitch_steps]
+        loss += self.config.pitch_weight * self._pitch_losses(near, windows, steps, inside) / N_ROLL_PITCHES
         return loss
 
     def validation_losses(self, windows: RollWindows) -> Tensor:
@@ -197,15 +197,15 @@ class FullSequence(RollModel, tags=["music", "symbolic-music", "style-transfer"]
         every = torch.arange(windows.cells.shape[1], device=self.device).expand(len(near), -1)
         return self._pitch_losses(near, windows, every, _inside(windows))
 
-    def _pitch_losses(self, near: Tensor, windows: RollWindows, asked: Tensor, inside: Tensor) -> Tensor:
+    def _pitch_losses(self, near: Tensor, windows: RollWindows, steps: Tensor, inside: Tensor) -> Tensor:
         """Return the mean loss of the rows of some steps (n, k) of each stretch, nats a step, (n,)."""
-        at = asked[..., None]
+        at = steps[..., None]
         context = self._for_pitches(near.gather(1, at.expand(-1, -1, near.shape[-1])).flatten(0, 1))
         rows = windows.cells.gather(1, at.expand(-1, -1, N_ROLL_PITCHES)).flatten(0, 1)
         wrong = functional.binary_cross_entropy_with_logits(
             self.pitches(context, rows), rows.to(context.dtype), reduction="none"
         ).sum(-1)
-        return _mean(wrong.view(asked.shape), inside.gather(1, asked))
+        return _mean(wrong.view(steps.shape), inside.gather(1, steps))
 
     # --- the network
 
@@ -215,9 +215,9 @@ class FullSequence(RollModel, tags=["music", "symbolic-music", "style-transfer"]
         if hidden is not None:
             x = torch.where(hidden[..., None], self.hidden, x)
         edge = self.hidden.expand(len(x), 1, -1)  # what lies beyond is not known
-        told = self.meta(meta)
-        left = self.left(self.dropout(torch.cat([edge, x[:, :-1]], dim=1) + told))
-        right = self.right(self.dropout(torch.cat([x[:, 1:], edge], dim=1) + told).flip(1)).flip(1)
+        positions = self.meta(meta)
+        left = self.left(self.dropout(torch.cat([edge, x[:, :-1]], dim=1) + positions))
+        right = self.right(self.dropout(torch.cat([x[:, 1:], edge], dim=1) + positions).flip(1)).flip(1)
         return torch.cat([left, right], dim=-1)
 
     def _for_pitches(self, near: Tensor) -> Tensor:
@@ -232,5 +232,5 @@ def _inside(windows: RollWindows) -> Tensor:
 
 
 def _mean(losses: Tensor, counted: Tensor) -> Tensor:
-    """Return the mean over the steps that count, (n,); 0 where none does."""
+    """Return the mean over the steps that count, (n,); 0 if none does."""
     return (losses * counted).sum(1) / counted.sum(1).clamp(min=1)

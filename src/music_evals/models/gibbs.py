@@ -7,8 +7,8 @@ the paper's transition, not a known limit.
 
 Deviations: cells are drawn, from calibrated probabilities (the code compares them with 0.5, which is ``mode=
 "threshold"``), and the melody is kept in every update (``melody="code"`` for the code's way). Starts that the network
-hears on silent cells are ignored. Neighbours of a step may be hidden at first (`GibbsSettings.hidden_max`), which the
-paper does not do, nor do our models by default: `benchmarks/style_fidelity` says what becomes of it.
+predicts on silent cells are ignored. Neighbours of a step may be hidden at first (`GibbsSettings.hidden_max`); the
+paper does not do that, nor do our models by default: `benchmarks/style_fidelity` says what becomes of it.
 """
 
 from __future__ import annotations
@@ -199,9 +199,9 @@ def gibbs_sweeps(
     spacing = validate_spacing(settings, network.window)
     begin = GibbsState.begin(arrangement, settings, seed)
     if start is not None:
-        for what in ("piece", "seed", "settings"):
-            if getattr(start, what) != getattr(begin, what):
-                raise OtherResultsError(f"the state is of a run with another {what}; begin anew, or give what it had")
+        for field in ("piece", "seed", "settings"):
+            if getattr(start, field) != getattr(begin, field):
+                raise OtherResultsError(f"the state is of a run with another {field}; begin anew, or give what it had")
     return _sweeps(network, arrangement, spacing, start or begin)
 
 
@@ -229,13 +229,13 @@ def arrangement_of(
 ) -> Arrangement:
     """Return a sampled roll as the given melody, with its own starts, and the rest as accompaniment.
 
-    A note of the accompaniment starts where a pitch begins to sound, or where it sounds on and the network hears a
+    A note of the accompaniment starts where a pitch begins to sound, or where it sounds on and the network predicts a
     start (eq. 6). The cell before falls silent, as in the rolls that networks learn from, but for notes of one step.
 
     Parameters
     ----------
     network
-        What hears starts.
+        It predicts the starts.
     cells
         Of a sweep, shape (steps, 84).
     arrangement
@@ -254,8 +254,8 @@ def arrangement_of(
         raise InvalidInputError(f"expected cells of shape {melody.cells.shape}, got {cells.shape}")
     meta = roll_meta(network, melody)
     with working(network), torch.inference_mode(), one_thread():
-        heard = network.onset_probabilities(torch.tensor(cells, device=meta.device), meta).cpu().numpy()
-    strikes = (heard > settings.onset_threshold) & cells
+        onset_probabilities = network.onset_probabilities(torch.tensor(cells, device=meta.device), meta).cpu().numpy()
+    strikes = (onset_probabilities > settings.onset_threshold) & cells
     own = cells & ~melody.cells
     if settings.restrike_melody:
         own |= _held_from(strikes & melody.cells & ~melody.onsets, cells)

@@ -283,10 +283,10 @@ class InfillTransformer(StepwiseNetwork, tags=["music", "symbolic-music", "inpai
         beside = pitches_beside(contexts.masked_fill(gaps.hidden, MASK))[rows, gaps.quarters]
         marginals = (torch.full_like(true, MASK), None, hidden, 1.0)
         chain = (true, beside, first, self.config.chain_weight)
-        for before, near, judged, weight in (marginals, chain):
+        for before, near, counted, weight in (marginals, chain):
             p = self.head(states, before, pointed, reading.sources, near).gather(-1, true[..., None]).squeeze(-1)
-            nats = -torch.log(p + 1e-9) * judged  # (batch, g, 6)
-            losses = losses + weight * nats.sum((1, 2)) / judged.sum((1, 2)).clamp(min=1)
+            nats = -torch.log(p + 1e-9) * counted  # (batch, g, 6)
+            losses = losses + weight * nats.sum((1, 2)) / counted.sum((1, 2)).clamp(min=1)
         return losses
 
     def validation_losses(self, contexts: Tensor) -> Tensor:
@@ -397,11 +397,11 @@ class InfillTransformer(StepwiseNetwork, tags=["music", "symbolic-music", "inpai
             states, pointed = reading.states[every, here][:, None], self.point(reading, here[:, None])
             beside = pitches_beside(filled)[every, here][:, None]
             for step in range(STEPS):
-                asked = hidden[every, here * STEPS + step] & (quarters >= 0)
+                is_next = hidden[every, here * STEPS + step] & (quarters >= 0)
                 before = quarters_of[every, here][:, None]
                 p = self.head(states, before, pointed, reading.sources, beside)[:, 0, step].double()  # (batch, 130)
-                rows, log_p = every[asked], (p / p.sum(-1, keepdim=True)).log()[asked]
-                filled[rows, here[asked] * STEPS + step] = choose(log_p, rows, here[asked] * STEPS + step)
+                rows, log_p = every[is_next], (p / p.sum(-1, keepdim=True)).log()[is_next]
+                filled[rows, here[is_next] * STEPS + step] = choose(log_p, rows, here[is_next] * STEPS + step)
         return filled
 
     # --- likelihood
@@ -460,7 +460,7 @@ class InfillTransformer(StepwiseNetwork, tags=["music", "symbolic-music", "inpai
         """Return what each hidden step costs in the chain, (n, steps); others cost nothing."""
 
         def work(part: slice) -> npt.NDArray[np.float64]:
-            true, asked = self._tensor(tokens[part]), torch.from_numpy(hidden[part].copy()).to(self.device)
+            true, mask = self._tensor(tokens[part]), torch.from_numpy(hidden[part].copy()).to(self.device)
             nats = torch.zeros(true.shape, dtype=torch.float64, device=self.device)
 
             def choose(log_p: Tensor, rows: Tensor, places: Tensor) -> Tensor:
@@ -468,7 +468,7 @@ class InfillTransformer(StepwiseNetwork, tags=["music", "symbolic-music", "inpai
                 nats[rows, places] = -log_p.gather(-1, chosen[:, None]).squeeze(-1)
                 return chosen
 
-            self._chain(true.masked_fill(asked, MASK), choose)
+            self._chain(true.masked_fill(mask, MASK), choose)
             return nats.cpu().numpy()
 
         return np.concatenate([np.empty((0, tokens.shape[1])), *self._each_part(len(tokens), work)])

@@ -248,7 +248,7 @@ class InpaintNet(MeasureNetwork, tags=["music", "symbolic-music", "inpainting"])
 
     def _latent_loss(self, measures: Tensor, *, varied: bool) -> Tensor:
         start, stop = draw_span(varied=varied)
-        latents = self._drawn(*self.vae.encode(fix_empty(measures)))  # (batch, 16, latent)
+        latents = self._sample_latents(*self.vae.encode(fix_empty(measures)))  # (batch, 16, latent)
         state = self.latent_rnn.read(latents[:, :start], latents[:, stop:])
         forced = self.training and bool(torch.rand(()) < self.config.latent_forcing)
         if forced and self.config.unmasked_future:
@@ -260,7 +260,7 @@ class InpaintNet(MeasureNetwork, tags=["music", "symbolic-music", "inpainting"])
             z, state = self.latent_rnn.write(before[:, None], state)
             logits, tokens = self.vae.decoder(z[:, 0])  # (batch, 24, 130), (batch, 24)
             losses.append(cross_entropy(logits, measures[:, measure]))
-            before = latents[:, measure] if forced else self._drawn(*self.vae.encode(fix_empty(tokens)))
+            before = latents[:, measure] if forced else self._sample_latents(*self.vae.encode(fix_empty(tokens)))
         return torch.cat(losses, dim=1).mean(1)
 
     @property

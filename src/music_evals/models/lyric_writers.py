@@ -23,10 +23,10 @@ from music_evals.models._endpoint import EndpointWriter
 from music_evals.models._writing import (
     MAX_NEW_TOKENS,
     NOTHING,
-    asked_text,
     check_decoding,
     checked_name,
     load_language_model,
+    prompt_text,
     read_weights,
 )
 from music_evals.protocols import LyricWriter, Written
@@ -286,21 +286,21 @@ class TransformersWriter:
     def _encoded(self, prompts: Sequence[str]) -> Any:
         """Return ids and mask, (batch, tokens), padded on the left."""
         tokenizer = self._loaded.tokenizer
-        asked = [asked_text(tokenizer, prompt, self._template_options) for prompt in prompts]
+        texts = [prompt_text(tokenizer, prompt, self._template_options) for prompt in prompts]
         # a chat template writes the special tokens itself
         inputs = tokenizer(
-            [text for text, _ in asked],
+            [text for text, _ in texts],
             padding=True,
-            add_special_tokens=not any(is_chat for _, is_chat in asked),
+            add_special_tokens=not any(is_chat for _, is_chat in texts),
             return_tensors="pt",
             return_token_type_ids=False,
             return_attention_mask=True,
         )
-        room = getattr(self._loaded.config.get_text_config(), "max_position_embeddings", None)
+        max_tokens = getattr(self._loaded.config.get_text_config(), "max_position_embeddings", None)
         needed = inputs["input_ids"].shape[1] + self.max_new_tokens
-        if room is not None and needed > room:
+        if max_tokens is not None and needed > max_tokens:
             raise InvalidInputError(
-                f"{self.name} reads {room} tokens at most; prompt and answer may take {needed}, "
+                f"{self.name} reads {max_tokens} tokens at most; prompt and answer may take {needed}, "
                 f"{self.max_new_tokens} of them the answer; lower these, or take another model"
             )
         return inputs
@@ -332,10 +332,10 @@ def _checked_dtype(dtype: str, config: Any) -> torch.dtype:
     if dtype == "auto":
         own = config.get_text_config().dtype or config.dtype
         return own if isinstance(own, torch.dtype) else torch.float32
-    found = getattr(torch, dtype, None)
-    if not isinstance(found, torch.dtype) or not found.is_floating_point:
+    torch_dtype = getattr(torch, dtype, None)
+    if not isinstance(torch_dtype, torch.dtype) or not torch_dtype.is_floating_point:
         raise InvalidInputError(f"dtype must be auto or one of float32, float16 and bfloat16, got {dtype!r}")
-    return found
+    return torch_dtype
 
 
 def _warpers() -> dict[str, Any]:
@@ -362,10 +362,10 @@ def _sampling(own: Any, temperature: float | None, top_p: float | None) -> dict[
     """Return the settings of sampling in order; none where the likeliest token is taken."""
     if temperature == 0 or (temperature is None and not own.do_sample):
         return {}
-    held = {name: getattr(own, name, None) for name in _warpers()}
-    asked = {"temperature": temperature, "top_p": top_p}
-    given = {name: float(value) for name, value in asked.items() if value is not None}
-    settings = {**held, "temperature": held["temperature"] or 1.0, **given}
+    defaults = {name: getattr(own, name, None) for name in _warpers()}
+    options = {"temperature": temperature, "top_p": top_p}
+    given = {name: float(value) for name, value in options.items() if value is not None}
+    settings = {**defaults, "temperature": defaults["temperature"] or 1.0, **given}
     return {name: value for name, value in settings.items() if value is not None and value != _NEUTRAL.get(name)}
 
 

@@ -73,7 +73,7 @@ class EncoderInfo(NamedTuple):
     window_seconds
         Recordings are read in windows of this length; None is in one pass.
     max_seconds
-        What comes later is not heard; None hears all.
+        What comes later is ignored; None reads all.
     batch_size
         Windows that are encoded together. It changes the result in its last digits at most.
 

@@ -44,7 +44,7 @@ from music_evals.models.tag_vocabulary import TagVocabulary
 from music_evals.models.tensor_files import save_tensors
 from music_evals.numerics import one_thread
 from music_evals.protocols.settings import check_type, check_types
-from music_evals.windows import MODELS, find_window
+from music_evals.repositories import MODELS, find_repository
 
 __all__ = ["VOCABULARY", "MusicTagger", "MusicTaggerConfig", "probe_network"]
 
@@ -280,9 +280,9 @@ class MusicTagger(
 
     def tag_features(self, features: Features) -> list[dict[str, dict[str, list[str]]]]:
         """Return group -> dimension -> tags of each vector, shape (n, input_size); see `TagVocabulary.decode`."""
-        found = self.probabilities(features)
+        probabilities = self.probabilities(features)
         return [
-            {group: self.vocabulary.decode(group, found[group][row], self.threshold) for group in self.groups}
+            {group: self.vocabulary.decode(group, probabilities[group][row], self.threshold) for group in self.groups}
             for row in range(len(features))
         ]
 
@@ -353,16 +353,16 @@ class MusicTagger(
 
         """
         # all of them are passed on: what is not, the mixin takes from config.json, where a stranger may have put it
-        given: dict[str, Any] = {
+        arguments: dict[str, Any] = {
             "threshold": threshold,
             "extractor": extractor,
             "trust_remote_code": trust_remote_code,
             "features_cache": features_cache,
             "device": device,
         }
-        place, _ = find_window(os.fspath(pretrained_model_name_or_path), MODELS, "model")
+        place, _ = find_repository(os.fspath(pretrained_model_name_or_path), MODELS, "model")
         with fetching(place):
-            model: Self = super().from_pretrained(place, **given, **options)
+            model: Self = super().from_pretrained(place, **arguments, **options)
         return model
 
     def _save_pretrained(self, save_directory: Path) -> None:

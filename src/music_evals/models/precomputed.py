@@ -71,7 +71,7 @@ def write_features(
 
     The file is ``<folder>/<song id>.safetensors``. Its tensor ``features`` is float32, the vector itself, shape
     (size,), or frames, shape (frames, size), of which the mean is taken. Its metadata are three texts: ``song_id``,
-    ``sample_rate`` (Hz, of the recording as the network heard it) and ``layer``.
+    ``sample_rate`` (Hz, of the recording as the network read it) and ``layer``.
 
     Parameters
     ----------
@@ -102,7 +102,7 @@ def write_features(
 
 
 def read_features(path: str | os.PathLike[str], *, size: int = JUKEBOX_SIZE) -> Feature:
-    """Read features that were made elsewhere; `write_features` tells the format.
+    """Read features that were made elsewhere; `write_features` documents the format.
 
     Returns
     -------
@@ -135,8 +135,8 @@ def read_features(path: str | os.PathLike[str], *, size: int = JUKEBOX_SIZE) -> 
         ) from error
     wrong = [name for name in ("song_id", "sample_rate", "layer") if name not in about]
     if wrong or about["song_id"] != path.stem:
-        what = f"lacks the metadata {', '.join(wrong)}" if wrong else f"holds the song {about['song_id']!r}"
-        raise UnreadableFileError(f"{path}: {what}; name the file after its song and write it with write_features")
+        reason = f"lacks the metadata {', '.join(wrong)}" if wrong else f"holds the song {about['song_id']!r}"
+        raise UnreadableFileError(f"{path}: {reason}; name the file after its song and write it with write_features")
     if array.ndim not in {1, 2} or array.shape[-1] != size or not array.size or not np.isfinite(array).all():
         raise UnreadableFileError(
             f"{path}: expected finite features of shape ({size},) or (frames, {size}), got {array.shape}"

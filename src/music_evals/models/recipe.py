@@ -36,7 +36,7 @@ from music_evals.errors import InvalidInputError, UnknownNameError, UnreadableFi
 from music_evals.files import check_tree, yaml_text
 from music_evals.models._schedules import SCHEDULES
 from music_evals.protocols.settings import check_rules, check_types
-from music_evals.windows import MODELS, folders, shipped
+from music_evals.repositories import MODELS, folders, shipped
 
 __all__ = [
     "SECTIONS",
@@ -83,7 +83,7 @@ class TrainingConfig:
         are passed over again.
         Runs on data sets of any size then have equally many steps. None: all.
     plain_epochs
-        Epochs at the start in which the network trains on the very task it is judged on; after them it may vary the
+        Epochs at the start in which the network trains on the very task it is evaluated on; after them it may vary the
         task (see its `training_loss`). None: all. Validation is always plain.
     max_minutes
         Training time after which no epoch is started; a run stopped so depends on the machine's speed. None: no bound.
@@ -188,7 +188,7 @@ class DataConfig:
     Parameters
     ----------
     dataset
-        Folder, relative to the recipe, a name as `windows.find_window` finds it, or an id on the Hub.
+        Folder, relative to the recipe, a name as `repositories.find_repository` finds it, or an id on the Hub.
     config, train, validation
         Names of the dataset's config and of the two splits.
     stride_steps
@@ -196,8 +196,8 @@ class DataConfig:
         cut out of these at every so many steps: 6 are all that start on a quarter. Wants the columns `song`, `voice`
         and `start`. None: the windows as they are.
     validation_stride_steps
-        Of piano rolls, every so many steps of the validation split is judged; one that shares no divisor with the steps
-        of a bar hears all places in the bar. None: every step.
+        Of piano rolls, the stride in steps at which the validation split is evaluated; a stride coprime with the steps
+        per bar covers every position. None: every step.
     also
         More training data, each a mapping with `dataset`, `config` and `train`; all examples are drawn alike.
 
@@ -306,14 +306,14 @@ def find_recipe(recipe: str | Path, out: str | Path | None) -> tuple[Path, Path]
         own = path.parent / path.stem.removeprefix(f"{_STEM}-") if path.stem.startswith(f"{_STEM}-") else path.parent
         return path, own if out is None else Path(out)
     named = folders(MODELS).get(str(recipe))
-    found = shipped(recipe) if named is None else named / RECIPE
-    if found is None or not found.is_file():
+    shipped_file = shipped(recipe) if named is None else named / RECIPE
+    if shipped_file is None or not shipped_file.is_file():
         return path, Path(out or path.parent)  # reading it says what is wrong
     if out is None:
         raise InvalidInputError(
             f"{recipe} is the recipe of a model that the package came with; `out` says where to write"
         )
-    return found, Path(out)
+    return shipped_file, Path(out)
 
 
 def read_sections(path: str | Path, changes: Iterable[str] = ()) -> dict[str, Any]:
@@ -416,8 +416,8 @@ def _stage(values: Mapping[str, Any], name: str) -> dict[str, Any]:
     stages = {entry["name"]: entry for entry in entries}
     if name not in stages:
         raise UnknownNameError("stage", name, stages, "" if stages else "the recipe has no stages")
-    found: dict[str, Any] = stages[name]
-    return found
+    entry_of_stage: dict[str, Any] = stages[name]
+    return entry_of_stage
 
 
 def _change(values: dict[str, Any], change: str) -> None:
@@ -487,13 +487,13 @@ def from_sections(recipe: Any, values: Mapping[str, Any], **kinds: Any) -> Any:
     return from_mapping(recipe, {**values, **built}, "recipe section")
 
 
-def from_mapping(kind: Any, values: Mapping[str, Any], what: str) -> Any:
+def from_mapping(kind: Any, values: Mapping[str, Any], noun: str) -> Any:
     """Build a dataclass from a mapping, refusing names that it does not have."""
     names = [field.name for field in dataclasses.fields(kind)]
     for name in values:
         if name not in names:
-            raise UnknownNameError(what, str(name), names)
+            raise UnknownNameError(noun, str(name), names)
     try:
         return kind(**values)
     except TypeError as error:
-        raise InvalidInputError(f"{what}s are incomplete or of the wrong type: {error}") from error
+        raise InvalidInputError(f"{noun}s are incomplete or of the wrong type: {error}") from error

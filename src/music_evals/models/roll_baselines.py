@@ -1,11 +1,11 @@
-"""What a model of piano-roll cells has to beat: rules that copy a step that they are told, under the same protocol.
+"""What a model of piano-roll cells has to beat: rules that copy a visible step, under the same protocol.
 
 On a grid of 32nd notes nearly every step is the one before, and what changes does so on few steps of the beat. A model
-that is told the steps around the one in question can copy; `hidden` takes away the nearest of them.
+that sees the steps around the one in question can copy; `hidden` takes away the nearest of them.
 
 Conventions
 -----------
-- With `hidden` steps not told on either side, a rule copies the nearest step that is: the one hidden + 1 away.
+- With `hidden` steps hidden on either side, a rule copies the nearest visible step: the one hidden + 1 away.
 - Before the first step and after the last there is silence, as in the padding of the published model.
 - Steps are counted from the start of the roll. A rule of every n-th step takes all music to change on these alone: 4
   steps are an eighth note on the grid of 8 steps a quarter, 2 a sixteenth.
@@ -31,7 +31,7 @@ from music_evals.errors import InvalidInputError, NoDataError, UnknownNameError
 __all__ = ["ROLL_BASELINES", "RollBaseline", "make_roll_baseline"]
 
 Rule = Callable[[Cells, int], Cells]
-"""From true cells (steps, 84) and the distance of the nearest step that is told to cells of the same shape."""
+"""From true cells (steps, 84) and the distance of the nearest visible step to cells of the same shape."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -71,7 +71,7 @@ class RollBaseline:
         roll
             The true roll; in its own step a rule reads nothing.
         hidden
-            Steps on either side of the step in question that are not told, at least 0.
+            Steps on either side of the step in question that are hidden, at least 0.
 
         Raises
         ------
@@ -104,9 +104,9 @@ class RollBaseline:
         """
         cases, sounds = np.zeros(2, dtype=np.int64), np.zeros(2, dtype=np.int64)
         for roll in rolls:
-            said = self._predict(roll, hidden)
-            cases += [np.sum(~said), np.sum(said)]
-            sounds += [np.sum(roll.cells & ~said), np.sum(roll.cells & said)]
+            predicted = self._predict(roll, hidden)
+            cases += [np.sum(~predicted), np.sum(predicted)]
+            sounds += [np.sum(roll.cells & ~predicted), np.sum(roll.cells & predicted)]
         if not cases.any():
             raise NoDataError("a rule is fitted to training pieces; give at least one roll")
         silent, sounding = ((sounds + 1) / (cases + 2)).tolist()

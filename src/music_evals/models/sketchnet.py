@@ -7,7 +7,7 @@ itself. SketchConnector, a transformer over all sixteen measures, brings them to
 Sources: Chen, Wang, Berg-Kirkpatrick & Dubnov, "Music SketchNet: controllable music generation via factorized
 representations of pitch and rhythm" (ISMIR 2020), for the three networks; Araneda et al., "MUSIB: musical score
 inpainting benchmark", for vocabulary and layout. 78,447,797 parameters of SketchVAE, 79,266,048 of SketchInpainter and
-12,865,280 of SketchConnector. MUSIB never trained the connector, and judges the second stage alone: that is the
+12,865,280 of SketchConnector. MUSIB never trained the connector, and evaluates the second stage alone: that is the
 decoding ``"without_connector"``.
 
 Deviations, each with a switch in `SketchNetConfig` that brings back the published behaviour: the logits go through no
@@ -364,7 +364,7 @@ class SketchNet(MeasureNetwork, tags=["music", "symbolic-music", "inpainting"]):
 
     def _span_loss(self, measures: Tensor, *, varied: bool) -> Tensor:
         start, stop = draw_span(varied=varied)
-        latents = self._drawn(*self.vae.encode(fix_empty(measures)))  # (batch, 16, 2, latent)
+        latents = self._sample_latents(*self.vae.encode(fix_empty(measures)))  # (batch, 16, 2, latent)
         past, true, future = latents[:, :start], latents[:, start:stop], latents[:, stop:]
         coin = float(torch.rand(()))
         forced = self.stage == "inpainter" and self.training and coin < self.config.latent_forcing
@@ -449,15 +449,15 @@ class SketchNet(MeasureNetwork, tags=["music", "symbolic-music", "inpainting"]):
         def choose(logits: Tensor, tick: int) -> Tensor:
             return self._choose(logits, per_token[:, tick])
 
-        drawn = None if sketches is None else sketch_tensors(sketches)
-        sketch = None if drawn is None else self._encode_sketches(drawn, noise)
+        sketched = None if sketches is None else sketch_tensors(sketches)
+        sketch = None if sketched is None else self._encode_sketches(sketched, noise)
         z = self._plan(cut(contexts), noise, sketch).flatten(2).flatten(0, 1)  # (batch * 4, 2 * latent)
         tokens: Tensor  # (batch * 4, 24)
-        if drawn is None or not self.obey_sketches or self.sees_reference:
+        if sketched is None or not self.obey_sketches or self.sees_reference:
             tokens = self.vae.decoder(z, choose=choose)[1]
         else:
             heat = 0.0 if self.decoding in self.fixed else self._temperatures[0]
-            tokens = write_sketched(self.vae.decoder, z, drawn, choose, uniform=per_token[..., 0], temperature=heat)
+            tokens = write_sketched(self.vae.decoder, z, sketched, choose, uniform=per_token[..., 0], temperature=heat)
         return tokens.view(len(contexts), -1)
 
     def _encode_sketches(self, sketches: SketchTensors, noise: Tensor | None) -> _Latents:

@@ -12,8 +12,8 @@ authors. Lu et al. (ACM MM 2021) compare with it and leave its settings open. Wh
 
 BMST differs from it in three things, and each can be switched on alone, for the comparison of section 3.3: attention in
 place of the LSTMs (``encoder="attention"``), hidden steps that are asked for, with their starts and ends
-(``step_heads=True``), and a code of each pitch (``pitch_code=True``, our default; without it pitches are told apart by
-their distances alone, as in 2018). Without `step_heads` it says nothing of starts of notes: those of its transfers are
+(``step_heads=True``), and a code of each pitch (``pitch_code=True``, our default; without it only distances distinguish
+pitches, as in 2018). Without `step_heads` it says nothing of starts of notes: those of its transfers are
 where a pitch begins to sound.
 """
 
@@ -37,7 +37,7 @@ from music_evals.protocols.settings import check_rules
 __all__ = ["StyleLSTM", "StyleLSTMConfig"]
 
 UNKNOWN: Final = 0.5
-"""Value of a cell that is not told, between silent and sounding, as in the authors' network of pitches."""
+"""Value of a hidden cell, between silent and sounding, as in the authors' network of pitches."""
 
 _LEAK: Final = 0.2
 _ENCODERS: Final = ("lstm", "attention")
@@ -47,7 +47,7 @@ _PITCH_WEIGHT: Final = 0.5  # of the pitches' loss beside those of the two sides
 _STEPS_AT_ONCE: Final = 64
 
 # What a side says group by group, (n, groups, 2 width), and of the nearest, some dropped in training, (n, 2 width).
-_Said = tuple[Tensor, Tensor]
+_SideOutputs = tuple[Tensor, Tensor]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -79,7 +79,7 @@ class StyleLSTMConfig:
     step_heads
         Whether training asks both sides for the hidden steps and the middle one: which cells sound, start, have ended.
     pitch_code
-        Whether the network of pitches is told which pitch it is at, in 7 bits.
+        Whether the network of pitches knows which pitch it is at, in 7 bits.
     steps_per_quarter
         Grid of the rolls.
 
@@ -165,29 +165,31 @@ class StyleLSTM(RollModel, tags=["music", "symbolic-music", "style-transfer"]):
         Raises
         ------
         InvalidInputError
-            Steps are hidden, and training has hidden none (`mask_share`).
+            Steps are hidden, and training hid none (`mask_share`).
 
         """
         if hidden and not self.config.mask_share:
             raise InvalidInputError(
-                "this style_lstm was never shown hidden steps; judge it with none hidden, or train it with mask_share"
+                "this style_lstm never saw hidden steps; evaluate it with hidden=0, or train it with mask_share"
             )
-        seen, told = self._windows(cells, meta, steps, hidden)
-        return self._for_pitches(self._sides(seen, told))
+        window_cells, features = self._windows(cells, meta, steps, hidden)
+        return self._for_pitches(self._sides(window_cells, features))
 
     def onset_probabilities(self, cells: Tensor, meta: Tensor) -> Tensor:
         """Return how likely a note starts in each cell, (steps, 84): the product of what both sides say (eq. 6).
 
-        Zeros without `step_heads`: it hears no starts, so that a note starts where its pitch begins to sound.
+        Zeros without `step_heads`: it predicts no starts, so that a note starts where its pitch begins to sound.
         """
-        found = torch.zeros(cells.shape, dtype=self.around.weight.dtype, device=cells.device)
+        probabilities = torch.zeros(cells.shape, dtype=self.around.weight.dtype, device=cells.device)
         if self.middle is None:
-            return found
+            return probabilities
         for steps in torch.split(torch.arange(len(cells), device=cells.device), _STEPS_AT_ONCE):
             sides = self._sides(*self._windows(cells, meta, steps, 0))
-            said = [self.middle(groups[:, -1]).view(-1, _HEADS, N_ROLL_PITCHES)[:, _ONSET] for groups, _ in sides]
-            found[steps] = said[0].sigmoid() * said[1].sigmoid()
-        return found
+            side_logits = [
+                self.middle(groups[:, -1]).view(-1, _HEADS, N_ROLL_PITCHES)[:, _ONSET] for groups, _ in sides
+            ]
+            probabilities[steps] = side_logits[0].sigmoid() * side_logits[1].sigmoid()
+        return probabilities
 
     # --- training
 
@@ -208,13 +210,13 @@ class StyleLSTM(RollModel, tags=["music", "symbolic-music", "style-transfer"]):
             return pitches / N_ROLL_PITCHES
         window, n = self.config.window, len(hidden)
         truth = torch.stack([windows.cells, windows.onsets, windows.offsets], dim=2).flatten(2).to(pitches.dtype)
-        asked = hidden.index_fill(1, torch.tensor([window], device=self.device), value=True)  # the middle is always
+        counted = hidden.index_fill(1, torch.tensor([window], device=self.device), value=True)  # the middle is always
         loss: Tensor = _PITCH_WEIGHT * pitches / N_ROLL_PITCHES
         for number, (groups, _) in enumerate(sides):
             # both sides lead to the middle step, which is their last
-            own, where = (x[:, : window + 1] if number == 0 else x[:, window:].flip(1) for x in (truth, asked))
-            said = torch.cat([self.heads(groups).view(n, window, -1), self.middle(groups[:, -1:])], dim=1)
-            each = functional.binary_cross_entropy_with_logits(said, own, reduction="none").mean(-1)
+            own, where = (x[:, : window + 1] if number == 0 else x[:, window:].flip(1) for x in (truth, counted))
+            logits = torch.cat([self.heads(groups).view(n, window, -1), self.middle(groups[:, -1:])], dim=1)
+            each = functional.binary_cross_entropy_with_logits(logits, own, reduction="none").mean(-1)
             loss = loss + (each * where).sum(1) / where.sum(1)
         return loss
 
@@ -222,7 +224,7 @@ class StyleLSTM(RollModel, tags=["music", "symbolic-music", "style-transfer"]):
         """Return the negative log-likelihood of the middle steps, nats a step, (n,): nothing is hidden."""
         return self._losses(windows, torch.zeros(windows.cells.shape[:2], dtype=torch.bool, device=self.device))[1]
 
-    def _losses(self, windows: RollWindows, hidden: Tensor) -> tuple[list[_Said], Tensor]:
+    def _losses(self, windows: RollWindows, hidden: Tensor) -> tuple[list[_SideOutputs], Tensor]:
         """Return what both sides say, and the loss of the pitches of the middle steps, (n,)."""
         sides = self._sides(torch.where(hidden[..., None], UNKNOWN, windows.cells.to(windows.meta.dtype)), windows.meta)
         context, rows = self._for_pitches(sides), windows.cells[:, self.config.window]
@@ -234,21 +236,21 @@ class StyleLSTM(RollModel, tags=["music", "symbolic-music", "style-transfer"]):
     # --- the network
 
     def _windows(self, cells: Tensor, meta: Tensor, steps: Tensor, hidden: int) -> tuple[Tensor, Tensor]:
-        """Return the cells around some steps of a roll, hidden ones `UNKNOWN`, and what is told of them."""
+        """Return the cells around some steps of a roll, hidden ones `UNKNOWN`, and their features."""
         window = self.config.window
-        around, told = padded(cells, meta, window, self.around.weight.dtype)
+        around, features = padded(cells, meta, window, self.around.weight.dtype)
         offsets = torch.arange(-window, window + 1, device=steps.device)
         places = steps[:, None] + window + offsets
-        seen = around[places].to(told.dtype)
-        return torch.where((offsets.abs() <= hidden)[:, None], UNKNOWN, seen), told[places]
+        window_cells = around[places].to(features.dtype)
+        return torch.where((offsets.abs() <= hidden)[:, None], UNKNOWN, window_cells), features[places]
 
-    def _sides(self, cells: Tensor, meta: Tensor) -> list[_Said]:
+    def _sides(self, cells: Tensor, meta: Tensor) -> list[_SideOutputs]:
         """Return what both sides say of windows (n, 2 window + 1, ...)."""
         window = self.config.window
         x = torch.cat([cells, meta], dim=-1)
         return [self.left(x[:, :window]), self.right(x[:, window + 1 :].flip(1))]
 
-    def _for_pitches(self, sides: list[_Said]) -> Tensor:
+    def _for_pitches(self, sides: list[_SideOutputs]) -> Tensor:
         """Return what both sides say of the middle, as (n, 84, context)."""
         near = torch.cat([nearest for _, nearest in sides], dim=-1)
         out: Tensor = functional.leaky_relu(self.around(near), _LEAK).view(len(near), N_ROLL_PITCHES, -1)
@@ -269,7 +271,7 @@ class _Side(nn.Module):
             else Encoder(sizes, config.dropout, near=-1)
         )
 
-    def forward(self, x: Tensor) -> _Said:
+    def forward(self, x: Tensor) -> _SideOutputs:
         """Map steps (n, window, 88) to the states of the last two layers, or to what attention makes of the groups."""
         x = self.groups(self.dropout(x.reshape(len(x), -1, self.groups.in_features)))
         if isinstance(self.layers, Encoder):

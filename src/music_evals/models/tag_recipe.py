@@ -26,13 +26,13 @@ __all__ = ["TaggerData", "TaggerRecipe", "TaggerTraining", "build_tagger_recipe"
 
 @dataclasses.dataclass(frozen=True)
 class TaggerData:
-    """Which songs a tagger learns from, and what it hears of them.
+    """Which songs a tagger learns from, and which part of them.
 
     Parameters
     ----------
     dataset
         Rows in the schema of caimd: a folder or a file of JSON lines, relative to the recipe or to the working folder,
-        a name as `windows.find_window` finds it, or an id on the Hub.
+        a name as `repositories.find_repository` finds it, or an id on the Hub.
     audio
         Folder of recordings that are named by song id, e.g. ``s_0001.mp3``; for precomputed features of their files.
         Sub-folders are searched too, as by `audio.io.recordings`.

@@ -88,8 +88,11 @@ def _apart(rows: Any, column: str) -> tuple[list[Mapping[str, Any]], list[Callab
     """Return rows without their recordings, and how each recording is read."""
     readers: list[Callable[[], Source] | None]
     if isinstance(rows, list):
-        given = [row.get(column) for row in rows]
-        readers = [None if given[i] is None else functools.partial(given.__getitem__, i) for i in range(len(given))]
+        recordings_of_rows = [row.get(column) for row in rows]
+        readers = [
+            None if recordings_of_rows[i] is None else functools.partial(recordings_of_rows.__getitem__, i)
+            for i in range(len(recordings_of_rows))
+        ]
         return rows, readers
     if column not in rows.features:
         raise UnknownNameError("column", column, rows.features)
@@ -110,8 +113,8 @@ def _files(rows: Any, data: TaggerData, folder: Path) -> list[Callable[[], Sourc
         raise NoDataError(f"there is no folder {data.audio}; let data.audio say where the recordings are")
     precomputed = _is_precomputed(str(data.encoder.get("name")))
     suffixes = (FEATURES_SUFFIX,) if precomputed else AUDIO_SUFFIXES
-    found = recordings(place, [str(row.get("id")) for row in rows], suffixes)
-    paths = [found.get(str(row.get("id"))) for row in rows]
+    path_of_song = recordings(place, [str(row.get("id")) for row in rows], suffixes)
+    paths = [path_of_song.get(str(row.get("id"))) for row in rows]
     return [None if path is None else functools.partial(Path, path) for path in paths]
 
 

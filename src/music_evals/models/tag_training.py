@@ -215,8 +215,8 @@ def _tags(
 
 def _features(encoder: Extraction, songs: Sequence[Song], *, progress: bool) -> Features:
     """Return the features of songs, shape (songs, size)."""
-    found = [feature for _, feature in encoder.extract(Sources(songs), progress=progress and bool(songs))]
-    return np.stack(found) if found else np.empty((0, encoder.size), dtype=np.float32)
+    features = [feature for _, feature in encoder.extract(Sources(songs), progress=progress and bool(songs))]
+    return np.stack(features) if features else np.empty((0, encoder.size), dtype=np.float32)
 
 
 class _Task(NamedTuple):
@@ -279,7 +279,7 @@ class _ProbeRun:
 
     def _pass(self, order: Tensor) -> tuple[float, float]:
         """Learn from all songs once; return the mean loss and the F1 of all outputs above `LOG_LOGIT`."""
-        total, hits, said = torch.zeros(3, dtype=torch.float64, device=order.device)
+        total, hits, n_positive = torch.zeros(3, dtype=torch.float64, device=order.device)
         for start in range(0, len(order), self.settings.batch_size):
             batch = order[start : start + self.settings.batch_size]
             true = self.targets[batch]  # (batch, outputs)
@@ -291,8 +291,8 @@ class _ProbeRun:
             on = logits.detach() > LOG_LOGIT
             total += loss.detach() * len(batch)
             hits += (on & true).sum()
-            said += on.sum() + true.sum()
-        return float(total) / len(order), float(2 * hits / said) if said else 0.0
+            n_positive += on.sum() + true.sum()
+        return float(total) / len(order), float(2 * hits / n_positive) if n_positive else 0.0
 
     def _save(self) -> None:
         tensors = {f"probe.{name}": value for name, value in self.probe.state_dict().items()}
@@ -326,13 +326,13 @@ def _write_scores(
     tagger: MusicTagger, features: Features, tags: Mapping[str, Sequence[Mapping[str, Sequence[str]]]], path: Path
 ) -> Path:
     """Compare what is above each threshold with the true tags; see `SCORES`."""
-    found = tagger.probabilities(features)
+    probabilities = tagger.probabilities(features)
     targets = {group: tagger.vocabulary.encode(group, tags[group]) for group in tagger.groups}
     result: dict[str, Any] = {"songs": len(features)}
     for threshold in THRESHOLDS:
         result[f"{threshold:g}"] = {
             group: {
-                name: tag_scores(found[group][:, columns] > threshold, true[:, columns])._asdict()
+                name: tag_scores(probabilities[group][:, columns] > threshold, true[:, columns])._asdict()
                 for name, columns in tagger.vocabulary.columns(group).items()
                 if columns.start < columns.stop
             }

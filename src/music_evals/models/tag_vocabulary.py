@@ -78,11 +78,11 @@ class TagVocabulary:
 
     def columns(self, group: str) -> dict[str, slice]:
         """Return where the outputs of each dimension lie."""
-        found, start = {}, 0
+        slices, start = {}, 0
         for name, tags in self.tags[group].items():
-            found[name] = slice(start, start + len(tags))
+            slices[name] = slice(start, start + len(tags))
             start += len(tags)
-        return found
+        return slices
 
     def encode(self, group: str, rows: Sequence[Mapping[str, Sequence[str]]]) -> npt.NDArray[np.bool_]:
         """Return the targets of songs; a tag that the vocabulary does not have is left out.

@@ -1,4 +1,4 @@
-"""What a language model is tuned on: songs as prompts and answers, without those that it will be judged on.
+"""What a language model is tuned on: songs as prompts and answers, without those that it will be evaluated on.
 
 The prompt is that of ``write-lyrics``, to the letter, and so is the way in which the model reads it: as the message of
 a user where the tokenizer has a chat template, else as it stands. The answer is the song's own words under the headers
@@ -19,7 +19,7 @@ from music_evals.errors import InvalidLyricsError, InvalidPatternError, NoDataEr
 from music_evals.lyrics.near_copies import NearCopies
 from music_evals.lyrics.prompts import lyric_prompt, theme_prompt
 from music_evals.models._song_rows import check_ids, song_rows
-from music_evals.models._writing import asked_text
+from music_evals.models._writing import prompt_text
 from music_evals.models.text_recipe import TextData
 
 __all__ = ["TextExample", "TextSongs", "Tokenized", "content_hash", "load_text_songs", "tokenized"]
@@ -44,7 +44,7 @@ class TextSongs(NamedTuple):
     train, validation
         Out of the training split.
     judged
-        What the model will be judged on.
+        What the model will be evaluated on.
     left_out
         Why -> ids of training songs that are in no part: no theme or no lyrics; a song of the judged ones, or a near
         copy of one; a near copy of an earlier training song.
@@ -90,18 +90,18 @@ def load_text_songs(data: TextData, folder: Path, *, seed: int) -> TextSongs:
     other = data.judged or data.dataset
     config = data.judged_config or (data.config if other == data.dataset else None)
     judged = list(song_rows(other, config, data.judged_split, folder))
-    kept, left_out = _apart(rows, judged, data)
-    if len(kept) < 2:
+    examples, left_out = _apart(rows, judged, data)
+    if len(examples) < 2:
         raise NoDataError(
-            f"{len(kept)} songs of {data.dataset}, {data.train}, are left to train on and at least 2 are needed; left "
-            f"out: {', '.join(f'{len(ids)} {why}' for why, ids in left_out.items()) or 'none'}"
+            f"{len(examples)} songs of {data.dataset}, {data.train}, are left to train on and at least 2 are needed; "
+            f"left out: {', '.join(f'{len(ids)} {why}' for why, ids in left_out.items()) or 'none'}"
         )
-    order = np.random.default_rng((seed, 1)).permutation(len(kept))
-    n_held = min(max(1, round(data.validation * len(kept))), len(kept) - 1)
+    order = np.random.default_rng((seed, 1)).permutation(len(examples))
+    n_held = min(max(1, round(data.validation * len(examples))), len(examples) - 1)
     held = set(order[:n_held].tolist())
     return TextSongs(
-        tuple(example for place, example in enumerate(kept) if place not in held),
-        tuple(example for place, example in enumerate(kept) if place in held),
+        tuple(example for place, example in enumerate(examples) if place not in held),
+        tuple(example for place, example in enumerate(examples) if place in held),
         tuple(example for row in judged if (example := _example(row, data)) is not None),
         left_out,
     )
@@ -112,7 +112,7 @@ def _apart(
 ) -> tuple[list[TextExample], dict[str, tuple[str, ...]]]:
     """Return the songs that may be trained on, and the ids of the others by the reason."""
     theirs, known = _Known(judged), _Known(())
-    kept: list[TextExample] = []
+    examples: list[TextExample] = []
     left_out: dict[str, list[str]] = {}
     for row in rows:
         example = _example(row, data)
@@ -124,8 +124,8 @@ def _apart(
             left_out.setdefault(REPEATED, []).append(str(row["id"]))
         else:
             known.add(row)
-            kept.append(example)
-    return kept, {why: tuple(ids) for why, ids in left_out.items()}
+            examples.append(example)
+    return examples, {why: tuple(ids) for why, ids in left_out.items()}
 
 
 class _Known:
@@ -177,19 +177,19 @@ def _example(row: Mapping[str, Any], data: TextData) -> TextExample | None:
 def tokenized(examples: Sequence[TextExample], tokenizer: Any, most: int | None) -> tuple[list[Tokenized], int]:
     """Return the examples as a model reads them, and how many are longer than `most` tokens and left out."""
     ends = [] if tokenizer.eos_token_id is None else [tokenizer.eos_token_id]
-    found: list[Tokenized] = []
+    tokenized_examples: list[Tokenized] = []
     for example in examples:
-        text, is_chat = asked_text(tokenizer, example.prompt)
+        text, is_chat = prompt_text(tokenizer, example.prompt)
         # apart, as when it writes: the boundary of prompt and answer is a boundary of tokens
-        asked = tokenizer(text, add_special_tokens=not is_chat)["input_ids"]
-        asked = asked[:-1] if ends and asked[-1:] == ends else asked  # some tokenizers end every text
+        prompt = tokenizer(text, add_special_tokens=not is_chat)["input_ids"]
+        prompt = prompt[:-1] if ends and prompt[-1:] == ends else prompt  # some tokenizers end every text
         break_ = "" if is_chat else "\n"
         answer = tokenizer(f"{break_}{example.answer}", add_special_tokens=False)["input_ids"]
-        found.append(Tokenized(example.id, (*asked, *answer, *ends), len(asked)))
-    fitting = [one for one in found if most is None or len(one.ids) <= most]
-    return fitting, len(found) - len(fitting)
+        tokenized_examples.append(Tokenized(example.id, (*prompt, *answer, *ends), len(prompt)))
+    fitting = [song for song in tokenized_examples if most is None or len(song.ids) <= most]
+    return fitting, len(tokenized_examples) - len(fitting)
 
 
 def content_hash(parts: Sequence[Sequence[Tokenized]]) -> str:
     """Return a hash of what is learnt and what decides when to stop."""
-    return hashlib.sha256(repr([[one.ids for one in part] for part in parts]).encode()).hexdigest()[:16]
+    return hashlib.sha256(repr([[example.ids for example in part] for part in parts]).encode()).hexdigest()[:16]

@@ -85,11 +85,11 @@ class TextData:
     ----------
     dataset
         Rows in the schema of caimd: a folder or a file of JSON lines, relative to the recipe or to the working folder,
-        a name as `windows.find_window` finds it, or an id on the Hub.
+        a name as `repositories.find_repository` finds it, or an id on the Hub.
     config, train
         Name of the dataset's config, and split.
     judged
-        Dataset of the songs that the model will be judged on; None is `dataset`. None of them, nor a near copy
+        Dataset of the songs that the model will be evaluated on; None is `dataset`. None of them, nor a near copy
         (`lyrics.near_copies`), nor a song of the same title and performers, is trained on.
     judged_config, judged_split
         Its config, None for that of `config` where the dataset is the same, and split.
@@ -122,13 +122,13 @@ class TextData:
     theme_from: str | None = None
 
     def __post_init__(self) -> None:
-        for what, value, known in (
+        for setting, value, known in (
             ("task of a tuned model", self.task, TASKS),
             ("language of prompts", self.language, LANGUAGES),
             ("group of annotators", self.theme_from, (None, *GROUPS)),
         ):
             if value not in known:
-                raise UnknownNameError(what, str(value), filter(None, known))
+                raise UnknownNameError(setting, str(value), filter(None, known))
         check_rules(
             self,
             {

@@ -150,8 +150,8 @@ def train_text_model(
     songs = load_text_songs(recipe.data, folder, seed=recipe.training.seed)
     base = str(beside(folder, recipe.model.base))
     loaded = load_language_model(base, recipe.model.revision, trust=trust_remote_code)
-    room = getattr(loaded.config.get_text_config(), "max_position_embeddings", None)
-    most = min((n for n in (room, recipe.training.max_tokens) if n is not None), default=None)
+    context_length = getattr(loaded.config.get_text_config(), "max_position_embeddings", None)
+    most = min((n for n in (context_length, recipe.training.max_tokens) if n is not None), default=None)
     (train, n_long), (held, _), (judged, _) = (tokenized(part, loaded.tokenizer, most) for part in songs[:3])
     if not train or not held:
         raise NoDataError(f"no song is left: all are longer than {most} tokens; raise training.max_tokens")
@@ -174,8 +174,8 @@ def train_text_model(
                 "or tune with LoRA"
             ) from error
     rows = [
-        {"id": one.id, "tokens": len(one.ids) - one.n_asked, "base": first, "tuned": last}
-        for one, first, last in zip(judged, before, after, strict=True)
+        {"id": song.id, "tokens": len(song.ids) - song.n_asked, "base": first, "tuned": last}
+        for song, first, last in zip(judged, before, after, strict=True)
     ]
     if rows:
         write_rows(out / JUDGED_LOSSES, rows)
@@ -280,12 +280,12 @@ class _TextRun:
     def losses(self, songs: Sequence[Tokenized]) -> list[float]:
         """Return nats a token of each song's answer, with the weights as they are."""
         self.model.eval()
-        found: list[float] = []
+        nats_per_token: list[float] = []
         with torch.no_grad():
             for song in songs:
                 total, n = self._sum([song])
-                found.append(float(total) / n)
-        return found
+                nats_per_token.append(float(total) / n)
+        return nats_per_token
 
     def best_losses(self, songs: Sequence[Tokenized]) -> list[float]:
         """Return the same with the best weights, which the model then keeps."""
@@ -351,18 +351,18 @@ class _TextRun:
     def _end_epoch(self) -> None:
         started = time.monotonic()
         loss, seconds = self.sums[0] / self.sums[1], self.sums[2]
-        found = self._validation_loss()
+        validation_loss = self._validation_loss()
         held = [row["validation_loss"] for row in self.history]
         self.history.append(
             {
                 "epoch": len(self.history) + 1,
                 "loss": loss,
-                "validation_loss": found,
+                "validation_loss": validation_loss,
                 "seconds": round(seconds + time.monotonic() - started, 4),
             }
         )
         self.sums = [0.0, 0.0, 0.0]
-        if not held or found < min(held):
+        if not held or validation_loss < min(held):
             self.best_epoch = len(self.history)
             self.best = {name: value.detach().cpu().clone() for name, value in self.tuned.items()}
         self._save()

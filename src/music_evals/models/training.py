@@ -5,8 +5,8 @@ and `text_training`; `train_from_file` starts each of them.
 
 A network takes part by having `training_loss(batch, *, varied)` and `save_pretrained(folder)`. The loop draws batches
 of examples (`models.examples`), transposes each at random, lets the learning rate follow a schedule and keeps the
-weights of the best validation epoch, or their moving average. A network that has `validation_losses(batch)` is judged
-by these.
+weights of the best validation epoch, or their moving average. A network that has `validation_losses(batch)` is
+evaluated by these.
 After every epoch it writes one file, `CHECKPOINT`, that holds all it needs to go on: weights, optimiser, random states
 and history. A run that is killed and started again therefore ends with the same weights, bit for bit, on the same
 machine with the same number of threads.
@@ -71,7 +71,7 @@ class TrainingResult(NamedTuple):
     """What a run left behind.
 
     `validation_loss` is the best one, of epoch `best_epoch` (counted from 1; 0 is what it started from, where that was
-    another model): nats a step, unless the network says what it is judged by. After a training in stages both are of
+    another model): nats a step, unless the network says what it is evaluated by. After a training in stages both are of
     the last one; `epochs` and `seconds` are of all.
     """
 
@@ -121,7 +121,7 @@ def train_from_file(
         Project of trackio, a dashboard, that the curves of an inpainter are logged to as well, epoch by epoch.
     start
         Folder, name or id on the Hub of a model whose weights a network that learns from notes starts from, in place
-        of random ones: to go on with a finished training, or to tune a model to other music. They are judged first,
+        of random ones: to go on with a finished training, or to tune a model to other music. They are evaluated first,
         and kept where no epoch is better. Another ``training.seed`` draws another order than the first training had.
     trust_remote_code
         Whether code in the repository of a tagger's encoder may run here; no recipe can say so.
@@ -219,7 +219,7 @@ def fit(
     model
         A `torch.nn.Module` with ``training_loss(batch, *, varied)``, from a batch of examples to the loss of each
         (batch,), and with ``save_pretrained(folder)``. Where it has ``validation_losses(batch)``, of the same shape,
-        epochs are judged by these. It is trained in place and ends with the weights of the best epoch.
+        epochs are evaluated by these. It is trained in place and ends with the weights of the best epoch.
         Before each step its attribute `training_step` is set to the steps so far; where the recipe has stages,
         ``begin_stage(name)`` is called before each.
     train, validation
@@ -235,7 +235,7 @@ def fit(
     clock
         Seconds that epochs are timed by.
     started
-        Whether the weights that the network comes with are those of another training: they are judged too, and a
+        Whether the weights that the network comes with are those of another training: they are evaluated too, and a
         checkpoint is held to them.
 
     Raises
@@ -248,7 +248,7 @@ def fit(
     """
     device = str(choose_device(device))
     model.to(device)
-    train, validation = (TokenExamples(one) if isinstance(one, np.ndarray) else one for one in (train, validation))
+    train, validation = (TokenExamples(part) if isinstance(part, np.ndarray) else part for part in (train, validation))
     data = {"train": train.content_hash(), "validation": validation.content_hash()}
     if started:
         data["start"] = hash_arrays(value.cpu().numpy() for value in model.state_dict().values())
@@ -261,7 +261,7 @@ def fit(
         if resume and run.checkpoint.exists():
             run.restore()
         elif started:
-            run.judge_start(validation)
+            run.evaluate_start(validation)
         while not run.finished:
             began = clock()
             train_loss = run.train_epoch(train, progress=progress)
@@ -308,12 +308,12 @@ class _Run:
 
     @property
     def best_epoch(self) -> int:
-        losses = self._judged()
+        losses = self._epoch_losses()
         return losses.index(min(losses))
 
     @property
     def best_loss(self) -> float:
-        return min(self._judged())
+        return min(self._epoch_losses())
 
     @property
     def _best_trained(self) -> int:
@@ -321,7 +321,7 @@ class _Run:
         losses = [row["validation_loss"] for row in self.history]
         return 1 + losses.index(min(losses))
 
-    def _judged(self) -> list[float]:
+    def _epoch_losses(self) -> list[float]:
         return [self.start_loss, *(row["validation_loss"] for row in self.history)]
 
     @property
@@ -350,7 +350,7 @@ class _Run:
         passes = [self.rng.permutation(len(examples)) for _ in range(-(-n // len(examples)))]
         order = np.concatenate(passes)[:n]
         batches = [order[start : start + settings.batch_size] for start in range(0, len(order), settings.batch_size)]
-        total, seen = 0.0, 0
+        total, n_trained = 0.0, 0
         self.model.train()
         bar = tqdm(batches, desc=f"{self.title} {epoch + 1}/{settings.n_epochs}", disable=not progress, leave=False)
         for index, rows in enumerate(bar):
@@ -359,8 +359,8 @@ class _Run:
                 group["lr"] = learning_rate(step, len(batches), settings)
             self.model.training_step = step
             total += self._step(examples.batch(rows, shifts[rows], self.device)) * len(rows)
-            seen += len(rows)
-            bar.set_postfix(loss=f"{total / seen:.4f}", refresh=False)
+            n_trained += len(rows)
+            bar.set_postfix(loss=f"{total / n_trained:.4f}", refresh=False)
         return total / n
 
     def _step(self, batch: Any) -> float:
@@ -410,12 +410,15 @@ class _Run:
     def validation_loss(self, examples: Examples) -> float:
         """Return the mean loss over examples as they are, without dropout, and of the averaged weights."""
         size = self.settings.batch_size
-        judged = getattr(self.model, "validation_losses", None)
+        validation_losses = getattr(self.model, "validation_losses", None)
         self.model.eval()
         with torch.no_grad(), self._averaged():
             parts = [np.arange(start, min(start + size, len(examples))) for start in range(0, len(examples), size)]
             batches = (examples.batch(rows, np.zeros_like(rows), self.device) for rows in parts)
-            losses = [(self._losses(batch) if judged is None else judged(batch)).cpu() for batch in batches]
+            losses = [
+                (self._losses(batch) if validation_losses is None else validation_losses(batch)).cpu()
+                for batch in batches
+            ]
         return float(torch.cat(losses).double().mean())
 
     def end_epoch(self, train_loss: float, validation_loss: float, seconds: float) -> None:
@@ -440,7 +443,7 @@ class _Run:
             return []
         return [dict.fromkeys(self.history[0], "") | {"epoch": 0, "validation_loss": self.start_loss}]
 
-    def judge_start(self, validation: Examples) -> None:
+    def evaluate_start(self, validation: Examples) -> None:
         """Take the weights that are there for the best so far."""
         self.start_loss = self.validation_loss(validation)
         self._keep()

@@ -42,8 +42,8 @@ from music_evals.models._vli_notes import (
     COLUMN_SIZES,
     END,
     END_POSITION,
-    FOUND,
     LAST_BAR,
+    NOTE_COLUMNS,
     PITCHES,
     SLOTS,
     Batch,
@@ -199,7 +199,7 @@ class VLI(InpaintingNetwork, tags=["music", "symbolic-music", "inpainting"]):
         """The layers, with their type."""
         return [layer for layer in self.layers if isinstance(layer, Layer)]
 
-    def streams(self, h: Tensor, g: Tensor, bars: tuple[Tensor, Tensor], seen: tuple[Tensor, Tensor]) -> Tensor:
+    def streams(self, h: Tensor, g: Tensor, bars: tuple[Tensor, Tensor], masks: tuple[Tensor, Tensor]) -> Tensor:
         """Run both streams through all layers and return the query stream.
 
         Parameters
@@ -210,7 +210,7 @@ class VLI(InpaintingNetwork, tags=["music", "symbolic-music", "inpainting"]):
             Query stream, shape (batch, queries, size).
         bars
             Of the notes of either, shapes (batch, notes) and (batch, queries).
-        seen
+        masks
             Which notes of the content stream each note of either looks at, shapes (batch, notes, notes) and
             (batch, queries, notes).
 
@@ -224,8 +224,8 @@ class VLI(InpaintingNetwork, tags=["music", "symbolic-music", "inpainting"]):
         for layer in self.blocks:
             keys = layer.keys(h)
             h, g = (
-                layer(x, x_bars, View(keys, bars[0], x_seen), table)
-                for x, x_bars, x_seen in zip((h, g), bars, seen, strict=True)
+                layer(x, x_bars, View(keys, bars[0], x_mask), table)
+                for x, x_bars, x_mask in zip((h, g), bars, masks, strict=True)
             )
         final: Tensor = self.dropout(g)
         return final
@@ -243,9 +243,9 @@ class VLI(InpaintingNetwork, tags=["music", "symbolic-music", "inpainting"]):
         g_bars = torch.cat([batch.before[:, None], batch.bars], dim=1)
         # what is known looks at what is known, a note also at itself and those before it, a query at those before it
         order = torch.cat([torch.zeros(n), torch.arange(1, m + 1)]).to(h.device)  # (n + m,)
-        h_seen = there & (order[None, :] <= order[:, None])
-        g_seen = there & (order[None, :] < torch.arange(m + 1, device=h.device).clamp(min=1)[:, None])
-        g = self.streams(h, g, (bars, g_bars), (h_seen, g_seen))
+        h_mask = there & (order[None, :] <= order[:, None])
+        g_mask = there & (order[None, :] < torch.arange(m + 1, device=h.device).clamp(min=1)[:, None])
+        g = self.streams(h, g, (bars, g_bars), (h_mask, g_mask))
         return [head(g) for head in self.heads]
 
     def _start(self, n: int) -> Tensor:
@@ -307,11 +307,11 @@ class VLI(InpaintingNetwork, tags=["music", "symbolic-music", "inpainting"]):
         batch = pad(spans, self.device)
         logits = self(batch)
         onsets = next_onsets(batch)  # (batch, m + 1, 2)
-        asked = functional.pad(batch.is_note, (1, 0), value=True)  # (batch, m + 1): the start always
-        columns = [*FOUND, remi.TEMPO, remi.VELOCITY] if self.config.constant_columns else [*FOUND]
+        is_predicted = functional.pad(batch.is_note, (1, 0), value=True)  # (batch, m + 1): the start always
+        columns = [*NOTE_COLUMNS, remi.TEMPO, remi.VELOCITY] if self.config.constant_columns else [*NOTE_COLUMNS]
         losses = [_mean_loss(logits[column][:, 1:], batch.notes[..., column], batch.is_note) for column in columns]
         losses += [
-            _mean_loss(logits[column], onsets[..., index], asked)
+            _mean_loss(logits[column], onsets[..., index], is_predicted)
             for index, column in enumerate((remi.BAR, remi.POSITION))
         ]
         return torch.stack(losses).mean(0)
@@ -359,7 +359,7 @@ class VLI(InpaintingNetwork, tags=["music", "symbolic-music", "inpainting"]):
         log_p = (by_bar.gather(-1, bar) + at).squeeze(-1)  # (batch, m + 1)
         log_p[:, 1:] *= batch.is_note
         total = -log_p.sum(1)
-        for column in FOUND:
+        for column in NOTE_COLUMNS:
             values = self._values(logits[column][:, 1:], column).gather(-1, batch.notes[..., column, None])
             total = total - (values.squeeze(-1) * batch.is_note).sum(1)
         return total
@@ -460,7 +460,7 @@ class VLI(InpaintingNetwork, tags=["music", "symbolic-music", "inpainting"]):
             ids = torch.tensor(constant_ids(), device=self.device).repeat(n, 1)
             ids[:, remi.BAR], ids[:, remi.POSITION] = jump, position
             g = reader.look(onset_alone(ids[:, None]), bar)
-            for number, column in enumerate(FOUND, start=2):
+            for number, column in enumerate(NOTE_COLUMNS, start=2):
                 log_p = self._values(self.heads[column](g), column)
                 ids[:, column] = self._pick(log_p, uniform[:, index, number])
             left = None if left is None else left - there.long()
@@ -487,8 +487,8 @@ class VLI(InpaintingNetwork, tags=["music", "symbolic-music", "inpainting"]):
         return jump, (here.bars + on).clamp(max=BAR_RANGE - 1), self._pick(log_p, uniform[:, 1])
 
 
-def _mean_loss(logits: Tensor, ids: Tensor, asked: Tensor) -> Tensor:
+def _mean_loss(logits: Tensor, ids: Tensor, mask: Tensor) -> Tensor:
     """Return the mean loss (batch,) of what is asked: logits (batch, q, classes), ids and asked (batch, q)."""
-    losses = functional.cross_entropy(logits.float().transpose(1, 2), ids, reduction="none") * asked
-    mean: Tensor = losses.sum(1) / asked.sum(1).clamp(min=1)
+    losses = functional.cross_entropy(logits.float().transpose(1, 2), ids, reduction="none") * mask
+    mean: Tensor = losses.sum(1) / mask.sum(1).clamp(min=1)
     return mean

@@ -1,4 +1,4 @@
-"""Descriptions as they come in: checked, paired by song, with the dimensions that are judged."""
+"""Descriptions as they come in: checked, paired by song, with the dimensions that are scored."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ SHOWN = 5  # ids in a message
 
 def description_of_row(row: Mapping[str, Any]) -> dict[str, dict[str, list[str]]]:
     """Return the tags of a row of CaiMD: group of annotators -> dimension -> tags."""
-    found: dict[str, dict[str, list[str]]] = {}
+    description: dict[str, dict[str, list[str]]] = {}
     for group in GROUPS:
         if row.get(group) is None:
             continue
@@ -42,8 +42,8 @@ def description_of_row(row: Mapping[str, Any]) -> dict[str, dict[str, list[str]]
             raise InvalidTagsError(
                 f"{group} of a row must be {{dimensions: {{name: {{tags: [...]}}}}}}: {error!r}"
             ) from error
-        found[group] = {name: list(check_tags(given, f"{group}/{name}")) for name, given in tags.items()}
-    return found
+        description[group] = {name: list(check_tags(given, f"{group}/{name}")) for name, given in tags.items()}
+    return description
 
 
 def check_tags(tags: Any, where: str) -> tuple[str, ...]:
@@ -89,7 +89,7 @@ def choose_dimensions(
     dimensions: Mapping[str, Sequence[str]] | None,
     generated: Iterable[Description],
 ) -> dict[str, tuple[str, ...]]:
-    """Return group -> dimensions to judge."""
+    """Return group -> dimensions to score."""
     wanted = {**SCORED, **(dimensions or {})}
     groups = list(annotators) if annotators is not None else None
     if groups is None:
@@ -129,8 +129,8 @@ def pair_up(
     if not both:
         raise NoDataError("no songs to judge; give at least one description and its reference")
     pairs: list[tuple[Description, Description]] = [
-        (check_description(one, f"generated, {item}"), check_description(other, f"references, {item}"))
-        for (one, other), item in zip(both, ids, strict=True)
+        (check_description(estimate, f"generated, {item}"), check_description(reference, f"references, {item}"))
+        for (estimate, reference), item in zip(both, ids, strict=True)
     ]
     return pairs, ids
 

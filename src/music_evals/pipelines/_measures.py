@@ -13,16 +13,16 @@ from typing import Any, Final, NamedTuple
 from music_evals.errors import InvalidInputError, UnknownNameError, UnsupportedTypeError
 from music_evals.metrics.arrays import OF_AUTHORS
 from music_evals.metrics.catalogue import (
-    COMPANIONS,
+    AUXILIARY,
     PRESERVATION_METRICS,
     RELEASES,
-    SHOWN_COMPANIONS,
+    SHOWN_AUXILIARY,
     metric_of,
     select_names,
 )
 from music_evals.metrics.rhythm import ALIGNMENTS
 
-__all__ = ["FACETS", "check_options", "facet_companions", "measure", "select_companions", "select_metrics"]
+__all__ = ["FACETS", "check_options", "facet_auxiliary", "measure", "select_auxiliary", "select_metrics"]
 
 
 class _Measure(NamedTuple):
@@ -64,11 +64,11 @@ _ON_SPAN: Final = frozenset(
 
 
 def measure(name: str, variant: str, end_sec: float) -> tuple[Callable[..., float], dict[str, Any]]:
-    """Return the function behind a metric or companion, and the keyword arguments that make it this one."""
-    found = _NAMED.get(name) or _Measure(metric_of(name).facet, name, {})
-    module = importlib.import_module(f"music_evals.metrics.{found.module}")
+    """Return the function behind a main or auxiliary metric, and the keyword arguments that make it this one."""
+    entry = _NAMED.get(name) or _Measure(metric_of(name).facet, name, {})
+    module = importlib.import_module(f"music_evals.metrics.{entry.module}")
     span = {"end_sec": end_sec} if name in _ON_SPAN and variant not in OF_AUTHORS else {}
-    return getattr(module, found.function), {**found.options, **span, "variant": variant}
+    return getattr(module, entry.function), {**entry.options, **span, "variant": variant}
 
 
 def options_of(name: str, variant: str) -> tuple[str, ...]:
@@ -136,32 +136,32 @@ _ACCEPTED: Final[Mapping[str, tuple[Callable[[Any], bool], str]]] = MappingProxy
 def select_metrics(names: Iterable[str] | None, variant: str) -> tuple[str, ...]:
     """Return the metrics that are asked for, by name or facet, in the order of the variant's; None for all of these.
 
-    Companions that have a module of their own are metrics where they are named, but of a release.
+    Auxiliary metrics that have a module of their own are metrics where they are named, but of a release.
     """
     own = RELEASES.get(variant, tuple(PRESERVATION_METRICS))
     if names is None:
         return own
     facets = _facets(own)
     wanted = [name for given in ([names] if isinstance(names, str) else names) for name in facets.get(given, (given,))]
-    known, kind = (own, f"metric of {variant}") if variant in RELEASES else ((*own, *SHOWN_COMPANIONS), "metric")
+    known, kind = (own, f"metric of {variant}") if variant in RELEASES else ((*own, *SHOWN_AUXILIARY), "metric")
     return select_names(wanted, known, kind)
 
 
-def select_companions(names: Iterable[str] | bool, metrics: Iterable[str], variant: str) -> tuple[str, ...]:  # noqa: FBT001
-    """Return the companions that are asked for, in the order of `COMPANIONS`; True for all of the metrics' facets.
+def select_auxiliary(names: Iterable[str] | bool, metrics: Iterable[str], variant: str) -> tuple[str, ...]:  # noqa: FBT001
+    """Return the auxiliary metrics that are asked for, in the order of `AUXILIARY`; True for all of the facets.
 
-    One that is among the metrics is no companion of theirs; a release has none.
+    One that is among the metrics is no auxiliary metric of theirs; a release has none.
     """
     if variant in RELEASES:
-        return select_names(() if isinstance(names, bool) else names, (), f"companion of {variant}")
+        return select_names(() if isinstance(names, bool) else names, (), f"auxiliary metric of {variant}")
     if isinstance(names, bool):
-        return facet_companions(metrics) if names else ()
+        return facet_auxiliary(metrics) if names else ()
     known = frozenset(metrics)
-    return tuple(name for name in select_names(names, COMPANIONS, "companion") if name not in known)
+    return tuple(name for name in select_names(names, AUXILIARY, "auxiliary metric") if name not in known)
 
 
-def facet_companions(metrics: Iterable[str]) -> tuple[str, ...]:
-    """Return all companions of the facets that these metrics belong to, but for those among them."""
+def facet_auxiliary(metrics: Iterable[str]) -> tuple[str, ...]:
+    """Return all auxiliary metrics of the facets that these metrics belong to, but for those among them."""
     own = frozenset(metrics)
     facets = {metric_of(name).facet for name in own}
-    return tuple(name for name, scale in COMPANIONS.items() if scale.facet in facets and name not in own)
+    return tuple(name for name, scale in AUXILIARY.items() if scale.facet in facets and name not in own)

@@ -67,8 +67,10 @@ def roll_histograms(roll: PianoRoll) -> dict[str, Floats]:
         "style_duration_divergence": length,
         "style_density_divergence": np.minimum(roll.cells.sum(axis=1), MOST_PITCHES),
     }
-    found = {name: np.bincount(bins, minlength=HISTOGRAMS[name]).astype(np.float64) for name, bins in counted.items()}
-    return found | {"style_register_divergence": register.astype(np.float64)}
+    histograms = {
+        name: np.bincount(bins, minlength=HISTOGRAMS[name]).astype(np.float64) for name, bins in counted.items()
+    }
+    return histograms | {"style_register_divergence": register.astype(np.float64)}
 
 
 def stretches(roll: PianoRoll, bars: int) -> Iterator[PianoRoll]:
@@ -114,12 +116,12 @@ def classifier_features(roll: PianoRoll) -> Floats:
     """
     if not roll.cells.any():
         return np.full(len(CLASSIFIER_FEATURES), np.nan)
-    found = roll_histograms(roll)
-    found["style_onset_divergence"] = found["style_onset_divergence"].reshape(8, -1).sum(axis=1)
-    shares = [found[name] / max(found[name].sum(), 1.0) for name in _SHARES]
+    histograms = roll_histograms(roll)
+    histograms["style_onset_divergence"] = histograms["style_onset_divergence"].reshape(8, -1).sum(axis=1)
+    shares = [histograms[name] / max(histograms[name].sum(), 1.0) for name in _SHARES]
     centres = (np.arange(n_bins("corrected")) + 0.5) / n_bins("corrected")
     means = [
-        found[name] @ centres / max(found[name].sum(), 1.0)
+        histograms[name] @ centres / max(histograms[name].sum(), 1.0)
         for name in ("style_pitch_class_divergence", "style_groove_divergence")
     ]
     return np.array([*np.concatenate(shares), *means])
@@ -159,5 +161,9 @@ def _grooves(roll: PianoRoll, bar: npt.NDArray[np.int64]) -> Floats:
     """Return 1 - the share of differing steps of each pair of neighbouring bars of equal length, one with an onset."""
     starts = roll.onsets.any(axis=1)
     bars = np.split(starts, np.flatnonzero(np.diff(bar)) + 1) if len(roll) else []
-    pairs = [(one, two) for one, two in itertools.pairwise(bars) if len(one) == len(two) and (one.any() or two.any())]
-    return np.array([1 - np.mean(one != two) for one, two in pairs], dtype=np.float64)
+    pairs = [
+        (first, second)
+        for first, second in itertools.pairwise(bars)
+        if len(first) == len(second) and (first.any() or second.any())
+    ]
+    return np.array([1 - np.mean(first != second) for first, second in pairs], dtype=np.float64)

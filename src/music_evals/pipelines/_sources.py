@@ -17,6 +17,7 @@ from music_evals.audio.backends import choose_backends
 from music_evals.audio.extraction import extract
 from music_evals.audio.io import DEFAULT_POLICY, Audio, AudioPolicy, load_audio
 from music_evals.audio.store import FeatureStore
+from music_evals.deprecation import warn_renamed
 from music_evals.errors import (
     BackendError,
     MissingBackendError,
@@ -26,7 +27,7 @@ from music_evals.errors import (
 from music_evals.metrics.arrays import MUSECPEVAL, PRESERVATION_VARIANTS, check_variant
 from music_evals.metrics.catalogue import features_of
 from music_evals.numerics import n_threads
-from music_evals.pipelines._measures import check_options, select_companions, select_metrics
+from music_evals.pipelines._measures import check_options, select_auxiliary, select_metrics
 from music_evals.pipelines.score_features import score_features, score_remarks
 from music_evals.symbolic.files import READERS, read_score
 
@@ -40,8 +41,8 @@ __all__ = [
     "Source",
     "SourceLoader",
     "SourceValue",
-    "entrance",
     "load_features",
+    "modality",
 ]
 
 OFFICIAL_POLICY: Final = AudioPolicy(peak_normalise=False)
@@ -69,14 +70,14 @@ _POLICIES: Final = {
 }
 
 SourceValue = str | os.PathLike[str] | Audio | Score
-"""What can be judged: a file of audio or of notes, or what was read from one."""
+"""What can be compared: a file of audio or of notes, or what was read from one."""
 
 
 class Source(NamedTuple):
     """One recording or score, as far as the metrics need it."""
 
     features: Features
-    entrance: str
+    modality: str
     """``"audio"`` or ``"symbolic"``."""
     content: str
     """Hash of the decoded samples or of the notes: equal for equal music in whatever file."""
@@ -84,6 +85,12 @@ class Source(NamedTuple):
     """What had to be assumed, in words."""
     failures: Mapping[str, MusicEvalsError] = MappingProxyType({})
     """Feature -> why its backend failed or is missing."""
+
+    @property
+    def entrance(self) -> str:
+        """Old name of `modality`."""
+        warn_renamed("Source.entrance", "modality")
+        return self.modality
 
 
 @dataclasses.dataclass(frozen=True)
@@ -115,15 +122,15 @@ class Settings:
         check_variant(variant, PRESERVATION_VARIANTS)
         names = select_metrics(metrics, variant)
         opened = store if store is None or isinstance(store, FeatureStore) else FeatureStore(store)
-        beside = select_companions(companions, names, variant)
-        made = cls(names, beside, variant, backends, opened, policy, options or {})
+        auxiliary = select_auxiliary(companions, names, variant)
+        made = cls(names, auxiliary, variant, backends, opened, policy, options or {})
         choose_backends(made.all_backends)
         check_options(made.options, made.scores, variant)
         return made
 
     @property
     def scores(self) -> tuple[str, ...]:
-        """Names of metrics and companions."""
+        """Names of metrics and auxiliary metrics."""
         return (*self.metrics, *self.companions)
 
     @property
@@ -164,13 +171,13 @@ class SourceLoader:
     def load(self, source: SourceValue) -> Source:
         """Return the features of a source."""
         # A backend that is missing or fails is reported in `Source.failures`; what is wrong with the file is raised.
-        if entrance(source) == "audio":
+        if modality(source) == "audio":
             return self._of_audio(source if isinstance(source, Audio) else self._decode(source))
         return self._of_score(source if isinstance(source, Score) else self._parse(source))
 
     def load_all(self, sources: Sequence[SourceValue]) -> list[Source | MusicEvalsError]:
         """Return the features of sources, or what is wrong with a file; recordings at the same time."""
-        if len(sources) < 2 or n_threads() < 2 or any(entrance(source) != "audio" for source in sources):
+        if len(sources) < 2 or n_threads() < 2 or any(modality(source) != "audio" for source in sources):
             return [self._attempt(source) for source in sources]
         with futures.ThreadPoolExecutor(min(len(sources), n_threads())) as threads:
             return list(threads.map(self._attempt, sources))
@@ -189,10 +196,10 @@ class SourceLoader:
             from music_evals.processes import ReaderProcess
 
             self._parser = ReaderProcess(read_score)
-        found = self._parser.read(Path(path).absolute())  # the process may have started in another folder
-        if isinstance(found, MusicEvalsError):
-            raise found
-        return found
+        parsed = self._parser.read(Path(path).absolute())  # the process may have started in another folder
+        if isinstance(parsed, MusicEvalsError):
+            raise parsed
+        return parsed
 
     def _of_audio(self, audio: Audio) -> Source:
         settings = self._settings
@@ -201,14 +208,14 @@ class SourceLoader:
         failures: dict[str, MusicEvalsError] = {}
         for name in settings.features:
             try:
-                found = extract(audio, [name], backends=settings.all_backends, store=settings.store)
+                extracted = extract(audio, [name], backends=settings.all_backends, store=settings.store)
             except (BackendError, MissingBackendError) as error:
                 failures[name] = error
                 continue
-            values[name] = getattr(found, name)
-            undefined |= found.undefined
-        as_asked = audio.policy == settings.audio_policy
-        notes = [] if as_asked else [f"decoded under another policy than asked for: {audio.policy}"]
+            values[name] = getattr(extracted, name)
+            undefined |= extracted.undefined
+        same_policy = audio.policy == settings.audio_policy
+        notes = [] if same_policy else [f"decoded under another policy than asked for: {audio.policy}"]
         notes += [f"decoded by {audio.read_by}"] if audio.read_by else []
         silent = audio.silent and not audio.cancelled
         features = Features(audio.duration_sec, **values, undefined=undefined, silent=silent)
@@ -224,8 +231,8 @@ class SourceLoader:
         )
 
 
-def entrance(source: object) -> str:
-    """Return how a source is judged: ``"symbolic"`` for a score or a path with a suffix of one, else ``"audio"``.
+def modality(source: object) -> str:
+    """Return the modality of a source: ``"symbolic"`` for a score or a path with a suffix of one, else ``"audio"``.
 
     Parameters
     ----------
@@ -239,7 +246,7 @@ def entrance(source: object) -> str:
 
     Examples
     --------
-    >>> entrance("edited.mid"), entrance("edited.flac")
+    >>> modality("edited.mid"), modality("edited.flac")
     ('symbolic', 'audio')
 
     """

@@ -1,4 +1,4 @@
-"""Predicted cells of piano rolls judged in one pass: all scores of a set of pieces, with their intervals.
+"""Scores of predicted cells of piano rolls in one pass: all scores of a set of pieces, with their intervals.
 
 The input are arrays, or pieces and a model that predicts them; what is loaded, and from where, is the affair of the
 callers. The maths is in `metrics.cell_prediction`.
@@ -44,7 +44,7 @@ def evaluate_cells(
     confidence: float = 0.95,
     per_item: bool = False,
 ) -> dict[str, Any]:
-    """Judge predicted cells of pieces against their true rolls.
+    """Score predicted cells of pieces against their true rolls.
 
     Parameters
     ----------
@@ -96,7 +96,7 @@ def evaluate_cells(
         raise NoDataError("there are no pieces to score; give at least one roll and its prediction")
     clusters = check_groups(groups, len(references))
     counts = [_count(i, *pair) for i, pair in enumerate(zip(references, estimates, strict=True))]
-    items = [cell_scores(one) for one in counts]
+    items = [cell_scores(count) for count in counts]
     columns = np.array([[item[name] for name in CELL_SCORES] for item in items])
     if average == "micro":
         columns = np.stack([_shares(*_parts(name, counts)) for name in CELL_SCORES], axis=1)
@@ -116,7 +116,7 @@ def evaluate_predictor(
     confidence: float = 0.95,
     per_item: bool = False,
 ) -> dict[str, Any]:
-    """Judge a model by the cells of whole pieces, each predicted from the true others.
+    """Score a model by the cells of whole pieces, each predicted from the true other cells.
 
     Parameters
     ----------
@@ -127,7 +127,7 @@ def evaluate_predictor(
     groups
         Cluster of each piece, such as the family of its tune, shape (n,); None makes each piece its own.
     hidden
-        Steps on either side of the predicted one that are not told, each a run of its own.
+        Steps on either side of the predicted one that are hidden; each number is a run of its own.
     average, confidence, per_item
         As in `evaluate_cells`.
 
@@ -152,7 +152,7 @@ def evaluate_predictor(
     result: dict[str, Any] = {}
     items: list[dict[str, float]] = [{} for _ in rolls]
     for steps in hidden:
-        found = evaluate_cells(
+        scores = evaluate_cells(
             [roll.cells for roll in rolls],
             [predictor.cell_probabilities(roll, hidden=steps) for roll in rolls],
             average=average,
@@ -160,9 +160,9 @@ def evaluate_predictor(
             confidence=confidence,
             per_item=True,
         )
-        for item, own in zip(items, found.pop("per_item"), strict=True):
+        for item, own in zip(items, scores.pop("per_item"), strict=True):
             item.update({name_hidden(name, steps): value for name, value in own.items()})
-        result |= {_hidden_key(key, steps): value for key, value in found.items()}
+        result |= {_hidden_key(key, steps): value for key, value in scores.items()}
     return result | ({"per_item": items} if per_item else {})
 
 

@@ -9,7 +9,7 @@ Averages
     Of a song and a group: the mean over the dimensions that the reference has tags for (`average_of_group`). Where the
     generated side leaves any of these without tags it is undefined, unless ``empty="zero"`` counts them as 0: nobody
     gains by silence. Dimensions that the reference leaves empty are left out, and counted. The one score of a song is
-    the mean of the averages of the groups that the reference speaks for, among those that are judged; undefined where
+    the mean of the averages of the groups that the reference speaks for, among those that are scored; undefined where
     one of them is.
 
     Over songs every score is the mean over the songs that define it. With nothing missing the average of a group is
@@ -22,12 +22,13 @@ from __future__ import annotations
 import itertools
 import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from music_evals.annotations import GROUPS
+from music_evals.deprecation import module_getattr
 from music_evals.errors import (
     InvalidTagsError,
     UndefinedMetricWarning,
@@ -52,7 +53,7 @@ from music_evals.stats.intervals import check_confidence
 __all__ = [
     "TOTAL",
     "Description",
-    "DescriptionJudgement",
+    "DescriptionScores",
     "EncoderLike",
     "GroupAverage",
     "average_of_group",
@@ -60,8 +61,8 @@ __all__ = [
     "check_tags",
     "description_of_row",
     "evaluate_descriptions",
-    "judge_description",
     "resolve_encoder",
+    "score_description",
     "tag_semantic_similarity",
     "tag_similarity_table",
 ]
@@ -75,7 +76,7 @@ TOTAL: Final = "tag_semantic_similarity"
 Floats = npt.NDArray[np.float64]
 
 
-class DescriptionJudgement(NamedTuple):
+class DescriptionScores(NamedTuple):
     """All scores of one song.
 
     Attributes
@@ -187,8 +188,8 @@ def tag_semantic_similarity(
 
     Examples
     --------
-    >>> found = tag_semantic_similarity(["悲伤"], ["悲伤", "慢速"], encoder="char-ngrams", aggregation="f1")
-    >>> round(found.value, 3)
+    >>> result = tag_semantic_similarity(["悲伤"], ["悲伤", "慢速"], encoder="char-ngrams", aggregation="f1")
+    >>> round(result.value, 3)
     0.667
 
     """
@@ -200,7 +201,7 @@ def tag_semantic_similarity(
     )
 
 
-def judge_description(
+def score_description(
     reference: Description,
     generated: Description,
     *,
@@ -210,7 +211,7 @@ def judge_description(
     aggregation: str = "mean",
     normalize_by_self: bool = False,
     empty: str = "nan",
-) -> DescriptionJudgement:
+) -> DescriptionScores:
     """Compare the description of one song with that of people.
 
     Parameters
@@ -220,14 +221,14 @@ def judge_description(
     encoder, aggregation, normalize_by_self, empty
         As in `tag_semantic_similarity`.
     annotators
-        Groups to judge; None for those that `generated` speaks for.
+        Groups to score; None for those that `generated` speaks for.
     dimensions
-        Group -> dimensions to judge; None for the ten of table 2 (`annotations.SCORED`). Others are not looked at.
+        Group -> dimensions to score; None for the ten of table 2 (`annotations.SCORED`). Others are not looked at.
 
     Returns
     -------
     DescriptionJudgement
-        Averages as in the module.
+        Averages as described at the top of this module.
 
     Raises
     ------
@@ -245,7 +246,7 @@ def judge_description(
     first, second = check_description(generated, "generated"), check_description(reference, "reference")
     options = {"aggregation": aggregation, "normalize_by_self": normalize_by_self, "empty": empty}
     scoring = _Scoring(choose_dimensions(annotators, dimensions, [first]), options)
-    return _all_judged([(first, second)], ["this song"], resolve_encoder(encoder), scoring)[0]
+    return _score_songs([(first, second)], ["this song"], resolve_encoder(encoder), scoring)[0]
 
 
 def tag_similarity_table(
@@ -287,8 +288,10 @@ def tag_similarity_table(
     options = {"aggregation": "mean", "normalize_by_self": False, "empty": "nan"}
     chosen = None if dimensions is None else {group: dimensions}
     scoring = _Scoring(choose_dimensions([group], chosen, []), options)
-    songs = _all_judged(pairs, ids, resolve_encoder(encoder), scoring)
-    return np.array([[(found.value, found.std) for found in song.similarities.values()] for song in songs])
+    songs = _score_songs(pairs, ids, resolve_encoder(encoder), scoring)
+    return np.array(
+        [[(similarity.value, similarity.std) for similarity in song.similarities.values()] for song in songs]
+    )
 
 
 def evaluate_descriptions(
@@ -314,9 +317,9 @@ def evaluate_descriptions(
     encoder, aggregation, normalize_by_self, empty
         As in `tag_semantic_similarity`. Each distinct tag is encoded once.
     annotators
-        Groups to judge; None for those that any of `generated` speaks for.
+        Groups to score; None for those that any of `generated` speaks for.
     dimensions
-        As in `judge_description`.
+        As in `score_description`.
     groups
         Cluster of each song for the intervals, shape (n,); None makes each song its own.
     confidence
@@ -327,7 +330,7 @@ def evaluate_descriptions(
     Returns
     -------
     dict
-        For each description score of the catalogue that is judged: ``<name>``, ``<name>_ci`` (low, high), ``<name>_n``
+        For each description score of the catalogue that is scored: ``<name>``, ``<name>_ci`` (low, high), ``<name>_n``
         songs, ``<name>_n_defined`` of them that count and ``<name>_n_clusters``, the effective number of clusters;
         averages are those of the songs (see the module). ``<group>/<dimension>_std``: mean over songs of the deviation
         over pairs. ``n_dimensions``: group -> dimensions that any reference has tags for. ``n_without_reference``:
@@ -342,7 +345,7 @@ def evaluate_descriptions(
     NoDataError
         No songs, or descriptions that speak for no group.
     UnknownNameError, InvalidTagsError
-        As `judge_description`; the message names the song.
+        As `score_description`; the message names the song.
     InvalidInputError, ModelUnavailableError, MissingBackendError, BackendError
         As `tag_semantic_similarity`, or an option of the intervals out of range.
 
@@ -359,7 +362,7 @@ def evaluate_descriptions(
     options = {"aggregation": aggregation, "normalize_by_self": normalize_by_self, "empty": empty}
     scoring = _Scoring(choose_dimensions(annotators, dimensions, [first for first, _ in pairs]), options)
     loaded = resolve_encoder(encoder)
-    songs = _all_judged(pairs, ids, loaded, scoring)
+    songs = _score_songs(pairs, ids, loaded, scoring)
     names = list(songs[0].values)
     columns = np.array([[song.values[name] for name in names] for song in songs])
     result = report_means(names, columns, clusters, confidence)
@@ -381,19 +384,19 @@ def evaluate_descriptions(
     return result
 
 
-def _all_judged(
+def _score_songs(
     pairs: Sequence[tuple[Description, Description]], ids: Sequence[str], encoder: TextEncoder, scoring: _Scoring
-) -> list[DescriptionJudgement]:
+) -> list[DescriptionScores]:
     lists = (side.get(group, {}).get(name, ()) for pair in pairs for side in pair for group, name in scoring.rows)
     vectors = embed(encoder, itertools.chain.from_iterable(lists))
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", UndefinedMetricWarning)  # the reasons are reported in the judgements
-        return [_judged(*pair, vectors, scoring, place) for pair, place in zip(pairs, ids, strict=True)]
+        warnings.simplefilter("ignore", UndefinedMetricWarning)  # the reasons are in the scores
+        return [_score_song(*pair, vectors, scoring, place) for pair, place in zip(pairs, ids, strict=True)]
 
 
-def _judged(
+def _score_song(
     generated: Description, reference: Description, vectors: Embeddings, scoring: _Scoring, place: str
-) -> DescriptionJudgement:
+) -> DescriptionScores:
     similarities: dict[str, SemanticSimilarity] = {}
     for group, dimension in scoring.rows:
         name = f"{group}/{dimension}"
@@ -404,11 +407,11 @@ def _judged(
             raise located(error, f"{place}, {name}") from error
     averages = {group: average_of_group(similarities, group, names) for group, names in scoring.dimensions.items()}
     summed = {TOTAL: _total(averages), **{f"{group}_average": average for group, average in averages.items()}}
-    found: dict[str, GroupAverage | SemanticSimilarity] = {**summed, **similarities}
-    values = {name: one.value for name, one in found.items()}
-    reasons = {name: one.reason for name, one in found.items() if one.reason}
+    by_name: dict[str, GroupAverage | SemanticSimilarity] = {**summed, **similarities}
+    values = {name: score.value for name, score in by_name.items()}
+    reasons = {name: score.reason for name, score in by_name.items() if score.reason}
     n_dimensions = {group: average.n_dimensions for group, average in averages.items()}
-    return DescriptionJudgement(values, similarities, reasons, n_dimensions)
+    return DescriptionScores(values, similarities, reasons, n_dimensions)
 
 
 def average_of_group(
@@ -423,34 +426,40 @@ def average_of_group(
     group
         One of `annotations.GROUPS`.
     dimensions
-        Those that are judged.
+        Those that are scored.
 
     Returns
     -------
     GroupAverage
-        Undefined where the generated side leaves out any of these dimensions: who is silent where it is hard must not
-        gain by it.
+        Undefined if the generated side leaves out any of these dimensions: a system must not gain by leaving out what
+        is hard.
 
     """
-    asked = [found for name in dimensions if (found := similarities[f"{group}/{name}"]).n_reference]
-    if not asked:
+    described = [similarity for name in dimensions if (similarity := similarities[f"{group}/{name}"]).n_reference]
+    if not described:
         return GroupAverage(float("nan"), f"no reference tags in any {group} dimension", 0)
-    silent = sum(not found.n_generated for found in asked if np.isnan(found.value))
-    undefined = sum(bool(np.isnan(found.value)) for found in asked)
+    silent = sum(not similarity.n_generated for similarity in described if np.isnan(similarity.value))
+    undefined = sum(bool(np.isnan(similarity.value)) for similarity in described)
     if silent:
-        reason = f"no generated tags in {silent} of {len(asked)} dimensions; `empty='zero'` counts them as 0"
+        reason = f"no generated tags in {silent} of {len(described)} dimensions; `empty='zero'` counts them as 0"
     elif undefined:
-        reason = f"the vectors of a list cancel out in {undefined} of {len(asked)} dimensions"
+        reason = f"the vectors of a list cancel out in {undefined} of {len(described)} dimensions"
     else:
-        return GroupAverage(float(np.mean([found.value for found in asked])), "", len(asked))
-    return GroupAverage(float("nan"), reason, len(asked))
+        return GroupAverage(float(np.mean([similarity.value for similarity in described])), "", len(described))
+    return GroupAverage(float("nan"), reason, len(described))
 
 
 def _total(averages: Mapping[str, GroupAverage]) -> GroupAverage:
-    """Return the mean of the averages of the groups that the reference speaks for."""
-    spoken = {group: found for group, found in averages.items() if found.n_dimensions}
+    """Return the mean of the averages of the groups that the reference has tags for."""
+    spoken = {group: average for group, average in averages.items() if average.n_dimensions}
     if not spoken:
         return GroupAverage(float("nan"), "no reference tags in any dimension", 0)
-    reasons = [f"{group}: {found.reason}" for group, found in spoken.items() if found.reason]
-    value = float("nan") if reasons else float(np.mean([found.value for found in spoken.values()]))
-    return GroupAverage(value, ", and ".join(reasons), sum(found.n_dimensions for found in spoken.values()))
+    reasons = [f"{group}: {average.reason}" for group, average in spoken.items() if average.reason]
+    value = float("nan") if reasons else float(np.mean([average.value for average in spoken.values()]))
+    return GroupAverage(value, ", and ".join(reasons), sum(average.n_dimensions for average in spoken.values()))
+
+
+if not TYPE_CHECKING:
+    __getattr__ = module_getattr(
+        __name__, {"DescriptionJudgement": "DescriptionScores", "judge_description": "score_description"}
+    )

@@ -1,4 +1,4 @@
-"""Where professionals and amateurs hear the same song differently: MuChin's discrepancy study.
+"""How descriptions of the same song by professionals and amateurs differ: MuChin's discrepancy study.
 
 For each song the tags of both groups of annotators are compared, dimension by dimension, where both were asked
 (`FACING`). Songs are sorted by what the professionals said of genre, emotion and purpose (`lyrics.tag_groups`), and
@@ -138,7 +138,7 @@ def common_tags(description: Description) -> dict[str, tuple[str, ...]]:
     -------
     dict
         Name of `FACING` -> the professional's tags, in their order, that the amateur wrote too; case, width and outer
-        spaces do not count. Empty where they share none; a synonym is another tag.
+        spaces do not count. Empty if they share no tag; a synonym is another tag.
 
     Raises
     ------
@@ -228,7 +228,7 @@ class DiscrepancyStudy:
         Raises
         ------
         UnknownNameError
-            There is none of these names.
+            A name that does not exist.
 
         """
         for cell in self.cells:
@@ -249,7 +249,7 @@ class DiscrepancyStudy:
         }
 
 
-class _Drawn(NamedTuple):
+class _TestOptions(NamedTuple):
     """How intervals and tests are made."""
 
     groups: npt.NDArray[Any] | None
@@ -273,7 +273,7 @@ def study_discrepancy(
     seed: int = 0,
     similarities: npt.ArrayLike | None = None,
 ) -> DiscrepancyStudy:
-    """Compare what professionals and amateurs say of the same songs, for groups of songs.
+    """Compare the tags of professionals and amateurs for the same songs, by groups of songs.
 
     Parameters
     ----------
@@ -297,7 +297,7 @@ def study_discrepancy(
     n_permutations, seed
         Of the tests; 0 leaves them out (NaN).
     similarities
-        What `facing_similarities` found for these songs and options, where that is known already.
+        The result of `facing_similarities` for these songs and options, if it was computed before.
 
     Returns
     -------
@@ -335,11 +335,13 @@ def study_discrepancy(
     else:
         values = _check_similarities(similarities, (len(songs), len(names)))
     labels = {name: _labels(songs, name, clusters) for name in by}
-    drawn = _Drawn(clusters, confidence, n_permutations, seed)
-    cells = _cells(values, np.ones((len(songs), 1), dtype=bool), [(ALL, ALL)], names, drawn._replace(n_permutations=0))
+    test_options = _TestOptions(clusters, confidence, n_permutations, seed)
+    cells = _cells(
+        values, np.ones((len(songs), 1), dtype=bool), [(ALL, ALL)], names, test_options._replace(n_permutations=0)
+    )
     for grouping, inside in labels.items():
         keys = [(grouping, group.name) for group in GROUPINGS[grouping].groups]
-        cells += _cells(values, inside, keys, names, drawn)
+        cells += _cells(values, inside, keys, names, test_options)
     about = {"name": loaded.name, "revision": loaded.revision}
     intervals = {"confidence": confidence, "n_permutations": n_permutations, "seed": seed}
     return DiscrepancyStudy(
@@ -408,12 +410,12 @@ def facing_similarities(
 
 
 def _check_similarities(values: npt.ArrayLike, shape: tuple[int, int]) -> Floats:
-    found = np.asarray(values, dtype=np.float64)
-    if found.shape != shape:
+    array = np.asarray(values, dtype=np.float64)
+    if array.shape != shape:
         raise InvalidInputError(
-            f"similarities must have one row a song and one column a dimension, shape {shape}, got {found.shape}"
+            f"similarities must have one row a song and one column a dimension, shape {shape}, got {array.shape}"
         )
-    return found
+    return array
 
 
 def _check_names(by: Iterable[str], dimensions: Sequence[str] | None) -> tuple[str, ...]:
@@ -480,30 +482,32 @@ def _cells(
     inside: npt.NDArray[np.bool_],
     keys: Sequence[tuple[str, str]],
     names: Sequence[str],
-    drawn: _Drawn,
+    test_options: _TestOptions,
 ) -> list[Cell]:
     """Return the cells of one grouping, group by group."""
     cells = []
     tests = [
-        label_mean_tests(column, inside, drawn.groups, n_resamples=drawn.n_permutations, seed=drawn.seed)
-        if drawn.n_permutations
+        label_mean_tests(
+            column, inside, test_options.groups, n_resamples=test_options.n_permutations, seed=test_options.seed
+        )
+        if test_options.n_permutations
         else None
         for column in values.T
     ]
     for place, (key, member) in enumerate(zip(keys, inside.T, strict=True)):
-        clusters = None if drawn.groups is None else drawn.groups[member]
+        clusters = None if test_options.groups is None else test_options.groups[member]
         spans = [(-1.0, 1.0)] * len(names)  # cosines
-        intervals = mean_intervals(values[member], clusters, confidence=drawn.confidence, spans=spans)
-        for name, found, tested in zip(names, intervals, tests, strict=True):
+        intervals = mean_intervals(values[member], clusters, confidence=test_options.confidence, spans=spans)
+        for name, interval, tested in zip(names, intervals, tests, strict=True):
             cell = Cell(
                 *key,
                 name,
-                similarity=found.estimate,
-                low=found.low,
-                high=found.high,
-                n=found.n,
-                n_defined=found.n_defined,
-                n_clusters=found.n_clusters,
+                similarity=interval.estimate,
+                low=interval.low,
+                high=interval.high,
+                n=interval.n,
+                n_defined=interval.n_defined,
+                n_clusters=interval.n_clusters,
             )
             if tested is not None:
                 cell = cell._replace(difference=tested[place].difference, p_value=tested[place].p_value)

@@ -1,14 +1,14 @@
-"""Chords and beats of a source, for editing systems that are told them (MusiConGen).
+"""Chords and beats of a source, for editing systems that take them as input (MusiConGen).
 
-They are heard by other means than the metrics have: a system that follows the chords and beats of the judge would be
-judged by what it was told. Beats are librosa's, where the metrics' come from a network; the chord of a beat is the
+They are extracted by other means than those of the metrics: a system that gets the chords and beats of the metrics
+would be scored on its input. Beats are librosa's, where the metrics' come from a network; the chord of a beat is the
 triad that its chroma is nearest to, where the metrics' come from a hidden Markov model; the two share the chroma.
 """
 
 from __future__ import annotations
 
 import itertools
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 import numpy.typing as npt
@@ -18,12 +18,13 @@ from music_evals.audio.chroma import accompaniment_chroma
 from music_evals.audio.extraction import extract
 from music_evals.audio.io import Audio
 from music_evals.audio.spectra import HOP_LENGTH
+from music_evals.deprecation import module_getattr
 from music_evals.errors import InvalidAudioError, InvalidInputError
 
-__all__ = ["BEATS_BACKEND", "CHORD_LABELS", "hear_conditions"]
+__all__ = ["BEATS_BACKEND", "CHORD_LABELS", "extract_conditions"]
 
 BEATS_BACKEND: Final = "librosa"
-"""Backend of `audio.extraction` that hears the beats; the metrics' own is another one."""
+"""Backend of `audio.extraction` of the beats; that of the metrics is another one."""
 
 _ROOTS: Final = ("C", "Db", "D", "Eb", "E", "F", "Gb", "G", "Ab", "A", "Bb", "B")
 _TRIADS: Final = {"maj": (0, 4, 7), "min": (0, 3, 7)}
@@ -31,7 +32,7 @@ CHORD_LABELS: Final = tuple(f"{root}:{kind}" for kind in _TRIADS for root in _RO
 """What the chord of a beat may be, in Harte syntax, or ``"N"`` where nothing sounds."""
 
 
-def hear_conditions(audio: Audio, *, beats_per_bar: int = 4) -> EditConditions:
+def extract_conditions(audio: Audio, *, beats_per_bar: int = 4) -> EditConditions:
     """Return chords, beats and downbeats of a recording.
 
     Parameters
@@ -63,7 +64,7 @@ def hear_conditions(audio: Audio, *, beats_per_bar: int = 4) -> EditConditions:
     beats = features.beats
     if beats is None or not len(beats.times_sec):
         why = features.undefined.get("beats", "none found")
-        raise InvalidAudioError(f"no beats, which the editing system must be told ({why}); leave this source out")
+        raise InvalidAudioError(f"no beats, which the editing system needs ({why}); leave this source out")
     chords = _chords_on_beats(audio, beats.times_sec)
     return EditConditions(chords, beats, _downbeats(beats, chords, beats_per_bar))
 
@@ -86,8 +87,8 @@ def _nearest_triad(chroma: npt.NDArray[np.floating]) -> str:
     if not mean.any():
         return "N"
     centred = mean - mean.mean()
-    found = [np.roll(centred, -root)[list(steps)].sum() for steps in _TRIADS.values() for root in range(12)]
-    return CHORD_LABELS[int(np.argmax(found))]
+    strengths = [np.roll(centred, -root)[list(steps)].sum() for steps in _TRIADS.values() for root in range(12)]
+    return CHORD_LABELS[int(np.argmax(strengths))]
 
 
 def _downbeats(beats: Beats, chords: Chords, beats_per_bar: int) -> npt.NDArray[np.float64]:
@@ -96,3 +97,7 @@ def _downbeats(beats: Beats, chords: Chords, beats_per_bar: int) -> npt.NDArray[
     counts = [np.count_nonzero(changes[phase::beats_per_bar]) for phase in range(min(beats_per_bar, len(times)))]
     downbeats: npt.NDArray[np.float64] = times[int(np.argmax(counts)) :: beats_per_bar]
     return downbeats
+
+
+if not TYPE_CHECKING:
+    __getattr__ = module_getattr(__name__, {"hear_conditions": "extract_conditions"})

@@ -172,10 +172,10 @@ def evaluate_answers(
         As `evaluate_editing_test`.
 
     """
-    found = evaluate_editing_test(tables, confidence=confidence, epsilon=epsilon)
-    pairs: Rows = found["pairs"]
+    analysis = evaluate_editing_test(tables, confidence=confidence, epsilon=epsilon)
+    pairs: Rows = analysis["pairs"]
     result: dict[str, Any] = {}
-    for question in _questions(found["sample_means"]):
+    for question in _questions(analysis["sample_means"]):
         name, pieces = f"delta_{question}", [pair["piece_id"] for pair in pairs]
         mean = mean_interval([pair[name] for pair in pairs], pieces, confidence=confidence, span=(-4.0, 4.0))
         key = name.lower()
@@ -183,7 +183,7 @@ def evaluate_answers(
             key: mean.estimate, f"{key}_ci": (mean.low, mean.high), f"{key}_n": mean.n,
             f"{key}_n_defined": mean.n_defined, f"{key}_n_clusters": mean.n_clusters,
         }  # fmt: skip
-    return {**result, "tables": found} | ({"per_item": pairs} if per_item else {})
+    return {**result, "tables": analysis} | ({"per_item": pairs} if per_item else {})
 
 
 def _columns(tables: StudyTables) -> Iterator[tuple[str, Table, str]]:
@@ -212,8 +212,8 @@ def _sample_means(tables: StudyTables, edits: Table | None = None) -> Rows:
         for values in zip(*(given.samples[name].tolist() for name in names), strict=True)
     ]
     for name, table, column in _columns(given):
-        found = group_means(table[column], _codes(given, table), n_samples)
-        for row, mean, n in zip(rows, found.mean.tolist(), found.n.tolist(), strict=True):
+        means = group_means(table[column], _codes(given, table), n_samples)
+        for row, mean, n in zip(rows, means.mean.tolist(), means.n.tolist(), strict=True):
             row[name] = mean
             if name == "time":
                 row["n_edits"] = n
@@ -251,16 +251,16 @@ def _pairs(means: Rows, epsilon: float) -> Rows:
 
 
 def _per_editor(tables: StudyTables, pair: dict[str, Any], epsilon: float) -> dict[str, float]:
-    """Return the geometric mean ratio of each load over the editors of both samples; NaN where there is none."""
+    """Return the geometric mean ratio of each load over the editors of both samples; NaN without such editors."""
     rows = [np.flatnonzero(tables.edits["sample_id"] == pair[role]) for role in ROLES]
     editors = [tables.edits["editor_id"][of_role] for of_role in rows]  # each there once
     both, *places = np.intersect1d(editors[0], editors[1], assume_unique=True, return_indices=True)
-    found: dict[str, float] = {"n_editors_of_both": len(both)}
+    ratios: dict[str, float] = {"n_editors_of_both": len(both)}
     for load, column in LOADS.items():
-        one, other = (tables.edits[column][of[place]] + epsilon for of, place in zip(rows, places, strict=True))
-        is_defined = len(both) and (one > 0).all() and (other > 0).all()
-        found[f"ratio_{load}_per_editor"] = float(np.exp(np.mean(np.log(one / other)))) if is_defined else math.nan
-    return found
+        first, second = (tables.edits[column][of[place]] + epsilon for of, place in zip(rows, places, strict=True))
+        is_defined = len(both) and (first > 0).all() and (second > 0).all()
+        ratios[f"ratio_{load}_per_editor"] = float(np.exp(np.mean(np.log(first / second)))) if is_defined else math.nan
+    return ratios
 
 
 def _questions(means: Rows) -> list[str]:
@@ -292,12 +292,12 @@ def _ratios(tables: StudyTables, pairs: Rows, confidence: float, epsilon: float)
         for load in LOADS:
             name = f"ratio_{load}"
             values = np.array([pair[name] for pair in chosen])
-            found, logs = moments(values), np.log(values)
+            summary, logs = moments(values), np.log(values)
             by_piece = mean_interval(logs, [pair["piece_id"] for pair in chosen], confidence=confidence)
             left = [_mean_log(rows, name, style) for rows in without_editor]
             by_editor = jackknife_interval(by_piece.estimate, left, confidence=confidence)
             yield {
-                "style": style, "load": load, "n": found.n, "mean": found.mean, "sd": found.sd,
+                "style": style, "load": load, "n": summary.n, "mean": summary.mean, "sd": summary.sd,
                 "p": mean_test(values - 1),
                 "geometric_mean": math.exp(by_piece.estimate), "p_geometric": mean_test(logs),
                 "ci_low": math.exp(by_piece.low), "ci_high": math.exp(by_piece.high), "n_pieces": by_piece.n_clusters,
@@ -340,32 +340,33 @@ def _correlations(means: Rows, pairs: Rows, confidence: float) -> Iterator[dict[
     )
     for number, (rows, cells) in enumerate(sets, start=1):
         pieces = [row["piece_id"] for row in rows]
-        found = [
+        estimates = [
             correlation([row[x] for row in rows], [row[y] for row in rows], pieces, confidence=confidence)
             for x, y in cells
         ]
-        p_values = [one.p for one in found]
+        p_values = [estimate.p for estimate in estimates]
         adjusted = zip(holm(p_values).tolist(), benjamini_hochberg(p_values).tolist(), stars(p_values), strict=True)
-        for (x, y), one, (p_holm, p_bh, signs) in zip(cells, found, adjusted, strict=True):
+        for (x, y), estimate, (p_holm, p_bh, signs) in zip(cells, estimates, adjusted, strict=True):
             yield {
-                "set": number, "x": x, "y": y, "r": one.r, "n": one.n, "p": one.p,
-                "ci_low": one.low, "ci_high": one.high,
-                "piece_ci_low": one.clustered_low, "piece_ci_high": one.clustered_high, "n_pieces": one.n_clusters,
+                "set": number, "x": x, "y": y, "r": estimate.r, "n": estimate.n, "p": estimate.p,
+                "ci_low": estimate.low, "ci_high": estimate.high,
+                "piece_ci_low": estimate.clustered_low, "piece_ci_high": estimate.clustered_high,
+                "n_pieces": estimate.n_clusters,
                 "p_holm": p_holm, "p_bh": p_bh, "stars": signs, **_other_readings(rows, x, y),
             }  # fmt: skip
 
 
 def _other_readings(rows: Rows, x: str, y: str) -> dict[str, float]:
     """Return one pair of columns by other correlations, without tests: they say how far r depends on its kind."""
-    one, other = ([row[name] for row in rows] for name in (x, y))
+    first, second = ([row[name] for row in rows] for name in (x, y))
     style = [[row["style"] for row in rows]]
     # the role of a sample is its model; pairs have both
     both = [*style, [row["role"] for row in rows]] if "role" in rows[0] else style
     return {
-        "spearman": adjusted_correlation(one, other, [], ranks=True),
-        "r_within_style": adjusted_correlation(one, other, style),
-        "r_partial": adjusted_correlation(one, other, both),
-        "r_log": adjusted_correlation(np.log(one), other, []) if x.startswith("ratio_") else math.nan,
+        "spearman": adjusted_correlation(first, second, [], ranks=True),
+        "r_within_style": adjusted_correlation(first, second, style),
+        "r_partial": adjusted_correlation(first, second, both),
+        "r_log": adjusted_correlation(np.log(first), second, []) if x.startswith("ratio_") else math.nan,
     }
 
 

@@ -25,6 +25,7 @@ import numpy as np
 import numpy.typing as npt
 
 from music_evals.annotations import HOLD, MASK, MUSIB_LAYOUT, NoteArray, Tokens
+from music_evals.deprecation import renamed_options
 from music_evals.errors import ContextLengthError, InvalidInputError, NoDataError
 from music_evals.metrics import inpainting as metrics
 from music_evals.pipelines.gap_diff import CHANGES, NoteDiff, diff_notes
@@ -123,6 +124,7 @@ class Filling:
     remarks: tuple[str, ...] = ()
 
 
+@renamed_options(judge="evaluate")
 def fill(
     notes: NoteArray,
     inpainter: Inpainter,
@@ -135,7 +137,7 @@ def fill(
     context: int | None = None,
     seed: int = 0,
     n_candidates: int = 1,
-    judge: bool | None = None,
+    evaluate: bool | None = None,
     progress: Callable[[int, int], None] | None = None,
 ) -> Filling:
     """Fill measures of a melody with a model, several times, and rank what it wrote.
@@ -164,9 +166,9 @@ def fill(
     n_candidates
         How many, at least 1. A draw that has the notes of one before does not count; at most `MAX_DRAWS` draws are made
         for each. A deterministic model gives one.
-    judge
-        Whether what stands in the gap is the truth to compare with; None judges where the gap holds a note that is no
-        sketch.
+    evaluate
+        Whether to score candidates against the notes that stand in the gap; None does so if the gap holds a note that
+        is no sketch.
     progress
         Called with the number of candidates so far and of those wanted.
 
@@ -203,7 +205,7 @@ def fill(
     """
     stretch = cut_stretch(notes, inpainter, bars=bars, first=first, n_measures=n_measures, keep=keep, context=context)
     known = sketch is None and bool((stretch.tokens[stretch.gap] < HOLD).any())
-    truth_known = known if judge is None else judge
+    truth_known = known if evaluate is None else evaluate
     if sketch is not None:
         inpainter = sketched(inpainter, stretch.tokens[stretch.gap], sketch)
     (start, stop), tpq = bars.span(first, n_measures), bars.ticks_per_quarter
@@ -212,7 +214,7 @@ def fill(
     shown = (onsets < end) & (onsets + notes["duration_tick"] > stretch.origin_tick) & ~inside
     velocities = np.concatenate([notes["velocity"][shown], [] if keep is None else keep["velocity"]])
     velocity = int(np.median(velocities)) if len(velocities) else DEFAULT_VELOCITY
-    found: list[Candidate] = []
+    candidates: list[Candidate] = []
     wanted = 1 if inpainter.deterministic else n_candidates
     for candidate in draw_candidates(
         stretch.tokens,
@@ -221,17 +223,17 @@ def fill(
         gap=stretch.gap,
         seed=seed,
         n_candidates=n_candidates,
-        judge=truth_known,
+        evaluate=truth_known,
     ):
         written = _in_ticks(candidate.notes, start, tpq, velocity)
-        found.append(dataclasses.replace(candidate, notes=written))
+        candidates.append(dataclasses.replace(candidate, notes=written))
         if progress is not None:
-            progress(len(found), wanted)
-    ranked = all(candidate.log_likelihood is not None for candidate in found)
+            progress(len(candidates), wanted)
+    ranked = all(candidate.log_likelihood is not None for candidate in candidates)
     truth = notes[inside & truth_known].copy()
     truth["duration_tick"] = np.minimum(truth["duration_tick"], stop - truth["onset_tick"])
-    remarks = (*stretch.remarks, *_remarks(inpainter, len(found), n_candidates, ranked=ranked))
-    return Filling(rank(found), ranked, stretch, truth, remarks)
+    remarks = (*stretch.remarks, *_remarks(inpainter, len(candidates), n_candidates, ranked=ranked))
+    return Filling(rank(candidates), ranked, stretch, truth, remarks)
 
 
 def rank(candidates: Sequence[Candidate]) -> tuple[Candidate, ...]:
@@ -241,6 +243,7 @@ def rank(candidates: Sequence[Candidate]) -> tuple[Candidate, ...]:
     return tuple(sorted(candidates, key=lambda candidate: -(candidate.log_likelihood or 0.0)))
 
 
+@renamed_options(judge="evaluate")
 def draw_candidates(
     tokens: Tokens,
     hidden: npt.NDArray[np.bool_],
@@ -249,7 +252,7 @@ def draw_candidates(
     gap: slice | None = None,
     seed: int = 0,
     n_candidates: int = 1,
-    judge: bool = True,
+    evaluate: bool = True,
     truth: Tokens | None = None,
     likelihood: bool = True,
 ) -> Iterator[Candidate]:
@@ -268,7 +271,7 @@ def draw_candidates(
         first hidden one to the last.
     seed, n_candidates
         As `fill`.
-    judge
+    evaluate
         Whether what stands in the gap is the truth, to compare with.
     truth
         The true tokens of the gap, where the locked notes in `tokens` are others; None takes those of `tokens`.
@@ -290,27 +293,28 @@ def draw_candidates(
     """
     if not hidden.any():
         raise InvalidInputError("every note of the gap is to be kept: nothing is left to fill")
-    seen: set[bytes] = set()
+    distinct: set[bytes] = set()
     steps = np.flatnonzero(hidden)
     place = slice(int(steps[0]), int(steps[-1]) + 1) if gap is None else gap
-    true = (tokens[place] if truth is None else truth) if judge else None
+    true = (tokens[place] if truth is None else truth) if evaluate else None
     n_draws = MAX_DRAWS * n_candidates
     for candidate in _draws(
         tokens, hidden, inpainter, gap=place, seed=seed, n_candidates=n_candidates, n_draws=n_draws, truth=true
     ):
         key = candidate.notes.tobytes()
-        if key in seen:
+        if key in distinct:
             continue
-        seen.add(key)
+        distinct.add(key)
         whole = _with(tokens, place, candidate.middle)
         value = _log_likelihood(inpainter, whole, hidden) if likelihood else None
-        yield dataclasses.replace(candidate, number=len(seen), log_likelihood=value)
-        if len(seen) == n_candidates:
+        yield dataclasses.replace(candidate, number=len(distinct), log_likelihood=value)
+        if len(distinct) == n_candidates:
             return
 
 
+@renamed_options(judge="evaluate")
 def fill_gap(
-    context: Tokens, inpainter: Inpainter, *, seed: int = 0, n_candidates: int = 1, judge: bool = True
+    context: Tokens, inpainter: Inpainter, *, seed: int = 0, n_candidates: int = 1, evaluate: bool = True
 ) -> Iterator[Candidate]:
     """Fill the middle of one context several times; each candidate is yielded as soon as it is there.
 
@@ -324,7 +328,7 @@ def fill_gap(
         Candidate i draws from ``numpy.random.default_rng([seed, i])``: asking for more does not change the first ones.
     n_candidates
         How many, at least 1; two may be alike.
-    judge
+    evaluate
         Whether the middle of the context is the true one, to compare the candidates with.
 
     Yields
@@ -347,7 +351,7 @@ def fill_gap(
         seed=seed,
         n_candidates=n_candidates,
         n_draws=n_candidates,
-        truth=context[MUSIB_LAYOUT.middle] if judge else None,
+        truth=context[MUSIB_LAYOUT.middle] if evaluate else None,
     )
 
 
@@ -382,10 +386,10 @@ def _draws(
             filled = _with(tokens, gap, inpainter.inpaint(masked, rng=rng)[0])
         middle = noteseq.check_tokens(end_locked(filled, hidden, gap)[gap])
         notes = noteseq.decode(middle)
-        yield Candidate(number, middle, notes=notes) if truth is None else _judged(number, truth, middle, notes)
+        yield Candidate(number, middle, notes=notes) if truth is None else _scored(number, truth, middle, notes)
 
 
-def _judged(number: int, truth: Tokens, middle: Tokens, notes: NoteArray) -> Candidate:
+def _scored(number: int, truth: Tokens, middle: Tokens, notes: NoteArray) -> Candidate:
     counts = metrics.note_counts(truth[None], middle[None])
     values = metrics.note_scores(counts)
     return Candidate(

@@ -2,7 +2,7 @@
 
 Locked notes are for a `protocols.GapInpainter`: their steps are shown to it and stay as they are. A sketch is for a
 model whose `inpaint` takes ``sketches``, such as SketchNet: the rhythm or the pitches of measures. SketchNet obeys it
-unless it is told not to; `followed` counts how much of a sketch is in a middle, of whatever model.
+unless switched off; `followed` counts how much of a sketch is in a middle, of whatever model.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from music_evals.annotations import HOLD, MUSIB_LAYOUT, REST, Tokens
+from music_evals.deprecation import warn_renamed
 from music_evals.errors import InvalidInputError, UnknownNameError
 from music_evals.protocols import Inpainter
 from music_evals.symbolic import factorized, noteseq
@@ -41,12 +42,24 @@ Entries = tuple[tuple[int, ...] | None, ...]
 class Followed(NamedTuple):
     """How much of a sketch is in a middle."""
 
-    kept: int
+    matched: int
     """Of a rhythm, onsets that are where they were drawn; of a contour, pitches that have their place in the order."""
-    drawn: int
+    sketched: int
     """Onsets or pitches of the sketch."""
     others: int
     """Onsets elsewhere; pitches beyond those that were drawn."""
+
+    @property
+    def kept(self) -> int:
+        """Old name of `matched`."""
+        warn_renamed("Followed.kept", "matched")
+        return self.matched
+
+    @property
+    def drawn(self) -> int:
+        """Old name of `sketched`."""
+        warn_renamed("Followed.drawn", "sketched")
+        return self.sketched
 
 
 class SketchInpainter(Inpainter, Protocol):
@@ -209,15 +222,15 @@ def drawn_sketch(middle: Tokens, kind: str) -> Entries:
         raise UnknownNameError("sketch", kind, SKETCHES)
     parts = factorized.encode(noteseq.encode(noteseq.decode(middle), len(middle)))
     if kind == "contour":
-        found: Entries = tuple(tuple(row[:n].tolist()) or None for row, n in zip(parts.px, parts.len_x, strict=True))
+        entries: Entries = tuple(tuple(row[:n].tolist()) or None for row, n in zip(parts.px, parts.len_x, strict=True))
     else:
-        found = tuple(
+        entries = tuple(
             tuple(steps.tolist()) if (measure != REST).any() else None
             for steps, measure in zip(parts.rx, parts.gd, strict=True)
         )
-    if not any(found):
+    if not any(entries):
         raise InvalidInputError(f"nothing is drawn in the gap: draw the {kind} there that is to be followed")
-    return found
+    return entries
 
 
 def followed(entries: Entries, kind: str, middle: Tokens) -> Followed:
@@ -238,22 +251,22 @@ def followed(entries: Entries, kind: str, middle: Tokens) -> Followed:
     Examples
     --------
     >>> followed(((60, 62), None), "contour", np.array([60, 128, 64, 128] + [129] * 44, dtype=np.uint8))
-    Followed(kept=1, drawn=2, others=0)
+    Followed(matched=1, sketched=2, others=0)
 
     """
     size = MUSIB_LAYOUT.steps_per_measure
-    kept = drawn = others = 0
+    matched = sketched = others = 0
     for entry, measure in zip(entries, np.reshape(middle, (-1, size)), strict=True):
         if entry is None:
             continue
         if kind == "rhythm":
             wanted = np.array(entry) == _ONSET
-            kept += int((wanted & (measure < HOLD)).sum())
-            drawn += int(wanted.sum())
+            matched += int((wanted & (measure < HOLD)).sum())
+            sketched += int(wanted.sum())
             others += int((~wanted & (measure < HOLD)).sum())
         else:
             pitches = measure[measure < HOLD].tolist()
-            kept += sum(a == b for a, b in zip(entry, pitches, strict=False))
-            drawn += len(entry)
+            matched += sum(a == b for a, b in zip(entry, pitches, strict=False))
+            sketched += len(entry)
             others += max(len(pitches) - len(entry), 0)
-    return Followed(kept, drawn, others)
+    return Followed(matched, sketched, others)

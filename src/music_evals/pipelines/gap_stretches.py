@@ -224,18 +224,18 @@ def _sixteen(place: _Place, name: str) -> tuple[int, int, list[int], list[str]]:
     end = place.stop + MUSIB_LAYOUT.future_measures * measure
     low, high = _regular(place, origin, end)
     remarks = []
-    for what, there, stopped in (
+    for side, there, stopped in (
         ("before", min(place.start - place.lines[0] + place.pickup, place.start - low), low > origin),
         ("after", min(place.lines[-1] - place.stop, high - place.stop), high < end),
     ):
         if stopped:
             remarks.append(
-                f"{name} expects measures of four quarters: it is shown {there / measure:.3g} {what} the gap, up to a "
+                f"{name} expects measures of four quarters: it is shown {there / measure:.3g} {side} the gap, up to a "
                 "measure of another length, and rests stand for what lies beyond"
             )
         elif there < MUSIB_LAYOUT.past_measures * measure:
             remarks.append(
-                f"{name} expects {MUSIB_LAYOUT.past_measures} measures {what} the gap; the tune has "
+                f"{name} expects {MUSIB_LAYOUT.past_measures} measures {side} the gap; the tune has "
                 f"{there / measure:.3g}, and rests stand for the others"
             )
     return origin, end, list(range(origin, end + 1, measure)), remarks
@@ -305,9 +305,9 @@ def _check_one_voice(notes: NoteArray, ticks_per_quarter: int) -> None:
     try:
         quantize_voice(notes, ticks_per_quarter, STEPS_PER_QUARTER)
     except PolyphonyError as error:
-        what = str(error).partition("; ")[0]
+        reason = str(error).partition("; ")[0]
         raise PolyphonyError(
-            f"{what}; a gap is filled in one melody: choose a voice of one note at a time, or its highest notes with "
+            f"{reason}; a gap is filled in one melody: choose a voice of one note at a time, or its highest notes with "
             "`highest=True`"
         ) from None
 

@@ -1,4 +1,4 @@
-"""Score inpainting judged in one pass: all metrics of a set of filled middles, with their intervals.
+"""Score inpainting evaluated in one pass: all metrics of a set of filled middles, with their intervals.
 
 Every evaluate module and the benchmark runner come through here, so that they give equal numbers. What is loaded, and
 from where, is their affair: the input are NoteSeq tokens.
@@ -138,7 +138,7 @@ def evaluate_inpainting(
     corpus: npt.ArrayLike | None = None,
     transposed: bool = False,
 ) -> dict[str, Any]:
-    """Judge filled middles against the true ones, all metrics in one pass.
+    """Score filled middles against the true ones, all metrics in one pass.
 
     Parameters
     ----------
@@ -208,10 +208,15 @@ def evaluate_inpainting(
     chosen = select_names(metrics, _SCORES, "metric", default=INPAINTING_METRICS)
     names = select_names((*chosen, *select_names(extensions, INPAINTING_EXTENSIONS, "extension")), _SCORES, "metric")
     select_names(average, AVERAGES, "average")
-    drawn = _of_divergences(names, n_resamples=n_resamples, seed=seed, base=base)
-    resampling.check_options(confidence, drawn["n_resamples"], drawn["seed"], least=0)
+    divergence_options = _of_divergences(names, n_resamples=n_resamples, seed=seed, base=base)
+    resampling.check_options(confidence, divergence_options["n_resamples"], divergence_options["seed"], least=0)
     pairs = _analyse(contexts, middles, names, variant, corpus=corpus, transposed=transposed)
-    options = _Options(check_groups(groups, len(pairs.middles)), confidence, drawn["n_resamples"], drawn["seed"])
+    options = _Options(
+        check_groups(groups, len(pairs.middles)),
+        confidence,
+        divergence_options["n_resamples"],
+        divergence_options["seed"],
+    )
     scores = _item_scores(pairs, names, variant)
     intervals = _mean_intervals(pairs, scores, options, average)
     result: dict[str, Any] = {}
@@ -219,7 +224,7 @@ def evaluate_inpainting(
         if name in intervals:
             result |= report(name, intervals[name])
         else:
-            result |= report(name, *_set_level(pairs, name, options, variant, drawn["base"]))
+            result |= report(name, *_set_level(pairs, name, options, variant, divergence_options["base"]))
         if name in _RATES:
             result[f"{name}_reference"] = _mean_of_truth(pairs, name, average)
     if per_item:
@@ -275,12 +280,12 @@ def evaluate_nll(
 
 def _of_divergences(names: Iterable[str], **given: Any) -> dict[str, Any]:
     """Return the options of divergences, the defaults for those that are None; refuse them where no score is one."""
-    asked = [f"`{option}`" for option, value in given.items() if value is not None]
-    if asked and not any(metric_of(name).kind == "set" for name in names):
+    options = [f"`{option}`" for option, value in given.items() if value is not None]
+    if options and not any(metric_of(name).kind == "set" for name in names):
         divergences = ", ".join(name for name, metric in _SCORES.items() if metric.kind == "set")
         raise InvalidInputError(
-            f"{' and '.join(asked)} can be given for divergences only ({divergences}), and none of these is computed; "
-            "leave it out"
+            f"{' and '.join(options)} can be given for divergences only ({divergences}), and none of these is "
+            "computed; leave it out"
         )
     return {option: _DEFAULTS[option] if value is None else value for option, value in given.items()}
 
@@ -311,8 +316,12 @@ def _analyse(
     kernel = functools.partial(_pass, notes=notes, features=features, extensions=extensions, variant=variant)
     rows = list(by_chunks(kernel, whole, filled))
     counts = inpainting.NoteCounts(*(rows.pop(0).astype(np.int64) for _ in range(5))) if notes else None
-    found = [rows.pop(0) for _ in range(2 * len(divergence.FEATURES))] if features else []
-    values = dict(zip(divergence.FEATURES, zip(found[0::2], found[1::2], strict=True), strict=True)) if features else {}
+    feature_values = [rows.pop(0) for _ in range(2 * len(divergence.FEATURES))] if features else []
+    values = (
+        dict(zip(divergence.FEATURES, zip(feature_values[0::2], feature_values[1::2], strict=True), strict=True))
+        if features
+        else {}
+    )
     return _Pairs(whole, filled, counts, values, dict(zip(extensions, rows, strict=True)))
 
 
@@ -372,8 +381,8 @@ def _mean_intervals(
         return {}
     if average == "macro":
         columns = np.stack([*scores.values()], axis=1)
-        found = intervals_of_means([*scores], columns, options.groups, options.confidence)
-        return dict(zip(scores, found, strict=True))
+        intervals = intervals_of_means([*scores], columns, options.groups, options.confidence)
+        return dict(zip(scores, intervals, strict=True))
     weights = _weights(pairs, scores)
     return {
         name: interval_of_rates(name, values, weights[name], options.groups, options.confidence)

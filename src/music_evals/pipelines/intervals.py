@@ -76,8 +76,8 @@ def interval_of_rates(
 
 def mean_of_defined(values: npt.ArrayLike) -> float:
     """Return the mean of what is defined; NaN where nothing is."""
-    found = np.asarray(values, dtype=np.float64)
-    defined = found[~np.isnan(found)]
+    array = np.asarray(values, dtype=np.float64)
+    defined = array[~np.isnan(array)]
     return float(defined.mean()) if defined.size else float("nan")
 
 

@@ -1,4 +1,4 @@
-"""Lyrics judged by what they say: repetition and words against lyrics of people, and nearness to a theme."""
+"""Scores of the content of lyrics: repetition and words against lyrics of people, and nearness to a theme."""
 
 from __future__ import annotations
 
@@ -92,12 +92,12 @@ def evaluate_diversity(
         ``lyric_diversity``, the mean over lyrics, with ``_ci``, ``_n``, ``_n_defined``, ``_n_clusters``;
         ``_reference``, the mean of the references; ``_range``, their 5th and 95th percentile; ``_in_range``, the share
         of the lyrics that lie between them; ``lyric_line_repetition`` and its ``_reference``, means of the share of
-        lines that repeat an earlier one. Shares are of the lyrics that are defined, NaN where there are none.
+        lines that repeat an earlier one. Shares are of the lyrics that are defined, NaN without any.
 
     Raises
     ------
     PairCountError, NoDataError
-        Lyrics, references and groups differ in number, or there are none.
+        Lyrics, references and groups differ in number, or are empty.
     UnsupportedTypeError
         Something that is no text.
     InvalidInputError
@@ -158,10 +158,10 @@ def evaluate_wordlikeness(
         return outside(share, WORDS_OF_PEOPLE), share
 
     names, texts = (WORDLIKENESS, "lyric_word_share"), (references, generated)
-    found = _against_people(
+    scores = _against_people(
         names, measure, texts, span=(0.0, 0.0), groups=groups, confidence=confidence, per_item=per_item
     )
-    return found | {f"{WORDLIKENESS}_range": WORDS_OF_PEOPLE}
+    return scores | {f"{WORDLIKENESS}_range": WORDS_OF_PEOPLE}
 
 
 def _against_people(
@@ -180,7 +180,7 @@ def _against_people(
     clusters = check_groups(groups, len(given))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UndefinedMetricWarning)  # means say how many are defined
-        (values, beside), (known, known_beside) = (np.array([*map(measure, side)]).T for side in (given, wanted))
+        (values, extra), (known, known_extra) = (np.array([*map(measure, side)]).T for side in (given, wanted))
     score, other = names
     result = report_means([score], values[:, None], clusters, confidence)
     corpus, defined = known[~np.isnan(known)], values[~np.isnan(values)]
@@ -189,11 +189,11 @@ def _against_people(
         f"{score}_reference": mean_of_defined(known),
         f"{score}_range": (float(low), float(high)),
         f"{score}_in_range": mean_of_defined(((defined >= low) & (defined <= high)).astype(float)),
-        other: mean_of_defined(beside),
-        f"{other}_reference": mean_of_defined(known_beside),
+        other: mean_of_defined(extra),
+        f"{other}_reference": mean_of_defined(known_extra),
     }
     if per_item:
-        rows = zip(values.tolist(), beside.tolist(), strict=True)
+        rows = zip(values.tolist(), extra.tolist(), strict=True)
         result["per_item"] = [dict(zip(names, row, strict=True)) for row in rows]
     return result
 
@@ -277,9 +277,9 @@ def _to_others(
 ) -> npt.NDArray[np.float64]:
     """Return the mean similarity of each lyric to the themes of all other groups, shape (n,); NaN where undefined."""
     known = [place for place, theme in enumerate(themes) if theme.strip()]
-    found = np.full(len(sections), np.nan)
+    similarities = np.full(len(sections), np.nan)
     if not known:
-        return found
+        return similarities
     all_of_them = np.asarray(vectors.of([themes[place] for place in known]), dtype=np.float64)
     groups = labels[known]
     total = all_of_them.sum(axis=0)
@@ -287,8 +287,10 @@ def _to_others(
     for place, parts in enumerate(sections):
         held, count = own.get(labels[place], (np.zeros_like(total), 0))
         if parts and len(known) > count:
-            found[place] = lyrics_vector(vectors.of(parts), _lengths(parts)) @ (total - held) / (len(known) - count)
-    return found
+            similarities[place] = (
+                lyrics_vector(vectors.of(parts), _lengths(parts)) @ (total - held) / (len(known) - count)
+            )
+    return similarities
 
 
 def _lengths(parts: Sequence[str]) -> npt.NDArray[np.float64]:

@@ -1,4 +1,4 @@
-"""Structured lyrics judged as text: lyrics in, the score of MuChin out, for one song or for many.
+"""Scores of structured lyrics: lyrics in, the score of MuChin out, for one song or for many.
 
 Rhymes are found by `music_evals.lyrics.rhyme`, patterns by `music_evals.lyrics.patterns`; the score is
 `music_evals.metrics.lyric_structure`. What is loaded, and from where, is the affair of the callers: input are texts.
@@ -118,11 +118,11 @@ def lyric_structure(
         fences, remarks, other brackets, traditional characters. Off for parity. What it changed is in the notes.
     song_format
         With `normalise`: the format of the lyrics, one of `music_evals.lyrics.song_formats.FORMATS`, or ``"auto"``,
-        which finds it out. The notes name what was found.
+        which detects it. The notes name the detected format.
     autojunk, accumulate_song, section_match
         As in `music_evals.metrics.lyric_structure.structure_score`.
     strict
-        True: lyrics that cannot be judged are errors, and so is what the authors' code stops at. False: such a pair of
+        True: lyrics that cannot be scored are errors, and so is what the authors' code stops at. False: such a pair of
         blank lines counts as right, and all else scores what the authors' code gives it: lyrics without a header 0,
         headers without a line the points of headers. The notes say so.
 
@@ -170,8 +170,8 @@ def lyric_structure(
         marked = without_letters(marked)
     notes = (*notes, *_check_contents(wanted, generated, marked, strict=strict, normalise=normalise))
     if NO_CHINESE in notes and (normalise or variant != "official"):
-        said = NO_CHINESE_FORM if variant == "official" else NO_CHINESE_EMPTY
-        notes = tuple(said if note == NO_CHINESE else note for note in notes)
+        replacement = NO_CHINESE_FORM if variant == "official" else NO_CHINESE_EMPTY
+        notes = tuple(replacement if note == NO_CHINESE else note for note in notes)
         marked = marked if variant == "official" else Pattern("", (), ())
     score = structure_score(
         _reference_pattern(reference, wanted),
@@ -193,8 +193,8 @@ def score_names(variant: str) -> tuple[str, ...]:
 def scores_of(score: LyricStructure) -> dict[str, float]:
     """Return the points of one lyric by their names in the catalogue, those of `score_names`."""
     points = (score.total, *(getattr(score, level) for level in MAXIMUM), score.corrected_total)
-    found = dict(zip(LYRIC_SCORES, points, strict=True))
-    return {name: found[name] for name in score_names(score.variant)}
+    by_name = dict(zip(LYRIC_SCORES, points, strict=True))
+    return {name: by_name[name] for name in score_names(score.variant)}
 
 
 def evaluate_lyrics(
@@ -243,7 +243,7 @@ def evaluate_lyrics(
     Raises
     ------
     PairCountError, NoDataError
-        Lyrics, references and groups differ in number, or there are none.
+        Lyrics, references and groups differ in number, or are empty.
     InvalidLyricsError, InvalidPatternError, UnsupportedTypeError
         As `lyric_structure`; tells the place.
     UnknownNameError, MissingBackendError
@@ -283,10 +283,10 @@ def _score_at(index: int, reference: str, generated: str, options: Mapping[str, 
 
 
 def _warn_of_no_chinese(rows: Sequence[LyricStructure]) -> None:
-    found = [(index, note) for index, row in enumerate(rows) for note in row.notes if note in WITHOUT_CHINESE]
-    if found:
-        index, note = found[0]
-        msg = f"{len(found)} of {len(rows)} lyrics, the first is generated[{index}]: {note}"
+    notes = [(index, note) for index, row in enumerate(rows) for note in row.notes if note in WITHOUT_CHINESE]
+    if notes:
+        index, note = notes[0]
+        msg = f"{len(notes)} of {len(rows)} lyrics, the first is generated[{index}]: {note}"
         warnings.warn(msg, NoChineseWarning, stacklevel=3)  # the caller of evaluate_lyrics
 
 

@@ -17,7 +17,7 @@ import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -27,6 +27,7 @@ from music_evals.audio.io import SAMPLE_RATE, Audio, AudioPolicy
 from music_evals.audio.spectra import HOP_LENGTH
 from music_evals.audio.store import FeatureStore
 from music_evals.audio.tempo_levels import share_level
+from music_evals.deprecation import module_getattr
 from music_evals.errors import (
     InvalidInputError,
     MusicEvalsError,
@@ -39,7 +40,7 @@ from music_evals.errors import (
     located,
 )
 from music_evals.metrics.arrays import MUSECPEVAL, OF_AUTHORS
-from music_evals.metrics.catalogue import COMPANIONS, PRESERVATION_METRICS, features_of, metric_of
+from music_evals.metrics.catalogue import AUXILIARY, PRESERVATION_METRICS, features_of, metric_of
 from music_evals.pipelines._measures import FACETS, measure
 from music_evals.pipelines._sources import (
     OFFICIAL_BACKENDS,
@@ -48,28 +49,28 @@ from music_evals.pipelines._sources import (
     Source,
     SourceLoader,
     SourceValue,
-    entrance,
     load_features,
+    modality,
 )
 from music_evals.pipelines.intervals import check_groups, report_means
 from music_evals.stats.intervals import check_confidence
 
 __all__ = [
-    "COMPANIONS",
+    "AUXILIARY",
     "FACETS",
     "OFFICIAL_BACKENDS",
     "OFFICIAL_POLICY",
     "PRESERVATION_METRICS",
-    "Judgement",
+    "PairScores",
     "Settings",
     "Source",
     "SourceLoader",
     "Value",
     "compare",
-    "entrance",
     "evaluate_preservation",
-    "judge",
     "load_features",
+    "modality",
+    "score_pair",
 ]
 
 LENGTH_TOLERANCE: Final = 0.05  # lengths that differ by more are remarked on
@@ -86,7 +87,7 @@ class Value(NamedTuple):
     """Why it is NaN, in words; empty where it is defined."""
 
 
-class Judgement(NamedTuple):
+class PairScores(NamedTuple):
     """All scores of one pair."""
 
     values: Mapping[str, Value]
@@ -116,14 +117,14 @@ def compare(
     metrics
         Names out of `PRESERVATION_METRICS` or of the release, or facets; None for all.
     companions
-        Names out of `COMPANIONS`; True for all of the metrics' facets.
+        Names of auxiliary metrics, out of `AUXILIARY`; True for all of the metrics' facets.
     variant
         One of `metrics.arrays.PRESERVATION_VARIANTS`: the formula. Which extractors made the features is up to whoever
         made them.
     options
         Metric -> keyword arguments of its function in `music_evals.metrics`, such as
-        ``{"beat_f_measure": {"min_beat_time_sec": 5.0}}``. Not `variant` and `end_sec`, nor what makes a companion of a
-        metric, such as `align` of ``beat_f_measure_aligned``.
+        ``{"beat_f_measure": {"min_beat_time_sec": 5.0}}``. Not `variant` and `end_sec`, nor what makes a metric an
+        auxiliary one, such as `align` of ``beat_f_measure_aligned``.
 
     Returns
     -------
@@ -137,8 +138,8 @@ def compare(
     Raises
     ------
     UnknownNameError
-        A metric, companion or variant that does not exist, options of a metric that is not computed, or an option that
-        it does not have.
+        A metric, auxiliary metric or variant that does not exist, options of a metric that is not computed, or an
+        option that it does not have.
     InvalidInputError
         A feature is neither there nor said to be undefined, or an option is out of range.
     NotComparableError
@@ -150,7 +151,7 @@ def compare(
     return {name: _value(name, reference, estimate, settings) for name in settings.scores}
 
 
-def judge(reference: Source, estimate: Source, settings: Settings) -> Judgement:
+def score_pair(reference: Source, estimate: Source, settings: Settings) -> PairScores:
     """Compare two loaded sources.
 
     Raises
@@ -159,10 +160,10 @@ def judge(reference: Source, estimate: Source, settings: Settings) -> Judgement:
         A recording beside a score, or annotations that break their own rules.
 
     """
-    if reference.entrance != estimate.entrance:
+    if reference.modality != estimate.modality:
         raise InvalidInputError(
-            f"the reference comes by the {reference.entrance} entrance, the prediction by the {estimate.entrance} one; "
-            "compare two recordings, or two scores"
+            f"the reference is {reference.modality}, the prediction {estimate.modality}; compare two "
+            "recordings, or two scores"
         )
     failures: dict[str, MusicEvalsError] = {}
     for name in settings.scores:
@@ -179,7 +180,7 @@ def judge(reference: Source, estimate: Source, settings: Settings) -> Judgement:
             values[name] = _value(name, *compared, settings)
         except NotComparableError as error:
             failures[name] = error
-    return Judgement(
+    return PairScores(
         values, failures, (*_notes(reference, estimate, settings), *_recounted(reference, estimate, compared))
     )
 
@@ -200,19 +201,19 @@ def evaluate_preservation(
     options: Mapping[str, Mapping[str, Any]] | None = None,
     failures: str = "raise",
 ) -> dict[str, Any]:
-    """Judge edited music against its originals, all metrics in one pass.
+    """Score edited music against its originals, all metrics in one pass.
 
     Parameters
     ----------
     references
         The originals: paths of audio or score files, `Audio` or `Score` values. The suffix of a path decides
-        (`entrance`). One that stands in several pairs is analysed once.
+        (`modality`). One that stands in several pairs is analysed once.
     predictions
         The edited music in the same order, each of the kind of its reference.
     metrics
-        Names out of `PRESERVATION_METRICS`, `SHOWN_COMPANIONS` or `RELEASES`, or facets; None for all of the variant.
+        Names out of `PRESERVATION_METRICS`, `SHOWN_AUXILIARY` or `RELEASES`, or facets; None for all of the variant.
     companions
-        Further scores by name, out of `COMPANIONS`; True for all of the metrics' facets.
+        Auxiliary metrics by name, out of `AUXILIARY`; True for all of the metrics' facets.
     variant
         ``"corrected"`` (default); ``"official"``, the formulas and extractors of the official code; ``"paper"``, the
         formulas of the text on our extractors; ``"musecpeval-0.3"``, the authors' package. Scores have no extractors:
@@ -249,9 +250,9 @@ def evaluate_preservation(
     Raises
     ------
     PairCountError, NoDataError
-        References, predictions and groups differ in number, or there are none.
+        References, predictions and groups differ in number, or are empty.
     UnknownNameError
-        A metric, companion, variant, feature, backend, option or way with failures that does not exist.
+        A metric, auxiliary metric, variant, feature, backend, option or way with failures that does not exist.
     UnsupportedTypeError
         A source of another type.
     InvalidInputError
@@ -294,12 +295,12 @@ class _Row(NamedTuple):
     reasons: Mapping[str, str]
     errors: Mapping[str, str]
     notes: tuple[str, ...]
-    entrance: str
+    modality: str
     cluster: str
 
     def reported(self) -> dict[str, Any]:
         """Return the pair's entry in ``per_item``."""
-        about = {"reasons": self.reasons, "errors": self.errors, "notes": list(self.notes), "entrance": self.entrance}
+        about = {"reasons": self.reasons, "errors": self.errors, "notes": list(self.notes), "entrance": self.modality}
         return {**self.scores, **about}
 
 
@@ -318,58 +319,58 @@ class _Run:
             return [self._row(index, loader) for index in range(len(self._pairs))]
 
     def _row(self, index: int, loader: SourceLoader) -> _Row:
-        new = {key: one for one in self._pairs[index] if (key := _identity(one)) not in self._loaded}
+        new = {key: source for source in self._pairs[index] if (key := _identity(source)) not in self._loaded}
         self._loaded |= zip(new, loader.load_all(list(new.values())), strict=True)
         reference, estimate = (self._take(index, side) for side in (0, 1))
-        judged = self._judge(index, reference, estimate)
+        scored = self._score(index, reference, estimate)
         # what a file holds that cannot be read is not known
         cluster = _identity(self._pairs[index][0]) if isinstance(reference, MusicEvalsError) else reference.content
-        if isinstance(judged, MusicEvalsError):
-            return self._failed(index, judged, cluster)
-        values = {name: judged.values.get(name, Value(float("nan"))) for name in self._settings.scores}
+        if isinstance(scored, MusicEvalsError):
+            return self._failed(index, scored, cluster)
+        values = {name: scored.values.get(name, Value(float("nan"))) for name in self._settings.scores}
         return _Row(
             {name: value.value for name, value in values.items()},
             {name: value.reason for name, value in values.items() if value.reason},
-            {name: _described(error) for name, error in judged.failures.items()},
-            judged.notes,
-            entrance(self._pairs[index][0]),
+            {name: _described(error) for name, error in scored.failures.items()},
+            scored.notes,
+            modality(self._pairs[index][0]),
             cluster,
         )
 
-    def _judge(
+    def _score(
         self, index: int, reference: Source | MusicEvalsError, estimate: Source | MusicEvalsError
-    ) -> Judgement | MusicEvalsError:
-        """Return the judgement, or why there is none where failures are recorded."""
+    ) -> PairScores | MusicEvalsError:
+        """Return the scores, or the error that is recorded in their place."""
         if isinstance(reference, MusicEvalsError):
             return reference
         if isinstance(estimate, MusicEvalsError):
             return estimate
         try:
-            judged = judge(reference, estimate, self._settings)
-            if judged.failures and not self._keep_going:
-                raise next(iter(judged.failures.values()))
+            scored = score_pair(reference, estimate, self._settings)
+            if scored.failures and not self._keep_going:
+                raise next(iter(scored.failures.values()))
         except MusicEvalsError as error:
-            return self._told(error, f"pair {index}")
-        return judged
+            return self._recorded(error, f"pair {index}")
+        return scored
 
     def _failed(self, index: int, error: MusicEvalsError, cluster: str) -> _Row:
         names = self._settings.scores
         scores = dict.fromkeys(names, float("nan"))
         errors = dict.fromkeys(names, _described(error))
-        return _Row(scores, {}, errors, (), entrance(self._pairs[index][0]), cluster)
+        return _Row(scores, {}, errors, (), modality(self._pairs[index][0]), cluster)
 
     def _take(self, index: int, side: int) -> Source | MusicEvalsError:
         """Return a source, or why it cannot be loaded where failures are recorded: that too is found out once."""
         key = _identity(self._pairs[index][side])
-        found = self._loaded[key]
+        source = self._loaded[key]
         self._waiting[key] -= 1
         if not self._waiting[key]:
             del self._loaded[key]
-        if isinstance(found, MusicEvalsError):
-            return self._told(found, f"{('references', 'predictions')[side]}[{index}]")
-        return found
+        if isinstance(source, MusicEvalsError):
+            return self._recorded(source, f"{('references', 'predictions')[side]}[{index}]")
+        return source
 
-    def _told(self, error: MusicEvalsError, place: str) -> MusicEvalsError:
+    def _recorded(self, error: MusicEvalsError, place: str) -> MusicEvalsError:
         """Return an error with its place where failures are recorded, else raise it."""
         if self._keep_going:
             return located(error, place)
@@ -404,7 +405,7 @@ def _pair_up(
     for name, side in {"references": first, "predictions": second}.items():
         for index, source in enumerate(side):
             try:
-                entrance(source)
+                modality(source)
             except UnsupportedTypeError as error:
                 raise located(error, f"{name}[{index}]") from error
     return list(zip(first, second, strict=True))
@@ -445,7 +446,7 @@ _NOTHING: Final[Mapping[str, Any]] = MappingProxyType(
         "melody": Melody(np.zeros((0, 2)), np.zeros(0)),
     }
 )
-"""What is heard of music in which nothing sounds. It has no key, no sections and no form."""
+"""Features of silent music. It has no key, no sections and no form."""
 
 _FILLED: Final = {("estimate", "corrected"), ("estimate", "paper"), ("estimate", MUSECPEVAL), ("reference", MUSECPEVAL)}
 
@@ -494,3 +495,10 @@ def _notes(reference: Source, estimate: Source, settings: Settings) -> tuple[str
     if sections and min(first, second) < SURE_SECTIONS_SEC:
         notes.append(f"shorter than {SURE_SECTIONS_SEC:g} s: sections are uncertain")
     return tuple(notes)
+
+
+if not TYPE_CHECKING:
+    __getattr__ = module_getattr(
+        __name__,
+        {"COMPANIONS": "AUXILIARY", "Judgement": "PairScores", "entrance": "modality", "judge": "score_pair"},
+    )

@@ -12,9 +12,9 @@ What becomes of a score
 
 What is refused, and what is remarked
 -------------------------------------
-Refused with a named error: a score without notes or without a voice that can be told to be the melody, notes outside
+Refused with a named error: a score without notes or without a voice that can be identified as the melody, notes outside
 of A0 to G#7 (MIDI 21..104), and, unless asked for, meters that models hardly know (all but `METERS`). Remarked and done
-all the same: meters other than 4/4, of which the model is told by the position of each step in its bar; notes off its
+all the same: meters other than 4/4, which the model knows from the position of each step in its bar; notes off its
 grid, such as triplets, which it sees rounded; no accompaniment to begin with; drums.
 """
 
@@ -41,7 +41,7 @@ SKYLINE: Final = "skyline"
 """What to name for a melody of the highest notes of all voices, for a piece whose melody has no voice of its own."""
 
 METERS: Final = frozenset({(4, 4), (2, 2), (2, 4), (3, 4)})
-"""Meters that are not refused; a short bar before the first whole one, which is how a pickup is written, is none."""
+"""Meters that are not refused; a short bar before the first whole one is a pickup and does not count."""
 
 MAX_TICKS_PER_QUARTER: Final = 32767  # of a MIDI file
 _FINE_TICKS: Final = 960  # for a score whose ticks and the model's steps have no common grid that a file can hold
@@ -123,7 +123,7 @@ def pick_melody(score: Score, melody: str | None = None) -> int | None:
     NoDataError
         No voice has pitched notes, or the one that is named has none.
     PolyphonyError
-        None was named, and it cannot be told which it is; the message lists the voices and says what to do.
+        No melody was named, and none can be identified; the message lists the voices and says what to do.
     UnknownNameError
         There is no such voice.
     InvalidInputError
@@ -279,8 +279,8 @@ def _swept(
 
 
 def _at_once(prepared: Prepared, model: StyleTransfer, rng: np.random.Generator) -> Iterator[Written]:
-    found = model.transfer(prepared.arrangement, rng=rng)
-    yield Written(prepared, 1, 1, None, lambda: found)
+    output = model.transfer(prepared.arrangement, rng=rng)
+    yield Written(prepared, 1, 1, None, lambda: output)
 
 
 def _check_meters(score: Score) -> None:
@@ -300,22 +300,22 @@ def _check_meters(score: Score) -> None:
 
 
 def _named_voice(score: Score, melody: str, listed: str) -> int | None:
-    found = [n for n, name in enumerate(score.voices) if name == melody]
-    found = found or [n for n, name in enumerate(score.voices) if name.casefold() == melody.casefold()]
-    if not found and melody == SKYLINE:
+    matches = [n for n, name in enumerate(score.voices) if name == melody]
+    matches = matches or [n for n, name in enumerate(score.voices) if name.casefold() == melody.casefold()]
+    if not matches and melody == SKYLINE:
         return None
-    if not found and melody.isdecimal() and 1 <= int(melody) <= len(score.voices):
-        found = [int(melody) - 1]
-    if not found:
+    if not matches and melody.isdecimal() and 1 <= int(melody) <= len(score.voices):
+        matches = [int(melody) - 1]
+    if not matches:
         raise UnknownNameError("voice", melody, [*score.voices, SKYLINE], f"the voices are {listed}")
-    if len(found) > 1:
-        numbers = " and ".join(str(n + 1) for n in found)
-        raise InvalidInputError(f"{len(found)} voices are called {melody!r}; name one by its number, {numbers}")
-    if _is_drums(score, found[0]):
+    if len(matches) > 1:
+        numbers = " and ".join(str(n + 1) for n in matches)
+        raise InvalidInputError(f"{len(matches)} voices are called {melody!r}; name one by its number, {numbers}")
+    if _is_drums(score, matches[0]):
         raise InvalidInputError(f"voice {melody!r} is a drum kit, which has no melody; the voices are {listed}")
-    if not len(score.voice(found[0])):
+    if not len(score.voice(matches[0])):
         raise NoDataError(f"voice {melody!r} has no notes; the voices are {listed}")
-    return found[0]
+    return matches[0]
 
 
 def _is_drums(score: Score, voice: int) -> bool:

@@ -1,4 +1,4 @@
-"""Features of a score, read from its notes: the symbolic entrance of the metrics of music context preservation.
+"""Features of a score, read from its notes: the symbolic input of the metrics of music context preservation.
 
 Nothing is rendered and nothing is listened to. Beats and tempo come from the tempo map and the meter, chroma and melody
 are exact; key, chords and sections are analysed from the notes, because a file does not state them, or states them
@@ -129,8 +129,8 @@ def score_features(score: Score, features: Iterable[str] | None = None) -> Featu
     Examples
     --------
     >>> from music_evals.symbolic.notes import make_notes
-    >>> found = score_features(Score(make_notes([0, 480, 960], [480] * 3, [60, 64, 67]), 480), ["beats", "melody"])
-    >>> found.beats.times_sec, found.beats.bpm, found.melody.pitches
+    >>> features = score_features(Score(make_notes([0, 480, 960], [480] * 3, [60, 64, 67]), 480), ["beats", "melody"])
+    >>> features.beats.times_sec, features.beats.bpm, features.melody.pitches
     (array([0. , 0.5, 1. ]), 120.0, array([60., 64., 67.]))
 
     """
@@ -141,10 +141,10 @@ def score_features(score: Score, features: Iterable[str] | None = None) -> Featu
     end_sec = float(score.seconds(score.end_tick))
     reading = _Reading(score, _pitched_notes(score), end_sec)
     undefined = {name: reason for name in wanted if (reason := _why_undefined(name, reading))}
-    found: dict[str, Any] = {name: _READERS[name](reading) for name in wanted if name not in undefined}
-    if "key" in found and found["key"] is None:
+    values: dict[str, Any] = {name: _READERS[name](reading) for name in wanted if name not in undefined}
+    if "key" in values and values["key"] is None:
         undefined["key"] = "the notes fit all keys alike"
-    return Features(reading.duration_sec, **found, undefined=undefined, silent=not len(score.notes))
+    return Features(reading.duration_sec, **values, undefined=undefined, silent=not len(score.notes))
 
 
 def score_remarks(score: Score) -> tuple[str, ...]:
@@ -289,7 +289,7 @@ def _segments(reading: _Reading) -> Segments:
 
 
 def _blocks(reading: _Reading) -> list[FloatArray]:
-    """Return pitch classes, octaves and onsets, shape (rows, n_frames) each: what is heard of a recording, counted."""
+    """Return pitch classes, octaves and onsets, shape (rows, n_frames) each, as counted in a recording."""
     # Notes that sound in each of twelve pitch classes; those that sound in each of eleven octaves, in the place of
     # timbre; and those that start, of drums and in three registers.
     pitches = reading.pitched.pitches
@@ -346,8 +346,8 @@ def _melody(reading: _Reading) -> Melody:
     line = _upper_line(notes)
     if len(line.pitches) == len(notes.pitches):
         return line  # one voice alone: nothing can be its accompaniment
-    kept = _near_the_middle(line)
-    return Melody(line.intervals_sec[kept], line.pitches[kept])
+    is_near = _near_the_middle(line)
+    return Melody(line.intervals_sec[is_near], line.pitches[is_near])
 
 
 def _upper_line(notes: _PitchedNotes) -> Melody:
@@ -379,8 +379,8 @@ def _near_the_middle(line: Melody) -> npt.NDArray[np.bool_]:
     middles = [
         _median(line.pitches[start:stop], durations[start:stop]) for start, stop in zip(starts, stops, strict=True)
     ]
-    kept: npt.NDArray[np.bool_] = line.pitches >= np.array(middles) - FAR_BELOW_SEMITONES
-    return kept
+    is_near: npt.NDArray[np.bool_] = line.pitches >= np.array(middles) - FAR_BELOW_SEMITONES
+    return is_near
 
 
 def _median(values: FloatArray, weights: FloatArray) -> float:

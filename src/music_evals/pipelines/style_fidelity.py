@@ -1,4 +1,4 @@
-"""Style transfers judged beyond the published error rate: likeness to the target corpus, and what became of the melody.
+"""Scores of style transfers beyond the published error rate: likeness to the target corpus, and the melody.
 
 Two questions that pull against each other: an output that is a piece of the corpus has perfect fidelity and has lost
 the melody; the input left as it is keeps the melody and all of its own style. Read both, and both beside the untouched
@@ -19,12 +19,13 @@ import math
 import os
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from music_evals.annotations import Arrangement, PianoRoll
+from music_evals.deprecation import module_getattr
 from music_evals.errors import InvalidInputError, NoDataError, PairCountError, UnknownNameError, UnreadableFileError
 from music_evals.files import parse_json
 from music_evals.metrics.catalogue import MELODY_SCORES
@@ -45,7 +46,7 @@ from music_evals.symbolic.piano_rolls import arrangement_score
 
 __all__ = [
     "CLASSIFIERS",
-    "MELODY_COMPANIONS",
+    "MELODY_AUXILIARY",
     "MELODY_METRICS",
     "STRETCH_BARS",
     "evaluate_melody",
@@ -63,8 +64,8 @@ STRETCH_BARS: Final = 4
 MELODY_METRICS: Final = ("voicing_recall", "motif_jaccard", "motif_recall")
 """Metrics of music context preservation that are taken of the voice of the melody."""
 
-MELODY_COMPANIONS: Final = ("raw_pitch_accuracy", "melody_contour_accuracy", "interval_lcs")
-"""Companions of these: the metrics hardly see which pitch sounds when."""
+MELODY_AUXILIARY: Final = ("raw_pitch_accuracy", "melody_contour_accuracy", "interval_lcs")
+"""Auxiliary metrics of these: the metrics hardly see which pitch sounds when."""
 
 CLASSIFIERS: Final = ("bach_swing",)
 """Classifiers that ship with the package, fitted by ``benchmarks/style_fidelity/run.py``; ``bach_swing`` tells the
@@ -120,9 +121,9 @@ def style_rows(rolls: Sequence[PianoRoll], bars: int = STRETCH_BARS) -> tuple[Fl
         Fewer bars than 1.
 
     """
-    found = [(classifier_features(part), number) for number, roll in enumerate(rolls) for part in stretches(roll, bars)]
-    features = np.array([row for row, _ in found], dtype=np.float64).reshape(-1, len(CLASSIFIER_FEATURES))
-    return features, np.array([number for _, number in found], dtype=np.int64)
+    rows = [(classifier_features(part), number) for number, roll in enumerate(rolls) for part in stretches(roll, bars)]
+    features = np.array([row for row, _ in rows], dtype=np.float64).reshape(-1, len(CLASSIFIER_FEATURES))
+    return features, np.array([number for _, number in rows], dtype=np.int64)
 
 
 def style_probabilities(roll: PianoRoll, classifier: StyleClassifier, *, bars: int = STRETCH_BARS) -> Floats:
@@ -151,7 +152,7 @@ def evaluate_style(
     seed: int = 0,
     per_item: bool = False,
 ) -> dict[str, Any]:
-    """Judge how like a corpus a set of pieces is.
+    """Score how similar a set of pieces is to a corpus.
 
     Parameters
     ----------
@@ -162,7 +163,7 @@ def evaluate_style(
     target
         Which of the classifier's styles is the target.
     classifier
-        Tells the target from another style; None leaves ``style_probability`` and ``style_accuracy`` out.
+        Separates the target from another style; None leaves ``style_probability`` and ``style_accuracy`` out.
     bars
         Bars of the stretches that it is asked about.
     groups, corpus_groups
@@ -206,7 +207,7 @@ def evaluate_style(
     result: dict[str, Any] = {}
     items: list[dict[str, float]] = [{} for _ in estimates]
     for place, name in enumerate(HISTOGRAMS):
-        masses = [_masses(np.array([found[name] for found in side])) for side in sides]
+        masses = [_masses(np.array([histograms[name] for histograms in side])) for side in sides]
         compared = _Sides(masses[0], masses[1], *clusters)
         rng = np.random.default_rng([seed, place])
         interval = compared.interval(confidence, n_resamples, rng)
@@ -259,7 +260,7 @@ def evaluate_melody(
     bpm: float = 120.0,
     per_item: bool = False,
 ) -> dict[str, Any]:
-    """Judge what became of the melodies of a set of pieces.
+    """Score how well the melodies of a set of pieces were preserved.
 
     Parameters
     ----------
@@ -279,7 +280,7 @@ def evaluate_melody(
     Returns
     -------
     dict
-        For each name of `MELODY_SCORES`, `MELODY_METRICS` and `MELODY_COMPANIONS` the keys of a mean, as of
+        For each name of `MELODY_SCORES`, `MELODY_METRICS` and `MELODY_AUXILIARY` the keys of a mean, as of
         `evaluate_preservation`. The first are of all that sounds in the output, whichever voice has it; the others of
         the voice that it calls its melody.
 
@@ -301,21 +302,24 @@ def evaluate_melody(
     if not len(references):
         raise NoDataError("there are no pieces to score; give at least one arrangement and its output")
     clusters = _codes(groups, len(references))
-    items = [melody_scores(one.melody, two.merged) for one, two in zip(references, estimates, strict=True)]
+    items = [
+        melody_scores(arrangement.melody, output.merged)
+        for arrangement, output in zip(references, estimates, strict=True)
+    ]
     columns = np.array([[item[name] for name in MELODY_SCORES] for item in items])
     result = report_means([*MELODY_SCORES], columns, clusters, confidence)
-    scores = [[arrangement_score(one, bpm=bpm) for one in side] for side in (references, estimates)]
-    found = evaluate_preservation(
+    scores = [[arrangement_score(arrangement, bpm=bpm) for arrangement in side] for side in (references, estimates)]
+    preservation = evaluate_preservation(
         *scores,
         metrics=MELODY_METRICS,
-        companions=MELODY_COMPANIONS,
+        companions=MELODY_AUXILIARY,
         groups=clusters,
         confidence=confidence,
         per_item=True,
     )
-    for item, row in zip(items, found.pop("per_item"), strict=True):
-        item.update({name: row[name] for name in (*MELODY_METRICS, *MELODY_COMPANIONS)})
-    return result | found | ({"per_item": items} if per_item else {})
+    for item, row in zip(items, preservation.pop("per_item"), strict=True):
+        item.update({name: row[name] for name in (*MELODY_METRICS, *MELODY_AUXILIARY)})
+    return result | preservation | ({"per_item": items} if per_item else {})
 
 
 class _Sides(NamedTuple):
@@ -334,7 +338,7 @@ class _Sides(NamedTuple):
         totals = [_totals(self.estimates, self.groups), _totals(self.corpus, self.corpus_groups)]
         sizes = [len(weights) for _, weights in totals]
         observed = float(
-            jensen_shannon(*(_pooled(one, np.ones((1, n)))[0] for one, n in zip(totals, sizes, strict=True)))
+            jensen_shannon(*(_pooled(total, np.ones((1, n)))[0] for total, n in zip(totals, sizes, strict=True)))
         )
         defined = ~np.isnan(self.estimates[:, 0])
         n = (len(defined), int(defined.sum()))
@@ -342,11 +346,11 @@ class _Sides(NamedTuple):
         few = self.groups if sizes[0] <= sizes[1] else self.corpus_groups
         if math.isnan(observed) or min(sizes) < 2:
             return Interval(observed, math.nan, math.nan, *n, float(sizes[0]))
-        drawn = [
-            _pooled(one, rng.multinomial(size, [1 / size] * size, n_resamples))
-            for one, size in zip(totals, sizes, strict=True)
+        resampled = [
+            _pooled(total, rng.multinomial(size, [1 / size] * size, n_resamples))
+            for total, size in zip(totals, sizes, strict=True)
         ]
-        low, high, _ = bias_corrected(observed, jensen_shannon(*drawn), (few, _count(few)), confidence)
+        low, high, _ = bias_corrected(observed, jensen_shannon(*resampled), (few, _count(few)), confidence)
         low, high = np.clip([low, high], 0, math.log(2))
         counts = np.bincount(self.groups).astype(np.float64)
         return Interval(observed, float(low), float(high), *n, float(counts.sum() ** 2 / (counts**2).sum()))
@@ -360,8 +364,8 @@ class _Sides(NamedTuple):
             )
         ]
         first = rng.permuted(np.tile(np.arange(len(both[1])) < n, (n_permutations, 1)), axis=1)
-        drawn = jensen_shannon(_pooled(both, first), _pooled(both, ~first))
-        defined = drawn[~np.isnan(drawn)]
+        divergences = jensen_shannon(_pooled(both, first), _pooled(both, ~first))
+        defined = divergences[~np.isnan(divergences)]
         return float(defined.mean()) if len(defined) else math.nan
 
 
@@ -415,6 +419,10 @@ def towards_style(roll: PianoRoll, classifier: StyleClassifier, target: str, bar
     return float(towards.mean()), float((towards > 0.5).mean())
 
 
-def _share(wanted: npt.NDArray[np.bool_], found: npt.NDArray[np.bool_]) -> float:
+def _share(wanted: npt.NDArray[np.bool_], present: npt.NDArray[np.bool_]) -> float:
     n = int(wanted.sum())
-    return float((wanted & found).sum() / n) if n else math.nan
+    return float((wanted & present).sum() / n) if n else math.nan
+
+
+if not TYPE_CHECKING:
+    __getattr__ = module_getattr(__name__, {"MELODY_COMPANIONS": "MELODY_AUXILIARY"})

@@ -19,7 +19,7 @@ _SIGNS = {
 
 
 def suffix_of(content: bytes, name: str | None = None) -> str:
-    """Return the suffix that a file of these bytes should have, from which `preservation.entrance` tells its kind.
+    """Return the suffix that a file of these bytes should have, from which `preservation.modality` takes its kind.
 
     Parameters
     ----------

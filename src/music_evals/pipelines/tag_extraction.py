@@ -21,12 +21,14 @@ Vocabulary = Mapping[str, Mapping[str, Sequence[str]]]
 
 def vocabulary_of(descriptions: Iterable[Vocabulary]) -> dict[str, dict[str, list[str]]]:
     """Return all tags of descriptions by group and scored dimension, each once, in the order of the alphabet."""
-    found: dict[str, dict[str, set[str]]] = {group: {name: set() for name in names} for group, names in SCORED.items()}
+    vocabulary: dict[str, dict[str, set[str]]] = {
+        group: {name: set() for name in names} for group, names in SCORED.items()
+    }
     for description in descriptions:
         for group, names in SCORED.items():
             for name in names:
-                found[group][name].update(tag for tag in description.get(group, {}).get(name, ()) if tag.strip())
-    return {group: {name: sorted(tags) for name, tags in names.items()} for group, names in found.items()}
+                vocabulary[group][name].update(tag for tag in description.get(group, {}).get(name, ()) if tag.strip())
+    return {group: {name: sorted(tags) for name, tags in names.items()} for group, names in vocabulary.items()}
 
 
 def extract_tags(text: str, vocabulary: Vocabulary) -> dict[str, dict[str, list[str]]]:
@@ -70,7 +72,7 @@ def extract_tags(text: str, vocabulary: Vocabulary) -> dict[str, dict[str, list[
 def _held(text: str, tags: Sequence[str]) -> list[str]:
     by_form = {fold_tag(tag): tag for tag in sorted(tags)}
     taken: list[tuple[int, int, str]] = []
-    for form in sorted(filter(None, by_form), key=lambda one: (-len(one), one)):
+    for form in sorted(filter(None, by_form), key=lambda word: (-len(word), word)):
         place = _place(text, form, taken)
         if place is not None:
             taken.append((*place, by_form[form]))

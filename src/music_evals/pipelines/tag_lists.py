@@ -102,7 +102,7 @@ def evaluate_tags(
         Whose dimensions they are, for tags by dimension: one of `annotations.GROUPS`. None takes the one group that
         has them all.
     dimensions
-        Group -> dimensions to judge. None takes those of table 2 (`annotations.SCORED`) that any song names on either
+        Group -> dimensions to score. None takes those of table 2 (`annotations.SCORED`) that any song names on either
         side.
     groups
         Cluster of each song for the intervals, shape (n,); None makes each song its own.
@@ -122,7 +122,7 @@ def evaluate_tags(
     Raises
     ------
     PairCountError, NoDataError
-        References, predictions and groups differ in number, or there are none.
+        References, predictions and groups differ in number, or are empty.
     InvalidTagsError
         Tags that are not lists of strings, songs in different forms, dimensions that both groups have without
         `annotators`, or an empty list with ``empty="raise"``. The message names the song.
@@ -203,14 +203,14 @@ def _only_group(items: Sequence[Any]) -> str:
 def _named(descriptions: Sequence[Description]) -> dict[str, list[str]]:
     """Return the dimensions of table 2 that any description names, by group."""
     named = {group: {name for item in descriptions for name in item.get(group, {})} for group in GROUPS}
-    found = {group: [name for name in SCORED[group] if name in names] for group, names in named.items() if names}
-    missing = [group for group, names in found.items() if not names]
+    dimensions = {group: [name for name in SCORED[group] if name in names] for group, names in named.items() if names}
+    missing = [group for group, names in dimensions.items() if not names]
     if missing:
         names = ", ".join(sorted(named[missing[0]]))
         raise InvalidTagsError(
             f"{missing[0]}: of {names} none is in table 2; to judge them, say dimensions={{{missing[0]!r}: [...]}}"
         )
-    return found
+    return dimensions
 
 
 def _evaluate_lists(
@@ -230,14 +230,14 @@ def _evaluate_lists(
         _compared(f"song {i}", vectors, first, second, options)
         for i, (first, second) in enumerate(zip(generated, references, strict=True))
     ]
-    values = np.array([[found.value] for found in songs])
-    deviations = np.array([found.std for found in songs])
+    values = np.array([[song.value] for song in songs])
+    deviations = np.array([song.std for song in songs])
     result = report_means([TOTAL], values, clusters, confidence)
     result[f"{TOTAL}_std"] = mean_interval(deviations, None).estimate
     result["encoder"] = {"name": loaded.name, "revision": loaded.revision}
     if per_item:
         result["per_item"] = [
-            {TOTAL: found.value, "reasons": {TOTAL: found.reason} if found.reason else {}} for found in songs
+            {TOTAL: song.value, "reasons": {TOTAL: song.reason} if song.reason else {}} for song in songs
         ]
     return result
 

@@ -123,7 +123,7 @@ class CellPredictor(Protocol):
     def cell_probabilities(self, roll: PianoRoll, *, hidden: int = 0) -> npt.NDArray[np.float64]:
         """Return how likely each cell sounds, shape (steps, 84), 0..1, calibrated.
 
-        Each is told what sounds before and after its step and, in its own step, at all lower pitches: the truth, never
+        Each sees what sounds before and after its step and, in its own step, at all lower pitches: the truth, never
         what the model itself says.
 
         Parameters
@@ -131,7 +131,7 @@ class CellPredictor(Protocol):
         roll
             The true roll.
         hidden
-            Steps on either side of the step in question that are not told.
+            Steps on either side of the step in question that are hidden.
 
         """
         ...

@@ -1,6 +1,6 @@
 """Do people agree with each other, and does a score agree with people? For ratings that cross items and listeners.
 
-Ratings come from listeners who each heard some stimuli; a stimulus is what one system made of one item.
+Ratings come from listeners who each rated some stimuli; a stimulus is the output of a system for an item.
 
 Reliability
     `reliability.krippendorff_alpha` (1 perfect, 0 what chance gives, below 0 systematic disagreement), which takes any
@@ -140,10 +140,10 @@ class RatingTable:
 
     @property
     def matrix(self) -> Floats:
-        """Ratings by stimulus and listener, shape (n_stimuli, n_listeners); NaN where there is none."""
-        found = np.full((len(self.items), self.n_listeners), np.nan)
-        found[self.stimuli, self.listeners] = self.ratings
-        return found
+        """Ratings by stimulus and listener, shape (n_stimuli, n_listeners); NaN if missing."""
+        ratings = np.full((len(self.items), self.n_listeners), np.nan)
+        ratings[self.stimuli, self.listeners] = self.ratings
+        return ratings
 
 
 def leave_one_out(ratings: npt.ArrayLike) -> float:
@@ -163,13 +163,13 @@ def leave_one_out(ratings: npt.ArrayLike) -> float:
     table = np.asarray(ratings, dtype=np.float64)
     defined = ~np.isnan(table)
     sums, counts = np.where(defined, table, 0).sum(axis=1), defined.sum(axis=1)
-    found = []
+    correlations = []
     for own, there in zip(table.T, defined.T, strict=True):
         shared = there & (counts > 1)
         if np.count_nonzero(shared) > 2:
             others = (sums[shared] - own[shared]) / (counts[shared] - 1)
-            found.append(_spearman(own[shared], others, np.ones(len(others))))
-    known = [one for one in found if not np.isnan(one)]
+            correlations.append(_spearman(own[shared], others, np.ones(len(others))))
+    known = [correlation for correlation in correlations if not np.isnan(correlation)]
     return float(np.mean(known)) if known else float("nan")
 
 
@@ -188,7 +188,7 @@ def agreement(
     confidence
         Nominal coverage of the intervals.
     n_resamples, seed
-        Of the bootstrap. All scores are judged by the same draws.
+        Of the bootstrap. All scores are evaluated by the same draws.
 
     Returns
     -------
@@ -217,21 +217,22 @@ class _Draws(NamedTuple):
 
     items: Floats  # weight of each cluster of items, shape (draws, n_clusters)
     listeners: Floats  # shape (draws, n_listeners)
-    weights: Floats  # of each stimulus, shape (draws, n_stimuli); 0 where none of its listeners was drawn
+    weights: Floats  # of each stimulus, shape (draws, n_stimuli); 0 if none of its listeners was drawn
     means: Floats  # rating of each stimulus, shape (draws, n_stimuli); 0 where its weight is
 
     @classmethod
     def of(cls, table: RatingTable, n_resamples: int, rng: np.random.Generator) -> _Draws:
         items, listeners = (np.ones((n_resamples + 1, n)) for n in (table.n_clusters, table.n_listeners))
-        for drawn in (items, listeners):
-            n = drawn.shape[1]
+        for counts in (items, listeners):
+            n = counts.shape[1]
             if n:
-                drawn[1:] = rng.multinomial(n, np.full(n, 1 / n), n_resamples)
+                counts[1:] = rng.multinomial(n, np.full(n, 1 / n), n_resamples)
         weights, means = np.zeros((2, len(items), len(table.items)))
         for row, listening in enumerate(listeners):
             times = listening[table.listeners]
             totals, sums = (
-                np.bincount(table.stimuli, one, minlength=len(table.items)) for one in (times, times * table.ratings)
+                np.bincount(table.stimuli, per_rating, minlength=len(table.items))
+                for per_rating in (times, times * table.ratings)
             )
             np.divide(sums, totals, out=means[row], where=totals > 0)
             weights[row] = np.where(totals > 0, items[row][table.clusters], 0)
@@ -243,30 +244,32 @@ def _agreement(table: RatingTable, score: Floats, draws: _Draws, confidence: flo
     known = np.where(defined, score, 0.0)
     may_vary = table.n_clusters > 1 and table.n_listeners > 1
     rows = slice(None) if may_vary else slice(0, 1)
-    drawn = _Draws(*(part[rows] for part in draws))._replace(weights=draws.weights[rows] * defined)
+    resampled = _Draws(*(part[rows] for part in draws))._replace(weights=draws.weights[rows] * defined)
     rated = draws.weights[0] * defined > 0
     n_systems = len(np.unique(table.systems[rated]))
 
-    stimuli = np.array([_spearman(known, *one) for one in zip(drawn.means, drawn.weights, strict=True)])
+    stimuli = np.array([_spearman(known, *draw) for draw in zip(resampled.means, resampled.weights, strict=True)])
     least = min(table.n_clusters, table.n_listeners)
     first = _by_fisher(stimuli, least - 1, int(np.count_nonzero(rated)), confidence)
 
     of_systems = np.eye(table.n_systems)[table.systems]  # shape (n_stimuli, n_systems)
-    totals, scored, heard = (
-        (drawn.weights * one) @ of_systems for one in (np.ones(len(known)), known[None], drawn.means)
+    totals, scored, rating_sums = (
+        (resampled.weights * factor) @ of_systems for factor in (np.ones(len(known)), known[None], resampled.means)
     )
-    systems = np.array([_of_systems(*one) for one in zip(totals, scored, heard, strict=True)])
+    systems = np.array([_of_systems(*draw) for draw in zip(totals, scored, rating_sums, strict=True)])
     second = _by_percentiles(systems, 0.0, n_systems, confidence)._replace(p_value=float("nan"))
 
     pairs = _Preferences.of(table, score)
-    won, held = (np.einsum("ri,ij,rj->r", drawn.items, cells, drawn.listeners, optimize=True) for cells in pairs[:2])
+    won, held = (
+        np.einsum("ri,ij,rj->r", resampled.items, cells, resampled.listeners, optimize=True) for cells in pairs[:2]
+    )
     shares = np.divide(won, held, out=np.full(len(held), np.nan), where=held > 0.5)
     return Agreement(first, second, _by_percentiles(shares, 0.5, pairs.n, confidence))
 
 
-def _by_percentiles(found: Floats, nothing: float, n: int, confidence: float) -> Estimate:
-    """Return what the first of the draws gives, with the percentiles of the others."""
-    estimate, known = float(found[0]), found[1:][~np.isnan(found[1:])]
+def _by_percentiles(draws: Floats, nothing: float, n: int, confidence: float) -> Estimate:
+    """Return the value of the first draw, with the percentiles of the others."""
+    estimate, known = float(draws[0]), draws[1:][~np.isnan(draws[1:])]
     if np.isnan(estimate) or not len(known):
         return Estimate(estimate, float("nan"), float("nan"), float("nan"), n)
     low, high = np.quantile(known, [(1 - confidence) / 2, (1 + confidence) / 2])
@@ -274,19 +277,19 @@ def _by_percentiles(found: Floats, nothing: float, n: int, confidence: float) ->
     return Estimate(estimate, float(low), float(high), min(1.0, 2 * (1 + smaller) / (1 + len(known))), n)
 
 
-def _by_fisher(found: Floats, df: int, n: int, confidence: float) -> Estimate:
-    """Return what the first of the draws gives, with an interval of Student's t on the scale of Fisher's z."""
+def _by_fisher(draws: Floats, df: int, n: int, confidence: float) -> Estimate:
+    """Return the value of the first draw, with an interval of Student's t on the scale of Fisher's z."""
     from scipy.special import stdtr
 
-    z = np.arctanh(np.clip(found, -1 + _NEARLY, 1 - _NEARLY))
+    z = np.arctanh(np.clip(draws, -1 + _NEARLY, 1 - _NEARLY))
     # half the width of the middle 68 %: a draw of few different stimuli may have a correlation of 1, far out
     known = z[1:][~np.isnan(z[1:])]
     error = float(np.diff(np.quantile(known, _ONE_SIGMA))[0] / 2) if len(known) else 0.0
     if np.isnan(z[0]) or not error > 0:
-        return Estimate(float(found[0]), float("nan"), float("nan"), float("nan"), n)
+        return Estimate(float(draws[0]), float("nan"), float("nan"), float("nan"), n)
     reach = float(student(df, confidence)) * error
     p_value = 2 * float(stdtr(df, -abs(z[0]) / error))
-    return Estimate(float(found[0]), float(np.tanh(z[0] - reach)), float(np.tanh(z[0] + reach)), p_value, n)
+    return Estimate(float(draws[0]), float(np.tanh(z[0] - reach)), float(np.tanh(z[0] + reach)), p_value, n)
 
 
 def _of_systems(totals: Floats, scores: Floats, ratings: Floats) -> float:

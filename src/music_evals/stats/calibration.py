@@ -255,17 +255,17 @@ class _Totals(NamedTuple):
         sums, counts = np.zeros((2, len(names), self.values.shape[1]))
         for side in range(self.groups.shape[1]):
             # an item whose sides are of one cluster is left out once
-            kept = np.ones(len(self.groups), bool) if side == 0 else self.groups[:, side] != self.groups[:, 0]
-            place = np.searchsorted(names, self.groups[kept, side])
-            np.add.at(sums, place, self.values[kept])
-            np.add.at(counts, place, self.defined[kept])
+            counted = np.ones(len(self.groups), bool) if side == 0 else self.groups[:, side] != self.groups[:, 0]
+            place = np.searchsorted(names, self.groups[counted, side])
+            np.add.at(sums, place, self.values[counted])
+            np.add.at(counts, place, self.defined[counted])
         with np.errstate(invalid="ignore"):  # an infinite score has no position
             return _ratio(self.values.sum(axis=0) - sums, self.defined.sum(axis=0) - counts)
 
 
 def _ratio(sums: Floats, counts: npt.NDArray[np.number]) -> Floats:
-    found: Floats = np.divide(sums, counts, out=np.full(sums.shape, np.nan), where=counts > 0.5)
-    return found
+    ratio: Floats = np.divide(sums, counts, out=np.full(sums.shape, np.nan), where=counts > 0.5)
+    return ratio
 
 
 def _combined(means: list[Floats], weights: Floats) -> Floats:

@@ -200,7 +200,7 @@ def correlation(
 def adjusted_correlation(
     x: npt.ArrayLike, y: npt.ArrayLike, groups: Sequence[Sequence[str]], *, ranks: bool = False
 ) -> float:
-    """Return the correlation of what is left of two columns once the means of groups are told apart.
+    """Return the correlation of two columns after the means of groups are removed.
 
     Parameters
     ----------
@@ -234,8 +234,8 @@ def adjusted_correlation(
         columns = rankdata(columns, axis=1)
     fixed = [np.ones(columns.shape[1])]
     for names in groups:
-        kept = np.asarray(names)[defined]
-        fixed += [(kept == name).astype(np.float64) for name in np.unique(kept)]
+        defined_names = np.asarray(names)[defined]
+        fixed += [(defined_names == name).astype(np.float64) for name in np.unique(defined_names)]
     design = np.stack(fixed, axis=1)
     left = columns.T - design @ np.linalg.lstsq(design, columns.T, rcond=None)[0]
     sizes = np.sqrt((left**2).sum(axis=0))

@@ -170,13 +170,15 @@ def crossed_estimate(
     """
     check_confidence(confidence)
     moved = np.asarray(influences, dtype=np.float64)
-    (who, n_listeners), (what, n_items) = (check_groups(labels, len(moved)) for labels in (listeners, items))
+    (listener_codes, n_listeners), (item_codes, n_items) = (
+        check_groups(labels, len(moved)) for labels in (listeners, items)
+    )
     n, nan = len(moved), float("nan")
     if np.isnan(estimate) or min(n_listeners, n_items) < 2:
         return Crossed(estimate, nan, nan, nan, n, n_listeners, n_items)
     moved = _checked(moved)
-    by_listener, by_item = _variance(moved, who), _variance(moved, what)
-    by_both = _variance(moved, who * n_items + what)
+    by_listener, by_item = _variance(moved, listener_codes), _variance(moved, item_codes)
+    by_both = _variance(moved, listener_codes * n_items + item_codes)
     variance = max(by_listener + by_item - by_both, by_listener, by_item)
     if not variance > 0:
         return Crossed(estimate, nan, nan, nan, n, n_listeners, n_items)

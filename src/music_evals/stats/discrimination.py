@@ -77,5 +77,5 @@ def clustered_auc(
 
 def _defined(values: npt.ArrayLike) -> FloatArray:
     array = np.asarray(values, dtype=np.float64)
-    kept: FloatArray = array[~np.isnan(array)]
-    return kept
+    defined: FloatArray = array[~np.isnan(array)]
+    return defined

@@ -1,7 +1,7 @@
 """How far a mean of items would move with other songs: an interval for items that are clustered by source.
 
-Windows of one song are alike, so songs are the unit. With w_g the share of the items that song g holds and y_g the mean
-of its items, the estimate is the mean over items, sum(w_g y_g), and its residuals are r_g = w_g (y_g - estimate).
+Contexts of one song are alike, so songs are the unit. With w_g the share of the items that song g holds and y_g the
+mean of its items, the estimate is the mean over items, sum(w_g y_g), and its residuals are r_g = w_g (y_g - estimate).
 
 1. Variance. Where the means of songs have one variance s², E r_g² = w_g² s² (1 - 2 w_g + sum(w²)), so that
    V = sum(r_g² / (1 - 2 w_g + sum(w²))) is unbiased. It is the correction of Bell & McCaffrey (CR2) with songs instead
@@ -227,14 +227,14 @@ def mean_intervals(
     codes, n_clusters = check_groups(groups, len(columns))
     if spans is None:
         spans = [(-np.inf, np.inf)] * columns.shape[1]
-    made = []
+    intervals = []
     for column, span in zip(columns.T, spans, strict=True):
         defined = ~np.isnan(column)
         n_defined = int(np.count_nonzero(defined))
-        kept, clusters = (column, codes) if n_defined == len(column) else (column[defined], codes[defined])
-        found = interval_of_column(kept, clusters, n_clusters, confidence, span)
-        made.append(Interval(*found[:3], len(column), n_defined, found[3]))
-    return made
+        defined_values, clusters = (column, codes) if n_defined == len(column) else (column[defined], codes[defined])
+        interval = interval_of_column(defined_values, clusters, n_clusters, confidence, span)
+        intervals.append(Interval(*interval[:3], len(column), n_defined, interval[3]))
+    return intervals
 
 
 def interval_of_column(
@@ -309,8 +309,8 @@ def degrees_of_freedom(counts: Floats) -> Floats:
     pairs = squares**2 * total**2 + 2 * total * second + 2 * first**2 - 4 * squares * total * first
     same = (q**2 * (squares - 2 * weights) ** 2).sum(axis=0)
     with np.errstate(invalid="ignore"):
-        found: Floats = squares**2 / ((weights**4).sum(axis=0) + pairs - same)
-    return np.clip(found, 1.0, np.count_nonzero(counts, axis=0) - 1.0)  # which rounding may leave
+        df: Floats = squares**2 / ((weights**4).sum(axis=0) + pairs - same)
+    return np.clip(df, 1.0, np.count_nonzero(counts, axis=0) - 1.0)  # which rounding may leave
 
 
 def student(df: Floats | float, confidence: float) -> Floats:

@@ -102,9 +102,9 @@ def label_mean_tests(
     defined = ~np.isnan(scores)
     sums = np.bincount(codes[defined], weights=scores[defined], minlength=n_clusters)
     counts = np.bincount(codes[defined], minlength=n_clusters).astype(np.float64)
-    kept = counts > 0
-    clusters = _Clusters(np.asarray(sums[kept], dtype=np.float64), counts[kept])
-    return clusters.tests(members[kept].T, n_resamples, rng)
+    has_items = counts > 0
+    clusters = _Clusters(np.asarray(sums[has_items], dtype=np.float64), counts[has_items])
+    return clusters.tests(members[has_items].T, n_resamples, rng)
 
 
 def _check_shapes(scores: Floats, carried: npt.NDArray[np.bool_]) -> None:
@@ -142,19 +142,19 @@ class _Clusters:
         sizes = labels.sum(axis=1)
         observed = [self._observed(inside) for inside in labels]
         listed = [math.comb(len(self._sums), int(k)) <= n_resamples for k in sizes]
-        drawn = [place for place, found in enumerate(observed) if not (np.isnan(found) or listed[place])]
+        sampled = [place for place, difference in enumerate(observed) if not (np.isnan(difference) or listed[place])]
         p_values = np.full(len(labels), np.nan)
         least = np.abs(observed) - self._tolerance
-        if drawn:
-            extreme = self._extreme(sizes[drawn], least[drawn], n_resamples, rng)
-            p_values[drawn] = (1 + extreme) / (1 + n_resamples)
-        for place, found in enumerate(observed):
-            if listed[place] and not np.isnan(found):
+        if sampled:
+            extreme = self._extreme(sizes[sampled], least[sampled], n_resamples, rng)
+            p_values[sampled] = (1 + extreme) / (1 + n_resamples)
+        for place, difference in enumerate(observed):
+            if listed[place] and not np.isnan(difference):
                 p_values[place] = np.mean(np.abs(self._choices(int(sizes[place]))) >= least[place])
         inside = [int(self._counts[label].sum()) for label in labels]
         n_all = int(self._counts.sum())
         rows = zip(observed, p_values, inside, strict=True)
-        return [LabelTest(float(one), float(p), n, n_all - n) for one, p, n in rows]
+        return [LabelTest(float(difference), float(p), n, n_all - n) for difference, p, n in rows]
 
     def _observed(self, inside: npt.NDArray[np.bool_]) -> float:
         if inside.all() or not inside.any():
@@ -168,8 +168,8 @@ class _Clusters:
     def _choices(self, k: int) -> Floats:
         """Return the difference for every choice of k clusters."""
         places = np.array(list(itertools.combinations(range(len(self._sums)), k)), dtype=np.int64)
-        found: Floats = self._differences(self._sums[places].sum(axis=1), self._counts[places].sum(axis=1))
-        return found
+        differences: Floats = self._differences(self._sums[places].sum(axis=1), self._counts[places].sum(axis=1))
+        return differences
 
     def _extreme(self, sizes: Integers, least: Floats, n_resamples: int, rng: np.random.Generator) -> Integers:
         """Count the random orders whose first k clusters, for each k of `sizes`, are as far from the rest."""

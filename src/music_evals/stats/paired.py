@@ -235,7 +235,7 @@ def paired_tests_of_systems(
     quick: bool = False,
     seed: int = 0,
 ) -> PairedTests:
-    """Return `paired_mean_test` of many pairs of systems, the rows of `scores`, that were judged on the same items.
+    """Return `paired_mean_test` of many pairs of systems, the rows of `scores`, that were evaluated on the same items.
 
     `scores` is finite and of shape (systems, n), n at least 1; `pairs` holds two rows each, shape (pairs, 2). With
     `quick`, for very many pairs, fewer swaps are listed, and clusters that do not differ are swapped like others.
@@ -321,8 +321,8 @@ def swap_test_divergence(
     check_count(n_bootstrap, "n_bootstrap")
     check_options(confidence, n_resamples, seed)
     names = ("bins_reference", "bins_a", "bins_b")
-    given = (bins_reference, bins_a, bins_b)
-    reference, first, second = (check_bins(bins, n_bins, name) for bins, name in zip(given, names, strict=True))
+    sides = (bins_reference, bins_a, bins_b)
+    reference, first, second = (check_bins(bins, n_bins, name) for bins, name in zip(sides, names, strict=True))
     n = len(reference)
     if not n == len(first) == len(second):
         raise PairCountError(
@@ -338,16 +338,16 @@ def swap_test_divergence(
         return NOT_COMPARED._replace(n=n)
     least = abs(difference) - TIE_TOLERANCE * float(max(abs(to_first[0]), abs(to_second[0])))
 
-    def worked_out(one: Floats, other: Floats) -> Floats:
-        return _to_target(divergence, target, one, n) - _to_target(divergence, target, other, n)
+    def divergence_difference(side_a: Floats, side_b: Floats) -> Floats:
+        return _to_target(divergence, target, side_a, n) - _to_target(divergence, target, side_b, n)
 
-    swapped, statistic = (pairs, worked_out) if term is None else _in_table(pairs, target, term)
+    swapped, statistic = (pairs, divergence_difference) if term is None else _in_table(pairs, target, term)
     p_value = _share_of_extremes(swapped, statistic, least, n_resamples, generator(seed))
     clusters = (pairs.codes, pairs.n_clusters)
     draws = resampled_histograms((reference, first, second), clusters, n_bins + 1, n_bootstrap, generator(seed))
     resampled = [
-        evaluate(divergence, p, one, p.sum(axis=1)) - evaluate(divergence, p, other, p.sum(axis=1))
-        for p, one, other in draws
+        evaluate(divergence, p, side_a, p.sum(axis=1)) - evaluate(divergence, p, side_b, p.sum(axis=1))
+        for p, side_a, side_b in draws
     ]
     ends = bias_corrected(difference, np.concatenate([[], *resampled]), clusters, confidence)[:2]
     low, high = np.clip(ends, -upper, upper)
@@ -365,7 +365,7 @@ def _share_of_extremes(
     """Return the p-value: how often the statistic of two swapped histograms is at least as large."""
     swaps, exact = _swaps(pairs, n_resamples, rng)
     # A swap with an undefined statistic counts as extreme: it must not make the p-value smaller.
-    extreme = np.concatenate([~(np.abs(statistic(one, other)) < least) for one, other in swaps])
+    extreme = np.concatenate([~(np.abs(statistic(side_a, side_b)) < least) for side_a, side_b in swaps])
     count = int(np.count_nonzero(extreme))
     return count / len(extreme) if exact else (1 + count) / (1 + n_resamples)
 
@@ -381,9 +381,9 @@ def _in_table(pairs: BinPairs, target: Floats, term: Divergence) -> tuple[BinPai
     added = np.where(bins < pairs.n_bins, 1.0, 0.0)[of_bin] * term(target[bins[of_bin]] / n, count / n)
     table = added - added[starts[of_bin] + held[of_bin] - count]
 
-    def statistic(one: Floats, _: Floats) -> Floats:
-        found: Floats = table[starts + one.astype(np.int64)].sum(axis=1)
-        return found
+    def statistic(histogram: Floats, _: Floats) -> Floats:
+        values: Floats = table[starts + histogram.astype(np.int64)].sum(axis=1)
+        return values
 
     return pairs._replace(first=places[:n], second=places[n:], n_bins=len(bins) - 1), statistic
 

@@ -1,6 +1,6 @@
 """How far a divergence would move with other songs: its clustered bootstrap, and its noise floor.
 
-Windows of one song are not independent, so whole clusters (songs, source files) are drawn with replacement and never
+Contexts of one song are not independent, so whole clusters (songs, source files) are drawn with replacement and never
 single items. A resampled histogram carries the sampling noise twice, and a divergence only grows with noise: resampled
 values lie above the estimate about as far as the estimate lies above the truth. So their mean says how large the bias
 is, and their deviation how wide the interval: with θ̂ the divergence of the data, b and s the mean and the standard
@@ -149,7 +149,7 @@ def null_divergence(
 
     Two finite samples of one law never have equal histograms, and a divergence counts that as distance. A divergence
     near this floor is no evidence of a difference. It is a mean: about half of pure noise lies above it, so a value
-    somewhat beyond it is none either. The floor falls as n grows. NaN with no items.
+    somewhat above it is no evidence either. The floor falls as n grows. NaN with no items.
 
     Parameters
     ----------
@@ -177,7 +177,7 @@ def null_divergence(
         As `bootstrap_divergence`.
 
     """
-    drawn = null_divergences(
+    null_draws = null_divergences(
         bins_reference,
         bins_estimate,
         n_bins=n_bins,
@@ -186,7 +186,7 @@ def null_divergence(
         n_permutations=n_permutations,
         seed=seed,
     )
-    return float(drawn.mean()) if len(drawn) else float("nan")
+    return float(null_draws.mean()) if len(null_draws) else float("nan")
 
 
 def null_divergences(
@@ -264,10 +264,10 @@ def _draw_clusters(rng: np.random.Generator, n_clusters: int, n_resamples: int) 
         yield rng.integers(0, n_clusters, size=(rows, n_clusters))
 
 
-def _times(drawn: Integers) -> Floats:
+def _times(choices: Integers) -> Floats:
     """Return how often each cluster was drawn in each resample, shape (rows, clusters)."""
-    places = drawn + np.arange(len(drawn))[:, None] * drawn.shape[1]
-    return np.bincount(places.ravel(), minlength=drawn.size).reshape(drawn.shape).astype(np.float64)
+    places = choices + np.arange(len(choices))[:, None] * choices.shape[1]
+    return np.bincount(places.ravel(), minlength=choices.size).reshape(choices.shape).astype(np.float64)
 
 
 def bias_corrected(
@@ -293,8 +293,8 @@ def resampled_histograms(
     codes, n_clusters = clusters
     if n_clusters < len(codes):
         counts = _stacked_counts(sides, codes, (size, n_clusters))
-        for drawn in _draw_clusters(rng, n_clusters, n_resamples):
-            yield _weigh(counts, _times(drawn), len(sides))
+        for choices in _draw_clusters(rng, n_clusters, n_resamples):
+            yield _weigh(counts, _times(choices), len(sides))
         return
     # Each item is a cluster. Items with the same bins are alike, so their numbers in a resample are multinomial: the
     # cost goes with the number of different bins, not with the number of items, and the law is the same.
@@ -302,8 +302,8 @@ def resampled_histograms(
     _, places, frequencies = np.unique(numbers, return_index=True, return_counts=True)
     counts = _stacked_counts([side[places] for side in sides], np.arange(len(places)), (size, len(places)))
     for rows in blocks(n_resamples, max(len(places), size)):
-        drawn = rng.multinomial(len(codes), frequencies / len(codes), size=rows)
-        yield _weigh(counts, drawn, len(sides))
+        times = rng.multinomial(len(codes), frequencies / len(codes), size=rows)
+        yield _weigh(counts, times, len(sides))
 
 
 def _stacked_counts(sides: Sequence[Integers], units: Integers, shape: tuple[int, int]) -> Any:

@@ -37,7 +37,7 @@ class SignFlips:
     def __init__(self, n_resamples: int, seed: int, *, quick: bool = False) -> None:
         self._n_resamples, self._seed, self._quick = n_resamples, seed, quick
         self._exact = QUICK_MEAN_CLUSTERS if quick else EXACT_MEAN_CLUSTERS
-        self._drawn: npt.NDArray[np.uint8] | None = None
+        self._cached_block: npt.NDArray[np.uint8] | None = None
 
     def p_value(self, sums: Floats) -> float:
         """Two-sided p-value of the total of `sums`, shape (clusters,)."""
@@ -89,20 +89,20 @@ class SignFlips:
     def _blocks(self, n_clusters: int) -> Iterator[npt.NDArray[np.uint8]]:
         """Yield signs, eight clusters a byte, shape (bytes, resamples)."""
         # they are drawn 64 at a time: tests of about as many clusters have the same ones
-        n_bytes, n_drawn = -(-n_clusters // 8), 8 * -(-n_clusters // 64)
-        if self._drawn is not None and len(self._drawn) == n_drawn:
-            yield self._drawn[:n_bytes]
+        n_bytes, n_block_bytes = -(-n_clusters // 8), 8 * -(-n_clusters // 64)
+        if self._cached_block is not None and len(self._cached_block) == n_block_bytes:
+            yield self._cached_block[:n_bytes]
             return
         rng = generator(self._seed)
-        most = max(1, MOST_BYTES // n_drawn)
+        most = max(1, MOST_BYTES // n_block_bytes)
         for start in range(0, self._n_resamples, most):
             rows = min(most, self._n_resamples - start)
-            drawn = random_bytes(rng, rows, 8 * n_drawn)
-            block = np.empty((n_drawn, rows), dtype=np.uint8)
+            signs = random_bytes(rng, rows, 8 * n_block_bytes)
+            block = np.empty((n_block_bytes, rows), dtype=np.uint8)
             for first in range(0, rows, _TILE):  # turned in pieces that fit into the cache of a processor
-                block[:, first : first + _TILE] = drawn[first : first + _TILE].T
+                block[:, first : first + _TILE] = signs[first : first + _TILE].T
             if rows == self._n_resamples:
-                self._drawn = block
+                self._cached_block = block
             yield block[:n_bytes]
 
 
@@ -120,10 +120,10 @@ def _totals(sums: Floats, block: npt.NDArray[np.uint8]) -> Floats:
     # what each of the 256 values of a byte adds: eight clusters are looked up at once
     padded = np.zeros(8 * len(block))
     padded[: len(sums)] = sums
-    kept = np.zeros(block.shape[1])  # the sum of the clusters that keep their sign
+    unflipped = np.zeros(block.shape[1])  # the sum of the clusters that keep their sign
     for signs, values in zip(block, padded.reshape(-1, 8) @ _BITS_OF_BYTES.T, strict=True):
-        kept += values[signs]
-    totals: Floats = 2 * kept - sums.sum()
+        unflipped += values[signs]
+    totals: Floats = 2 * unflipped - sums.sum()
     return totals
 
 

@@ -28,7 +28,7 @@ __all__ = ["MAX_PARTS", "Part", "Participant", "check_part", "participants_of", 
 FORMAT = 1
 """Of a submission; another one is refused."""
 MAX_PARTS = 64
-"""Of one participant: more is no participant."""
+"""Most parts of one participant."""
 
 
 class Participant(NamedTuple):
@@ -79,12 +79,12 @@ class Part(NamedTuple):
 
 
 def check_part(study: StudyFolder, content: Any) -> Part:
-    """Return a part that was sent, or say why it is none of this study.
+    """Return a part that was sent, or refuse one that is invalid in this study.
 
     Raises
     ------
     InvalidInputError
-        Not a part; of another study, kind or format; or of a plan that there is not.
+        Not a part; of another study, kind or format; or of an unknown plan.
 
     """
     if not isinstance(content, Mapping) or content.get("format") != FORMAT:
@@ -109,7 +109,7 @@ def read_export(study: StudyFolder, path: str | os.PathLike[str]) -> Participant
     NoDataError
         There is no such file.
     InvalidInputError
-        It is none of this study, or larger than any can be; names the file.
+        The file belongs to another study, or is too large; the message names it.
 
     """
     with reading(path):
@@ -130,8 +130,8 @@ def _export(study: StudyFolder, stored: bytes) -> Participant:
     if not isinstance(parts, dict) or not 0 < len(parts) <= MAX_PARTS or not is_token(token):
         raise InvalidInputError("not a file of a study's page: it has no parts, or no token")
     of_all = {name: value for name, value in content.items() if name not in {"parts", "token"}}
-    found = [check_part(study, {**of_all, "sent": 0, "part": name, "content": part}) for name, part in parts.items()]
-    return Participant(token, found[0].slot, {part.name: part.content for part in found})
+    checked = [check_part(study, {**of_all, "sent": 0, "part": name, "content": part}) for name, part in parts.items()]
+    return Participant(token, checked[0].slot, {part.name: part.content for part in checked})
 
 
 def participants_of(
@@ -144,7 +144,7 @@ def participants_of(
     study
         The study.
     files
-        From a static page, beside what the store holds.
+        From a static page, in addition to those in the store.
     store
         By default that in the study's folder.
 
@@ -153,13 +153,13 @@ def participants_of(
     NoDataError
         Nobody sent anything.
     InvalidInputError
-        A submission is none of this study; one participant with two plans, or in two places.
+        A submission of another study; a participant with two plans, or both in the store and in a file.
     CorruptRecordsError
         A stored submission was changed.
 
     """
     store = store if store is not None else SubmissionStore(study.submissions)
-    found: dict[str, Participant] = {}
+    participants: dict[str, Participant] = {}
     joined = SlotBook(store.folder, len(study.plans)).joined()
     sent: dict[str, list[tuple[Part, float | None]]] = {}
     for submission in store.read(or_none=True):
@@ -167,17 +167,17 @@ def participants_of(
             part = check_part(study, submission.content)
         sent.setdefault(submission.token, []).append((part, submission.received_at))
     for token, parts in sent.items():
-        parts.sort(key=lambda one: (one[0].sent, one[1] or 0.0))
+        parts.sort(key=lambda entry: (entry[0].sent, entry[1] or 0.0))
         slots = {part.slot for part, _ in parts}
         if len(slots) > 1:
             raise InvalidInputError(f"{token} followed the plans {sorted(slots)}; a participant has one")
         contents = {part.name: part.content for part, _ in parts}
         received = {part.name: at for part, at in parts if at is not None}
-        found[token] = Participant(token, slots.pop(), contents, joined.get(token, (0, None))[1], received)
+        participants[token] = Participant(token, slots.pop(), contents, joined.get(token, (0, None))[1], received)
     for participant in (read_export(study, path) for path in files):
-        if participant.token in found:
+        if participant.token in participants:
             raise InvalidInputError(f"{participant.token} was sent to the server and is in a file too; name one")
-        found[participant.token] = participant
-    if not found:
+        participants[participant.token] = participant
+    if not participants:
         raise NoDataError(f"nobody sent anything to {study.folder}; name the files that participants got")
-    return tuple(found[token] for token in sorted(found))
+    return tuple(participants[token] for token in sorted(participants))

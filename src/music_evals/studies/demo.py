@@ -85,9 +85,9 @@ def write_demo_samples(
     for number, (piece, score) in enumerate(pieces.items()):
         for role, share in MISTAKES.items():
             rng = np.random.default_rng([seed, number, len(rows)])
-            made = with_mistakes(score, share, keep=keep, rng=rng)
+            mistaken = with_mistakes(score, share, keep=keep, rng=rng)
             name = f"{piece}-{role}.mid"
-            write_atomically(place / name, write_midi(made), parents=True)
+            write_atomically(place / name, write_midi(mistaken), parents=True)
             rows.append(
                 {"sample_id": f"{piece}-{role}", "piece_id": piece, "style": "mistakes",
                  "model": f"{round(100 * share)} % wrong", "role": role, "midi": name}

@@ -1,6 +1,6 @@
 """What an editor did with a sample, event by event: checked, played again from the first note on, and counted.
 
-A log is a list of events ``[milliseconds, what, ...]`` in the order of time:
+A log is a list of events ``[milliseconds, kind, ...]`` in the order of time:
 
 ``load``, ``submit``, ``limit``, ``blur``, ``focus``, ``hide``, ``show``
     The sample is there; the editor is done; the time is over; the window and the tab lose and get attention.
@@ -116,13 +116,13 @@ def check_log(log: Any) -> list[list[Any]]:
     Parameters
     ----------
     log
-        What was sent.
+        As it was sent.
 
     Raises
     ------
     TamperedLogError
-        It is none: it does not begin with ``load`` or end with ``submit``, goes back in time, or holds an event that no
-        page writes. The message says which event.
+        It is invalid: it does not begin with ``load`` or end with ``submit``, goes back in time, or holds an event that
+        no page writes. The message says which event.
 
     """
     if not isinstance(log, list) or not 2 <= len(log) <= MAX_EVENTS:
@@ -141,16 +141,16 @@ def check_log(log: Any) -> list[list[Any]]:
 
 
 def _reason(event: Any, last: int) -> str:
-    """Say what is wrong with an event, in no words where nothing is."""
+    """Return what is wrong with an event; empty if it is valid."""
     if not isinstance(event, list) or len(event) < 2 or type(event[0]) is not int or not isinstance(event[1], str):
-        return "expected [milliseconds, what, ...]"
-    at, what, *data = event
+        return "expected [milliseconds, kind, ...]"
+    at, kind, *data = event
     if not last <= at < MAX_NUMBER:
         return f"{at} ms come after {last} ms" if at < last else "no page is open for so long"
-    if what not in _FORMS:
-        return f"no page writes {what!r}"
-    is_well_formed, form = _FORMS[what]
-    return "" if is_well_formed(data) and (what != "idle" or data[0] <= at) else f"{what} has {form}"
+    if kind not in _FORMS:
+        return f"no page writes {kind!r}"
+    is_well_formed, form = _FORMS[kind]
+    return "" if is_well_formed(data) and (kind != "idle" or data[0] <= at) else f"{kind} has {form}"
 
 
 def _is_number(data: list[Any]) -> bool:
@@ -160,12 +160,13 @@ def _is_number(data: list[Any]) -> bool:
 def _is_edit(data: list[Any]) -> bool:
     if len(data) != 2 or not isinstance(data[0], str) or not _are_changes(data[1]):
         return False
-    operation, made = data[0], [_made(before, after) for _, before, after in data[1]]
-    is_as_one = operation not in {"move", "transpose"} or all(one == made[0] for one in made)
-    return is_as_one and (operation != "add" or len(made) == 1) and set().union(*made) <= _MAKES.get(operation, set())
+    operation, differences = data[0], [_difference(before, after) for _, before, after in data[1]]
+    is_uniform = operation not in {"move", "transpose"} or all(each == differences[0] for each in differences)
+    is_single = operation != "add" or len(differences) == 1
+    return is_uniform and is_single and set().union(*differences) <= _MAKES.get(operation, set())
 
 
-def _made(before: list[int] | None, after: list[int] | None) -> dict[Any, int]:
+def _difference(before: list[int] | None, after: list[int] | None) -> dict[Any, int]:
     """Return which values of a note change and by how much, in the words of `_MAKES`."""
     if before is None or after is None:
         return {"gone" if before else "new": 1}
@@ -211,7 +212,7 @@ _FORMS: dict[str, tuple[Callable[[list[Any]], bool], str]] = {
 def replay_log(
     original: Sequence[Sequence[int]], log: Sequence[Sequence[Any]], *, locked: Sequence[int] = ()
 ) -> dict[int, Note]:
-    """Do again what a log says, and return the notes at its end.
+    """Replay a log, and return the notes at its end.
 
     Parameters
     ----------
@@ -230,45 +231,46 @@ def replay_log(
     Raises
     ------
     TamperedLogError
-        It cannot have happened so: a change does not start at what was there, touches a locked voice, comes after the
-        time limit, takes back or does again what was not done, or was made by no hand. The message says which event.
+        The log is impossible: a change starts from other notes, touches a locked voice, comes after the time limit,
+        undoes or redoes something else than the last change, or follows no key, click or played note. The message names
+        the event.
 
     """
     notes: dict[int, Note] = {number: _note(note) for number, note in enumerate(original)}
-    given, hands, limit = dict(notes), _Hands(), False
+    initial, hands, limit = dict(notes), _Hands(), False
     done: list[list[Any]] = []
     undone: list[list[Any]] = []
-    for number, (_, what, *data) in enumerate(log):
-        limit = limit or what == "limit"
+    for number, (_, kind, *data) in enumerate(log):
+        limit = limit or kind == "limit"
         reason = ""
-        if what in CHANGES:
-            reason = "it comes after the time limit" if limit else _step(done, undone, what, data[-1])
+        if kind in CHANGES:
+            reason = "it comes after the time limit" if limit else _step(done, undone, kind, data[-1])
             reason = reason or _apply(notes, data[-1], set(locked))
-            if data[0] == "reset" and notes != given:
+            if data[0] == "reset" and notes != initial:
                 reason = reason or "these are not the notes of the beginning"
-        hands = _Hands() if what == "absent" else hands
-        reason = reason or hands.reason(what, data, is_over=limit)
+        hands = _Hands() if kind == "absent" else hands
+        reason = reason or hands.reason(kind, data, is_over=limit)
         if reason:
-            raise TamperedLogError(f"event {number}, {what}: {reason}")
+            raise TamperedLogError(f"event {number}, {kind}: {reason}")
     return notes
 
 
 class _Hands:
-    """What was done since the page was opened and has changed nothing yet."""
+    """Keys, clicks and played notes since the page was opened that no change has used up."""
 
     def __init__(self) -> None:
         self.has_key = self.has_click = self.had_key = False
         self.category, self.last, self.ids = "", "", set[int]()
 
-    def reason(self, what: str, data: list[Any], *, is_over: bool) -> str:
-        """Note an event, or say why no hand can have made it."""
-        if what in INPUTS:
-            self.has_click, self.has_key = self.has_click or what == "click", self.has_key or what != "click"
-            self.category, self.had_key = data[0], self.had_key or what == "key"
-        elif what == "submit" and not (is_over or self.has_key or self.has_click):
+    def reason(self, kind: str, data: list[Any], *, is_over: bool) -> str:
+        """Record an event; return why no key, click or played note can have caused it, else an empty text."""
+        if kind in INPUTS:
+            self.has_click, self.has_key = self.has_click or kind == "click", self.has_key or kind != "click"
+            self.category, self.had_key = data[0], self.had_key or kind == "key"
+        elif kind == "submit" and not (is_over or self.has_key or self.has_click):
             return "nobody pressed that it is done"
-        elif what in CHANGES:
-            doing, ids = data[0] if what == "edit" else what, {id_ for id_, *_ in data[-1]}
+        elif kind in CHANGES:
+            doing, ids = data[0] if kind == "edit" else kind, {id_ for id_, *_ in data[-1]}
             is_same = doing in _HELD_ANEW or (doing in _HELD and ids <= self.ids)
             is_held = self.had_key and doing == self.last and is_same
             if self.category != "edit" or not (self.has_key or is_held or self.has_click):
@@ -279,22 +281,22 @@ class _Hands:
         return ""
 
 
-def _step(done: list[list[Any]], undone: list[list[Any]], what: str, changes: list[Any]) -> str:
-    """Note in what may be undone and done again a step, or say why it cannot have come."""
-    if what == "edit":
+def _step(done: list[list[Any]], undone: list[list[Any]], kind: str, changes: list[Any]) -> str:
+    """Record a step in the stacks of undo and redo; return why it is impossible, else an empty text."""
+    if kind == "edit":
         done.append(changes)
         undone.clear()
         return ""
-    source, goal = (done, undone) if what == "undo" else (undone, done)
+    source, goal = (done, undone) if kind == "undo" else (undone, done)
     if not source:
-        return f"nothing is left to {what}"
+        return f"nothing is left to {kind}"
     known = source.pop()
     goal.append(known)
-    return "" if changes == (_backwards(known) if what == "undo" else known) else "it is not what was done"
+    return "" if changes == (_backwards(known) if kind == "undo" else known) else "it is not what was done"
 
 
 def _apply(notes: dict[int, Note], changes: Sequence[Sequence[Any]], locked: set[int]) -> str:
-    """Change notes, or say why they cannot have changed so."""
+    """Apply changes to notes; return why they are impossible, else an empty text."""
     for id_, before, after in changes:
         if notes.get(id_) != (None if before is None else _note(before)):
             return f"note {id_} was not as it says"
@@ -317,7 +319,7 @@ def _backwards(changes: Sequence[Sequence[Any]]) -> list[list[Any]]:
 
 
 def count_log(log: Sequence[Sequence[Any]]) -> EditCounts:
-    """Count what a log holds.
+    """Count the events of a log.
 
     Parameters
     ----------
@@ -325,7 +327,7 @@ def count_log(log: Sequence[Sequence[Any]]) -> EditCounts:
         From `check_log`.
 
     """
-    what = [event[1] for event in log]
+    kinds = [event[1] for event in log]
     time_ms = log[-1][0]
     keys = [event[2] for event in log if event[1] == "key"]
     clicks = [event[2] for event in log if event[1] == "click"]
@@ -338,43 +340,43 @@ def count_log(log: Sequence[Sequence[Any]]) -> EditCounts:
         mouse_clicks=len(clicks),
         edit_key_presses=keys.count("edit"),
         edit_clicks=clicks.count("edit"),
-        n_edits=what.count("edit"),
-        n_undone=what.count("undo"),
-        n_redone=what.count("redo"),
-        hit_limit="limit" in what,
-        n_midi=what.count("midi"),
+        n_edits=kinds.count("edit"),
+        n_undone=kinds.count("undo"),
+        n_redone=kinds.count("redo"),
+        hit_limit="limit" in kinds,
+        n_midi=kinds.count("midi"),
     )
 
 
 def _between(log: Sequence[Sequence[Any]], start: str, ends: set[str]) -> int:
-    """Return the milliseconds from each start to its end; what never ended does so with the log."""
+    """Return the milliseconds from each start to its end; one without an end ends with the log."""
     total, begun = 0, None
-    for at, what, *_ in log:
-        if what == start and begun is None:
+    for at, kind, *_ in log:
+        if kind == start and begun is None:
             begun = at
-        elif what in ends and begun is not None:
+        elif kind in ends and begun is not None:
             total, begun = total + at - begun, None
     return total + (0 if begun is None else log[-1][0] - begun)
 
 
-def check_counts(log: Sequence[Sequence[Any]], said: Mapping[str, Any]) -> EditCounts:
-    """Return the counts of a log, which the page that wrote it must have found too.
+def check_counts(log: Sequence[Sequence[Any]], page_counts: Mapping[str, Any]) -> EditCounts:
+    """Return the counts of a log; those of the page must be equal.
 
     Parameters
     ----------
     log
         From `check_log`.
-    said
+    page_counts
         What the page counted.
 
     Raises
     ------
     TamperedLogError
-        It says something else.
+        A count of the page differs from that of the log.
 
     """
     counts = count_log(log)
     for name, value in counts._asdict().items():
-        if said.get(name, 0 if name == "n_midi" else None) != value:
-            raise TamperedLogError(f"the page counted {name} {said.get(name)!r}, its log has {value!r}")
+        if page_counts.get(name, 0 if name == "n_midi" else None) != value:
+            raise TamperedLogError(f"the page counted {name} {page_counts.get(name)!r}, its log has {value!r}")
     return counts

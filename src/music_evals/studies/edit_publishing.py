@@ -59,10 +59,10 @@ def write_logs(study: StudyFolder, collected: Collected, folder: str | os.PathLi
         raise InvalidInputError(f"{target} holds something else; name a new folder")
     if not re.fullmatch(r"[a-z0-9.-]+", licence):
         raise InvalidInputError(f"the licence must be an id such as cc-by-4.0, got {licence!r}")
-    agreed = [token for token, said in collected.participants.items() if said.get(CONSENT) is True]
+    agreed = [token for token, answers in collected.participants.items() if answers.get(CONSENT) is True]
     names = {token: f"editor-{number:02d}" for number, token in enumerate(agreed, start=1)}
     samples = []
-    for row in rows_of(study.key / "samples.csv", what="key/samples.csv"):
+    for row in rows_of(study.key / "samples.csv", table_name="key/samples.csv"):
         value = study.settings["samples"][row["code"]]
         notes = json.dumps(value["notes"]) if _OPEN.match(str(row.get("licence", "")).strip()) else ""
         samples.append({**row, "ticks_per_quarter": value["ticks_per_quarter"], "notes": notes})
@@ -82,10 +82,10 @@ def write_logs(study: StudyFolder, collected: Collected, folder: str | os.PathLi
     with folder_written_whole(target) as part:
         (part / "data").mkdir()
         for name, rows in (("edits", edits), ("samples", samples)):
-            told = [one for one in _COLUMNS[name] if one.name in rows[0]]
-            table = pa.Table.from_pylist([{one.name: row[one.name] for one in told} for row in rows])
+            columns = [column for column in _COLUMNS[name] if column.name in rows[0]]
+            table = pa.Table.from_pylist([{column.name: row[column.name] for column in columns} for row in rows])
             parquet.write_table(table, part / "data" / f"{name}.parquet")
             card += f"\n## {name}\n\n| column | kind | is |\n| --- | --- | --- |\n"
-            card += "".join(f"| `{one.name}` | {one.kind} | {one.meaning} |\n" for one in told)
+            card += "".join(f"| `{column.name}` | {column.kind} | {column.meaning} |\n" for column in columns)
         write_atomically(part / "README.md", card.encode())
     return len(agreed)

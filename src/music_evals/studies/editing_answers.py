@@ -85,43 +85,43 @@ def collect_edits(
     Raises
     ------
     InvalidInputError
-        The study is no editing test, or an answer is none; the message says whose.
+        The study is not an editing test, or an answer is invalid; the message says whose.
     TamperedLogError
-        A log that cannot have happened, or whose notes or counts are other ones than the page sent.
+        A log that is impossible, or whose notes or counts differ from those that the page sent.
     NoDataError
         Nobody finished a sample.
 
     """
     if study.kind != "editing":
         raise InvalidInputError(f"{study.folder} is a study of the kind {study.kind}; name an editing test")
-    key = {row["code"]: dict(row) for row in rows_of(study.key / "samples.csv", what="key/samples.csv")}
-    found: list[_Edited] = []
-    said: dict[str, dict[str, Any]] = {}
+    key = {row["code"]: dict(row) for row in rows_of(study.key / "samples.csv", table_name="key/samples.csv")}
+    edits: list[_Edited] = []
+    participants: dict[str, dict[str, Any]] = {}
     for editor in participants_of(study, files, store=store):
         if editor.token not in leave_out:
             about = editor.parts.get("about")
             answers = about.get("answers") if isinstance(about, dict) else None
-            said[editor.token] = answers if isinstance(answers, dict) else {}
-            found += _edits_of(study, editor, key)
-    for place in copies([one.log for one in found], [one.received_at for one in found]):
-        found[place].row["marks"].append("same_as_another")
-    left = [one for one in found if not (leave_out_marked and one.row["marks"])]
+            participants[editor.token] = answers if isinstance(answers, dict) else {}
+            edits += _edits_of(study, editor, key)
+    for place in copies([edit.log for edit in edits], [edit.received_at for edit in edits]):
+        edits[place].row["marks"].append("same_as_another")
+    left = [edit for edit in edits if not (leave_out_marked and edit.row["marks"])]
     if not left:
-        raise NoDataError(f"nobody finished a sample of {study.folder}{', but for marked ones' if found else ''}")
-    for one in left:
-        one.row["marks"] = " ".join(one.row["marks"])
+        raise NoDataError(f"nobody finished a sample of {study.folder}{', but for marked ones' if edits else ''}")
+    for edit in left:
+        edit.row["marks"] = " ".join(edit.row["marks"])
     tables = {
         "samples": [{name: value for name, value in row.items() if name != "code"} for row in key.values()],
-        "edits": [one.row for one in left],
+        "edits": [edit.row for edit in left],
         "listening": [
-            {"sample_id": one.row["sample_id"], "listener_id": one.row["editor_id"],
-             "order_index": one.row["order_index"], **one.before}
-            for one in left if one.before
+            {"sample_id": edit.row["sample_id"], "listener_id": edit.row["editor_id"],
+             "order_index": edit.row["order_index"], **edit.before}
+            for edit in left if edit.before
         ],
     }  # fmt: skip
     tables = {name: rows for name, rows in tables.items() if rows}
-    midi = {f"{one.row['sample_id']}-{one.row['editor_id'][:8]}.mid": one.midi for one in left}
-    return Collected(tables, midi, said, [one.log for one in left], len(found) - len(left))
+    midi = {f"{edit.row['sample_id']}-{edit.row['editor_id'][:8]}.mid": edit.midi for edit in left}
+    return Collected(tables, midi, participants, [edit.log for edit in left], len(edits) - len(left))
 
 
 class _Edited(NamedTuple):
@@ -133,18 +133,18 @@ class _Edited(NamedTuple):
 
 
 def _edits_of(study: StudyFolder, editor: Participant, key: Mapping[str, Mapping[str, Any]]) -> list[_Edited]:
-    found = {}
+    edits = {}
     for order, code in enumerate(study.plans[editor.slot]["samples"]):
         name = f"sample-{order + 1}"
         if name not in editor.parts:
             continue
         with located_at(f"{editor.token}, {name}"):
-            one = _edit(study, editor, name, code)
+            edit = _edit(study, editor, name, code)
         whose = {"sample_id": key[code]["sample_id"], "editor_id": editor.token, "order_index": order, "tool": TOOL}
-        found[name] = one._replace(row=whose | one.row)
+        edits[name] = edit._replace(row=whose | edit.row)
     questions = [question["name"] for question in study.settings["questions"]]
-    mark_editor(editor, {name: one.row for name, one in found.items()}, questions)
-    return list(found.values())
+    mark_editor(editor, {name: edit.row for name, edit in edits.items()}, questions)
+    return list(edits.values())
 
 
 def _edit(study: StudyFolder, editor: Participant, name: str, code: str) -> _Edited:
@@ -168,9 +168,9 @@ def _edit(study: StudyFolder, editor: Participant, name: str, code: str) -> _Edi
         raise TamperedLogError("notes were added, which this study does not allow")
     answers = part.get("answers")
     questions = [question["name"] for question in study.settings["questions"]]
-    asked = [question["name"] for question in study.settings["before"]]
-    if not isinstance(answers, dict) or not all(type(answers.get(one)) is int for one in (*questions, *asked)):
-        raise InvalidInputError(f"expected answers to {', '.join((*asked, *questions))}, got {answers!r}")
+    before = [question["name"] for question in study.settings["before"]]
+    if not isinstance(answers, dict) or not all(type(answers.get(key)) is int for key in (*questions, *before)):
+        raise InvalidInputError(f"expected answers to {', '.join((*before, *questions))}, got {answers!r}")
     row = {
         "time_s": counts.time_ms / 1000, "key_presses": counts.key_presses, "mouse_clicks": counts.mouse_clicks,
         "hit_limit": counts.hit_limit, **{name: answers[name] for name in questions},
@@ -182,19 +182,19 @@ def _edit(study: StudyFolder, editor: Participant, name: str, code: str) -> _Edi
         "n_edits": counts.n_edits, "n_undone": counts.n_undone, "n_midi": counts.n_midi,
         "marks": edit_marks(log, counts, is_changed=sorted(notes.values()) != sorted(map(tuple, sample["notes"]))),
     }  # fmt: skip
-    before, received_at = {name: answers[name] for name in asked}, editor.received_at.get(name, math.inf)
-    return _Edited(row, before, write_midi(edited), log, received_at)
+    received_at = editor.received_at.get(name, math.inf)
+    return _Edited(row, {key: answers[key] for key in before}, write_midi(edited), log, received_at)
 
 
 def _score(sample: Mapping[str, Any], notes: Mapping[int, Sequence[int]]) -> Score:
     """Return the notes of a sample as a score."""
     values = np.array(list(notes.values()), dtype=np.int64).reshape(-1, 5)
-    made = make_notes(*(values[:, column] for column in range(5)))
+    score_notes = make_notes(*(values[:, column] for column in range(5)))
     return Score(
-        made,
+        score_notes,
         sample["ticks_per_quarter"],
-        tuple(TimeSignature(*one) for one in sample["time_signatures"]),
-        tuple(Tempo(*one) for one in sample["tempos"]),
+        tuple(TimeSignature(*fields) for fields in sample["time_signatures"]),
+        tuple(Tempo(*fields) for fields in sample["tempos"]),
         voices=tuple(sample["voices"]),
     )
 

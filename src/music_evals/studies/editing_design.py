@@ -66,18 +66,18 @@ def assign_editors(
         )
     pieces = [pieces[index] for index in rng.permutation(len(pieces))]
     versions = {piece: _versions(samples, piece) for piece in pieces}
-    given = dict.fromkeys(pieces, 0)
+    counts = dict.fromkeys(pieces, 0)
     plans = []
     for editor in range(n_editors):
         # the pieces that were given the least, and of equals those that come next in the round
         turn = {piece: (place - editor * per_editor) % len(pieces) for place, piece in enumerate(pieces)}
-        chosen = sorted(sorted(pieces, key=lambda piece: (given[piece], turn[piece]))[:per_editor], key=pieces.index)
+        chosen = sorted(sorted(pieces, key=lambda piece: (counts[piece], turn[piece]))[:per_editor], key=pieces.index)
         plan = []
         for piece in chosen:
             # the versions of a piece go round, each piece from another start, so that neighbours differ in their role
             round_ = versions[piece]
-            plan.append(round_[(given[piece] + pieces.index(piece)) % len(round_)])
-            given[piece] += 1
+            plan.append(round_[(counts[piece] + pieces.index(piece)) % len(round_)])
+            counts[piece] += 1
         shift = editor % len(plan)
         order = plan[shift:] + plan[:shift]
         plans.append(order if rng.random() < 0.5 else order[::-1])

@@ -65,7 +65,7 @@ class EditingSettings:
     locked
         Names of voices that cannot be changed; None for those whose name says that they are the melody.
     seed
-        Draws codes, plans and orders; take one that nobody knows.
+        Of codes, plans and orders; keep it secret.
 
     Raises
     ------
@@ -129,9 +129,9 @@ def build_editing_study(
     NoDataError
         No such table or MIDI file.
     InvalidInputError, PairCountError
-        A row or a design that cannot be; the message says which.
+        An invalid row or design; the message names it.
     UnreadableFileError
-        A MIDI file that is none; the message names the row.
+        An invalid MIDI file; the message names the row.
 
     """
     settings = settings or EditingSettings()
@@ -171,14 +171,14 @@ def build_editing_study(
 
 def _read_samples(path: Path, settings: EditingSettings) -> list[_Sample]:
     """Read the table and its MIDI files, and give each sample a code."""
-    rows = rows_of(path, what="samples")
+    rows = rows_of(path, table_name="samples")
     # checked with one edit of each sample, since a study's tables are checked as a whole
     edit = {"editor_id": "none", "time_s": 1, "key_presses": 0, "mouse_clicks": 0, "hit_limit": False,
             "EQ1": 3, "EQ2": 3, "EQ3": 3}  # fmt: skip
     study_tables(rows, [{"sample_id": row.get("sample_id", ""), **edit} for row in rows])
     rng = np.random.default_rng([settings.seed, 1])
     codes = [f"{number:05x}" for number in rng.choice(16**5, size=len(rows), replace=False)]
-    found = []
+    samples = []
     for number, (row, code) in enumerate(zip(rows, codes, strict=True), start=1):
         name = str(row.get("midi") or "")
         if not name:
@@ -187,8 +187,8 @@ def _read_samples(path: Path, settings: EditingSettings) -> list[_Sample]:
         with located_at(f"samples, row {number}"):
             score = read_midi(file)
             value = _sample_value(score, _locked(score, settings.locked))
-        found.append(_Sample(row, code, file.read_bytes(), value))
-    return found
+        samples.append(_Sample(row, code, file.read_bytes(), value))
+    return samples
 
 
 def _locked(score: Score, names: Sequence[str] | None) -> tuple[int, ...]:
@@ -218,7 +218,7 @@ def _sample_value(score: Score, locked: Sequence[int]) -> dict[str, Any]:
         "ticks_per_quarter": score.ticks_per_quarter,
         "end_tick": int(end),
         "tempos": [[tempo.tick, tempo.bpm] for tempo in score.tempos],
-        "time_signatures": [[one.tick, one.numerator, one.denominator] for one in score.time_signatures],
+        "time_signatures": [[change.tick, change.numerator, change.denominator] for change in score.time_signatures],
         "voices": [names[voice] for voice in range(len(score.voices))],
         "locked": list(locked),
         "notes": list(map(list, score.notes[["onset_tick", "duration_tick", "pitch", "velocity", "voice"]].tolist())),
@@ -232,5 +232,5 @@ def _training() -> Score:
     chords += [(4, 4, 60), (6, 2, 47), (6, 2, 50), (6, 2, 55)]
     notes = [*((onset, 1, pitch, 0) for onset, pitch in melody), *((*note, 1) for note in chords)]
     onsets, lengths, pitches, voices = zip(*notes, strict=True)
-    made = make_notes(onsets, lengths, pitches, 80, voices)
-    return Score(made, 1, voices=("melody", "accompaniment"))
+    score_notes = make_notes(onsets, lengths, pitches, 80, voices)
+    return Score(score_notes, 1, voices=("melody", "accompaniment"))

@@ -67,7 +67,7 @@ class Introduction:
     Raises
     ------
     InvalidInputError
-        A text is missing: nobody takes part without having been told.
+        A text is missing: participants are informed before they take part.
 
     """
 
@@ -79,7 +79,7 @@ class Introduction:
         texts = {"title": (self.title,), "consent": self.consent, "instructions": self.instructions}
         for name, paragraphs in texts.items():
             if not paragraphs or not all(isinstance(text, str) and text.strip() for text in paragraphs):
-                raise InvalidInputError(f"{name} of the study is empty; participants must be told before they start")
+                raise InvalidInputError(f"{name} of the study is empty; inform participants before they start")
 
 
 class StudyFolder(NamedTuple):

@@ -121,7 +121,7 @@ _TEXTS = {
            PREFERENCE: "Which one do you prefer?"},
     "mushra": {LQ1: "How good does it sound?", OVERALL: "How near is it to the reference in quality?"},
 }  # fmt: skip
-_KEPT = {
+_PRESERVED = {
     "rating": "How well is the {} of the original kept?",
     "ab": "Which one keeps the {} of the original better?",
     "mushra": "How well is the {} of the reference kept?",
@@ -150,14 +150,14 @@ def named_questions(test: str, names: Sequence[str] = ()) -> tuple[Question, ...
     """
     if test not in TYPES:
         raise UnknownNameError("type of listening test", test, TYPES)
-    texts = _TEXTS[test] | {facet: _KEPT[test].format(facet) for facet in FACETS}
-    found = []
-    for given in names or (_USUAL[test],):
-        name, is_own, text = map(str.strip, given.partition("="))
+    texts = _TEXTS[test] | {facet: _PRESERVED[test].format(facet) for facet in FACETS}
+    questions = []
+    for entry in names or (_USUAL[test],):
+        name, is_own, text = map(str.strip, entry.partition("="))
         if not is_own and name not in texts:
             raise UnknownNameError("question", name, tuple(texts))
-        found.append(Question(name, text if is_own else texts[name], *_ENDS[test], is_of_original=name in FACETS))
-    return tuple(found)
+        questions.append(Question(name, text if is_own else texts[name], *_ENDS[test], is_of_original=name in FACETS))
+    return tuple(questions)
 
 
 def style_questions(styles: Sequence[str]) -> tuple[Question, ...]:
@@ -184,9 +184,9 @@ class ListeningSettings:
         Who is heard, by their names in the table of pairs; none for all. The reference and the anchor of ``mushra``
         need not be named.
     with_hidden_reference
-        The original is judged as well, unlabelled; in ``mushra`` it always is.
+        The original is rated as well, unlabelled; in ``mushra`` it always is.
     with_open_reference
-        The original can be heard beside what is judged. None: where a question asks about it, and in ``mushra``.
+        The original can be heard beside what is rated. None: where a question asks about it, and in ``mushra``.
     against
         Only pairs with this system are compared in ``ab``; "" for all pairs.
     checks
@@ -262,14 +262,14 @@ class ListeningSettings:
 
     @property
     def is_reference_open(self) -> bool:
-        """Whether the original can be heard beside what is judged."""
+        """Whether the original can be heard beside what is rated."""
         if self.with_open_reference is None:
             return self.type == "mushra" or any(question.is_of_original for question in self.questions)
         return self.with_open_reference or self.type == "mushra"
 
     def to_dict(self) -> dict[str, Any]:
         """Return all of it as plain values."""
-        return dataclasses.asdict(self) | {"questions": [dataclasses.asdict(one) for one in self.questions]}
+        return dataclasses.asdict(self) | {"questions": [dataclasses.asdict(question) for question in self.questions]}
 
     @classmethod
     def from_dict(cls, content: Mapping[str, Any]) -> ListeningSettings:
@@ -282,7 +282,7 @@ class ListeningSettings:
 
         """
         try:
-            questions = tuple(Question(**one) for one in content["questions"])
+            questions = tuple(Question(**question) for question in content["questions"])
             return cls(**{**content, "questions": questions, "systems": tuple(content["systems"])})
         except (TypeError, KeyError) as error:
             raise InvalidInputError(f"no settings of a listening test ({error}); build the study again") from error
@@ -302,7 +302,7 @@ def page_settings(settings: ListeningSettings) -> dict[str, Any]:
 
 
 def played_systems(settings: ListeningSettings, systems: Sequence[str]) -> tuple[str, ...]:
-    """Return who is judged, out of the systems of a table: reference first, anchor last, where they are heard.
+    """Return who is rated, out of the systems of a table: reference first, anchor last, where they are heard.
 
     Raises
     ------
@@ -324,7 +324,7 @@ def played_systems(settings: ListeningSettings, systems: Sequence[str]) -> tuple
     has_reference = has_reference or REFERENCE in {*settings.systems, settings.against}
     chosen = [*([REFERENCE] if has_reference else []), *own, *([ANCHOR] if settings.type == "mushra" else [])]
     if not own:
-        raise NoDataError("no system to be judged: the table has the reference alone, or `systems` names no other")
+        raise NoDataError("no system to be rated: the table has the reference alone, or `systems` names no other")
     if settings.type == "ab" and len(chosen) < 2:
         raise PairCountError(
             f"the type ab compares systems, and there is only {chosen[0]!r}; add another, or `with_hidden_reference`"
@@ -351,7 +351,7 @@ def check_pairs_of_test(pairs: Sequence[StudyPair], settings: ListeningSettings,
     Raises
     ------
     NoDataError
-        No rows, or nobody to be judged.
+        No rows, or nobody to be rated.
     PairCountError
         Fewer than two systems in ``ab``; an item without one of the systems (the message names its row); fewer items
         than the design has blocks.
@@ -370,9 +370,9 @@ def check_pairs_of_test(pairs: Sequence[StudyPair], settings: ListeningSettings,
     has_anchor = any(ANCHOR in held for held in rows.values())
     if settings.type == "mushra" and not has_anchor:
         _check_anchor(settings, makes_anchor=makes_anchor)
-    made = {REFERENCE, *([] if has_anchor else [ANCHOR])}
+    added = {REFERENCE, *([] if has_anchor else [ANCHOR])}
     for item, held in rows.items():
-        missing = [system for system in played if system not in held and system not in made]
+        missing = [system for system in played if system not in held and system not in added]
         if missing:
             raise PairCountError(
                 f"row {next(iter(held.values()))}: item {item!r} has no {', '.join(missing)}; each item needs all "
@@ -388,7 +388,7 @@ def _check_anchor(settings: ListeningSettings, *, makes_anchor: bool) -> None:
     about = [question.name for question in settings.questions if question.name in FACETS]
     if about:
         raise InvalidInputError(
-            f"the anchor of mushra has the notes of the reference, so that it is none for {', '.join(about)}; give "
+            f"the anchor of mushra has the notes of the reference, so that it cannot anchor {', '.join(about)}; give "
             f"each item a system {ANCHOR!r} that is bad at it, or ask with the type rating"
         )
     if not makes_anchor:

@@ -47,7 +47,7 @@ class ListeningKey(NamedTuple):
     settings
         All of them.
     pairs
-        Every sound that is judged, by the name of its file.
+        Every sound that is rated, by the name of its file.
     checks
         Name of a file -> how many tones it holds.
     seconds
@@ -125,7 +125,7 @@ class ListeningTables(NamedTuple):
 
 
 def check_answers(content: Any, *, listener: str, plans: Sequence[Mapping[str, Any]], key: ListeningKey) -> Answers:
-    """Hold what one listener sent against the plan.
+    """Check the answers of one listener against the plan.
 
     Parameters
     ----------
@@ -147,7 +147,7 @@ def check_answers(content: Any, *, listener: str, plans: Sequence[Mapping[str, A
     Raises
     ------
     InvalidInputError
-        Something that no listener can have sent; the message names the listener and the row.
+        Impossible answers; the message names the listener and the row.
     PairCountError
         More or fewer pages than the plan has.
 
@@ -160,13 +160,13 @@ def check_answers(content: Any, *, listener: str, plans: Sequence[Mapping[str, A
     plan, rows = plans[slot], content["trials"]
     if len(rows) != len(plan["trials"]):
         raise PairCountError(f"{listener}: {len(rows)} pages were answered, and the plan has {len(plan['trials'])}")
-    found: list[TrialAnswer] = []
+    answered: list[TrialAnswer] = []
     done = 0
     for number, (trial, row) in enumerate(zip(plan["trials"], rows, strict=True), start=1):
         with located_at(f"{listener}, row {number}"):
-            found.append(_trial(row, trial, done, key))
+            answered.append(_trial(row, trial, done, key))
         done += trial["type"] != "check"
-    return Answers(listener, slot, int(plan["block"]), tuple(found))
+    return Answers(listener, slot, int(plan["block"]), tuple(answered))
 
 
 def _trial(row: Any, trial: Mapping[str, Any], done: int, key: ListeningKey) -> TrialAnswer:
@@ -176,28 +176,30 @@ def _trial(row: Any, trial: Mapping[str, Any], done: int, key: ListeningKey) -> 
     _check_names(row["answers"], trial["questions"], "question", "asked")
     values = {}
     for question in trial["questions"]:
-        given = row["answers"][question]
-        if not isinstance(given, Mapping):
+        by_file = row["answers"][question]
+        if not isinstance(by_file, Mapping):
             raise InvalidInputError(f"{question}: expected a value for each sound")
-        _check_names(given, trial["stimuli"], "sound", "played")
-        values[question] = {file: _value(given[file], question, trial["type"]) for file in trial["stimuli"]}
+        _check_names(by_file, trial["stimuli"], "sound", "played")
+        values[question] = {file: _value(by_file[file], question, trial["type"]) for file in trial["stimuli"]}
         if trial["type"] == "ab" and sum(values[question].values()) != 1:
-            raise InvalidInputError(f"{question}: one of the two sounds is chosen, got {dict(given)}")
+            raise InvalidInputError(f"{question}: one of the two sounds is chosen, got {dict(by_file)}")
     played = [*trial["stimuli"], *([trial["reference"]] if trial["reference"] else [])]
     _check_names(row["heard_sec"], played, "sound", "played")
-    heard = {file: _heard(row["heard_sec"][file], file, key) for file in played}
-    if sum(heard.values()) > _OVER_SHARE * seconds + _OVER_SEC:
-        raise InvalidInputError(f"{sum(heard.values()):.1f} s were heard on a page that was open for {seconds:.1f} s")
-    return TrialAnswer(trial, done, values, heard, seconds)
+    heard_sec = {file: _heard_sec(row["heard_sec"][file], file, key) for file in played}
+    if sum(heard_sec.values()) > _OVER_SHARE * seconds + _OVER_SEC:
+        raise InvalidInputError(
+            f"{sum(heard_sec.values()):.1f} s were heard on a page that was open for {seconds:.1f} s"
+        )
+    return TrialAnswer(trial, done, values, heard_sec, seconds)
 
 
-def _check_names(given: Mapping[str, Any], expected: Sequence[str], what: str, done: str) -> None:
-    for name in given:
+def _check_names(values: Mapping[str, Any], expected: Sequence[str], noun: str, verb: str) -> None:
+    for name in values:
         if name not in expected:
-            raise InvalidInputError(f"the {what} {name!r} was not {done} there")
+            raise InvalidInputError(f"the {noun} {name!r} was not {verb} there")
     for name in expected:
-        if name not in given:
-            raise InvalidInputError(f"no value for the {what} {name!r}")
+        if name not in values:
+            raise InvalidInputError(f"no value for the {noun} {name!r}")
 
 
 def _value(value: Any, question: str, kind: str) -> float:
@@ -217,15 +219,15 @@ def _number(value: Any, name: str, low: float, high: float) -> float:
     return float(value)
 
 
-def _heard(value: Any, file: str, key: ListeningKey) -> float:
+def _heard_sec(value: Any, file: str, key: ListeningKey) -> float:
     seconds = key.seconds[PurePosixPath(file).name]
-    heard = _number(value, f"heard_sec of {file}", 0, math.inf)
+    heard_sec = _number(value, f"heard_sec of {file}", 0, math.inf)
     least = key.settings.heard_share * seconds
-    if heard < least - _UNDER_SEC:
-        raise InvalidInputError(f"{heard:.1f} s of {file} were heard; an answer needs {least:.1f} s")
-    if heard > _OVER_SHARE * seconds + _OVER_SEC:
-        raise InvalidInputError(f"{heard:.1f} s of {file} were heard, which lasts {seconds:.1f} s")
-    return heard
+    if heard_sec < least - _UNDER_SEC:
+        raise InvalidInputError(f"{heard_sec:.1f} s of {file} were heard; an answer needs {least:.1f} s")
+    if heard_sec > _OVER_SHARE * seconds + _OVER_SEC:
+        raise InvalidInputError(f"{heard_sec:.1f} s of {file} were heard, which lasts {seconds:.1f} s")
+    return heard_sec
 
 
 def listening_tables(answered: Iterable[Answers], key: ListeningKey) -> ListeningTables:
@@ -245,36 +247,36 @@ def listening_tables(answered: Iterable[Answers], key: ListeningKey) -> Listenin
 
     """
     tables = ListeningTables([], [], [], [], [])
-    seen: set[str] = set()
+    listeners: set[str] = set()
     for answers in answered:
-        if answers.listener in seen:
+        if answers.listener in listeners:
             raise PairCountError(f"listener {answers.listener!r} answered twice; keep one of the two")
-        seen.add(answers.listener)
+        listeners.add(answers.listener)
         for table, rows in zip(tables, _tables_of(answers, key), strict=True):
             table.extend(rows)
     return tables
 
 
 def _tables_of(answers: Answers, key: ListeningKey) -> ListeningTables:
-    test = [one for one in answers.trials if one.trial["type"] != "check"]
-    checks = [_check_row(answers, one, key) for one in answers.trials if one.trial["type"] == "check"]
+    test = [answer for answer in answers.trials if answer.trial["type"] != "check"]
+    checks = [_check_row(answers, answer, key) for answer in answers.trials if answer.trial["type"] == "check"]
     is_ab = key.settings.type == "ab"
     listener = {
         "listener": answers.listener,
         "slot": answers.slot,
         "block": answers.block,
         "n_trials": len(test),
-        "seconds": round(sum(one.seconds for one in answers.trials), 3),
+        "seconds": round(sum(answer.seconds for answer in answers.trials), 3),
         "server_sec": round(answers.server_sec, 3),
         "received_at": answers.received_at,
         "n_checks": len(checks),
         "n_failed": sum(not row["is_right"] for row in checks),
     }
-    choices = [row for one in test for row in _choices(answers, one, key)] if is_ab else []
+    choices = [row for answer in test for row in _choices(answers, answer, key)] if is_ab else []
     asks_lq1 = key.settings.type == "rating" and LQ1 in {question.name for question in key.settings.questions}
     return ListeningTables(
-        _won(answers, choices) if is_ab else [row for one in test for row in _ratings(answers, one, key)],
-        [_listening_row(answers, one, key) for one in test] if asks_lq1 else [],
+        _win_shares(answers, choices) if is_ab else [row for answer in test for row in _ratings(answers, answer, key)],
+        [_listening_row(answers, answer, key) for answer in test] if asks_lq1 else [],
         choices,
         checks,
         [listener],
@@ -285,9 +287,9 @@ def _pair(file: str, key: ListeningKey) -> StudyPair:
     return key.pairs[PurePosixPath(file).name]
 
 
-def _ratings(answers: Answers, one: TrialAnswer, key: ListeningKey) -> Iterable[Row]:
+def _ratings(answers: Answers, answer: TrialAnswer, key: ListeningKey) -> Iterable[Row]:
     low, high = SCALES[key.settings.type]
-    for question, values in one.values.items():
+    for question, values in answer.values.items():
         for place, (file, value) in enumerate(values.items()):
             pair = _pair(file, key)
             yield {
@@ -299,15 +301,15 @@ def _ratings(answers: Answers, one: TrialAnswer, key: ListeningKey) -> Iterable[
                 "rating": int(value),
                 "scale": f"{low}-{high}",
                 "block": answers.block,
-                "order_index": one.order_index,
+                "order_index": answer.order_index,
                 "place": place,
-                "heard_sec": round(one.heard_sec[file], 3),
+                "heard_sec": round(answer.heard_sec[file], 3),
             }
 
 
-def _choices(answers: Answers, one: TrialAnswer, key: ListeningKey) -> Iterable[Row]:
-    first, second = (_pair(file, key) for file in one.trial["stimuli"])
-    for question, values in one.values.items():
+def _choices(answers: Answers, answer: TrialAnswer, key: ListeningKey) -> Iterable[Row]:
+    first, second = (_pair(file, key) for file in answer.trial["stimuli"])
+    for question, values in answer.values.items():
         yield {
             "item": first.item_id,
             "group": first.group,
@@ -315,19 +317,19 @@ def _choices(answers: Answers, one: TrialAnswer, key: ListeningKey) -> Iterable[
             "second": second.system,
             "listener": answers.listener,
             "question": question,
-            "chosen": (first if values[one.trial["stimuli"][0]] else second).system,
+            "chosen": (first if values[answer.trial["stimuli"][0]] else second).system,
             "block": answers.block,
-            "order_index": one.order_index,
+            "order_index": answer.order_index,
         }
 
 
-def _won(answers: Answers, choices: Sequence[Row]) -> list[Row]:
+def _win_shares(answers: Answers, choices: Sequence[Row]) -> list[Row]:
     """Return the share of its comparisons that a system won on an item."""
-    found: dict[tuple[str, str, str, str], list[float]] = defaultdict(list)
+    wins: dict[tuple[str, str, str, str], list[float]] = defaultdict(list)
     for row in choices:
         for side in ("first", "second"):
             place = (row["item"], row["group"], row[side], row["question"])
-            found[place].append(float(row["chosen"] == row[side]))
+            wins[place].append(float(row["chosen"] == row[side]))
     return [
         {
             "item": item,
@@ -339,33 +341,33 @@ def _won(answers: Answers, choices: Sequence[Row]) -> list[Row]:
             "scale": "0-1",
             "block": answers.block,
         }
-        for (item, group, system, question), won in found.items()
+        for (item, group, system, question), won in wins.items()
     ]
 
 
-def _listening_row(answers: Answers, one: TrialAnswer, key: ListeningKey) -> Row:
-    (file,) = one.trial["stimuli"]
+def _listening_row(answers: Answers, answer: TrialAnswer, key: ListeningKey) -> Row:
+    (file,) = answer.trial["stimuli"]
     pair = _pair(file, key)
-    asked = {name: int(values[file]) for name, values in one.values.items()}
+    ratings = {name: int(values[file]) for name, values in answer.values.items()}
     return {
         "sample_id": pair.sample_id or f"{pair.item_id}: {pair.system}",
         "listener_id": answers.listener,
         "questionnaire_id": str(answers.block),
-        "order_index": one.order_index,
-        LQ1: asked[LQ1],
-        **{name: value for name, value in asked.items() if name.startswith(SIMILARITY)},
+        "order_index": answer.order_index,
+        LQ1: ratings[LQ1],
+        **{name: value for name, value in ratings.items() if name.startswith(SIMILARITY)},
     }
 
 
-def _check_row(answers: Answers, one: TrialAnswer, key: ListeningKey) -> Row:
-    (file,) = one.trial["stimuli"]
-    given, right = int(one.values[CHECK][file]), key.checks[PurePosixPath(file).name]
+def _check_row(answers: Answers, answer: TrialAnswer, key: ListeningKey) -> Row:
+    (file,) = answer.trial["stimuli"]
+    tones, correct = int(answer.values[CHECK][file]), key.checks[PurePosixPath(file).name]
     return {
         "listener": answers.listener,
         "file": PurePosixPath(file).name,
-        "answer": given,
-        "tones": right,
-        "is_right": given == right,
+        "answer": tones,
+        "tones": correct,
+        "is_right": tones == correct,
     }
 
 
@@ -378,10 +380,10 @@ def ratings_of(rows: Iterable[Mapping[str, Any]]) -> tuple[Rating, ...]:
         Of `ListeningTables.ratings`.
 
     """
-    found = []
+    ratings = []
     for row in rows:
         low, high = map(float, str(row["scale"]).split("-"))
-        found.append(
+        ratings.append(
             Rating(
                 item=row["item"],
                 system=row["system"],
@@ -391,4 +393,4 @@ def ratings_of(rows: Iterable[Mapping[str, Any]]) -> tuple[Rating, ...]:
                 scaled=True,
             )
         )
-    return tuple(found)
+    return tuple(ratings)

@@ -64,7 +64,7 @@ class BuiltTest(NamedTuple):
 
     study: StudyFolder
     pairs: tuple[StudyPair, ...]
-    """Every sound that is judged."""
+    """Every sound that is rated."""
     cut: dict[str, dict[str, float]]
     """Item -> row and system -> seconds by which it was longer than the shortest; test.json has it too."""
 
@@ -130,9 +130,9 @@ def build_listening_test(
             for name, content in checks.items()
         ]
         tested = write_study(f"{folder}/checks", items, sounds.render, **common).pairs if items else ()
-        judged = _judged(test.pairs, sounds.played)
-        plans = make_plans(judged, settings, [pair.estimate for pair in tested])
-        lengths = {pair.estimate: pair.seconds or 0.0 for pair in (*judged, *tested)}
+        rated = _rated_pairs(test.pairs, sounds.played)
+        plans = make_plans(rated, settings, [pair.estimate for pair in tested])
+        lengths = {pair.estimate: pair.seconds or 0.0 for pair in (*rated, *tested)}
         if settings.is_reference_open:
             lengths |= {pair.reference: pair.seconds or 0.0 for pair in test.pairs if pair.system == REFERENCE}
         counts = {pair.estimate: int(checks[pair.item_id].split()[1]) for pair in tested}
@@ -145,9 +145,9 @@ def build_listening_test(
             settings=page_settings(settings),
             plans=plans,
             page={**page, **audio},
-            key=_key(judged, settings, counts, lengths, test),
+            key=_key(rated, settings, counts, lengths, test),
         )
-    return BuiltTest(written, tuple(judged), test.about["cut"])
+    return BuiltTest(written, tuple(rated), test.about["cut"])
 
 
 def _counts(settings: ListeningSettings) -> list[int]:
@@ -191,9 +191,9 @@ class _Sounds:
         if not (self.settings.is_reference_open or REFERENCE in self.played):
             stimuli[REFERENCE] = dataclasses.replace(stimuli[REFERENCE], is_heard=False)
         stimuli.setdefault(ANCHOR, Stimulus(system=ANCHOR, content=b"anchor " + reference))
-        heard = [REFERENCE, *(system for system in self.played if system != REFERENCE)]
+        systems = [REFERENCE, *(system for system in self.played if system != REFERENCE)]
         columns = {column: getattr(first, column) for column in ITEM_COLUMNS}
-        return StudyItem(**columns, stimuli=tuple(stimuli[system] for system in heard))
+        return StudyItem(**columns, stimuli=tuple(stimuli[system] for system in systems))
 
     def _content(self, row: int, name: str) -> bytes:
         digest = hashlib.sha256((self.table.parent / name).read_bytes()).hexdigest().encode()
@@ -236,38 +236,38 @@ def low_passed(samples: Samples, sample_rate: int, edge_hz: float) -> Samples:
 
 def tones(count: int, sample_rate: int) -> Samples:
     """Return an attention check: `count` short tones of 660 Hz, shape (n,); equally long whatever the count."""
-    found = np.zeros(round(CHECK_SEC * sample_rate), dtype=np.float32)
+    samples = np.zeros(round(CHECK_SEC * sample_rate), dtype=np.float32)
     n = round(TONE_SEC * sample_rate)
     tone = 0.5 * np.sin(2 * np.pi * 660 * np.arange(n) / sample_rate) * np.hanning(n)
     for number in range(count):
         start = round((0.25 + number * TONE_STEP_SEC) * sample_rate)
-        found[start : start + n] = tone
-    return found
+        samples[start : start + n] = tone
+    return samples
 
 
-def _judged(pairs: Sequence[StudyPair], played: Sequence[str]) -> list[StudyPair]:
-    """Return the rows of those who are judged; `same_as` names no others."""
-    found: list[StudyPair] = []
+def _rated_pairs(pairs: Sequence[StudyPair], played: Sequence[str]) -> list[StudyPair]:
+    """Return the rows of those who are rated; `same_as` names no others."""
+    rated: list[StudyPair] = []
     first: dict[tuple[str, str], str] = {}
     for pair in pairs:
         if pair.system in played:
             same = first.setdefault((pair.item_id, pair.same_as or pair.system), pair.system)
-            found.append(dataclasses.replace(pair, same_as="" if same == pair.system else same))
-    return found
+            rated.append(dataclasses.replace(pair, same_as="" if same == pair.system else same))
+    return rated
 
 
 def _key(
-    judged: Sequence[StudyPair],
+    rated: Sequence[StudyPair],
     settings: ListeningSettings,
     counts: Mapping[str, int],
     lengths: Mapping[str, float],
     study: Study,
 ) -> dict[str, bytes | Path]:
     """Return what stays with the leader; paths of the table start at its folder."""
-    hidden = {pair.reference for pair in judged} - lengths.keys()  # originals that nobody hears
+    hidden = {pair.reference for pair in rated} - lengths.keys()  # originals that nobody hears
     places = {name: f"../page/{name}" for name in lengths} | {name: name for name in hidden}
     moved = [
-        dataclasses.replace(pair, estimate=places[pair.estimate], reference=places[pair.reference]) for pair in judged
+        dataclasses.replace(pair, estimate=places[pair.estimate], reference=places[pair.reference]) for pair in rated
     ]
     tones = ([PurePosixPath(name).name, count] for name, count in counts.items())
     test = {

@@ -59,7 +59,7 @@ def make_plans(
     Parameters
     ----------
     pairs
-        Every sound that is judged, the reference and the anchor among them where the test has them; `estimate` is the
+        Every sound that is rated, the reference and the anchor among them where the test has them; `estimate` is the
         blind file, `reference` the open one.
     settings
         Of the test.
@@ -121,7 +121,7 @@ def _trials_of_item(held: dict[str, StudyPair], systems: Sequence[str], settings
     sets: list[tuple[str, ...]] = [(system,) for system in systems]
     if settings.type == "ab":
         sets = [pair for pair in itertools.combinations(systems, 2) if settings.against in {"", *pair}]
-    return [_Trial(tuple(held[system].estimate for system in heard), names, reference) for heard in sets]
+    return [_Trial(tuple(held[system].estimate for system in played), names, reference) for played in sets]
 
 
 class _Block:
@@ -141,13 +141,13 @@ class _Block:
         order = order_of_items(n_items, turn)
         # with this offset, turns run through all pairs of a row and a variant
         offset = turn + turn // math.lcm(n_items, n_variants)
-        found = []
+        rows = []
         for sweep, item in itertools.product(range(n_variants), order):
             # one question of MUSHRA is asked of all items before the next
             mixed = 0 if self.settings.type == "mushra" else item
             variant = (mixed + sweep + offset) % n_variants
             trial = self.by_item[item][variant]
-            found.append(
+            rows.append(
                 {
                     "type": self.settings.type,
                     "stimuli": [trial.files[place] for place in self._sides(item, variant, len(trial.files), turn)],
@@ -155,7 +155,7 @@ class _Block:
                     "questions": list(trial.questions),
                 }
             )
-        return found
+        return rows
 
     def _sides(self, item: int, variant: int, count: int, turn: int) -> tuple[int, ...]:
         """Return the order of the sounds of a trial: those of `count` turns put each sound at each place once."""

@@ -72,7 +72,7 @@ def read_listening_results(
     folder
         Of the study, with its key.
     files
-        What a static page gave to participants, beside what the folder holds.
+        What a static page gave to participants, in addition to those in the folder.
     leave_out
         Numbers of listeners who are left out, such as who withdrew.
     strict

@@ -182,14 +182,14 @@ class _Minds:
         """Return what one listener sends."""
         harsh = self.rng.normal(0, self.world.listener_sd)
         taste = {system: self.rng.normal(0, self.world.taste_sd) for system in self.world.effects}
-        found = []
+        rows = []
         for place, trial in enumerate(plan["trials"]):
             played = [*trial["stimuli"], *filter(None, [trial["reference"]])]
             shift = harsh + self.world.order_effect * place / max(len(plan["trials"]) - 1, 1)
             answers = {name: self._answer(trial, shift, taste, is_careless=is_careless) for name in trial["questions"]}
             row = {"answers": answers, "heard_sec": dict.fromkeys(played, SECONDS)}
-            found.append({**row, "seconds": SECONDS * len(played)})
-        return found
+            rows.append({**row, "seconds": SECONDS * len(played)})
+        return rows
 
     def _answer(
         self, trial: Mapping[str, Any], shift: float, taste: Mapping[str, float], *, is_careless: bool
@@ -201,16 +201,16 @@ class _Minds:
             return {files[0]: int(self.rng.integers(1, MOST_TONES + 1)) if is_wrong else right}
         low, high = SCALES[kind]
         if kind == "ab":
-            first, second = (self._said(file, shift, taste) for file in files)
+            first, second = (self._perceived(file, shift, taste) for file in files)
             is_first = first + self.world.order_effect > second
             if is_careless:
                 is_first = self.rng.random() < 0.5
             return {files[0]: int(is_first), files[1]: int(not is_first)}
         if is_careless:
             return {file: int(self.rng.integers(low, high + 1)) for file in files}
-        return {file: int(np.clip(round(self._said(file, shift, taste)), low, high)) for file in files}
+        return {file: int(np.clip(round(self._perceived(file, shift, taste)), low, high)) for file in files}
 
-    def _said(self, file: str, shift: float, taste: Mapping[str, float]) -> float:
+    def _perceived(self, file: str, shift: float, taste: Mapping[str, float]) -> float:
         system = self.key.pairs[file].system
         own = 0.0 if system in self.recognised else shift + taste[system]
         return float(self.sounds[file] + own + self.rng.normal(0, self.world.rating_sd))

@@ -9,7 +9,7 @@ item_id, group, system
 task
     Such as ``inpainting``.
 reference, estimate
-    The file that is played as the original, and the one that is judged.
+    The file that is played as the original, and the one that is rated.
 reference_sha256, estimate_sha256
     Hashes of the files.
 seconds
@@ -64,7 +64,7 @@ class StudyPair:
     reference_lufs, estimate_lufs, gain_db
         In LUFS and in dB; None where it is not known, as of silence.
     run_seed
-        None where there is none.
+        None if missing.
 
     Raises
     ------
@@ -146,7 +146,7 @@ def check_pairs(pairs: Sequence[StudyPair]) -> None:
     Raises
     ------
     NoDataError
-        There are none.
+        No pairs.
     PairCountError
         An item and system twice; the message names the row.
     InvalidInputError
@@ -156,14 +156,14 @@ def check_pairs(pairs: Sequence[StudyPair]) -> None:
     if not pairs:
         raise NoDataError("no pairs; a study needs one at least")
     first: dict[str, StudyPair] = {}
-    seen: set[tuple[str, str]] = set()
+    keys: set[tuple[str, str]] = set()
     for number, pair in enumerate(pairs, start=1):
         where = f"row {number}"
-        if (pair.item_id, pair.system) in seen:
+        if (pair.item_id, pair.system) in keys:
             raise PairCountError(f"{where}: item {pair.item_id!r} of system {pair.system!r} occurs twice; keep one")
-        if pair.same_as and (pair.item_id, pair.same_as) not in seen:
+        if pair.same_as and (pair.item_id, pair.same_as) not in keys:
             raise InvalidInputError(f"{where}: same_as names {pair.same_as!r}, which is no earlier row of this item")
-        seen.add((pair.item_id, pair.system))
+        keys.add((pair.item_id, pair.system))
         known = first.setdefault(pair.item_id, pair)
         for name in ("group", "reference"):
             if getattr(pair, name) != getattr(known, name):

@@ -23,5 +23,5 @@ def passed_sec(start: float | None, end: float | None) -> float:
 
 
 def is_possible(claimed_sec: float, passed: float) -> bool:
-    """Tell whether a page can have spent so much where `passed` seconds passed; True where nobody knows (NaN)."""
+    """Tell whether a page can have spent so much where `passed` seconds passed; True if unknown (NaN)."""
     return not claimed_sec > _OVER_SHARE * passed + _OVER_SEC

@@ -119,7 +119,7 @@ def read_ratings(
 
     """
     place = Path(path)
-    rows = list(read_rows(place, what="ratings"))
+    rows = list(read_rows(place, table_name="ratings"))
     if not rows:
         raise NoDataError(f"{place} holds no ratings; expected one row a rating")
     columns = _columns(place, rows, blind=bool(key))
@@ -127,11 +127,11 @@ def read_ratings(
     ratings = []
     for number, row in enumerate(rows, start=1):
         with located_at(f"{place}, row {number}"):
-            ratings.append(_rating({what: row.get(name) for what, name in columns.items()}, played, reverse))
+            ratings.append(_rating({field: row.get(name) for field, name in columns.items()}, played, reverse))
     unasked = sorted(set(reverse) - {rating.facet for rating in ratings})
     if unasked:
-        asked = ", ".join(dict.fromkeys(rating.facet for rating in ratings))
-        raise InvalidInputError(f"{place}: no question {', '.join(unasked)} to reverse; it has {asked}")
+        facets = ", ".join(dict.fromkeys(rating.facet for rating in ratings))
+        raise InvalidInputError(f"{place}: no question {', '.join(unasked)} to reverse; it has {facets}")
     with located_at(place):
         check_ratings(ratings)
     return tuple(ratings)
@@ -148,7 +148,7 @@ def check_ratings(ratings: Sequence[Rating]) -> None:
     Raises
     ------
     NoDataError
-        There are none.
+        No ratings.
     PairCountError
         A listener answered a question on a stimulus twice.
     InvalidInputError
@@ -157,16 +157,16 @@ def check_ratings(ratings: Sequence[Rating]) -> None:
     """
     if not ratings:
         raise NoDataError("no ratings; an agreement needs some")
-    seen: set[tuple[str, str, str, str]] = set()
+    keys: set[tuple[str, str, str, str]] = set()
     scaled: dict[str, bool] = {}
     for number, rating in enumerate(ratings, start=1):
-        said = (rating.item, rating.system, rating.listener, rating.facet)
-        if said in seen:
+        key = (rating.item, rating.system, rating.listener, rating.facet)
+        if key in keys:
             raise PairCountError(
                 f"row {number}: listener {rating.listener!r} rated {rating.system!r} on {rating.item!r} twice "
                 f"({rating.facet}); keep one rating, or their mean"
             )
-        seen.add(said)
+        keys.add(key)
         if scaled.setdefault(rating.facet, rating.scaled) != rating.scaled:
             raise InvalidInputError(
                 f"row {number}: {rating.facet!r} has a scale in some rows; give it in all or in none"
@@ -176,20 +176,20 @@ def check_ratings(ratings: Sequence[Rating]) -> None:
 def _columns(path: Path, rows: Sequence[Mapping[str, Any]], *, blind: bool) -> dict[str, str]:
     """Return the column of each thing that is there."""
     there = list(dict.fromkeys(str(name) for row in rows for name in row))
-    found = {}
-    for what, names in NAMES.items():
-        named = [name for name in names if name in there]
-        if len(named) > 1:
-            raise InvalidInputError(f"{path}: the columns {' and '.join(named)} both name the {what}; keep one")
-        if named:
-            found[what] = named[0]
-    needed = ["listener", "rating", *(() if blind and "estimate" in found else ("item", "system"))]
-    missing = [" or ".join(NAMES[what]) for what in needed if what not in found]
+    columns = {}
+    for field, names in NAMES.items():
+        matching = [name for name in names if name in there]
+        if len(matching) > 1:
+            raise InvalidInputError(f"{path}: the columns {' and '.join(matching)} both name the {field}; keep one")
+        if matching:
+            columns[field] = matching[0]
+    needed = ["listener", "rating", *(() if blind and "estimate" in columns else ("item", "system"))]
+    missing = [" or ".join(NAMES[field]) for field in needed if field not in columns]
     if missing:
-        is_blind = "estimate" in found and not blind
+        is_blind = "estimate" in columns and not blind
         hint = "; played files need the key of the study, its pairs.csv" if is_blind else ""
         raise InvalidInputError(f"{path}: no column {'; no column '.join(missing)}; it has {', '.join(there)}{hint}")
-    return found
+    return columns
 
 
 def _rating(cells: Mapping[str, Any], played: Mapping[str, StudyPair], reverse: Collection[str]) -> Rating:

@@ -89,20 +89,22 @@ def screen_listeners(tables: ListeningTables, settings: ListeningSettings) -> tu
     """
     kind, (score, share) = settings.type, _SCORES[settings.type]
     names = [row["listener"] for row in tables.listeners]
-    about = {one.name for one in settings.questions if kind == "mushra" or one.is_of_original}
+    about = {question.name for question in settings.questions if kind == "mushra" or question.is_of_original}
     own = [row for row in tables.ratings if row["system"] not in {REFERENCE, ANCHOR}] or tables.ratings
-    asked = answer_matrices(own, tables.choices, kind, names)
-    copied = _copies(np.concatenate(list(asked.values())), [row.get("received_at") for row in tables.listeners])
-    found: list[Row] = []
+    matrices = answer_matrices(own, tables.choices, kind, names)
+    copied = _copies(np.concatenate(list(matrices.values())), [row.get("received_at") for row in tables.listeners])
+    rows: list[Row] = []
     marks: list[list[str]] = []
     for place, row in enumerate(tables.listeners):
-        mine = [one for one in tables.ratings if one["listener"] == names[place] and one["question"] in about]
-        low = _share([one["rating"] < score for one in mine if one["system"] == REFERENCE])
-        high = _share([one["rating"] > score for one in mine if one["system"] == ANCHOR and kind == "mushra"])
+        mine = [
+            rating for rating in tables.ratings if rating["listener"] == names[place] and rating["question"] in about
+        ]
+        low = _share([rating["rating"] < score for rating in mine if rating["system"] == REFERENCE])
+        high = _share([rating["rating"] > score for rating in mine if rating["system"] == ANCHOR and kind == "mushra"])
         spread, is_pattern = _spread(
-            [one for one in tables.choices or tables.ratings if one["listener"] == names[place]]
+            [answer for answer in tables.choices or tables.ratings if answer["listener"] == names[place]]
         )
-        found.append({**row, "low_references": low, "high_anchors": high, "spread": spread})
+        rows.append({**row, "low_references": low, "high_anchors": high, "spread": spread})
         rules = {
             FASTER_THAN_TIME: not is_possible(row["seconds"], row["server_sec"]),
             "failed_checks": row["n_failed"] > settings.allowed_failures,
@@ -112,24 +114,29 @@ def screen_listeners(tables: ListeningTables, settings: ListeningSettings) -> tu
             "high_anchor": high > share,
         }
         marks.append([mark for mark, is_so in rules.items() if is_so])
-    honest = np.array([not said for said in marks])
-    agreements = {question: _agreements(matrix, honest, kind) for question, matrix in asked.items()}
+    honest = np.array([not own_marks for own_marks in marks])
+    agreements = {question: _agreements(matrix, honest, kind) for question, matrix in matrices.items()}
     all_questions = np.array(list(agreements.values()))
     mean = np.array([_share(column[~np.isnan(column)]) for column in all_questions.T])
     compared = mean[honest & ~np.isnan(mean)]
     typical = float(np.quantile(compared, 0.75)) if len(compared) else 0.0
-    n = min(int((~np.isnan(matrix)).sum(axis=0).min()) for matrix in asked.values())
+    n = min(int((~np.isnan(matrix)).sum(axis=0).min()) for matrix in matrices.values())
     # 2.5 standard errors must not bring a typical listener to the limit
     error = (1 - typical**2) ** (0.5 if kind == "ab" else 1.0) / math.sqrt(max(n, 1))
     is_applied = len(compared) >= LEAST_LISTENERS and (1 - settings.least_agreement) * typical > 2.5 * error
     limit = settings.least_agreement * typical if is_applied and settings.least_agreement else -math.inf
-    for place, said in enumerate(marks):
+    for place, own_marks in enumerate(marks):
         if mean[place] < limit:
-            said.append("low_agreement")
+            own_marks.append("low_agreement")
         by_question = {f"agreement {question}": float(of[place]) for question, of in agreements.items()}
-        found[place] |= {"agreement": float(mean[place]), **by_question, "marks": ", ".join(said), "is_kept": not said}
+        rows[place] |= {
+            "agreement": float(mean[place]),
+            **by_question,
+            "marks": ", ".join(own_marks),
+            "is_kept": not own_marks,
+        }
     note = f"low_agreement was not applied: {len(compared)} listeners compared, who agree by {typical:.2f}"
-    return found, "" if is_applied or not settings.least_agreement else note
+    return rows, "" if is_applied or not settings.least_agreement else note
 
 
 def _share(values: Sequence[Any] | Floats) -> float:
@@ -144,41 +151,41 @@ def _spread(rows: Rows) -> tuple[float, bool]:
     by_question = [np.array(values) for values in answers.values()]
     # one, two, three or four answers over and over, at least four times
     is_pattern = all(
-        len(one) >= LEAST_ANSWERS
-        and any(np.array_equal(one[n:], one[:-n]) for n in range(1, min(4, len(one) // 4) + 1))
-        for one in by_question
+        len(series) >= LEAST_ANSWERS
+        and any(np.array_equal(series[n:], series[:-n]) for n in range(1, min(4, len(series) // 4) + 1))
+        for series in by_question
     )
-    return _share([one.std() for one in by_question]), bool(rows) and is_pattern
+    return _share([series.std() for series in by_question]), bool(rows) and is_pattern
 
 
 def answer_matrices(ratings: Rows, choices: Rows, kind: str, listeners: Sequence[str]) -> dict[str, Floats]:
-    """Return question -> answers by sound (in ``ab`` by pair) and listener; NaN where there is none."""
-    found: dict[str, dict[tuple[str, ...], dict[str, float]]] = defaultdict(lambda: defaultdict(dict))
+    """Return question -> answers by sound (in ``ab`` by pair) and listener; NaN if missing."""
+    answers: dict[str, dict[tuple[str, ...], dict[str, float]]] = defaultdict(lambda: defaultdict(dict))
     for row in choices if kind == "ab" else ratings:
         pair = sorted((row["first"], row["second"])) if kind == "ab" else [row["system"]]
         value = row["chosen"] == pair[0] if kind == "ab" else row["rating"]
-        found[row["question"]][(row["item"], *pair)][row["listener"]] = float(value)
+        answers[row["question"]][(row["item"], *pair)][row["listener"]] = float(value)
     return {
         question: np.array([[units[unit].get(name, math.nan) for name in listeners] for unit in sorted(units)])
-        for question, units in found.items()
+        for question, units in answers.items()
     }
 
 
 def _agreements(matrix: Floats, honest: npt.NDArray[np.bool_], kind: str) -> Floats:
     """Return how far each listener agrees with honest ones: with the half that agree the most, as others blur it."""
-    found = np.array([_agreement(matrix, place, honest, kind) for place in range(len(honest))])
-    if np.count_nonzero(honest & ~np.isnan(found)) < LEAST_LISTENERS:
-        return found
-    core = honest & (found >= np.nanmedian(found[honest]))
+    agreements = np.array([_agreement(matrix, place, honest, kind) for place in range(len(honest))])
+    if np.count_nonzero(honest & ~np.isnan(agreements)) < LEAST_LISTENERS:
+        return agreements
+    core = honest & (agreements >= np.nanmedian(agreements[honest]))
     return np.array([_agreement(matrix, place, core, kind) for place in range(len(honest))])
 
 
 def _agreement(matrix: Floats, place: int, core: npt.NDArray[np.bool_], kind: str) -> float:
     others = matrix[:, core & (np.arange(len(core)) != place)]
-    heard = ~np.isnan(matrix[:, place]) & (np.count_nonzero(~np.isnan(others), axis=1) >= 2)
-    if np.count_nonzero(heard) < LEAST_ANSWERS:
+    rated = ~np.isnan(matrix[:, place]) & (np.count_nonzero(~np.isnan(others), axis=1) >= 2)
+    if np.count_nonzero(rated) < LEAST_ANSWERS:
         return math.nan
-    mine, theirs = matrix[heard, place], np.nanmean(others[heard], axis=1)
+    mine, theirs = matrix[rated, place], np.nanmean(others[rated], axis=1)
     if kind == "ab":
         clear = 2 * theirs - 1
         return float((2 * mine - 1) @ clear / np.abs(clear).sum()) if np.any(clear) else math.nan
@@ -195,9 +202,9 @@ def _copies(answers: Floats, arrived: Sequence[float | None]) -> set[int]:
         both = answers[~np.isnan(answers[:, first] + answers[:, second])]
         if len(both) >= LEAST_ANSWERS:
             equal[second, first] = both[:, first] == both[:, second]
-    usual = _share([_share(said) for said in equal.values()])
+    usual = _share([_share(matches) for matches in equal.values()])
     return {
         later
-        for (later, _), said in equal.items()
-        if _share(said) >= _ALIKE and len(equal) * binom.sf(said.sum() - 1, len(said), usual) < _CHANCE
+        for (later, _), matches in equal.items()
+        if _share(matches) >= _ALIKE and len(equal) * binom.sf(matches.sum() - 1, len(matches), usual) < _CHANCE
     }

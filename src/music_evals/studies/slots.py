@@ -1,4 +1,4 @@
-"""Which plan a participant follows: the one that the fewest have been given, written down before it is told.
+"""Which plan a participant follows: the one that the fewest have, written to the disk before it is sent.
 
 One file a participant lies beside the submissions, made whole or not at all, so that a server that is killed gives
 nobody a plan twice over, and a participant who comes back goes on with the same one. Its name holds plan, token and the
@@ -88,9 +88,9 @@ class SlotBook:
     def joined(self) -> dict[str, tuple[int, float | None]]:
         """Return the plan of each token, and when it was given: Unix seconds, None where an earlier version did it."""
         paths = self.folder.iterdir() if self.folder.is_dir() else ()
-        found = filter(None, (_FILE.fullmatch(path.name) for path in paths))
-        # of two that a mirror kept the last was told
-        last = sorted(found, key=lambda match: match[3] or "")
+        matches = filter(None, (_FILE.fullmatch(path.name) for path in paths))
+        # if a mirror kept two, the participant follows the last one
+        last = sorted(matches, key=lambda match: match[3] or "")
         return {match[2]: (int(match[1]), int(match[3]) / 1000 if match[3] else None) for match in last}
 
     def given(self) -> dict[str, int]:
@@ -118,10 +118,10 @@ class SlotBook:
             by_token = self.given()
             if token in by_token:
                 return token, by_token[token]
-            given = list(by_token.values())
-            if len(given) >= self.max_participants:
+            slots = list(by_token.values())
+            if len(slots) >= self.max_participants:
                 raise OutputError(f"{self.folder} has {self.max_participants} participants, which is the limit")
-            slot = min(range(self.n_slots), key=given.count)
+            slot = min(range(self.n_slots), key=slots.count)
             name = f"slot-{slot}-{token}-{round(1000 * self.clock()):013d}"
             if self.mirror is not None:
                 self.mirror.put(name, name.encode())

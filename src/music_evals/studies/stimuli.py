@@ -1,7 +1,7 @@
 """From sounds to a listening study: blind audio files at equal loudness, and the table that is their key.
 
 A study is a folder: `audio/`, whose file names say nothing; `pairs.csv` (`studies.pairs`), which says who made what;
-and `pairs.json`, which says how all of it was made. Whoever judges sees the first alone. The folder is written beside
+and `pairs.json`, which says how all of it was made. Whoever rates sees the first alone. The folder is written beside
 its place and moved there when it is complete.
 
 Names are drawn from the seed. Whoever has the seed and what the study was made from can work them out, so a study with
@@ -92,12 +92,12 @@ class StudyItem:
     item_id, group, task, start_sec, end_sec, licence, source
         As the columns of `studies.pairs`.
     stimuli
-        What is judged. The first is the system `studies.pairs.REFERENCE`, which is also played openly.
+        What is rated. The first is the system `studies.pairs.REFERENCE`, which is also played openly.
 
     Raises
     ------
     InvalidInputError
-        Another system comes first, or there is none.
+        Another system comes first, or the item has no stimuli.
 
     """
 
@@ -216,32 +216,35 @@ def write_study(
             if progress is not None:
                 progress(done, len(items), "rendering")
             pairs += _write_item(folder, item, studio)
-        said = {**(about or {}), "seed": seed, "sample_rate": sample_rate, "loudness_lufs": loudness_lufs}
-        said["cut"] = studio.cut
-        write_atomically(folder / ABOUT, (json.dumps(said, indent=1, allow_nan=False) + "\n").encode(), parents=True)
+        summary = {**(about or {}), "seed": seed, "sample_rate": sample_rate, "loudness_lufs": loudness_lufs}
+        summary["cut"] = studio.cut
+        write_atomically(folder / ABOUT, (json.dumps(summary, indent=1, allow_nan=False) + "\n").encode(), parents=True)
         write_atomically(folder / PAIRS, pairs_text(pairs).encode())
         if progress is not None:
             progress(len(items), len(items), "rendering")
-    return Study(target, tuple(pairs), said)
+    return Study(target, tuple(pairs), summary)
 
 
 def _write_item(folder: Path, item: StudyItem, studio: _Studio) -> list[StudyPair]:
     """Write the files of an item, and return its rows."""
-    rendered = {content: studio.render(content) for content in dict.fromkeys(one.content for one in item.stimuli)}
+    contents = dict.fromkeys(stimulus.content for stimulus in item.stimuli)
+    rendered = {content: studio.render(content) for content in contents}
     if studio.veiled:
         rendered = _equally_long(item, rendered, studio)
     sounds = {content: _level(samples, studio, item.item_id) for content, samples in rendered.items()}
     first = {stimulus.content: stimulus.system for stimulus in reversed(item.stimuli)}
     original = item.stimuli[0]
     played = [("open", original), *(("judged", stimulus) for stimulus in item.stimuli)]
-    names = [f"{AUDIO}/{_token(studio.seed, item.item_id, what, stimulus)}.flac" for what, stimulus in played]
-    heard = {name: sounds[stimulus.content].samples for name, (_, stimulus) in zip(names, played, strict=True)}
+    names = [f"{AUDIO}/{_token(studio.seed, item.item_id, role, stimulus)}.flac" for role, stimulus in played]
+    samples_by_name = {
+        name: sounds[stimulus.content].samples for name, (_, stimulus) in zip(names, played, strict=True)
+    }
     if studio.veiled:
-        files = {name: _veiled(samples, name, studio.sample_rate) for name, samples in heard.items()}
+        files = {name: _veiled(samples, name, studio.sample_rate) for name, samples in samples_by_name.items()}
         size = max(map(len, files.values())) + 4
         files = {name: _padded(file, size) for name, file in files.items()}
     else:
-        files = {name: encode_flac(samples, studio.sample_rate) for name, samples in heard.items()}
+        files = {name: encode_flac(samples, studio.sample_rate) for name, samples in samples_by_name.items()}
     for name in sorted(files):
         write_atomically(folder / name, files[name], parents=True, sync=False)
     reference = sounds[original.content]
@@ -267,19 +270,23 @@ def _write_item(folder: Path, item: StudyItem, studio: _Studio) -> list[StudyPai
 
 
 def _equally_long(item: StudyItem, sounds: Mapping[bytes, Samples], studio: _Studio) -> dict[bytes, Samples]:
-    """Return the sounds of an item as long as the shortest that is heard, or refuse them."""
+    """Return the sounds of an item cut to the shortest that is heard, or refuse unequal lengths."""
     rate = studio.sample_rate
-    heard = {f"{one.origin} {one.system}".strip(): len(sounds[one.content]) for one in item.stimuli if one.is_heard}
-    shortest = min(heard.values())
-    longer = {name: round((n - shortest) / rate, 3) for name, n in heard.items() if n - shortest > LENGTH_SEC * rate}
+    lengths = {
+        f"{stimulus.origin} {stimulus.system}".strip(): len(sounds[stimulus.content])
+        for stimulus in item.stimuli
+        if stimulus.is_heard
+    }
+    shortest = min(lengths.values())
+    longer = {name: round((n - shortest) / rate, 3) for name, n in lengths.items() if n - shortest > LENGTH_SEC * rate}
     if longer and studio.veiled != "cut":
-        said = ", ".join(f"{name} {n / rate:.3f} s" for name, n in heard.items())
+        listing = ", ".join(f"{name} {n / rate:.3f} s" for name, n in lengths.items())
         raise InvalidInputError(
-            f"item {item.item_id!r} has sounds of unequal length, which tells them apart: {said}; make them equal, or "
-            "let them be cut to the shortest, `lengths` cut"
+            f"item {item.item_id!r} has sounds of unequal length, which tells them apart: {listing}; make them equal, "
+            "or let them be cut to the shortest, `lengths` cut"
         )
     fade = np.ones(shortest, dtype=np.float32)
-    if longer:  # the shortest fades too: else that would tell it
+    if longer:  # the shortest fades too, or listeners would recognise it
         studio.cut[item.item_id] = longer
         fade[-round(FADE_SEC * rate) :] = np.linspace(1, 0, min(round(FADE_SEC * rate), shortest))
     return {content: samples[:shortest] * fade[: len(samples)] for content, samples in sounds.items()}
@@ -304,24 +311,24 @@ def _padded(file: bytes, size: int) -> bytes:
 
 
 def _level(samples: Samples, studio: _Studio, item: str) -> _Sound:
-    """Bring a sound to the loudness of the study; silence has none and stays."""
+    """Bring a sound to the loudness of the study; silence stays as it is."""
     wanted = studio.loudness_lufs
     seconds = round(len(samples) / studio.sample_rate, 6)
-    found = integrated_loudness(samples, studio.sample_rate)
-    if math.isnan(found):
+    loudness = integrated_loudness(samples, studio.sample_rate)
+    if math.isnan(loudness):
         return _Sound(samples, seconds, None, None)
-    gain = 10 ** ((wanted - found) / 20)
+    gain = 10 ** ((wanted - loudness) / 20)
     peak = gain * float(np.abs(samples).max())
     if peak > 1:
         raise InvalidInputError(
             f"item {item!r} would be clipped at {wanted:g} LUFS: its peak would be {20 * math.log10(peak):+.1f} dB; "
             "choose a lower `loudness_lufs`"
         )
-    return _Sound(samples * np.float32(gain), seconds, wanted, round(wanted - found, 3))
+    return _Sound(samples * np.float32(gain), seconds, wanted, round(wanted - loudness, 3))
 
 
-def _token(seed: int, item: str, what: str, stimulus: Stimulus) -> str:
-    key = json.dumps([seed, item, what, stimulus.system]).encode() + stimulus.content
+def _token(seed: int, item: str, role: str, stimulus: Stimulus) -> str:
+    key = json.dumps([seed, item, role, stimulus.system]).encode() + stimulus.content
     return hashlib.sha256(key).hexdigest()[:16]
 
 
@@ -329,7 +336,7 @@ _OURS = re.compile(rf"{PAIRS}|{ABOUT}|{AUDIO}|{AUDIO}/[0-9a-f]{{16}}\.flac")
 
 
 def check_out(out: str | os.PathLike[str], *, overwrite: bool) -> Path:
-    """Return where a study goes, or say what stands in its way.
+    """Return the folder for a study, or raise if it is occupied.
 
     Parameters
     ----------

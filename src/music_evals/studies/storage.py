@@ -86,9 +86,9 @@ def new_token() -> str:
     return secrets.token_hex(16)
 
 
-def is_token(given: object) -> bool:
+def is_token(value: object) -> bool:
     """Tell whether a value has the form of a token of `new_token`."""
-    return isinstance(given, str) and _TOKEN.fullmatch(given) is not None
+    return isinstance(value, str) and _TOKEN.fullmatch(value) is not None
 
 
 def _check_token(token: str) -> None:
@@ -96,12 +96,12 @@ def _check_token(token: str) -> None:
         raise InvalidInputError("the token must be 32 hexadecimal digits; take the number that the page shows")
 
 
-def is_secret(given: str, expected: str) -> bool:
+def is_secret(secret: str, expected: str) -> bool:
     """Tell whether the organiser's secret was given, in a time that does not depend on where the two differ.
 
     Parameters
     ----------
-    given
+    secret
         What somebody entered.
     expected
         The secret, which must not be empty.
@@ -114,7 +114,7 @@ def is_secret(given: str, expected: str) -> bool:
     """
     if not expected:
         raise InvalidInputError("the organiser's secret is empty; set one, such as studies.storage.new_token()")
-    return hmac.compare_digest(given.encode(errors="replace"), expected.encode())
+    return hmac.compare_digest(secret.encode(errors="replace"), expected.encode())
 
 
 class SubmissionStore:
@@ -204,17 +204,17 @@ class SubmissionStore:
         token
             Of one participant; by default of all.
         or_none
-            There may be none.
+            Return an empty tuple if there are no submissions.
 
         Raises
         ------
         NoDataError
-            There are none, where there may not be.
+            No submissions, unless `or_none`.
         CorruptRecordsError
             A file is not what its name says: it was changed after it was stored.
 
         """
-        found: dict[tuple[str, str], Submission] = {}
+        submissions: dict[tuple[str, str], Submission] = {}
         for path in self._files(token):
             token, receipt, *ms = path.stem.split("-")
             stored = path.read_bytes()
@@ -222,10 +222,10 @@ class SubmissionStore:
                 raise CorruptRecordsError(f"{path} was changed after it was stored; take it from a copy, or remove it")
             received_at = int(ms[0]) / 1000 if ms else None
             # two that came at one moment are one, with the first time
-            found.setdefault((token, receipt), Submission(token, receipt, json.loads(stored), received_at))
-        if not found and not or_none:
+            submissions.setdefault((token, receipt), Submission(token, receipt, json.loads(stored), received_at))
+        if not submissions and not or_none:
             raise NoDataError(f"{self.folder} holds no submissions")
-        return tuple(found.values())
+        return tuple(submissions.values())
 
     def withdraw(self, token: str) -> int:
         """Remove all that a participant sent, and return how many submissions that were.

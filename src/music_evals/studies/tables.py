@@ -29,6 +29,7 @@ import numpy as np
 import numpy.typing as npt
 
 from music_evals.csv_files import csv_rows, csv_text
+from music_evals.deprecation import renamed_options
 from music_evals.errors import (
     InvalidInputError,
     MusicEvalsError,
@@ -181,8 +182,8 @@ def read_study(folder: str | os.PathLike[str]) -> StudyTables:
     place = Path(folder)
     if not place.is_dir():
         raise NoDataError(f"{place} is no folder; give the folder of a study")
-    found = {name: [place / f"{name}{suffix}" for suffix in _SUFFIXES] for name in StudyTables._fields}
-    there = {name: [path for path in paths if path.exists()] for name, paths in found.items()}
+    candidates = {name: [place / f"{name}{suffix}" for suffix in _SUFFIXES] for name in StudyTables._fields}
+    there = {name: [path for path in paths if path.exists()] for name, paths in candidates.items()}
     for name, paths in there.items():
         if len(paths) > 1:
             raise UnreadableFileError(
@@ -219,19 +220,22 @@ def study_tables(samples: Any, edits: Any, listening: Any = None) -> StudyTables
 
     """
     tables = StudyTables(
-        read_table(samples, SAMPLES, what="samples"),
-        read_table(edits, EDITS, what="edits"),
-        None if listening is None else read_table(listening, LISTENING, what="listening"),
+        read_table(samples, SAMPLES, table_name="samples"),
+        read_table(edits, EDITS, table_name="edits"),
+        None if listening is None else read_table(listening, LISTENING, table_name="listening"),
     )
     _check_samples(tables.samples)
     known = set(tables.samples["sample_id"].tolist())
-    for what, table, who in (("edits", tables.edits, "editor_id"), ("listening", tables.listening, "listener_id")):
+    for table_name, table, who in (
+        ("edits", tables.edits, "editor_id"),
+        ("listening", tables.listening, "listener_id"),
+    ):
         if table is not None:
-            _check_keys(what, table, ("sample_id", who))
-            _check_known(what, table, known)
+            _check_keys(table_name, table, ("sample_id", who))
+            _check_known(table_name, table, known)
     zero = np.flatnonzero(tables.edits["time_s"] == 0)
     if len(zero):
-        raise InvalidInputError(f"edits, row {zero[0] + 1}: time_s is 0; an edit takes time, leave out what was none")
+        raise InvalidInputError(f"edits, row {zero[0] + 1}: time_s is 0; an edit takes time, leave this row out")
     return tables
 
 
@@ -255,20 +259,20 @@ def samples_of_edits(rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
 
     """
     names = [column.name for column in SAMPLES if column.needed]
-    found: dict[Any, tuple[int, dict[str, Any]]] = {}
+    samples: dict[Any, tuple[int, dict[str, Any]]] = {}
     for number, row in enumerate(rows, start=1):
         missing = [name for name in names if name not in row]
         if missing:
             raise InvalidInputError(
                 f"edits, row {number}: no {', no '.join(missing)}; give these columns, or the table samples"
             )
-        said = {name: row[name] for name in names}
-        first, known = found.setdefault(said["sample_id"], (number, said))
-        if said != known:
+        sample = {name: row[name] for name in names}
+        first, known = samples.setdefault(sample["sample_id"], (number, sample))
+        if sample != known:
             raise InvalidInputError(
-                f"edits, row {number}: sample {said['sample_id']!r} is {said}, and {known} in row {first}"
+                f"edits, row {number}: sample {sample['sample_id']!r} is {sample}, and {known} in row {first}"
             )
-    return [row for _, row in found.values()]
+    return [row for _, row in samples.values()]
 
 
 def _check_samples(samples: Table) -> None:
@@ -292,21 +296,24 @@ def _keys(table: Table, names: Sequence[str]) -> Iterator[tuple[Any, ...]]:
     return zip(*(table[name].tolist() for name in names), strict=True)
 
 
-def _check_keys(what: str, table: Table, names: Sequence[str]) -> None:
-    seen: dict[tuple[Any, ...], int] = {}
+def _check_keys(table_name: str, table: Table, names: Sequence[str]) -> None:
+    first_rows: dict[tuple[Any, ...], int] = {}
     for number, key in enumerate(_keys(table, names), start=1):
-        if seen.setdefault(key, number) != number:
-            said = ", ".join(f"{name} {value!r}" for name, value in zip(names, key, strict=True))
-            raise PairCountError(f"{what}, row {number}: {said} stands in row {seen[key]} already; keep one")
+        if first_rows.setdefault(key, number) != number:
+            cells = ", ".join(f"{name} {value!r}" for name, value in zip(names, key, strict=True))
+            raise PairCountError(
+                f"{table_name}, row {number}: {cells} stands in row {first_rows[key]} already; keep one"
+            )
 
 
-def _check_known(what: str, table: Table, known: set[str]) -> None:
+def _check_known(table_name: str, table: Table, known: set[str]) -> None:
     for number, sample in enumerate(table["sample_id"].tolist(), start=1):
         if sample not in known:
-            raise InvalidInputError(f"{what}, row {number}: no sample {sample!r} in samples; add its row there")
+            raise InvalidInputError(f"{table_name}, row {number}: no sample {sample!r} in samples; add its row there")
 
 
-def read_table(source: Any, columns: Sequence[Column], *, what: str) -> Table:
+@renamed_options(what="table_name")
+def read_table(source: Any, columns: Sequence[Column], *, table_name: str) -> Table:
     """Read one table and check its cells.
 
     Parameters
@@ -316,8 +323,8 @@ def read_table(source: Any, columns: Sequence[Column], *, what: str) -> Table:
         dict each.
     columns
         What it holds: `SAMPLES`, `EDITS` or `LISTENING`.
-    what
-        How messages call it.
+    table_name
+        Name of the table in messages.
 
     Returns
     -------
@@ -336,13 +343,13 @@ def read_table(source: Any, columns: Sequence[Column], *, what: str) -> Table:
         Something else than a table.
 
     """
-    rows = rows_of(source, what=what)
+    rows = rows_of(source, table_name=table_name)
     if not rows:
-        raise NoDataError(f"{what}: the table has no rows")
+        raise NoDataError(f"{table_name}: the table has no rows")
     there = list(dict.fromkeys(name for row in rows for name in row))
     missing = [column.name for column in columns if column.needed and column.name not in there]
     if missing:
-        raise InvalidInputError(f"{what}: no column {', no column '.join(missing)}; it has {', '.join(there)}")
+        raise InvalidInputError(f"{table_name}: no column {', no column '.join(missing)}; it has {', '.join(there)}")
     read = [column for column in columns if column.name in there]
     if columns is LISTENING:
         read += [
@@ -352,7 +359,7 @@ def read_table(source: Any, columns: Sequence[Column], *, what: str) -> Table:
         ]
     cells: dict[str, list[Any]] = {column.name: [] for column in read}
     for number, row in enumerate(rows, start=1):
-        with located_at(f"{what}, row {number}"):
+        with located_at(f"{table_name}, row {number}"):
             for column in read:
                 cells[column.name].append(_cell(column, row.get(column.name)))
     kinds = {"text": np.str_, "integer": np.float64, "number": np.float64, "flag": np.bool_}
@@ -368,10 +375,11 @@ def located_at(place: object) -> Iterator[None]:
         raise located(error, str(place)) from error
 
 
-def rows_of(source: Any, *, what: str) -> list[Mapping[str, Any]]:
+@renamed_options(what="table_name")
+def rows_of(source: Any, *, table_name: str) -> list[Mapping[str, Any]]:
     """Return the rows of a table in any form that `read_table` takes, unchecked; raises as it does."""
     if isinstance(source, str | os.PathLike):
-        return list(read_rows(Path(source), what=what))
+        return list(read_rows(Path(source), table_name=table_name))
     if hasattr(source, "to_pylist"):  # a table of pyarrow
         source = source.to_pylist()
     elif hasattr(source, "to_dict") and hasattr(source, "columns"):  # a data frame
@@ -381,11 +389,12 @@ def rows_of(source: Any, *, what: str) -> list[Mapping[str, Any]]:
     if isinstance(source, Mapping):
         lengths = {name: len(values) for name, values in source.items()}
         if len(set(lengths.values())) > 1:
-            raise InvalidInputError(f"{what}: columns of different lengths, {lengths}")
+            raise InvalidInputError(f"{table_name}: columns of different lengths, {lengths}")
         source = [dict(zip(source, row, strict=True)) for row in zip(*source.values(), strict=True)]
     if not isinstance(source, list | tuple) or not all(isinstance(row, Mapping) for row in source):
         raise UnsupportedTypeError(
-            f"{what}: expected a path, a data frame, a Dataset, columns in a dict, or rows; got {type(source).__name__}"
+            f"{table_name}: expected a path, a data frame, a Dataset, columns in a dict, or rows; "
+            f"got {type(source).__name__}"
         )
     return list(source)
 
@@ -399,10 +408,10 @@ def _cell(column: Column, cell: Any) -> Any:
     if column.kind == "text":
         return "" if is_empty else str(value).strip()
     if column.kind == "flag":
-        said = str(value).strip().lower().removesuffix(".0")
-        if said not in _YES | _NO:
+        text = str(value).strip().lower().removesuffix(".0")
+        if text not in _YES | _NO:
             raise InvalidInputError(f"{column.name} must be true or false, got {cell!r}")
-        return said in _YES
+        return text in _YES
     if is_empty:
         return math.nan
     return _number(column, value)
@@ -421,15 +430,16 @@ def _number(column: Column, value: Any) -> float:
     return number
 
 
-def read_rows(path: Path, *, what: str) -> Iterator[Mapping[str, Any]]:
+@renamed_options(what="table_name")
+def read_rows(path: Path, *, table_name: str) -> Iterator[Mapping[str, Any]]:
     """Yield the rows of a CSV file, of JSON lines or of a Parquet file.
 
     Parameters
     ----------
     path
         The file; its suffix says what it is.
-    what
-        What its rows are, for messages.
+    table_name
+        Name of the table in messages.
 
     Raises
     ------
@@ -445,7 +455,7 @@ def read_rows(path: Path, *, what: str) -> Iterator[Mapping[str, Any]]:
         content = path.read_bytes()
     readers = {".csv": _csv_rows, ".jsonl": _json_rows, ".parquet": _parquet_rows}
     if path.suffix.lower() not in readers:
-        raise UnreadableFileError(f"{path}: {what} are read from {', '.join(readers)}; save them as one of these")
+        raise UnreadableFileError(f"{path}: {table_name} are read from {', '.join(readers)}; save them as one of these")
     check_no_pointer(content, path)
     try:
         yield from readers[path.suffix.lower()](content)
@@ -479,13 +489,13 @@ def _parquet_rows(content: bytes) -> Iterator[Mapping[str, Any]]:
 
 
 def tell_marks(editors: Sequence[str], marks: Sequence[str]) -> list[str]:
-    """Return how many edits are marked, and why, by editor; nothing where none is."""
+    """Return how many edits are marked, and why, by editor; empty if none is."""
     reasons: dict[str, Counter[str]] = {}
     for who, names in zip(editors, marks, strict=True):
         if names:
             reasons.setdefault(who, Counter()).update(names.split())
-    told = [f"{who}: {', '.join(f'{name} {n}' for name, n in found.items())}" for who, found in reasons.items()]
-    return [f"{sum(map(bool, marks))} of {len(marks)} edits are marked as hard to believe.", *told] if told else []
+    lines = [f"{who}: {', '.join(f'{name} {n}' for name, n in counts.items())}" for who, counts in reasons.items()]
+    return [f"{sum(map(bool, marks))} of {len(marks)} edits are marked as hard to believe.", *lines] if lines else []
 
 
 def table_text(rows: Sequence[Mapping[str, Any]]) -> str:

@@ -73,8 +73,8 @@ class Event:
 
 
 @dataclasses.dataclass
-class Kept:
-    """What stands between the notes of a measure and stays."""
+class Verbatim:
+    """Text between the notes of a measure that stays as it is."""
 
     text: str
     start: int  # in the text
@@ -90,7 +90,7 @@ class Measure:
     fifths: int
     meter: tuple[int, int] | None
     events: list[Event] = dataclasses.field(default_factory=list)
-    kept: list[Kept] = dataclasses.field(default_factory=list)
+    verbatim: list[Verbatim] = dataclasses.field(default_factory=list)
     slurs: list[str] = dataclasses.field(default_factory=list)
     start: int = -1  # where what belongs to its notes begins in the text
     stop: int = -1
@@ -120,7 +120,7 @@ class Voice:
 
 @dataclasses.dataclass
 class Music:
-    """A tune: its voices in the order in which they are first heard."""
+    """A tune: its voices in the order of their first notes."""
 
     voices: dict[str, Voice]
     has_words: bool
@@ -204,10 +204,10 @@ class _Reader:
         return Music(voices, self._words)
 
     def _line(self, line: str, position: int) -> None:
-        found = FIELD.match(line)
-        if found or line.startswith(("%", "+:")) or not line.strip() or self._in_header:
-            if found:
-                self._field(found[1], found[2])
+        match = FIELD.match(line)
+        if match or line.startswith(("%", "+:")) or not line.strip() or self._in_header:
+            if match:
+                self._field(match[1], match[2])
             if self._now is not None and self._now.open is not None:
                 self._keep(self._now.open, "line", line, position)
             return
@@ -325,7 +325,7 @@ class _Reader:
         measure.stop = stop
 
     def _keep(self, measure: Measure, kind: str, text: str, start: int) -> None:
-        measure.kept.append(Kept(text, start, len(measure.events), kind))
+        measure.verbatim.append(Verbatim(text, start, len(measure.events), kind))
 
     def _inline(self, voice: Voice, text: str, start: int) -> None:
         if voice.open is not None:
@@ -338,9 +338,9 @@ class _Reader:
         if kind == "rest":
             length = read_length(text[1:])
         elif kind == "note":
-            found = NOTE.fullmatch(text)
-            assert found is not None  # the token is one
-            event.spelled, length = (_spelled(voice, found),), read_length(found[4])
+            match = NOTE.fullmatch(text)
+            assert match is not None  # the token is one
+            event.spelled, length = (_spelled(voice, match),), read_length(match[4])
         else:
             length = self._chord(voice, event, text)
         factor, left = voice.tuplet
@@ -359,21 +359,21 @@ class _Reader:
         inner, _, after = text[1:].rpartition("]")
         lengths, place = [], 0
         while place < len(inner):
-            found = _IN_CHORD.match(inner, place)
-            if found is None or (found[6] and not event.pitches):
+            match = _IN_CHORD.match(inner, place)
+            if match is None or (match[6] and not event.pitches):
                 raise AbcError(f"the chord {text!r} is not read here; write what is no note or tie before it")
-            place = found.end()
-            if found[1]:
-                note = NOTE.fullmatch(found[1])
+            place = match.end()
+            if match[1]:
+                note = NOTE.fullmatch(match[1])
                 assert note is not None  # it is one
                 event.spelled += (_spelled(voice, note),)
                 lengths.append(read_length(note[4]))
-            elif found[6]:
-                first = event.start + 1 + found.start()
+            elif match[6]:
+                first = event.start + 1 + match.start()
                 event.tied += event.pitches[-1:]
-                event.ties += ((first, first + len(found[6])),)
-            elif found[7]:
-                self._measure(voice).slurs.append(found[7][-1])
+                event.ties += ((first, first + len(match[6])),)
+            elif match[7]:
+                self._measure(voice).slurs.append(match[7][-1])
         if not lengths:
             raise AbcError(f"{text!r} is not read here")
         return lengths[0] * read_length(after)

@@ -129,15 +129,15 @@ def without_ends(
         after = [item for some in measures[stop:] for item in some if gap.is_mine(item)]
         for numbers, items, kind in ((slurs.stops, before, "start"), (slurs.starts, after, "stop")):
             for number in numbers:
-                found = next((item for item in items if _has_slur(item, kind, number)), None)
-                taken += [(found, "slur", kind, number)] if found is not None else []
+                slurred = next((item for item in items if _has_slur(item, kind, number)), None)
+                taken += [(slurred, "slur", kind, number)] if slurred is not None else []
     encoding = "latin-1" if gap.encoding == "ascii" else gap.encoding
-    for start, end in dict.fromkeys((one[0].start, one[0].stop) for one in taken):
-        text = kept = document[start:end].decode(encoding)
+    for start, end in dict.fromkeys((removal[0].start, removal[0].stop) for removal in taken):
+        text = cleaned = document[start:end].decode(encoding)
         for other, tag, kind, number in taken:
-            kept = _without(kept, tag, kind, number) if other.start == start else kept
-        if kept != text:
-            yield start, end, kept.encode(encoding)
+            cleaned = _without(cleaned, tag, kind, number) if other.start == start else cleaned
+        if cleaned != text:
+            yield start, end, cleaned.encode(encoding)
 
 
 def _has_slur(item: Item, kind: str, number: str) -> bool:
@@ -148,12 +148,12 @@ def _has_slur(item: Item, kind: str, number: str) -> bool:
 def _without(note: str, tag: str, kind: str, number: str) -> str:
     """Return the text of a note without its empty elements of a type, and of a number if one is given."""
 
-    def kept(found: re.Match[str]) -> str:
-        given = dict(re.findall(r"""(?<![\w:-])([\w:-]+)\s*=\s*["']([^"']*)["']""", found[1]))
-        same = given.get("type") == kind and (not number or given.get("number", "1") == number)
-        return "" if same else found[0]
+    def replace(match: re.Match[str]) -> str:
+        attributes = dict(re.findall(r"""(?<![\w:-])([\w:-]+)\s*=\s*["']([^"']*)["']""", match[1]))
+        same = attributes.get("type") == kind and (not number or attributes.get("number", "1") == number)
+        return "" if same else match[0]
 
-    return re.sub(rf"(?<!\s)\s*<{tag}(\s[^<>]*?)(?:/>|>\s*</{tag}\s*>)", kept, note)
+    return re.sub(rf"(?<!\s)\s*<{tag}(\s[^<>]*?)(?:/>|>\s*</{tag}\s*>)", replace, note)
 
 
 def _look(gap: Gap, index: int, measures: Sequence[Sequence[Item]]) -> _Look:
@@ -195,21 +195,21 @@ class _Writer:
         if new != old:
             parts.append(f"<attributes><divisions>{new}</divisions></attributes>")
         position = Fraction(0)
-        kept: list[bytes | str] = list(parts)
+        elements: list[bytes | str] = list(parts)
         accidentals = Accidentals(state.fifths)
         for number, symbol in enumerate(self._symbols):
             while others and others[0].onset <= Fraction(symbol.onset, STEPS_PER_QUARTER):
-                kept += self._other(others.pop(0), position, new)
-            kept.append(self._note(number, new, accidentals, state.transpose))
+                elements += self._other(others.pop(0), position, new)
+            elements.append(self._note(number, new, accidentals, state.transpose))
             position = Fraction(symbol.onset + symbol.steps, STEPS_PER_QUARTER)
         for item in others:
-            kept += self._other(item, position, new)
+            elements += self._other(item, position, new)
         if new != old:
-            kept.append(f"<attributes><divisions>{old}</divisions></attributes>")
-        kept.append(_timed("backup", (self._length - ends) * old))
+            elements.append(f"<attributes><divisions>{old}</divisions></attributes>")
+        elements.append(_timed("backup", (self._length - ends) * old))
         encode = functools.partial(str.encode, encoding=self._gap.encoding, errors="xmlcharrefreplace")
         space = self._space(first)
-        pieces = [piece if isinstance(piece, bytes) else encode(piece) for piece in kept if piece]
+        pieces = [piece if isinstance(piece, bytes) else encode(piece) for piece in elements if piece]
         return space.join(pieces) if first < stop else b"".join(space + piece for piece in pieces)
 
     def _space(self, first: int) -> bytes:
@@ -278,12 +278,12 @@ class _Writer:
         pitched = [
             place for place, symbol in enumerate(self._symbols) if symbol.pitch is not None and not symbol.from_before
         ]
-        found = []
+        ends = []
         if self._has_first and number == pitched[0]:
-            found += [f'<slur type="stop" number={quoteattr(slur)}/>' for slur in self._slurs.stops]
+            ends += [f'<slur type="stop" number={quoteattr(slur)}/>' for slur in self._slurs.stops]
         if self._has_last and number == pitched[-1]:
-            found += [f'<slur type="start" number={quoteattr(slur)}/>' for slur in self._slurs.starts]
-        return found
+            ends += [f'<slur type="start" number={quoteattr(slur)}/>' for slur in self._slurs.starts]
+        return ends
 
 
 def _timed(tag: str, divisions: Fraction) -> str:

@@ -154,11 +154,11 @@ class _Reader:
         """Return what was read, once all lines are."""
         for voice in self._voices.values():
             self._close(voice)
-        heard = {key: voice for key, voice in self._voices.items() if voice.bars}
-        voices = list(heard.values())
+        sounding = {key: voice for key, voice in self._voices.items() if voice.bars}
+        voices = list(sounding.values())
         parts = [[written_bar(bar, index) for bar in voice.bars] for index, voice in enumerate(voices)]
-        measures = side_by_side(parts, list(heard))
-        score = WrittenScore(measures, [self._names.get(key, key) for key in heard] or [""])
+        measures = side_by_side(parts, list(sounding))
+        score = WrittenScore(measures, [self._names.get(key, key) for key in sounding] or [""])
         if self._part_order:
             score.parts = self._parts(len(measures))
         return score

@@ -20,7 +20,7 @@ import numpy as np
 
 from music_evals.annotations import NoteArray, Score, TimeSignature
 from music_evals.errors import InvalidInputError, NoDataError, UnreadableFileError
-from music_evals.symbolic._abc_reading import Event, Kept, Measure, Music, Voice, key_fifths, read_music
+from music_evals.symbolic._abc_reading import Event, Measure, Music, Verbatim, Voice, key_fifths, read_music
 from music_evals.symbolic.abc_syntax import AbcError, file_head, tune_end, tune_starts
 from music_evals.symbolic.contexts import STEPS_PER_QUARTER
 from music_evals.symbolic.limits import DEFAULT_LIMITS, Limits, check_end, check_n_notes, read_bytes
@@ -86,12 +86,14 @@ class AbcTune(Tune):
             )
 
     def _measure(self, measure: Measure, index: int, notes: NoteArray, slurs: tuple[int, int]) -> str:
-        kept = [(_step(measure, one), one) for one in measure.kept if measure.start <= one.start < measure.stop]
-        cuts = {step for step, one in kept if one.kind != "line"}
+        verbatim = [
+            (_step(measure, item), item) for item in measure.verbatim if measure.start <= item.start < measure.stop
+        ]
+        cuts = {step for step, item in verbatim if item.kind != "line"}
         symbols = measure_symbols(notes, self.bars, index, ticks=_tick(measure.length), cuts=cuts)
         missing = int(self.bars.lengths[1]) - self.bars.pickup_ticks if self.bars.pickup_ticks and not index else 0
         lead = whole_steps(missing, TICKS_PER_QUARTER)
-        return _text(symbols, kept, measure, lead, slurs)
+        return _text(symbols, verbatim, measure, lead, slurs)
 
 
 def open_abc(path: str | os.PathLike[str], *, tune: int | None = None, limits: Limits = DEFAULT_LIMITS) -> AbcTune:
@@ -101,7 +103,7 @@ def open_abc(path: str | os.PathLike[str], *, tune: int | None = None, limits: L
     ----------
     path
         The file, in UTF-8 or Latin-1. An empty line ends a tune. `symbolic.notation.from_abc` reads it as well, and
-        holds what is edited against what is judged.
+        compares the edited notes with those that are scored.
     tune
         The number of its ``X:`` field. None takes the only tune.
     limits
@@ -185,15 +187,15 @@ def _chosen(numbers: Sequence[int | None], tune: int | None, name: str) -> int:
         raise InvalidInputError(
             f"{name}: holds {len(numbers)} tunes ({numbers[0]}..{numbers[-1]}); choose one with tune="
         )
-    found = [index for index, number in enumerate(numbers) if number == tune]
-    if tune is not None and not found:
+    matches = [index for index, number in enumerate(numbers) if number == tune]
+    if tune is not None and not matches:
         known = ", ".join(str(number) for number in numbers[:10] if number is not None)
         raise InvalidInputError(f"{name}: holds no tune {tune}; it holds {known or 'none with a number'}")
-    if len(found) > 1:
+    if len(matches) > 1:
         raise InvalidInputError(
-            f"{name}: {len(found)} tunes have the number {tune}; give each a number of its own in its X: field"
+            f"{name}: {len(matches)} tunes have the number {tune}; give each a number of its own in its X: field"
         )
-    return found[0] if tune is not None else 0
+    return matches[0] if tune is not None else 0
 
 
 def _bars(parts: Sequence[Voice], name: str) -> MeterMap:
@@ -244,7 +246,7 @@ def _outside(part: Voice, gap: range) -> list[object]:
                 (event.duration, event.pitches, () if last and index + 1 in gap else event.tied)
                 for event, last in _with_last(measure)
             ],
-            [(one.text, one.before, one.kind) for one in measure.kept],
+            [(item.text, item.before, item.kind) for item in measure.verbatim],
         )
         for index, measure in enumerate(part.measures)
     ]
@@ -269,22 +271,26 @@ def _open_slurs(measures: Sequence[Measure]) -> tuple[int, int]:
     return closing, opening
 
 
-def _step(measure: Measure, kept: Kept) -> int:
+def _step(measure: Measure, item: Verbatim) -> int:
     """Return when something stands in its measure, in steps: between two of them at the nearest."""
     events = measure.events
-    onset = events[kept.before].onset if kept.before < len(events) else measure.length
+    onset = events[item.before].onset if item.before < len(events) else measure.length
     return round(onset * STEPS_PER_QUARTER)
 
 
 def _text(
-    symbols: Sequence[Written], kept: Sequence[tuple[int, Kept]], measure: Measure, lead: int, slurs: tuple[int, int]
+    symbols: Sequence[Written],
+    verbatim: Sequence[tuple[int, Verbatim]],
+    measure: Measure,
+    lead: int,
+    slurs: tuple[int, int],
 ) -> str:
     """Return the text of a measure: the symbols, what is kept between them, and slurs over an edge of the gap.
 
     `lead` is what a pickup lacks, in steps.
     """
     closing, opening = slurs
-    waiting = list(kept)
+    waiting = list(verbatim)
     beam = _beam(measure.meter)
     accidentals, altered = Accidentals(measure.fifths), set[str]()
     pieces: list[str] = []
@@ -293,14 +299,14 @@ def _text(
         if parted and not pieces[-1].endswith((" ", "\n")):
             pieces.append(" ")
         while waiting and waiting[0][0] <= symbol.onset:
-            one = waiting.pop(0)[1]
-            pieces.append(one.text)
-            found = re.search(r"(?:^|\[)K:([^\]\n]*)", one.text) if one.kind != "quoted" else None
-            if found:
-                accidentals, altered = Accidentals(key_fifths(found[1])), set()
+            item = waiting.pop(0)[1]
+            pieces.append(item.text)
+            key_field = re.search(r"(?:^|\[)K:([^\]\n]*)", item.text) if item.kind != "quoted" else None
+            if key_field:
+                accidentals, altered = Accidentals(key_fifths(key_field[1])), set()
         text = _symbol(symbol, accidentals, altered, measure.unit)
         pieces.append("(" * opening * (symbol is symbols[-1]) + text + ")" * closing * (symbol is symbols[0]))
-    return "".join([*pieces, *(one.text for _, one in waiting)])
+    return "".join([*pieces, *(item.text for _, item in waiting)])
 
 
 def _beam(meter: tuple[int, int] | None) -> Fraction:
@@ -320,7 +326,7 @@ def _beamed(before: Written, symbol: Written, lead: int, beam: Fraction) -> bool
     if onset % beam == 0:
         return False
     plain = all(
-        one.pitch is not None and one.steps < STEPS_PER_QUARTER and not one.in_group for one in (before, symbol)
+        note.pitch is not None and note.steps < STEPS_PER_QUARTER and not note.in_group for note in (before, symbol)
     )
     return plain or beam != 2 * STEPS_PER_QUARTER or onset % STEPS_PER_QUARTER != 0
 

@@ -87,16 +87,16 @@ def pick_voice(score: Score, voice: int | str | None = None, *, highest: bool = 
 
 def _named_voice(score: Score, voice: str) -> int:
     """Return the index of a voice by its name, or by its number from 1."""
-    found = [index for index, name in enumerate(score.voices) if name == voice]
-    if len(found) > 1:
-        numbers = " or ".join(str(index + 1) for index in found)
-        raise InvalidInputError(f"{len(found)} voices are called {voice!r}; choose one by its number, {numbers}")
-    if not found and voice.isdecimal() and 1 <= int(voice) <= len(score.voices):
-        found = [int(voice) - 1]
-    if not found:
+    matches = [index for index, name in enumerate(score.voices) if name == voice]
+    if len(matches) > 1:
+        numbers = " or ".join(str(index + 1) for index in matches)
+        raise InvalidInputError(f"{len(matches)} voices are called {voice!r}; choose one by its number, {numbers}")
+    if not matches and voice.isdecimal() and 1 <= int(voice) <= len(score.voices):
+        matches = [int(voice) - 1]
+    if not matches:
         known = [*(str(index + 1) for index in range(len(score.voices))), *filter(None, score.voices)]
         raise UnknownNameError("voice", voice, known)
-    return found[0]
+    return matches[0]
 
 
 def _check_voice(score: Score, index: int) -> int:
@@ -151,8 +151,8 @@ def quantize_voice(notes: NoteArray, from_tpq: int, to_tpq: int, *, delay_ticks:
     moved = notes.copy()
     moved["onset_tick"] = starts
     moved["duration_tick"] = stops - starts
-    kept: NoteArray = moved[stops > starts]
-    return kept
+    quantized: NoteArray = moved[stops > starts]
+    return quantized
 
 
 def tokens_from_score(
@@ -340,11 +340,11 @@ def check_four_quarters(score: Score, layout: ContextLayout = MUSIB_LAYOUT) -> N
     bar = int(np.argmin(regular))
     quarters, signature = bars.lengths[bar] / score.ticks_per_quarter, bars.signatures[bar]
     meter = f"{signature.numerator}/{signature.denominator}"
-    found, advice = f"measure {bar + 1} is in {meter} and lasts {quarters:g} quarters", "choose music in 4/4"
+    problem, advice = f"measure {bar + 1} is in {meter} and lasts {quarters:g} quarters", "choose music in 4/4"
     if bars.pickup_ticks and regular[1:].all():
-        found, advice = f"the first is a pickup of {quarters:g} quarters", "cut it off"
+        problem, advice = f"the first is a pickup of {quarters:g} quarters", "cut it off"
     raise ContextLengthError(
-        f"measures of four quarters are needed, such as 4/4, but {found}; {advice}, or count four quarters from the "
+        f"measures of four quarters are needed, such as 4/4, but {problem}; {advice}, or count four quarters from the "
         "start, wherever its bar lines are, with `measures='fixed'`",
         kind="meter",
         measure=bar + 1,

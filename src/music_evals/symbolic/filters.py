@@ -7,7 +7,7 @@
 ...     FileFacts("c.mid", n_instruments=4, n_measures=9, hash="2"),
 ... ]
 >>> report = apply_filters(frame, [unique(), min_measures(16)])
->>> [row.filename for row in report.kept]
+>>> [row.filename for row in report.passed]
 ['a.mid']
 >>> print(report.table())
 step             files in  removed  kept
@@ -22,6 +22,7 @@ import dataclasses
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
+from music_evals.deprecation import warn_renamed
 from music_evals.errors import InvalidInputError, UnknownNameError
 from music_evals.symbolic.frame import FileFacts
 
@@ -92,8 +93,14 @@ class FilterStep:
 class FilterReport:
     """What is left, and what each step removed, in order."""
 
-    kept: tuple[FileFacts, ...]
+    passed: tuple[FileFacts, ...]
     steps: tuple[FilterStep, ...]
+
+    @property
+    def kept(self) -> tuple[FileFacts, ...]:
+        """Old name of `passed`."""
+        warn_renamed("FilterReport.kept", "passed")
+        return self.passed
 
     def table(self) -> str:
         """Return the steps as a table in plain text."""
@@ -110,7 +117,7 @@ class FilterReport:
     def to_dict(self) -> dict[str, Any]:
         """Return plain Python values that JSON can hold."""
         return {
-            "kept": [row.filename for row in self.kept],
+            "kept": [row.filename for row in self.passed],
             "steps": [
                 {
                     "name": step.name,
@@ -271,11 +278,11 @@ def _each(reason: Callable[[FileFacts], str]) -> Callable[[Sequence[FileFacts]],
     return lambda rows: [reason(row) for row in rows]
 
 
-def _per_voice(row: FileFacts, broken: Sequence[int], what: str) -> str:
+def _per_voice(row: FileFacts, broken: Sequence[int], problem: str) -> str:
     voices = [
         f"{index} {name!r}" for index, (name, bad) in enumerate(zip(row.instrument_names, broken, strict=True)) if bad
     ]
-    return f"{what} in instrument {', '.join(voices)}" if voices else ""
+    return f"{problem} in instrument {', '.join(voices)}" if voices else ""
 
 
 def _check_count(name: str, n: int) -> None:

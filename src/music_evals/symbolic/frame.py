@@ -119,8 +119,8 @@ def midi_files(folder: str | os.PathLike[str]) -> list[Path]:
     root = Path(folder)
     paths = sorted(path for path in root.rglob("*") if path.suffix.lower() in SUFFIXES and path.is_file())
     if not paths:
-        what = "holds no .mid or .midi file" if root.is_dir() else "no such folder"
-        raise NoDataError(f"{root}: {what}; give a folder of MIDI files")
+        problem = "holds no .mid or .midi file" if root.is_dir() else "no such folder"
+        raise NoDataError(f"{root}: {problem}; give a folder of MIDI files")
     return paths
 
 

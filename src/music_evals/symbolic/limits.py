@@ -95,7 +95,7 @@ def check_n_notes(n_notes: int, limits: Limits, name: str) -> None:
             name=Path(name).name,
             unit="notes",
             limit=limits.max_notes,
-            found=n_notes,
+            size=n_notes,
         )
 
 
@@ -108,4 +108,4 @@ def check_end(tick: int, ticks_per_quarter: int, limits: Limits, name: str) -> N
             "(Limits.max_quarters); the file is probably damaged"
         )
         name, limit = Path(name).name, limits.max_quarters
-        raise FileTooLargeError(msg, name=name, unit="quarter notes", limit=limit, found=round(quarters))
+        raise FileTooLargeError(msg, name=name, unit="quarter notes", limit=limit, size=round(quarters))

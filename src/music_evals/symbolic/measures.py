@@ -60,7 +60,7 @@ class MeterMap:
 
     @property
     def pickup_ticks(self) -> int:
-        """Length of the pickup in ticks, 0 if there is none.
+        """Length of the pickup in ticks, 0 without one.
 
         The first bar is a pickup if it is shorter than the second. A first bar of 3/4 before 4/4 is read as one: the
         two cannot be distinguished.
@@ -227,12 +227,12 @@ def drop_repeated_signatures(signatures: Sequence[TimeSignature], ticks_per_quar
         Their grid.
 
     """
-    kept: list[TimeSignature] = []
+    changes: list[TimeSignature] = []
     for signature in _one_a_tick(signatures):
-        if kept and _says_nothing(signature, kept[-1], ticks_per_quarter):
+        if changes and _says_nothing(signature, changes[-1], ticks_per_quarter):
             continue
-        kept.append(signature)
-    return tuple(kept)
+        changes.append(signature)
+    return tuple(changes)
 
 
 def _says_nothing(signature: TimeSignature, current: TimeSignature, ticks_per_quarter: int) -> bool:

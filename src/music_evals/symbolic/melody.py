@@ -44,20 +44,20 @@ def skyline(notes: NoteArray, *, overlap: float = 0) -> NoteArray:
 
     """
     ends = notes["onset_tick"] + notes["duration_tick"]
-    kept: list[int] = []
+    highest: list[int] = []
     # of notes that start together the highest comes first, and of one pitch the longest
     order = np.lexsort((-notes["duration_tick"], -notes["pitch"].astype(np.int64), notes["onset_tick"]))
     for index in order.tolist():
         onset = notes["onset_tick"][index]
-        if kept and ends[kept[-1]] > onset:
-            before = kept[-1]
+        if highest and ends[highest[-1]] > onset:
+            before = highest[-1]
             over = notes["pitch"][index] > notes["pitch"][before] or ends[before] - onset < overlap
             if notes["onset_tick"][before] == onset or not over:
                 continue
             ends[before] = onset
-        kept.append(index)
-    line: NoteArray = notes[kept].copy()
-    line["duration_tick"] = ends[kept] - line["onset_tick"]
+        highest.append(index)
+    line: NoteArray = notes[highest].copy()
+    line["duration_tick"] = ends[highest] - line["onset_tick"]
     line["voice"] = 0
     return line
 

@@ -117,11 +117,11 @@ def check_n_voices(n_voices: int, name: str) -> None:
 
 def drop_repeated(changes: Iterable[Change]) -> tuple[Change, ...]:
     """Leave out every change to what is in force already; of several at one tick the last counts."""
-    kept: list[Change] = []
+    distinct: list[Change] = []
     for change in {change.tick: change for change in changes}.values():
-        if not kept or dataclasses.replace(change, tick=kept[-1].tick) != kept[-1]:
-            kept.append(change)
-    return tuple(kept)
+        if not distinct or dataclasses.replace(change, tick=distinct[-1].tick) != distinct[-1]:
+            distinct.append(change)
+    return tuple(distinct)
 
 
 def write_midi(score: Score) -> bytes:

@@ -434,9 +434,11 @@ class _Reader:
                 unit="tempi and signatures",
                 limit=self.limits.max_notes,
             )
-        what, n_bytes = _SHORTEST[kind]
+        event, n_bytes = _SHORTEST[kind]
         if len(value) < n_bytes:
-            raise UnreadableFileError(f"{place}: a {what} of {len(value)} bytes, where {n_bytes} are needed; {_ADVICE}")
+            raise UnreadableFileError(
+                f"{place}: a {event} of {len(value)} bytes, where {n_bytes} are needed; {_ADVICE}"
+            )
         if kind == _TEMPO:
             microseconds = int.from_bytes(value[:3], "big")
             if not microseconds:

@@ -211,10 +211,10 @@ def _spliced(
     return _merged([event for index, event in enumerate(events) if index not in dropped], added)
 
 
-def _merged(kept: Sequence[MidiEvent], added: Sequence[tuple[int, bool, MidiEvent]]) -> list[MidiEvent]:
+def _merged(existing: Sequence[MidiEvent], added: Sequence[tuple[int, bool, MidiEvent]]) -> list[MidiEvent]:
     """Return events in the order of time; those that were there keep their order, and the end of the track is last."""
-    ending = [event for event in kept if event.ends_track]
-    rows = [(event.tick, 1, event) for event in kept if not event.ends_track]
+    ending = [event for event in existing if event.ends_track]
+    rows = [(event.tick, 1, event) for event in existing if not event.ends_track]
     rows += [(tick, 0 if before else 2, event) for tick, before, event in added]
     merged = [event for _, _, event in sorted(rows, key=lambda row: row[:2])]
     last = merged[-1].tick if merged else 0

@@ -295,7 +295,7 @@ class _PartReader:
             upper = [self._whole(part, "beats") for part in (beats.text or "").split("+")]
             lower = self._whole(kind.text, "beat-type")
             if min(upper) < 1 or sum(upper) > MAX_BEATS or not 1 <= lower <= MAX_BEATS or lower & (lower - 1):
-                raise self._error(f"the time signature {beats.text}/{kind.text} is none; expected such as 4/4")
+                raise self._error(f"the time signature {beats.text}/{kind.text} is invalid; expected one such as 4/4")
             total, unit = total + Fraction(sum(upper), lower), max(unit, lower)
         return int(total * unit), unit
 
@@ -413,16 +413,16 @@ class _PartReader:
             self._durations[text] = length / self._divisions
         return self._durations[text]
 
-    def _whole(self, text: str | None, what: str) -> int:
-        number = self._number(text, what)
+    def _whole(self, text: str | None, quantity: str) -> int:
+        number = self._number(text, quantity)
         if number.denominator != 1:
-            raise self._error(f"{what} of {text!r}; expected a whole number")
+            raise self._error(f"{quantity} of {text!r}; expected a whole number")
         return number.numerator
 
-    def _number(self, text: str | None, what: str) -> Fraction:
+    def _number(self, text: str | None, quantity: str) -> Fraction:
         text = (text or "").strip()
         if not DECIMAL.fullmatch(text):
-            raise self._error(f"{what} of {text[:40]!r}; expected a number")
+            raise self._error(f"{quantity} of {text[:40]!r}; expected a number")
         return Fraction(text)
 
     def _error(self, reason: str) -> UnreadableFileError:

@@ -224,22 +224,22 @@ def _parts(root: ET.Element, spans: Iterator[list[tuple[int, int]]] | None) -> I
 def _spans(document: bytes) -> list[list[tuple[int, int]]]:
     """Return of every measure where its elements begin and end."""
     parser = expat.ParserCreate()
-    found: list[list[tuple[int, int]]] = []
+    spans: list[list[tuple[int, int]]] = []
     stack: list[str] = []
     ended = False  # the end of an element is where the next thing begins
 
     def close(*_: object) -> None:
         nonlocal ended
         if ended:
-            found[-1][-1] = (found[-1][-1][0], parser.CurrentByteIndex)
+            spans[-1][-1] = (spans[-1][-1][0], parser.CurrentByteIndex)
             ended = False
 
     def start(tag: str, _: Mapping[str, str]) -> None:
         close()
         if stack == ["score-partwise", "part"] and tag == "measure":
-            found.append([])
+            spans.append([])
         elif stack == ["score-partwise", "part", "measure"]:
-            found[-1].append((parser.CurrentByteIndex, 0))
+            spans[-1].append((parser.CurrentByteIndex, 0))
         stack.append(tag)
 
     def end(_: str) -> None:
@@ -253,7 +253,7 @@ def _spans(document: bytes) -> list[list[tuple[int, int]]]:
     parser.CharacterDataHandler = parser.CommentHandler = parser.ProcessingInstructionHandler = close
     parser.DefaultHandler = close
     parser.Parse(document, True)  # noqa: FBT003
-    return found
+    return spans
 
 
 @dataclasses.dataclass
@@ -320,8 +320,8 @@ def _read_measure(measure: ET.Element, spans: Sequence[tuple[int, int]], state: 
             end = max(end, at + duration)
         else:
             rests_end = max(rests_end, cursor)
-        given = (state.divisions, state.fifths, transpose)
-        items.append(Item(element, start, stop, at, duration if sounds else Fraction(0), voice, pitch, *given))
+        length = duration if sounds else Fraction(0)
+        items.append(Item(element, start, stop, at, length, voice, pitch, state.divisions, state.fifths, transpose))
     full = rests_end if meter is None else Fraction(4 * meter[0], meter[1])
     gives_way = measure.get("implicit") == "yes" and not end
     return _Measure(tuple(items), max(end, min(rests_end, full)), measure.get("number", ""), meter, gives_way)
@@ -345,8 +345,8 @@ def _bars(parts: Sequence[_Part], name: str) -> MeterMap:
                 f"{name}: measure {first.number} has no time signature: there is no telling how much is to be filled"
             )
         measures = [part.measures[index] for part in parts]
-        heard = [measure for measure in measures if not measure.gives_way] or measures
-        length = max(measure.length for measure in heard) or Fraction(4 * first.meter[0], first.meter[1])
+        counted = [measure for measure in measures if not measure.gives_way] or measures
+        length = max(measure.length for measure in counted) or Fraction(4 * first.meter[0], first.meter[1])
         signatures.append(TimeSignature(_tick(starts[-1]), *first.meter))
         starts.append(starts[-1] + length)
     return MeterMap(np.array([_tick(start) for start in starts]), tuple(signatures), TICKS_PER_QUARTER)

@@ -111,7 +111,7 @@ def musicxml_document(content: bytes, limits: Limits, name: str) -> bytes:
 
 
 def _read_document(document: bytes, name: str, limits: Limits, *, expand_repeats: bool, merge_ties: bool) -> Score:
-    """Read a document by the judging reader, and hold the reading that `fill` edits against it."""
+    """Read a document for scoring, and compare it with the reading that `fill` edits."""
     from music_evals.symbolic.musicxml_tunes import editable_notes
 
     written = parse_musicxml(document, name, limits)
@@ -217,7 +217,7 @@ def _from_abc(
     expand_repeats: bool,  # noqa: FBT001  # private: passed on from keywords
     merge_ties: bool,  # noqa: FBT001
 ) -> Score:
-    """Read a tune by the judging reader, and hold the reading that `fill` edits against it."""
+    """Read a tune for scoring, and compare it with the reading that `fill` edits."""
     try:
         text = text[: tune_end(text, next((place for _, place in tune_starts(text)), 0))]
     except AbcError as error:
@@ -253,8 +253,8 @@ def abc_fields(text: str, letter: str) -> tuple[str, ...]:
     ('The Ranting Highlandman.', 'The White Cockade')
 
     """
-    found = re.finditer(rf"^{letter}:([^%\n]*)|\[{letter}:([^\]\n]*)\]", text, re.MULTILINE)
-    return tuple((match[1] if match[2] is None else match[2]).strip() for match in found)
+    matches = re.finditer(rf"^{letter}:([^%\n]*)|\[{letter}:([^\]\n]*)\]", text, re.MULTILINE)
+    return tuple((match[1] if match[2] is None else match[2]).strip() for match in matches)
 
 
 def from_music21(

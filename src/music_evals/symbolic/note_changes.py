@@ -1,9 +1,9 @@
-"""What lies between two versions of a piece, told from their notes alone: note by note and cell by cell.
+"""Changes between two versions of a piece, computed from their notes alone: note by note and cell by cell.
 
 Notes of a voice are matched so that as little as possible has changed. A match costs nothing where all is the same,
 and 1 where one of onset, duration and pitch is another, at most `REACH_QUARTERS` away; so does a note that goes or
 comes. Thus a note that was moved costs half of one that was deleted and drawn elsewhere. Two matches of equal cost are
-told apart by how far they lie from each other.
+told apart by their distance.
 
 References
 ----------
@@ -118,10 +118,10 @@ def _columns(score: Score, voice: int, ticks: int) -> _Notes:
     """Return onset, duration and pitch of the notes of a voice, shape (n, 3)."""
     notes = score.notes[score.notes["voice"] == voice]
     scale = ticks // score.ticks_per_quarter
-    found: _Notes = np.stack(
+    columns: _Notes = np.stack(
         [notes["onset_tick"] * scale, notes["duration_tick"] * scale, notes["pitch"]], axis=1
     ).astype(np.int64)
-    return found
+    return columns
 
 
 def _voice_changes(before: _Notes, after: _Notes, ticks: int) -> npt.NDArray[np.int64]:
@@ -143,8 +143,8 @@ def _voice_changes(before: _Notes, after: _Notes, ticks: int) -> npt.NDArray[np.
     rows, columns = linear_sum_assignment(cost)
     matched = (rows < n) & (columns < m)
     kinds = differs[rows[matched], columns[matched]].sum(axis=0)
-    found = int(matched.sum())
-    return np.array([same, *kinds.tolist(), m - found, n - found])
+    n_matched = int(matched.sum())
+    return np.array([same, *kinds.tolist(), m - n_matched, n - n_matched])
 
 
 def _without_same(before: _Notes, after: _Notes) -> tuple[_Notes, _Notes, int]:

@@ -142,5 +142,7 @@ def quantize(score: Score, ticks_per_quarter: int) -> Score:
 def moved_changes(score: Score, move: Callable[[int], int]) -> dict[str, Any]:
     """Return the signatures and tempi of a score at other ticks, under the names of its fields."""
     names = ("time_signatures", "tempos", "key_signatures")
-    changes = {name: [dataclasses.replace(one, tick=move(one.tick)) for one in getattr(score, name)] for name in names}
+    changes = {
+        name: [dataclasses.replace(change, tick=move(change.tick)) for change in getattr(score, name)] for name in names
+    }
     return {name: tuple(some) for name, some in changes.items()}

@@ -83,7 +83,10 @@ def score_of_row(row: Mapping[str, Any]) -> Score:
     return Score(
         make_notes(onset, duration, pitch, voice=voice),
         row["ticks_per_quarter"],
-        tuple(TimeSignature(one["onset"], one["numerator"], one["denominator"]) for one in row["time_signatures"]),
+        tuple(
+            TimeSignature(signature["onset"], signature["numerator"], signature["denominator"])
+            for signature in row["time_signatures"]
+        ),
         key_signatures=(KeySignature(0, row["key_fifths"], row["mode"] == "minor"),) if row["mode"] else (),
         voices=tuple(row["voices"]),
     )

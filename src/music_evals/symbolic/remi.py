@@ -105,10 +105,10 @@ def encode(score: Score) -> Ids:
         ],
         axis=1,
     )
-    for column, what in ((PITCH, "pitches 22..107"), (BAR, "16 bars; cut it with symbolic.measures.slice_measures")):
+    for column, limit in ((PITCH, "pitches 22..107"), (BAR, "16 bars; cut it with symbolic.measures.slice_measures")):
         outside = (columns[:, column] < 0) | (columns[:, column] >= N_VALUES[column])
         if outside.any():
-            raise InvalidNotesError(f"REMI has only {what}; got the note {notes[int(np.argmax(outside))]}")
+            raise InvalidNotesError(f"REMI has only {limit}; got the note {notes[int(np.argmax(outside))]}")
     order = np.lexsort((notes["pitch"], positions))
     return np.asarray(columns[order], dtype=np.int64)
 

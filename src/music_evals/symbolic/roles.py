@@ -1,4 +1,4 @@
-"""What the voices of a score do: melody, piano, bass and others, told by their names and General MIDI programs."""
+"""What the voices of a score do: melody, piano, bass and others, derived from their names and General MIDI programs."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from music_evals.symbolic.notes import sort_notes
 __all__ = ["MELODY", "ROLES", "Role", "name_words", "take_roles"]
 
 MELODY: Final = "melody"
-"""The role of the line that a transfer keeps; told by names alone, for no program is a melody's."""
+"""The role of the line that a transfer keeps; derived from names alone, because no program is a melody's."""
 
 
 class Role(NamedTuple):
@@ -94,9 +94,9 @@ def take_roles(score: Score, roles: Mapping[str, Sequence[str]]) -> Score:
     counts = np.bincount(score.notes["voice"], minlength=len(score.voices))
     taken: dict[str, list[int]] = {role: [] for role in roles}
     for voice in np.flatnonzero(counts).tolist():
-        found = _role(score, voice, roles)
-        if found is not None:
-            taken[found].append(voice)
+        voice_role = _role(score, voice, roles)
+        if voice_role is not None:
+            taken[voice_role].append(voice)
     for role, voices in taken.items():
         if not voices:
             listed = ", ".join(repr(score.voices[voice]) for voice in np.flatnonzero(counts))
@@ -114,7 +114,7 @@ def _role(score: Score, voice: int, roles: Mapping[str, Sequence[str]]) -> str |
     if program == DRUMS:
         return None
     name = score.voices[voice].casefold()
-    named = [role for role, names in roles.items() if name in {one.casefold() for one in names}]
+    named = [role for role, names in roles.items() if name in {known.casefold() for known in names}]
     if named:
         return named[0]
     called = [role for role, about in ROLES.items() if about.words & name_words(name)]

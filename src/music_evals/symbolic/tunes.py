@@ -108,20 +108,20 @@ class Tune(abc.ABC):
                 f"{self.name}: {len(sounding)} voices have notes ({listed}); name one with `voice`, by number or name"
             )
         wanted = str(name)
-        found = sounding if name is None else [n for n, known in enumerate(self.score.voices) if known == wanted]
-        if len(found) > 1:
-            numbers = " and ".join(str(index + 1) for index in found)
+        matches = sounding if name is None else [n for n, known in enumerate(self.score.voices) if known == wanted]
+        if len(matches) > 1:
+            numbers = " and ".join(str(index + 1) for index in matches)
             raise InvalidInputError(
-                f"{self.name}: {len(found)} voices are called {wanted!r}; name one by its number, {numbers}"
+                f"{self.name}: {len(matches)} voices are called {wanted!r}; name one by its number, {numbers}"
             )
-        if not found and wanted.isdecimal() and 1 <= int(wanted) <= len(self.score.voices):
-            found = [int(wanted) - 1]
-        if not found:
+        if not matches and wanted.isdecimal() and 1 <= int(wanted) <= len(self.score.voices):
+            matches = [int(wanted) - 1]
+        if not matches:
             raise UnknownNameError("voice", wanted, [str(index + 1) for index in sounding], f"voices are {listed}")
-        if self.score.programs and self.score.programs[found[0]] == DRUMS:
-            kit = f"voice {found[0] + 1} {self.score.voices[found[0]]!r}"
+        if self.score.programs and self.score.programs[matches[0]] == DRUMS:
+            kit = f"voice {matches[0] + 1} {self.score.voices[matches[0]]!r}"
             raise InvalidInputError(f"{self.name}: {kit} is a drum kit, which has no melody; the voices are {listed}")
-        return found[0]
+        return matches[0]
 
     def measures(self, text: str) -> tuple[int, int]:
         """Return index and number of measures that are named such as ``7-10`` or ``7``, or by their places, ``#7-#10``.
@@ -135,12 +135,12 @@ class Tune(abc.ABC):
             says which there are.
 
         """
-        found = re.fullmatch(r"\s*(#?\w+)\s*(?:[-:]\s*(#?\w+)\s*)?", text)
-        if found is None:
+        match = re.fullmatch(r"\s*(#?\w+)\s*(?:[-:]\s*(#?\w+)\s*)?", text)
+        if match is None:
             raise InvalidInputError(f"`measures` are given as FIRST-LAST, such as 7-10, got {text!r}")
         if not self.numbers:
             raise NoDataError(f"{self.name}: has no measures; there is nothing to fill")
-        start, stop = self._named(found[1]).start, self._named(found[2] or found[1]).stop
+        start, stop = self._named(match[1]).start, self._named(match[2] or match[1]).stop
         if stop <= start:
             raise InvalidInputError(f"`measures` {text} end before they start; give FIRST-LAST, such as 7-10")
         return start, stop - start
@@ -177,15 +177,15 @@ class Tune(abc.ABC):
         return start, stop
 
 
-def check_agreement(edited: Collection[tuple[int, int, int]], judged: Score, name: str) -> None:
-    """Raise where the reading of a file that is edited differs from the one that is judged.
+def check_agreement(edited: Collection[tuple[int, int, int]], score: Score, name: str) -> None:
+    """Raise where the reading of a file that is edited differs from the one that is scored.
 
     Parameters
     ----------
     edited
         Onset and end in ticks and pitch of every written note, tied ones each by itself.
-    judged
-        The same notes by the judging reader of the format.
+    score
+        The same notes, by the reader whose notes are scored.
     name
         The file, for messages.
 
@@ -195,14 +195,14 @@ def check_agreement(edited: Collection[tuple[int, int, int]], judged: Score, nam
         A note that only one of the two readings has; the message says where the first stands.
 
     """
-    onsets = judged.notes["onset_tick"]
-    ends = onsets + judged.notes["duration_tick"]
-    notes = set(zip(onsets.tolist(), ends.tolist(), judged.notes["pitch"].tolist(), strict=True))
+    onsets = score.notes["onset_tick"]
+    ends = onsets + score.notes["duration_tick"]
+    notes = set(zip(onsets.tolist(), ends.tolist(), score.notes["pitch"].tolist(), strict=True))
     if notes != set(edited):
         onset, end, pitch = min(notes ^ set(edited))
         raise UnreadableFileError(
             f"{name}: is read in two ways: whether a note of pitch {pitch} sounds from "
-            f"{onset / judged.ticks_per_quarter:g} to {end / judged.ticks_per_quarter:g} quarters after the beginning; "
+            f"{onset / score.ticks_per_quarter:g} to {end / score.ticks_per_quarter:g} quarters after the beginning; "
             "save the score anew, with complete measures"
         )
 
@@ -235,21 +235,21 @@ def check_edit(
 
     """
     start, stop = before.bars.span(first, n_measures)
-    wanted, found = (
+    expected, actual = (
         {place: _rows(tune, place, known) for place in set(places[0])}
         for tune, known in zip((before, after), places, strict=True)
     )
     mine = places[0][voice]
-    outside = [row for row in wanted[mine] if row[1] <= start or row[0] >= stop]
-    outside += [(onset, start, pitch) for onset, end, pitch in wanted[mine] if onset < start < end]
-    outside += [(stop, end, pitch) for onset, end, pitch in wanted[mine] if onset < stop < end]
+    outside = [row for row in expected[mine] if row[1] <= start or row[0] >= stop]
+    outside += [(onset, start, pitch) for onset, end, pitch in expected[mine] if onset < start < end]
+    outside += [(stop, end, pitch) for onset, end, pitch in expected[mine] if onset < stop < end]
     onsets = notes["onset_tick"]
     inside = zip(onsets.tolist(), (onsets + notes["duration_tick"]).tolist(), notes["pitch"].tolist(), strict=True)
-    wanted[mine] = sorted([*outside, *inside])
+    expected[mine] = sorted([*outside, *inside])
     lines, others = before.bars.starts, after.bars.starts
     moved = not np.array_equal(lines[: len(others)], others)
-    wrong = [row for place in wanted for row in set(wanted[place]) ^ set(found[place])]
-    if moved or wrong or wanted != found or set(places[1]) - set(places[0]):
+    wrong = [row for place in expected for row in set(expected[place]) ^ set(actual[place])]
+    if moved or wrong or expected != actual or set(places[1]) - set(places[0]):
         at = f" {min(wrong)[0] / before.bars.ticks_per_quarter:g} quarters after the beginning" if wrong else ""
         raise UnreadableFileError(
             f"{before.name}: the measures cannot be replaced safely: something else would change{at}; choose other "
@@ -282,11 +282,11 @@ def second_halves(bars: MeterMap) -> tuple[bool, ...]:
     Such a measure and the one before it make up one measure of their signature.
     """
     full = [round(signature.quarters * bars.ticks_per_quarter) for signature in bars.signatures]
-    found = [False] * bars.n_measures
+    is_second_half = [False] * bars.n_measures
     for index in range(2 if bars.pickup_ticks else 1, bars.n_measures):  # a pickup is no first half
         both = int(bars.starts[index + 1] - bars.starts[index - 1])
-        found[index] = not found[index - 1] and full[index - 1] == full[index] == both
-    return tuple(found)
+        is_second_half[index] = not is_second_half[index - 1] and full[index - 1] == full[index] == both
+    return tuple(is_second_half)
 
 
 def open_tune(
@@ -316,7 +316,7 @@ def open_tune(
     NoDataError
         There is no such file, or it states no measures; the message says what to do.
     InvalidInputError
-        Several tunes and none chosen, or a meter that is none, or is not wanted.
+        Several tunes and none chosen, or an invalid meter, or one that is not needed.
     UnreadableFileError, FileTooLargeError
         As the readers of `symbolic.files`; or what the file holds cannot be edited safely.
 
@@ -338,7 +338,9 @@ def open_tune(
     if suffix not in TUNE_SUFFIXES:
         raise UnknownNameError("kind of score file", suffix or str(path), TUNE_SUFFIXES)
     if tune is not None and suffix != ".abc":
-        raise InvalidInputError(f"`tune` chooses a tune of an ABC file, and {os.fspath(path)} is none; leave it out")
+        raise InvalidInputError(
+            f"`tune` chooses a tune of an ABC file, and {os.fspath(path)} is no ABC file; leave it out"
+        )
     if suffix in {".mid", ".midi", ".rmi"}:
         return midi_tunes.open_midi(path, meter=None if meter is None else read_meter(meter), limits=limits)
     if meter is not None:
@@ -353,7 +355,7 @@ def open_tune(
 
 def read_meter(text: str) -> TimeSignature:
     """Read a meter such as ``3/4``."""
-    found = re.fullmatch(r"\s*(\d{1,2})\s*/\s*(\d{1,2})\s*", text)
-    if found is None:
+    match = re.fullmatch(r"\s*(\d{1,2})\s*/\s*(\d{1,2})\s*", text)
+    if match is None:
         raise InvalidInputError(f"`meter` is given such as 3/4, got {text!r}")
-    return TimeSignature(0, int(found[1]), int(found[2]))
+    return TimeSignature(0, int(match[1]), int(match[2]))

@@ -182,7 +182,7 @@ def launch(page: gr.Blocks, **options: Any) -> Any:
 
 
 def _leave(number: int, _: object) -> None:
-    """End in good order when asked to end: temporary files go."""
+    """Exit cleanly on a request to stop: temporary files are removed."""
     sys.exit(128 + number)
 
 
@@ -217,11 +217,11 @@ def say_error(error: MusicEvalsError) -> str:
     # facts; every other message is for all readers. Visitors know their files by name: folders are left out.
     if isinstance(error, FileTooLargeError) and error.limit is not None:
         name = error.name or "what you gave"
-        found = "" if error.found is None else f" ({_amount(error.found, error.unit)})"
+        size = "" if error.size is None else f" ({_amount(error.size, error.unit)})"
         most = _amount(error.limit, error.unit)
-        return f"{name} is too long or too large{found}: at most {most} are taken here. Upload a shorter excerpt."
-    if isinstance(error, MissingBackendError) and error.what:
-        return f"{error.what}: not available on this page, since its server lacks the package {error.package}."
+        return f"{name} is too long or too large{size}: at most {most} are taken here. Upload a shorter excerpt."
+    if isinstance(error, MissingBackendError) and error.feature:
+        return f"{error.feature}: not available on this page, since its server lacks the package {error.package}."
     if isinstance(error, ModelUnavailableError):
         return "The model cannot be loaded on this page now. Choose another one, or come back later."
     return _without_folders(str(error))
@@ -350,7 +350,7 @@ def downloads_panel(*names: str) -> list[gr.DownloadButton]:
 
 
 def download_button(label: str, elem_id: str) -> gr.DownloadButton:
-    """Add a button for a file; as long as there is none it cannot be pressed."""
+    """Add a button for a file; it is disabled until there is one."""
     import gradio as gr
 
     button = gr.DownloadButton(label, elem_id=elem_id, size="sm", interactive=False)
@@ -401,7 +401,7 @@ def forget_when(changed: Sequence[Any], outputs: Sequence[Any], *, run: Any = No
 
 
 def follow(changed: Sequence[Any], function: Callable[..., Any], inputs: Any, outputs: Any, **options: Any) -> Any:
-    """Ask the server when inputs change; of changes while it works, the last one is asked for."""
+    """Call the server when inputs change; of the changes while it works, only the last is sent."""
     # Gradio handles what belongs to an event one after the other, waits for each answer, and begins anew where a change
     # came meanwhile: `forget_when` would come late, and again, and cancel a run that was started in between. What
     # follows an event is no part of it.
@@ -438,7 +438,7 @@ def write_downloads(
 
 def temporary_folder() -> Path:
     """Return a new empty folder that is removed as `REMOVAL` says, and with the process."""
-    return Path(tempfile.mkdtemp(dir=_kept()))
+    return Path(tempfile.mkdtemp(dir=_temporary_root()))
 
 
 def _plain(value: Any) -> Any:
@@ -463,8 +463,8 @@ def _workspace() -> Path:
 
 
 @functools.cache
-def _kept() -> Path:
-    """Return the folder of temporary folders, which is swept as long as the process lives, visitors or none."""
+def _temporary_root() -> Path:
+    """Return the folder of temporary folders, which is swept as long as the process lives."""
     folder = _workspace() / "kept"
     folder.mkdir()
     threading.Thread(target=_keep_sweeping, args=(folder, SWEEP_SEC), name="sweep", daemon=True).start()

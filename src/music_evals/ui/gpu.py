@@ -93,18 +93,18 @@ def on_gpu(calls: Callable[..., int], *, call_sec: float) -> Callable[[Function]
 
         @functools.wraps(function)
         def checked_stream(*values: Any, **options: Any) -> Iterator[Any]:
-            with contextlib.closing(inside(*values, **options)) as found:
-                yield from map(_checked, found)
+            with contextlib.closing(inside(*values, **options)) as results:
+                yield from map(_checked, results)
 
         return cast("Function", checked_stream if streams else checked_answer)
 
     return decorate
 
 
-def _checked(found: Any) -> Any:
-    if isinstance(found, MusicEvalsError):
-        raise found
-    return found
+def _checked(result: Any) -> Any:
+    if isinstance(result, MusicEvalsError):
+        raise result
+    return result
 
 
 @contextlib.contextmanager

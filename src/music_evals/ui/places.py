@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-from music_evals.windows import ORGANISATION
+from music_evals.repositories import ORGANISATION
 
 __all__ = ["hub_owner"]
 

@@ -1,4 +1,4 @@
-"""Files of visitors: judged by size and header, then decoded in a process of their own.
+"""Files of visitors: checked by size and header, then decoded in a process of their own.
 
 A hostile file may crash or hang its decoder, or unfold to more than the machine holds. So nothing is decoded here
 before its suffix, its size and (of a recording) the length that its header claims are within the limits; what decodes
@@ -61,17 +61,17 @@ def check_upload(path: str | os.PathLike[str] | None, *, suffixes: Collection[st
     """Return the path of an uploaded file whose name and size are within the limits; nothing of it is read."""
     if path is None:
         raise NoDataError("upload a file first")
-    found = Path(path)
-    if not found.is_file():
-        raise NoDataError(f"{found.name}: the upload is gone; upload it again")
-    if found.suffix.lower() not in suffixes:
-        raise UnknownNameError("kind of file", found.suffix or found.name, suffixes)
-    if found.stat().st_size > max_bytes:
-        n_bytes = found.stat().st_size
+    file = Path(path)
+    if not file.is_file():
+        raise NoDataError(f"{file.name}: the upload is gone; upload it again")
+    if file.suffix.lower() not in suffixes:
+        raise UnknownNameError("kind of file", file.suffix or file.name, suffixes)
+    if file.stat().st_size > max_bytes:
+        n_bytes = file.stat().st_size
         raise FileTooLargeError(
-            f"{found.name}: more than {max_bytes} bytes", name=found.name, unit="bytes", limit=max_bytes, found=n_bytes
+            f"{file.name}: more than {max_bytes} bytes", name=file.name, unit="bytes", limit=max_bytes, size=n_bytes
         )
-    return found.absolute()
+    return file.absolute()
 
 
 def load_score(path: str | os.PathLike[str] | None) -> Score:
@@ -125,15 +125,15 @@ def _check_source(path: str | os.PathLike[str] | None) -> Path:
 
 def _translate(order: str) -> Path | Score:
     """Read a score, or write a recording as WAV. Runs in the process apart."""
-    asked = json.loads(order)
-    path, target = Path(asked["path"]), Path(asked["target"])
+    request = json.loads(order)
+    path, target = Path(request["path"]), Path(request["target"])
     if path.suffix.lower() in SCORE_TYPES:
         return read_score(path)
     import soundfile
 
     from music_evals.audio.io import AudioLimits, AudioPolicy, check_header, load_audio
 
-    limits = AudioLimits(max_sec=asked["max_sec"], max_bytes=MAX_RECORDING_BYTES, max_channels=MAX_CHANNELS)
+    limits = AudioLimits(max_sec=request["max_sec"], max_bytes=MAX_RECORDING_BYTES, max_channels=MAX_CHANNELS)
     rate = check_header(path, limits=limits)
     limits = dataclasses.replace(limits, max_sec=min(limits.max_sec, MAX_RECORDING_SAMPLES / rate))
     audio = load_audio(path, policy=AudioPolicy(sample_rate=rate, peak_normalise=False), limits=limits)
@@ -142,12 +142,12 @@ def _translate(order: str) -> Path | Score:
 
 
 def _decode(order: str) -> Audio:
-    """Decode what an order asks for. Runs in the process apart; the library judges the header before it decodes."""
+    """Decode what an order asks for. Runs in the process apart; the library checks the header before it decodes."""
     from music_evals.audio.io import AudioLimits, AudioPolicy, load_audio
 
-    asked = json.loads(order)
-    limits = AudioLimits(max_sec=asked["max_sec"], max_bytes=MAX_RECORDING_BYTES, max_channels=MAX_CHANNELS)
-    return load_audio(asked["path"], policy=AudioPolicy(**asked["policy"]), limits=limits)
+    request = json.loads(order)
+    limits = AudioLimits(max_sec=request["max_sec"], max_bytes=MAX_RECORDING_BYTES, max_channels=MAX_CHANNELS)
+    return load_audio(request["path"], policy=AudioPolicy(**request["policy"]), limits=limits)
 
 
 def _apart(item: str, reader: Callable[[str], Value], timeout_sec: float, name: str) -> Value:

@@ -17,6 +17,7 @@ from tests.benchmark.record_files import damage
 
 from music_evals.benchmark import canvas
 from music_evals.benchmark.contents import mark
+from music_evals.benchmark.inpainting.items import load_items
 from music_evals.benchmark.inpainting.task import Settings, run_inpainting
 from music_evals.benchmark.load import load_results
 from music_evals.benchmark.published import JSB_TABLE
@@ -31,6 +32,9 @@ from music_evals.errors import (
     UnknownNameError,
 )
 
+FEW = "copy_past,mode_pitch_beats,silence"
+"""Baselines, where it does not matter that there are more."""
+
 # Slow enough to be killed, by sleeping after each chunk.
 CHILD = """
 import sys, time
@@ -44,6 +48,7 @@ run_inpainting(settings, progress=lambda *_: time.sleep(0.02))
 def test_a_whole_run(settings: dict[str, Any], fake_model: Path) -> None:
     outcome = run_inpainting(Settings(**settings, models=[str(fake_model)]))
     out = settings["out"]
+    check_marks(outcome.results)
     assert {path.name for path in out.iterdir()} == {
         "records", "validation_records", "results.json", "table.md", "report.html",
     }  # fmt: skip
@@ -66,6 +71,20 @@ def test_a_whole_run(settings: dict[str, Any], fake_model: Path) -> None:
         assert table["scores"]["fake"][metric]["test"]["against"] == best
         assert "test" not in table["scores"][best][metric]
     assert results["best_baseline_chosen_on"]["split"] == "validation"
+
+
+def check_marks(results: dict[str, Any]) -> None:
+    """Tables mark what is better, in Markdown and on a terminal."""
+    lines = markdown_table(results).splitlines()
+    assert lines[0].startswith("| system | note F1 ↑ | interval div. ↓ | repeated notes ≈ | position ↑ |")
+    assert len({line.count("|") for line in lines}) == 1
+    best = results["best_baseline"]["note_f1"]
+    assert re.search(rf"\| `{best}` \| \d\.\d{{3}} = \(", "\n".join(lines))
+    assert [line for line in lines if line.startswith("| `reference` (control) | 1.000 |")]
+    text = text_report(results)
+    assert "(reference)" in text
+    assert "floor 0." in text
+    assert "n 0/70" in text  # the accuracies of silence
 
 
 @pytest.mark.slow
@@ -198,7 +217,7 @@ def test_the_official_protocol(settings: dict[str, Any], tiny_dataset: Path, tmp
     chorales = tmp_path / "jsb_chorales"
     chorales.symlink_to(tiny_dataset)
     official = {**settings, "dataset": str(chorales), "config": None, "protocol": "official"}
-    official |= {"decoding": "teacher_forced"}
+    official |= {"decoding": "teacher_forced", "baselines": f"{FEW},markov"}
     outcome = run_inpainting(Settings(**official, models=[str(fake_model)]))
     results = outcome.results
     assert results["dataset"]["config"] == "musib_official"
@@ -237,23 +256,19 @@ def test_the_published_table_is_as_printed() -> None:
 
 
 def test_predictions_made_elsewhere(settings: dict[str, Any], tmp_path: Path) -> None:
-    items = [row for row in _items(settings) if row["kind"] == "item"]
     path = tmp_path / "mine.jsonl"
-    path.write_text(
-        "".join(json.dumps({"item_id": row["item"], "middle": row["tokens"][144:240]}) + "\n" for row in items)
-    )
-    outcome = run_inpainting(Settings(**settings, predictions=path, report=False))
+    write_true_middles(path, settings, slice(None))
+    few = {**settings, "baselines": FEW, "report": False}
+    outcome = run_inpainting(Settings(**few, predictions=path))
     cells = outcome.results["tables"]["all"]["scores"]["mine"]
     assert cells["note_f1"]["value"] == 1
     assert cells["note_f1"]["test"]["difference"] > 0
 
 
 def test_predictions_for_part_of_the_items_are_failures_of_the_rest(settings: dict[str, Any], tmp_path: Path) -> None:
-    items = [row for row in _items(settings) if row["kind"] == "item"]
     path = tmp_path / "part.jsonl"
-    rows = ({"item_id": row["item"], "middle": row["tokens"][144:240]} for row in items[5:])
-    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
-    few = {**settings, "report": False, "n_resamples": 20}
+    write_true_middles(path, settings, slice(5, None))
+    few = {**settings, "baselines": FEW, "report": False, "n_resamples": 20}
     with pytest.raises(PairCountError, match=r"no prediction for 5 of 70 items.*`allow_missing=True`"):
         run_inpainting(Settings(**few, predictions=path))
     results = run_inpainting(Settings(**few, predictions=path, allow_missing=True)).results
@@ -273,22 +288,19 @@ def test_predictions_for_part_of_the_items_are_failures_of_the_rest(settings: di
 
 
 def test_the_official_accuracies_of_a_missing_prediction_are_0(settings: dict[str, Any], tmp_path: Path) -> None:
-    items = [row for row in _items(settings) if row["kind"] == "item"]
     path = tmp_path / "part.jsonl"
-    rows = ({"item_id": row["item"], "middle": row["tokens"][144:240]} for row in items[5:])
-    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    write_true_middles(path, settings, slice(5, None))
     few = {**settings, "report": False, "n_resamples": 20, "baselines": "none", "variant": "official"}
     table = run_inpainting(Settings(**few, predictions=path, allow_missing=True)).results["tables"]["all"]
     assert table["scores"]["part"]["pitch_accuracy"]["value"] == pytest.approx(65 / 70)
 
 
 def test_right_answers_to_a_few_windows_win_nothing(settings: dict[str, Any], tmp_path: Path, read_page: Any) -> None:
-    items = [row for row in _items(settings) if row["kind"] == "item"]
     path = tmp_path / "few.jsonl"
-    rows = ({"item_id": row["item"], "middle": row["tokens"][144:240]} for row in items[::35])
-    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
-    outcome = run_inpainting(Settings(**{**settings, "report": True}, predictions=path, allow_missing=True))
-    results, n = outcome.results, len(items[::35])
+    n = write_true_middles(path, settings, slice(None, None, 35))
+    few = {**settings, "baselines": FEW, "report": True}
+    outcome = run_inpainting(Settings(**few, predictions=path, allow_missing=True))
+    results = outcome.results
     cells = results["tables"]["all"]["scores"]["few"]
     assert cells["note_f1"]["value"] == pytest.approx(n / 70)
     assert cells["silence_divergence"]["value"] == 0
@@ -302,7 +314,7 @@ def test_right_answers_to_a_few_windows_win_nothing(settings: dict[str, Any], tm
 
 
 def test_a_run_shows_and_corrects_what_it_asks_for(settings: dict[str, Any]) -> None:
-    few = {**settings, "report": False, "baselines": "copy_past,mode_pitch_beats,silence"}
+    few = {**settings, "report": False, "baselines": FEW}
     plain = run_inpainting(Settings(**few)).results
     more = run_inpainting(Settings(**few, extensions="all")).results
     again = run_inpainting(Settings(**few)).results
@@ -323,10 +335,12 @@ def test_what_allows_missing_predictions(settings: dict[str, Any]) -> None:
         Settings(**settings, extensions="self_replication")
 
 
-def _items(settings: dict[str, Any]) -> list[dict[str, Any]]:
-    elsewhere = {**settings, "out": settings["out"].parent / "items", "baselines": "none", "report": False}
-    run_inpainting(Settings(**elsewhere))
-    return read_records(elsewhere["out"] / "records")
+def write_true_middles(path: Path, settings: dict[str, Any], which: slice) -> int:
+    """Write the right answers to some items of the test split as predictions; return how many."""
+    items = load_items(settings["dataset"], "musib", "test")
+    pairs = list(zip(items.item_ids, items.middles.tolist(), strict=True))[which]
+    path.write_text("".join(json.dumps({"item_id": item, "middle": middle}) + "\n" for item, middle in pairs))
+    return len(pairs)
 
 
 def test_without_a_train_split_fitted_baselines_are_left_out(settings: dict[str, Any], tmp_path: Path) -> None:
@@ -342,20 +356,6 @@ def test_without_a_train_split_fitted_baselines_are_left_out(settings: dict[str,
     assert outcome.results["best_baseline"] == {}  # there is no validation split either
     with pytest.raises(NoDataError, match="markov"):
         run_inpainting(Settings(**{**plain, "baselines": "markov", "overwrite": True}))
-
-
-def test_tables_mark_what_is_better(settings: dict[str, Any], fake_model: Path) -> None:
-    outcome = run_inpainting(Settings(**settings, models=[str(fake_model)], report=False))
-    lines = markdown_table(outcome.results).splitlines()
-    assert lines[0].startswith("| system | note F1 ↑ | interval div. ↓ | repeated notes ≈ | position ↑ |")
-    assert len({line.count("|") for line in lines}) == 1
-    best = outcome.results["best_baseline"]["note_f1"]
-    assert re.search(rf"\| `{best}` \| \d\.\d{{3}} = \(", "\n".join(lines))
-    assert [line for line in lines if line.startswith("| `reference` (control) | 1.000 |")]
-    text = text_report(outcome.results)
-    assert "(reference)" in text
-    assert "floor 0." in text
-    assert "n 0/70" in text  # the accuracies of silence
 
 
 def test_the_backend_is_there() -> None:

@@ -224,7 +224,7 @@ def test_the_report_has_all_tables(kind: str, tmp_path: Path) -> None:
     with files["ratings.csv"].open(newline="") as file:
         assert len(list(csv.DictReader(file))) == len(tables.ratings)
     if kind == "rating":
-        assert len(read_table(files["listening.csv"], LISTENING, what="listening")["LQ1"]) == 6 * 24
+        assert len(read_table(files["listening.csv"], LISTENING, table_name="listening")["LQ1"]) == 6 * 24
     else:
         assert "listening.csv" not in files
 

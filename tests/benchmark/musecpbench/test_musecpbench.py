@@ -17,7 +17,7 @@ from tests.editing.house import triads
 from music_evals import protocols
 from music_evals.annotations import BACKBONES, EditRequest
 from music_evals.benchmark.musecpbench import tables, task
-from music_evals.benchmark.musecpbench.folders import RESULTS, judged_in
+from music_evals.benchmark.musecpbench.folders import RESULTS, scores_folder
 from music_evals.benchmark.musecpbench.task import PAPER_DATA, Settings, Study, run_musecpbench
 from music_evals.benchmark.published import published_preservation
 from music_evals.benchmark.records import read_records
@@ -415,8 +415,8 @@ def test_a_study_is_found_from_its_folder_and_from_what_was_judged(
 ) -> None:
     out = made[1]
     places = (out, out / RESULTS, out / "preserved", out / "preserved" / "results.json")
-    assert [judged_in(place) for place in places] == [out / "preserved"] * 4
-    assert judged_in(out / "edits") is None
-    assert judged_in(out.parent) is None
+    assert [scores_folder(place) for place in places] == [out / "preserved"] * 4
+    assert scores_folder(out / "edits") is None
+    assert scores_folder(out.parent) is None
     monkeypatch.chdir(out / "preserved")
-    assert judged_in(".") is not None
+    assert scores_folder(".") is not None

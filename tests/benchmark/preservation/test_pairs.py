@@ -10,11 +10,11 @@ import pytest
 from music_evals.benchmark.manifests import named_path
 from music_evals.benchmark.preservation.controls import (
     MOST_PAIRS,
-    Heard,
-    heard,
+    Traits,
     make_controls,
     shares_key,
     shares_tempo,
+    traits_of,
 )
 from music_evals.benchmark.preservation.pairs import (
     CEILING,
@@ -278,20 +278,20 @@ def test_controls_depend_on_content_and_seed_alone() -> None:
     assert make_controls([]) == []
 
 
-def unrelated(pairs: list[Pair], known: dict[str, Heard], seed: int = 0) -> list[tuple[Heard, Heard]]:
+def unrelated(pairs: list[Pair], known: dict[str, Traits], seed: int = 0) -> list[tuple[Traits, Traits]]:
     met = [one for one in make_controls(pairs, known.__getitem__, seed=seed) if one.system == UNRELATED]
     return [(known[one.reference.content], known[one.estimate.content]) for one in met]
 
 
 def test_unrelated_originals_differ_in_key_and_tempo_where_they_can() -> None:
     pairs = [pair(str(number), str(number), str(number)) for number in range(12)]
-    keys = {str(number): Heard(None, (number % 2 * 7, "major"), 100.0 + 20 * (number % 3)) for number in range(12)}
+    keys = {str(number): Traits(None, (number % 2 * 7, "major"), 100.0 + 20 * (number % 3)) for number in range(12)}
     for seed in range(10):
         met = unrelated(pairs, keys, seed)
         assert len(met) == 12
         assert not any(shares_key(*both) or shares_tempo(*both) for both in met)
     # eight of twelve in one key: the other four can be met by four of them, and meet four
-    crowd = {str(number): Heard(None, (0 if number < 8 else number, "major")) for number in range(12)}
+    crowd = {str(number): Traits(None, (0 if number < 8 else number, "major")) for number in range(12)}
     assert sum(shares_key(*both) is True for both in unrelated(pairs, crowd)) == 4
     known = crowd.__getitem__
     assert make_controls(pairs, known, seed=1) == make_controls(pairs[::-1], known, seed=1)
@@ -300,7 +300,7 @@ def test_unrelated_originals_differ_in_key_and_tempo_where_they_can() -> None:
 
 def test_one_music_in_two_files_is_not_unrelated() -> None:
     pairs = [pair(str(number), str(number), str(number)) for number in range(4)]
-    known = {str(number): Heard("tune" if number < 2 else str(number)) for number in range(4)}
+    known = {str(number): Traits("tune" if number < 2 else str(number)) for number in range(4)}
     assert all(first.music != second.music for first, second in unrelated(pairs, known))
     assert unrelated(pairs[:2], known) == []
 
@@ -315,11 +315,11 @@ def test_unrelated_pairs_are_rarely_turned_round() -> None:
 
 
 def test_what_is_heard_of_an_original() -> None:
-    assert heard(None) == heard({"duration_sec": 3.0}) == Heard()
-    found = heard({"music": "m", "key": [9, "minor"], "beats": [0.0, 0.5, 1.0, 1.5, 2.5]})
-    assert found == Heard("m", (9, "minor"), 120.0)
-    assert shares_key(found, Heard(None, (0, "major"))) is True  # relative
-    assert shares_key(found, Heard(None, (9, "major"))) is False
-    assert shares_key(found, Heard()) is shares_tempo(found, Heard()) is None
-    tempi = {bpm: shares_tempo(found, Heard(None, None, bpm)) for bpm in (116.0, 124.0, 126.0, 60.0, 240.0, 90.0)}
+    assert traits_of(None) == traits_of({"duration_sec": 3.0}) == Traits()
+    found = traits_of({"music": "m", "key": [9, "minor"], "beats": [0.0, 0.5, 1.0, 1.5, 2.5]})
+    assert found == Traits("m", (9, "minor"), 120.0)
+    assert shares_key(found, Traits(None, (0, "major"))) is True  # relative
+    assert shares_key(found, Traits(None, (9, "major"))) is False
+    assert shares_key(found, Traits()) is shares_tempo(found, Traits()) is None
+    tempi = {bpm: shares_tempo(found, Traits(None, None, bpm)) for bpm in (116.0, 124.0, 126.0, 60.0, 240.0, 90.0)}
     assert tempi == {116.0: True, 124.0: True, 126.0: False, 60.0: True, 240.0: True, 90.0: False}

@@ -17,7 +17,7 @@ from music_evals.benchmark.preservation.compiled import cache_home, keep_cache, 
 from music_evals.benchmark.preservation.controls import make_controls
 from music_evals.benchmark.preservation.pairs import CONTROLS, Pair, PairSet, pairs_in_folders
 from music_evals.benchmark.preservation.task import COMPILING, compile_extractors
-from music_evals.benchmark.preservation.worker import CompileExtractors, PairJudge
+from music_evals.benchmark.preservation.worker import CompileExtractors, PairScorer
 from music_evals.benchmark.records import read_records
 from music_evals.benchmark.rows import PairJob
 from music_evals.benchmark.run import Settings, record
@@ -299,12 +299,12 @@ def test_scores_need_no_compiled_code(write_files: Write, compiling: Any) -> Non
 
 def test_judges_take_the_code_that_was_compiled_for_them() -> None:
     measures = Measures.of(metrics=METRICS, variant="paper", backends={"f0": "pyin"})
-    assert PairJudge(measures).extractors == CompileExtractors("paper", {"f0": "pyin"}).extractors
+    assert PairScorer(measures).extractors == CompileExtractors("paper", {"f0": "pyin"}).extractors
 
 
 def test_the_warm_up_leaves_nothing_to_be_compiled_later(monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[Measures] = []
-    monkeypatch.setattr(worker, "judge", lambda _, __, settings: asked.append(settings))
+    monkeypatch.setattr(worker, "score_pair", lambda _, __, settings: asked.append(settings))
     monkeypatch.setattr(worker.SourceLoader, "load", lambda *_: None)
     CompileExtractors("paper", {"f0": "pyin"}).use_all_code()
     (settings,) = asked

@@ -24,8 +24,8 @@ from music_evals.errors import (
     UndefinedMetricWarning,
     UnknownNameError,
 )
-from music_evals.metrics.catalogue import SHOWN_COMPANIONS
-from music_evals.pipelines.preservation import COMPANIONS, PRESERVATION_METRICS, evaluate_preservation
+from music_evals.metrics.catalogue import SHOWN_AUXILIARY
+from music_evals.pipelines.preservation import AUXILIARY, PRESERVATION_METRICS, evaluate_preservation
 from music_evals.symbolic.midi import save_midi
 from music_evals.symbolic.notes import make_notes
 
@@ -36,7 +36,7 @@ LIGHT = {"beats": "librosa", "f0": "harmonic_sum", "melody": "from_f0"}
 
 @pytest.fixture
 def judge(stub_judge: Any) -> Any:
-    return stub_judge((*PRESERVATION_METRICS, *COMPANIONS))
+    return stub_judge((*PRESERVATION_METRICS, *AUXILIARY))
 
 
 @pytest.fixture
@@ -159,11 +159,11 @@ def test_names_of_metrics(folders: dict[str, Any], tmp_path: Path) -> None:
     assert len(Settings(tmp_path, **folders, metrics="all", companions="all").measures.scores) == 27
     some = Settings(tmp_path, **folders, metrics="delta_bpm, circle_of_fifths_distance", companions="tempo_log2")
     assert some.measures.scores == ("circle_of_fifths_distance", "delta_bpm", "tempo_log2")
-    # four companions beside all eleven, unless others are asked for, and none beside chosen ones
-    assert set(Settings(tmp_path, **folders).measures.companions) == set(SHOWN_COMPANIONS)
+    # four auxiliary metrics beside all eleven, unless others are asked for, and none beside chosen ones
+    assert set(Settings(tmp_path, **folders).measures.companions) == set(SHOWN_AUXILIARY)
     assert Settings(tmp_path, **folders, companions="none").measures.companions == ()
     assert Settings(tmp_path, **folders, metrics="delta_bpm").measures.companions == ()
-    # one that is asked for as a metric is no companion of itself
+    # one that is asked for as a metric is no auxiliary metric of itself
     own = Settings(tmp_path, **folders, metrics="ssm_correlation", companions="all").measures
     assert (own.metrics, own.companions) == (("ssm_correlation",), ("boundary_f_measure_3s",))
 
@@ -312,7 +312,7 @@ def test_intervals_are_those_of_the_library(tmp_path: Path) -> None:
     sides = ([tmp_path / side / f"{name}.mid" for name in shifts] for side in "re")
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UndefinedMetricWarning)
-        library = evaluate_preservation(*sides, companions=SHOWN_COMPANIONS)
+        library = evaluate_preservation(*sides, companions=SHOWN_AUXILIARY)
     for name, cell in results["scores"]["e"].items():
         assert cell["value"] == pytest.approx(library[name], nan_ok=True), name
         expected = [None if np.isnan(end) else pytest.approx(end) for end in library[f"{name}_ci"]]

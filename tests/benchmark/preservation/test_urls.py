@@ -26,7 +26,7 @@ from music_evals.benchmark.preservation.pairs import (
     pairs_in_manifest,
 )
 from music_evals.benchmark.preservation.task import Settings, run_preservation
-from music_evals.benchmark.preservation.worker import PairJudge
+from music_evals.benchmark.preservation.worker import PairScorer
 from music_evals.errors import InvalidInputError, NoDataError, UnreadableFileError
 from music_evals.pipelines import preservation as pipeline
 from music_evals.symbolic.midi import write_midi
@@ -79,7 +79,7 @@ def disk(tmp_path: Path) -> Path:
 
 def judged(out: Path, **settings: Any) -> dict[str, Any]:
     """Return results, and names and scores of the pairs by item and system."""
-    judge = PairJudge(pipeline.Settings.of(metrics=METRICS))
+    judge = PairScorer(pipeline.Settings.of(metrics=METRICS))
     made = Settings(out, metrics=",".join(METRICS), n_resamples=20, report=False, **settings)
     outcome = run_preservation(made, judge=judge)
     found = outcome.found
@@ -137,7 +137,7 @@ def test_what_is_wrong_with_one_address_costs_its_pair_alone(
     told = {row["item"]: row["error"] for row in run["results"]["failures"]}
     assert told.keys() == {"missing", "closed", "noise", "no package"}
     assert told["missing"] == f"NoDataError: {web.url}/mine/none.flac: no such file; check the URL"
-    assert told["closed"].startswith(f"UnreadableFileError: {web.url}/mine/closed.flac: not there, or refused")
+    assert told["closed"].startswith(f"UnreadableFileError: {web.url}/mine/closed.flac: not found, or access is denied")
     assert told["noise"].startswith(f"UnreadableFileError: estimate: {web.url}/mine/noise.flac: ")
     assert told["no package"].startswith("MissingBackendError: s3:// needs the package 's3fs'")
 
@@ -185,7 +185,7 @@ def test_what_was_given_is_found_or_named(web: WebServer, disk: Path) -> None:
     with pytest.raises(NoDataError, match="no such file or folder"):
         pairs_in_folders(f"{web.url}/nothing", [f"{web.url}/mine"])
     web.statuses["closed/"] = 403
-    with pytest.raises(UnreadableFileError, match="refused to who asks"):
+    with pytest.raises(UnreadableFileError, match="access is denied"):
         pairs_in_folders(f"{web.url}/closed/", [f"{web.url}/mine"])
 
 

@@ -222,13 +222,13 @@ def test_a_run_goes_on_where_it_stood(
     settings["predictions"] = [predictions(tmp_path / "mine.jsonl", words)]
     whole = run_lyrics(Settings(**settings)).results
     asked: list[str] = []
-    real = lyrics.judge_lyrics
+    real = lyrics.score_lyrics
 
     def counted(*pair: Any, **options: Any) -> Any:
         asked.append(pair[0])
         return real(*pair, **options)
 
-    monkeypatch.setattr(lyrics, "judge_lyrics", counted)
+    monkeypatch.setattr(lyrics, "score_lyrics", counted)
     assert run_lyrics(Settings(**settings)).results == whole
     assert len(asked) == 1  # a trial
     records = tmp_path / "out" / "records"

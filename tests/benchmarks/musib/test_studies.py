@@ -41,7 +41,7 @@ from benchmarks.musib import equal_budget  # noqa: E402 - after the check for to
 from music_evals.benchmark.inpainting.items import ItemSet  # noqa: E402
 from music_evals.files import write_atomically  # noqa: E402
 from music_evals.models.recipe import TrainingConfig, read_recipe  # noqa: E402
-from music_evals.windows import MODELS  # noqa: E402
+from music_evals.repositories import MODELS  # noqa: E402
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 

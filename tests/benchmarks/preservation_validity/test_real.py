@@ -24,7 +24,7 @@ import yaml
 
 from music_evals.annotations import F0Track, Features
 from music_evals.errors import InvalidInputError
-from music_evals.metrics.catalogue import COMPANIONS, PRESERVATION_METRICS, SHOWN_COMPANIONS
+from music_evals.metrics.catalogue import AUXILIARY, PRESERVATION_METRICS, SHOWN_AUXILIARY
 
 pd = pytest.importorskip("pandas")
 
@@ -184,7 +184,7 @@ def test_the_table_is_whole() -> None:
         assert set(facts.get("labels", {})) <= set(PLAN["fields"])
         assert set(facts.get("labels", {}).values()) <= {"same", "shifted", "scaled", "changed"}
     assert not any("labels" in PLAN["kinds"][kind] for kind in PLAN["control"])
-    assert set(PLAN["responds_to"]) <= {*PRESERVATION_METRICS, *COMPANIONS}
+    assert set(PLAN["responds_to"]) <= {*PRESERVATION_METRICS, *AUXILIARY}
     assert all(rule["field"] in PLAN["fields"] for rule in PLAN["responds_to"].values())
 
 
@@ -310,7 +310,7 @@ def test_a_run_goes_on_where_it_stood(real: SimpleNamespace, programs: None, tmp
         [f"{name}:{edit}" for name in "abc" for edit in ("gain:-6", "transpose:1")]
         + [f"unrelated:{pair}" for pair in ("a:b", "b:a", "a:c", "c:a")]
     )
-    assert all({*PRESERVATION_METRICS, *COMPANIONS} <= set(each) for each in records)
+    assert all({*PRESERVATION_METRICS, *AUXILIARY} <= set(each) for each in records)
     by_id = {each["item_id"]: each for each in records}
     assert by_id["a:gain:-6"]["raw_pitch_accuracy"] > 0.95 > by_id["a:transpose:1"]["raw_pitch_accuracy"]
     path.write_text("\n".join(lines[:3]) + "\n")
@@ -359,9 +359,9 @@ def scores(**values: dict[str, float]) -> Any:
     for piece, source in (("a", "A"), ("b", "B"), ("c", "B")):
         for kind, facts in PLAN["kinds"].items():
             for strength in facts["strengths"]:
-                row = {name: values.get(name, {}).get(kind, 0.0) for name in {*PRESERVATION_METRICS, *COMPANIONS}}
+                row = {name: values.get(name, {}).get(kind, 0.0) for name in {*PRESERVATION_METRICS, *AUXILIARY}}
                 rows.append({"piece": piece, "source": source, "kind": kind, "strength": float(strength), **row})
-        row = {name: values.get(name, {}).get("unrelated", 0.0) for name in {*PRESERVATION_METRICS, *COMPANIONS}}
+        row = {name: values.get(name, {}).get("unrelated", 0.0) for name in {*PRESERVATION_METRICS, *AUXILIARY}}
         rows.append({"piece": piece, "source": source, "kind": "unrelated", "strength": 0.0, **row})
     return pd.DataFrame(rows).assign(half="test", renderer="recordings")
 
@@ -378,7 +378,7 @@ def test_evidence_by_hand(real: SimpleNamespace) -> None:
         circle_of_fifths_distance=dict.fromkeys(everything, 0.0) | {"eq": np.nan, "noise_alone": np.nan},
     )
     found = {item.metric: item for item in real.real_evidence.real_evidence(table, PLAN, "test")}
-    assert set(found) == {*PRESERVATION_METRICS, *COMPANIONS}
+    assert set(found) == {*PRESERVATION_METRICS, *AUXILIARY}
     chroma = found["chroma_dtw_similarity"]
     # of 10 edits that change the harmony, noise alone (.8) scores above the 2 of 19 that keep it under loud noise (.6)
     assert chroma.auc == pytest.approx(1 - 2 / (10 * 19))
@@ -412,7 +412,7 @@ def test_the_committed_evidence_is_that_of_the_committed_scores(real: SimpleName
     assert not real.real.outdated(run), f"not measured as they ship: run {real.real.COMMAND}"
     assert run["pairs"] == len(table)
     pages = real.real_evidence.real_pages(found, run)
-    assert {path.parent.name for path in pages} >= {*PRESERVATION_METRICS, *SHOWN_COMPANIONS, "preservation_validity"}
+    assert {path.parent.name for path in pages} >= {*PRESERVATION_METRICS, *SHOWN_AUXILIARY, "preservation_validity"}
     for path, text in pages.items():
         assert f"<!-- real -->\n{text}<!-- /real -->\n" in path.read_text(encoding="utf-8"), "run real.py --write"
 
@@ -475,13 +475,13 @@ def test_a_card_of_what_was_not_measured_says_so(real: SimpleNamespace) -> None:
     assert "`ssm_correlation` | test" in pages["ssm_correlation"]
 
 
-# The means of rendered edits, which are all that is known of companions there.
+# The means of rendered edits, which are all that is known of auxiliary metrics there.
 
 
 def test_cards_of_companions_hold_the_committed_means(real: SimpleNamespace) -> None:
     answers, plan = pd.read_csv(FOLDER / "responses.csv"), known_edits_plan()
-    for name in SHOWN_COMPANIONS:
-        text = real.run._companion_table(answers, name, plan["control"])
+    for name in SHOWN_AUXILIARY:
+        text = real.run._auxiliary_table(answers, name, plan["control"])
         card = (FOLDER.parents[1] / "metrics" / name / "README.md").read_text(encoding="utf-8")
         assert f"<!-- validity -->\n{text}<!-- /validity -->\n" in card, "run run.py --write"
         assert text.startswith("Not measured") == (name not in answers)
@@ -493,7 +493,7 @@ def test_means_out_of_answers_are_those_of_pairs(real: SimpleNamespace) -> None:
     for row in pd.read_csv(FOLDER / "evidence.csv").itertuples():
         evidence[row.metric, row.half, row.renderer] = (row.chance, row.ceiling)
     for name in ("major_minor_score", "segment_ari", "voicing_recall"):
-        table = real.run._companion_table(answers, name, plan["control"])
+        table = real.run._auxiliary_table(answers, name, plan["control"])
         for renderer in real.run.RENDERERS:
             chance, ceiling = evidence[name, "held_out", renderer]
             assert f"| audio, {renderer} | {chance:.2f} | {ceiling:.2f} |" in table

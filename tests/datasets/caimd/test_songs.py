@@ -14,7 +14,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from music_evals import windows
+from music_evals import repositories
 from music_evals.annotations import AUDIO_EFFECTS, DIMENSIONS, GROUPS, theme_of_row
 from music_evals.datasets.caimd.demo import demo_rows, line_pattern, read_lyrics
 from music_evals.datasets.caimd.paper_json import from_json, joined_description, to_json
@@ -80,7 +80,7 @@ def test_a_line_of_the_development_songs_is_a_row() -> None:
 def test_load_rows_names_what_there_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(UnknownNameError, match="unknown split of caimd/demo 'train'; known: test"):
         load_rows("demo", "train", dataset=FOLDER)
-    monkeypatch.setattr(windows, "_home", lambda: None)
+    monkeypatch.setattr(repositories, "_home", lambda: None)
     monkeypatch.chdir(tmp_path)
     with pytest.raises(UnknownNameError, match="unknown dataset 'caimd'"):
         load_rows()

@@ -13,7 +13,7 @@ from tests.datasets.making import chords, melody, score
 
 from music_evals.annotations import Score, TimeSignature
 from music_evals.datasets.irish_folk import build
-from music_evals.datasets.irish_folk.folk_rnn import PUBLISHED, beside_published, read_folk_rnn, song_counts
+from music_evals.datasets.irish_folk.folk_rnn import PUBLISHED, compare_with_published, read_folk_rnn, song_counts
 from music_evals.datasets.manifest import load_split
 from music_evals.errors import InvalidInputError, NoDataError
 from music_evals.symbolic.midi import write_midi
@@ -85,11 +85,11 @@ def test_each_file_is_counted_as_it_is_unpacked_and_as_it_is_read(small_archive:
 
 
 def test_counts_stand_beside_the_published_ones() -> None:
-    lines = beside_published(PUBLISHED).splitlines()
+    lines = compare_with_published(PUBLISHED).splitlines()
     assert lines[0].split() == ["tunes", "17,538", "found,", "17,538", "published"]
     assert [line.split()[0] for line in lines[1:4]] == ["measures", "contexts", "windows"]
     assert lines[-1] == "all are equal to the published counts"
-    other = beside_published({**PUBLISHED, "songs": 17_537, "windows": 0}).splitlines()[-1]
+    other = compare_with_published({**PUBLISHED, "songs": 17_537, "windows": 0}).splitlines()[-1]
     assert other.startswith("warning: not the published number of tunes, windows;")
 
 

@@ -20,7 +20,7 @@ from music_evals.datasets.manifest import load_split
 from music_evals.errors import NoDataError, UnknownNameError
 from music_evals.files import Store
 
-DRAWN = build.Drawn(
+DRAWN = build.StoredSplits(
     {"airdsAirs/book1/2": "validation", "oneills1850/0001-0050/9": "test", "ryansMammoth/AirFourReel": "test"},
     frozenset({"airdsAirs/book1/1", "airdsAirs/book1/2", "oneills1850/0001-0050/9"}),
 )
@@ -55,7 +55,7 @@ def cache(corpus: Path, read: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPa
     shutil.copytree(read, tmp_path, dirs_exist_ok=True)
     monkeypatch.setenv("MUSIC_EVALS_CACHE", str(tmp_path))
     monkeypatch.setattr(build, "corpus_folder", lambda: corpus)
-    monkeypatch.setattr(build, "drawn", lambda: DRAWN)
+    monkeypatch.setattr(build, "stored_splits", lambda: DRAWN)
     return tmp_path
 
 
@@ -138,7 +138,7 @@ def test_the_cleared_part_keeps_families_and_splits() -> None:
 
 
 def test_what_was_drawn_has_the_sizes_of_the_card() -> None:
-    splits, small = build.drawn()
+    splits, small = build.stored_splits()
     counts = Counter(splits.values())
     assert counts == {"train": 1160, "validation": 134, "test": 126}
     assert Counter(splits[name] for name in small) == {"train": 136, "validation": 17, "test": 18}

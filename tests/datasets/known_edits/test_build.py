@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from music_evals import windows
+from music_evals import repositories
 from music_evals.annotations import DRUMS
 from music_evals.datasets.known_edits import build as known_edits
 from music_evals.datasets.known_edits.chorales import CHORALES
@@ -202,7 +202,7 @@ def test_rows_sha256_reads_bytes_as_hexadecimal_digits():
 def test_load_rows_finds_the_rows_of_the_clone(small, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     assert list(known_edits.load_rows("small", "test")) == small
-    monkeypatch.setattr(windows, "_home", lambda: None)
+    monkeypatch.setattr(repositories, "_home", lambda: None)
     with pytest.raises(UnknownNameError, match="unknown dataset 'known_edits'"):
         known_edits.load_rows("small", "test")
 

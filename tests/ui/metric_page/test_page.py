@@ -37,7 +37,7 @@ from music_evals.ui.metric_page import card as metric_card
 from music_evals.ui.metric_page import inputs as metric_inputs
 from music_evals.ui.metric_page import results as metric_results
 from music_evals.ui.metric_page.card import PageMetric
-from music_evals.ui.metric_page.results import Judged
+from music_evals.ui.metric_page.results import ScoredItem
 from music_evals.ui.widgets.bars import DIRECTIONS, bar_of
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -72,11 +72,11 @@ def midi_file(path: Path, n_measures: int, pitch: int = 60) -> str:
     return str(path)
 
 
-def bars(metric: PageMetric, judged: Judged) -> str:
+def bars(metric: PageMetric, judged: ScoredItem) -> str:
     return metric_results.show(metric, judged).bars
 
 
-def run_code(judged: Judged) -> dict[str, Any]:
+def run_code(judged: ScoredItem) -> dict[str, Any]:
     """Run the Python that a page offers, here, and return what it prints."""
     printed = io.StringIO()
     with contextlib.redirect_stdout(printed):
@@ -93,19 +93,19 @@ def test_the_example_is_a_context_and_a_middle() -> None:
 
 def test_the_examples_of_content_score_what_a_reader_counts() -> None:
     """Four of eight bigrams are distinct; a theme without words is refused as a text field that is too long is."""
-    judged = metric_inputs.judge_words(page_metric("lyric_diversity"), *metric_inputs.EXAMPLE_WORDS)
+    judged = metric_inputs.score_words(page_metric("lyric_diversity"), *metric_inputs.EXAMPLE_WORDS)
     assert judged.scores == {"lyric_diversity": 0.5}
     theme = page_metric("lyric_theme_similarity")
-    judged = metric_inputs.judge_themes(theme, *metric_inputs.EXAMPLE_THEME, "char-ngrams")
+    judged = metric_inputs.score_themes(theme, *metric_inputs.EXAMPLE_THEME, "char-ngrams")
     assert judged.scores == {"lyric_theme_similarity": pytest.approx(0.348, abs=5e-4)}
     assert metric_results.show(theme, judged).bars
     with pytest.raises(InvalidLyricsError, match=r"too long|at most"):
-        metric_inputs.judge_words(page_metric("lyric_diversity"), "春" * (metric_inputs.MAX_TEXT + 1), "春天")
+        metric_inputs.score_words(page_metric("lyric_diversity"), "春" * (metric_inputs.MAX_TEXT + 1), "春天")
 
 
 def test_the_example_scores_what_a_reader_counts(note_f1: PageMetric) -> None:
     """12 notes asked, 10 given; all of measures 1 and 4, two of measure 2, one of measure 3: 2 * 9 / 22 = 0.818."""
-    judged = metric_inputs.judge_tokens(note_f1, *TOKENS, "corrected")
+    judged = metric_inputs.score_tokens(note_f1, *TOKENS, "corrected")
     assert judged.scores == {"note_f1": pytest.approx(18 / 22)}
     shown = metric_results.show(note_f1, judged)
     assert "<b>0.818</b>" in shown.bars
@@ -124,18 +124,18 @@ def test_the_code_gives_what_the_page_shows(
 ) -> None:
     lyrics, tags = page_metric("lyric_structure"), page_metric("tag_semantic_similarity")
     for judged in (
-        metric_inputs.judge_tokens(note_f1, *TOKENS, "paper"),
-        metric_inputs.judge_numbers(page_metric("inpainting_nll"), metric_inputs.EXAMPLE_NUMBERS),
-        metric_inputs.judge_lyrics(lyrics, *LYRICS, "paper", "char", True),
-        metric_inputs.judge_tags(tags, *metric_inputs.EXAMPLE_TAGS, "char-ngrams", "f1"),
-        metric_inputs.judge_words(page_metric("lyric_diversity"), *metric_inputs.EXAMPLE_WORDS),
-        metric_inputs.judge_themes(page_metric("lyric_theme_similarity"), *metric_inputs.EXAMPLE_THEME, "char-ngrams"),
+        metric_inputs.score_tokens(note_f1, *TOKENS, "paper"),
+        metric_inputs.score_numbers(page_metric("inpainting_nll"), metric_inputs.EXAMPLE_NUMBERS),
+        metric_inputs.score_lyrics(lyrics, *LYRICS, "paper", "char", True),
+        metric_inputs.score_tags(tags, *metric_inputs.EXAMPLE_TAGS, "char-ngrams", "f1"),
+        metric_inputs.score_words(page_metric("lyric_diversity"), *metric_inputs.EXAMPLE_WORDS),
+        metric_inputs.score_themes(page_metric("lyric_theme_similarity"), *metric_inputs.EXAMPLE_THEME, "char-ngrams"),
     ):
         found = run_code(judged)
         assert {name: found[name] for name in judged.scores} == judged.scores
     (tmp_path / "metrics").symlink_to(in_root / "metrics")
     monkeypatch.chdir(tmp_path)
-    edit = metric_inputs.judge_edit(page_metric("delta_bpm"), *metric_inputs.example_pair(tmp_path), "corrected")
+    edit = metric_inputs.score_edit(page_metric("delta_bpm"), *metric_inputs.example_pair(tmp_path), "corrected")
     found = run_code(edit)
     assert {name: found[name] for name in edit.scores} == edit.scores
 
@@ -146,10 +146,10 @@ def test_the_commands_are_accepted(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     from music_evals.cli import main
 
     monkeypatch.chdir(tmp_path)
-    edit = metric_inputs.judge_edit(page_metric("delta_bpm"), *metric_inputs.example_pair(tmp_path), "corrected")
+    edit = metric_inputs.score_edit(page_metric("delta_bpm"), *metric_inputs.example_pair(tmp_path), "corrected")
     (tmp_path / "lyrics.txt").write_text(LYRICS[0], encoding="utf-8")
     (tmp_path / "pattern.txt").write_text(LYRICS[1], encoding="utf-8")
-    song = metric_inputs.judge_lyrics(page_metric("lyric_structure"), *LYRICS, "official", "char", True)
+    song = metric_inputs.score_lyrics(page_metric("lyric_structure"), *LYRICS, "official", "char", True)
     for judged, name in ((edit, "delta_bpm"), (song, "lyric_structure")):
         words = shlex.split(judged.shell)
         assert main([*words[1:], "--no-report", "--resamples", "1"]) == 0
@@ -164,9 +164,9 @@ def test_every_metric_answers_its_example(name: str) -> None:
     score = "position_score" if name == "musical_inpainting" else name
     if metric.kind == "contexts":
         for variant in metric_inputs.VARIANTS:
-            assert f'data-score="{score}"' in bars(metric, metric_inputs.judge_tokens(metric, *TOKENS, variant))
+            assert f'data-score="{score}"' in bars(metric, metric_inputs.score_tokens(metric, *TOKENS, variant))
     else:
-        judged = metric_inputs.judge_numbers(metric, metric_inputs.EXAMPLE_NUMBERS)
+        judged = metric_inputs.score_numbers(metric, metric_inputs.EXAMPLE_NUMBERS)
         assert judged.scores[score] == pytest.approx(0.5)  # (0.1 + 0.2 + 0.7 + 0.1 + 1.3 + 0.6) / 6
         assert judged.result[f"{score}_n_defined"] == 2
         assert "all tokens equally likely 4.87" in bars(metric, judged)  # ln 130
@@ -175,8 +175,8 @@ def test_every_metric_answers_its_example(name: str) -> None:
 def test_files(note_f1: PageMetric, tmp_path: Path) -> None:
     reference = midi_file(tmp_path / "reference.mid", 16)
     same, other = midi_file(tmp_path / "same.mid", 4), midi_file(tmp_path / "other.mid", 16, pitch=61)
-    assert metric_inputs.judge_files(note_f1, reference, same, "corrected").scores == {"note_f1": 1.0}
-    wrong = metric_inputs.judge_files(note_f1, reference, other, "corrected")
+    assert metric_inputs.score_files(note_f1, reference, same, "corrected").scores == {"note_f1": 1.0}
+    wrong = metric_inputs.score_files(note_f1, reference, other, "corrected")
     assert wrong.scores == {"note_f1": 0.0}
     [note] = wrong.notes
     assert note.startswith("1 of 1 predictions, the first at index 0, came with a past or future that differs")
@@ -187,40 +187,40 @@ def test_rolls(tmp_path: Path) -> None:
     """Sixteen whole notes on C, and sixteen on the note above; then the worked example."""
     metric = page_metric("piano_roll_error_rate")
     truth, other = midi_file(tmp_path / "truth.mid", 16), midi_file(tmp_path / "other.mid", 16, pitch=61)
-    same = metric_inputs.judge_rolls(metric, truth, truth)
+    same = metric_inputs.score_rolls(metric, truth, truth)
     assert (same.scores["piano_roll_error_rate"], same.scores["cell_f1"]) == (0, 1)
-    wrong = metric_inputs.judge_rolls(metric, truth, other)
+    wrong = metric_inputs.score_rolls(metric, truth, other)
     # 31 of 32 steps of a bar sound, since the note is struck again, and the last bar is whole
     assert wrong.scores["piano_roll_error_rate"] == pytest.approx(2 * (16 * 32 - 15) / (16 * 32 * 84))
     assert wrong.scores["cell_f1"] == 0
     shown = bars(metric, wrong)
     assert all(f'data-score="{score}"' in shown for score in wrong.scores)
     with pytest.raises(NoDataError, match="two files"):
-        metric_inputs.judge_rolls(metric, truth, None)
-    example = metric_inputs.judge_rolls(metric, *metric_inputs.example_rolls(tmp_path))
+        metric_inputs.score_rolls(metric, truth, None)
+    example = metric_inputs.score_rolls(metric, *metric_inputs.example_rolls(tmp_path))
     assert 0.9 < example.scores["cell_f1"] < 1
 
 
 def test_files_that_cannot_be_judged(note_f1: PageMetric, tmp_path: Path) -> None:
     reference = midi_file(tmp_path / "reference.mid", 16)
     with pytest.raises(NoDataError, match="two files"):
-        metric_inputs.judge_files(note_f1, reference, None, "corrected")
+        metric_inputs.score_files(note_f1, reference, None, "corrected")
     large = tmp_path / "large.mid"
     large.write_bytes(b"MThd" + bytes(uploads.MAX_UPLOAD_BYTES))
     with pytest.raises(FileTooLargeError, match=r"large\.mid: more than 1048576 bytes"):
-        metric_inputs.judge_files(note_f1, reference, str(large), "corrected")
+        metric_inputs.score_files(note_f1, reference, str(large), "corrected")
     broken = tmp_path / "broken.mid"
     broken.write_bytes(b"this is no music")
     with pytest.raises(UnreadableFileError, match=r"broken\.mid: not a readable MIDI file"):
-        metric_inputs.judge_files(note_f1, reference, str(broken), "corrected")
+        metric_inputs.score_files(note_f1, reference, str(broken), "corrected")
     text = tmp_path / "notes.txt"
     text.write_text("C D E", encoding="utf-8")
     with pytest.raises(UnknownNameError, match="kind of file"):
-        metric_inputs.judge_files(note_f1, str(text), reference, "corrected")
+        metric_inputs.score_files(note_f1, str(text), reference, "corrected")
     chord = tmp_path / "chord.mid"
     chord.write_bytes(write_midi(Score(make_notes([0, 0], [480, 480], [60, 64]), 480)))
     with pytest.raises(PolyphonyError):
-        metric_inputs.judge_files(note_f1, reference, str(chord), "corrected")
+        metric_inputs.score_files(note_f1, reference, str(chord), "corrected")
 
 
 @pytest.mark.parametrize("name", EDITS)
@@ -228,7 +228,7 @@ def test_every_metric_of_edits_judges_two_files(name: str, tmp_path: Path) -> No
     """Sixteen whole notes on C, and sixteen on the G above."""
     metric = page_metric(name)
     original, edited = midi_file(tmp_path / "a.mid", 16), midi_file(tmp_path / "b.mid", 16, pitch=67)
-    judged = metric_inputs.judge_edit(metric, original, edited, "corrected")
+    judged = metric_inputs.score_edit(metric, original, edited, "corrected")
     assert "both: no tempo at the start of the file: 120 quarters a minute assumed" in judged.notes
     shown = bars(metric, judged)
     assert all(f'data-score="{score}"' in shown for score in judged.scores)
@@ -242,11 +242,11 @@ def test_the_example_of_edits(tmp_path: Path) -> None:
     stages: list[str] = []
     pair = metric_inputs.example_pair(tmp_path)
     metric = page_metric("harmony_preservation")
-    judged = metric_inputs.judge_edit(metric, *pair, "corrected", lambda _, stage: stages.append(stage))
+    judged = metric_inputs.score_edit(metric, *pair, "corrected", lambda _, stage: stages.append(stage))
     assert judged.scores["circle_of_fifths_distance"] == pytest.approx(2 / 6)
     assert judged.scores["same_mode"] == 1
     assert stages == ["Reading the files", "Comparing"]
-    tempo = metric_inputs.judge_edit(page_metric("delta_bpm"), *pair, "corrected")
+    tempo = metric_inputs.score_edit(page_metric("delta_bpm"), *pair, "corrected")
     assert tempo.scores["delta_bpm"] == pytest.approx(12, abs=1e-3)
     shown = bars(page_metric("delta_bpm"), tempo)
     assert "unrelated pair about" not in shown  # measured on recordings
@@ -264,37 +264,37 @@ def test_two_recordings(tmp_path: Path) -> None:
         soundfile.write(tmp_path / name, np.sin(2 * np.pi * hz * time) / 2, 22050)
     metric = page_metric("chroma_dtw_similarity")
     paths = [str(tmp_path / name) for name in ("a.wav", "b.wav")]
-    same = metric_inputs.judge_edit(metric, paths[0], paths[0], "corrected")
+    same = metric_inputs.score_edit(metric, paths[0], paths[0], "corrected")
     assert same.scores["chroma_dtw_similarity"] == pytest.approx(1)
     assert "version" in same.extractors["chroma"]
     assert "extractors" in metric_results.show(metric, same).receipt
     assert "unrelated pair about" in bars(metric, same)
-    paper = bars(metric, metric_inputs.judge_edit(metric, *paths, "paper"))
+    paper = bars(metric, metric_inputs.score_edit(metric, *paths, "paper"))
     assert "unrelated pair about" not in paper
     assert "no such marker for this variant" in paper
-    other = metric_inputs.judge_edit(metric, *paths, "corrected")
+    other = metric_inputs.score_edit(metric, *paths, "corrected")
     assert other.scores["chroma_dtw_similarity"] < 0.999
 
 
 def test_the_example_lyrics() -> None:
     """One line of 7 characters for 5, and one of three rhymes: 20 * 10 / 12 and 20 * 4 / 5, times 8 / 8.01."""
     metric = page_metric("lyric_structure")
-    judged = metric_inputs.judge_lyrics(metric, *LYRICS, "official", "char", True)
+    judged = metric_inputs.score_lyrics(metric, *LYRICS, "official", "char", True)
     assert judged.scores["lyric_word"] == pytest.approx(20 * 10 / 12 * 8 / 8.01)
     assert judged.scores["lyric_rhyme"] == pytest.approx(20 * 4 / 5 * 8 / 8.01)
     lost = "\n".join(judged.lines)
     assert "line 1 '举起头来望明月': 5 characters expected, 7 found" in lost
     assert "note: headers:" in lost
     windows = LYRICS[1].replace("\n", "\r\n") + "\r\n"
-    assert metric_inputs.judge_lyrics(metric, LYRICS[0], windows, "official", "char", True) == judged
-    assert "lyric_word" in metric_inputs.judge_lyrics(metric, *LYRICS, "paper", "char", True).scores
+    assert metric_inputs.score_lyrics(metric, LYRICS[0], windows, "official", "char", True) == judged
+    assert "lyric_word" in metric_inputs.score_lyrics(metric, *LYRICS, "paper", "char", True).scores
     with pytest.raises(InvalidLyricsError, match="no section header"):
-        metric_inputs.judge_lyrics(metric, *LYRICS, "official", "char", False)
+        metric_inputs.score_lyrics(metric, *LYRICS, "official", "char", False)
 
 
 def test_a_pattern_that_is_handed_back_is_announced() -> None:
     metric = page_metric("lyric_structure")
-    judged = metric_inputs.judge_lyrics(metric, LYRICS[1], LYRICS[1], "official", "char", True)
+    judged = metric_inputs.score_lyrics(metric, LYRICS[1], LYRICS[1], "official", "char", True)
     assert "the lyrics have no Chinese character" in metric_results.show(metric, judged).bars
 
 
@@ -302,7 +302,7 @@ def test_what_visitors_type_is_escaped_wherever_it_is_shown() -> None:
     lyrics = "(verse)\n</code><b>床前明月光\n疑是地上霜"
     metric = page_metric("lyric_structure")
     shown = metric_results.show(
-        metric, metric_inputs.judge_lyrics(metric, lyrics, "(verse)\nccccR", "official", "char", False)
+        metric, metric_inputs.score_lyrics(metric, lyrics, "(verse)\nccccR", "official", "char", False)
     )
     assert "<b>床" not in shown.bars + shown.receipt
     assert shown.bars.count("</code>") == 1
@@ -310,7 +310,7 @@ def test_what_visitors_type_is_escaped_wherever_it_is_shown() -> None:
 
 def test_names_of_files_are_escaped(tmp_path: Path, note_f1: PageMetric) -> None:
     name = "'<img src=x onerror=alert(1)>.mid"
-    judged = metric_inputs.judge_files(
+    judged = metric_inputs.score_files(
         note_f1, midi_file(tmp_path / "=1+1.mid", 16), midi_file(tmp_path / name, 4), "corrected"
     )
     shown = metric_results.show(note_f1, judged)
@@ -322,12 +322,12 @@ def test_names_of_files_are_escaped(tmp_path: Path, note_f1: PageMetric) -> None
 def test_the_example_tags() -> None:
     """Nine pairs, of which one is equal: at least a ninth."""
     metric = page_metric("tag_semantic_similarity")
-    judged = metric_inputs.judge_tags(metric, *metric_inputs.EXAMPLE_TAGS, "char-ngrams", "mean")
+    judged = metric_inputs.score_tags(metric, *metric_inputs.EXAMPLE_TAGS, "char-ngrams", "mean")
     assert f"{judged.scores['tag_semantic_similarity']:.3f}" == "0.169"
     assert judged.settings["encoder"] == "char-ngrams, revision 1"
-    alone = metric_inputs.judge_tags(metric, "抒情", "抒情", "char-ngrams", "f1")
+    alone = metric_inputs.score_tags(metric, "抒情", "抒情", "char-ngrams", "f1")
     assert alone.scores["tag_semantic_similarity"] == pytest.approx(1)
-    nothing = metric_inputs.judge_tags(metric, " ,", "抒情", "char-ngrams", "mean")
+    nothing = metric_inputs.score_tags(metric, " ,", "抒情", "char-ngrams", "mean")
     assert '<b class="none">undefined</b>' in bars(metric, nothing)
 
 
@@ -348,37 +348,37 @@ def test_texts_are_bounded_without_a_browser(note_f1: PageMetric) -> None:
     for at in range(2):
         typed = [long if i == at else "60" for i in range(2)]
         with pytest.raises(InvalidTokensError, match=said):
-            metric_inputs.judge_tokens(note_f1, typed[0], typed[1], "corrected")
+            metric_inputs.score_tokens(note_f1, typed[0], typed[1], "corrected")
         with pytest.raises(InvalidTagsError, match=said):
-            metric_inputs.judge_tags(tags, typed[0], typed[1], "char-ngrams", "mean")
+            metric_inputs.score_tags(tags, typed[0], typed[1], "char-ngrams", "mean")
         with pytest.raises((InvalidLyricsError, InvalidPatternError)[at], match=said):
-            metric_inputs.judge_lyrics(lyrics, typed[0], typed[1], "official", "official", True)
+            metric_inputs.score_lyrics(lyrics, typed[0], typed[1], "official", "official", True)
     with pytest.raises(InvalidInputError, match=said):
-        metric_inputs.judge_numbers(page_metric("inpainting_nll"), long)
+        metric_inputs.score_numbers(page_metric("inpainting_nll"), long)
     assert metric_inputs.parse_tags("慢" * 60) == ["慢" * 60]
     with pytest.raises(InvalidTagsError, match="tags of at most 60 characters, got 61"):
-        metric_inputs.judge_tags(tags, "慢", "慢" * 61, "char-ngrams", "mean")
+        metric_inputs.score_tags(tags, "慢", "慢" * 61, "char-ngrams", "mean")
 
 
 def test_a_page_fetches_no_encoder() -> None:
     with pytest.raises(UnknownNameError, match="weights must be on this machine"):
-        metric_inputs.judge_tags(page_metric("tag_semantic_similarity"), "慢", "慢", "BAAI/bge-large-zh-v1.5", "mean")
+        metric_inputs.score_tags(page_metric("tag_semantic_similarity"), "慢", "慢", "BAAI/bge-large-zh-v1.5", "mean")
 
 
 def test_edits_that_cannot_be_judged(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     metric = page_metric("chroma_dtw_similarity")
     score = midi_file(tmp_path / "a.mid", 16)
     with pytest.raises(NoDataError, match="two files"):
-        metric_inputs.judge_edit(metric, score, None, "corrected")
+        metric_inputs.score_edit(metric, score, None, "corrected")
     text = tmp_path / "text.wav"
     text.write_text("this is no music")
     with pytest.raises(UnreadableFileError, match=r"text\.wav"):
-        metric_inputs.judge_edit(metric, str(text), str(text), "corrected")
+        metric_inputs.score_edit(metric, str(text), str(text), "corrected")
     monkeypatch.setattr(uploads, "MAX_UPLOAD_BYTES", 10)
     monkeypatch.setattr(uploads, "MAX_RECORDING_BYTES", 5)
     for path, bound in ((score, 10), (str(text), 5)):
         with pytest.raises(FileTooLargeError, match=f"more than {bound} bytes"):
-            metric_inputs.judge_edit(metric, path, path, "corrected")
+            metric_inputs.score_edit(metric, path, path, "corrected")
 
 
 def test_a_score_beside_a_recording(tmp_path: Path) -> None:
@@ -386,7 +386,7 @@ def test_a_score_beside_a_recording(tmp_path: Path) -> None:
 
     soundfile.write(tmp_path / "a.wav", [0.1, -0.1] * 8000, 8000)
     with pytest.raises(InvalidInputError, match="compare two recordings, or two scores"):
-        metric_inputs.judge_edit(
+        metric_inputs.score_edit(
             page_metric("delta_bpm"), midi_file(tmp_path / "a.mid", 16), str(tmp_path / "a.wav"), "corrected"
         )
 
@@ -396,12 +396,12 @@ def test_an_upload_has_little_time(note_f1: PageMetric, tmp_path: Path, monkeypa
     monkeypatch.setattr(uploads, "TIMEOUT_SEC", 1e-6)
     files = [midi_file(tmp_path / name, 5000) for name in ("reference.mid", "prediction.mid")]
     with pytest.raises(ParserCrashError):
-        metric_inputs.judge_files(note_f1, *files, "corrected")
+        metric_inputs.score_files(note_f1, *files, "corrected")
 
 
 def test_an_undefined_score_is_said_to_be_one() -> None:
     metric = page_metric("pitch_accuracy")
-    judged = metric_inputs.judge_tokens(metric, TOKENS[0], "129*96", "corrected")
+    judged = metric_inputs.score_tokens(metric, TOKENS[0], "129*96", "corrected")
     shown = metric_results.show(metric, judged)
     assert '<b class="none">undefined</b>' in shown.bars
     assert 'class="value" style' not in shown.bars
@@ -454,7 +454,7 @@ def test_the_meaning_of_every_score_is_that_of_its_card(folder: Path) -> None:
     rows = re.findall(r"^\| `(\w+)` \| (-?[\d.]+) to ([\d.]+|∞).*? \| (.*) \|$", section, re.MULTILINE)
     assert rows
     for name, low, high, words in rows:
-        bar = bar_of(name, 0.5, entrance="audio", variant="corrected")
+        bar = bar_of(name, 0.5, modality="audio", variant="corrected")
         assert (bar.chance is not None and bar_of(name, 0.5).chance is None) == (folder.name in EDITS)
         assert (bar.low, DIRECTIONS[bar.direction]) == (float(low), words)
         assert bar.high == pytest.approx(math.inf if high == "∞" else float(high), abs=5e-4)
@@ -465,7 +465,7 @@ def test_nothing_is_left_on_disk(note_f1: PageMetric) -> None:
     from evaluate import config
 
     before = set(Path(config.HF_METRICS_CACHE).rglob("*.arrow"))
-    metric_inputs.judge_tokens(note_f1, *TOKENS, "corrected")
+    metric_inputs.score_tokens(note_f1, *TOKENS, "corrected")
     assert set(Path(config.HF_METRICS_CACHE).rglob("*.arrow")) == before
 
 
@@ -499,7 +499,7 @@ print(json.dumps(pages))
 
 @pytest.mark.parametrize("name", sorted(STUDIES))
 def test_a_study_is_judged_from_its_table(name: str) -> None:
-    judged = metric_inputs.judge_study(page_metric(name), metric_inputs.EXAMPLE_STUDY)
+    judged = metric_inputs.score_study(page_metric(name), metric_inputs.EXAMPLE_STUDY)
     if name == "editing_test":
         assert judged.scores["delta_eq1"] == 1.0
         assert any("4 pieces" in note for note in judged.notes)
@@ -509,9 +509,9 @@ def test_a_study_is_judged_from_its_table(name: str) -> None:
     shown = metric_results.show(page_metric(name), judged)
     assert set(shown.results["scores"]) == set(judged.scores)
     with pytest.raises(InvalidInputError, match="edits, row 1: EQ3 must be"):
-        metric_inputs.judge_study(page_metric(name), metric_inputs.EXAMPLE_STUDY.replace(",4\n", ",9\n", 1))
+        metric_inputs.score_study(page_metric(name), metric_inputs.EXAMPLE_STUDY.replace(",4\n", ",9\n", 1))
     with pytest.raises(InvalidInputError, match="more or fewer cells"):
-        metric_inputs.judge_study(page_metric(name), metric_inputs.EXAMPLE_STUDY + ",1")
+        metric_inputs.score_study(page_metric(name), metric_inputs.EXAMPLE_STUDY + ",1")
 
 
 @pytest.mark.gradio

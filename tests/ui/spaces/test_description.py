@@ -26,7 +26,7 @@ from music_evals.errors import (
     UnknownNameError,
     UnreadableFileError,
 )
-from music_evals.pipelines.descriptions import judge_description
+from music_evals.pipelines.descriptions import score_description
 from music_evals.ui.spaces import description as page
 from music_evals.ui.spaces import tag_comparison
 from music_evals.ui.spaces.words_muchin import DESCRIPTION_WORDS
@@ -117,7 +117,7 @@ def test_a_group_that_does_not_exist():
 def test_scores_are_those_of_the_library(songs):
     first, second = songs[0].tags["professional"], songs[1].tags["professional"]
     found = tag_comparison.compare({**first}, {**second}, "professional")
-    wanted = judge_description({"professional": second}, {"professional": first}, encoder="char-ngrams")
+    wanted = score_description({"professional": second}, {"professional": first}, encoder="char-ngrams")
     assert found.average == wanted.values["professional_average"]
     for name in SCORED["professional"]:
         assert found.similarities[name].value == wanted.values[f"professional/{name}"]
@@ -229,7 +229,7 @@ def test_the_code_gives_the_same_score(tmp_path, monkeypatch):
     python, shell = tag_comparison.code_of(found)
     space: dict = {}
     exec(python, space)  # noqa: S102
-    assert space["found"].values["amateur_average"] == found.average
+    assert space["result"].values["amateur_average"] == found.average
     monkeypatch.chdir(tmp_path)
     files, _, command = shell.rpartition("music-evals ")
     subprocess.run(["bash", "-c", files], check=True)
@@ -239,7 +239,7 @@ def test_the_code_gives_the_same_score(tmp_path, monkeypatch):
     assert score["value"] == pytest.approx(found.average)
     lists = page.compare_descriptions("抒情,慢速", "抒情")[0]
     exec(tag_comparison.code_of(lists)[0], space)  # noqa: S102
-    assert space["found"].value == lists.similarities["tags"].value
+    assert space["result"].value == lists.similarities["tags"].value
 
 
 def test_tags_of_a_song_stand_side_by_side(songs):

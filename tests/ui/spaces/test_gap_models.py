@@ -14,7 +14,7 @@ import pytest
 from music_evals.errors import UnreadableFileError
 from music_evals.protocols import INPAINTERS, GapLimits
 from music_evals.ui.spaces import gap_controls, gap_models
-from music_evals.ui.spaces.gap_models import ABILITIES, DRAWN, ORDER, Model, Places, find_places, models
+from music_evals.ui.spaces.gap_models import ABILITIES, ORDER, RANDOM_DECODINGS, Model, Places, find_places, models
 
 ROOT = Path(__file__).resolve().parents[3]
 ANY_GAP = Model("infill_transformer", "here", "infill_transformer", "best", 0.9)
@@ -61,7 +61,7 @@ def test_what_is_said_of_models_is_what_their_classes_say() -> None:
         ability = ABILITIES.get(name, gap_models.Ability())
         assert ability.gap == (GapLimits(*said["gap"]) if said["gap"] else None)
         assert bool(ability.sketch) == said["sketch"]
-        assert set(said["drawn"]) == set(DRAWN) & set(said["decodings"])
+        assert set(said["drawn"]) == set(RANDOM_DECODINGS) & set(said["decodings"])
         assert "sample" in said["decodings"]  # the page offers it for every model
 
 
@@ -143,7 +143,7 @@ def test_what_a_model_cannot_do_is_disabled_with_the_reason() -> None:
             "measures too."
         )
     assert found["sketch"]["interactive"]
-    assert found["kept"]["why"] == (
+    assert found["locks"]["why"] == (
         "sketchnet writes the whole gap anew and cannot keep notes in it; infill_transformer can."
     )
     free = gap_controls.settings(PLACES, "infill_transformer")
@@ -151,9 +151,9 @@ def test_what_a_model_cannot_do_is_disabled_with_the_reason() -> None:
     assert free["n_measures"]["info"] == "infill_transformer fills 1 to 8 measures at once."
     assert not free["sketch"]["interactive"]
     assert free["sketch"]["info"] == "infill_transformer follows no sketch; sketchnet does."
-    assert free["kept"]["why"] == ""
+    assert free["locks"]["why"] == ""
     alone = gap_controls.settings(Places((), None), "copy_past")
-    assert alone["kept"]["why"] == "copy_past writes the whole gap anew and cannot keep notes in it."
+    assert alone["locks"]["why"] == "copy_past writes the whole gap anew and cannot keep notes in it."
     assert not alone["decoding"]["visible"]
     assert gap_controls.LONGEST == 8
 

@@ -116,14 +116,14 @@ def test_silence_leaves_the_accuracies_undefined_and_says_so() -> None:
 
 
 def test_without_a_true_middle_nothing_is_judged() -> None:
-    filling = filled(Request("copy_past", judge=False))
+    filling = filled(Request("copy_past", evaluate=False))
     shown = show_filling(filling)
     assert filling.candidates[0].scores == {}
     assert "note_f1" not in shown
     assert "The true middle" not in shown
     assert 'class="note filled"' in shown
-    assert "nothing to judge" in shell_code(filling)
-    assert "judge=False" in python_code(NOWHERE, filling)
+    assert "nothing to score" in shell_code(filling)
+    assert "evaluate=False" in python_code(NOWHERE, filling)
     assert zipfile.ZipFile(io.BytesIO(pairs_archive(filling))).namelist() == ["candidate_1.mid"]
 
 
@@ -159,13 +159,13 @@ def test_the_archive_gives_the_same_scores_by_the_command(tmp_path: Path) -> Non
     assert "music-evals inpainting --pairs pairs" in shell_code(filling)
 
 
-@pytest.mark.parametrize("request_", [Request("copy_past"), Request("last_pitch_beats", judge=False)])
+@pytest.mark.parametrize("request_", [Request("copy_past"), Request("last_pitch_beats", evaluate=False)])
 def test_the_code_that_is_shown_gives_the_same(request_: Request, capsys: pytest.CaptureFixture[str]) -> None:
     filling = filled(request_)
     exec(python_code(NOWHERE, filling), {})  # noqa: S102
     printed = [ast.literal_eval(line) for line in capsys.readouterr().out.splitlines()]
     assert printed == [candidate.row for candidate in filling.candidates]
-    assert ("note_f1" in printed[0]) == request_.judge
+    assert ("note_f1" in printed[0]) == request_.evaluate
 
 
 def test_bad_requests_are_named() -> None:
@@ -328,7 +328,7 @@ def test_other_spans_are_filled_scored_and_shown(walker: tuple[Places, Walker]) 
     assert "measure 3, beat 1: " in shown
     assert "see the Python" in shell_code(filling)
     assert filling.receipt["gap"] == "measures 3 to 4 of the sixteen"
-    whole = Request("walker", first=1, n_measures=8, judge=False, n_candidates=1)
+    whole = Request("walker", first=1, n_measures=8, evaluate=False, n_candidates=1)
     assert 'data-from="0" data-to="216"' in show_filling(filled(whole, places=places))
 
 

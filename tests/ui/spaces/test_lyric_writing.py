@@ -11,7 +11,7 @@ from music_evals.errors import InvalidInputError, InvalidLyricsError, InvalidPat
 from music_evals.protocols import Written
 from music_evals.ui.spaces import lyric_writing as writing
 from music_evals.ui.spaces import lyrics as page
-from music_evals.ui.spaces.lyric_judging import judge
+from music_evals.ui.spaces.lyric_scoring import score_text
 
 PATTERN = "(verse)\nccccR\nccccR\nccccc\nccccR"
 POEM = "(verse)\n床前明月光\n疑是地上霜\n举头望明月\n低头思故乡"
@@ -70,7 +70,7 @@ def test_what_was_written_is_scored(poet: Poet) -> None:
     pytest.importorskip("gradio")
     lyrics, judged, *views = page.write_and_score("月光", PATTERN)
     assert lyrics == POEM
-    assert judged.score.total == judge(POEM, PATTERN).score.total > 50
+    assert judged.score.total == score_text(POEM, PATTERN).score.total > 50
     poet.answer = "I cannot do that."
     with pytest.warns(UserWarning, match="no section header"):  # outside of a page, what it would say there
         lyrics, judged, *others = page.write_and_score("月光", PATTERN)

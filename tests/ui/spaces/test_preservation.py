@@ -26,8 +26,8 @@ from music_evals.errors import (
     UnknownNameError,
     UnreadableFileError,
 )
-from music_evals.metrics.catalogue import SHOWN_COMPANIONS
-from music_evals.pipelines.preservation import COMPANIONS, PRESERVATION_METRICS, evaluate_preservation
+from music_evals.metrics.catalogue import SHOWN_AUXILIARY
+from music_evals.pipelines.preservation import AUXILIARY, PRESERVATION_METRICS, evaluate_preservation
 from music_evals.symbolic.midi import save_midi
 from music_evals.ui.spaces.preservation import (
     Compared,
@@ -47,7 +47,7 @@ from music_evals.ui.widgets.timeline_view import disagreements
 soundfile = pytest.importorskip("soundfile")
 pytest.importorskip("librosa")
 
-SHOWN = (*PRESERVATION_METRICS, *(name for name in COMPANIONS if name in SHOWN_COMPANIONS))
+SHOWN = (*PRESERVATION_METRICS, *(name for name in AUXILIARY if name in SHOWN_AUXILIARY))
 
 
 def compared(original: str | None, edit: str | None, **options) -> Compared:
@@ -121,7 +121,7 @@ def test_a_transposed_and_stretched_edit_can_be_compared_without_that(recordings
 
 
 def test_the_page_gives_the_numbers_of_the_pipeline(recordings, examples):
-    options = {"companions": SHOWN_COMPANIONS, "per_item": True, "failures": "record"}
+    options = {"companions": SHOWN_AUXILIARY, "per_item": True, "failures": "record"}
     expected = evaluate_preservation([examples[0].original], [examples[0].edit], **options)["per_item"][0]
     assert {bar.score: bar.value for bar in recordings.bars} == {name: expected[name] for name in SHOWN}
 
@@ -174,8 +174,8 @@ def test_of_a_silent_edit_nothing_was_kept_and_what_has_no_worst_value_is_undefi
 
 def test_failed_is_told_in_words_of_visitors_and_not_as_undefined(scores):
     error = MissingBackendError("essentia_bgate", "", "beats by <essentia>", install="pip install essentia")
-    judgement = scores.judgement._replace(failures={"circle_of_fifths_distance": error})
-    pair = dataclasses.replace(scores, judgement=judgement)
+    failed = scores.scores._replace(failures={"circle_of_fifths_distance": error})
+    pair = dataclasses.replace(scores, scores=failed)
     assert [bar.state for bar in pair.bars[:2]] == ["failed", "defined"]
     shown = bars_html(pair.bars)
     assert ">not computed</b>" in shown
@@ -188,7 +188,7 @@ def test_companions_without_bounds_are_drawn_as_far_as_they_go(examples):
     shown = bars_html(pair.bars)
     assert 'data-score="tempo_octave"' in shown
     assert "any number, drawn to 1; nearer to 0 is better" in shown
-    assert {bar.score for bar in pair.bars} == {*PRESERVATION_METRICS, *COMPANIONS}
+    assert {bar.score for bar in pair.bars} == {*PRESERVATION_METRICS, *AUXILIARY}
     python, shell = code_of(pair)
     assert "companions=True" in python
     assert "--companions all" in shell
@@ -196,7 +196,7 @@ def test_companions_without_bounds_are_drawn_as_far_as_they_go(examples):
 
 def test_what_the_verb_shows_by_default_is_shown(scores):
     """Scores that see which pitch sounds when, and form where sections are not found."""
-    assert {bar.score for bar in scores.bars} == {*PRESERVATION_METRICS, *SHOWN_COMPANIONS}
+    assert {bar.score for bar in scores.bars} == {*PRESERVATION_METRICS, *SHOWN_AUXILIARY}
     python, shell = code_of(scores)
     assert f"companions={list(scores.settings.companions)}" in python
     assert "--companions" not in shell

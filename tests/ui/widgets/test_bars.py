@@ -62,10 +62,10 @@ def test_what_is_missing_has_no_pointer_and_says_why() -> None:
 
 
 def test_the_mean_over_unrelated_pairs_is_no_marker_where_it_was_not_measured() -> None:
-    known = bar_of("segment_ari", 0.5, entrance="audio", variant="corrected")
+    known = bar_of("segment_ari", 0.5, modality="audio", variant="corrected")
     assert known.row["unrelated"] == 0.36
-    for entrance, variant in (("symbolic", "corrected"), ("audio", "paper"), ("", "")):
-        assert bar_of("segment_ari", 0.5, entrance=entrance, variant=variant).row["unrelated"] is None
+    for modality, variant in (("symbolic", "corrected"), ("audio", "paper"), ("", "")):
+        assert bar_of("segment_ari", 0.5, modality=modality, variant=variant).row["unrelated"] is None
 
 
 def test_scores_stand_below_their_facets() -> None:

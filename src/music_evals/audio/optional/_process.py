@@ -27,9 +27,11 @@ def environment(package: str) -> Path:
 
 
 def installed_version(package: str) -> str:
-    """Return the version of a package in its own environment; empty where there is none."""
+    """Return the version of a package in its own environment; empty if it is not installed."""
     places = [str(path) for path in environment(package).glob("lib/*/site-packages")]
-    return next((found.version for found in importlib.metadata.distributions(name=package, path=places)), "")
+    return next(
+        (distribution.version for distribution in importlib.metadata.distributions(name=package, path=places)), ""
+    )
 
 
 def run_worker(package: str, task: str, audio: Audio, *, wav: bool = False) -> Any:

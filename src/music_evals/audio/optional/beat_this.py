@@ -46,7 +46,7 @@ def find_checkpoint() -> Path:
     Raises
     ------
     MissingBackendError
-        There is none.
+        The package or its file is missing.
 
     """
     checkpoint = Path(os.environ.get(CHECKPOINT_VARIABLE, ""))

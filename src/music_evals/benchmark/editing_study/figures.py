@@ -45,16 +45,16 @@ def draw_figures(tables: Mapping[str, Any]) -> dict[str, bytes]:
     with importing("report", "the figures of an editing test"):
         from matplotlib import rc_context
     with rc_context({"svg.hashsalt": "music_evals", "svg.fonttype": "none", "font.size": 8}):
-        found = {}
+        figures = {}
         if tables["style_similarity"]:
-            found["style_similarity.svg"] = _similarity(tables["style_similarity"])
+            figures["style_similarity.svg"] = _similarity(tables["style_similarity"])
         means, pairs = tables["sample_means"], tables["pairs"]
         questions = [name for name in ("EQ1", "EQ2", "EQ3", "LQ1") if name in means[0]]
         cells = {(row["x"], row["y"]): row for row in tables["correlations"]}
-        found["effort_and_answers.svg"] = _grid(means, list(LOADS), questions, cells, by="role")
+        figures["effort_and_answers.svg"] = _grid(means, list(LOADS), questions, cells, by="role")
         ratios, deltas = [f"ratio_{load}" for load in LOADS], [f"delta_{name}" for name in questions]
-        found["ratios_and_differences.svg"] = _grid(pairs, ratios, deltas, cells, by="style")
-        return found
+        figures["ratios_and_differences.svg"] = _grid(pairs, ratios, deltas, cells, by="style")
+        return figures
 
 
 def _similarity(rows: Sequence[Mapping[str, Any]]) -> bytes:

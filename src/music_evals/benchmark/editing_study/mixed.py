@@ -157,8 +157,10 @@ def _fitted(model: Any) -> tuple[Any, str]:
 
 def _spreads(fit: Any, parts: list[str]) -> dict[str, float]:
     """Return the standard deviations of the logarithm that editors, pieces and the rest add."""
-    found = dict.fromkeys(("sd_editor", "sd_piece", "sd_sample", "sd_residual"), math.nan)
+    spreads = dict.fromkeys(("sd_editor", "sd_piece", "sd_sample", "sd_residual"), math.nan)
     if fit is not None:
-        found["sd_residual"] = math.sqrt(float(fit.scale))
-        found |= {f"sd_{name}": math.sqrt(max(0.0, float(value))) for name, value in zip(parts, fit.vcomp, strict=True)}
-    return found
+        spreads["sd_residual"] = math.sqrt(float(fit.scale))
+        spreads |= {
+            f"sd_{name}": math.sqrt(max(0.0, float(value))) for name, value in zip(parts, fit.vcomp, strict=True)
+        }
+    return spreads

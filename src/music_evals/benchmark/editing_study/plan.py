@@ -68,23 +68,23 @@ def plan_sizes(
     """
     if n_draws < 1 or not pieces or min(pieces) < 2:
         raise InvalidInputError(f"expected sizes from 2 pieces on and at least one draw, got {list(pieces)}, {n_draws}")
-    found = []
+    planned = []
     for done, n_pieces in enumerate(pieces, start=1):
         rng = np.random.default_rng([seed, n_pieces])
         sized = dataclasses.replace(design, n_pieces=n_pieces, n_listeners=0)
         studies = (simulate_study(sized, rng=rng) for _ in range(n_draws))
         ends = [evaluate_effort(study, confidence=confidence)["time_effort_ratio_ci"] for study in studies]
         low, high = np.array(ends).T
-        is_found = high < 1 if design.ratio < 1 else low > 1
-        found.append(
+        is_detected = high < 1 if design.ratio < 1 else low > 1
+        planned.append(
             PlannedSize(
                 n_pieces,
                 2 * n_pieces * len(sized.styles) * sized.edits_per_sample,
-                float(np.mean(is_found)),
+                float(np.mean(is_detected)),
                 float(np.mean((low <= design.ratio) & (design.ratio <= high))),
                 float(np.median(high / low)),
             )
         )
         if progress is not None:
             progress(done, len(pieces))
-    return found
+    return planned

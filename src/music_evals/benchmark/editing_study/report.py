@@ -45,7 +45,7 @@ def report_text(tables: Mapping[str, Any], *, confidence: float = 0.95) -> str:
     ----------
     tables
         From `pipelines.editing_test.evaluate_editing_test`; ``mixed_models`` among them, the rows of
-        `mixed.mixed_models`, are told too.
+        `mixed.mixed_models`, are written too.
     confidence
         The level that they were made with.
 

@@ -28,33 +28,33 @@ def by_templates(descriptions: Mapping[str, str], tasks: Sequence[str], seed: in
 
 
 @dataclasses.dataclass(frozen=True)
-class _Kept:
+class _InstructionStore:
     """Answers of a model that were kept, by what was asked."""
 
     path: Path
-    asked_of: Mapping[str, Any]
+    writer: Mapping[str, Any]
 
     def read(self) -> dict[str, list[EditInstruction]]:
-        """Return the instructions of each question; those that another model or setting answered are not ours."""
+        """Return the instructions of each question; without those of another model or setting."""
         if not self.path.is_file():
             return {}
-        found = {}
+        instructions = {}
         for number, line in enumerate(self.path.read_text(encoding="utf-8").splitlines(), start=1):
             try:
                 row = parse_json(line, f"line {number}")
-                if row["by"] == self.asked_of:
-                    found[row["asked"]] = [EditInstruction.from_dict(one) for one in row["instructions"]]
+                if row["by"] == self.writer:
+                    instructions[row["asked"]] = [EditInstruction.from_dict(entry) for entry in row["instructions"]]
             except (ValueError, KeyError, TypeError) as error:
                 raise CorruptRecordsError(
                     f"{self.path}, line {number} is no kept instruction ({error}); move the file away to ask again"
                 ) from error
-        return found
+        return instructions
 
-    def write(self, kept: Mapping[str, list[EditInstruction]]) -> None:
-        """Keep these answers, in place of what the file holds."""
+    def write(self, instructions: Mapping[str, list[EditInstruction]]) -> None:
+        """Write these instructions in place of those of the file."""
         rows = (
-            {"asked": asked, "by": self.asked_of, "instructions": [one.to_dict() for one in made]}
-            for asked, made in kept.items()
+            {"asked": question, "by": self.writer, "instructions": [instruction.to_dict() for instruction in made]}
+            for question, made in instructions.items()
         )
         write_atomically(self.path, "".join(f"{dump_json(row)}\n" for row in rows).encode(), parents=True)
 
@@ -67,22 +67,22 @@ def by_model(writer: LyricWriter, folder: Path, *, afresh: bool = False) -> Gene
     """
     about = writer.describe()
     identity = {name: about[name] for name in ("model", "commit", "content_hash", "url") if name in about}
-    place = _Kept(folder / INSTRUCTIONS, {"name": writer.name, **identity})
+    store = _InstructionStore(folder / INSTRUCTIONS, {"name": writer.name, **identity})
 
     def generate(descriptions: Mapping[str, str], tasks: Sequence[str], seed: int) -> dict[str, list[EditInstruction]]:
         write = load_plugin(INSTRUCTION_WRITERS, "language_model", "writer of instructions")
         questions = {item: dump_json([item, text, list(tasks), seed]) for item, text in descriptions.items()}
-        kept = {} if afresh else place.read()
+        stored = {} if afresh else store.read()
         refused = []
-        for item, asked in questions.items():
-            if asked in kept:
+        for item, question in questions.items():
+            if question in stored:
                 continue
             try:
-                kept[asked] = write(writer, item, descriptions[item], tasks=tasks, seed=seed)
+                stored[question] = write(writer, item, descriptions[item], tasks=tasks, seed=seed)
             except BackendError as error:
                 refused.append(str(error))
                 continue
-            place.write(kept)
+            store.write(stored)
         if hasattr(writer, "close"):
             writer.close()  # the editing system needs the memory
         if refused:
@@ -90,7 +90,7 @@ def by_model(writer: LyricWriter, folder: Path, *, afresh: bool = False) -> Gene
                 f"{len(refused)} of {len(questions)} answers are no instructions, such as: {refused[0]}; take another "
                 "seed or model, or write these by hand"
             )
-        made = {item: kept[asked] for item, asked in questions.items()}
+        made = {item: stored[question] for item, question in questions.items()}
         bare = [item for item, instructions in made.items() if not instructions]
         if bare:
             raise NoDataError(

@@ -69,13 +69,13 @@ def _edits(folder: Path) -> dict[str, dict[str, Any]]:
     if place is None:
         raise NoDataError(f"{folder} holds no {RECORDS}; name a folder that a run of edits wrote")
     last = {row["item"]: row for row in read_records(place).of("edit")}
-    found = {item: row for item, row in last.items() if "error" not in row}
-    if not found:
+    edits = {item: row for item, row in last.items() if "error" not in row}
+    if not edits:
         raise NoDataError(f"{folder}: no edit succeeded; run it again")
-    written = [item for item, row in found.items() if Path(row["files"]["estimate"]).suffix != ".flac"]
+    written = [item for item, row in edits.items() if Path(row["files"]["estimate"]).suffix != ".flac"]
     if written:
         raise InvalidInputError(f"{folder}: {written[0]} is a score, which is not heard; have it rendered (`render`)")
-    return found
+    return edits
 
 
 def _names(runs: Sequence[tuple[Path, str]]) -> list[str]:

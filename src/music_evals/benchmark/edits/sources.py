@@ -16,7 +16,7 @@ from music_evals.benchmark.manifests import files_of, manifest_rows, some
 from music_evals.benchmark.sources import load_split, resolve_revision
 from music_evals.errors import InvalidInputError, NoDataError, PairCountError
 from music_evals.files import check_path
-from music_evals.locations import beside, location
+from music_evals.locations import location, resolve
 from music_evals.pipelines.suffixes import suffix_of
 from music_evals.protocols import RENDERED_DATASETS, load_plugin
 from music_evals.symbolic.files import READERS
@@ -25,7 +25,7 @@ __all__ = ["Source", "bars_of", "expand", "sources_in_files", "sources_of_datase
 
 SUFFIXES = AUDIO_SUFFIXES | READERS.keys()
 
-_BESIDE = f".{'0' * 32}.flac.part"  # what the name of a file gets while it is written
+_PARTIAL = f".{'0' * 32}.flac.part"  # what the name of a file gets while it is written
 _TEXTS = ("source_prompt", "target_prompt", "before", "after", "task")
 
 
@@ -45,19 +45,19 @@ class Source:
 
 def sources_in_files(paths: Sequence[str]) -> list[Source]:
     """Return the sources of files, folders and manifests (CSV or JSON lines with the column ``source``)."""
-    found: list[Source] = []
+    sources: list[Source] = []
     for text in paths:
         place = location(text)
         if not isinstance(place, Path):
             raise InvalidInputError(f"{text}: sources are read from this machine; fetch them first")
         if place.suffix.lower() in {".csv", ".jsonl"}:
-            found += _sources_in_manifest(place)
+            sources += _sources_in_manifest(place)
             continue
         lack = "no recordings and no scores; expected files such as .wav, .flac, .mp3, .mid"
         if place.is_file() and place.suffix.lower() not in SUFFIXES:
             raise InvalidInputError(f"{place} is neither a recording, a score nor a manifest (.csv, .jsonl)")
-        found += [Source(item, str(file), item) for item, (file, _) in files_of(place, SUFFIXES, lack).items()]
-    return found
+        sources += [Source(item, str(file), item) for item, (file, _) in files_of(place, SUFFIXES, lack).items()]
+    return sources
 
 
 def _sources_in_manifest(place: Path) -> Iterator[Source]:
@@ -72,14 +72,14 @@ def _sources_in_manifest(place: Path) -> Iterator[Source]:
         group = str(row.get("group") or PurePosixPath(cell).with_suffix(""))
         try:
             check_path(str(place.parent / cell))
-            check_path(item + _BESIDE)
+            check_path(item + _PARTIAL)
         except InvalidInputError as error:
             why = f"{place}, row {number}: {error}"
             yield Source(
                 f"row {number}", f"row {number}{PurePosixPath(cell).suffix[:9]}", group, dict(row), problem=why
             )
             continue
-        yield Source(item, str(beside(place.parent, cell)), group, dict(row))
+        yield Source(item, str(resolve(place.parent, cell)), group, dict(row))
 
 
 def sources_of_dataset(
@@ -91,12 +91,12 @@ def sources_of_dataset(
     name = Path(dataset).name
     about = {"id": dataset, "config": rows.info.config_name, "split": split, "revision": revision}
     made = _rendered(rows, name) if name in RENDERED_DATASETS else _stored(rows, dataset, column, folder)
-    found: dict[str, Source] = {}
+    by_item: dict[str, Source] = {}
     for source in made:
-        found.setdefault(source.item, source)
-        if limit is not None and len(found) == limit:
+        by_item.setdefault(source.item, source)
+        if limit is not None and len(by_item) == limit:
             break
-    return list(found.values()), about
+    return list(by_item.values()), about
 
 
 def _rendered(rows: Any, name: str) -> Iterator[Source]:
@@ -151,7 +151,9 @@ def expand(
     if generate:
         made = write({source.item: _description(source, base) for source in sources}, generate, seed)
         ready = [
-            dataclasses.replace(source, item=one.id, instruction=one) for source in sources for one in made[source.item]
+            dataclasses.replace(source, item=instruction.id, instruction=instruction)
+            for source in sources
+            for instruction in made[source.item]
         ]
     else:
         ready = [dataclasses.replace(source, instruction=_instruction(source, base, default)) for source in sources]

@@ -103,8 +103,8 @@ class Settings(RunSettings):
         if self.seconds is not None and not 1 <= self.seconds < math.inf:
             raise InvalidInputError(f"`seconds` must be at least 1 and finite, got {self.seconds}")
         if self.render not in {None, *RENDERERS}:
-            what = "renderer"
-            raise UnknownNameError(what, str(self.render), RENDERERS)
+            noun = "renderer"
+            raise UnknownNameError(noun, str(self.render), RENDERERS)
         super().__post_init__()
 
 
@@ -216,10 +216,10 @@ def _instructed_by(settings: Settings, out: Path) -> Generate:
 
 def _sources(settings: Settings, out: Path) -> tuple[list[Source], dict[str, Any]]:
     if settings.dataset is None:
-        found = sources_in_files(list(map(os.fspath, settings.sources)))[: settings.limit]
+        sources = sources_in_files(list(map(os.fspath, settings.sources)))[: settings.limit]
         about: dict[str, Any] = {"id": "files", "config": None, "split": None, "revision": None}
     else:
-        found, about = sources_of_dataset(
+        sources, about = sources_of_dataset(
             settings.dataset,
             settings.config,
             settings.split,
@@ -228,9 +228,9 @@ def _sources(settings: Settings, out: Path) -> tuple[list[Source], dict[str, Any
             limit=settings.limit,
             folder=out / "dataset",
         )
-    if not found:
+    if not sources:
         raise NoDataError("no sources; nothing can be edited")
-    return found, about
+    return sources, about
 
 
 @dataclasses.dataclass
@@ -257,7 +257,7 @@ class EditJob(Job):
         done = {row["item"]: row for row in self.latest(rows) if "error" not in row and self._is_whole(row)}
         units = []
         for source in self.sources:
-            if source.item in done and done[source.item]["asked"] == self._asked(source):
+            if source.item in done and done[source.item]["asked"] == self._identity(source):
                 continue
             units.append(Unit(self._task(source), source.item, source.path))
         return units
@@ -277,7 +277,7 @@ class EditJob(Job):
             "system": self.settings.system,
             "group": source.group,
             "instruction": source.instruction.to_dict(),
-            "asked": self._asked(source),
+            "asked": self._identity(source),
         }
         if isinstance(answer, Failed):
             return [about | {"error": answer.reason}]
@@ -293,8 +293,8 @@ class EditJob(Job):
             "estimate": os.path.relpath(estimate.resolve(), self._out.resolve()),
             "sha256": hashlib.sha256(answer["edit"]).hexdigest(),
         }
-        kept = ("key", "content", "seconds", "log", "warnings", "provenance")
-        return [about | {"files": files} | {name: answer[name] for name in kept}]
+        fields = ("key", "content", "seconds", "log", "warnings", "provenance")
+        return [about | {"files": files} | {name: answer[name] for name in fields}]
 
     def _task(self, source: Source) -> Task:
         assert source.instruction is not None
@@ -311,7 +311,7 @@ class EditJob(Job):
             source.problem,
         )
 
-    def _asked(self, source: Source) -> list[Any]:
+    def _identity(self, source: Source) -> list[Any]:
         """Return what decides an edit besides the header: the bytes of the source and the instruction."""
         assert source.instruction is not None
         if source.path not in self._hashes:

@@ -18,7 +18,7 @@ from music_evals.audio.io import encode_flac, load_audio, load_channels
 from music_evals.audio.loudness import integrated_loudness, level_gains
 from music_evals.audio.rendering import find_soundfont, identify_sounds, render_additive, render_fluidsynth
 from music_evals.errors import InvalidInputError, UnknownNameError
-from music_evals.pipelines.edit_conditions import hear_conditions
+from music_evals.pipelines.edit_conditions import extract_conditions
 from music_evals.protocols import EditingSystem, load_editor
 from music_evals.protocols.settings import check_parameters
 from music_evals.symbolic.files import READERS, read_score, write_midi
@@ -89,28 +89,28 @@ def check_editor(system: str, parameters: Mapping[str, Any], weights: Mapping[st
         known |= loading - {"source", "revision", "device", "parameters"}
     for name in parameters:
         if name not in known:
-            what = f"parameter of {system}"
-            raise UnknownNameError(what, name, known)
+            noun = f"parameter of {system}"
+            raise UnknownNameError(noun, name, known)
     check_parameters(kind, parameters)
     return kind
 
 
 def read_parameters(texts: Iterable[str]) -> dict[str, Any]:
     """Return parameters that are written as ``NAME=VALUE``, each once: a number, true, false, or a text."""
-    found: dict[str, Any] = {}
+    parameters: dict[str, Any] = {}
     for text in texts:
         name, equals, value = (part.strip() for part in text.partition("="))
         if not (name and equals and value):
             raise InvalidInputError(f"a parameter is written as NAME=VALUE, such as semitones=3, got {text!r}")
-        if name in found:
+        if name in parameters:
             raise InvalidInputError(f"the parameter {name} is given twice; give it once")
         try:
-            found[name] = value if name.endswith(("weights", "revision", "device")) else json.loads(value)
+            parameters[name] = value if name.endswith(("weights", "revision", "device")) else json.loads(value)
         except (ValueError, RecursionError):
-            found[name] = value
-        if isinstance(found[name], list | dict):
+            parameters[name] = value
+        if isinstance(parameters[name], list | dict):
             raise InvalidInputError(f"a parameter takes a number, true, false or a text, got {text!r}")
-    return found
+    return parameters
 
 
 def read_options(texts: Iterable[str], systems: Sequence[str]) -> dict[str, tuple[dict[str, Any], dict[str, Any]]]:
@@ -195,7 +195,7 @@ def _request(task: Task, needs: Sequence[str]) -> EditRequest:
         audio = audio[:, : round(task.seconds * rate)]
     if task.mono:
         audio = audio.mean(axis=0, keepdims=True, dtype=np.float64).astype(np.float32)
-    conditions = hear_conditions(load_audio(audio, rate=rate)) if "conditions" in needs else None
+    conditions = extract_conditions(load_audio(audio, rate=rate)) if "conditions" in needs else None
     return EditRequest(**given, audio=audio, sample_rate=rate, conditions=conditions)
 
 

@@ -118,7 +118,7 @@ def on_ray(
         return
     with _cluster(address, workers) as ray:
         n_workers = schedule([node["Resources"] for node in ray.nodes() if node["Alive"]], workers)
-        hired = _Hired(
+        setup = _WorkerSetup(
             work=[ray.put(ray.cloudpickle.dumps(_OnPickles(work, str(Path.cwd()))))],
             versions=dict(versions or {}),
             timeout_sec=process.UNIT_TIMEOUT_SEC,
@@ -129,8 +129,8 @@ def on_ray(
             left = dict(enumerate(waiting))
             waiting = []
             chunks = _chunks([unit for unit, _ in left.values()], n_workers, alone=alone)
-            with contextlib.closing(_map(chunks, hired, n_workers)) as found:
-                for number, reached, made_by in found:
+            with contextlib.closing(_map(chunks, setup, n_workers)) as results:
+                for number, reached, made_by in results:
                     if number not in left:
                         continue
                     unit, _ = left.pop(number)
@@ -182,7 +182,7 @@ def _chunks(units: Sequence[Unit], workers: int, *, alone: bool) -> list[list[_S
 
 
 @dataclasses.dataclass(frozen=True)
-class _Hired:
+class _WorkerSetup:
     """What every worker is given once."""
 
     work: list[Any]  # holds the reference of the pickled work: Ray would put the work itself in place of a bare one
@@ -191,7 +191,7 @@ class _Hired:
     path: tuple[str, ...]  # where modules are found
 
 
-class _Found(NamedTuple):
+class _Result(NamedTuple):
     """What came back of a unit."""
 
     number: int
@@ -199,7 +199,7 @@ class _Found(NamedTuple):
     kernels: str
 
 
-def _map(chunks: Sequence[Sequence[_Sent]], hired: _Hired, workers: int) -> Generator[_Found]:
+def _map(chunks: Sequence[Sequence[_Sent]], setup: _WorkerSetup, workers: int) -> Generator[_Result]:
     """Yield what the workers find, as they find it; nothing for units whose worker was lost."""
     import pyarrow as pa
     import ray.data
@@ -207,7 +207,7 @@ def _map(chunks: Sequence[Sequence[_Sent]], hired: _Hired, workers: int) -> Gene
     tables = [pa.table({"chunk": pa.array([pickle.dumps(chunk)], pa.large_binary())}) for chunk in chunks]
     dataset = ray.data.from_arrow(tables).map_batches(
         _Worker,
-        fn_constructor_args=(hired,),
+        fn_constructor_args=(setup,),
         compute=ray.data.ActorPoolStrategy(
             size=min(workers, len(chunks)), max_tasks_in_flight_per_actor=IN_FLIGHT, max_concurrent_calls_per_actor=1
         ),
@@ -221,14 +221,14 @@ def _map(chunks: Sequence[Sequence[_Sent]], hired: _Hired, workers: int) -> Gene
     try:
         with contextlib.closing(batches):  # the workers end with it
             for batch in batches:
-                for piece in batch["found"].to_pylist():
-                    for number, found in pickle.loads(piece):  # noqa: S301 (our workers wrote it)
-                        if found is None:  # given back
+                for piece in batch["results"].to_pylist():
+                    for number, pickled in pickle.loads(piece):  # noqa: S301 (our workers wrote it)
+                        if pickled is None:  # given back
                             continue
-                        reached, made_by = pickle.loads(found)  # noqa: S301
+                        reached, made_by = pickle.loads(pickled)  # noqa: S301
                         if isinstance(reached, BackendError):
                             raise reached
-                        yield _Found(number, reached, made_by)
+                        yield _Result(number, reached, made_by)
     except ray.exceptions.RayError as error:
         raise BackendError(f"the Ray cluster does not work: {str(error).strip().splitlines()[-1]}") from error
 
@@ -236,17 +236,17 @@ def _map(chunks: Sequence[Sequence[_Sent]], hired: _Hired, workers: int) -> Gene
 class _Worker:
     """A warm actor: it holds one process, which holds the work and what that has loaded."""
 
-    def __init__(self, hired: _Hired) -> None:
+    def __init__(self, setup: _WorkerSetup) -> None:
         import ray
 
         here = ray.get_runtime_context()
-        sys.path += [place for place in hired.path if place not in sys.path]  # its process has the same path
+        sys.path += [place for place in setup.path if place not in sys.path]  # its process has the same path
         self._scratch = tempfile.TemporaryDirectory(prefix="music_evals_")
         self._process = WorkerProcess(
-            ray.get(hired.work[0]), Path(self._scratch.name) / "0", timeout_sec=hired.timeout_sec
+            ray.get(setup.work[0]), Path(self._scratch.name) / "0", timeout_sec=setup.timeout_sec
         )
         self._gives_back = bool(here.was_current_actor_reconstructed)
-        self._differs = _differing(hired.versions, here.get_node_id())
+        self._differs = _differing(setup.versions, here.get_node_id())
 
     def __call__(self, table: pa.Table) -> Iterator[pa.Table]:
         """Yield the answers to the units of a chunk, in pieces; None in place of one gives the unit back."""
@@ -258,19 +258,19 @@ class _Worker:
         # always as many pieces: where Ray works on a chunk again it goes on after the pieces that it has
         for start in range(0, len(chunk), step):
             piece = [
-                (number, None if gives_back else self._found(Unit(payload, label)))
+                (number, None if gives_back else self._answer(Unit(payload, label)))
                 for number, label, payload in chunk[start : start + step]
             ]
-            yield pa.table({"found": pa.array([pickle.dumps(piece)], pa.large_binary())})
+            yield pa.table({"results": pa.array([pickle.dumps(piece)], pa.large_binary())})
 
-    def _found(self, unit: Unit) -> bytes:
+    def _answer(self, unit: Unit) -> bytes:
         if self._differs is not None:
             return pickle.dumps((self._differs, ""))
         try:
-            found = self._process.answer(self._process.start(unit))
+            answer = self._process.answer(self._process.start(unit))
         except BackendError as error:
             return pickle.dumps((error, ""))
-        return found if isinstance(found, bytes) else pickle.dumps((found, ""))
+        return answer if isinstance(answer, bytes) else pickle.dumps((answer, ""))
 
     def __del__(self) -> None:
         # when the pool is done with this actor
@@ -348,7 +348,7 @@ def _cluster(address: str | None, workers: int | None) -> Iterator[Any]:
 
 
 def _reach(address: str) -> None:
-    """Raise `BackendError` where nobody listens at an address: Ray would try for a minute, in many words."""
+    """Raise `BackendError` if there is no cluster at an address: Ray would try for a minute, with many messages."""
     if address == "auto":
         return
     host, _, port = address.rpartition(":")
@@ -403,13 +403,15 @@ class _Stdout:
 @contextlib.contextmanager
 def _quiet() -> Iterator[None]:
     """Leave what Ray Data says of itself to its log file, and standard output to us."""
-    shown = [one for one in logging.getLogger("ray.data").handlers if isinstance(one, logging.StreamHandler)]
-    levels = [one.level for one in shown]
-    for one in shown:
-        one.setLevel(logging.CRITICAL + 1)
+    shown = [
+        handler for handler in logging.getLogger("ray.data").handlers if isinstance(handler, logging.StreamHandler)
+    ]
+    levels = [handler.level for handler in shown]
+    for handler in shown:
+        handler.setLevel(logging.CRITICAL + 1)
     try:
         with contextlib.redirect_stdout(_Stdout(sys.stdout)):
             yield
     finally:
-        for one, level in zip(shown, levels, strict=True):
-            one.setLevel(level)
+        for handler, level in zip(shown, levels, strict=True):
+            handler.setLevel(level)

@@ -50,9 +50,9 @@ def local(units: Sequence[Unit], work: Work, *, workers: int = 1) -> Answers:
             for future in futures.wait(running, return_when=futures.FIRST_COMPLETED).done:
                 process = running.pop(future)
                 idle.append(process)
-                found = process.answer(future)
-                if isinstance(found, Failed) and process.unit.parts:
+                answer = process.answer(future)
+                if isinstance(answer, Failed) and process.unit.parts:
                     queue.add(process.unit.parts)
                 else:
-                    done.append(Answered(process.unit, found))
+                    done.append(Answered(process.unit, answer))
             yield from done

@@ -58,7 +58,7 @@ def answer(work: Work, payload: Any) -> Any:
 
 
 class UnitQueue:
-    """Units that nobody works on yet, by place."""
+    """Units without a worker yet, by place."""
 
     def __init__(self, units: Iterable[Unit]) -> None:
         self._left: dict[str, collections.deque[Unit]] = {}
@@ -70,7 +70,7 @@ class UnitQueue:
             self._left.setdefault(unit.place, collections.deque()).append(unit)
 
     def take(self, place: str, taken: Collection[str]) -> Unit | None:
-        """Return the next unit of this place, of one where nobody works, or of the one with most left; None at last."""
+        """Return the next unit of this place, of a place without a worker, or of the fullest place; None at the end."""
         if place not in self._left:
             free = (other for other in self._left if other not in taken)
             place = next(free, "") or max(self._left, key=lambda other: len(self._left[other]), default="")

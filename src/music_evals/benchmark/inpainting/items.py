@@ -1,4 +1,4 @@
-"""What is judged: contexts of one split of a dataset, checked once, with an id, a song and a fingerprint."""
+"""Items of a run: contexts of one split of a dataset, checked once, with an id, a song and a fingerprint."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ TRAIN_CONFIGS = {"musib_official": "musib"}
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class ItemSet:
-    """Whole contexts to be judged on."""
+    """Whole contexts that systems are scored on."""
 
     # Where they came from; config may be None, and revision, the commit on the Hub, is None for local files.
     dataset: str

@@ -35,11 +35,11 @@ from music_evals.benchmark.inpainting.listening_runs import (
 )
 from music_evals.benchmark.versions import package_versions
 from music_evals.errors import InvalidInputError, UnknownNameError
+from music_evals.repositories import DATASETS, find_repository
 from music_evals.studies.pairs import REFERENCE
 from music_evals.studies.stimuli import LOUDNESS_LUFS, Stimulus, Study, StudyItem, check_out, write_study
 from music_evals.symbolic import noteseq
 from music_evals.symbolic.midi import write_midi
-from music_evals.windows import DATASETS, find_window
 
 __all__ = ["SOUNDS", "StudySettings", "build_study"]
 
@@ -55,7 +55,7 @@ Samples = npt.NDArray[np.float32]
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class StudySettings:
-    """What is heard in a study, and how.
+    """Settings of a listening study: its music, systems and sounds.
 
     Parameters
     ----------
@@ -130,7 +130,7 @@ def build_study(settings: StudySettings, *, progress: Callable[[int, int, str], 
     Parameters
     ----------
     settings
-        What is heard, and how.
+        Which music is played, and how.
     progress
         Called with the items that are done, all items, and a word.
 
@@ -145,7 +145,7 @@ def build_study(settings: StudySettings, *, progress: Callable[[int, int, str], 
         No run, a run without records or predictions, or systems that share no item.
     InvalidInputError
         A run of another task; runs that differ in their music; fewer shared items than asked for; a folder that is not
-        free; a loudness that would clip; or music whose licence nobody stated.
+        free; a loudness that would clip; or music without a stated licence.
     UnknownNameError
         A system that no run has.
     CorruptRecordsError
@@ -190,18 +190,18 @@ def _licence(content: RunContent, run: int, stated: str | None) -> str:
         return stated.strip()
     name = content.headers[run]["dataset"]["id"]
     try:
-        place, local = find_window(name, DATASETS, "dataset")
+        place, local = find_repository(name, DATASETS, "dataset")
     except UnknownNameError:
         place, local = name, False
     card = Path(place) / "README.md"
     head = (metadata_load(card) if local and card.is_file() else None) or {}
-    found = str(head.get("license_name") or head.get("license") or "")
-    if found.lower() in UNKNOWN:
+    licence = str(head.get("license_name") or head.get("license") or "")
+    if licence.lower() in UNKNOWN:
         raise InvalidInputError(
             f"the licence of {name} ({content.names[run]}) is not known here; make sure that its music may be played "
             "to others, and state its terms with `licence`"
         )
-    return found
+    return licence
 
 
 def _item(
@@ -212,7 +212,7 @@ def _item(
     revision = f"@{dataset['revision']}" if dataset["revision"] else ""
     place = [f"{Path(dataset['id']).name}{revision}", dataset["config"], dataset["split"], item]
     step_sec = 60 / bpm / STEPS_PER_QUARTER
-    stimuli = [Stimulus(system=REFERENCE, content=_heard(held.tokens), run=content.names[held.run])]
+    stimuli = [Stimulus(system=REFERENCE, content=_sounding(held.tokens), run=content.names[held.run])]
     for system in systems:
         middle = system.middles[item]
         whole = held.tokens.copy()
@@ -220,7 +220,7 @@ def _item(
         stimuli.append(
             Stimulus(
                 system=system.label,
-                content=_heard(whole),
+                content=_sounding(whole),
                 run=content.names[middle.run],
                 run_system=system.name,
                 run_seed=middle.seed,
@@ -238,7 +238,7 @@ def _item(
     )
 
 
-def _heard(tokens: Tokens) -> bytes:
+def _sounding(tokens: Tokens) -> bytes:
     """Return tokens as they sound: holds that belong to no note are rests."""
     return noteseq.encode(noteseq.decode(tokens), len(tokens)).tobytes()
 

@@ -25,7 +25,7 @@ from music_evals.protocols import CONTROL
 from music_evals.symbolic import noteseq
 
 __all__ = [
-    "BASELINES_HEARD",
+    "PLAYED_BASELINES",
     "HeardItem",
     "HeardSystem",
     "Middle",
@@ -37,7 +37,7 @@ __all__ = [
 
 TASK = "inpainting"
 
-BASELINES_HEARD: Final = ("copy_past", "lag_vote")
+PLAYED_BASELINES: Final = ("copy_past", "lag_vote")
 """Baselines in a study unless it says otherwise: plain copying, and the copy that is best on validation."""
 
 
@@ -96,7 +96,7 @@ def read_runs(runs: Sequence[str | os.PathLike[str]]) -> RunContent:
     systems: dict[tuple[str, str], HeardSystem] = {}
     for number, path in enumerate(map(Path, runs)):
         with reading_rows():
-            header, read_items, found = _read_run(path, number)
+            header, read_items, run_systems = _read_run(path, number)
             headers.append(header)
             for item, row in read_items.items():
                 known = items.setdefault(item, row)
@@ -105,7 +105,7 @@ def read_runs(runs: Sequence[str | os.PathLike[str]]) -> RunContent:
                         f"{names[known.run]} and {names[number]} hold different music as item {item!r}; give runs on "
                         "the same data"
                     )
-            for system in found:
+            for system in run_systems:
                 key = (system.name, str(system.about["content_hash"]))
                 known_system = systems.setdefault(key, system)
                 known_system.middles = {**system.middles, **known_system.middles}
@@ -162,8 +162,8 @@ def _label(systems: Sequence[HeardSystem], names: Sequence[str]) -> None:
     for system in systems:
         decoding = system.about.get("decoding")
         # a run says it in the name where it is not the model's default: `net:sample`, `net:teacher_forced (leaks)`
-        said = system.name.replace(f":{decoding}", f" {decoding}")
-        system.label = said if decoding is None or said != system.name else f"{said} {decoding}"
+        shown = system.name.replace(f":{decoding}", f" {decoding}")
+        system.label = shown if decoding is None or shown != system.name else f"{shown} {decoding}"
     for more in ("temperature", "run"):
         counts = Counter(system.label for system in systems)
         for system in systems:
@@ -176,10 +176,10 @@ def _label(systems: Sequence[HeardSystem], names: Sequence[str]) -> None:
 
 
 def choose_systems(content: RunContent, choice: str | None) -> list[HeardSystem]:
-    """Return the systems of a choice: names with commas, ``"all"``, or None for models and `BASELINES_HEARD`."""
+    """Return the systems of a choice: names with commas, ``"all"``, or None for models and `PLAYED_BASELINES`."""
     ranked = [system for system in content.systems if system.role not in OUTSIDE]
     if choice is None:
-        chosen = [system for system in ranked if system.role != "baseline" or system.name in BASELINES_HEARD]
+        chosen = [system for system in ranked if system.role != "baseline" or system.name in PLAYED_BASELINES]
     elif choice == "all":
         chosen = ranked
     else:

@@ -68,12 +68,12 @@ def load_predictions(
         if item not in index:
             unknown.extend([] if item in ignored else [item])
             continue
-        found = middles[system, seed]
-        if index[item] in found:
+        by_row = middles[system, seed]
+        if index[item] in by_row:
             raise PairCountError(
                 f"{where}: a second prediction for item {item!r} of system {system!r} with seed {seed}; keep one"
             )
-        found[index[item]] = middle
+        by_row[index[item]] = middle
     if unknown:
         raise PairCountError(
             f"{place}: {some(unknown)} not in {judged.dataset}, split {judged.split}; check dataset, config and split"
@@ -88,8 +88,8 @@ def _group(
 ) -> list[System]:
     stored: dict[str, dict[int, Tokens]] = collections.defaultdict(dict)
     failures: dict[str, dict[str, str]] = collections.defaultdict(dict)
-    for (system, seed), found in middles.items():
-        missing = [item for row, item in enumerate(judged.item_ids) if row not in found]
+    for (system, seed), by_row in middles.items():
+        missing = [item for row, item in enumerate(judged.item_ids) if row not in by_row]
         if missing and not allow_missing:
             raise PairCountError(
                 f"{path}: system {system!r}, seed {seed}: no prediction for {len(missing)} of {len(judged)} items, "
@@ -97,7 +97,7 @@ def _group(
             )
         # an item counts where every seed has it, so a seed without it fails it whole
         failures[system] |= dict.fromkeys(missing, NOT_GIVEN)
-        stored[system][seed] = np.stack([found.get(row, NO_MIDDLE) for row in range(len(judged))])
+        stored[system][seed] = np.stack([by_row.get(row, NO_MIDDLE) for row in range(len(judged))])
     return [stored_system(name, by_seed, failures[name]) for name, by_seed in stored.items()]
 
 
@@ -161,17 +161,19 @@ def load_pairs(
         item_ids=tuple(pairs[row].item for row in readable),
         songs=tuple(pairs[row].song for row in readable),
         contexts=np.array([references[row] for row in readable], dtype=np.uint8).reshape(-1, MUSIB_LAYOUT.n_steps),
-        failures={pair.item: found for pair, found in zip(pairs, references, strict=True) if isinstance(found, str)},
+        failures={
+            pair.item: outcome for pair, outcome in zip(pairs, references, strict=True) if isinstance(outcome, str)
+        },
     )
-    failures = {pairs[row].item: found for row in readable if isinstance(found := predictions[row], str)}
+    failures = {pairs[row].item: outcome for row in readable if isinstance(outcome := predictions[row], str)}
     _warn_of_other_contexts(judged, [predictions[row] for row in readable])
     middles = np.array([_middle(predictions[row]) for row in readable], dtype=np.uint8)
     return judged, stored_system("prediction", {0: middles.reshape(-1, MUSIB_LAYOUT.middle_steps)}, failures)
 
 
 def _read_side(paths: Sequence[Path | None], taken: Mapping[str, Any], *, whole: bool) -> list[Tokens | str]:
-    """Return the tokens of each file, or the reason why there are none."""
-    found: list[Tokens | str] = [NOT_GIVEN] * len(paths)
+    """Return the tokens of each file, or the error message in their place."""
+    outcomes: list[Tokens | str] = [NOT_GIVEN] * len(paths)
     given = [(place, path) for place, path in enumerate(paths) if path is not None]
     # the parsers are native code: a file that kills one must not take the other files down
     read = files.read_many([path for _, path in given], reader=files.read_score)
@@ -179,18 +181,20 @@ def _read_side(paths: Sequence[Path | None], taken: Mapping[str, Any], *, whole:
         try:
             if isinstance(result, MusicEvalsError):
                 raise result
-            found[place] = items.read_tokens(result, whole=whole, **taken)
+            outcomes[place] = items.read_tokens(result, whole=whole, **taken)
         except MusicEvalsError as error:
-            found[place] = f"{type(error).__name__}: {path.name}: {error}"
-    return found
+            outcomes[place] = f"{type(error).__name__}: {path.name}: {error}"
+    return outcomes
 
 
 def _warn_of_other_contexts(judged: ItemSet, predictions: Sequence[Tokens | str]) -> None:
     """Say where a whole prediction has another past or future than its reference, whose own is used."""
     differing = [
         item
-        for item, context, found in zip(judged.item_ids, judged.contexts, predictions, strict=True)
-        if not isinstance(found, str) and len(found) == MUSIB_LAYOUT.n_steps and not _same_context(context, found)
+        for item, context, prediction in zip(judged.item_ids, judged.contexts, predictions, strict=True)
+        if not isinstance(prediction, str)
+        and len(prediction) == MUSIB_LAYOUT.n_steps
+        and not _same_context(context, prediction)
     ]
     if differing:
         msg = (
@@ -200,14 +204,14 @@ def _warn_of_other_contexts(judged: ItemSet, predictions: Sequence[Tokens | str]
         warnings.warn(msg, ContextMismatchWarning, stacklevel=3)
 
 
-def _same_context(context: Tokens, found: Tokens) -> bool:
-    return all(np.array_equal(context[part], found[part]) for part in (MUSIB_LAYOUT.past, MUSIB_LAYOUT.future))
+def _same_context(context: Tokens, prediction: Tokens) -> bool:
+    return all(np.array_equal(context[part], prediction[part]) for part in (MUSIB_LAYOUT.past, MUSIB_LAYOUT.future))
 
 
-def _middle(found: Tokens | str) -> Tokens:
-    if isinstance(found, str):
+def _middle(prediction: Tokens | str) -> Tokens:
+    if isinstance(prediction, str):
         return NO_MIDDLE
-    return found if len(found) == MUSIB_LAYOUT.middle_steps else found[MUSIB_LAYOUT.middle]
+    return prediction if len(prediction) == MUSIB_LAYOUT.middle_steps else prediction[MUSIB_LAYOUT.middle]
 
 
 def _pairs_in_folder(folder: Path, *, allow_missing: bool) -> list[_Pair]:
@@ -232,16 +236,16 @@ def _files_of_side(folder: Path, side: str) -> dict[str, Path]:
     else:
         beside = [file for file in sorted(folder.glob("*")) if file.stem.endswith(f"_{side}")]
         named = [(item_name(file.stem.removesuffix(f"_{side}")), file) for file in beside]
-    found: dict[str, Path] = {}
+    by_item: dict[str, Path] = {}
     for name, file in named:
         if not file.is_file() or file.suffix.lower() not in files.READERS:
             continue
-        if name in found:
+        if name in by_item:
             raise PairCountError(
-                f"{folder}: {file.name} and {found[name].name} are both the {side} of {name!r}; keep one of them"
+                f"{folder}: {file.name} and {by_item[name].name} are both the {side} of {name!r}; keep one of them"
             )
-        found[name] = file
-    return found
+        by_item[name] = file
+    return by_item
 
 
 def _pairs_in_manifest(path: Path, *, allow_missing: bool) -> list[_Pair]:

@@ -1,4 +1,4 @@
-"""The report of an inpainting run: the shared page, distributions, histograms, and contexts to see and to hear."""
+"""The report of an inpainting run: the shared page, distributions, histograms, and contexts with players."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ __all__ = ["render_report"]
 SHOWN_CONTEXTS = 5
 """Contexts with piano rolls: best, worst and three between, by the highlighted system's note F1."""
 
-DRAWN = (RANKING, "position_score", "pitch_accuracy", "rhythm_accuracy")
+PICTURED = (RANKING, "position_score", "pitch_accuracy", "rhythm_accuracy")
 """Scores whose distribution over songs is drawn."""
 
 TEMPO_BPM = 96.0
@@ -51,7 +51,7 @@ Curve = tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]
 """Where each bin of a histogram begins, and its mass."""
 
 
-def render_report(results: Mapping[str, Any], found: ScoreTable) -> str:
+def render_report(results: Mapping[str, Any], score_table: ScoreTable) -> str:
     """Return the page."""
     plots.check_backend()
     facts = {
@@ -61,12 +61,12 @@ def render_report(results: Mapping[str, Any], found: ScoreTable) -> str:
     }
     return score_page(
         results,
-        found,
+        score_table,
         facts,
         lead=_lead(results),
         highlight=_highlight(results),
-        pictures=_pictures(results, found),
-        items=[_music(results, found)],
+        pictures=_pictures(results, score_table),
+        items=[_music(results, score_table)],
         script=static("player.js") + static("report.js"),
     )
 
@@ -92,8 +92,8 @@ def _rival(results: Mapping[str, Any]) -> str | None:
     """Return the baseline that the highlighted system is shown beside."""
     rival = results["best_baseline"].get(RANKING)
     baselines = [name for name in table_of(results)["ranking"] if results["systems"][name]["role"] == "baseline"]
-    found = rival if rival in baselines else next(iter(baselines), None)
-    return None if found == _highlight(results) else found
+    chosen = rival if rival in baselines else next(iter(baselines), None)
+    return None if chosen == _highlight(results) else chosen
 
 
 def _lead(results: Mapping[str, Any]) -> str:
@@ -130,14 +130,14 @@ def _words(name: str) -> str:
     return name.replace("_", " ").replace("f1", "F1")
 
 
-def _pictures(results: Mapping[str, Any], found: ScoreTable) -> list[Section]:
-    songs = found.songs
+def _pictures(results: Mapping[str, Any], score_table: ScoreTable) -> list[Section]:
+    songs = score_table.songs
     sections = []
     systems = order(results, table_of(results))
     outside = [name for name in systems if results["systems"][name]["role"] in OUTSIDE]
-    for metric in DRAWN:
+    for metric in PICTURED:
         by_song = {
-            name: plots.song_means(found.at(list(found.item_rows), name).values(metric)[:, 0], songs)
+            name: plots.song_means(score_table.at(list(score_table.item_rows), name).values(metric)[:, 0], songs)
             for name in systems
         }
         picture = plots.distributions(
@@ -145,13 +145,13 @@ def _pictures(results: Mapping[str, Any], found: ScoreTable) -> list[Section]:
         )
         page = render(_PACKAGE, "picture.html", picture=picture, explained="")
         sections.append(Section(f"How the songs differ: {_words(metric)}", 150 + 36 * len(systems), page))
-    for title, picture in _divergences(results, found, systems):
+    for title, picture in _divergences(results, score_table, systems):
         page = render(_PACKAGE, "picture.html", picture=picture, explained=_DIVERGENCE)
         sections.append(Section(f"Divergence: {title}", 280 + 36 * len(systems), page))
     return sections
 
 
-def _divergences(results: Mapping[str, Any], found: ScoreTable, systems: Sequence[str]) -> list[tuple[str, str]]:
+def _divergences(results: Mapping[str, Any], score_table: ScoreTable, systems: Sequence[str]) -> list[tuple[str, str]]:
     """Return title and picture of each divergence; none where there is nothing but the control."""
     if list(systems) == [CONTROL]:
         return []
@@ -164,32 +164,32 @@ def _divergences(results: Mapping[str, Any], found: ScoreTable, systems: Sequenc
         words |= {"label": _words(metric)}
         return _words(metric), plots.divergences(f"div-{metric}", curves, cells, _highlight(results), **words)
 
-    intervals = {name: _interval_shares(found, name) for name in shown}
-    drawn = [draw(INTERVALS, intervals, feature="melodic interval, semitones", counted="intervals")]
+    intervals = {name: _interval_shares(score_table, name) for name in shown}
+    pictures = [draw(INTERVALS, intervals, feature="melodic interval, semitones", counted="intervals")]
     for metric, feature in FEATURES.items():
         curves = {}
         for name in shown:
-            values = found.at(list(found.item_rows), name).by_seed(feature)
+            values = score_table.at(list(score_table.item_rows), name).by_seed(feature)
             bins = histogram_bins(values[~np.isnan(values)], variant=variant)
             curves[name] = np.arange(size) / 100, masses(bins, size)
-        drawn.append(draw(metric, curves, feature=_words(feature)))
-    return drawn
+        pictures.append(draw(metric, curves, feature=_words(feature)))
+    return pictures
 
 
-def _interval_shares(found: ScoreTable, system: str) -> Curve:
+def _interval_shares(score_table: ScoreTable, system: str) -> Curve:
     """Return where the bin of each interval begins, and its share of all that a system wrote."""
-    bins = found.scored(system).bins(INTERVALS, system)
+    bins = score_table.scored(system).bins(INTERVALS, system)
     edges = np.linspace(-INTERVAL_BINS / 2, INTERVAL_BINS / 2 - 1, INTERVAL_BINS)
     return edges, masses(bins[bins >= 0].astype(np.int64), INTERVAL_BINS)
 
 
-def _music(results: Mapping[str, Any], found: ScoreTable) -> Section:
+def _music(results: Mapping[str, Any], score_table: ScoreTable) -> Section:
     name = _highlight(results)
     if name is None:
         return Section("", 0, "")
-    items = list(found.item_rows)
-    values = _drawn_scores(found, items, name)
-    written = np.isin(found.columns["item"].codes_of(items), found.scored(name).codes("item"))
+    items = list(score_table.item_rows)
+    values = _pictured_scores(score_table, items, name)
+    written = np.isin(score_table.columns["item"].codes_of(items), score_table.scored(name).codes("item"))
     values = np.where(written, values, np.nan)
     defined = [row for row in np.argsort(values, kind="stable")[::-1] if not np.isnan(values[row])]
     if not defined:
@@ -197,24 +197,24 @@ def _music(results: Mapping[str, Any], found: ScoreTable) -> Section:
     places = np.linspace(0, len(defined) - 1, min(SHOWN_CONTEXTS, len(defined)))
     picked = dict.fromkeys(items[defined[round(place)]] for place in places)
     systems = [name, *filter(None, [_rival(results)])]
-    contexts = [(item, _rolls(found, item, systems)) for item in picked]
+    contexts = [(item, _rolls(score_table, item, systems)) for item in picked]
     page = render(_PACKAGE, "music.html", name=name, contexts=contexts, step_sec=STEP_SEC)
     return Section("Music", 200 + 220 * (1 + len(systems)), page)
 
 
-def _drawn_scores(found: ScoreTable, items: Sequence[str], system: str) -> npt.NDArray[np.float64]:
+def _pictured_scores(score_table: ScoreTable, items: Sequence[str], system: str) -> npt.NDArray[np.float64]:
     """Return the scores of the seed whose music is drawn, shape (n,)."""
-    by_seed = found.at(items, system).by_seed(RANKING)
+    by_seed = score_table.at(items, system).by_seed(RANKING)
     return by_seed[0] if len(by_seed) else np.full(len(items), np.nan)
 
 
-def _rolls(found: ScoreTable, item: str, systems: Sequence[str]) -> list[dict[str, Any]]:
-    context = np.array(found.item_rows[item]["tokens"], dtype=np.uint8)
+def _rolls(score_table: ScoreTable, item: str, systems: Sequence[str]) -> list[dict[str, Any]]:
+    context = np.array(score_table.item_rows[item]["tokens"], dtype=np.uint8)
     rolls = [_roll(item, "reference", context, context[MUSIB_LAYOUT.middle])]
     for name in systems:
-        middle = found.prediction(item, name)[0]
+        middle = score_table.prediction(item, name)[0]
         if middle is not None:
-            value = float(_drawn_scores(found, [item], name)[0])
+            value = float(_pictured_scores(score_table, [item], name)[0])
             tokens = np.array(middle, dtype=np.uint8)
             rolls.append(_roll(item, name, context, tokens, note=f"note F1 {format_value(value)}"))
     return rolls

@@ -1,7 +1,7 @@
 """What the benchmark of inpainting hands to the shared results, tables and pages.
 
 Every system with a prediction is tested against the best baseline of each score, which is chosen on the validation
-split; note F1 ranks. `inpainting_nll` is compared with nobody: what it counts differs from model to model.
+split; note F1 ranks. `inpainting_nll` is not compared between models: what it counts differs from model to model.
 
 Note F1 rewards monotone output: the commonest pitch at every beat finds many notes. The divergence of melodic intervals
 and the rate of repeated notes see it, and stand beside note F1 in every table.
@@ -92,20 +92,20 @@ def _published(header: Mapping[str, Any]) -> dict[str, Any]:
     return {"source": "", "table": {}, "differences": {}}
 
 
-def _views(found: ScoreTable) -> dict[str, set[str]]:
+def _views(score_table: ScoreTable) -> dict[str, set[str]]:
     """Return all windows, and those whose middle was not seen in training where that is known and not all were."""
-    seen = {item: row["seen_in_train"] for item, row in found.item_rows.items()}
-    views = {WHOLE: set(seen)}
-    if None not in seen.values() and not all(seen.values()):
-        views["unseen"] = {item for item, known in seen.items() if not known}
+    in_train = {item: row["seen_in_train"] for item, row in score_table.item_rows.items()}
+    views = {WHOLE: set(in_train)}
+    if None not in in_train.values() and not all(in_train.values()):
+        views["unseen"] = {item for item, known in in_train.items() if not known}
     return views
 
 
-def _parts(found: ScoreTable) -> dict[str, set[str]]:
+def _parts(score_table: ScoreTable) -> dict[str, set[str]]:
     """Return the windows of each part that gets the score that ranks; none where nothing is known that divides them."""
     columns = (*SPLITS, "voice")
     # records of before a column was known do not have it
-    known = {item: [row.get(column) for column in columns] for item, row in found.item_rows.items()}
+    known = {item: [row.get(column) for column in columns] for item, row in score_table.item_rows.items()}
     by_column = {column: {item: row[n] for item, row in known.items()} for n, column in enumerate(columns)}
     whole = {column: values for column, values in by_column.items() if None not in values.values()}
     parts: dict[str, set[str]] = {}
@@ -132,9 +132,9 @@ def _on_parts(parts: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:
         )
 
 
-def _check_tokens(found: ScoreTable) -> None:
+def _check_tokens(score_table: ScoreTable) -> None:
     """Raise for tokens of another number or size: they would be drawn."""
-    for row in found.records.of("item", "prediction"):
+    for row in score_table.records.of("item", "prediction"):
         if row["kind"] == "prediction":
             np.array(row["middle"], dtype=np.uint8).reshape(MUSIB_LAYOUT.middle_steps)
         elif "error" not in row:

@@ -16,10 +16,10 @@ import numpy.typing as npt
 
 from music_evals.annotations import MUSIB_LAYOUT, Tokens
 from music_evals.benchmark.engines import Failed, Unit
-from music_evals.benchmark.inpainting.answers import Answers
 from music_evals.benchmark.inpainting.items import ItemSet
+from music_evals.benchmark.inpainting.prediction_cache import PredictionCache
 from music_evals.benchmark.inpainting.systems import System, chosen_names
-from music_evals.benchmark.model_folders import own_rng
+from music_evals.benchmark.model_folders import derive_rng
 from music_evals.benchmark.records import Records
 from music_evals.benchmark.run import Job, Row
 from music_evals.benchmark.scores import SeededScores
@@ -92,7 +92,7 @@ class InpaintingJob(Job):
     protocol: str | None = None  # name of a published protocol, for the header
     # What else the header should say of how the run was asked for. A run with others is another run.
     options: Mapping[str, Any] = dataclasses.field(default_factory=dict)
-    answers: Answers | None = None  # what models answered in other runs; changes no number
+    cache: PredictionCache | None = None  # predictions of other runs; changes no number
     extensions: Sequence[str] = ()  # names out of `EXTENSIONS` that are recorded too
 
     def __post_init__(self) -> None:
@@ -150,8 +150,8 @@ class InpaintingJob(Job):
             "item": judged.item_ids,
             "song": judged.songs,
             **{
-                name: [None] * len(judged) if found is None else np.array(found).tolist()
-                for name, found in known.items()
+                name: [None] * len(judged) if values is None else np.array(values).tolist()
+                for name, values in known.items()
             },
             "tokens": judged.contexts.tolist(),
         }
@@ -191,8 +191,8 @@ class InpaintingJob(Job):
 
     def selection(self, rows: Records) -> list[Row]:
         """Return what is asked for from here on, where the last selection does not say it."""
-        asked = {"kind": "selection", "scores": [COMPANION, *self.extensions]}
-        return [] if [asked] == list(rows.of("selection"))[-1:] else [asked]
+        row = {"kind": "selection", "scores": [COMPANION, *self.extensions]}
+        return [] if [row] == list(rows.of("selection"))[-1:] else [row]
 
     def _chunks(self) -> Iterator[_Chunk]:
         starts = range(0, len(self.judged), CHUNK_ITEMS)
@@ -232,27 +232,27 @@ class InpaintingJob(Job):
     def _rows(
         self, chunk: _Chunk, scores: Mapping[str, Floats], errors: Mapping[int, str], middles: Tokens | None = None
     ) -> list[Row]:
-        found: list[Row] = []
+        rows: list[Row] = []
         for position, row in enumerate(chunk.rows):
             name = self.systems[chunk.system].name
             who = {"item": self.judged.item_ids[row], "system": name, "seed": chunk.seed}
             reason = errors.get(row)
             if reason is None and middles is not None:
-                found.append({"kind": "prediction", **who, "middle": middles[position].tolist()})
-            found.extend(
+                rows.append({"kind": "prediction", **who, "middle": middles[position].tolist()})
+            rows.extend(
                 _score_row({**who, "metric": metric, "variant": self.variant}, values[position], reason)
                 for metric, values in scores.items()
             )
-        return found
+        return rows
 
 
-def _score_row(what: Row, value: float, reason: str | None) -> Row:
+def _score_row(about: Row, value: float, reason: str | None) -> Row:
     """Return a score of one item; a value of None is undefined, which is not the same as failed."""
     if reason is not None:
-        return {"kind": "score", **what, "error": reason, "n": 0}
+        return {"kind": "score", **about, "error": reason, "n": 0}
     # JSON has neither NaN nor infinity
     number = None if np.isnan(value) else float(value) if np.isfinite(value) else "inf"
-    return {"kind": "score", **what, "value": number, "n": 1}
+    return {"kind": "score", **about, "value": number, "n": 1}
 
 
 def _inpaint(job: InpaintingJob, system: System, rows: Sequence[int], seed: int) -> tuple[Tokens, dict[int, str]]:
@@ -276,18 +276,20 @@ def _inpaint(job: InpaintingJob, system: System, rows: Sequence[int], seed: int)
 
 def _ask(job: InpaintingJob, system: System, rows: Sequence[int], seed: int, label: str) -> Tokens:
     contexts = job.judged.contexts[rows[0] : rows[-1] + 1]
-    seen = contexts.copy() if system.sees_reference else noteseq.mask_middle(contexts)
+    visible = contexts.copy() if system.sees_reference else noteseq.mask_middle(contexts)
 
     def ask() -> Tokens:
-        middles = noteseq.check_tokens(system.inpaint(seen, rows, seed=seed, rng=own_rng(seed, system.name, label)))
+        middles = noteseq.check_tokens(
+            system.inpaint(visible, rows, seed=seed, rng=derive_rng(seed, system.name, label))
+        )
         expected = (len(rows), MUSIB_LAYOUT.middle_steps)
         if middles.shape != expected:
             raise InvalidTokensError(f"{system.name} returned middles of shape {middles.shape}, expected {expected}")
         return middles
 
-    if job.answers is None:
+    if job.cache is None:
         return ask()
-    return job.answers.of(system, {"asked": "middles", "seed": seed, "label": label}, seen, ask, "u1")
+    return job.cache.get_or_compute(system, {"asked": "middles", "seed": seed, "label": label}, visible, ask, "u1")
 
 
 def _scores(job: InpaintingJob, rows: Sequence[int], middles: Tokens, errors: dict[int, str]) -> dict[str, Floats]:
@@ -300,11 +302,11 @@ def _scores(job: InpaintingJob, rows: Sequence[int], middles: Tokens, errors: di
     # one item that the variant cannot score must not take the others of its chunk down
     for position, row in enumerate(rows):
         try:
-            found = _score(contexts[[position]], middles[[position]], job)
+            item_scores = _score(contexts[[position]], middles[[position]], job)
         except MusicEvalsError as error:
             errors.setdefault(row, f"{type(error).__name__}: {error}")
             continue
-        for name, value in found.items():
+        for name, value in item_scores.items():
             scores[name][position] = value[0]
     return scores
 
@@ -332,18 +334,18 @@ def _likelihoods(job: InpaintingJob, system: System, rows: Sequence[int]) -> tup
                 )
             return values
 
-        if job.answers is None:
+        if job.cache is None:
             return likelihoods()
-        return job.answers.of(system, {"asked": "likelihoods"}, contexts, likelihoods, "<f8").reshape(-1)
+        return job.cache.get_or_compute(system, {"asked": "likelihoods"}, contexts, likelihoods, "<f8").reshape(-1)
 
     errors: dict[int, str] = {}
     try:
         return ask(rows[0], rows[-1] + 1), errors
     except PLUGIN_ERRORS:
-        found = np.full(len(rows), np.nan)
+        losses = np.full(len(rows), np.nan)
     for position, row in enumerate(rows):
         try:
-            found[position] = ask(row, row + 1)[0]
+            losses[position] = ask(row, row + 1)[0]
         except PLUGIN_ERRORS as error:
             errors[row] = f"{type(error).__name__}: {error}"
-    return found, errors
+    return losses, errors

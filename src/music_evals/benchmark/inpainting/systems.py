@@ -1,4 +1,4 @@
-"""Who is judged: models, baselines, the control, and predictions made elsewhere, each with a hash of its content."""
+"""Systems of a run: models, baselines, the control, and predictions made elsewhere, each with a hash of its content."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ Role = Literal["model", "baseline", "control", "leaking"]
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class System:
-    """One system that is judged."""
+    """One system of a run."""
 
     name: str  # system id in records and tables
     role: Role  # see `Role`
@@ -87,7 +87,7 @@ class System:
 
 
 def baseline_names(choice: str) -> tuple[str, ...]:
-    """Read a choice of baselines; the reference control is none of them, it always runs."""
+    """Read a choice of baselines; the reference control is not one of them, it always runs."""
     return chosen_names(choice, [name for name in BASELINES if name != CONTROL], "baseline")
 
 
@@ -118,18 +118,18 @@ def load_model(
     """Load a model with weights; a name such as ``vli:sample`` has a decoding of its own, which counts more."""
     name, own = split_decoding(os.fspath(name))
     decoding = own or decoding
-    found = find_model(name, INPAINTERS)
-    plugin = found.plugin(INPAINTERS)
+    model_folder = find_model(name, INPAINTERS)
+    plugin = model_folder.plugin(INPAINTERS)
     options = {
         key: value for key, value in {"decoding": decoding, "temperature": temperature}.items() if value is not None
     }
-    make = functools.partial(plugin.from_pretrained, str(found.folder), **options)
+    make = functools.partial(plugin.from_pretrained, str(model_folder.folder), **options)
     model = make()
     role: Role = "leaking" if model.sees_reference else "model"
     label = f"{model.name} (leaks)" if role == "leaking" else model.name
     held = {key: getattr(model, key) for key in ("decoding", "temperature") if hasattr(model, key)}
-    details = {"source": found.source, "revision": found.revision, **held}
-    return System(label, role, found.content_hash(options), make, details=details)
+    details = {"source": model_folder.source, "revision": model_folder.revision, **held}
+    return System(label, role, model_folder.content_hash(options), make, details=details)
 
 
 def split_decoding(name: str) -> tuple[str, str | None]:

@@ -15,8 +15,8 @@ from typing import ClassVar
 
 from music_evals.annotations import Tokens
 from music_evals.benchmark.canvas import check_backend
-from music_evals.benchmark.inpainting.answers import Answers
 from music_evals.benchmark.inpainting.items import TRAIN_CONFIGS, ItemSet, load_items
+from music_evals.benchmark.inpainting.prediction_cache import PredictionCache
 from music_evals.benchmark.inpainting.predictions import load_pairs, load_predictions
 from music_evals.benchmark.inpainting.report import render_report
 from music_evals.benchmark.inpainting.results import INPAINTING, OFFICIAL
@@ -47,7 +47,7 @@ CARDS = "model_card*.md"
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Settings(RunSettings):
-    """What to judge, whom, and how.
+    """Data, systems and options of a run.
 
     Parameters
     ----------
@@ -140,13 +140,13 @@ class Settings(RunSettings):
             )
 
     @property
-    def judged_config(self) -> str | None:
-        """The config, after the protocol had its say."""
+    def scored_config(self) -> str | None:
+        """The config that the protocol asks for."""
         return OFFICIAL_CONFIG if self.protocol == OFFICIAL else self.config
 
     @property
-    def judged_variant(self) -> str:
-        """The variant, after the protocol had its say."""
+    def scored_variant(self) -> str:
+        """The variant that the protocol asks for."""
         return self.variant or (OFFICIAL if self.protocol == OFFICIAL else "corrected")
 
 
@@ -166,9 +166,9 @@ def run_inpainting(settings: Settings, *, progress: Progress | None = None) -> O
         remove_results(out, *(path.name for path in out.glob(CARDS)))
         remove_records(out / VALIDATION)
 
-    answers = None if settings.cache is None else Answers(Store(Path(settings.cache).absolute()))
-    if answers is not None:
-        answers.store.try_out()
+    cache = None if settings.cache is None else PredictionCache(Store(Path(settings.cache).absolute()))
+    if cache is not None:
+        cache.store.try_out()
 
     def scored(items: ItemSet, systems: Sequence[System], name: str) -> ScoreTable:
         options = {option: getattr(settings, option) for option in ("limit", "decoding", "temperature")}
@@ -178,17 +178,17 @@ def run_inpainting(settings: Settings, *, progress: Progress | None = None) -> O
         seeds = range(settings.n_seeds)
         extensions = extension_names(settings.extensions)
         job = InpaintingJob(
-            items, systems, settings.judged_variant, seeds, settings.protocol, options, answers, extensions
+            items, systems, settings.scored_variant, seeds, settings.protocol, options, cache, extensions
         )
         return read_scores(record(job, out / name, settings, progress=progress), INPAINTING)
 
-    found = scored(items, systems, RECORDS)
+    score_table = scored(items, systems, RECORDS)
     validation = None
     if validation_items is not None:
         competing = [system for system in baselines if system.role == "baseline"]
         validation = scored(validation_items, [*competing, systems[-1]], VALIDATION)
     results = build_results(
-        found,
+        score_table,
         INPAINTING,
         validation,
         confidence=settings.confidence,
@@ -198,9 +198,9 @@ def run_inpainting(settings: Settings, *, progress: Progress | None = None) -> O
     return write_outcome(
         out,
         results,
-        found,
+        score_table,
         table=markdown_report(results),
-        page=functools.partial(render_report, results, found) if settings.report else None,
+        page=functools.partial(render_report, results, score_table) if settings.report else None,
         notes=notes,
     )
 
@@ -219,7 +219,7 @@ def _judged(settings: Settings) -> tuple[ItemSet, list[System]]:
             measures=settings.measures or "notated",
         )
         return items, [predicted, *models]
-    whole = load_items(str(settings.dataset), settings.judged_config, settings.split, revision=settings.revision)
+    whole = load_items(str(settings.dataset), settings.scored_config, settings.split, revision=settings.revision)
     items = whole.head(settings.limit)
     if settings.predictions is None:
         return items, models
@@ -248,7 +248,7 @@ def _baselines(settings: Settings) -> tuple[list[System], list[str]]:
 def _train_contexts(settings: Settings) -> Tokens | None:
     if settings.dataset is None:
         return None
-    config = TRAIN_CONFIGS.get(settings.judged_config or "", settings.judged_config)
+    config = TRAIN_CONFIGS.get(settings.scored_config or "", settings.scored_config)
     if "train" not in split_names(settings.dataset, config, revision=settings.revision):
         return None
     return load_items(settings.dataset, config, "train", revision=settings.revision).contexts
@@ -258,6 +258,6 @@ def _validation_items(settings: Settings, baselines: Sequence[System]) -> ItemSe
     """Return what the best baselines are chosen on, or None where there is no such split."""
     if settings.dataset is None or all(system.role == "control" for system in baselines):
         return None
-    if "validation" not in split_names(settings.dataset, settings.judged_config, revision=settings.revision):
+    if "validation" not in split_names(settings.dataset, settings.scored_config, revision=settings.revision):
         return None
-    return load_items(settings.dataset, settings.judged_config, "validation", revision=settings.revision)
+    return load_items(settings.dataset, settings.scored_config, "validation", revision=settings.revision)

@@ -75,76 +75,82 @@ def evaluate_listening(
     """
     kind = settings.type
     listeners, note = screen_listeners(tables, settings)
-    kept = {row["listener"] for row in listeners if row["is_kept"]}
-    if not kept:
+    passed = {row["listener"] for row in listeners if row["is_kept"]}
+    if not passed:
         raise InvalidInputError(
             f"none of {counted(len(listeners), 'listeners')} passed the attention checks and the screening: "
             f"{'; '.join(sorted({row['marks'] for row in listeners}))}; look at what they answered"
         )
-    sets = {"kept": kept, "all": {row["listener"] for row in listeners}}
-    found: dict[str, Any] = {name: [] for name in TABLES} | {"listeners": listeners}
+    sets = {"kept": passed, "all": {row["listener"] for row in listeners}}
+    results: dict[str, Any] = {name: [] for name in TABLES} | {"listeners": listeners}
     for name, names in sets.items():
         ratings = [row for row in tables.ratings if row["listener"] in names]
         chosen = [row for row in tables.choices if row["listener"] in names]
-        found["means"] += [{**row, "listeners": name} for row in _means(ratings, kind, confidence)]
+        results["means"] += [{**row, "listeners": name} for row in _means(ratings, kind, confidence)]
         for table, rows in (
             ("differences", _differences(ratings, confidence) if kind != "ab" else []),
             ("preferences", _preferences(chosen, confidence)),
         ):
             corrected = holm([row["p"] for row in rows]).tolist() if rows else []
-            found[table] += [{**row, "p_holm": p, "listeners": name} for row, p in zip(rows, corrected, strict=True)]
-        found["agreement"] += [{**row, "listeners": name} for row in _agreement(ratings, chosen, kind)]
-        found["order"] += [{**row, "listeners": name} for row in _order(ratings, chosen, kind, confidence)]
-    found["warnings"] = [*_warnings(found, tables, confidence), *filter(None, [note])]
-    return found
+            results[table] += [{**row, "p_holm": p, "listeners": name} for row, p in zip(rows, corrected, strict=True)]
+        results["agreement"] += [{**row, "listeners": name} for row in _agreement(ratings, chosen, kind)]
+        results["order"] += [{**row, "listeners": name} for row in _order(ratings, chosen, kind, confidence)]
+    results["warnings"] = [*_warnings(results, tables, confidence), *filter(None, [note])]
+    return results
 
 
 def _by(rows: Sequence[Row], *names: str) -> dict[tuple[Any, ...], list[Row]]:
-    found: dict[tuple[Any, ...], list[Row]] = defaultdict(list)
+    groups: dict[tuple[Any, ...], list[Row]] = defaultdict(list)
     for row in rows:
-        found[tuple(row[name] for name in names)].append(row)
-    return found
+        groups[tuple(row[name] for name in names)].append(row)
+    return groups
 
 
 def _columns(rows: Sequence[Row]) -> tuple[list[float], list[str], list[str]]:
     return [row["rating"] for row in rows], [row["listener"] for row in rows], [row["group"] for row in rows]
 
 
-def _told(found: Crossed, low: float, high: float) -> Row:
+def _interval_row(estimate: Crossed, low: float, high: float) -> Row:
     """Return the interval of an estimate, within what it can be."""
     return {
-        "low": max(found.low, low) if math.isfinite(found.low) else found.low,
-        "high": min(found.high, high) if math.isfinite(found.high) else found.high,
-        "n": found.n,
-        "n_listeners": found.n_listeners,
-        "n_groups": found.n_items,
+        "low": max(estimate.low, low) if math.isfinite(estimate.low) else estimate.low,
+        "high": min(estimate.high, high) if math.isfinite(estimate.high) else estimate.high,
+        "n": estimate.n,
+        "n_listeners": estimate.n_listeners,
+        "n_groups": estimate.n_items,
     }
 
 
 def _means(ratings: Sequence[Row], kind: str, confidence: float) -> list[Row]:
-    found = []
+    means = []
     for (question, system), rows in _by(ratings, "question", "system").items():
         mean = crossed_mean(*_columns(rows), confidence=confidence)
         spread = float(np.std([row["rating"] for row in rows], ddof=1)) if len(rows) > 1 else float("nan")
-        found.append(
-            {"question": question, "system": system, "mean": mean.estimate, "sd": spread, **_told(mean, *SCALES[kind])}
+        means.append(
+            {
+                "question": question,
+                "system": system,
+                "mean": mean.estimate,
+                "sd": spread,
+                **_interval_row(mean, *SCALES[kind]),
+            }
         )
-    return sorted(found, key=lambda row: (row["question"], -row["mean"], row["system"]))
+    return sorted(means, key=lambda row: (row["question"], -row["mean"], row["system"]))
 
 
 def _differences(ratings: Sequence[Row], confidence: float) -> list[Row]:
-    found = []
+    differences = []
     for (question,), rows in _by(ratings, "question").items():
         by_system = _by(rows, "system")
         for (first,), (second,) in itertools.combinations(sorted(by_system), 2):
             both = [*by_system[first,], *by_system[second,]]
             values, listeners, groups = _columns(both)
-            one = crossed_difference(
+            estimate = crossed_difference(
                 values, [row["system"] == first for row in both], listeners, groups, confidence=confidence
             )
-            about = {"question": question, "first": first, "second": second, "difference": one.estimate}
-            found.append({**about, **_told(one, -math.inf, math.inf), "p": one.p_value})
-    return found
+            about = {"question": question, "first": first, "second": second, "difference": estimate.estimate}
+            differences.append({**about, **_interval_row(estimate, -math.inf, math.inf), "p": estimate.p_value})
+    return differences
 
 
 def _preferences(chosen: Sequence[Row], confidence: float) -> list[Row]:
@@ -152,8 +158,13 @@ def _preferences(chosen: Sequence[Row], confidence: float) -> list[Row]:
     # a pair of systems is the same whichever of the two came first
     turned = [row | dict(zip(names[1:], sorted((row["first"], row["second"])), strict=True)) for row in chosen]
     return [
-        {**dict(zip(names, pair, strict=True)), "share": share.estimate, **_told(share, 0.0, 1.0), "p": share.p_value}
-        for pair, share in sorted(_shares(turned, names, confidence), key=lambda found: found[0])
+        {
+            **dict(zip(names, pair, strict=True)),
+            "share": share.estimate,
+            **_interval_row(share, 0.0, 1.0),
+            "p": share.p_value,
+        }
+        for pair, share in sorted(_shares(turned, names, confidence), key=lambda entry: entry[0])
     ]
 
 
@@ -185,13 +196,13 @@ def _agreement(ratings: Sequence[Row], chosen: Sequence[Row], kind: str) -> list
 def _order(ratings: Sequence[Row], chosen: Sequence[Row], kind: str, confidence: float) -> list[Row]:
     if kind == "ab":
         effect, low, high = "share of the first sound", 0.0, 1.0
-        found = dict(_shares(chosen, ("question",), confidence))
+        estimates = dict(_shares(chosen, ("question",), confidence))
     else:
         effect, low, high = "first to last page", -math.inf, math.inf
-        found = {key: _change(rows, confidence) for key, rows in _by(ratings, "question").items()}
+        estimates = {key: _change(rows, confidence) for key, rows in _by(ratings, "question").items()}
     return [
-        {"question": question, "effect": effect, "estimate": one.estimate, **_told(one, low, high)}
-        for (question,), one in found.items()
+        {"question": question, "effect": effect, "estimate": estimate.estimate, **_interval_row(estimate, low, high)}
+        for (question,), estimate in estimates.items()
     ]
 
 
@@ -225,21 +236,21 @@ def _without_levels(
     return left
 
 
-def _warnings(found: Mapping[str, Any], tables: ListeningTables, confidence: float) -> list[str]:
-    kept = sum(row["is_kept"] for row in found["listeners"])
-    out = len(found["listeners"]) - kept
+def _warnings(results: Mapping[str, Any], tables: ListeningTables, confidence: float) -> list[str]:
+    n_kept = sum(row["is_kept"] for row in results["listeners"])
+    out = len(results["listeners"]) - n_kept
     lines = []
     if out:
-        lines.append(f"{counted(out, 'listeners')} of {len(found['listeners'])} left out; the tables have both sets")
-    unknown = sum(math.isnan(row["server_sec"]) for row in found["listeners"])
+        lines.append(f"{counted(out, 'listeners')} of {len(results['listeners'])} left out; the tables have both sets")
+    unknown = sum(math.isnan(row["server_sec"]) for row in results["listeners"])
     if unknown:
         lines.append(f"no server knows the time of {counted(unknown, 'listeners')}: theirs is as their page says")
     groups = {row["group"] for row in tables.ratings}
-    if min(kept, len(groups)) < 2:
+    if min(n_kept, len(groups)) < 2:
         lines.append("one listener or one group of items says nothing of another: no interval, no test")
-    elif min(kept, len(groups)) < FEW:
+    elif min(n_kept, len(groups)) < FEW:
         lines.append(
-            f"with {counted(kept, 'listeners')} and {counted(len(groups), 'groups')} of items the intervals are rough"
+            f"with {counted(n_kept, 'listeners')} and {counted(len(groups), 'groups')} of items the intervals are rough"
         )
     counts = Counter((row["item"], row["system"]) for row in tables.ratings)
     if len(set(counts.values())) > 1:
@@ -248,10 +259,10 @@ def _warnings(found: Mapping[str, Any], tables: ListeningTables, confidence: flo
         )
     lines += [
         f"{row['question']}: listeners agree little with each other (alpha {row['alpha']:.2f}, below {LOW_ALPHA})"
-        for row in found["agreement"]
+        for row in results["agreement"]
         if row["listeners"] == "kept" and row["alpha"] < LOW_ALPHA
     ]
-    for row in found["order"]:
+    for row in results["order"]:
         nothing = 0.5 if row["effect"].startswith("share") else 0.0
         if row["listeners"] == "kept" and not math.isnan(row["low"]) and not row["low"] <= nothing <= row["high"]:
             lines.append(

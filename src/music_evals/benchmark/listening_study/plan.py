@@ -133,58 +133,58 @@ def plan_listening(
     if n_draws < 1 or not listeners or min(listeners) < 2:
         raise InvalidInputError(f"expected sizes from 2 on and at least one draw, got {list(listeners)}, {n_draws}")
     truth, nothing = _truth(world, settings.type), 0.5 if settings.type == "ab" else 0.0
-    found = []
+    planned = []
     for done, size in enumerate(listeners, start=1):
         rng = np.random.default_rng([seed, size])
         sized = dataclasses.replace(settings, listeners=size)
-        drawn = np.array([_one(world, sized, confidence, rng) for _ in range(n_draws)]).T
-        kept, everybody = drawn[:3], drawn[3:6]
-        kept_careless, careless, lost_careful, careful = drawn[6:10].sum(axis=1).tolist()
-        found.append(
+        draws = np.array([_simulate_once(world, sized, confidence, rng) for _ in range(n_draws)]).T
+        screened, everybody = draws[:3], draws[3:6]
+        kept_careless, careless, lost_careful, careful = draws[6:10].sum(axis=1).tolist()
+        planned.append(
             PlannedTest(
                 size,
                 world.n_items,
-                float(drawn[10, 0]),
+                float(draws[10, 0]),
                 truth,
-                power=float(np.mean(kept[1] > nothing if truth > nothing else kept[2] < nothing)),
-                coverage=float(np.mean((kept[1] <= truth) & (truth <= kept[2]))),
+                power=float(np.mean(screened[1] > nothing if truth > nothing else screened[2] < nothing)),
+                coverage=float(np.mean((screened[1] <= truth) & (truth <= screened[2]))),
                 coverage_all=float(np.mean((everybody[1] <= truth) & (truth <= everybody[2]))),
-                bias=float(kept[0].mean() - truth),
+                bias=float(screened[0].mean() - truth),
                 bias_all=float(everybody[0].mean() - truth),
-                width=float(np.nanmedian(kept[2] - kept[1])),
+                width=float(np.nanmedian(screened[2] - screened[1])),
                 kept_careless=kept_careless / careless if careless else float("nan"),
                 lost_careful=lost_careful / careful if careful else float("nan"),
             )
         )
         if progress is not None:
             progress(done, len(listeners))
-    return found
+    return planned
 
 
-def _one(
+def _simulate_once(
     world: ListeningWorld,
     settings: ListeningSettings,
     confidence: float,
     rng: np.random.Generator,
 ) -> list[float]:
-    """Return estimate, low and high end, of the listeners who are kept and of everybody; then four counts and minutes.
+    """Return estimate, low and high end, of kept listeners and of all listeners; then four counts and minutes.
 
     They count careless listeners who were kept, all careless ones, careful ones who were left out, all careful ones.
     """
     test = simulate_listening_test(world, settings, rng=rng)
-    found = evaluate_listening(test.tables, settings, confidence=confidence)
+    results = evaluate_listening(test.tables, settings, confidence=confidence)
     table, name = ("preferences", "share") if settings.type == "ab" else ("differences", "difference")
-    told = {
+    intervals = {
         row["listeners"]: (row[name], row["low"], row["high"])
-        for row in found[table]
+        for row in results[table]
         if (row["first"], row["second"], row["question"]) == ("first", "second", settings.questions[0].name)
     }
-    kept = {one["listener"] for one in found["listeners"] if one["is_kept"]}
-    names = {one["listener"] for one in found["listeners"]}
+    passed = {listener["listener"] for listener in results["listeners"] if listener["is_kept"]}
+    names = {listener["listener"] for listener in results["listeners"]}
     careful = names - test.careless
-    counts = len(test.careless & kept), len(test.careless), len(careful - kept), len(careful)
-    minutes = float(np.mean([one["seconds"] for one in found["listeners"]])) / 60
-    return [*told["kept"], *told["all"], *counts, minutes]
+    counts = len(test.careless & passed), len(test.careless), len(careful - passed), len(careful)
+    minutes = float(np.mean([listener["seconds"] for listener in results["listeners"]])) / 60
+    return [*intervals["kept"], *intervals["all"], *counts, minutes]
 
 
 def _truth(world: ListeningWorld, kind: str) -> float:

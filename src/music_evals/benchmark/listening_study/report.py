@@ -23,7 +23,7 @@ Row = Mapping[str, Any]
 
 
 def report_text(
-    found: Mapping[str, Any],
+    results: Mapping[str, Any],
     settings: ListeningSettings,
     *,
     confidence: float = 0.95,
@@ -33,7 +33,7 @@ def report_text(
 
     Parameters
     ----------
-    found
+    results
         From `analysis.evaluate_listening`.
     settings
         Of the test.
@@ -43,10 +43,10 @@ def report_text(
         Name of a run -> how its metrics agree with the listeners, from `benchmark.listening.agreement_of_run`.
 
     """
-    kind, is_out = settings.type, not all(row["is_kept"] for row in found["listeners"])
-    shown = {name: [row for row in found[name] if is_out or row["listeners"] == "kept"] for name in TABLES[1:-1]}
+    kind, is_out = settings.type, not all(row["is_kept"] for row in results["listeners"])
+    shown = {name: [row for row in results[name] if is_out or row["listeners"] == "kept"] for name in TABLES[1:-1]}
     level = f"{100 * confidence:g} %"
-    parts = ["# Listening test", *(f"- {line}" for line in found["warnings"]), ""]
+    parts = ["# Listening test", *(f"- {line}" for line in results["warnings"]), ""]
     parts += ["## Means", f"Intervals ({level}) are for other listeners and items.", ""]
     if kind == "ab":
         parts[-2] = f"Share of its comparisons that a system won; intervals at {level}."
@@ -58,12 +58,12 @@ def report_text(
             for row in shown["means"]
         ],
     )  # fmt: skip
-    for name, estimate, title, told in (
+    for name, estimate, title, note in (
         ("differences", "difference", "Differences", "The first less the second, in the unit of the scale."),
         ("preferences", "share", "Preferences", "Share of choices in which the first was preferred; 0.5 is chance."),
     ):
         if shown[name]:
-            parts += [f"## {title}", f"{told} p-values by Holm are corrected over all rows.", ""]
+            parts += [f"## {title}", f"{note} p-values by Holm are corrected over all rows.", ""]
             parts += _table(
                 ["question", "first", "second", "of", estimate, level, "p", "p (Holm)"],
                 [
@@ -78,7 +78,7 @@ def report_text(
         [
             [row["question"], row["listeners"], format_value(row["alpha"]), row["level"],
              format_value(row["leave_one_out"]), row["n_listeners"], row["n_stimuli"]]
-            for row in found["agreement"]
+            for row in results["agreement"]
         ],
     )  # fmt: skip
     parts += ["## Order", _ORDER["ab" if kind == "ab" else "rating"], ""]
@@ -98,7 +98,7 @@ def report_text(
             [markdown_name(row["listener"]), row["n_trials"], f"{row['seconds'] / 60:.1f}",
              format_value(row["server_sec"] / 60), f"{row['n_failed']} of {row['n_checks']}",
              format_value(row["spread"]), format_value(row["agreement"]), "no" if row["marks"] else "yes", row["marks"]]
-            for row in found["listeners"]
+            for row in results["listeners"]
         ],
     )  # fmt: skip
     for name, made in (runs or {}).items():
@@ -126,7 +126,7 @@ def _p(value: float) -> str:
 
 
 def write_report(
-    found: Mapping[str, Any],
+    results: Mapping[str, Any],
     tables: ListeningTables,
     settings: ListeningSettings,
     folder: str | os.PathLike[str],
@@ -138,7 +138,7 @@ def write_report(
 
     Parameters
     ----------
-    found, settings, confidence, runs
+    results, settings, confidence, runs
         As of `report_text`.
     tables
         The answers; ``ratings.csv``, ``listening.csv``, ``choices.csv`` and ``checks.csv`` are made of them.
@@ -157,13 +157,13 @@ def write_report(
 
     """
     about = {"confidence": confidence, "type": settings.type, "rules": rule_texts(settings)}
-    content = plain({**found, "runs": dict(runs or {}), **about})
+    content = plain({**results, "runs": dict(runs or {}), **about})
     texts = {
-        "report.md": report_text(found, settings, confidence=confidence, runs=runs),
+        "report.md": report_text(results, settings, confidence=confidence, runs=runs),
         "tables.json": json.dumps(content, indent=1, allow_nan=False) + "\n",
     }
     rows = {name: getattr(tables, name) for name in ("ratings", "listening", "choices", "checks")}
-    rows |= {name: found[name] for name in TABLES[:-1]}
+    rows |= {name: results[name] for name in TABLES[:-1]}
     texts |= {f"{name}.csv": table_text(plain(of_table)) for name, of_table in rows.items() if of_table}
     place = Path(folder)
     return {name: write_atomically(place / name, text.encode(), parents=True) for name, text in texts.items()}

@@ -1,1 +1,1 @@
-"""MuseCPBench whole: systems edit the same sources, what they preserved is judged, and the tables of the study."""
+"""MuseCPBench whole: systems edit the same sources, preservation is scored, and the tables of the study."""

@@ -70,7 +70,7 @@ FINDINGS: Final = (
 """In the order of the paper's section 4."""
 
 
-def weigh_findings(found: ScoreTable) -> list[dict[str, Any]]:
+def weigh_findings(score_table: ScoreTable) -> list[dict[str, Any]]:
     """Return what a run says to each finding, given its records.
 
     Each is a dictionary of the fields of `Finding`; ``verdict``: ``"supported"``, ``"contradicted"``, ``"undecided"``
@@ -81,9 +81,9 @@ def weigh_findings(found: ScoreTable) -> list[dict[str, Any]]:
     import pandas as pd
 
     scores = {}  # of each system, the means of its edits of a source: sources in rows
-    for system in found.systems:
-        pairs = found.scored(system)
-        table = pd.DataFrame(pairs.values(*found.header["metrics"]), columns=found.header["metrics"])
+    for system in score_table.systems:
+        pairs = score_table.scored(system)
+        table = pd.DataFrame(pairs.values(*score_table.header["metrics"]), columns=score_table.header["metrics"])
         scores[system] = table.groupby(np.asarray(pairs.codes("group"))).mean()
     rows = []
     for finding in FINDINGS:
@@ -101,11 +101,11 @@ def weigh_findings(found: ScoreTable) -> list[dict[str, Any]]:
             else:
                 without.setdefault(b, f"no source in common with {a}")
         parts = [_difference(part, both, 1 - ERROR_RATE / len(shared)) for part, both in shared.items()]
-        said = verdict([(part["low"], part["high"]) for part in parts], every=finding.every)
-        if len(parts) < len(finding.parts) and said == ("supported" if finding.every else "contradicted"):
-            said = "undecided"
+        outcome = verdict([(part["low"], part["high"]) for part in parts], every=finding.every)
+        if len(parts) < len(finding.parts) and outcome == ("supported" if finding.every else "contradicted"):
+            outcome = "undecided"
         who = list(dict.fromkeys(system for a, b, _ in shared for system in (a, b)))
-        about = {"verdict": said if parts else "not testable", "with": who, "without": without, "parts": parts}
+        about = {"verdict": outcome if parts else "not testable", "with": who, "without": without, "parts": parts}
         rows.append(finding._asdict() | about)
     return rows
 

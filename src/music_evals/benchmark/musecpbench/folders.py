@@ -1,24 +1,24 @@
-"""How the folder of a study of editing systems is laid out, for who writes it and who finds it."""
+"""Layout of the folder of a study of editing systems, for writers and readers of it."""
 
 from __future__ import annotations
 
 import os
 from pathlib import Path
 
-__all__ = ["JUDGED", "RESULTS", "TABLE", "judged_in"]
+__all__ = ["PRESERVED", "RESULTS", "TABLE", "scores_folder"]
 
-RESULTS, TABLE, JUDGED = "musecpbench.json", "musecpbench.md", "preserved"
-"""Results of a study, the same as tables, and the folder of what preservation found."""
+RESULTS, TABLE, PRESERVED = "musecpbench.json", "musecpbench.md", "preserved"
+"""Results of a study, the same as tables, and the folder with the results of preservation."""
 
 
-def judged_in(place: str | os.PathLike[str]) -> Path | None:
-    """Return the folder of what preservation found, given that of a study, this one, or a file of either.
+def scores_folder(place: str | os.PathLike[str]) -> Path | None:
+    """Return the folder with the results of preservation, given that of a study, this one, or a file of either.
 
-    None for what belongs to no study.
+    None for a folder outside of a study.
     """
     path = Path(place)
     folder = path.parent if path.suffix == ".json" else path
     for study in (folder, folder.resolve().parent):
-        if (study / RESULTS).is_file() and (study == folder or folder.resolve().name == JUDGED):
-            return study / JUDGED
+        if (study / RESULTS).is_file() and (study == folder or folder.resolve().name == PRESERVED):
+            return study / PRESERVED
     return None

@@ -37,7 +37,7 @@ Cells = dict[str, dict[str, Any]]
 
 def study(
     results: Mapping[str, Any],
-    found: ScoreTable,
+    score_table: ScoreTable,
     infos: Mapping[str, EditorInfo],
     edits: Sequence[Mapping[str, Any]],
     about: Mapping[str, Any],
@@ -46,7 +46,7 @@ def study(
 
     Parameters
     ----------
-    results, found
+    results, score_table
         Of the run of preservation over the edits of all systems.
     infos
         System -> what it is; of those that ran.
@@ -67,13 +67,15 @@ def study(
         the best or second, ours, and why they are not compared; and `about`.
 
     """
-    judged = [name for name in infos if name in found.systems]
-    asked = {(str(row["system"]), str(row["item"])): row["instruction"] for row in edits if "error" not in row}
-    names = [name for name in found.metrics if name in PRESERVATION_METRICS]
+    judged = [name for name in infos if name in score_table.systems]
+    instructions = {(str(row["system"]), str(row["item"])): row["instruction"] for row in edits if "error" not in row}
+    names = [name for name in score_table.metrics if name in PRESERVATION_METRICS]
     scores = (results.get("facets") or {}).get("scores", {})
-    tasks = sorted({str(one["task"]) for one in asked.values()})
+    tasks = sorted({str(instruction["task"]) for instruction in instructions.values()})
     backbones = list(dict.fromkeys(infos[name].backbone for name in judged if not infos[name].control))
-    overall = {name: _means(found, names, {name: None}) for name in dict.fromkeys((*found.controls, *judged))}
+    overall = {
+        name: _means(score_table, names, {name: None}) for name in dict.fromkeys((*score_table.controls, *judged))
+    }
     return {
         **about,
         "systems": {
@@ -87,38 +89,44 @@ def study(
         },
         "facets": {name: scores[name] for name in judged if name in scores},
         "unchanged": {
-            name: _unchanged(scores[name], _intended(name, infos, asked)) for name in judged if name in scores
+            name: _unchanged(scores[name], _intended(name, infos, instructions)) for name in judged if name in scores
         },
         "overall": overall,
         "tasks": {
             task: {
-                name: _means(found, names, {name: items})
+                name: _means(score_table, names, {name: items})
                 for name in judged
-                if (items := {item for (who, item), one in asked.items() if who == name and one["task"] == task})
+                if (
+                    items := {
+                        item
+                        for (who, item), instruction in instructions.items()
+                        if who == name and instruction["task"] == task
+                    }
+                )
             }
             for task in tasks
         },
         "backbones": {
             kind: _means(
-                found,
+                score_table,
                 names,
                 {name: None for name in judged if infos[name].backbone == kind and not infos[name].control},
             )
             for kind in backbones
         },
-        "findings": weigh_findings(found),
+        "findings": weigh_findings(score_table),
         "comparisons": _comparisons(results, {name for name in judged if not infos[name].control}, names),
         "published": _published(overall, about, names),
     }
 
 
-def _means(found: ScoreTable, names: Sequence[str], chosen: Mapping[str, Collection[str] | None]) -> Cells:
+def _means(score_table: ScoreTable, names: Sequence[str], chosen: Mapping[str, Collection[str] | None]) -> Cells:
     """Return the means of some edits of some systems; clusters are originals, so that systems may be put together."""
     values, groups = [], []
     for system, items in chosen.items():
-        pairs = found.scored(system)
+        pairs = score_table.scored(system)
         if items is not None:
-            held = found.columns["item"].codes_of(sorted(items))
+            held = score_table.columns["item"].codes_of(sorted(items))
             pairs = pairs.take(np.isin(pairs.codes("item"), held))
         values.append(pairs.values(*names))
         groups.append(pairs.codes("group"))
@@ -129,33 +137,37 @@ def _means(found: ScoreTable, names: Sequence[str], chosen: Mapping[str, Collect
     made = mean_intervals(table, np.concatenate(groups), spans=spans)
     defined = np.count_nonzero(~np.isnan(table), axis=0)
     return {
-        name: {"value": one.estimate, "low": one.low, "high": one.high, "n": int(n), "n_all": len(table)}
-        for name, one, n in zip(names, made, defined, strict=True)
+        name: {"value": interval.estimate, "low": interval.low, "high": interval.high, "n": int(n), "n_all": len(table)}
+        for name, interval, n in zip(names, made, defined, strict=True)
     }
 
 
-def _intended(system: str, infos: Mapping[str, EditorInfo], asked: Mapping[tuple[str, str], Any]) -> set[str]:
-    wanted = [one["intended_facets"] or infos[system].changes for (who, _), one in asked.items() if who == system]
+def _intended(system: str, infos: Mapping[str, EditorInfo], instructions: Mapping[tuple[str, str], Any]) -> set[str]:
+    wanted = [
+        instruction["intended_facets"] or infos[system].changes
+        for (who, _), instruction in instructions.items()
+        if who == system
+    ]
     return {facet for facets in wanted for facet in facets}
 
 
 def _unchanged(cells: Mapping[str, Mapping[str, Any]], intended: Collection[str]) -> dict[str, Any]:
     """Return the mean over the facets that were not meant to change; no value where one of them has none."""
-    kept = [facet for facet in FACETS if facet in cells and facet not in intended]
-    values = [math.nan if cells[facet]["value"] is None else float(cells[facet]["value"]) for facet in kept]
-    return {"facets": kept, "value": float(np.mean(values)) if values else math.nan}
+    unchanged = [facet for facet in FACETS if facet in cells and facet not in intended]
+    values = [math.nan if cells[facet]["value"] is None else float(cells[facet]["value"]) for facet in unchanged]
+    return {"facets": unchanged, "value": float(np.mean(values)) if values else math.nan}
 
 
 def _comparisons(results: Mapping[str, Any], systems: Collection[str], names: Collection[str]) -> list[dict[str, Any]]:
-    kept = [
+    comparisons = [
         dict(test)
         for test in results.get("comparisons", ())
         if {test["a"], test["b"]} <= set(systems) and test["metric"] in names
     ]
-    known = [test for test in kept if test["p_value"] is not None and not math.isnan(test["p_value"])]
+    known = [test for test in comparisons if test["p_value"] is not None and not math.isnan(test["p_value"])]
     for test, p in zip(known, holm([test["p_value"] for test in known]) if known else (), strict=True):
         test["p_holm"] = float(p)
-    return kept
+    return comparisons
 
 
 def _published(overall: Mapping[str, Cells], about: Mapping[str, Any], names: Sequence[str]) -> dict[str, Any]:
@@ -232,7 +244,7 @@ def _parts(results: Mapping[str, Any]) -> Iterator[str]:
         f"{results['published']['source']}. A cell is printed / ours; of the printed values the best is bold, the "
         "second in italics. No cell is compared without its reasons below."
     )
-    yield _beside(results["published"])
+    yield _published_table(results["published"])
     if results["left_out"]:
         yield "## What did not run"
         yield "\n".join(f"- {markdown_name(name)}: {why}" for name, why in results["left_out"].items())
@@ -280,7 +292,7 @@ def _differences(tests: Sequence[Mapping[str, Any]]) -> str:
     return markdown_rows(lines)
 
 
-def _beside(published: Mapping[str, Any]) -> str:
+def _published_table(published: Mapping[str, Any]) -> str:
     rows = published["rows"]
     names = list(next(iter(rows.values()))) if rows else []
     lines = [["", *(PRESERVATION_METRICS[name].heading for name in names)], ["---"] * (len(names) + 1)]
@@ -293,8 +305,8 @@ def _beside(published: Mapping[str, Any]) -> str:
             for why in cell["why_not"]:
                 reasons.setdefault(why, []).append(f"{label} {PRESERVATION_METRICS[name].heading}")
         lines.append([label, *shown])
-    told = [f"- {why}: {_listed(cells, names)}" for why, cells in reasons.items()]
-    return "\n\n".join([markdown_rows(lines), "\n".join(told)])
+    notes = [f"- {why}: {_listed(cells, names)}" for why, cells in reasons.items()]
+    return "\n\n".join([markdown_rows(lines), "\n".join(notes)])
 
 
 def _listed(cells: Sequence[str], names: Sequence[str]) -> str:

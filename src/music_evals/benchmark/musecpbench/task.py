@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 from music_evals.annotations import EditorInfo
 from music_evals.benchmark.cells import plain
 from music_evals.benchmark.manifests import manifest_rows
-from music_evals.benchmark.musecpbench.folders import JUDGED, RESULTS, TABLE
+from music_evals.benchmark.musecpbench.folders import PRESERVED, RESULTS, TABLE
 from music_evals.benchmark.musecpbench.tables import markdown, study
 from music_evals.benchmark.records import dump_json
 from music_evals.benchmark.run import Progress, find, run
@@ -133,8 +133,8 @@ class Settings:
             if name not in known and ":" not in name:  # one of another package is imported when it is its turn
                 raise UnknownNameError("editing system", name, known)
         if left := sorted(given - {*self.chosen}):
-            what = f"weights or parameters of {', '.join(left)}, which is not among the systems; name it there too"
-            raise InvalidInputError(what)
+            message = f"weights or parameters of {', '.join(left)}, which is not among the systems; name it there too"
+            raise InvalidInputError(message)
         for name in self.outputs:
             if not re.fullmatch(r"\w[\w.+-]*", name) or name in {*CONTROLS, *self.weights}:
                 others = f"none of {', '.join(CONTROLS)}, none with weights"
@@ -173,7 +173,7 @@ class Study(NamedTuple):
 
 
 def run_musecpbench(settings: Settings, *, progress: Progress | None = None) -> Study:
-    """Let all systems edit, judge what they preserved, and write musecpbench.json and musecpbench.md.
+    """Let all systems edit, score what they preserved, and write musecpbench.json and musecpbench.md.
 
     Raises
     ------
@@ -211,7 +211,7 @@ def run_musecpbench(settings: Settings, *, progress: Progress | None = None) -> 
     merged = write_atomically(out / "manifest.jsonl", written, parents=True)
     outcome = run(
         "preservation",
-        out / JUDGED,
+        out / PRESERVED,
         progress=progress,
         manifest=str(merged),
         seed=settings.seed,
@@ -257,14 +257,14 @@ def _edited(
         raise NoDataError(f"no sources attached{took}" if known else "not a system of the paper")
     work = find("MAKERS", "edit_work", "maker")(*settings.maker(system))
     info = work.editor.info
-    heard = "audio" in info.entrances
+    is_audio = "audio" in info.entrances
     if paper:  # a control edits what the systems edited
         own = before if control else {system}
         tables = [table for name, table in settings.paper_sources.items() if name in own]
     else:
-        tables = [table for table in (settings.sources if heard else settings.scores,) if table is not None]
+        tables = [table for table in (settings.sources if is_audio else settings.scores,) if table is not None]
     if not tables:
-        raise NoDataError("there is nothing for it to edit" if heard else "it edits scores, and `scores` names none")
+        raise NoDataError("there is nothing for it to edit" if is_audio else "it edits scores, and `scores` names none")
     table, limit = tables[0], settings.limit
     if not info.needs and system not in settings.outputs:
         of_each = limit if control and paper else None  # else of the sources, each once
@@ -272,20 +272,20 @@ def _edited(
         path = _folder(settings, system)
         table = _each_once(tables, path.with_name(f"{path.name}.jsonl"), of_each, skipped)
         limit = None if of_each else limit
-    asked = find("MAKERS", "edit_settings", "maker")(
+    edit_settings = find("MAKERS", "edit_settings", "maker")(
         out=_folder(settings, system),
         sources=[os.fspath(table)],
         system=system,
         weights=dict(settings.weights.get(system, {})),
-        seconds=settings.seconds if heard else None,
-        mono=heard,  # one form for all, so that all are compared with the same file
-        render="additive" if not heard or (control and paper) else None,
+        seconds=settings.seconds if is_audio else None,
+        mono=is_audio,  # one form for all, so that all are compared with the same file
+        render="additive" if not is_audio or (control and paper) else None,
         limit=limit,
         seed=settings.seed,
         workers=settings.workers,
         overwrite=settings.overwrite or system in settings.outputs,  # what lies there is taken as it is now
     )
-    return info, find("MAKERS", "edits", "maker")(asked, work=work, progress=progress)
+    return info, find("MAKERS", "edits", "maker")(edit_settings, work=work, progress=progress)
 
 
 def _each_once(

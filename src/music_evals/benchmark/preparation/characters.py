@@ -69,18 +69,18 @@ def characters_of_line(text: str) -> list[str]:
     ['我', '说', 'hello', '世', '界']
 
     """
-    found: list[str] = []
+    characters: list[str] = []
     word = ""
     for letter in [*text, " "]:
         inside = unicodedata.category(letter)[0] in "LNM" or (letter in APOSTROPHES and bool(word))
         if _HAN.match(letter) or not inside:
-            found += [word.rstrip(APOSTROPHES)] if word else []
+            characters += [word.rstrip(APOSTROPHES)] if word else []
             word = ""
             if _HAN.match(letter):
-                found.append(letter)
+                characters.append(letter)
         else:
             word += letter
-    return found
+    return characters
 
 
 def spread_lines(lines: Sequence[tuple[float, str]], end_sec: float, f0: F0Track | None = None) -> list[Character]:

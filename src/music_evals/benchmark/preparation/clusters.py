@@ -37,7 +37,7 @@ class Clustering(NamedTuple):
 
 
 def left_out(options: Mapping[str, Any]) -> str:
-    """Return why nothing is clustered: there are no embeddings, or nobody asked and scikit-learn is missing."""
+    """Return why nothing is clustered: no embeddings, or scikit-learn is missing and the step was not named."""
     reason = embeddings.left_out(options)
     if not reason and options["n_clusters"] is None and options["sample"] is None:
         try:
@@ -88,8 +88,8 @@ def cluster(vectors: npt.NDArray[np.float32], n_clusters: int, *, seed: int) -> 
         n_clusters, random_state=draws, n_init=_STARTS, batch_size=_BATCH, init_size=3 * max(_BATCH, n_clusters)
     )
     with one_thread():
-        found = model.fit_predict(scaled)
-    labels = _by_size(found)
+        assigned = model.fit_predict(scaled)
+    labels = _by_size(assigned)
     # the model's own centres are running means over random batches; those of the songs are exact
     sums = np.zeros((labels.max() + 1, scaled.shape[1]))
     np.add.at(sums, labels, scaled)
@@ -97,9 +97,9 @@ def cluster(vectors: npt.NDArray[np.float32], n_clusters: int, *, seed: int) -> 
     return Clustering(labels, np.linalg.norm(scaled - centres[labels], axis=1))
 
 
-def _by_size(found: npt.NDArray[np.integer[Any]]) -> npt.NDArray[np.int64]:
+def _by_size(assigned: npt.NDArray[np.integer[Any]]) -> npt.NDArray[np.int64]:
     """Return the clusters numbered by their size, and equal ones by their first song."""
-    _, first, labels, counts = np.unique(found, return_index=True, return_inverse=True, return_counts=True)
+    _, first, labels, counts = np.unique(assigned, return_index=True, return_inverse=True, return_counts=True)
     order = np.lexsort((first, -counts))
     number = np.empty(len(order), np.int64)
     number[order] = np.arange(len(order))
@@ -133,12 +133,12 @@ def sample_evenly(labels: npt.NDArray[np.int64], n: int, rng: np.random.Generato
         raise InvalidInputError(f"`sample` must lie in 1..{len(labels)}, the songs that have an embedding, got {n}")
     shuffled = rng.permutation(len(labels))
     clusters = rng.permutation(np.unique(labels))
-    queues = [shuffled[labels[shuffled] == one] for one in clusters]
+    queues = [shuffled[labels[shuffled] == label] for label in clusters]
     # round by round each cluster gives one; clusters are shuffled, and so the last round is drawn too
     rounds = [(turn, place, song) for place, queue in enumerate(queues) for turn, song in enumerate(queue)]
-    drawn = np.zeros(len(labels), bool)
-    drawn[[song for _, _, song in sorted(rounds)[:n]]] = True
-    return drawn
+    is_sampled = np.zeros(len(labels), bool)
+    is_sampled[[song for _, _, song in sorted(rounds)[:n]]] = True
+    return is_sampled
 
 
 def cluster_songs(corpus: Corpus) -> tuple[dict[str, dict[str, Any]], dict[str, Any]]:
@@ -146,24 +146,24 @@ def cluster_songs(corpus: Corpus) -> tuple[dict[str, dict[str, Any]], dict[str, 
     songs = list(corpus.answers)
     if not songs:
         raise NoDataError("no song has an embedding, so that there is nothing to cluster")
-    asked, sample, seed = (corpus.options[name] for name in ("n_clusters", "sample", "seed"))
-    n_clusters = min(N_CLUSTERS, len(songs)) if asked is None else asked
+    requested, sample, seed = (corpus.options[name] for name in ("n_clusters", "sample", "seed"))
+    n_clusters = min(N_CLUSTERS, len(songs)) if requested is None else requested
     vectors = np.stack(
         [embeddings.read_vector(corpus.out / corpus.answers[song]["embeddings"]["vector"]) for song in songs]
     )
     labels, distances = cluster(vectors, n_clusters, seed=seed)
-    drawn = None if sample is None else sample_evenly(labels, sample, np.random.default_rng(seed))
+    is_sampled = None if sample is None else sample_evenly(labels, sample, np.random.default_rng(seed))
     answers = {
         song: {
             "cluster": int(labels[number]),
             "cluster_distance": float(distances[number]),
-            "sampled": None if drawn is None else bool(drawn[number]),
+            "sampled": None if is_sampled is None else bool(is_sampled[number]),
         }
         for number, song in enumerate(songs)
     }
     sizes = np.bincount(labels)
-    told = {
+    summary = {
         "n_songs": len(songs), "n_clusters": n_clusters, "n_held": len(sizes), "largest": int(sizes.max()),
         "smallest": int(sizes.min()), "seed": seed, "sample": sample, "encoder": corpus.options["encoder"],
     }  # fmt: skip
-    return answers, told
+    return answers, summary

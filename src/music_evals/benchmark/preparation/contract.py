@@ -33,8 +33,8 @@ class Song:
     @property
     def files(self) -> dict[str, str]:
         """Kind -> path of the files that are there."""
-        found = {kind: getattr(self, kind) for kind in FILES}
-        return {kind: path for kind, path in found.items() if path is not None}
+        paths = {kind: getattr(self, kind) for kind in FILES}
+        return {kind: path for kind, path in paths.items() if path is not None}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -78,8 +78,8 @@ class Column:
         What it is called.
     kind
         The type of its values: a name as ``"float64"``, a list of one kind, or a dictionary of kinds.
-    what
-        Name -> what it holds, for the card: the column, or parts of it.
+    descriptions
+        Name -> description for the card: of the column, or of parts of it.
     key
         Of the answer, whose value it holds; empty holds the whole answer.
 
@@ -87,7 +87,7 @@ class Column:
 
     name: str
     kind: Any
-    what: Mapping[str, str]
+    descriptions: Mapping[str, str]
     key: str = ""
 
     def value(self, answer: Mapping[str, Any] | None) -> Any:
@@ -193,7 +193,7 @@ class Corpus:
 
 @dataclasses.dataclass(frozen=True)
 class CorpusStep(Described):
-    """A step over all songs at once: it is done anew at the end of each run, in one process, from what steps made.
+    """A step over all songs at once: it is repeated at the end of each run, in one process, from other steps' answers.
 
     Attributes
     ----------

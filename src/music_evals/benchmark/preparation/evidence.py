@@ -1,4 +1,4 @@
-"""Where characters may begin: events that pitch and level of a voice show, and how much each speaks for an onset.
+"""Where characters may begin: events in pitch and level of a voice, with the evidence of each for an onset.
 
 An event is a place where the voice stops and begins again, where its level dips, or where its pitch steps. Events are
 found on a grid of 10 ms of our own, so that nothing depends on the frames of an extractor.
@@ -192,14 +192,14 @@ def find_events(voice: Voice) -> Evidence:
     changes = np.flatnonzero(np.abs(np.diff(voice.note)) > 0) + 1
     # a wide glide is held in two or three changes: those within `ABSORBED_SEC` of each other are one step
     steps = np.split(changes, np.flatnonzero(np.diff(changes) > absorbed) + 1) if len(changes) else []
-    found = [(frame, gap, rest, dip, _step(voice, first - absorbed, last + absorbed))
+    events = [(frame, gap, rest, dip, _step(voice, first - absorbed, last + absorbed))
              for frame, _, first, last, gap, rest, dip in spans]  # fmt: skip
     for step in steps:
         middle, size = int(np.rint(step.mean())), _step(voice, int(step[0]) - 1, int(step[-1]))
         alone = not any(first - absorbed <= middle <= last + absorbed for _, _, first, last, *_ in spans)
         if alone and size >= SMALLEST_STEP and voice.voiced[step].all() and voice.voiced[step - 1].all():
-            found.append((middle, 0.0, 0.0, 0.0, size))
-    table = np.array(sorted(found), dtype=np.float64).reshape(-1, 5)
+            events.append((middle, 0.0, 0.0, 0.0, size))
+    table = np.array(sorted(events), dtype=np.float64).reshape(-1, 5)
     closed = table[:, 1] * (table[:, 3] >= CLOSURE_DB)
     features = np.stack([closed, table[:, 2], np.minimum(table[:, 3] / 10, 3.0), table[:, 4] >= SMALLEST_STEP], axis=1)
     return Evidence(table[:, 0].astype(np.int64), features)
@@ -236,9 +236,9 @@ def _dips(voice: Voice) -> list[_Span]:
 
     smooth = np.round(uniform_filter1d(voice.decibels, 3), 3)
     window = round(DIP_WINDOW_SEC / GRID_SEC) | 1
-    lowest, found = find_peaks(-smooth, plateau_size=(1, window // 2), prominence=SMALLEST_DIP_DB, wlen=window)
+    lowest, properties = find_peaks(-smooth, plateau_size=(1, window // 2), prominence=SMALLEST_DIP_DB, wlen=window)
     spans: list[_Span] = []
-    for place, depth in zip(lowest.tolist(), found["prominences"].tolist(), strict=True):
+    for place, depth in zip(lowest.tolist(), properties["prominences"].tolist(), strict=True):
         if voice.voiced[place]:
             fall = _fall(voice.decibels, place - round(LONGEST_FALL_SEC / GRID_SEC), place)
             spans.append((fall, place, fall, place, 0.0, 0.0, depth))

@@ -42,10 +42,10 @@ class Wanted:
     about: Mapping[str, Any]
 
     @property
-    def said(self) -> Row:
+    def record(self) -> Row:
         """What the records say of it, once."""
-        said = {"step": self.step.name, "version": self.step.version, "about": json.loads(dump_json(dict(self.about)))}
-        return {"kind": "step", **said, "content_hash": _hash_of(said)}
+        facts = {"step": self.step.name, "version": self.step.version, "about": json.loads(dump_json(dict(self.about)))}
+        return {"kind": "step", **facts, "content_hash": _hash_of(facts)}
 
 
 @dataclasses.dataclass
@@ -60,7 +60,7 @@ class PreparationJob(Job):
 
     def __post_init__(self) -> None:
         self.size = len(self.songs) * len(self.wanted)
-        self._said = {wanted.step.name: wanted.said for wanted in self.wanted}
+        self._step_records = {wanted.step.name: wanted.record for wanted in self.wanted}
         self._hashes: dict[str, str] = {}
 
     @property
@@ -71,7 +71,7 @@ class PreparationJob(Job):
     def selection(self, rows: Records) -> Iterable[Row]:
         """Return what is not yet said of the steps."""
         known = {row["content_hash"] for row in rows.of("step")}
-        return [said for said in self._said.values() if said["content_hash"] not in known]
+        return [record for record in self._step_records.values() if record["content_hash"] not in known]
 
     def left(self, rows: Records) -> list[Unit]:
         """Leave out what is done, with all that it reads as it was."""
@@ -86,13 +86,13 @@ class PreparationJob(Job):
     def latest(self, rows: Records) -> dict[Key, Row]:
         """Return the last record of each song and step that is asked for and was made of what is there now."""
         last = {(row["song"], row["step"]): row for row in rows.of("preparation")}
-        found = {}
+        current = {}
         for song in self.songs:
             for wanted in self.wanted:
                 key = (song.song, wanted.step.name)
                 if key in last and last[key].get("reads") == self._reads(self._inputs(song, wanted), wanted.step):
-                    found[key] = last[key]
-        return found
+                    current[key] = last[key]
+        return current
 
     def rows(self, unit: Unit, answer: Any) -> list[Row]:
         """Write the files of an answer, and return its record."""
@@ -128,7 +128,7 @@ class PreparationJob(Job):
         return {
             "files": {kind: self._hash(path) for kind, path in inputs.files.items()},
             "answers": {name: _hash_of([row["value"], row["files"]]) for name, row in made.items()},
-            "step": self._said[step.name]["content_hash"],
+            "step": self._step_records[step.name]["content_hash"],
         }
 
     def _hash(self, path: str) -> str:

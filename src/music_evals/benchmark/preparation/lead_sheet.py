@@ -140,14 +140,14 @@ def _chords(places: npt.NDArray[np.float64], labels: Sequence[str]) -> list[_Cho
     """Return the chords on the grid of quarters, the last one that falls on a place; no chord has no pitches."""
     from mir_eval import chord
 
-    found: dict[int, _Chord] = {}
+    by_onset: dict[int, _Chord] = {}
     for place, label in zip(places.tolist(), labels, strict=True):
         onset = max(0, round(place / STEPS_PER_QUARTER)) * STEPS_PER_QUARTER
         root, quality, _, _ = chord.split(label)
         number, bitmap, _ = chord.encode(label)
         pitches = tuple(_CHORD_OCTAVE + int(number) + step for step in np.flatnonzero(bitmap).tolist())
-        found[onset] = _Chord(onset, root, quality, pitches if number >= 0 else ())
-    return [found[onset] for onset in sorted(found)]
+        by_onset[onset] = _Chord(onset, root, quality, pitches if number >= 0 else ())
+    return [by_onset[onset] for onset in sorted(by_onset)]
 
 
 def _score(notes: Sequence[tuple[int, int, int]], chords: Sequence[_Chord], end: int, bpm: float) -> Score:

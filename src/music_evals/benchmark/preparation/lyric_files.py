@@ -73,22 +73,22 @@ def read_timed_lines(path: str, duration_sec: float | None = None) -> list[Timed
 
 def _without_idle(lines: Sequence[TimedLine], end_sec: float) -> list[TimedLine]:
     """Leave out lines without text that end no line before they do, or that are over at once."""
-    kept: list[TimedLine] = []
+    remaining: list[TimedLine] = []
     for line, later in itertools.zip_longest(lines, lines[1:]):
         until = min(end_sec, math.inf if later is None else later.start_sec)
-        if line.text or (kept and kept[-1].text and kept[-1].start_sec < line.start_sec < until):
-            kept.append(line)
-    return kept
+        if line.text or (remaining and remaining[-1].text and remaining[-1].start_sec < line.start_sec < until):
+            remaining.append(line)
+    return remaining
 
 
 def _offset_sec(text: str, path: str) -> float:
-    found = {one.strip() for one in _OFFSET.findall(text)}
-    if not found:
+    offsets = {offset.strip() for offset in _OFFSET.findall(text)}
+    if not offsets:
         return 0.0
-    matches = [_MILLISECONDS.fullmatch(one) for one in found]
+    matches = [_MILLISECONDS.fullmatch(offset) for offset in offsets]
     if len(matches) > 1 or matches[0] is None:
         raise InvalidLyricsError(
-            f"{path}: expected one whole number of milliseconds as [offset:+250], got {', '.join(sorted(found))}"
+            f"{path}: expected one whole number of milliseconds as [offset:+250], got {', '.join(sorted(offsets))}"
         )
     return int(matches[0][1]) / _MS_PER_SEC
 

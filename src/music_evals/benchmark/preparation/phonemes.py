@@ -142,14 +142,14 @@ def align_phonemes(
         ]  # fmt: skip
         hint = f"where a model is missing, install it with: {INSTALL}"
         run_program(command, "mfa", timeout_sec=timeout_sec, folder=folder, task="align the song", hint=hint)
-        found = sorted(out.rglob("*.TextGrid")) if out.is_dir() else []
-        if len(found) != 1:
+        paths = sorted(out.rglob("*.TextGrid")) if out.is_dir() else []
+        if len(paths) != 1:
             raise BackendError(
-                f"mfa wrote {len(found)} alignments, expected one; it leaves out what it cannot align: give it the "
+                f"mfa wrote {len(paths)} alignments, expected one; it leaves out what it cannot align: give it the "
                 f"voice alone, and check that the lyrics are those that are sung"
             )
         try:
-            return _aligned(read_textgrid(found[0]), words)
+            return _aligned(read_textgrid(paths[0]), words)
         except UnreadableFileError as error:
             raise BackendError(f"mfa wrote a file that is no TextGrid: {error}") from error
 
@@ -192,10 +192,10 @@ def _textgrid(name: str, intervals: Sequence[Interval], end_sec: float) -> str:
         f'        name = "{name}"', "        xmin = 0", f"        xmax = {end_sec:.6f}",
         f"        intervals: size = {len(intervals)}",
     ]  # fmt: skip
-    for i, one in enumerate(intervals, start=1):
-        text = one.text.replace('"', '""')
-        rows += [f"        intervals [{i}]:", f"            xmin = {one.start_sec:.6f}",
-                 f"            xmax = {one.end_sec:.6f}", f'            text = "{text}"']  # fmt: skip
+    for i, interval in enumerate(intervals, start=1):
+        text = interval.text.replace('"', '""')
+        rows += [f"        intervals [{i}]:", f"            xmin = {interval.start_sec:.6f}",
+                 f"            xmax = {interval.end_sec:.6f}", f'            text = "{text}"']  # fmt: skip
     return "\n".join(rows) + "\n"
 
 
@@ -204,18 +204,19 @@ def _aligned(tiers: Mapping[str, Sequence[Interval]], words: Sequence[Sequence[s
     missing = [name for name in ("words", "phones") if name not in tiers]
     if missing:
         raise BackendError(f"mfa wrote no tier {' and no tier '.join(missing)}, only {', '.join(tiers) or 'none'}")
-    spoken = [one for one in tiers["words"] if one.text not in SILENT]
+    spoken = [interval for interval in tiers["words"] if interval.text not in SILENT]
     expected = [(word, line) for line, names in enumerate(words) for word in names]
     if len(spoken) != len(expected):
         raise BackendError(
             f"mfa aligned {len(spoken)} of {len(expected)} characters; it leaves out lines that do not fit the "
             f"recording: check that the lyrics are those that are sung"
         )
-    for one, (word, line) in zip(spoken, expected, strict=True):
-        if one.text not in {word, word.lower(), "<unk>"}:
-            raise BackendError(f"mfa aligned {one.text!r} where line {line + 1} of the lyrics has {word!r}")
+    for interval, (word, line) in zip(spoken, expected, strict=True):
+        if interval.text not in {word, word.lower(), "<unk>"}:
+            raise BackendError(f"mfa aligned {interval.text!r} where line {line + 1} of the lyrics has {word!r}")
     characters = tuple(
-        Character(word, one.start_sec, one.end_sec, line) for one, (word, line) in zip(spoken, expected, strict=True)
+        Character(word, interval.start_sec, interval.end_sec, line)
+        for interval, (word, line) in zip(spoken, expected, strict=True)
     )
     phones = []
     at = 0
@@ -270,16 +271,16 @@ class _Tokens:
     """The numbers, quoted strings and flags of a TextGrid in their order; all other words are decoration."""
 
     def __init__(self, content: str, path: str) -> None:
-        self._found = iter(_TOKEN.finditer(content))
+        self._tokens = iter(_TOKEN.finditer(content))
         self._path, self._at = path, 0
 
-    def _next(self, group: int, what: str) -> str:
-        found = next(self._found, None)
-        if found is None or found[group] is None:
-            got = "the end of the file" if found is None else found[0]
-            raise UnreadableFileError(f"{self._path}: expected {what} after character {self._at}, got {got}")
-        self._at = found.end()
-        return found[group]
+    def _next(self, group: int, expected: str) -> str:
+        match = next(self._tokens, None)
+        if match is None or match[group] is None:
+            got = "the end of the file" if match is None else match[0]
+            raise UnreadableFileError(f"{self._path}: expected {expected} after character {self._at}, got {got}")
+        self._at = match.end()
+        return match[group]
 
     def text(self) -> str:
         return self._next(1, "a text in quotes").replace('""', '"')
@@ -297,14 +298,14 @@ class _Tokens:
         return int(number)
 
     def intervals(self, tier: str) -> list[Interval]:
-        found: list[Interval] = []
+        rows: list[Interval] = []
         for _ in range(self.count()):
-            one = Interval(self.number(), self.number(), self.text().strip())
-            last = found[-1].end_sec if found else 0.0
-            if not last - 1e-3 <= one.start_sec < one.end_sec:
+            interval = Interval(self.number(), self.number(), self.text().strip())
+            last = rows[-1].end_sec if rows else 0.0
+            if not last - 1e-3 <= interval.start_sec < interval.end_sec:
                 raise UnreadableFileError(
-                    f"{self._path}: tier {tier!r} has {one.text!r} from {one.start_sec} s to {one.end_sec} s after "
-                    f"{last} s; times must increase"
+                    f"{self._path}: tier {tier!r} has {interval.text!r} from {interval.start_sec} s to "
+                    f"{interval.end_sec} s after {last} s; times must increase"
                 )
-            found.append(one)
-        return found
+            rows.append(interval)
+        return rows

@@ -12,7 +12,7 @@ from music_evals.errors import BackendError
 
 __all__ = ["run_program"]
 
-_MOST_SAID = 1_000_000  # bytes of what a program said
+_MAX_OUTPUT = 1_000_000  # bytes of the output of a program that are read
 
 
 def run_program(
@@ -39,7 +39,7 @@ def run_program(
     Raises
     ------
     BackendError
-        It does not run, takes longer, or fails; the message has the last line that it said.
+        It does not run, takes longer, or fails; the message has the last line of its output.
 
     """
     with tempfile.TemporaryFile() as messages:
@@ -58,7 +58,7 @@ def run_program(
                 os.killpg(process.pid, signal.SIGKILL)
                 process.wait()
         messages.seek(0, os.SEEK_END)
-        messages.seek(max(0, messages.tell() - _MOST_SAID))
-        said = messages.read().decode(errors="replace").strip().splitlines() or ["no message"]
+        messages.seek(max(0, messages.tell() - _MAX_OUTPUT))
+        lines = messages.read().decode(errors="replace").strip().splitlines() or ["no message"]
     if status:
-        raise BackendError(f"{name} failed with exit status {status}: {said[-1]}{'; ' if hint else ''}{hint}")
+        raise BackendError(f"{name} failed with exit status {status}: {lines[-1]}{'; ' if hint else ''}{hint}")

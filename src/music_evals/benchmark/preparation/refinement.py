@@ -122,7 +122,7 @@ class SungNote(NamedTuple):
 
 
 class Rest(NamedTuple):
-    """A stretch in which nobody sings; the kind is ``"pause"`` or ``"breath"``."""
+    """A stretch without singing; the kind is ``"pause"`` or ``"breath"``."""
 
     start_sec: float
     end_sec: float
@@ -256,7 +256,7 @@ class _Lattice:
         self, characters: Sequence[Character], voice: Voice, evidence: Evidence, model: Model,
         limits_sec: tuple[float, float],
     ) -> None:  # fmt: skip
-        self.first_sec = np.array([one.start_sec for one in characters]) - voice.start_sec
+        self.first_sec = np.array([character.start_sec for character in characters]) - voice.start_sec
         lows, highs = _windows(characters, self.first_sec, voice, *limits_sec)
         self.frames = [np.arange(low, high + 1) for low, high in zip(lows, highs, strict=True)]
         self.off_sec = [frames * GRID_SEC - first for frames, first in zip(self.frames, self.first_sec, strict=True)]
@@ -265,8 +265,8 @@ class _Lattice:
         self.no_onset = 1 / (1 + np.exp(_log_odds(evidence, model)))
         self.choices = [self._choice(frames) for frames in self.frames]
         ratio = _evidence_ratio(evidence, len(voice.voiced), model)
-        self.seen = [ratio[frames] for frames in self.frames]
-        same_line = [one.line == two.line for one, two in itertools.pairwise(characters)]
+        self.ratios = [ratio[frames] for frames in self.frames]
+        same_line = [first.line == second.line for first, second in itertools.pairwise(characters)]
         self.edges = [self._edge(i + 1, same) for i, same in enumerate(same_line)]
 
     def _choice(self, frames: Integers) -> tuple[Floats, Floats]:
@@ -303,7 +303,7 @@ class _Lattice:
 
     def marginals(self, prior: _Prior) -> list[Floats]:
         """Return for each character the probability of each of its frames (forward, backward)."""
-        nodes = [seen * self._densities(i, prior).sum(axis=0) for i, seen in enumerate(self.seen)]
+        nodes = [ratio * self._densities(i, prior).sum(axis=0) for i, ratio in enumerate(self.ratios)]
         forward = [nodes[0] / nodes[0].sum()]
         for node, edge in zip(nodes[1:], self.edges, strict=True):
             ahead = node * (forward[-1] @ edge)
@@ -350,7 +350,8 @@ class _Lattice:
             path.append(int(back[path[-1]]))
         path.reverse()
         onsets = np.array([int(frames[j]) for frames, j in zip(self.frames, path, strict=True)])
-        return onsets, np.array([min(float(one[j]), 1.0) for one, j in zip(right, path, strict=True)])
+        sure = [min(float(probabilities[j]), 1.0) for probabilities, j in zip(right, path, strict=True)]
+        return onsets, np.array(sure)
 
 
 def _windows(
@@ -358,10 +359,10 @@ def _windows(
 ) -> tuple[Integers, Integers]:
     """Return the first and the last frame of each character, from which an order can be made in any case."""
     spans: dict[int, tuple[float, float]] = {}
-    for one in characters:
-        low, high = spans.get(one.line, (one.start_sec, one.end_sec))
-        spans[one.line] = min(low, one.start_sec), max(high, one.end_sec)
-    lines = np.array([spans[one.line] for one in characters]) - voice.start_sec
+    for character in characters:
+        low, high = spans.get(character.line, (character.start_sec, character.end_sec))
+        spans[character.line] = min(low, character.start_sec), max(high, character.end_sec)
+    lines = np.array([spans[character.line] for character in characters]) - voice.start_sec
     least = np.maximum(first_sec - reach_sec, lines[:, 0] - slack_sec)
     greatest = np.minimum(first_sec + reach_sec, lines[:, 1] + slack_sec)
     lows = np.clip(np.ceil(np.round(least / GRID_SEC, 6)), 0, None).astype(np.int64)
@@ -408,16 +409,18 @@ def _cut(
     rests: list[Rest] = []
     n_frames = len(voice.voiced)
     seconds: Floats = voice.start_sec + np.arange(n_frames + 1, dtype=np.float64) * GRID_SEC
-    for i, (one, start) in enumerate(zip(characters, onsets.tolist(), strict=True)):
+    for i, (character, start) in enumerate(zip(characters, onsets.tolist(), strict=True)):
         limit = int(onsets[i + 1]) if i + 1 < len(onsets) else n_frames
         end = _end_of_voice(voice, start, limit)
         if end is None:  # nothing is voiced: as long as it was, if there is so much room
-            end = min(limit, start + max(round((one.end_sec - one.start_sec) / GRID_SEC), 1))
+            end = min(limit, start + max(round((character.end_sec - character.start_sec) / GRID_SEC), 1))
         if i + 1 < len(onsets) and (limit - end) * GRID_SEC < SHORTEST_REST_SEC:
             end = limit
         notes = _notes(voice, start, end, seconds)
         sung.append(
-            SungCharacter(one.text, float(seconds[start]), float(seconds[end]), one.line, notes, float(sure[i]))
+            SungCharacter(
+                character.text, float(seconds[start]), float(seconds[end]), character.line, notes, float(sure[i])
+            )
         )
         if end < limit and i + 1 < len(onsets):
             rests.append(Rest(float(seconds[end]), float(seconds[limit]), _kind_of_rest(voice, end, limit)))
@@ -447,19 +450,19 @@ def _notes(voice: Voice, start: int, end: int, seconds: Floats) -> tuple[SungNot
     if not len(inside):
         return ()
     changes = np.flatnonzero(np.diff(voice.note[inside])) + 1
-    kept: list[Integers] = []
+    pieces: list[Integers] = []
     for piece in np.split(inside, changes):
-        near = kept and abs(voice.note[piece[0]] - np.median(voice.note[kept[-1]])) < SMALLEST_STEP
-        if kept and (near or len(piece) * GRID_SEC < SHORTEST_NOTE_SEC):
-            kept[-1] = np.concatenate([kept[-1], piece])
-        elif kept and len(kept) == 1 and len(kept[0]) * GRID_SEC < SHORTEST_NOTE_SEC:
-            kept[-1] = np.concatenate([kept[-1], piece])  # the glide into the first note
+        near = pieces and abs(voice.note[piece[0]] - np.median(voice.note[pieces[-1]])) < SMALLEST_STEP
+        if pieces and (near or len(piece) * GRID_SEC < SHORTEST_NOTE_SEC):
+            pieces[-1] = np.concatenate([pieces[-1], piece])
+        elif pieces and len(pieces) == 1 and len(pieces[0]) * GRID_SEC < SHORTEST_NOTE_SEC:
+            pieces[-1] = np.concatenate([pieces[-1], piece])  # the glide into the first note
         else:
-            kept.append(piece)
-    edges = [start, *(int(piece[0]) for piece in kept[1:]), end]
+            pieces.append(piece)
+    edges = [start, *(int(piece[0]) for piece in pieces[1:]), end]
     return tuple(
         SungNote(float(seconds[first]), float(seconds[last]), float(np.median(voice.pitch[piece])))
-        for piece, first, last in zip(kept, edges[:-1], edges[1:], strict=True)
+        for piece, first, last in zip(pieces, edges[:-1], edges[1:], strict=True)
     )
 
 

@@ -33,7 +33,7 @@ FILES: Final = {stem: f"stems/{{song}}/{stem}.flac" for stem in (*STEMS, "no_voc
 TIMEOUT_SEC: Final = 7200  # a processor takes about as long as the song lasts, an old one several times that
 LENGTH_TOLERANCE_SEC: Final = 0.1  # decoders differ in the padding of MP3 by up to two frames of 26 ms
 _SHIFTS: Final = "0"
-_VERSION: Final = "import importlib.metadata as found; print(found.version('demucs'))"
+_VERSION: Final = "from importlib.metadata import version; print(version('demucs'))"
 _INSTALL: Final = (
     "python -m venv demucs && demucs/bin/pip install demucs; then say where the command is (`demucs`): "
     "demucs/bin/demucs"
@@ -48,7 +48,7 @@ def left_out(options: Mapping[str, Any]) -> str:
 
 
 def about(options: Mapping[str, Any]) -> dict[str, Any]:
-    """Return which demucs it is; raises `MissingBackendError` where there is none."""
+    """Return which demucs it is; raises `MissingBackendError` if it is missing."""
     return {
         "demucs": _version(_command(options)),
         "model": options["stem_model"],
@@ -85,10 +85,10 @@ def _arguments(options: Mapping[str, Any]) -> list[str]:
 
 
 def _command(options: Mapping[str, Any]) -> str:
-    found = shutil.which(options["demucs"] or "demucs")
-    if found is None:
+    program = shutil.which(options["demucs"] or "demucs")
+    if program is None:
         raise MissingBackendError("demucs", "", "the step stems", install=_INSTALL)
-    return found
+    return program
 
 
 @functools.cache
@@ -120,10 +120,10 @@ def _encoded(path: Path, wanted_sec: float) -> bytes:
         samples, rate = soundfile.read(path, dtype="int16", always_2d=True)
     except (soundfile.SoundFileError, RuntimeError) as error:
         raise BackendError(f"demucs wrote a {path.name} that cannot be read ({error})") from error
-    found_sec = len(samples) / rate
-    if subtype != "PCM_16" or abs(found_sec - wanted_sec) > LENGTH_TOLERANCE_SEC:
+    stem_sec = len(samples) / rate
+    if subtype != "PCM_16" or abs(stem_sec - wanted_sec) > LENGTH_TOLERANCE_SEC:
         raise BackendError(
-            f"demucs wrote {path.name} with {found_sec:.2f} s as {subtype}; expected {wanted_sec:.2f} s as PCM_16"
+            f"demucs wrote {path.name} with {stem_sec:.2f} s as {subtype}; expected {wanted_sec:.2f} s as PCM_16"
         )
     file = io.BytesIO()
     soundfile.write(file, samples, rate, format="FLAC", subtype="PCM_16")

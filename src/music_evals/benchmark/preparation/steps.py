@@ -79,14 +79,14 @@ def all_steps() -> dict[str, Described]:
 def with_earlier(names: Sequence[str]) -> list[str]:
     """Return these steps and those that they come after, in the order of `all_steps`."""
     steps = all_steps()
-    found: set[str] = set()
+    chosen: set[str] = set()
     left = list(names)
     while left:
         name = left.pop()
-        if name not in found:
-            found.add(name)
+        if name not in chosen:
+            chosen.add(name)
             left += steps[name].after
-    return [name for name in steps if name in found]
+    return [name for name in steps if name in chosen]
 
 
 def in_waves(names: Sequence[str]) -> list[list[str]]:
@@ -123,8 +123,8 @@ def _rhymed(inputs: Inputs) -> dict[str, Any]:
     sections = sections_of_text(text) if text.startswith("(") else whole
     return {
         "sections": [
-            {"section": one.label, "lines": list(one.lines), "rhymes": rhyme_marks(one.lines, "char")}
-            for one in sections
+            {"section": section.label, "lines": list(section.lines), "rhymes": rhyme_marks(section.lines, "char")}
+            for section in sections
         ]
     }
 

@@ -44,7 +44,7 @@ def draft_left_out(options: Mapping[str, Any]) -> str:
 
 
 def about_phonemes(_: Mapping[str, Any]) -> dict[str, Any]:
-    """Return which aligner and models it is; raises `MissingBackendError` where there is none."""
+    """Return which aligner and models it is; raises `MissingBackendError` if it is missing."""
     program = shutil.which(phonemes.PROGRAM)
     if program is None:
         raise MissingBackendError("montreal-forced-aligner", "", "the step phonemes", install=phonemes.INSTALL)
@@ -53,33 +53,34 @@ def about_phonemes(_: Mapping[str, Any]) -> dict[str, Any]:
         done = subprocess.run(  # noqa: S603 - a program by name, without a shell
             [program, "version"], capture_output=True, text=True, timeout=_VERSION_TIMEOUT_SEC, check=False
         )
-        said = done.stdout.strip().splitlines()
-        version = said[-1] if said and done.returncode == 0 else None
+        lines = done.stdout.strip().splitlines()
+        version = lines[-1] if lines and done.returncode == 0 else None
     return {"mfa": version, "acoustic_model": phonemes.ACOUSTIC_MODEL, "dictionary": phonemes.DICTIONARY}
 
 
 def about_characters(_: Mapping[str, Any]) -> dict[str, Any]:
     """Return what follows the voice, and by which models characters are moved."""
     models = {"voice": VOICE_ALONE, "mixture": MIXTURE}
-    return {"features": receipt(features=("f0",)), **{name: dataclasses.asdict(one) for name, one in models.items()}}
+    about = {name: dataclasses.asdict(model) for name, model in models.items()}
+    return {"features": receipt(features=("f0",)), **about}
 
 
 def align(inputs: Inputs) -> dict[str, Any]:
     """Return characters and phones of a song by the Montreal Forced Aligner."""
     lines = inputs.answers["alignment"]["lines"]
-    audio, heard = _voice(inputs)
+    audio, source = _voice(inputs)
     texts, starts = [line["text"] for line in lines], [line["start_sec"] for line in lines]
-    found = phonemes.align_phonemes(audio, texts, starts_sec=starts)
+    alignment = phonemes.align_phonemes(audio, texts, starts_sec=starts)
     return {
-        "aligned": [dataclasses.asdict(one) for one in found.characters],
-        "phones": [dataclasses.asdict(one) for one in found.phones],
-        "heard": heard,
+        "aligned": [dataclasses.asdict(row) for row in alignment.characters],
+        "phones": [dataclasses.asdict(row) for row in alignment.phones],
+        "heard": source,
     }
 
 
 def find(inputs: Inputs) -> dict[str, Any]:
     """Return the characters of a song where its voice shows them, with notes, and the rests between them."""
-    audio, heard = _voice(inputs)
+    audio, source = _voice(inputs)
     features = extract(audio, ("f0",))
     if features.f0 is None:
         raise InvalidAnnotationError(f"the voice cannot be followed: {features.undefined['f0']}")
@@ -88,19 +89,19 @@ def find(inputs: Inputs) -> dict[str, Any]:
         lines = [(line["start_sec"], line["text"]) for line in inputs.answers["alignment"]["lines"]]
         first = spread_lines(lines, audio.duration_sec, features.f0)
     else:
-        first = [Character(**one) for one in aligned["aligned"]]
+        first = [Character(**character) for character in aligned["aligned"]]
     levels = measure_levels(audio.samples, audio.sample_rate)
-    found = refine(first, features.f0, levels, model=MIXTURE if heard == "mixture" else VOICE_ALONE)
-    origin = {"first": "lines" if aligned is None else "mfa", "heard": heard, "shift_sec": found.shift_sec}
+    refined = refine(first, features.f0, levels, model=MIXTURE if source == "mixture" else VOICE_ALONE)
+    origin = {"first": "lines" if aligned is None else "mfa", "heard": source, "shift_sec": refined.shift_sec}
     characters = [
-        {"text": one.text, "line": one.line, "start_sec": one.start_sec, "end_sec": one.end_sec,
-         "confidence": one.confidence, "notes": [note._asdict() for note in one.notes]}
-        for one in found.characters
+        {"text": character.text, "line": character.line, "start_sec": character.start_sec, "end_sec": character.end_sec,
+         "confidence": character.confidence, "notes": [note._asdict() for note in character.notes]}
+        for character in refined.characters
     ]  # fmt: skip
-    return {"characters": characters, "rests": [rest._asdict() for rest in found.rests], "origin": origin}
+    return {"characters": characters, "rests": [rest._asdict() for rest in refined.rests], "origin": origin}
 
 
 def _voice(inputs: Inputs) -> tuple[Audio, str]:
-    """Return the stem of the voice, or the recording where there is none, and which of both it is."""
+    """Return the stem of the voice, or else the recording, and which of both it is."""
     stem = inputs.made("stems", "vocals")
     return (load_audio(inputs.files["audio"]), "mixture") if stem is None else (load_audio(stem), "voice")

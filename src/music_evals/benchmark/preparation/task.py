@@ -121,7 +121,7 @@ class Prepared:
 
 
 def find_songs(folder: str | os.PathLike[str], out: str | os.PathLike[str] | None = None) -> list[Song]:
-    """Return the songs of a folder and its sub-folders, sorted by id; what lies in the folder `out` is none.
+    """Return the songs of a folder and its sub-folders, sorted by id; the folder `out` is left out.
 
     Raises
     ------
@@ -132,7 +132,7 @@ def find_songs(folder: str | os.PathLike[str], out: str | os.PathLike[str] | Non
 
     """
     root = Path(folder)
-    found: dict[str, dict[str, str]] = {}
+    files_by_song: dict[str, dict[str, str]] = {}
     made = None if out is None else Path(out).resolve()
     for path in sorted(root.rglob("*")) if root.is_dir() else ():
         ending = path.suffix.lower()
@@ -140,12 +140,12 @@ def find_songs(folder: str | os.PathLike[str], out: str | os.PathLike[str] | Non
         if not kind or not path.is_file() or (made is not None and path.resolve().is_relative_to(made)):
             continue
         name = item_name(path.relative_to(root).with_suffix("").as_posix())
-        other = found.setdefault(name, {}).setdefault(kind, str(path))
+        other = files_by_song.setdefault(name, {}).setdefault(kind, str(path))
         if other != str(path):
             raise InvalidInputError(f"{other} and {path} are both the {kind} of song {name}; take one away")
-    if not found:
+    if not files_by_song:
         raise NoDataError(f"{folder}: no recording ({', '.join(_AUDIO)}) and no lyrics ({', '.join(_LYRICS)}) in it")
-    return [Song(name, **files) for name, files in sorted(found.items())]
+    return [Song(name, **files) for name, files in sorted(files_by_song.items())]
 
 
 def run_preparation(settings: Settings, *, progress: Progress | None = None) -> Prepared:
@@ -167,23 +167,25 @@ def run_preparation(settings: Settings, *, progress: Progress | None = None) -> 
     songs = find_songs(settings.songs, out)[: settings.limit]
     names, left_out = _chosen(settings, songs)
     _check(settings, names, len(songs))
-    wanted = [Wanted(STEPS[name], *_asked(STEPS[name], settings)) for name in names if name in STEPS]
-    over_all = [(CORPUS_STEPS[name], *_asked(CORPUS_STEPS[name], settings)) for name in names if name in CORPUS_STEPS]
+    wanted = [Wanted(STEPS[name], *_step_options(STEPS[name], settings)) for name in names if name in STEPS]
+    over_all = [
+        (CORPUS_STEPS[name], *_step_options(CORPUS_STEPS[name], settings)) for name in names if name in CORPUS_STEPS
+    ]
     latest, path = _record(wanted, songs, settings, progress)
     failures = [(f"{song} {step}", row["error"]) for (song, step), row in latest.items() if "error" in row]
     answers = {key: row["value"] for key, row in latest.items() if "value" in row}
-    told: dict[str, Any] = {}
+    summaries: dict[str, Any] = {}
     for step, options, about in over_all:
         try:
-            found, its = step.does(Corpus(_read_by(step, songs, answers), options, out))
+            by_song, summary = step.does(Corpus(_read_by(step, songs, answers), options, out))
         except (InvalidInputError, NoDataError) as error:  # fewer songs have what it reads than were found
             failures.append((step.name, f"{type(error).__name__}: {error}"))
             continue
-        answers |= {(song, step.name): answer for song, answer in found.items()}
-        told[step.name] = {**its, **about}
+        answers |= {(song, step.name): answer for song, answer in by_song.items()}
+        summaries[step.name] = {**summary, **about}
     rows = [_row(song, answers, latest) for song in songs]
     made = _Made(out, Path(settings.songs), songs, rows, answers)
-    files = {"records": path, **_export(made, [all_steps()[name] for name in names], told, len(failures))}
+    files = {"records": path, **_export(made, [all_steps()[name] for name in names], summaries, len(failures))}
     return Prepared(rows, failures, files, left_out)
 
 
@@ -206,7 +208,7 @@ def _options(step: Described, settings: Settings) -> dict[str, Any]:
     return {option: getattr(settings, option) for option in step.options}
 
 
-def _asked(step: Described, settings: Settings) -> tuple[dict[str, Any], Mapping[str, Any]]:
+def _step_options(step: Described, settings: Settings) -> tuple[dict[str, Any], Mapping[str, Any]]:
     """Return the options of a step, and what they stand for."""
     options = _options(step, settings)
     return options, step.about(options)
@@ -245,7 +247,7 @@ def _record(
         "features": receipt(features=FEATURES),
         "versions": package_versions(_PACKAGES),
     }
-    known = {one.step.name: one for one in wanted}
+    known = {planned.step.name: planned for planned in wanted}
     path = Path(settings.out) / RECORDS
     latest: dict[Key, Row] = {}
     n_done, n_all = 0, len(songs) * len(wanted)
@@ -312,7 +314,7 @@ class _Made:
     answers: Mapping[Key, Mapping[str, Any]]
 
 
-def _export(made: _Made, steps: Sequence[Described], told: Mapping[str, Any], n_failures: int) -> dict[str, Path]:
+def _export(made: _Made, steps: Sequence[Described], summaries: Mapping[str, Any], n_failures: int) -> dict[str, Path]:
     """Write all files, and return them by kind; those of an earlier run that this one does not make are removed."""
     out = made.out
     files = {
@@ -325,14 +327,14 @@ def _export(made: _Made, steps: Sequence[Described], told: Mapping[str, Any], n_
     if embedded:
         places = [out / made.answers[song, "embeddings"]["vector"] for song in embedded]
         write_embeddings(embedded, places, files["embeddings"])
-    if told:
-        write_atomically(files["clusters"], f"{dump_json(told, indent=1)}\n".encode())
+    if summaries:
+        write_atomically(files["clusters"], f"{dump_json(summaries, indent=1)}\n".encode())
     if table:
         write_atomically(files["table"], "".join(f"{dump_json(row)}\n" for row in table).encode())
-    for kind, is_made in {"embeddings": embedded, "clusters": told, "table": table}.items():
+    for kind, is_made in {"embeddings": embedded, "clusters": summaries, "table": table}.items():
         if not is_made:
             files.pop(kind).unlink(missing_ok=True)
-    notes = _notes(len(embedded), told, len(table))
+    notes = _notes(len(embedded), summaries, len(table))
     text = _card(steps, len(made.songs), n_failures, notes, [CONFIG, *([EMBEDDINGS] if embedded else [])])
     return {**files, "card": write_atomically(out / "README.md", text.encode())}
 
@@ -375,17 +377,17 @@ def _table(made: _Made) -> list[dict[str, str]]:
     return rows
 
 
-def _notes(n_embedded: int, told: Mapping[str, Any], n_table: int) -> list[str]:
+def _notes(n_embedded: int, summaries: Mapping[str, Any], n_table: int) -> list[str]:
     """Return what the card says of files beside the data set."""
     notes = []
     if n_embedded:
         notes.append(f"The config `{EMBEDDINGS}` has the vectors of {n_embedded} songs: `song`, `embedding` (float32).")
-    if "clusters" in told:
-        about = told["clusters"]
-        drawn = "" if about["sample"] is None else f"; {about['sample']} were drawn, evenly from clusters"
+    if "clusters" in summaries:
+        about = summaries["clusters"]
+        sampled = "" if about["sample"] is None else f"; {about['sample']} were drawn, evenly from clusters"
         notes.append(
             f"{about['n_songs']} songs stand in {about['n_held']} clusters by the encoder {about['encoder']}, seed "
-            f"{about['seed']}{drawn} (`{CLUSTERS}`)."
+            f"{about['seed']}{sampled} (`{CLUSTERS}`)."
         )
     if n_table:
         notes.append(f"`{TABLE}` names {n_table} songs with recording and lyrics, for `music-evals caimap import`.")
@@ -395,12 +397,12 @@ def _notes(n_embedded: int, told: Mapping[str, Any], n_table: int) -> list[str]:
 def _card(
     steps: Sequence[Described], n_songs: int, n_failures: int, notes: Sequence[str], configs: Sequence[str]
 ) -> str:
-    table = "\n".join(f"| `{one.name}` | {one.source} | {one.licence} | {one.sure} |" for one in steps)
-    columns = "\n".join(f"| `{name}` | {text} |" for column in _columns() for name, text in column.what.items())
+    table = "\n".join(f"| `{step.name}` | {step.source} | {step.licence} | {step.sure} |" for step in steps)
+    columns = "\n".join(f"| `{name}` | {text} |" for column in _columns() for name, text in column.descriptions.items())
     listed = "\n".join(
         f"- config_name: {name}\n  data_files:\n  - split: test\n    path: {name}/test-*.parquet" for name in configs
     )
-    beside = "".join(f"\n{note}\n" for note in notes)
+    extra = "".join(f"\n{note}\n" for note in notes)
     return f"""---
 configs:
 {listed}
@@ -411,7 +413,7 @@ configs:
 {n_songs} songs, one row each, joined to other data of theirs by `song`; {n_failures} steps failed, those of a song with
 their reason in `failures`. Nothing here was checked by a person. Lyrics, stems and lead sheets have the rights of their
 songs: ask before publishing them. A column of a step that was not done is empty.
-{beside}
+{extra}
 | step | source | licence | how sure |
 |---|---|---|---|
 {table}

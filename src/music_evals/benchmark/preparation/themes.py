@@ -37,26 +37,26 @@ def left_out(options: Mapping[str, Any]) -> str:
 def about(options: Mapping[str, Any]) -> dict[str, Any]:
     """Return which model is asked, how it is asked, and by which prompt."""
     writer = _writer(options)
-    told = {name: value for name, value in writer.describe().items() if name not in _PASSING}
-    if told.get("content_hash"):
-        del told["model"]  # a folder may move
-    return {"writer": writer.name, **told, "prompt": theme_receipt(), "seed": _SEED}
+    facts = {name: value for name, value in writer.describe().items() if name not in _PASSING}
+    if facts.get("content_hash"):
+        del facts["model"]  # a folder may move
+    return {"writer": writer.name, **facts, "prompt": theme_receipt(), "seed": _SEED}
 
 
 def write_theme(inputs: Inputs) -> dict[str, Any]:
-    """Ask for the theme of a song; the answer keeps who wrote it and when."""
+    """Ask for the theme of a song; the answer names its writer and the day."""
     lyrics = read_lyrics(inputs.files["lyrics"])
     writer = _writer(inputs.options)
     (written,) = writer.write([theme_prompt(lyrics)], seed=_SEED)
     if written.cut_off:
         raise BackendError(f"{writer.name} was cut off at its limit of tokens: {written.text[:40]!r} ...")
-    told = writer.describe()
-    held = told.get("content_hash")  # of a folder, whose place on this machine says nothing to others
+    facts = writer.describe()
+    held = facts.get("content_hash")  # of a folder, whose place on this machine says nothing to others
     return {
         "theme": {
             "text": checked_theme(written.text, lyrics, writer.name),
-            "model": writer.name if held else str(told.get("model", writer.name)),
-            "state": held or told.get("commit"),
+            "model": writer.name if held else str(facts.get("model", writer.name)),
+            "state": held or facts.get("commit"),
             "day": dt.datetime.now(dt.UTC).date().isoformat(),
         }
     }
@@ -73,19 +73,19 @@ def checked_theme(text: str, lyrics: str, name: str) -> str:
 
     """
     theme = " ".join(drop_reasoning(text).split())
-    said = f"{name} wrote no theme: the answer"
+    prefix = f"{name} wrote no theme: the answer"
     if not theme:
-        raise BackendError(f"{said} is empty")
+        raise BackendError(f"{prefix} is empty")
     if len(theme) > LONGEST:
-        raise BackendError(f"{said} has {len(theme)} characters, more than {LONGEST}: {theme[:40]!r} ...")
+        raise BackendError(f"{prefix} has {len(theme)} characters, more than {LONGEST}: {theme[:40]!r} ...")
     share = chinese_share(theme)
     if share < LEAST_CHINESE:
-        raise BackendError(f"{said} is not Chinese ({share:.0%} of its letters are): {theme[:40]!r} ...")
+        raise BackendError(f"{prefix} is not Chinese ({share:.0%} of its letters are): {theme[:40]!r} ...")
     letters = _NO_LETTERS.sub("", theme)
     for line in lyrics.splitlines():
         bare = _NO_LETTERS.sub("", line)
         if len(bare) >= COPIED and not line.startswith("(") and bare in letters:
-            raise BackendError(f"{said} copies the line {line!r}")
+            raise BackendError(f"{prefix} copies the line {line!r}")
     return theme
 
 
@@ -93,11 +93,11 @@ def _writer(options: Mapping[str, Any]) -> LyricWriter:
     given = options["theme_writer"]
     if not given:
         raise NoDataError("the step themes needs a language model (`theme_writer`)")
-    return _hired(dump_json(given)) if isinstance(given, Mapping) else given
+    return _load_writer(dump_json(given)) if isinstance(given, Mapping) else given
 
 
 @functools.lru_cache(maxsize=1)
-def _hired(options: str) -> LyricWriter:
+def _load_writer(options: str) -> LyricWriter:
     import json
 
     return hire(json.loads(options))

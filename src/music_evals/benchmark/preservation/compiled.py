@@ -45,10 +45,10 @@ def _processor() -> list[Any]:
 
 def _source() -> list[Any]:
     """Return where librosa lies and when it was last changed."""
-    found = importlib.util.find_spec("librosa")
-    if found is None or found.origin is None:
+    spec = importlib.util.find_spec("librosa")
+    if spec is None or spec.origin is None:
         return []
-    folder = Path(found.origin).parent
+    folder = Path(spec.origin).parent
     return [str(folder), max(path.stat().st_mtime_ns for path in folder.rglob("*.py"))]
 
 

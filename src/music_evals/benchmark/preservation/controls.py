@@ -18,7 +18,7 @@ import numpy as np
 
 from music_evals.benchmark.preservation.pairs import CEILING, REENCODED, UNRELATED, Pair
 
-__all__ = ["MOST_PAIRS", "TEMPO_TOLERANCE", "Heard", "heard", "make_controls", "shares_key", "shares_tempo"]
+__all__ = ["MOST_PAIRS", "TEMPO_TOLERANCE", "Traits", "make_controls", "shares_key", "shares_tempo", "traits_of"]
 
 MOST_PAIRS = 50
 """Pairs of each control: enough for a mean, few enough to cost little."""
@@ -28,11 +28,11 @@ TEMPO_TOLERANCE = 0.04
 
 # Prices of a pair of unrelated music. Each is more than all cheaper ones of fifty pairs together, so that the choice is
 # made by the first, then the second, then the third.
-_FORBIDDEN, _SHARED, _ALONG, _DRAWN = 1e7, 1e4, 1.0, 1e-3
+_FORBIDDEN, _SHARED, _ALONG, _RANDOM = 1e7, 1e4, 1.0, 1e-3
 
 
-class Heard(NamedTuple):
-    """What a run extracted from an original; None for what it did not extract, or did not find."""
+class Traits(NamedTuple):
+    """Music, key and tempo of an original; None for what a run did not extract."""
 
     music: str | None = None
     """Hash of the music, whatever its file."""
@@ -41,19 +41,19 @@ class Heard(NamedTuple):
     bpm: float | None = None
 
 
-NOTHING_HEARD = Heard()
+NO_TRAITS = Traits()
 
 
-def heard(outline: Mapping[str, Any] | None) -> Heard:
-    """Return what an outline of the records says of an original."""
+def traits_of(outline: Mapping[str, Any] | None) -> Traits:
+    """Return the traits of an original from its outline in the records."""
     if outline is None:
-        return NOTHING_HEARD
+        return NO_TRAITS
     key, beats = outline.get("key"), outline.get("beats") or ()
     gap_sec = float(np.median(np.diff(beats))) if len(beats) > 1 else 0.0
-    return Heard(outline.get("music"), tuple(key) if key else None, 60 / gap_sec if gap_sec > 0 else None)
+    return Traits(outline.get("music"), tuple(key) if key else None, 60 / gap_sec if gap_sec > 0 else None)
 
 
-def shares_key(first: Heard, second: Heard) -> bool | None:
+def shares_key(first: Traits, second: Traits) -> bool | None:
     """Tell whether two originals have one key; a relative key is the same, as in `circle_of_fifths_distance`."""
     if first.key is None or second.key is None:
         return None
@@ -64,7 +64,7 @@ def _major(key: tuple[int, str]) -> int:
     return (key[0] + 3 * (key[1] == "minor")) % 12
 
 
-def shares_tempo(first: Heard, second: Heard) -> bool | None:
+def shares_tempo(first: Traits, second: Traits) -> bool | None:
     """Tell whether two originals have one tempo, or one that is 2, 4, ... times the other."""
     # Octaves are forgiven: extractors often take one tempo for its double, which makes no other music of it.
     if first.bpm is None or second.bpm is None:
@@ -74,58 +74,61 @@ def shares_tempo(first: Heard, second: Heard) -> bool | None:
 
 
 def make_controls(
-    pairs: Sequence[Pair], hear: Callable[[str], Heard] = lambda _: NOTHING_HEARD, *, seed: int = 0
+    pairs: Sequence[Pair], find_traits: Callable[[str], Traits] = lambda _: NO_TRAITS, *, seed: int = 0
 ) -> list[Pair]:
     """Return each original against itself, re-encoded; then originals against those of another group.
 
-    `hear` says what is known of an original, from the hash of its file. Where there are more than `MOST_PAIRS`
+    `find_traits` gives the traits of an original by the hash of its file. Where there are more than `MOST_PAIRS`
     originals, the seed draws them; it also draws who meets whom among equally good choices.
     """
     originals: dict[str, Pair] = {}
     for pair in sorted(pairs, key=lambda pair: (pair.item, pair.system)):
         originals.setdefault(pair.reference.content, pair)
-    drawn = sorted(originals.values(), key=lambda pair: _draw(pair.reference.content, seed))[:MOST_PAIRS]
+    chosen = sorted(originals.values(), key=lambda pair: _draw(pair.reference.content, seed))[:MOST_PAIRS]
     same = [
         dataclasses.replace(pair, system=CEILING, estimate=pair.reference, treatment=REENCODED)
-        for pair in sorted(drawn, key=lambda pair: pair.item)
+        for pair in sorted(chosen, key=lambda pair: pair.item)
     ]
     unrelated = [
         dataclasses.replace(first, system=UNRELATED, estimate=second.reference)
-        for first, second in _strangers(drawn, [hear(pair.reference.content) for pair in drawn], seed)
+        for first, second in _strangers(chosen, [find_traits(pair.reference.content) for pair in chosen], seed)
     ]
     return [*_distinct(same), *_distinct(unrelated)]
 
 
-def _strangers(drawn: Sequence[Pair], told: Sequence[Heard], seed: int) -> list[tuple[Pair, Pair]]:
-    """Pair originals of different groups, each once on either side; who has no stranger is left out."""
+def _strangers(originals: Sequence[Pair], traits: Sequence[Traits], seed: int) -> list[tuple[Pair, Pair]]:
+    """Pair originals of different groups, each once on either side; an original without a partner is left out."""
     # An assignment of least cost. The originals stand in a circle as they were drawn, and the next along is the
     # cheapest: so rows are rarely turned round, and two pairs rarely share both originals. What is drawn last makes the
     # choice the only one, whatever the solver.
     from scipy.optimize import linear_sum_assignment
 
-    cost = np.zeros((len(drawn), len(drawn)))
-    for row, first in enumerate(drawn):
-        for column, second in enumerate(drawn):
-            along = (column - row - 1) % len(drawn)
+    cost = np.zeros((len(originals), len(originals)))
+    for row, first in enumerate(originals):
+        for column, second in enumerate(originals):
+            along = (column - row - 1) % len(originals)
             chance = int(_draw(f"{first.reference.content}\0{second.reference.content}", seed)[:12], 16) / 16**12
-            cost[row, column] = _ALONG * along + _DRAWN * chance + _SHARED * _alike(told[row], told[column])
-            if not _may_meet(first, second, told[row], told[column]):
+            cost[row, column] = _ALONG * along + _RANDOM * chance + _SHARED * _alike(traits[row], traits[column])
+            if not _may_meet(first, second, traits[row], traits[column]):
                 cost[row, column] = _FORBIDDEN
     rows, columns = linear_sum_assignment(cost)
     return [
-        (drawn[row], drawn[column]) for row, column in zip(rows, columns, strict=True) if cost[row, column] < _FORBIDDEN
+        (originals[row], originals[column])
+        for row, column in zip(rows, columns, strict=True)
+        if cost[row, column] < _FORBIDDEN
     ]
 
 
-def _alike(first: Heard, second: Heard) -> float:
+def _alike(first: Traits, second: Traits) -> float:
     """Return how much two originals share, 0 to 2; what is not known counts for half."""
     shared = (shares_key(first, second), shares_tempo(first, second))
-    return sum(0.5 if one is None else float(one) for one in shared)
+    return sum(0.5 if is_shared is None else float(is_shared) for is_shared in shared)
 
 
-def _may_meet(first: Pair, second: Pair, told: Heard, other: Heard) -> bool:
-    one_music = told.music is not None and told.music == other.music  # in files that differ, as by their tags
-    return first.group != second.group and first.entrance == second.entrance and not one_music
+def _may_meet(first: Pair, second: Pair, first_traits: Traits, second_traits: Traits) -> bool:
+    # the same music may stand in two files, with other tags
+    same_music = first_traits.music is not None and first_traits.music == second_traits.music
+    return first.group != second.group and first.entrance == second.entrance and not same_music
 
 
 def _distinct(pairs: Sequence[Pair]) -> list[Pair]:

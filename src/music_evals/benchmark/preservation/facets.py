@@ -1,7 +1,7 @@
 """What readers can hold: one score a facet, 0 at unrelated music and 1 at the same music of the user's own corpus.
 
 A facet is the mean of the positions of its metrics between the two controls of the run (`stats.calibration`), so that
-it follows from the means in the tables. The metrics are those of the run, not their companions; one whose controls
+it follows from the means in the tables. The metrics are those of the run without auxiliary ones; one whose controls
 overlap or lie next to each other is left out of it for all systems, and named. There is no score over facets unless it
 is asked for: `grade`.
 
@@ -20,13 +20,14 @@ import numpy as np
 import numpy.typing as npt
 
 from music_evals.benchmark.cells import counted
-from music_evals.benchmark.preservation.controls import heard, shares_key, shares_tempo
+from music_evals.benchmark.preservation.controls import shares_key, shares_tempo, traits_of
 from music_evals.benchmark.preservation.pairs import CEILING, CONTROLS, UNRELATED
 from music_evals.benchmark.scores import ScoreTable
+from music_evals.deprecation import renamed_options
 from music_evals.metrics.catalogue import CATALOGUE, Metric
 from music_evals.stats.calibration import LEAST_AUC, Clustered, Position, combined_positions, separation
 
-__all__ = ["FAR_FROM_WORST", "LEAST_GAP", "NEAR_BEST", "facets", "grade", "on_shared", "sides", "told_of_controls"]
+__all__ = ["FAR_FROM_WORST", "LEAST_GAP", "NEAR_BEST", "describe_controls", "facets", "grade", "on_shared", "sides"]
 
 FAR_FROM_WORST, NEAR_BEST = 0.5, 0.9
 """Shares of the range of a score: unrelated music above the first, and the same music below the second, are named."""
@@ -44,40 +45,43 @@ MANY_UNDEFINED = 0.2
 _SHARED = {"key": (shares_key, "harmony and melody"), "tempo": (shares_tempo, "rhythm")}
 
 
-def told_of_controls(found: ScoreTable) -> dict[str, dict[str, Any]]:
-    """Return of the unrelated pairs how many share key and tempo, of those where both are known, and a note on it."""
-    pairs = found.of(UNRELATED)
-    if UNRELATED not in found.controls or not len(pairs):
+def describe_controls(score_table: ScoreTable) -> dict[str, dict[str, Any]]:
+    """Return how many unrelated pairs share key and tempo, of those with both known, and a note on it."""
+    pairs = score_table.of(UNRELATED)
+    if UNRELATED not in score_table.controls or not len(pairs):
         return {}
     pairs = pairs.take(~pairs.failed)
-    sides = [[heard(found.outlines.get(pair[side]["content"])) for side in ("reference", "estimate")] for pair in pairs]
+    sides = [
+        [traits_of(score_table.outlines.get(pair[side]["content"])) for side in ("reference", "estimate")]
+        for pair in pairs
+    ]
     shared: dict[str, dict[str, int]] = {}
-    for what, (shares, _) in _SHARED.items():
-        known = [one for one in (shares(*both) for both in sides) if one is not None]
-        shared[what] = {"shared": sum(known), "known": len(known)}
-    alike = [f"{n['shared']} of {n['known']} in one {what}" for what, n in shared.items() if n["shared"]]
+    for trait, (shares, _) in _SHARED.items():
+        known = [is_shared for is_shared in (shares(*both) for both in sides) if is_shared is not None]
+        shared[trait] = {"shared": sum(known), "known": len(known)}
+    alike = [f"{n['shared']} of {n['known']} in one {trait}" for trait, n in shared.items() if n["shared"]]
     return {UNRELATED: {"shared": shared, "note": f"[{', '.join(alike)}]" if alike else ""}}
 
 
 def on_shared(about: Mapping[str, Any]) -> Iterator[str]:
     """Yield what a reader should know of unrelated pairs that share key or tempo."""
-    for what, (_, facet) in _SHARED.items():
-        n = about.get("shared", {}).get(what, {"shared": 0, "known": 0})
+    for trait, (_, facet) in _SHARED.items():
+        n = about.get("shared", {}).get(trait, {"shared": 0, "known": 0})
         if n["shared"] > MANY_SHARED * n["known"]:
             yield (
-                f"originals of this corpus share their {what}: {n['shared']} of {n['known']} pairs of {UNRELATED} are "
-                f"in one {what}, though chosen to differ; their scores of {facet} may lie above those of chance"
+                f"originals of this corpus share their {trait}: {n['shared']} of {n['known']} pairs of {UNRELATED} are "
+                f"in one {trait}, though chosen to differ; their scores of {facet} may lie above those of chance"
             )
 
 
-def sides(found: ScoreTable, system: str) -> npt.NDArray[np.int64] | None:
+def sides(score_table: ScoreTable, system: str) -> npt.NDArray[np.int64] | None:
     """Return the groups of both sides of unrelated pairs; an edit is of no group but its original's."""
-    return _both_groups(found) if system == UNRELATED and CEILING in found.controls else None
+    return _both_groups(score_table) if system == UNRELATED and CEILING in score_table.controls else None
 
 
-def _both_groups(found: ScoreTable) -> npt.NDArray[np.int64]:
+def _both_groups(score_table: ScoreTable) -> npt.NDArray[np.int64]:
     """Return the groups of the two originals of each unrelated pair, shape (n, 2)."""
-    same, unrelated = found.scored(CEILING), found.scored(UNRELATED)
+    same, unrelated = score_table.scored(CEILING), score_table.scored(UNRELATED)
     # every original stands in the first control: the group of one that is met
     groups = dict(zip((pair["reference"]["content"] for pair in same), same.codes("group").tolist(), strict=True))
     own = unrelated.codes("group").tolist()
@@ -127,12 +131,13 @@ class _Calibrated:
         return shares
 
 
-def facets(found: ScoreTable, *, confidence: float = 0.95) -> dict[str, Any]:
+@renamed_options(found="score_table")
+def facets(score_table: ScoreTable, *, confidence: float = 0.95) -> dict[str, Any]:
     """Return the calibrated scores of the facets, as results.json holds them; nothing without both controls.
 
     Parameters
     ----------
-    found
+    score_table
         The records of a run.
     confidence
         Nominal coverage of the intervals.
@@ -148,13 +153,17 @@ def facets(found: ScoreTable, *, confidence: float = 0.95) -> dict[str, Any]:
         has these as ``intended`` and, as ``scores``, a cell for each system over the other facets, which count alike.
 
     """
-    held = _calibrated(found)
+    held = _calibrated(score_table)
     if held is None:
         return {}
-    scores = {system: _scores(found.of(system), held, confidence) for system in found.systems if system not in CONTROLS}
+    scores = {
+        system: _scores(score_table.of(system), held, confidence)
+        for system in score_table.systems
+        if system not in CONTROLS
+    }
     return {
         "scores": scores,
-        **_others(found, held, confidence),
+        **_others(score_table, held, confidence),
         "metrics": {
             facet: {
                 "used": [name for name in names if name in held.used],
@@ -167,14 +176,15 @@ def facets(found: ScoreTable, *, confidence: float = 0.95) -> dict[str, Any]:
     }
 
 
-def grade(found: ScoreTable, *, confidence: float = 0.95) -> dict[str, Position]:
+@renamed_options(found="score_table")
+def grade(score_table: ScoreTable, *, confidence: float = 0.95) -> dict[str, Position]:
     """Return for each system one score over all facets, which count alike: the mean of what `facets` returns.
 
     A single number hides what a system changed. It is in no result and on no page, and only worked out here.
 
     Parameters
     ----------
-    found
+    score_table
         The records of a run, as ``Outcome.found`` or `benchmark.load.load_results` has them.
     confidence
         Nominal coverage of the intervals.
@@ -185,51 +195,51 @@ def grade(found: ScoreTable, *, confidence: float = 0.95) -> dict[str, Position]
         System -> `stats.calibration.Position`; NaN where a facet has no score. Empty without both controls.
 
     """
-    held = _calibrated(found)
+    held = _calibrated(score_table)
     if held is None:
         return {}
     rows = np.array([held.weights(facet) for facet in held.by_facet])
     whole = rows.sum(axis=0) * bool(rows.any(axis=1).all())
     return {
         system: combined_positions(
-            _clustered(found.of(system), held), held.same, held.unrelated, [whole], confidence=confidence
+            _clustered(score_table.of(system), held), held.same, held.unrelated, [whole], confidence=confidence
         )[0]
-        for system in found.compared
+        for system in score_table.compared
     }
 
 
-def _others(found: ScoreTable, held: _Calibrated, confidence: float) -> dict[str, Any]:
-    """Return the scores over the facets that nobody meant to change; nothing where the run names none that are."""
-    intended = found.header.get("intended", ())
+def _others(score_table: ScoreTable, held: _Calibrated, confidence: float) -> dict[str, Any]:
+    """Return the scores over the facets that were not meant to change; nothing if the run names no intended facets."""
+    intended = score_table.header.get("intended", ())
     if not intended:
         return {}
-    kept = [facet for facet in held.by_facet if facet not in intended]
-    placed = [system for system in found.systems if system not in CONTROLS]
-    scores = {system: _over(found.of(system), held, kept, confidence) for system in placed}
-    return {"others": {"intended": list(intended), "facets": kept, "scores": scores}}
+    unintended = [facet for facet in held.by_facet if facet not in intended]
+    placed = [system for system in score_table.systems if system not in CONTROLS]
+    scores = {system: _over(score_table.of(system), held, unintended, confidence) for system in placed}
+    return {"others": {"intended": list(intended), "facets": unintended, "scores": scores}}
 
 
-def _over(pairs: ScoreTable, held: _Calibrated, kept: Sequence[str], confidence: float) -> dict[str, Any]:
+def _over(pairs: ScoreTable, held: _Calibrated, names: Sequence[str], confidence: float) -> dict[str, Any]:
     """Return the mean of some facets; NaN where one of them has no score."""
-    clustered, rows = _clustered(pairs, held), [held.weights(facet) for facet in kept]
+    clustered, rows = _clustered(pairs, held), [held.weights(facet) for facet in names]
     whole = np.sum(rows, axis=0) * all(row.any() for row in rows) if rows else np.zeros(len(held.scales))
     (position,) = combined_positions(clustered, held.same, held.unrelated, [whole], confidence=confidence)
     return _cell(position, pairs, clustered, whole)
 
 
-def _calibrated(found: ScoreTable) -> _Calibrated | None:
-    if not {CEILING, UNRELATED} <= set(found.controls):
+def _calibrated(score_table: ScoreTable) -> _Calibrated | None:
+    if not {CEILING, UNRELATED} <= set(score_table.controls):
         return None
-    every = {name: CATALOGUE[name] for name in found.header["metrics"]}
+    every = {name: CATALOGUE[name] for name in score_table.header["metrics"]}
     scales = {name: scale for name, scale in every.items() if scale.direction in {"higher", "lower"}}
-    same, unrelated = found.scored(CEILING), found.scored(UNRELATED)
+    same, unrelated = score_table.scored(CEILING), score_table.scored(UNRELATED)
     values = [pairs.values(*scales) for pairs in (same, unrelated)]
     apart = {
         name: separation(*(column[:, place] for column in values), lower_is_better=scale.direction == "lower")
         for place, (name, scale) in enumerate(scales.items())
     }
     return _Calibrated(
-        scales, Clustered(values[0], same.codes("group")), Clustered(values[1], _both_groups(found)), apart
+        scales, Clustered(values[0], same.codes("group")), Clustered(values[1], _both_groups(score_table)), apart
     )
 
 

@@ -56,15 +56,15 @@ def pairs_of_dataset(
         if columns.system == DEFAULT_COLUMNS.system:
             columns = columns._replace(system=KIND)
         render = functools.partial(load_plugin(RENDERED_DATASETS, name, "dataset"), renderer=about["renderer"])
-        found = _render(rows, render, progress)
+        with_files = _render(rows, render, progress)
     else:
         folder.mkdir(parents=True, exist_ok=True)
-        found = _read(_undecoded(rows, columns, dataset), columns, folder)
+        with_files = _read(_undecoded(rows, columns, dataset), columns, folder)
     candidates = [
         candidate_of(
             row, files, columns, where=f"{dataset}, row {number}", item=f"row {number}", system=columns.estimate
         )
-        for number, (row, files) in enumerate(found)
+        for number, (row, files) in enumerate(with_files)
     ]
     return make_pairs(candidates, about)
 

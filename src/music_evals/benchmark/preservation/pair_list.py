@@ -42,9 +42,9 @@ def mean_places(results: Mapping[str, Any], pairs: ScoreTable) -> Floats:
     return means
 
 
-def pair_list(results: Mapping[str, Any], found: ScoreTable, anchors: Mapping[tuple[str, str], str]) -> Section:
+def pair_list(results: Mapping[str, Any], score_table: ScoreTable, anchors: Mapping[tuple[str, str], str]) -> Section:
     """Return table and picture; `anchors` are the places of the page where pairs are drawn, by item and system."""
-    every = {system: found.scored(system) for system in found.systems}
+    every = {system: score_table.scored(system) for system in score_table.systems}
     held = {system: pairs for system, pairs in every.items() if len(pairs)}
     if not held:
         return Section("", 0, "")
@@ -53,7 +53,7 @@ def pair_list(results: Mapping[str, Any], found: ScoreTable, anchors: Mapping[tu
     for place, (system, pairs) in enumerate(held.items()):
         worst = pairs.take(np.argsort(mean_places(results, pairs), kind="stable")[:share])  # NaN comes last
         items = worst.text("item")
-        for item, values in zip(items, worst.values(*found.metrics).tolist(), strict=True):
+        for item, values in zip(items, worst.values(*score_table.metrics).tolist(), strict=True):
             rows.append((place, item, anchors.get((item, system), ""), list(map(_cell, values))))
     page = render(
         _PACKAGE,
@@ -62,7 +62,7 @@ def pair_list(results: Mapping[str, Any], found: ScoreTable, anchors: Mapping[tu
         held={"systems": list(held), "rows": rows},
         n_pairs=sum(map(len, every.values())),
         systems=[(name, results["systems"][name]["role"] == "control") for name in held],
-        titles=[heading(results, name) for name in found.metrics],
+        titles=[heading(results, name) for name in score_table.metrics],
         n_metrics=len(results["metrics"]),
         axes=_axes(results, held),
         shown_at_first=SHOWN_AT_FIRST,

@@ -20,8 +20,8 @@ from music_evals.audio.io import AUDIO_SUFFIXES
 from music_evals.benchmark.manifests import check_systems, files_of, hash_file, manifest_rows, named_path, some
 from music_evals.benchmark.rows import Failure
 from music_evals.errors import InvalidInputError, MusicEvalsError, NoDataError, PairCountError, located
-from music_evals.locations import Location, Remote, beside, fingerprints, folder_of, location, without_suffix
-from music_evals.pipelines.preservation import entrance
+from music_evals.locations import Location, Remote, fingerprints, folder_of, location, resolve, without_suffix
+from music_evals.pipelines.preservation import modality
 from music_evals.symbolic.files import READERS
 
 __all__ = [
@@ -134,7 +134,7 @@ def pairs_in_folders(
     root = location(reference)
     named = [named_path(text, "estimates") for text in estimates]
     originals = files_of(root, MUSIC_SUFFIXES, NO_MUSIC)
-    kept = dict(list(originals.items())[:limit])
+    chosen = dict(list(originals.items())[:limit])
     candidates: list[Candidate] = []
     for system, path in named:
         edits = files_of(path, MUSIC_SUFFIXES, NO_MUSIC)
@@ -143,11 +143,11 @@ def pairs_in_folders(
                 f"{root} and {path}: one is a folder and the other a file; give two folders or two files"
             )
         if root.is_file():
-            edits = dict(zip(kept, edits.values(), strict=True))
-        extra = [] if limit is not None else [name for name in edits if name not in kept]
-        for name in (*kept, *extra):
+            edits = dict(zip(chosen, edits.values(), strict=True))
+        extra = [] if limit is not None else [name for name in edits if name not in chosen]
+        for name in (*chosen, *extra):
             group = folder_of(name) if group_by == "folder" else ""
-            candidates.append(Candidate(name, system, group, kept.get(name), edits.get(name)))
+            candidates.append(Candidate(name, system, group, chosen.get(name), edits.get(name)))
     check_systems([system for system, _ in named], CONTROLS, "estimates")
     return make_pairs(candidates, {"id": root.resolve().name, "config": None, "split": None, "revision": None})
 
@@ -169,10 +169,10 @@ def pairs_in_manifest(
         )
         item = without_suffix(reference[1]) if reference else f"row {number}"
         candidates.append(candidate_of(row, (reference, estimate), columns, where=where, item=item, system=place.stem))
-    kept = set(list(dict.fromkeys(candidate.item for candidate in candidates))[:limit])
-    chosen = [candidate for candidate in candidates if candidate.item in kept]
+    items = set(list(dict.fromkeys(candidate.item for candidate in candidates))[:limit])
+    chosen = [candidate for candidate in candidates if candidate.item in items]
     made = make_pairs(chosen, {"id": place.name, "config": None, "split": None, "revision": None})
-    controls = {one.system for one, row in zip(candidates, rows, strict=True) if row.get("role") == "control"}
+    controls = {pair.system for pair, row in zip(candidates, rows, strict=True) if row.get("role") == "control"}
     return dataclasses.replace(made, controls=tuple(name for name in made.systems if name in controls))
 
 
@@ -190,7 +190,7 @@ def _cell(value: object, folder: Location, where: str) -> tuple[Location, str] |
     if not isinstance(value, str) or not value.strip():
         return None
     try:
-        return beside(folder, value), value
+        return resolve(folder, value), value
     except InvalidInputError as error:
         raise located(error, where) from error
 
@@ -258,13 +258,14 @@ def make_pairs(candidates: Sequence[Candidate], dataset: Mapping[str, Any]) -> P
 def _pair(candidate: Candidate, read: _Reader) -> Pair:
     reference = read(*_given(candidate.item, "reference", candidate.reference))
     estimate = read(*_given(candidate.item, "estimate", candidate.estimate))
-    doors = entrance(reference.path), entrance(estimate.path)
-    if doors[0] != doors[1]:
+    modalities = modality(reference.path), modality(estimate.path)
+    if modalities[0] != modalities[1]:
         raise InvalidInputError(
-            f"{reference.name} is {doors[0]} and {estimate.name} {doors[1]}; compare two recordings, or two scores"
+            f"{reference.name} is {modalities[0]} and {estimate.name} {modalities[1]}; compare two recordings, or two "
+            "scores"
         )
     group = candidate.group or reference.content
-    return Pair(candidate.item, candidate.system, group, reference, estimate, doors[0])
+    return Pair(candidate.item, candidate.system, group, reference, estimate, modalities[0])
 
 
 def _given(item: str, side: str, file: tuple[Location, str] | None) -> tuple[Location, str]:

@@ -18,7 +18,7 @@ from music_evals.benchmark.records import remove_file
 from music_evals.errors import MusicEvalsError
 from music_evals.files import write_atomically
 from music_evals.locations import fetched
-from music_evals.pipelines.preservation import entrance
+from music_evals.pipelines.preservation import modality
 from music_evals.symbolic.files import read_score
 from music_evals.symbolic.limits import DEFAULT_LIMITS
 
@@ -88,7 +88,7 @@ class Players:
         self._n_bytes = 0
 
     def player(self, pair: Mapping[str, Any]) -> Player | None:
-        """Return the player of a recorded pair; None where a side cannot be heard, which `missing` says why."""
+        """Return the player of a recorded pair; None if a side cannot be played; `missing` has the reason."""
         if self.place == "none":
             return None
         sounds = [self._sound(pair[side]) for side in ("reference", "estimate")]
@@ -125,7 +125,7 @@ class Players:
                 self.missing[name] = "not among the files of this run"
                 return None
             try:
-                samples, rate, source = _heard(self.paths[content], content, mono=self.place == "embedded")
+                samples, rate, source = _playable(self.paths[content], content, mono=self.place == "embedded")
             except MusicEvalsError as error:  # its message may name places of this machine
                 self.missing[name] = type(error).__name__
             else:
@@ -147,10 +147,10 @@ class Players:
         return _Sound(url, len(samples) / rate, integrated_loudness(samples.mean(axis=1), rate), source)
 
 
-def _heard(path: str, content: str, *, mono: bool) -> tuple[Samples, int, str]:
+def _playable(path: str, content: str, *, mono: bool) -> tuple[Samples, int, str]:
     """Return what is played of a file, shape (n, channels), its rate, and what its level is given against."""
     # Beside a page there is room for all channels at their own rate; within it there is what the extractors hear.
-    if entrance(path) == "symbolic":
+    if modality(path) == "symbolic":
         from music_evals.audio.rendering import SAMPLE_RATE, render_additive
 
         with fetched(path, content, max_bytes=DEFAULT_LIMITS.max_bytes) as here:

@@ -62,8 +62,8 @@ def radar(
     axes.set_theta_zero_location("N")
     axes.set_theta_direction(-1)
     styles = ((COLOURS["ink"], ":"), (COLOURS["second"], "--"))
-    for (control, found), (colour, line) in zip(controls.items(), styles, strict=False):
-        axes.plot(*_closed(angles, _places(cells, found, scales)), color=colour, linestyle=line, label=literal(control))
+    for (control, row), (colour, line) in zip(controls.items(), styles, strict=False):
+        axes.plot(*_closed(angles, _places(cells, row, scales)), color=colour, linestyle=line, label=literal(control))
     places = _places(cells, cells, scales)
     axes.plot(*_closed(angles, places), color=COLOURS["accent"], linewidth=2, label=literal(system))
     if not np.isnan(places).any():
@@ -107,14 +107,14 @@ def timeline(reference: Mapping[str, Any], estimate: Mapping[str, Any], *, label
     # ms or 0.5 s; a note where the other file has none of its pitch that begins within 100 ms.
     end_sec = max(reference["duration_sec"], estimate["duration_sec"], 1e-3)
     lanes = _Lanes(end_sec)
-    for kind, word, height, draw in _DRAWN:
+    for kind, word, height, draw in _LANES:
         for side, own, other in (("original", reference, estimate), ("edit", estimate, reference)):
             if kind in own:
                 sides = own[kind], other.get(kind, [])
                 marks = _pitch_axis(*sides) if kind == "melody" else []
                 lanes.add(f"{word}, {side}", draw(lanes, *sides), height, side, marks)
     lanes.add("seconds", _axis(lanes, end_sec))
-    return lanes.drawn(label, playable=playable)
+    return lanes.render(label, playable=playable)
 
 
 class _Lanes:
@@ -128,7 +128,7 @@ class _Lanes:
     def add(
         self,
         name: str,
-        drawn: str,
+        content: str,
         height: int = _LANE,
         side: str = "",
         marks: Sequence[tuple[float, str]] = (),
@@ -141,10 +141,10 @@ class _Lanes:
             f'<text class="pitch" x="{_NAMES - 3}" y="{self._top + y + 4:.1f}">{html.escape(text)}</text>'
             for y, text in marks
         ]
-        self._parts.append(f'<g class="{side}" transform="translate(0 {self._top})">{drawn}</g>')
+        self._parts.append(f'<g class="{side}" transform="translate(0 {self._top})">{content}</g>')
         self._top += height + _GAP
 
-    def drawn(self, label: str, *, playable: bool) -> str:
+    def render(self, label: str, *, playable: bool) -> str:
         scale = f' data-per-sec="{self.px_per_sec:.4f}"' if playable else ""
         head = f'<line class="playhead" x1="0" x2="0" y1="0" y2="{self._top}"/>' if playable else ""
         rem = 46 * (_NAMES + self.width) / (_NAMES + _WIDTH)
@@ -240,7 +240,7 @@ def _melody(lanes: _Lanes, own: Spans, other: Spans) -> str:
     )
 
 
-_DRAWN: tuple[tuple[str, str, int, Callable[[_Lanes, Any, Any], str]], ...] = (
+_LANES: tuple[tuple[str, str, int, Callable[[_Lanes, Any, Any], str]], ...] = (
     ("beats", "beats", _LANE, _beats),
     ("chords", "chords", _LANE, _chords),
     ("segments", "sections", _LANE, _sections),
@@ -252,8 +252,8 @@ _DRAWN: tuple[tuple[str, str, int, Callable[[_Lanes, Any, Any], str]], ...] = (
 def unmatched(own: Sequence[float], other: Sequence[float], tolerance_sec: float) -> list[bool]:
     """Tell for each time whether none of the others lies within the tolerance."""
     distances = np.abs(np.asarray(own, dtype=float)[:, None] - np.asarray(other, dtype=float)[None, :])
-    found: list[bool] = (distances.min(axis=1, initial=np.inf) > tolerance_sec + 1e-9).tolist()
-    return found
+    is_unmatched: list[bool] = (distances.min(axis=1, initial=np.inf) > tolerance_sec + 1e-9).tolist()
+    return is_unmatched
 
 
 def differing_notes(own: Spans, other: Spans) -> list[bool]:
@@ -298,8 +298,8 @@ def _strokes(lanes: _Lanes, own: Sequence[float], other: Sequence[float], tolera
     """Draw times, and mark those near which the other side has none."""
     kinds = ("differs" if differs else "" for differs in unmatched(own, other, tolerance_sec))
     places = (f"{time * lanes.px_per_sec:.1f}" for time in own)
-    drawn = zip(places, kinds, strict=True)
-    return "".join(f'<line class="{kind}" x1="{x}" x2="{x}" y1="0" y2="{_LANE}"/>' for x, kind in drawn)
+    strokes = zip(places, kinds, strict=True)
+    return "".join(f'<line class="{kind}" x1="{x}" x2="{x}" y1="0" y2="{_LANE}"/>' for x, kind in strokes)
 
 
 def _axis(lanes: _Lanes, end_sec: float) -> str:

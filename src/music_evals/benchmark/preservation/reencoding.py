@@ -49,9 +49,9 @@ def _pink_noise(seed: int, n: int) -> npt.NDArray[np.float64]:
     frequencies_hz = np.fft.rfftfreq(size, 1 / RATE)
     rng = np.random.default_rng(seed)
     spectrum = rng.standard_normal(len(frequencies_hz)) + 1j * rng.standard_normal(len(frequencies_hz))
-    heard = frequencies_hz >= _LOWEST_HZ
-    spectrum[~heard] = 0
-    spectrum[heard] /= np.sqrt(frequencies_hz[heard])
+    audible = frequencies_hz >= _LOWEST_HZ
+    spectrum[~audible] = 0
+    spectrum[audible] /= np.sqrt(frequencies_hz[audible])
     loop = np.fft.irfft(spectrum, size)
     return np.resize(loop / np.sqrt(np.mean(loop**2)), n)  # a spectrum's inverse goes on where it began
 

@@ -1,4 +1,4 @@
-"""The report of a preservation run: the shared page, radars, differences, a list of pairs, pairs to see and hear."""
+"""The report of a preservation run: the shared page, radars, differences, a list of pairs, timelines with players."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ LANES = {"beats": "beats", "chords": "chords", "segments": "sections", "melody":
 
 LEAST_AXES = 3  # two axes make no radar
 
-TOLD = 2  # scores of unrelated music in the sentence on chance
+N_CHANCE = 2  # scores of unrelated music in the sentence on chance
 
 _PACKAGE = "music_evals.benchmark.preservation"
 
@@ -43,21 +43,21 @@ _SCRIPTS = ("ab_player.js", "pairs.js", "report.js")
 
 
 def render_report(
-    results: Mapping[str, Any], found: ScoreTable, *, timelines: int = SHOWN_PAIRS, players: Players | None = None
+    results: Mapping[str, Any], score_table: ScoreTable, *, timelines: int = SHOWN_PAIRS, players: Players | None = None
 ) -> str:
-    """Return the page; with `players` the pairs that are drawn can be heard, and their music is written down."""
+    """Return the page; with `players` the pairs that are drawn can be played, and their music is written to files."""
     canvas.check_backend()
     facts = {"variant": results["variant"], "policy": results["extractors"].get("policy", "none")}
-    ranked = worst_pairs(results, found)
-    drawn = shares(ranked, timelines)
-    anchors = {(pair["item"], pair["system"]): f"pair-{place}" for place, (pair, _) in enumerate(drawn, start=1)}
+    ranked = worst_pairs(results, score_table)
+    shown = shares(ranked, timelines)
+    anchors = {(pair["item"], pair["system"]): f"pair-{place}" for place, (pair, _) in enumerate(shown, start=1)}
     return score_page(
         {**results, "published": _published(results)},
-        found,
+        score_table,
         facts,
-        pictures=[_radars(results), pair_list(results, found, anchors)],
-        items=[_timelines(results, found, drawn, players, n_pairs=sum(len(pairs) for pairs, _ in ranked))],
-        compared=_differences(results, found),
+        pictures=[_radars(results), pair_list(results, score_table, anchors)],
+        items=[_timelines(results, score_table, shown, players, n_pairs=sum(len(pairs) for pairs, _ in ranked))],
+        compared=_differences(results, score_table),
         style="".join(map(static, _STYLES)),
         script="".join(map(static, _SCRIPTS)),
     )
@@ -82,7 +82,7 @@ def _chance(results: Mapping[str, Any]) -> str:
         for name in placed(results)
         if name in cells
     }
-    best = sorted((name for name, place in places.items() if place > 0), key=lambda name: -places[name])[:TOLD]
+    best = sorted((name for name, place in places.items() if place > 0), key=lambda name: -places[name])[:N_CHANCE]
     if not best:
         return ""
     reached = " and ".join(
@@ -110,21 +110,21 @@ def _radars(results: Mapping[str, Any]) -> Section:
     return Section("At a glance", 150 + 480 * math.ceil(min(len(radars), FIRST_RADARS) / 2), page)
 
 
-def worst_pairs(results: Mapping[str, Any], found: ScoreTable) -> list[Ranked]:
+def worst_pairs(results: Mapping[str, Any], score_table: ScoreTable) -> list[Ranked]:
     """Return the pairs of each system that can be drawn, with the means of their places on the radar, worst first."""
     ranked: list[Ranked] = []
-    for system in found.compared:
-        pairs = found.scored(system)
+    for system in score_table.compared:
+        pairs = score_table.scored(system)
         means = mean_places(results, pairs)
-        drawn = np.flatnonzero(~np.isnan(means) & pairs.with_outlines())
-        order = drawn[np.argsort(means[drawn], kind="stable")]  # by item where they are equal
+        drawable = np.flatnonzero(~np.isnan(means) & pairs.with_outlines())
+        order = drawable[np.argsort(means[drawable], kind="stable")]  # by item where they are equal
         ranked.append((pairs.take(order), means[order]))
     return ranked
 
 
 def _timelines(
     results: Mapping[str, Any],
-    found: ScoreTable,
+    score_table: ScoreTable,
     chosen: Sequence[tuple[Mapping[str, Any], float]],
     players: Players | None,
     *,
@@ -132,16 +132,16 @@ def _timelines(
 ) -> Section:
     from markupsafe import Markup
 
-    drawn = []
+    timelines = []
     for place, (pair, mean) in enumerate(chosen, start=1):
         item, system = pair["item"], pair["system"]
         label = f"{item}, {system}"
-        sides = [found.outlines[pair[side]["content"]] for side in ("reference", "estimate")]
-        values = {name: format_value(found.value(item, system, name)) for name in results["metrics"]}
+        sides = [score_table.outlines[pair[side]["content"]] for side in ("reference", "estimate")]
+        values = {name: format_value(score_table.value(item, system, name)) for name in results["metrics"]}
         scores = ", ".join(f"{results['scales'][name]['title']} {value}" for name, value in values.items())
         player = players.player(pair) if players else None
         picture = Markup(timeline(*sides, label=f"Timeline of {label}", playable=player is not None))  # noqa: S704  (escaped there)
-        drawn.append(
+        timelines.append(
             {
                 "label": label,
                 "anchor": f"pair-{place}",
@@ -155,18 +155,18 @@ def _timelines(
         )
     if players:
         players.tidy()
-    if not drawn:
+    if not timelines:
         return Section("", 0, "")
     page = render(
         _PACKAGE,
         "timelines.html",
-        drawn=drawn,
+        drawn=timelines,
         first=FIRST_PAIRS,
         n_pairs=n_pairs,
         left_out=_left_out(results),
         remarks=_on_players(players),
     )
-    return Section("Pairs", 300 + 420 * min(len(drawn), FIRST_PAIRS), page)
+    return Section("Pairs", 300 + 420 * min(len(timelines), FIRST_PAIRS), page)
 
 
 def _file_name(item: str, side: str) -> str:
@@ -175,21 +175,21 @@ def _file_name(item: str, side: str) -> str:
 
 
 def _on_players(players: Players | None) -> list[str]:
-    """Say how pairs are heard, and which cannot be."""
+    """Return remarks on the players, and on pairs without one."""
     if players is None or players.place == "none":
         return ["This page was made without players."]
     where = {
         "beside": f"in the folder {AUDIO_FOLDER}, which belongs to this page, as FLAC of 16 bits",
         "embedded": "in this page, as FLAC of 16 bits, mixed down to mono at 22.05 kHz",
     }
-    told = [
+    remarks = [
         f"The music lies {where[players.place]}; of each file the first {MOST_SEC / 60:g} minutes.",
         "The keys of a player work once you have clicked it.",
     ]
     if players.missing:
         reasons = "; ".join(f"{name}: {reason}" for name, reason in players.missing.items())
-        told.append(f"Without a player, since a file cannot be heard: {reasons}.")
-    return told
+        remarks.append(f"Without a player, since a file cannot be heard: {reasons}.")
+    return remarks
 
 
 def _left_out(results: Mapping[str, Any]) -> str:
@@ -208,10 +208,10 @@ MOST_OPEN = 3
 """Comparisons of two systems that are shown at once; where there are more, each is shown on demand."""
 
 
-def _differences(results: Mapping[str, Any], found: ScoreTable) -> Section | None:
+def _differences(results: Mapping[str, Any], score_table: ScoreTable) -> Section | None:
     """Return a table for each two systems that share items; None where no two do."""
     couples = [
-        _couple(results, found, first, second, list(tests))
+        _couple(results, score_table, first, second, list(tests))
         for (first, second), tests in itertools.groupby(results["comparisons"], key=lambda test: (test["a"], test["b"]))
     ]
     if not couples:
@@ -222,9 +222,9 @@ def _differences(results: Mapping[str, Any], found: ScoreTable) -> Section | Non
 
 
 def _couple(
-    results: Mapping[str, Any], found: ScoreTable, first: str, second: str, tests: list[Mapping[str, Any]]
+    results: Mapping[str, Any], score_table: ScoreTable, first: str, second: str, tests: list[Mapping[str, Any]]
 ) -> dict[str, Any]:
-    a, b = found.paired(first, second)
+    a, b = score_table.paired(first, second)
     sizes = [results["systems"][name]["n_pairs"] for name in (first, second)]
     rows = []
     for test in tests:
@@ -250,8 +250,8 @@ def _couple(
         "table": [
             ["score", first, second, "difference", "p, corrected", "better, p < 0.05", "pairs"],
             *(
-                [one["title"], *one["means"], one["difference"], one["p_value"], one["better"] or "none", one["n"]]
-                for one in rows
+                [row["title"], *row["means"], row["difference"], row["p_value"], row["better"] or "none", row["n"]]
+                for row in rows
             ),
         ],
     }

@@ -9,13 +9,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
-from music_evals.benchmark.preservation.facets import facets, on_shared, sides, told_of_controls
+from music_evals.benchmark.preservation.facets import describe_controls, facets, on_shared, sides
 from music_evals.benchmark.preservation.pairs import CEILING, CONTROLS, UNRELATED
 from music_evals.benchmark.preservation.reencoding import REENCODED_AUDIO, REENCODED_SCORE
 from music_evals.benchmark.published import published_preservation
 from music_evals.benchmark.results import ScoreTask
 from music_evals.benchmark.scores import ScoreTable
-from music_evals.metrics.catalogue import COMPANIONS, PRESERVATION_METRICS, RELEASE_SCORES
+from music_evals.metrics.catalogue import AUXILIARY, PRESERVATION_METRICS, RELEASE_SCORES
 
 __all__ = ["PRESERVATION"]
 
@@ -28,23 +28,23 @@ def _on_controls(systems: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:
     yield from on_shared(systems.get(UNRELATED, {}))
 
 
-def _group_by_music(found: ScoreTable) -> None:
+def _group_by_music(score_table: ScoreTable) -> None:
     """Where pairs are grouped by the file of their original, take what it holds: other tags make no other music."""
-    found.group_by(found.music_of(set(found.columns["group"].categories.to_pylist())))
+    score_table.group_by(score_table.music_of(set(score_table.columns["group"].categories.to_pylist())))
 
 
 PRESERVATION: Final = ScoreTask(
     name="preservation",
     title="What the edits preserved",
-    scales={**PRESERVATION_METRICS, **RELEASE_SCORES, **COMPANIONS},
-    companions=COMPANIONS,
+    scales={**PRESERVATION_METRICS, **RELEASE_SCORES, **AUXILIARY},
+    companions=AUXILIARY,
     controls=CONTROLS,
     controls_explained=(
         f"{CEILING}: each original against a copy of itself, {REENCODED_AUDIO} (scores: {REENCODED_SCORE}), which is "
         f"as near as extractors find the same music. {UNRELATED}: originals of different groups, chosen so that key "
         "and tempo differ where the corpus allows it, which is what chance gives."
     ),
-    about=told_of_controls,
+    about=describe_controls,
     sides=sides,
     facets=facets,
     how=lambda header: f"variant {header['variant']}",

@@ -16,7 +16,7 @@ from music_evals.benchmark.tables import TEXT, blocks, details_text, facet_block
 __all__ = ["facet_sentence", "preserved_sentence", "text_report"]
 
 WIDTH: Final = 80
-"""Characters in a line of a terminal that nobody has made wider."""
+"""Characters in a line of a terminal of the usual width."""
 
 FULL, NONE = 0.995, 0.005
 """From where on a share rounds to 100 %, and to 0 %."""
@@ -50,9 +50,9 @@ def text_report(results: Mapping[str, Any], *, published: bool = False) -> str:
     else:
         parts = [about, *map(text_table, [*blocks(results), *facet_blocks(results)])]
     by_facet = [facet_sentence(results, systems[0])] if alone and "facets" in results else []
-    said = [*(by_facet or (preserved_sentence(results, name) for name in systems))]
-    said += _remarks(results, published=published)
-    parts.append("\n".join(map(_filled, filter(None, said))))
+    sentences = [*(by_facet or (preserved_sentence(results, name) for name in systems))]
+    sentences += _remarks(results, published=published)
+    parts.append("\n".join(map(_filled, filter(None, sentences))))
     return "\n\n".join(filter(None, [*parts, details_text(results, published=True) if published else ""]))
 
 
@@ -87,19 +87,19 @@ def _column(results: Mapping[str, Any], system: str) -> str:
 def facet_sentence(results: Mapping[str, Any], system: str) -> str:
     """Say in one sentence where the facets of a system lie between the controls."""
     cells = results["facets"]["scores"][system]
-    told = []
+    parts = []
     for facet, cell in cells.items():
-        beside = filter(None, [format_interval(cell), without_value(cell)])
-        told.append(" ".join([facet, format_value(cell["value"]), *(f"({text})" for text in beside)]))
+        extra = filter(None, [format_interval(cell), without_value(cell)])
+        parts.append(" ".join([facet, format_value(cell["value"]), *(f"({text})" for text in extra)]))
     name = TEXT.name(system)
     if others := results["facets"].get("others"):
         cell = others["scores"][system]
-        beside = filter(None, [format_interval(cell), without_value(cell)])
-        words = " ".join([format_value(cell["value"]), *(f"({text})" for text in beside)])
-        told.append(
+        extra = filter(None, [format_interval(cell), without_value(cell)])
+        words = " ".join([format_value(cell["value"]), *(f"({text})" for text in extra)])
+        parts.append(
             f"and {words} over all but {' and '.join(others['intended'])}, which the edits were meant to change"
         )
-    return f"By facet, from unrelated music (0) to the same music (1), {name} has {', '.join(told)}."
+    return f"By facet, from unrelated music (0) to the same music (1), {name} has {', '.join(parts)}."
 
 
 def preserved_sentence(results: Mapping[str, Any], system: str) -> str:
@@ -114,7 +114,7 @@ def preserved_sentence(results: Mapping[str, Any], system: str) -> str:
         return ""
     groups: dict[str, list[str]] = {}
     for name in (name for name in results["scales"] if name in WORDS):
-        values = [results["scores"][one][name]["value"] for one in (system, *controls)]
+        values = [results["scores"][column][name]["value"] for column in (system, *controls)]
         numbers = [value for value in values if isinstance(value, int | float)]
         if len(numbers) < len(values) or len(set(values[1:])) < len(controls):
             where, words = "not comparable: ", WORDS[name]
@@ -162,8 +162,8 @@ def _remarks(results: Mapping[str, Any], *, published: bool) -> Iterator[str]:
     if failed := len(results["failures"]):
         yield f"{counted(failed, 'failures')}, which table.md lists."
     if results.get("comparisons"):
-        found = f"{len(significant(results))} of {counted(len(results['comparisons']), 'differences')} between systems"
-        yield f"{found} significant at {SIGNIFICANCE} (Holm); {TEXT.marks['best']} is best."
+        share = f"{len(significant(results))} of {counted(len(results['comparisons']), 'differences')} between systems"
+        yield f"{share} significant at {SIGNIFICANCE} (Holm); {TEXT.marks['best']} is best."
     if not published:
         counts = f"{counted(len(cautions(results)), 'notes')}, {counted(len(results['notes']), 'remarks')}"
         yield f"In table.md, or with `published`: {counts}, results of others."

@@ -22,7 +22,7 @@ from music_evals.benchmark.canvas import check_backend
 from music_evals.benchmark.engines import Unit, local
 from music_evals.benchmark.outputs import RECORDS, Outcome, remove_results, write_scores
 from music_evals.benchmark.preservation.compiled import cache_home
-from music_evals.benchmark.preservation.controls import heard, make_controls
+from music_evals.benchmark.preservation.controls import make_controls, traits_of
 from music_evals.benchmark.preservation.pair_datasets import pairs_of_dataset
 from music_evals.benchmark.preservation.pairs import (
     CONTROLS,
@@ -35,7 +35,7 @@ from music_evals.benchmark.preservation.pairs import (
 from music_evals.benchmark.preservation.players import PLACES, Players
 from music_evals.benchmark.preservation.report import SHOWN_PAIRS, render_report
 from music_evals.benchmark.preservation.results import PRESERVATION
-from music_evals.benchmark.preservation.worker import CompileExtractors, PairJudge
+from music_evals.benchmark.preservation.worker import CompileExtractors, PairScorer
 from music_evals.benchmark.records import Records
 from music_evals.benchmark.rows import Judge, PairJob
 from music_evals.benchmark.run import Progress, record
@@ -44,7 +44,7 @@ from music_evals.benchmark.scores import outlines_in
 from music_evals.benchmark.versions import PACKAGES, package_versions
 from music_evals.errors import InvalidInputError, MissingBackendError, UnknownNameError
 from music_evals.files import scratch_folder
-from music_evals.metrics.catalogue import RELEASES, SHOWN_COMPANIONS
+from music_evals.metrics.catalogue import RELEASES, SHOWN_AUXILIARY
 from music_evals.numerics import n_cores
 from music_evals.pipelines import preservation as pipeline
 
@@ -85,8 +85,8 @@ class Settings(RunSettings):
     reference_column, estimate_column, system_column, group_by
         See `pairs.Columns`. Folders are grouped by ``"file"`` (None) or ``"folder"``.
     metrics, companions
-        Names with commas; ``"all"`` takes all. Metrics of None are all, companions of None those of
-        `catalogue.SHOWN_COMPANIONS` beside all metrics, and none beside chosen ones; ``"none"`` leaves them out.
+        Names with commas; ``"all"`` takes all. Metrics of None are all, auxiliary metrics of None those of
+        `catalogue.SHOWN_AUXILIARY` beside all metrics, and none beside chosen ones; ``"none"`` leaves them out.
     variant
         One of `metrics.arrays.PRESERVATION_VARIANTS`.
     backends
@@ -109,7 +109,7 @@ class Settings(RunSettings):
     InvalidInputError
         Settings that contradict each other, or a number out of range.
     UnknownNameError
-        A metric, companion, variant or place of audio that does not exist.
+        A metric, auxiliary metric, variant or place of audio that does not exist.
 
     """
 
@@ -160,20 +160,20 @@ class Settings(RunSettings):
 
     @property
     def measures(self) -> pipeline.Settings:
-        """Metrics, companions, variant and backends, checked."""
+        """Metrics, auxiliary metrics, variant and backends, checked."""
         metrics = _names(self.metrics)
         return pipeline.Settings.of(
             metrics=metrics,
-            companions=_companions(self.companions, beside_all=metrics is None and self.variant not in RELEASES),
+            companions=_auxiliary(self.companions, beside_all=metrics is None and self.variant not in RELEASES),
             variant=self.variant,
             backends=self.backends,
         )
 
 
-def _companions(text: str | None, *, beside_all: bool) -> Sequence[str] | bool:
-    """Return the companions that are asked for, True for all."""
+def _auxiliary(text: str | None, *, beside_all: bool) -> Sequence[str] | bool:
+    """Return the auxiliary metrics that are asked for, True for all."""
     if text is None:
-        return SHOWN_COMPANIONS if beside_all else ()
+        return SHOWN_AUXILIARY if beside_all else ()
     names = _names(text)
     if not text or names == ["none"]:
         return ()
@@ -211,7 +211,7 @@ def run_preservation(settings: Settings, *, progress: Progress | None = None, ju
             controls=(),
             scores=measures.scores,
             variant=settings.variant,
-            judge=judge or PairJudge(stored),
+            judge=judge or PairScorer(stored),
             engine="local",  # an extractor may die of a recording
             workers=min(n_cores(), MOST_WORKERS),
             before=None
@@ -231,7 +231,7 @@ def run_preservation(settings: Settings, *, progress: Progress | None = None, ju
 
 
 def _record(job: PairJob, pairs: Sequence[Pair], settings: Settings, progress: Progress | None) -> Records:
-    """Judge the pairs, and then the controls: who meets whom depends on what was heard in the originals."""
+    """Score the pairs, then the controls: unrelated pairs depend on key and tempo of the originals."""
     path = Path(settings.out) / RECORDS
     if not settings.controls:
         return record(job, path, settings, progress=progress)
@@ -242,7 +242,7 @@ def _record(job: PairJob, pairs: Sequence[Pair], settings: Settings, progress: P
             progress(done, total if label == COMPILING else total + n_later, label)
 
     outlines = outlines_in(record(dataclasses.replace(job, later=CONTROLS), path, settings, progress=begun))
-    controls = make_controls(pairs, lambda content: heard(outlines.get(content)), seed=settings.seed)
+    controls = make_controls(pairs, lambda content: traits_of(outlines.get(content)), seed=settings.seed)
     resumed = dataclasses.replace(settings, overwrite=False)
     return record(dataclasses.replace(job, controls=controls), path, resumed, progress=progress)
 
@@ -271,14 +271,14 @@ def _pairs(settings: Settings, scratch: Path, progress: Progress | None) -> Pair
 def _header(settings: Settings, pairs: PairSet) -> dict[str, Any]:
     """Return what the numbers depend on, besides the files."""
     measures = settings.measures
-    heard = any(pair.entrance == "audio" for pair in pairs.pairs)
+    has_audio = any(pair.entrance == "audio" for pair in pairs.pairs)
     return {
         "task": "preservation",
         "dataset": dict(pairs.dataset),
         "variant": settings.variant,
         "metrics": list(measures.metrics),
         "companions": list(measures.companions),
-        "extractors": describe_extractors(measures) if heard else {"features": {}},
+        "extractors": describe_extractors(measures) if has_audio else {"features": {}},
         "versions": package_versions((*PACKAGES, *AUDIO_PACKAGES)),
     }
 
@@ -291,21 +291,21 @@ def describe_extractors(measures: pipeline.Settings) -> dict[str, Any]:
     reported: dict[str, Any] = {}
     for feature in measures.features:
         try:
-            found = receipt(measures.all_backends, features=[feature], policy=measures.audio_policy)
+            extractor = receipt(measures.all_backends, features=[feature], policy=measures.audio_policy)
         except MissingBackendError as error:
             if error.extra:
                 raise
             features[feature] = {"missing": str(error)}
             continue
-        features |= found["features"]
-        reported |= found
+        features |= extractor["features"]
+        reported |= extractor
     return {**reported, "features": features}
 
 
 def compile_extractors(compiling: CompileExtractors, left: Sequence[Pair], progress: Progress | None) -> None:
     """Compile extractors that need it in one process before several use them, unless this machine has the code."""
-    heard = any(pair.entrance == "audio" for pair in left)
-    if heard and compiling.needed and not cache_home(compiling.extractors).is_dir():
+    has_audio = any(pair.entrance == "audio" for pair in left)
+    if has_audio and compiling.needed and not cache_home(compiling.extractors).is_dir():
         if progress is not None:
             progress(0, len(left), COMPILING)
         # where it fails, every process compiles for itself, as it can

@@ -20,13 +20,13 @@ from music_evals.benchmark.preservation.pairs import CONTROLS, MusicFile, Pair
 from music_evals.benchmark.preservation.reencoding import reencode, rewrite
 from music_evals.errors import MusicEvalsError, located
 from music_evals.locations import fetched
-from music_evals.pipelines.preservation import Settings, Source, SourceLoader, Value, entrance, judge
+from music_evals.pipelines.preservation import Settings, Source, SourceLoader, Value, modality, score_pair
 from music_evals.symbolic.files import read_score
 from music_evals.symbolic.limits import DEFAULT_LIMITS
 
-__all__ = ["CompileExtractors", "PairJudge", "outline"]
+__all__ = ["CompileExtractors", "PairScorer", "outline"]
 
-KEPT_SOURCES = 4
+CACHED_SOURCES = 4
 """Sources that a process keeps: an original, its edits, and the original of an unrelated pair."""
 
 WARM_UP_SEC = 12.0
@@ -36,13 +36,13 @@ _MS = 3  # decimals of seconds in an outline
 
 
 @dataclasses.dataclass(eq=False)
-class PairJudge:
+class PairScorer:
     """Compares pairs; keeps the last sources, since the edits of one original come one after the other."""
 
     settings: Settings
 
     def __post_init__(self) -> None:
-        self._kept: collections.OrderedDict[tuple[str, str], Source] = collections.OrderedDict()
+        self._sources: collections.OrderedDict[tuple[str, str], Source] = collections.OrderedDict()
         self._scratch: Path | None = None
 
     @property
@@ -60,14 +60,14 @@ class PairJudge:
         """Return the answer for a pair, as in `rows.Judge`, with the outlines of both files."""
         reference = self._load("reference", pair.reference)
         estimate = self._load("estimate", pair.estimate, pair.treatment)
-        judged = judge(reference, estimate, self.settings)
-        scores = {name: _score(value) for name, value in judged.values.items()}
-        scores |= {name: {"error": f"{type(error).__name__}: {error}"} for name, error in judged.failures.items()}
-        drawn = {} if pair.system in CONTROLS else {pair.reference: reference, pair.estimate: estimate}
+        scored = score_pair(reference, estimate, self.settings)
+        scores = {name: _score(value) for name, value in scored.values.items()}
+        scores |= {name: {"error": f"{type(error).__name__}: {error}"} for name, error in scored.failures.items()}
+        outlined = {} if pair.system in CONTROLS else {pair.reference: reference, pair.estimate: estimate}
         outlines = {
-            file.content: {"music": source.content, **outline(source.features)} for file, source in drawn.items()
+            file.content: {"music": source.content, **outline(source.features)} for file, source in outlined.items()
         }
-        return {"scores": scores, "notes": list(judged.notes), "outlines": outlines}
+        return {"scores": scores, "notes": list(scored.notes), "outlines": outlines}
 
     @functools.cached_property
     def _loader(self) -> SourceLoader:
@@ -75,24 +75,24 @@ class PairJudge:
 
     def _load(self, side: str, file: MusicFile, treatment: str = "") -> Source:
         key = file.content, treatment
-        if key not in self._kept:
-            limits = DEFAULT_AUDIO_LIMITS if entrance(file.path) == "audio" else DEFAULT_LIMITS
+        if key not in self._sources:
+            limits = DEFAULT_AUDIO_LIMITS if modality(file.path) == "audio" else DEFAULT_LIMITS
             try:
                 with fetched(file.path, file.content, max_bytes=limits.max_bytes, folder=self._scratch) as path:
-                    self._kept[key] = self._loader.load(_treated(path, treatment, self.settings))
+                    self._sources[key] = self._loader.load(_treated(path, treatment, self.settings))
             except MusicEvalsError as error:
                 raise located(error, side) from error
-        self._kept.move_to_end(key)
-        while len(self._kept) > KEPT_SOURCES:
-            self._kept.popitem(last=False)
-        return self._kept[key]
+        self._sources.move_to_end(key)
+        while len(self._sources) > CACHED_SOURCES:
+            self._sources.popitem(last=False)
+        return self._sources[key]
 
 
 def _treated(path: str, treatment: str, settings: Settings) -> str | Audio | Score:
     """Return what is loaded: the file itself, or for the same-music control the same music in a lesser copy."""
     if not treatment:
         return path
-    if entrance(path) == "symbolic":
+    if modality(path) == "symbolic":
         return rewrite(read_score(path))
     return reencode(load_audio(path, policy=settings.audio_policy))
 
@@ -137,7 +137,7 @@ class CompileExtractors:
         settings = Settings.of(companions=True, variant=self.variant, backends=self.backends)
         with SourceLoader(settings) as loader:
             source = loader.load(_made_up_audio())
-        judge(source, source, settings)
+        score_pair(source, source, settings)
 
 
 def _compiles(variant: str, backends: Mapping[str, str] | None) -> bool:
@@ -161,18 +161,18 @@ def _made_up_audio() -> Audio:
 
 def outline(features: Features) -> dict[str, Any]:
     """Return what can be drawn of the features: beats, chords, sections and melody, times in seconds to the ms."""
-    drawn: dict[str, Any] = {"duration_sec": round(features.duration_sec, _MS)}
+    drawable: dict[str, Any] = {"duration_sec": round(features.duration_sec, _MS)}
     if features.beats is not None:
-        drawn["beats"] = features.beats.times_sec.round(_MS).tolist()
+        drawable["beats"] = features.beats.times_sec.round(_MS).tolist()
     if features.key is not None:
-        drawn["key"] = [features.key.tonic, features.key.mode]
+        drawable["key"] = [features.key.tonic, features.key.mode]
     for name in ("chords", "segments"):
-        found = getattr(features, name)
-        if found is not None:
-            drawn[name] = _labelled(found.intervals_sec, found.labels)
+        track = getattr(features, name)
+        if track is not None:
+            drawable[name] = _labelled(track.intervals_sec, track.labels)
     if features.melody is not None:
-        drawn["melody"] = _labelled(features.melody.intervals_sec, features.melody.pitches.round(1).tolist())
-    return drawn
+        drawable["melody"] = _labelled(features.melody.intervals_sec, features.melody.pitches.round(1).tolist())
+    return drawable
 
 
 def _labelled(intervals_sec: Any, labels: Any) -> list[list[Any]]:

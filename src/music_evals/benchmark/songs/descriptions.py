@@ -50,7 +50,7 @@ from music_evals.errors import InvalidInputError, InvalidTagsError, NoDataError,
 from music_evals.lyrics.embeddings import DEFAULT_ENCODER, embed, load_encoder
 from music_evals.metrics.catalogue import DESCRIPTION_SCORES
 from music_evals.metrics.semantics import check_options
-from music_evals.pipelines.descriptions import TOTAL, check_description, judge_description
+from music_evals.pipelines.descriptions import TOTAL, check_description, score_description
 from music_evals.pipelines.tag_extraction import EXTRACTIONS, Vocabulary, extract_tags, vocabulary_of
 from music_evals.protocols import TextEncoder
 
@@ -78,17 +78,17 @@ def _unspoken(group: str) -> str:
     return f"the system does not speak for the {group} group"
 
 
-def _shown(found: ScoreTable) -> tuple[str, ...]:
-    """Return the scores that any system speaks for; all where there is no system."""
-    unspoken = [place for place, text in enumerate(found.matrix.texts) if text in set(map(_unspoken, GROUPS))]
+def _shown(score_table: ScoreTable) -> tuple[str, ...]:
+    """Return the scores of which any system has a value; all without a system."""
+    unspoken = [place for place, text in enumerate(score_table.matrix.texts) if text in set(map(_unspoken, GROUPS))]
     judged, spoken = False, set()
-    for pairs in (found.of(system) for system in found.systems if system not in found.controls):
-        for name in found.metrics:
+    for pairs in (score_table.of(system) for system in score_table.systems if system not in score_table.controls):
+        for name in score_table.metrics:
             scored = ~np.isin(pairs.states(name), (ABSENT, ERROR))
             judged |= bool(scored.any())
             if (scored & ~np.isin(pairs.messages(UNDEFINED, name), unspoken)).any():
                 spoken.add(name)
-    return tuple(name for name in found.metrics if name in spoken or not judged)
+    return tuple(name for name in score_table.metrics if name in spoken or not judged)
 
 
 DESCRIPTIONS: Final = ScoreTask(
@@ -181,7 +181,7 @@ class Settings(SongSettings):
 
     @property
     def options(self) -> dict[str, Any]:
-        """Keyword arguments of `judge_description`."""
+        """Keyword arguments of `score_description`."""
         return {
             "aggregation": self.aggregation,
             "normalize_by_self": self.normalize_by_self,
@@ -226,9 +226,9 @@ def run_descriptions(settings: Settings, *, progress: Progress | None = None) ->
         "options": settings.options | ({"text_tags": settings.text_tags} if settings.text_tags else {}),
         "versions": package_versions(PACKAGES),
     }
-    judge = SongJudge(encoder, settings.options)
+    scorer = DescriptionScorer(encoder, settings.options)
     scores = tuple(DESCRIPTION_SCORES)
-    job = PairJob(header, judged, controls, scores, settings.aggregation, judge, at_once=AT_ONCE, before=judge.learn)
+    job = PairJob(header, judged, controls, scores, settings.aggregation, scorer, at_once=AT_ONCE, before=scorer.learn)
     return write_scores(DESCRIPTIONS, record(job, out / RECORDS, settings, progress=progress), settings, _render)
 
 
@@ -266,21 +266,23 @@ def _without_listening(songs: SongSet, seed: int) -> Iterator[TextPair]:
     held: dict[tuple[str, str], Counter[str]] = {}
     for tags in described.values():
         for group, dimensions in tags.items():
-            for name, found in dimensions.items():
-                held.setdefault((group, name), Counter()).update(found)
+            for name, values in dimensions.items():
+                held.setdefault((group, name), Counter()).update(values)
     for system in (COMMON_TAGS, RANDOM_TAGS):
         for song in songs.songs:
-            said: dict[str, dict[str, list[str]]] = {}
+            description: dict[str, dict[str, list[str]]] = {}
             for group, dimensions in described[song.id].items():
                 for name, own in dimensions.items():
                     counts, n = held[group, name], len(set(own))
                     order = sorted(counts, key=lambda tag: (-counts[tag], tag))
-                    drawn = random.Random(f"{seed} {song.id} {group} {name}").sample(order, n)
-                    said.setdefault(group, {})[name] = order[:n] if system == COMMON_TAGS else drawn
-            yield TextPair(song.id, system, song.group, ENTRANCE, _own(song), TextSide(f"{song.id}, {system}", said))
+                    sampled = random.Random(f"{seed} {song.id} {group} {name}").sample(order, n)
+                    description.setdefault(group, {})[name] = order[:n] if system == COMMON_TAGS else sampled
+            yield TextPair(
+                song.id, system, song.group, ENTRANCE, _own(song), TextSide(f"{song.id}, {system}", description)
+            )
 
 
-class SongJudge:
+class DescriptionScorer:
     """Compares the tags of both sides of a pair, by the vectors of all tags of the run, which it learns first."""
 
     def __init__(self, encoder: TextEncoder, options: Mapping[str, Any]) -> None:
@@ -311,9 +313,9 @@ class SongJudge:
             own = (name for name in DESCRIPTION_SCORES if name.startswith((f"{group}/", f"{group}_")))
             scores |= dict.fromkeys(own, score_or_reason(math.nan, _unspoken(group)))
         if spoken:
-            judged = judge_description(reference, estimate, encoder=self, annotators=spoken, **self._options)
-            found, reasons = judged.values, judged.reasons
-            scores |= {name: score_or_reason(value, reasons.get(name, "")) for name, value in found.items()}
+            judged = score_description(reference, estimate, encoder=self, annotators=spoken, **self._options)
+            values, reasons = judged.values, judged.reasons
+            scores |= {name: score_or_reason(value, reasons.get(name, "")) for name, value in values.items()}
             notes = [
                 f"{group}: {len(SCORED[group]) - n} of {len(SCORED[group])} dimensions are in no average, as the "
                 "reference has no tags there"
@@ -333,7 +335,7 @@ def _scored_tags(descriptions: Sequence[Tags]) -> Iterator[str]:
 
 
 def _with_all_groups(predictions: Sequence[Prediction]) -> list[Prediction]:
-    """Give each description the groups that its system speaks for anywhere: one left out of a song is silence there."""
+    """Give each description the groups that its system describes in any song: a missing group is empty there."""
     spoken: dict[str, set[str]] = {}
     for prediction in predictions:
         spoken.setdefault(prediction.system, set()).update(prediction.value or ())
@@ -348,7 +350,7 @@ def _with_all_groups(predictions: Sequence[Prediction]) -> list[Prediction]:
     ]
 
 
-def _render(results: Mapping[str, Any], found: ScoreTable) -> str:
+def _render(results: Mapping[str, Any], score_table: ScoreTable) -> str:
     encoder = results["encoder"]
     facts = {
         "aggregation": results["variant"],
@@ -356,4 +358,4 @@ def _render(results: Mapping[str, Any], found: ScoreTable) -> str:
         "revision of the encoder": encoder["revision"] or "none",
         **{name: value for name, value in results["options"].items() if name != "aggregation"},
     }
-    return score_page(results, found, facts)
+    return score_page(results, score_table, facts)

@@ -59,7 +59,7 @@ CELLS: Final = "cells.csv"
 PLOT: Final = "discrepancy.svg"
 
 Floats = npt.NDArray[np.float64]
-Told = Mapping[str, Mapping[str, Mapping[str, Sequence[str]]]]
+Descriptions = Mapping[str, Mapping[str, Mapping[str, Sequence[str]]]]
 """Song -> group of annotators -> dimension -> tags."""
 
 FEW_SONGS = 10
@@ -206,11 +206,11 @@ class _Similarities(Job):
 
     size = 1
 
-    def __init__(self, settings: Settings, songs: SongSet, reported: Told, encoder: TextEncoder) -> None:
-        self._told, self._encoder, self._settings = reported, encoder, settings
+    def __init__(self, settings: Settings, songs: SongSet, descriptions: Descriptions, encoder: TextEncoder) -> None:
+        self._descriptions, self._encoder, self._settings = descriptions, encoder, settings
         self.header = {
             "task": TASK,
-            "dataset": {**songs.about, "fingerprint": _fingerprint(reported)},
+            "dataset": {**songs.about, "fingerprint": _fingerprint(descriptions)},
             "options": settings.comparison,
             "encoder": {"name": encoder.name, "revision": encoder.revision},
             "versions": package_versions(PACKAGES),
@@ -222,19 +222,21 @@ class _Similarities(Job):
 
     def left(self, rows: Sequence[Row]) -> list[Unit]:
         there = any(row["kind"] == "score" for row in rows)
-        return [] if there else [Unit(self._told, "similarities")]
+        return [] if there else [Unit(self._descriptions, "similarities")]
 
     def rows(self, unit: Unit, answer: Floats | Failed) -> list[Row]:  # noqa: ARG002
         if isinstance(answer, Failed):
             raise BackendError(answer.reason)
         names = self._settings.chosen_dimensions
-        return [row for song, values in zip(self._told, answer, strict=True) for row in _rows(song, names, values)]
+        return [
+            row for song, values in zip(self._descriptions, answer, strict=True) for row in _rows(song, names, values)
+        ]
 
     def values(self, rows: Sequence[Row]) -> Floats:
         """Return the recorded similarities, shape (songs, dimensions); NaN where they are undefined."""
         with reading_rows():
-            found = {(row["item"], row["metric"]): row["value"] for row in rows if row["kind"] == "score"}
-            table = [[found[song, name] for name in self._settings.chosen_dimensions] for song in self._told]
+            recorded = {(row["item"], row["metric"]): row["value"] for row in rows if row["kind"] == "score"}
+            table = [[recorded[song, name] for name in self._settings.chosen_dimensions] for song in self._descriptions]
             return np.array(table, dtype=np.float64)  # None becomes NaN
 
 
@@ -245,22 +247,22 @@ def _rows(song: str, names: Sequence[str], values: Floats) -> list[dict[str, Any
     ]
 
 
-def _fingerprint(reported: Told) -> str:
+def _fingerprint(reported: Descriptions) -> str:
     return hashlib.sha256(json.dumps(reported, ensure_ascii=False, sort_keys=True).encode()).hexdigest()[:16]
 
 
-def _results(study: DiscrepancyStudy, songs: SongSet, reported: Told) -> dict[str, Any]:
-    found: dict[str, Any] = plain(
+def _results(study: DiscrepancyStudy, songs: SongSet, descriptions: Descriptions) -> dict[str, Any]:
+    results: dict[str, Any] = plain(
         {
             "task": TASK,
-            "dataset": {**songs.about, "fingerprint": _fingerprint(reported)},
+            "dataset": {**songs.about, "fingerprint": _fingerprint(descriptions)},
             "n_clusters": len({song.group for song in songs.songs}),
             **study.to_dict(),
             "notes": _notes(study),
             "versions": package_versions(PACKAGES),
         }
     )
-    return found
+    return results
 
 
 def _notes(study: DiscrepancyStudy) -> list[str]:

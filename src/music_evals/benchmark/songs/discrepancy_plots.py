@@ -85,7 +85,7 @@ def _panels(dimensions: Sequence[str]) -> list[list[str]]:
 def _draw_panel(axes: Any, study: DiscrepancyStudy, grouping: str, names: Sequence[str]) -> None:
     chosen = GROUPINGS[grouping]
     keys = [(ALL, ALL, "All songs"), *((grouping, group.name, group.english) for group in chosen.groups)]
-    cells = {name: [study.cell(one, group, name) for one, group, _ in keys] for name in names}
+    cells = {name: [study.cell(by, group, name) for by, group, _ in keys] for name in names}
     shifts = np.linspace(-SPREAD / 2, SPREAD / 2, len(cells)) if len(cells) > 1 else np.zeros(1)
     for (name, row), shift in zip(cells.items(), shifts.tolist(), strict=True):
         place = list(study.dimensions).index(name)

@@ -34,15 +34,15 @@ def markdown_study(study: DiscrepancyStudy, notes: Sequence[str]) -> str:
         lines = [[name, str(cells[0].n), *map(_with_interval, cells)] for name, cells in _rows(study, grouping)]
         rule = ["---", *["---:"] * (len(head) - 1)]
         parts += ["", f"## By {GROUPINGS[grouping].english.lower()}", "", markdown_rows([head, rule, *lines])]
-    columns, found = _found_differences(study)
-    differing = markdown_rows([columns, ["---"] * 3 + ["---:"] * 5, *found]) if found else "None."
+    columns, differences = _differing_groups(study)
+    differing = markdown_rows([columns, ["---"] * 3 + ["---:"] * 5, *differences]) if differences else "None."
     parts += ["", "## Groups that differ from the other songs", "", differing]
     return "\n".join([*parts, "", *(f"- {note}" for note in notes)])
 
 
 def render_study(study: DiscrepancyStudy, results: Mapping[str, Any], picture: str) -> str:
     """Return the study as one HTML page that needs nothing but a browser."""
-    head, rows = _found_differences(study)
+    head, rows = _differing_groups(study)
     tables = [{"title": GROUPINGS[name].english.lower(), "rows": _rows(study, name)} for name in study.groups]
     return render(
         "music_evals.benchmark.songs",
@@ -122,7 +122,7 @@ def _rows(study: DiscrepancyStudy, grouping: str) -> list[tuple[str, list[Cell]]
 def _title(grouping: str, group: str) -> str:
     if group == ALL:
         return "All songs"
-    return next(found.english for found in GROUPINGS[grouping].groups if found.name == group)
+    return next(member.english for member in GROUPINGS[grouping].groups if member.name == group)
 
 
 def _is_marked(cell: Cell) -> bool:
@@ -140,9 +140,9 @@ def _with_interval(cell: Cell) -> str:
     return f"{marked} ({format_value(cell.low)}..{format_value(cell.high)})"
 
 
-def _found_differences(study: DiscrepancyStudy) -> tuple[list[str], list[list[str]]]:
+def _differing_groups(study: DiscrepancyStudy) -> tuple[list[str], list[list[str]]]:
     """Return names of columns, and a row for each group that differs from the other songs."""
-    found = sorted(filter(_is_marked, study.cells), key=lambda cell: cell.p_adjusted)
+    marked = sorted(filter(_is_marked, study.cells), key=lambda cell: cell.p_adjusted)
     head = ["grouping", "group", "dimension", "songs", "similarity", "difference", "p", "p, Holm"]
     lines = [
         [
@@ -155,6 +155,6 @@ def _found_differences(study: DiscrepancyStudy) -> tuple[list[str], list[list[st
             f"{cell.p_value:.2g}",
             f"{cell.p_adjusted:.2g}",
         ]
-        for cell in found
+        for cell in marked
     ]
     return head, lines

@@ -1,4 +1,4 @@
-"""Texts asked of language models, recorded as they come: what was answered once is not asked, or paid for, again.
+"""Texts of language models, recorded as they come: a prompt that was answered is not sent, or paid for, again.
 
 A record file as in `records`, with these rows after the header:
 
@@ -24,7 +24,7 @@ from music_evals.errors import BackendError, ModelUnavailableError, MusicEvalsEr
 from music_evals.numerics import kernels
 from music_evals.protocols import LyricWriter, Written
 
-__all__ = ["Asked", "Key", "WritingSystem", "ask", "keep_answers", "key_of", "latest_rows", "left_to_ask"]
+__all__ = ["Key", "Request", "WritingSystem", "ask", "keep_answers", "key_of", "latest_rows", "left_to_ask"]
 
 Row = dict[str, Any]
 
@@ -53,8 +53,8 @@ class WritingSystem(NamedTuple):
         return hashlib.sha256(dump_json(self.about).encode()).hexdigest()[:16]
 
 
-class Asked(NamedTuple):
-    """One thing that is asked."""
+class Request(NamedTuple):
+    """One prompt that a writer gets."""
 
     seed: int
     item: str
@@ -62,7 +62,7 @@ class Asked(NamedTuple):
 
 
 class _Answer(NamedTuple):
-    asked: Asked
+    request: Request
     written: Written | MusicEvalsError
     seconds: float
 
@@ -77,43 +77,46 @@ def ask(
 ) -> Sequence[Row]:
     """Ask every system for every prompt and seed that has no answer yet."""
     start = time.perf_counter()
-    tell = _teller(systems, len(prompts), progress)
+    report = _progress_reporter(systems, len(prompts), progress)
     for system in systems:
         content = system.content
         left = left_to_ask(system, prompts, records.rows)
-        tell(system.name, len(system.seeds) * len(prompts) - len(left))
+        report(system.name, len(system.seeds) * len(prompts) - len(left))
         if left:
             _append(records, _new_writer(records.rows, system, content))
-        keep = _keeper(records, system.name, content, tell)
+        keep = _keeper(records, system.name, content, report)
         try:
             _ask_writer(system.writer, left, keep)
         finally:
             _call(system.writer, "close")
-    sitting = {
+    session = {
         "kind": "sitting",
         "wall_time_sec": time.perf_counter() - start,
         "versions": dict(versions),
         "kernels": kernels(),
     }
-    records.append([sitting])
+    records.append([session])
     records.compact()
     return records.rows
 
 
-def left_to_ask(system: WritingSystem, prompts: Mapping[str, str], rows: Iterable[Row]) -> list[Asked]:
+def left_to_ask(system: WritingSystem, prompts: Mapping[str, str], rows: Iterable[Row]) -> list[Request]:
     """Return what a system has given no good answer to yet."""
     content = system.content
     answered = {key for key, row in latest_rows(rows).items() if "error" not in row}
-    wanted = [Asked(seed, item, prompt) for seed in system.seeds for item, prompt in prompts.items()]
-    return [asked for asked in wanted if (content, *asked) not in answered]
+    wanted = [Request(seed, item, prompt) for seed in system.seeds for item, prompt in prompts.items()]
+    return [request for request in wanted if (content, *request) not in answered]
 
 
 def keep_answers(
-    system: WritingSystem, asked: Sequence[Asked], written: Sequence[Written | MusicEvalsError], records: RecordStore
+    system: WritingSystem,
+    requests: Sequence[Request],
+    written: Sequence[Written | MusicEvalsError],
+    records: RecordStore,
 ) -> None:
-    """Record what came in a batch; nobody knows how long each answer took."""
+    """Record what came in a batch; the seconds of each answer are not known."""
     _append(records, _new_writer(records.rows, system, system.content))
-    answers = [_Answer(one, _whole(answer), 0.0) for one, answer in zip(asked, written, strict=True)]
+    answers = [_Answer(request, _whole(answer), 0.0) for request, answer in zip(requests, written, strict=True)]
     _append(records, [_generation(system.name, system.content, answer) for answer in answers])
 
 
@@ -127,18 +130,20 @@ def latest_rows(rows: Iterable[Row]) -> dict[Key, Row]:
     return {key_of(row): row for row in rows if row["kind"] == "generation"}
 
 
-def _teller(systems: Sequence[WritingSystem], n_prompts: int, progress: Progress | None) -> Callable[[str, int], None]:
+def _progress_reporter(
+    systems: Sequence[WritingSystem], n_prompts: int, progress: Progress | None
+) -> Callable[[str, int], None]:
     """Return a function that adds to what is done and reports it."""
     total = n_prompts * sum(len(system.seeds) for system in systems)
     done = 0
 
-    def tell(label: str, more: int) -> None:
+    def report(label: str, more: int) -> None:
         nonlocal done
         done += more
         if progress is not None:
             progress(done, total, label)
 
-    return tell
+    return report
 
 
 def _append(records: RecordStore, new: Sequence[Row]) -> None:
@@ -159,28 +164,28 @@ def _call(writer: LyricWriter, method: str) -> None:
 
 
 def _keeper(
-    records: RecordStore, system: str, content: str, tell: Callable[[str, int], None]
+    records: RecordStore, system: str, content: str, report: Callable[[str, int], None]
 ) -> Callable[[list[_Answer]], None]:
     """Return a function that records answers."""
 
     def keep(answers: list[_Answer]) -> None:
         _append(records, [_generation(system, content, answer) for answer in answers])
-        tell(system, len(answers))
+        report(system, len(answers))
 
     return keep
 
 
 def _generation(system: str, content: str, answer: _Answer) -> Row:
-    about = {"kind": "generation", "system": system, "writer": content, **answer.asked._asdict()}
+    about = {"kind": "generation", "system": system, "writer": content, **answer.request._asdict()}
     if isinstance(answer.written, MusicEvalsError):
         return {**about, "error": f"{type(answer.written).__name__}: {answer.written}", "seconds": answer.seconds}
     return {**about, **answer.written._asdict(), "seconds": answer.seconds}
 
 
-def _ask_writer(writer: LyricWriter, left: Sequence[Asked], keep: Callable[[list[_Answer]], None]) -> None:
+def _ask_writer(writer: LyricWriter, left: Sequence[Request], keep: Callable[[list[_Answer]], None]) -> None:
     """Ask in the portions that the writer likes, and keep answers as they come."""
     size, at_once = getattr(writer, "batch_size", 1), getattr(writer, "concurrency", 1)
-    by_seed = [list(same_seed) for _, same_seed in itertools.groupby(left, lambda asked: asked.seed)]
+    by_seed = [list(same_seed) for _, same_seed in itertools.groupby(left, lambda request: request.seed)]
     portions = [same[start : start + size] for same in by_seed for start in range(0, len(same), size)]
     if at_once == 1 and not hasattr(writer, "cancel"):
         for portion in portions:
@@ -190,7 +195,7 @@ def _ask_writer(writer: LyricWriter, left: Sequence[Asked], keep: Callable[[list
 
 
 def _ask_at_once(
-    writer: LyricWriter, portions: Sequence[list[Asked]], at_once: int, keep: Callable[[list[_Answer]], None]
+    writer: LyricWriter, portions: Sequence[list[Request]], at_once: int, keep: Callable[[list[_Answer]], None]
 ) -> None:
     """Ask in threads. What stops the run, Ctrl-C too, is raised when what is under way was answered and kept."""
     pool = ThreadPoolExecutor(at_once)
@@ -221,18 +226,18 @@ def _ask_at_once(
         pool.shutdown(wait=False, cancel_futures=True)
 
 
-def _ask_portion(writer: LyricWriter, portion: list[Asked]) -> list[_Answer]:
+def _ask_portion(writer: LyricWriter, portion: list[Request]) -> list[_Answer]:
     start = time.perf_counter()
     try:
-        written = _checked(writer.write([asked.prompt for asked in portion], seed=portion[0].seed), len(portion))
+        written = _checked(writer.write([request.prompt for request in portion], seed=portion[0].seed), len(portion))
     except ModelUnavailableError:
         raise
     except MusicEvalsError as error:
         if len(portion) > 1:  # one of them is at fault, or all together are too many: none is failed for another
-            return [answer for asked in portion for answer in _ask_portion(writer, [asked])]
+            return [answer for request in portion for answer in _ask_portion(writer, [request])]
         return [_Answer(portion[0], error, time.perf_counter() - start)]
     seconds = (time.perf_counter() - start) / len(portion)
-    return [_Answer(asked, answer, seconds) for asked, answer in zip(portion, written, strict=True)]
+    return [_Answer(request, answer, seconds) for request, answer in zip(portion, written, strict=True)]
 
 
 def _checked(written: Sequence[Written], n: int) -> Sequence[Written]:

@@ -73,7 +73,7 @@ class Settings(SongSettings):
         Any other `protocols.LyricWriter`, such as `models.lyric_writers.CallableWriter`.
     theme_from
         Group of annotators whose text is the theme, out of `annotations.GROUPS`; None takes the professional's, or the
-        amateur's where there is none.
+        amateur's if it is missing.
     language
         Of the prompt: ``"zh"`` or ``"en"``.
     example
@@ -161,13 +161,13 @@ def run_writing(settings: Settings, *, progress: Progress | None = None) -> Outc
     # answered is not asked again, what failed is. Writers may be added later; other texts than those of the last
     # settings stay in the records and count no more.
     out = Path(settings.out)
-    lyrics.judge_lyrics(*_TRIAL, **settings.scoring.options)
+    lyrics.score_lyrics(*_TRIAL, **settings.scoring.options)
     example = _read_example(settings.example)
-    hired = _hire(settings)
+    writers = _load_writers(settings)
     songs = settings.read_songs(["structure"])
     if settings.overwrite:
         remove_results(out, TEXTS, LOG)
-    written = _write(settings, songs, hired, example, progress) if hired else _Written()
+    written = _write(settings, songs, writers, example, progress) if writers else _Written()
     scoring = dataclasses.replace(settings.scoring, revision=songs.about["revision"])  # the commit that was read
     about = written.about
     beside, sections = NOTHING_BESIDE, []
@@ -176,13 +176,13 @@ def run_writing(settings: Settings, *, progress: Progress | None = None) -> Outc
         beside = Beside({"writing": about}, table, about["notes"], written.files)
         sections = [writing_log.html_section(about["totals"])]
     outcome = lyrics.run_lyrics(scoring, made=written.made, beside=beside, sections=sections, progress=progress)
-    records = {"generations": out / GENERATIONS} if hired else {}
+    records = {"generations": out / GENERATIONS} if writers else {}
     return dataclasses.replace(outcome, files={**outcome.files, **records})
 
 
 @dataclasses.dataclass(frozen=True)
 class _Written:
-    """What came of asking: all that is scored, the section of the results, and files by kind, (name, content)."""
+    """Texts to score, the section of the results, and files by kind: (name, content)."""
 
     made: tuple[Prediction, ...] = ()
     about: dict[str, Any] = dataclasses.field(default_factory=dict)
@@ -192,11 +192,11 @@ class _Written:
 def _write(
     settings: Settings,
     songs: SongSet,
-    hired: Sequence[_Hired],
+    writers: Sequence[_LoadedWriter],
     example: Example | None,
     progress: Progress | None,
 ) -> _Written:
-    systems = [found.system for found in hired]
+    systems = [loaded.system for loaded in writers]
     prompts, reasons = _prompts(songs, settings, example)
     receipt = {**prompt_receipt(settings.language, example), "theme_from": settings.theme_from or "any"}
     header = {"task": "lyric_writing", "dataset": dict(songs.about), "prompt": receipt}
@@ -208,7 +208,7 @@ def _write(
         rows = ask(direct, prompts, records, versions=package_versions(), progress=progress)
     with reading_rows():
         current = _current(rows, systems, prompts)
-        prices = {found.system.name: found.prices for found in hired}
+        prices = {loaded.system.name: loaded.prices for loaded in writers}
         log = writing_log.log_rows(current, prices)
         keys = set(map(key_of, current))
         attempts = [row for row in rows if row["kind"] == "generation" and key_of(row) in keys]
@@ -217,7 +217,7 @@ def _write(
     about = {
         "prompt": receipt,
         "writers": {system.name: system.about for system in systems},
-        "prices": {name: found._asdict() for name, found in prices.items() if found != Prices()},
+        "prices": {name: loaded._asdict() for name, loaded in prices.items() if loaded != Prices()},
         "totals": totals,
         "wall_time_sec": wall_time_sec,
         "notes": _notes(totals),
@@ -289,41 +289,41 @@ def text_report(results: Mapping[str, Any], *, published: bool = False) -> str:
     return f"{scores}\n\n{writing_log.text_section(results['writing']['totals'])}{notes}"
 
 
-class _Hired(NamedTuple):
+class _LoadedWriter(NamedTuple):
     """A system that writes, and what its tokens cost."""
 
     system: WritingSystem
     prices: Prices = Prices()
 
 
-def _hire(settings: Settings) -> list[_Hired]:
+def _load_writers(settings: Settings) -> list[_LoadedWriter]:
     """Build the writers; what is missing is said here, before anything is asked."""
-    asked = {
+    sampling = {
         "temperature": settings.temperature,
         "top_p": settings.top_p,
         "max_new_tokens": settings.max_tokens,
     }
     budget = None if settings.max_cost is None else Budget(settings.max_cost)
 
-    def metered(one: Endpoint) -> LyricWriter:
-        writer = _endpoint(one, settings, asked)
-        return writer if budget is None else Metered(writer, one.prices, budget)
+    def metered(endpoint: Endpoint) -> LyricWriter:
+        writer = _endpoint(endpoint, settings, sampling)
+        return writer if budget is None else Metered(writer, endpoint.prices, budget)
 
-    hired = [
-        *(_system(_transformers(text, settings, asked), settings) for text in settings.models),
-        *(_system(metered(one), settings)._replace(prices=one.prices) for one in settings.endpoints),
+    writers = [
+        *(_system(_transformers(text, settings, sampling), settings) for text in settings.models),
+        *(_system(metered(endpoint), settings)._replace(prices=endpoint.prices) for endpoint in settings.endpoints),
         *(_system(writer, settings) for writer in settings.writers),
     ]
-    check_systems([found.system.name for found in hired], LYRIC_CONTROLS, "models")
-    return hired
+    check_systems([loaded.system.name for loaded in writers], LYRIC_CONTROLS, "models")
+    return writers
 
 
-def _system(writer: LyricWriter, settings: Settings) -> _Hired:
+def _system(writer: LyricWriter, settings: Settings) -> _LoadedWriter:
     seeds = tuple(range(1 if writer.deterministic else settings.n_seeds))
-    return _Hired(WritingSystem(writer.name, writer, seeds))
+    return _LoadedWriter(WritingSystem(writer.name, writer, seeds))
 
 
-def _transformers(text: str | os.PathLike[str], settings: Settings, asked: Mapping[str, Any]) -> LyricWriter:
+def _transformers(text: str | os.PathLike[str], settings: Settings, sampling: Mapping[str, Any]) -> LyricWriter:
     name, source, revision = split_model(os.fspath(text))
     given = {"batch_size": settings.batch_size, "device": settings.device, "dtype": settings.dtype}
     make = load_plugin(WRITERS, "transformers", "writer")
@@ -333,12 +333,12 @@ def _transformers(text: str | os.PathLike[str], settings: Settings, asked: Mappi
         revision=revision,
         trust_remote_code=settings.trust_remote_code,
         template_options=settings.template_options,
-        **_given({**asked, **given}),
+        **_given({**sampling, **given}),
     )
     return writer
 
 
-def _endpoint(endpoint: Endpoint, settings: Settings, asked: Mapping[str, Any]) -> LyricWriter:
+def _endpoint(endpoint: Endpoint, settings: Settings, sampling: Mapping[str, Any]) -> LyricWriter:
     given = {
         "concurrency": settings.concurrency,
         "timeout_sec": settings.timeout_sec,
@@ -353,7 +353,7 @@ def _endpoint(endpoint: Endpoint, settings: Settings, asked: Mapping[str, Any]) 
         name=endpoint.name,
         api_key_env=endpoint.api_key_env,
         options=settings.endpoint_options,
-        **_given({**asked, **given}),
+        **_given({**sampling, **given}),
     )
     return writer
 

@@ -30,7 +30,7 @@ from music_evals.benchmark.results import ScoreTask
 from music_evals.benchmark.rows import PairJob
 from music_evals.benchmark.run import Progress, record
 from music_evals.benchmark.scores import ScoreTable
-from music_evals.benchmark.songs.lyric_judging import GATED, THEME, LyricJudge
+from music_evals.benchmark.songs.lyric_scoring import GATED, THEME, LyricScorer
 from music_evals.benchmark.songs.songs import Song, SongSet, SongSettings
 from music_evals.benchmark.songs.text_controls import (
     ANOTHER_SONG,
@@ -75,7 +75,7 @@ from music_evals.pipelines.lyrics import (
     scores_of,
 )
 
-__all__ = ["LYRICS", "Settings", "judge_lyrics", "pattern_side", "run_lyrics"]
+__all__ = ["LYRICS", "Settings", "pattern_side", "run_lyrics", "score_lyrics"]
 
 EXPLAINED = 10
 """Texts that are explained by default: the worst of each system, to equal shares."""
@@ -121,19 +121,22 @@ def _on_remarks(notes: Sequence[Mapping[str, Any]]) -> Iterator[str]:
     """Yield what must not be overlooked, by system: texts that scored 0, echoes, and words that were removed."""
     for system in dict.fromkeys(row["system"] for row in notes):
         texts = [row["notes"] for row in notes if row["system"] == system]
-        for note, (what, outcome) in _NOTHING_TO_SCORE.items():
+        for note, (noun, outcome) in _NOTHING_TO_SCORE.items():
             n = sum(note in reported for reported in texts)
             if n:
-                yield f"{system}: {counted(n, what)} {outcome}; with `strict` such texts are failures"
+                yield f"{system}: {counted(n, noun)} {outcome}; with `strict` such texts are failures"
         for note in WITHOUT_CHINESE:
             if n := sum(note in reported for reported in texts):
-                said = note.removeprefix("the lyrics have no Chinese character")
-                yield f"{system}: {counted(n, 'texts')} without a Chinese character{said}: compare the control {ECHO!r}"
-        named = (note.removeprefix(FORMAT_FOUND) for told in texts for note in told if note.startswith(FORMAT_FOUND))
-        found = Counter(name for name in named if name in FORMATS)
-        if found:
-            told = ", ".join(f"{name} ({counted(n, 'texts')})" for name, n in found.most_common())
-            yield f"{system}: read in the formats {told}"
+                suffix = note.removeprefix("the lyrics have no Chinese character")
+                without = f"{counted(n, 'texts')} without a Chinese character{suffix}"
+                yield f"{system}: {without}: compare the control {ECHO!r}"
+        named = (
+            note.removeprefix(FORMAT_FOUND) for remarks in texts for note in remarks if note.startswith(FORMAT_FOUND)
+        )
+        formats = Counter(name for name in named if name in FORMATS)
+        if formats:
+            formatted = ", ".join(f"{name} ({counted(n, 'texts')})" for name, n in formats.most_common())
+            yield f"{system}: read in the formats {formatted}"
         lines = [n for reported in texts if (n := sum(map(_n_removed, reported)))]
         if lines:
             yield (
@@ -143,8 +146,8 @@ def _on_remarks(notes: Sequence[Mapping[str, Any]]) -> Iterator[str]:
 
 
 def _n_removed(note: str) -> int:
-    found = _REMOVED.fullmatch(note)
-    return 1 + int(found["more"] or 0) if found else 0
+    match = _REMOVED.fullmatch(note)
+    return 1 + int(match["more"] or 0) if match else 0
 
 
 LYRICS: Final = ScoreTask(
@@ -253,7 +256,7 @@ class Settings(SongSettings):
 
     @property
     def options(self) -> dict[str, Any]:
-        """Keyword arguments of `judge_lyrics`."""
+        """Keyword arguments of `score_lyrics`."""
         names = ("variant", "rhyme", "section_match", "accumulate_song", "autojunk", "strict", "normalise")
         options = {name: getattr(self, name) for name in names}
         named = {} if self.song_format == AUTO else {"song_format": self.song_format}
@@ -270,7 +273,7 @@ def run_lyrics(
 ) -> Outcome:
     """Score all texts and write records, results.json, table.md and report.html."""
     # A run that was killed is taken up where it stood when it is started again with the same settings.
-    judge_lyrics(*_TRIAL, **settings.options | {"song_format": AUTO})
+    score_lyrics(*_TRIAL, **settings.options | {"song_format": AUTO})
     judged, controls, songs = _pairs(settings, made)
     if not judged.pairs and not judged.failures and not controls:
         raise NoDataError("nothing to score: no texts, and no controls, which are made of songs' patterns and words")
@@ -295,9 +298,9 @@ def run_lyrics(
     }
     if encoder is not None:
         header["encoder"] = {"name": encoder.name, "revision": encoder.revision}
-    form = functools.partial(_judge_pair, explained=judged.systems, options=settings.options)
-    judge = LyricJudge(form, settings.options, judged.systems, encoder, songs)
-    job = PairJob(header, judged, controls, scores, settings.variant, judge, at_once=AT_ONCE, before=judge.learn)
+    form = functools.partial(_score_pair, explained=judged.systems, options=settings.options)
+    scorer = LyricScorer(form, settings.options, judged.systems, encoder, songs)
+    job = PairJob(header, judged, controls, scores, settings.variant, scorer, at_once=AT_ONCE, before=scorer.learn)
     rows = record(job, out / RECORDS, settings, progress=progress)
     page = functools.partial(_render_report, explained=settings.explained, sections=sections)
     return write_scores(LYRICS, rows, settings, page, beside=beside)
@@ -306,7 +309,7 @@ def run_lyrics(
 def _pairs(
     settings: Settings, made: Sequence[Prediction] | None
 ) -> tuple[TextPairSet, list[TextPair], tuple[Song, ...]]:
-    """Return what is judged, the controls, and the songs where they are known."""
+    """Return the pairs to score, the controls, and the songs if they are known."""
     if settings.dataset is None:
         judged = _texts_in_files(settings)
         return judged, pattern_controls(judged.pairs, seed=settings.seed) if settings.controls else [], ()
@@ -361,10 +364,10 @@ def _words_side(song: Song) -> TextSide:
     return TextSide(f"{song.id}, words", song.words_text())
 
 
-def _judge_pair(pair: TextPair, *, explained: Sequence[str], options: Mapping[str, Any]) -> dict[str, Any]:
+def _score_pair(pair: TextPair, *, explained: Sequence[str], options: Mapping[str, Any]) -> dict[str, Any]:
     judged = pair.system in explained
     chosen = options if judged else {name: value for name, value in options.items() if name != "song_format"}
-    return judge_lyrics(pair.reference.value, pair.estimate.value, explain=judged, **chosen)
+    return score_lyrics(pair.reference.value, pair.estimate.value, explain=judged, **chosen)
 
 
 def _content(score: LyricStructure) -> dict[str, dict[str, Any]]:
@@ -380,7 +383,7 @@ def _content(score: LyricStructure) -> dict[str, dict[str, Any]]:
     }
 
 
-def judge_lyrics(reference: Any, estimate: Any, *, explain: bool = False, **options: Any) -> dict[str, Any]:
+def score_lyrics(reference: Any, estimate: Any, *, explain: bool = False, **options: Any) -> dict[str, Any]:
     """Score one text against its pattern."""
     check_pattern(reference)
     score = lyric_structure(reference, estimate, **options)
@@ -396,11 +399,11 @@ TOTAL = "lyric_structure"
 
 
 def _render_report(
-    results: Mapping[str, Any], found: ScoreTable, *, explained: int = EXPLAINED, sections: Sequence[Section] = ()
+    results: Mapping[str, Any], score_table: ScoreTable, *, explained: int = EXPLAINED, sections: Sequence[Section] = ()
 ) -> str:
     """Return the page."""
     facts = {"variant": results["variant"], **results["options"], "section headers": _headers_text(results)}
-    return score_page(results, found, facts, items=[*sections, _explanations(found, explained)])
+    return score_page(results, score_table, facts, items=[*sections, _explanations(score_table, explained)])
 
 
 def _headers_text(header: Mapping[str, Any]) -> str:
@@ -408,24 +411,24 @@ def _headers_text(header: Mapping[str, Any]) -> str:
     return {True: "numbered", False: "without numbers", None: "as in the files"}[header["numbered"]]
 
 
-def worst_texts(found: ScoreTable) -> list[Ranked]:
+def worst_texts(score_table: ScoreTable) -> list[Ranked]:
     """Return the pairs of each system that are explained, with their totals, the worst first."""
     ranked: list[Ranked] = []
-    for system in found.compared:
-        pairs = found.scored(system)
+    for system in score_table.compared:
+        pairs = score_table.scored(system)
         totals = pairs.values(TOTAL)[:, 0]
-        explained = [(item, system) in found.explanations for item in pairs.text("item")]
+        explained = [(item, system) in score_table.explanations for item in pairs.text("item")]
         shown = np.flatnonzero(np.array(explained, dtype=bool) & ~np.isnan(totals))
         order = shown[np.argsort(totals[shown], kind="stable")]  # by item where they are equal
         ranked.append((pairs.take(order), totals[order]))
     return ranked
 
 
-def _explanations(found: ScoreTable, n: int) -> Section:
-    texts = worst_texts(found)
+def _explanations(score_table: ScoreTable, n: int) -> Section:
+    texts = worst_texts(score_table)
     reported = []
     for pair, total in shares(texts, n):
-        lines = found.explanations[pair["item"], pair["system"]]["lines"]
+        lines = score_table.explanations[pair["item"], pair["system"]]["lines"]
         more = [f"and {len(lines) - MOST_LINES} more lines in the records"] if len(lines) > MOST_LINES else []
         shown = "\n".join([*lines[:MOST_LINES], *more])
         reported.append((f"{pair['item']}, {pair['system']}", format_value(total), shown))

@@ -35,7 +35,7 @@ def filled(pattern: str, fill: Fill) -> str:
 
 
 def _sung(body: str, fill: Fill) -> str:
-    return re.sub("[cR]+", lambda found: fill(found[0]), body)
+    return re.sub("[cR]+", lambda match: fill(match[0]), body)
 
 
 def random_characters(pattern: str, rng: random.Random) -> str:
@@ -71,18 +71,18 @@ def climbed(pattern: str, rng: random.Random) -> str:
     It begins with `random_words`, and sings a line at random anew as long as that takes it no farther from the ranges
     of people; the form is kept at each step.
     """
-    asked = filled(pattern, str).splitlines()
+    target = filled(pattern, str).splitlines()
     lines = random_words(pattern, rng).splitlines()
-    places = [at for at, line in enumerate(asked) if "(" not in line and line.strip()]
+    places = [at for at, line in enumerate(target) if "(" not in line and line.strip()]
     distance, steps = _distance(lines), STEPS if places else 0
     while distance and steps:
         steps -= 1
         at = rng.choice(places)
-        twins = [lines[other] for other in places if asked[other] == asked[at]]
-        drawn = (_sung(asked[at], functools.partial(draw, rng=rng)) for draw in (_characters, _words))
-        tried = [*lines[:at], rng.choice([rng.choice(twins), *drawn]), *lines[at + 1 :]]
-        if (found := _distance(tried)) <= distance:
-            lines, distance = tried, found
+        twins = [lines[other] for other in places if target[other] == target[at]]
+        candidates = (_sung(target[at], functools.partial(draw, rng=rng)) for draw in (_characters, _words))
+        tried = [*lines[:at], rng.choice([rng.choice(twins), *candidates]), *lines[at + 1 :]]
+        if (tried_distance := _distance(tried)) <= distance:
+            lines, distance = tried, tried_distance
     return "\n".join(lines)
 
 
@@ -111,7 +111,7 @@ def _by_length() -> dict[tuple[int, bool], tuple[str, ...]]:
         words.setdefault((len(word), False), []).append(word)
         if word[-1] in RHYMES:
             words.setdefault((len(word), True), []).append(word)
-    return {key: tuple(found) for key, found in words.items()}
+    return {key: tuple(members) for key, members in words.items()}
 
 
 def _words(run: str, *, rng: random.Random) -> str:

@@ -72,7 +72,7 @@ class Song:
     title: str = ""  # may be empty where the rows hold none
     artist: tuple[str, ...] = ()
     # What the words are about, in a sentence or more: the professional's free text on the themes of the lyrics, or the
-    # amateur's where there is none; empty where both lack it.
+    # amateur's if it is missing; empty if both are.
     theme: str = ""
     # Group of annotators -> its free text on the themes of the lyrics, where it is not empty.
     themes: Mapping[str, str] = dataclasses.field(default_factory=dict)
@@ -197,10 +197,10 @@ def read_songs(
     return SongSet(MappingProxyType(about), tuple(songs[:limit]), others)
 
 
-def check_ids(found: Iterable[str], songs: SongSet, where: str) -> None:
+def check_ids(ids: Iterable[str], songs: SongSet, where: str) -> None:
     """Raise where ids name songs that are not in the data; those that a limit left out are no error."""
     known = {song.id for song in songs.songs} | songs.other_ids
-    unknown = [item for item in dict.fromkeys(found) if item not in known]
+    unknown = [item for item in dict.fromkeys(ids) if item not in known]
     if unknown:
         place = " ".join(str(songs.about[key]) for key in ("id", "config", "split") if songs.about[key])
         raise PairCountError(
@@ -275,17 +275,17 @@ def _tags(row: Mapping[str, Any], where: str) -> Tags:
         raise located(error, where) from error
 
 
-def _strings(value: Any, what: str, error: type[InvalidInputError]) -> tuple[str, ...]:
+def _strings(value: Any, name: str, error: type[InvalidInputError]) -> tuple[str, ...]:
     if value is None:
         return ()
     if not isinstance(value, list | tuple) or not all(isinstance(text, str) for text in value):
-        raise error(f"{what} must be a list of texts, got {_kind(value)}")
+        raise error(f"{name} must be a list of texts, got {_kind(value)}")
     return tuple(value)
 
 
-def _text(value: Any, what: str) -> str:
+def _text(value: Any, name: str) -> str:
     if value is not None and not isinstance(value, str):
-        raise InvalidInputError(f"{what} must be a text, got {_kind(value)}")
+        raise InvalidInputError(f"{name} must be a text, got {_kind(value)}")
     return value or ""
 
 
@@ -299,14 +299,14 @@ def _kind(value: Any) -> str:
 
 
 def _themes(row: Mapping[str, Any], where: str) -> dict[str, str]:
-    found: dict[str, str] = {}
+    themes: dict[str, str] = {}
     for group in GROUPS:
         dimensions = (row.get(group) or {}).get("dimensions") if isinstance(row.get(group), dict) else None
         entry = dimensions.get(THEMES) if isinstance(dimensions, dict) else None
         text = _text(entry.get("text"), f"{where}: {group}, {THEMES}: text") if isinstance(entry, dict) else ""
         if text.strip():
-            found[group] = text.strip()
-    return found
+            themes[group] = text.strip()
+    return themes
 
 
 def _check_unique(songs: Sequence[Song], dataset: str) -> None:
@@ -330,8 +330,8 @@ def _grouped(songs: Sequence[Song]) -> list[Song]:
     first: dict[tuple[str, ...], str] = {}
     for song in songs:
         for key in _keys(song):
-            one, two = sorted((leader(first.setdefault(key, song.id)), leader(song.id)), key=order.__getitem__)
-            leaders[two] = one
+            earlier, later = sorted((leader(first.setdefault(key, song.id)), leader(song.id)), key=order.__getitem__)
+            leaders[later] = earlier
     return [dataclasses.replace(song, group=leader(song.id)) for song in songs]
 
 

@@ -78,9 +78,9 @@ class Metered:
 
     def most(self, prompt: str) -> float:
         """Return the most that the answer to a prompt can cost."""
-        found = self._prices.cost(len(prompt.encode()) + OVERHEAD, self._writer.max_new_tokens)
-        assert found is not None  # both prices are known
-        return found
+        cost = self._prices.cost(len(prompt.encode()) + OVERHEAD, self._writer.max_new_tokens)
+        assert cost is not None  # both prices are known
+        return cost
 
     def count(self, rows: Iterable[Mapping[str, Any]]) -> None:
         """Count answers that are there already, good ones and lost ones."""

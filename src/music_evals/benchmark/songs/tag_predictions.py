@@ -1,9 +1,9 @@
-"""Tags of recordings by models: each recording is heard once, and what was said of it is kept.
+"""Tags of recordings by models: each recording is tagged once, and its tags are recorded.
 
 The record file has, after its header, rows of the kind ``prediction``: system, hash of the model's files, its options
 and what it says of itself (`protocols.Tagger.describe`), song, hash of the file that was read, and its tags or the
 error in their place. A run that was killed goes on where it stood; a
-recording that failed is heard again.
+recording that failed is tagged again.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from music_evals.locations import exists
 from music_evals.lyrics.model_files import unavailable
 from music_evals.pipelines.descriptions import check_description
 from music_evals.protocols import TAGGERS, Tagger, load_plugin
-from music_evals.windows import MODELS, find_window
+from music_evals.repositories import MODELS, find_repository
 
 __all__ = ["TAGS", "plain_tags", "tag_songs"]
 
@@ -57,7 +57,7 @@ def tag_songs(
         raise NoDataError(f"{audio}: no such folder of recordings; check the path")
     loaded = [_load(text, options) for text in models]
     check_systems([model.system for model in loaded], (), "models")
-    job = _Hearing(
+    job = _TaggingJob(
         [_recording(model, item, file) for model in loaded for item, file in _files(model, Path(audio), songs).items()]
     )
     # a network is loaded once, into this process
@@ -65,7 +65,7 @@ def tag_songs(
     rows = record(job, path, here, progress=progress)
     with reading_rows():
         latest = {(row["system"], row["model"], row["content"]): row for row in rows if row["kind"] == "prediction"}
-        return [_prediction(one, latest.get(one.key, {})) for one in job.recordings]
+        return [_prediction(recording, latest.get(recording.key, {})) for recording in job.recordings]
 
 
 class _Recording(NamedTuple):
@@ -82,8 +82,8 @@ class _Recording(NamedTuple):
         return self.model.system, self.model.content, self.content
 
 
-class _Hearing(Job):
-    """Each model hears each recording once; what is said of it is kept."""
+class _TaggingJob(Job):
+    """Each model tags each recording once; the tags are recorded."""
 
     def __init__(self, recordings: Sequence[_Recording]) -> None:
         self.header = {"task": "tagging"}
@@ -100,13 +100,26 @@ class _Hearing(Job):
             for row in rows
             if row["kind"] == "prediction" and "error" not in row
         }
-        return [Unit(one, one.item) for one in self.recordings if one.file is not None and one.key not in known]
+        return [
+            Unit(recording, recording.item)
+            for recording in self.recordings
+            if recording.file is not None and recording.key not in known
+        ]
 
     def rows(self, unit: Unit, answer: Any) -> list[Row]:
-        one: _Recording = unit.payload
-        system, model, content = one.key
-        found = {"error": answer.reason} if isinstance(answer, Failed) else {"tags": answer}
-        return [{"kind": "prediction", "system": system, "model": model, "item": one.item, "content": content, **found}]
+        recording: _Recording = unit.payload
+        system, model, content = recording.key
+        outcome = {"error": answer.reason} if isinstance(answer, Failed) else {"tags": answer}
+        return [
+            {
+                "kind": "prediction",
+                "system": system,
+                "model": model,
+                "item": recording.item,
+                "content": content,
+                **outcome,
+            }
+        ]
 
 
 def _recording(model: _Model, item: str, file: Path | str) -> _Recording:
@@ -118,17 +131,27 @@ def _recording(model: _Model, item: str, file: Path | str) -> _Recording:
         return _Recording(model, item, None, "", f"{type(error).__name__}: {error}")
 
 
-def _describe(one: _Recording) -> dict[str, dict[str, list[str]]]:
-    return plain_tags(check_description(one.model.tagger.tag(str(one.file)), f"{one.model.system}, {one.item}"))
+def _describe(recording: _Recording) -> dict[str, dict[str, list[str]]]:
+    return plain_tags(
+        check_description(
+            recording.model.tagger.tag(str(recording.file)), f"{recording.model.system}, {recording.item}"
+        )
+    )
 
 
-def _prediction(one: _Recording, row: Mapping[str, Any]) -> Prediction:
-    where = str(one.file or one.item)
-    return Prediction(one.item, one.model.system, row.get("tags"), where=where, error=one.error or row.get("error", ""))
+def _prediction(recording: _Recording, row: Mapping[str, Any]) -> Prediction:
+    where = str(recording.file or recording.item)
+    return Prediction(
+        recording.item,
+        recording.model.system,
+        row.get("tags"),
+        where=where,
+        error=recording.error or row.get("error", ""),
+    )
 
 
 def _files(model: _Model, audio: Path, songs: SongSet) -> dict[str, Path | str]:
-    """Return song -> the file that a model reads for it, or why there is none."""
+    """Return song -> the file that a model reads for it, or why it has no file."""
     ids = [song.id for song in songs.songs]
     suffixes = getattr(model.tagger, "suffixes", AUDIO_SUFFIXES)
     there = recordings(audio, ids, suffixes)
@@ -143,10 +166,10 @@ def _files(model: _Model, audio: Path, songs: SongSet) -> dict[str, Path | str]:
 
 def _load(text: str | os.PathLike[str], options: Mapping[str, Any]) -> _Model:
     name, place = named_path(text, "models")
-    window, local = find_window(str(place), MODELS, "model", TAGGERS)
+    repository, local = find_repository(str(place), MODELS, "model", TAGGERS)
     if not local:
         raise unavailable(str(place), "a tagger is loaded from a folder, and there is none")
-    folder = Path(window)
+    folder = Path(repository)
     plugin = load_plugin(TAGGERS, model_type_of(folder, TAGGERS), "model type")
     tagger: Tagger = plugin.from_pretrained(str(folder), **options)
     files = sorted(file for file in folder.iterdir() if file.suffix in {".json", ".safetensors"})
@@ -159,4 +182,4 @@ def _load(text: str | os.PathLike[str], options: Mapping[str, Any]) -> _Model:
 
 def plain_tags(tags: Mapping[str, Mapping[str, Sequence[str]]]) -> dict[str, dict[str, list[str]]]:
     """Return tags as values that JSON can hold."""
-    return {group: {name: list(found) for name, found in named.items()} for group, named in tags.items()}
+    return {group: {name: list(values) for name, values in named.items()} for group, named in tags.items()}

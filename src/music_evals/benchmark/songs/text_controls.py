@@ -82,11 +82,11 @@ def against_own(
 
 def against_another(songs: Sequence[Song], reference: Sides, estimate: Sides, *, entrance: str) -> list[TextPair]:
     """Pair the reference of each song with what people made for the next song of another group."""
-    # After the last song comes the first one. There are none where all songs are of one group.
+    # After the last song comes the first one. There are no pairs if all songs are of one group.
     pairs: list[TextPair] = []
     for place, song in enumerate(songs):
         following = (*songs[place + 1 :], *songs[:place])
-        other = next((found for found in following if found.group != song.group), None)
+        other = next((candidate for candidate in following if candidate.group != song.group), None)
         if other is not None:
             pairs.append(TextPair(song.id, ANOTHER_SONG, song.group, entrance, reference(song), estimate(other)))
     return pairs
@@ -106,21 +106,21 @@ def shuffled_structures(songs: Sequence[Song], reference: Sides, *, seed: int, e
 
 def shuffled_sections(sections: Sequence[LyricSection], item: str, seed: int) -> list[LyricSection]:
     """Return sections in another order, by the song's id and the seed; none where there is no other order."""
-    drawn = int.from_bytes(hashlib.sha256(f"{seed}\0{item}".encode()).digest()[:8], "big")
-    order = np.random.default_rng(drawn).permutation(len(sections))
+    song_seed = int.from_bytes(hashlib.sha256(f"{seed}\0{item}".encode()).digest()[:8], "big")
+    order = np.random.default_rng(song_seed).permutation(len(sections))
     # the order drawn may be the order there is; one of its turns is not, unless all sections are the same
     turned = ([sections[place] for place in np.roll(order, turn)] for turn in range(len(sections)))
-    return next((found for found in turned if found != list(sections)), [])
+    return next((candidate for candidate in turned if candidate != list(sections)), [])
 
 
 def shuffled_words(song: Song, seed: int) -> TextSide:
     """Return the words of a song in another order."""
     lines = [line for section in song.words for line in section.lines]
-    text = nonsense.shuffled_words(song.pattern_text(), lines, _drawn(seed, SHUFFLED_WORDS, song.pattern_text()))
+    text = nonsense.shuffled_words(song.pattern_text(), lines, _derive_rng(seed, SHUFFLED_WORDS, song.pattern_text()))
     return TextSide(f"{song.id}, {SHUFFLED_WORDS}", text)
 
 
-def _drawn(seed: int, system: str, pattern: str) -> random.Random:
+def _derive_rng(seed: int, system: str, pattern: str) -> random.Random:
     return random.Random(f"{seed} {system} {pattern.strip()}")
 
 
@@ -138,7 +138,7 @@ def pattern_controls(pairs: Iterable[TextPair], *, seed: int) -> list[TextPair]:
             pair,
             system=system,
             estimate=TextSide(
-                f"{pair.item}, {system}", made(pair.reference.value, _drawn(seed, system, pair.reference.value))
+                f"{pair.item}, {system}", made(pair.reference.value, _derive_rng(seed, system, pair.reference.value))
             ),
         )
         for system, made in _OF_PATTERNS.items()
@@ -147,7 +147,7 @@ def pattern_controls(pairs: Iterable[TextPair], *, seed: int) -> list[TextPair]:
 
 
 def without_another_song(systems: Collection[str]) -> list[str]:
-    """Return what is said of a run in which people's own are judged, and those of another song are not."""
+    """Return the remark on a run that scores people's texts without a control of another song's."""
     if {TRUE_LYRICS, OWN_TAGS}.isdisjoint(systems) or ANOTHER_SONG in systems:
         return []
     return ["all songs are of one group: there is no row of another song to compare with"]

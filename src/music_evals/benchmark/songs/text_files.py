@@ -11,7 +11,7 @@ from music_evals.benchmark.manifests import check_systems, files_of, manifest_ro
 from music_evals.benchmark.rows import Failure
 from music_evals.benchmark.songs.text_pairs import TextPair, TextPairSet, TextSide, check_counts
 from music_evals.errors import InvalidInputError, MusicEvalsError, NoDataError, PairCountError
-from music_evals.locations import Location, Remote, beside, location
+from music_evals.locations import Location, Remote, location, resolve
 
 __all__ = ["TEXT_SUFFIXES", "texts_in_folders", "texts_in_manifest"]
 
@@ -36,7 +36,7 @@ def texts_in_folders(
     patterns = dict(list(_texts_of(root).items())[:limit])
     named = [named_path(text, SETTING) for text in generated]
     check_systems([name for name, _ in named], controls, SETTING)
-    found: list[TextPair | Failure] = []
+    pairs: list[TextPair | Failure] = []
     for system, path in named:
         texts = _texts_of(path)
         if path.is_dir() != root.is_dir():
@@ -47,8 +47,8 @@ def texts_in_folders(
             texts = dict(zip(patterns, texts.values(), strict=True))
         extra = [] if limit is not None else [item for item in texts if item not in patterns]
         items = (*patterns, *extra)
-        found += [_read_pair(item, system, patterns.get(item), texts.get(item)) for item in items]
-    return _pair_set(root.resolve().name, [name for name, _ in named], found)
+        pairs += [_read_pair(item, system, patterns.get(item), texts.get(item)) for item in items]
+    return _pair_set(root.resolve().name, [name for name, _ in named], pairs)
 
 
 def _texts_of(path: Location) -> dict[str, tuple[Location, str]]:
@@ -68,9 +68,9 @@ def _pair(item: str, system: str, group: str, reference: TextSide, generated: Te
     return TextPair(item, system, group or reference.content, ENTRANCE, reference, generated)
 
 
-def _read_side(item: str, what: str, file: tuple[Location, str] | None) -> TextSide:
+def _read_side(item: str, side: str, file: tuple[Location, str] | None) -> TextSide:
     if file is None:
-        raise PairCountError(f"no {what} for {item!r}; add it, or take its partner away")
+        raise PairCountError(f"no {side} for {item!r}; add it, or take its partner away")
     path, name = file
     return TextSide(name, _text_of(path))
 
@@ -87,9 +87,9 @@ def texts_in_manifest(
     missing = [name for name in COLUMNS if not {name, _file_column(name)} & {*there}]
     if missing:
         raise InvalidInputError(f"{place}: no column {' and '.join(map(_either, missing))}; it has {', '.join(there)}")
-    found = [_pair_of_row(row, number, place) for number, row in enumerate(rows, start=1)]
-    kept = set(list(dict.fromkeys(pair.item for pair in found))[:limit])
-    chosen = [pair for pair in found if pair.item in kept]
+    pairs = [_pair_of_row(row, number, place) for number, row in enumerate(rows, start=1)]
+    items = set(list(dict.fromkeys(pair.item for pair in pairs))[:limit])
+    chosen = [pair for pair in pairs if pair.item in items]
     systems = list(dict.fromkeys(pair.system for pair in chosen))
     check_systems(systems, controls, "the column system, or")
     check_counts(chosen, str(place))
@@ -138,7 +138,7 @@ def _refuse(column: str, wanted: str, value: object) -> NoReturn:
 
 def _below(folder: Location, file: str) -> Location:
     """Return where a file lies that a manifest names; a manifest may come from others, and reads its folder only."""
-    place = beside(folder, file)
+    place = resolve(folder, file)
     try:
         if isinstance(folder, Remote) or isinstance(place, Remote):
             inside = str(place).startswith(f"{str(folder).rstrip('/')}/") and ".." not in str(place).split("/")
@@ -153,8 +153,8 @@ def _below(folder: Location, file: str) -> Location:
     return place
 
 
-def _pair_set(name: str, systems: Sequence[str], found: Sequence[TextPair | Failure]) -> TextPairSet:
+def _pair_set(name: str, systems: Sequence[str], outcomes: Sequence[TextPair | Failure]) -> TextPairSet:
     about = {"id": name, "config": None, "split": None, "revision": None}
-    pairs = tuple(pair for pair in found if isinstance(pair, TextPair))
-    failures = tuple(pair for pair in found if isinstance(pair, Failure))
+    pairs = tuple(pair for pair in outcomes if isinstance(pair, TextPair))
+    failures = tuple(pair for pair in outcomes if isinstance(pair, Failure))
     return TextPairSet(about, tuple(systems), pairs, failures)

@@ -1,4 +1,4 @@
-"""Texts that belong together: what was made for a song, and what it is held against.
+"""Pairs of texts: the output of a system for a song, and its reference.
 
 A pair has an item, a system, a group (the cluster of the intervals) and two sides, as in `pairs`; only that the sides
 are values in memory, known by a hash of what they hold. A system that made several texts for a song, by several seeds,
@@ -39,7 +39,7 @@ class TextSide:
 
 @dataclasses.dataclass(frozen=True)
 class TextPair:
-    """What a system made for an item, and what it is held against."""
+    """The output of a system for an item, and its reference."""
 
     item: str
     system: str
@@ -52,7 +52,7 @@ class TextPair:
 
 @dataclasses.dataclass(frozen=True)
 class TextPairSet:
-    """All that is judged in one run, but the controls."""
+    """All pairs of one run, without the controls."""
 
     dataset: Mapping[str, Any]  # ``id``, ``config``, ``split`` and ``revision``, for the receipt
     systems: tuple[str, ...] = ()  # in the order given

@@ -29,7 +29,7 @@ class Prediction:
 
     item: str  # of what it is
     system: str
-    value: Any  # plain values; None where there is none, and `error` says why
+    value: Any  # plain values; None if it is missing, and `error` says why
     seed: int = 0
     where: str = ""  # file and line, for messages
     error: str = ""  # why there is no value
@@ -73,21 +73,21 @@ def pairs_of_predictions(
     controls: Sequence[str],
 ) -> TextPairSet:
     """Pair predictions with their songs; where a song has none of a system and seed, that is a failure."""
-    found: dict[str, dict[int, dict[str, Prediction]]] = {}
+    by_system: dict[str, dict[int, dict[str, Prediction]]] = {}
     for prediction in predictions:
-        by_item = found.setdefault(prediction.system, {}).setdefault(prediction.seed, {})
+        by_item = by_system.setdefault(prediction.system, {}).setdefault(prediction.seed, {})
         if prediction.item in by_item:
             raise PairCountError(
                 f"{prediction.where}: a second prediction for {prediction.item!r} of system {prediction.system!r} with "
                 f"seed {prediction.seed}; keep one, or give them seeds"
             )
         by_item[prediction.item] = prediction
-    check_systems(list(found), controls, SETTING)
-    for system, by_seed in found.items():
+    check_systems(list(by_system), controls, SETTING)
+    for system, by_seed in by_system.items():
         check_ids((item for by_item in by_seed.values() for item in by_item), songs, f"system {system!r}")
     pairs: list[TextPair] = []
     failures: list[Failure] = []
-    for system, by_seed in found.items():
+    for system, by_seed in by_system.items():
         for run, seed in enumerate(sorted(by_seed)):
             for song in songs.songs:
                 made = by_seed[seed].get(song.id)
@@ -98,4 +98,4 @@ def pairs_of_predictions(
                     continue
                 estimate = TextSide(f"{song.id}, seed {seed}", made.value)
                 pairs.append(TextPair(item, system, song.group, entrance, reference(song), estimate))
-    return TextPairSet(songs.about, tuple(found), tuple(pairs), tuple(failures))
+    return TextPairSet(songs.about, tuple(by_system), tuple(pairs), tuple(failures))

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from music_evals.benchmark.records import RecordStore
-from music_evals.benchmark.songs.generations import Asked, WritingSystem, keep_answers, left_to_ask
+from music_evals.benchmark.songs.generations import Request, WritingSystem, keep_answers, left_to_ask
 from music_evals.benchmark.songs.spending import Metered
 from music_evals.errors import BatchPendingError, CorruptRecordsError, InvalidInputError
 from music_evals.files import parse_json, write_atomically
@@ -28,30 +28,30 @@ def ask_in_batches(
     """
     path = folder / BATCHES
     known = _read(path)
-    said: list[str] = []
+    messages: list[str] = []
     for system in systems:
         writer: Any = system.writer
         if not hasattr(writer, "submit"):
             raise InvalidInputError(f"{system.name} has no batches: only endpoints have; leave it out, or the batch")
         try:
             if system.content in known:
-                said += _collect(system, records, known, path)
+                messages += _collect(system, records, known, path)
             else:
-                said += _submit(system, left_to_ask(system, prompts, records.rows), known, path)
+                messages += _submit(system, left_to_ask(system, prompts, records.rows), known, path)
         finally:
             writer.close()
-    if said:
-        raise BatchPendingError(f"{'; '.join(said)}; give the same command again to collect the answers")
+    if messages:
+        raise BatchPendingError(f"{'; '.join(messages)}; give the same command again to collect the answers")
 
 
-def _submit(system: WritingSystem, left: Sequence[Asked], known: dict[str, Any], path: Path) -> list[str]:
+def _submit(system: WritingSystem, left: Sequence[Request], known: dict[str, Any], path: Path) -> list[str]:
     if not left:
         return []
     writer: Any = system.writer
     if isinstance(writer, Metered):
-        writer.reserve([asked.prompt for asked in left])
-    batch = writer.submit([(asked.prompt, asked.seed) for asked in left])
-    known[system.content] = {"batch": batch, "asked": [list(asked) for asked in left]}
+        writer.reserve([request.prompt for request in left])
+    batch = writer.submit([(request.prompt, request.seed) for request in left])
+    known[system.content] = {"batch": batch, "asked": [list(request) for request in left]}
     _write(path, known)
     return [f"{system.name}: {len(left)} requests were handed in as the batch {batch}"]
 
@@ -59,12 +59,12 @@ def _submit(system: WritingSystem, left: Sequence[Asked], known: dict[str, Any],
 def _collect(system: WritingSystem, records: RecordStore, known: dict[str, Any], path: Path) -> list[str]:
     writer: Any = system.writer
     held = known[system.content]
-    asked = [Asked(*one) for one in held["asked"]]
-    found = writer.collect(held["batch"], len(asked))
-    if not found.done:
-        n_done = "" if found.n_done is None else f", {found.n_done} of {len(asked)} answered"
-        return [f"{system.name}: the batch {held['batch']} is {found.status}{n_done}"]
-    keep_answers(system, asked, [found.answers[number] for number in range(len(asked))], records)
+    requests = [Request(*values) for values in held["asked"]]
+    batch = writer.collect(held["batch"], len(requests))
+    if not batch.done:
+        n_done = "" if batch.n_done is None else f", {batch.n_done} of {len(requests)} answered"
+        return [f"{system.name}: the batch {held['batch']} is {batch.status}{n_done}"]
+    keep_answers(system, requests, [batch.answers[number] for number in range(len(requests))], records)
     del known[system.content]
     _write(path, known)
     return []
@@ -74,9 +74,9 @@ def _read(path: Path) -> dict[str, Any]:
     if not path.exists():
         return {}
     try:
-        found = parse_json(path.read_bytes(), str(path))
+        parsed = parse_json(path.read_bytes(), str(path))
         batches: dict[str, Any] = {
-            content: {"batch": entry["batch"], "asked": entry["asked"]} for content, entry in found.items()
+            content: {"batch": entry["batch"], "asked": entry["asked"]} for content, entry in parsed.items()
         }
     except (OSError, ValueError, AttributeError, TypeError, KeyError) as error:
         raise CorruptRecordsError(

@@ -76,11 +76,11 @@ def totals(rows: Sequence[Row], attempts: Iterable[Row]) -> dict[str, dict[str, 
     seconds: dict[str, float] = {}
     for row in attempts:
         seconds[row["system"]] = seconds.get(row["system"], 0.0) + row["seconds"]
-    found: dict[str, dict[str, Any]] = {}
+    by_system: dict[str, dict[str, Any]] = {}
     for system in dict.fromkeys(row["system"] for row in rows):
         own = [row for row in rows if row["system"] == system]
         read, written, cost = (_known(own, name) for name in ("prompt_tokens", "completion_tokens", "cost"))
-        found[system] = {
+        by_system[system] = {
             "n_texts": sum(row["error"] is None for row in own),
             "n_failed": sum(row["error"] is not None for row in own),
             "n_cut_off": sum(row["cut_off"] is True for row in own),
@@ -91,7 +91,7 @@ def totals(rows: Sequence[Row], attempts: Iterable[Row]) -> dict[str, dict[str, 
             "cost": math.fsum(cost) if cost else None,
             "n_with_cost": len(cost),
         }
-    return found
+    return by_system
 
 
 def _known(rows: Iterable[Row], name: str) -> list[Any]:
@@ -106,7 +106,7 @@ _INTRO = (
 )
 
 
-def _cells(found: Mapping[str, Mapping[str, Any]]) -> list[list[str]]:
+def _cells(sums: Mapping[str, Mapping[str, Any]]) -> list[list[str]]:
     return [
         [
             system,
@@ -117,7 +117,7 @@ def _cells(found: Mapping[str, Mapping[str, Any]]) -> list[list[str]]:
             *(_counted(row, name) for name in ("prompt_tokens", "completion_tokens")),
             "n/a" if row["cost"] is None else f"{row['cost']:.4f}{_part(row, 'n_with_cost')}",
         ]
-        for system, row in found.items()
+        for system, row in sums.items()
     ]
 
 
@@ -130,20 +130,20 @@ def _part(row: Mapping[str, Any], name: str) -> str:
     return f" (of {row[name]})" if row[name] < row["n_texts"] else ""
 
 
-def text_section(found: Mapping[str, Mapping[str, Any]]) -> str:
+def text_section(sums: Mapping[str, Mapping[str, Any]]) -> str:
     """Return the sums for a terminal."""
-    return f"What it took\n{align([list(_HEAD), *_cells(found)])}"
+    return f"What it took\n{align([list(_HEAD), *_cells(sums)])}"
 
 
-def markdown_section(found: Mapping[str, Mapping[str, Any]]) -> str:
+def markdown_section(sums: Mapping[str, Mapping[str, Any]]) -> str:
     """Return the sums in Markdown."""
-    rows = [[markdown_name(cells[0]), *cells[1:]] for cells in _cells(found)]
+    rows = [[markdown_name(cells[0]), *cells[1:]] for cells in _cells(sums)]
     table = markdown_rows([list(_HEAD), ["---", *("---:" for _ in _HEAD[1:])], *rows])
     return f"### What it took\n\n{_INTRO}\n\n{table}"
 
 
-def html_section(found: Mapping[str, Mapping[str, Any]]) -> Section:
+def html_section(sums: Mapping[str, Mapping[str, Any]]) -> Section:
     """Return the sums for a page."""
-    rows = _cells(found)
+    rows = _cells(sums)
     page = render("music_evals.benchmark.songs", "took.html", intro=_INTRO, head=_HEAD, rows=rows)
     return Section("What it took", 200 + 45 * len(rows), page)

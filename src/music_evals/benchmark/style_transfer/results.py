@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from music_evals.benchmark.results import ScoreTask
 from music_evals.metrics.catalogue import CELL_SCORES, HIDDEN_CELL_SCORES, MELODY_SCORES, STYLE_SCORES, metric_of
-from music_evals.pipelines.style_fidelity import MELODY_COMPANIONS, MELODY_METRICS
+from music_evals.pipelines.style_fidelity import MELODY_AUXILIARY, MELODY_METRICS
 
 __all__ = ["CELLS", "KINDS", "STYLE_TRANSFER", "TRANSFERS", "TRANSFER_SCORES"]
 
@@ -17,7 +17,7 @@ KINDS = (CELLS, TRANSFERS)
 """What a run judges: the cells that models predict, or the pieces that they carry over."""
 
 TRANSFER_SCORES: Final = (
-    *MELODY_SCORES, *MELODY_METRICS, *MELODY_COMPANIONS, *(n for n, m in STYLE_SCORES.items() if m.kind == "item")
+    *MELODY_SCORES, *MELODY_METRICS, *MELODY_AUXILIARY, *(n for n, m in STYLE_SCORES.items() if m.kind == "item")
 )  # fmt: skip
 """What is recorded of an output; divergences are of all outputs of a system together."""
 

@@ -1,4 +1,4 @@
-"""Who is judged: models of piano rolls, and the trivial rows that stand beside every table."""
+"""Systems of a run: models of piano rolls, and the trivial rows that stand beside every table."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ __all__ = ["TRIVIAL_TRANSFERS", "System", "load_model", "rules", "trivial_transf
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class System:
-    """One system that is judged."""
+    """One system of a run."""
 
     name: str  # system id in records and tables
     content_hash: str  # hash of everything that decides its output
@@ -63,24 +63,24 @@ def load_model(name: str | os.PathLike[str]) -> System:
         There is no such model, it cannot be fetched, or torch is not installed.
 
     """
-    found = find_model(name, STYLE_TRANSFERS)
-    plugin = found.plugin(STYLE_TRANSFERS)
-    make = functools.partial(plugin.from_pretrained, str(found.folder))
+    model_folder = find_model(name, STYLE_TRANSFERS)
+    plugin = model_folder.plugin(STYLE_TRANSFERS)
+    make = functools.partial(plugin.from_pretrained, str(model_folder.folder))
     model = make()
-    details = {"source": found.source, "revision": found.revision}
-    return System(model.name, found.content_hash({}), make, model.style, details=details)
+    details = {"source": model_folder.source, "revision": model_folder.revision}
+    return System(model.name, model_folder.content_hash({}), make, model.style, details=details)
 
 
 def rules(train: Sequence[PianoRoll], hidden: Sequence[int]) -> list[System]:
     """Return the trivial rows of cell prediction; their likelihoods are fitted to training pieces, if there are any."""
     content = hash_of(b"".join(np.packbits(roll.cells).tobytes() for roll in train))
-    found = []
+    systems = []
     for name in ROLL_BASELINES:
         make = functools.partial(load_plugin(ROLL_BASELINES, name, "baseline"), name)
         fits = {steps: make().fitted(train, hidden=steps) for steps in hidden} if train else {}
         fitted = {steps: (fit.silent, fit.sounding) for steps, fit in fits.items()}
-        found.append(System(name, hash_of(f"{name}\0{__version__}\0{content}".encode()), make, fitted=fitted))
-    return found
+        systems.append(System(name, hash_of(f"{name}\0{__version__}\0{content}".encode()), make, fitted=fitted))
+    return systems
 
 
 class _Unchanged:

@@ -23,7 +23,7 @@ import numpy as np
 
 from music_evals.annotations import LOWEST_PITCH, Arrangement, PianoRoll
 from music_evals.benchmark.cells import plain
-from music_evals.benchmark.model_folders import hash_of, own_rng
+from music_evals.benchmark.model_folders import derive_rng, hash_of
 from music_evals.benchmark.outputs import NOTHING_BESIDE, RECORDS, Beside, Outcome, remove_results, write_scores
 from music_evals.benchmark.report import score_page
 from music_evals.benchmark.rows import Failure, PairJob
@@ -68,7 +68,7 @@ OUTPUTS: Final = "outputs"
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Settings(RunSettings):
-    """What to judge, whom, and how.
+    """Data, systems and options of a run.
 
     Parameters
     ----------
@@ -80,7 +80,7 @@ class Settings(RunSettings):
     models
         Names, folders or Hub ids of models of piano rolls.
     hidden
-        Of cells: numbers of steps on either side that are not told, out of 0, 8 and 32.
+        Of cells: numbers of hidden steps on either side, out of 0, 8 and 32.
     n_seeds
         Of transfers: seeds 0..n-1, each an item of its own; all of a piece are one cluster.
     styles
@@ -133,19 +133,19 @@ def run_style_transfer(settings: Settings, *, progress: Progress | None = None) 
     out = Path(settings.out)
     if settings.overwrite:
         remove_results(out)
-    judge: _CellJudge | _TransferJudge
+    scorer: _CellScorer | _TransferScorer
     if settings.kind == CELLS:
         systems = [*models, *rules(_train_rolls(settings), settings.hidden)]
         by_name = _by_name(systems)
-        judge = _CellJudge(by_name, tuple(settings.hidden))
+        scorer = _CellScorer(by_name, tuple(settings.hidden))
         names = tuple(name_hidden(name, steps) for steps in settings.hidden for name in CELL_SCORES)
         options: dict[str, Any] = {"hidden": list(settings.hidden)}
     else:
-        styles = settings.styles or list(dict.fromkeys(one.style for one in models)) or list(CORPORA)
+        styles = settings.styles or list(dict.fromkeys(model.style for model in models)) or list(CORPORA)
         systems = [*models, *trivial_transfers(styles)]
         by_name = _by_name(systems)
         classifier = load_style_classifier(settings.classifier)
-        judge, names = _TransferJudge(by_name, classifier, STRETCH_BARS), TRANSFER_SCORES
+        scorer, names = _TransferScorer(by_name, classifier, STRETCH_BARS), TRANSFER_SCORES
         options = {
             "n_seeds": settings.n_seeds,
             "classifier": hash_of(repr(classifier.to_dict()).encode()),
@@ -169,14 +169,14 @@ def run_style_transfer(settings: Settings, *, progress: Progress | None = None) 
         "judged": {system.name: system.header for system in systems},
     }
     judged = _PairSet(tuple(by_name), tuple(pairs))
-    job = PairJob(header, judged, (), names, "corrected", judge)
+    job = PairJob(header, judged, (), names, "corrected", scorer)
     rows = record(job, out / RECORDS, settings, progress=progress)
-    beside = NOTHING_BESIDE
+    extra = NOTHING_BESIDE
     if settings.kind == TRANSFERS:
-        beside = _fidelity(settings, by_name, _outputs(rows, pairs))
+        extra = _fidelity(settings, by_name, _outputs(rows, pairs))
     facts = {"kind": settings.kind, **options}
     page = functools.partial(score_page, facts=facts)
-    return write_scores(STYLE_TRANSFER, rows, settings, page, beside=beside)
+    return write_scores(STYLE_TRANSFER, rows, settings, page, beside=extra)
 
 
 def _by_name(systems: Sequence[System]) -> dict[str, System]:
@@ -190,10 +190,10 @@ def _by_name(systems: Sequence[System]) -> dict[str, System]:
 def _pieces(settings: Settings) -> tuple[list[_Piece], str | None]:
     """Return the pieces of the dataset, and the config that they are of."""
     rows = load_split(str(settings.dataset), settings.config, settings.split, revision=settings.revision)
-    found = [_piece(row, settings) for row in list(rows)[: settings.limit]]
-    if not found:
+    pieces = [_piece(row, settings) for row in list(rows)[: settings.limit]]
+    if not pieces:
         raise NoDataError(f"{settings.dataset} holds no pieces in {settings.split}; nothing can be judged")
-    return found, rows.info.config_name
+    return pieces, rows.info.config_name
 
 
 def _piece(row: Mapping[str, Any], settings: Settings) -> _Piece:
@@ -242,13 +242,13 @@ def _train_rolls(settings: Settings) -> list[PianoRoll]:
 def _outputs(rows: Iterable[Mapping[str, Any]], pairs: Sequence[_Pair]) -> dict[tuple[str, str], Arrangement]:
     """Return what was made of each item, by system and item, from the records; what failed is not there."""
     known = {(pair.system, pair.item): pair for pair in pairs}
-    found: dict[tuple[str, str], Arrangement] = {}
+    outputs: dict[tuple[str, str], Arrangement] = {}
     for row in rows:
         pair = known.get((row.get("system", ""), row.get("item", ""))) if row["kind"] == "explanation" else None
         if pair is not None and row["content"] == [pair.reference.content, pair.estimate.content]:
             assert isinstance(pair.reference.value, Arrangement)
-            found[pair.system, pair.item] = _output_of(row["output"], pair.reference.value)
-    return found
+            outputs[pair.system, pair.item] = _output_of(row["output"], pair.reference.value)
+    return outputs
 
 
 def _fidelity(
@@ -256,7 +256,7 @@ def _fidelity(
 ) -> Beside:
     """Compare all outputs of each system with held-out pieces of its style, and write them as MIDI files."""
     names = [name for name, metric in STYLE_SCORES.items() if metric.kind == "set"]
-    found: dict[str, Any] = {}
+    fidelity: dict[str, Any] = {}
     notes = []
     corpora: dict[str, tuple[list[PianoRoll], list[str]]] = {}
     for system in systems.values():
@@ -285,16 +285,16 @@ def _fidelity(
                 n_resamples=settings.n_resamples,
                 seed=settings.seed,
             )
-        found[system.name] = {
+        fidelity[system.name] = {
             name: {key: scores[f"{name}{key and '_' + key}"] for key in ("", "ci", "null", "n", "n_defined")}
             for name in names
         }
-        for cells in found[system.name].values():
+        for cells in fidelity[system.name].values():
             cells["value"] = cells.pop("")
-    return Beside({"fidelity": plain(found)}, _table(found, names), notes)
+    return Beside({"fidelity": plain(fidelity)}, _table(fidelity, names), notes)
 
 
-def _table(found: Mapping[str, Any], names: Sequence[str]) -> str:
+def _table(fidelity: Mapping[str, Any], names: Sequence[str]) -> str:
     """Return the divergences as a table, each with its noise floor."""
     lines = [
         "## Divergence from the target corpus",
@@ -304,9 +304,9 @@ def _table(found: Mapping[str, Any], names: Sequence[str]) -> str:
         "| System | " + " | ".join(STYLE_SCORES[name].title for name in names) + " |",
         "|---|" + "---|" * len(names),
     ]
-    for system, scores in found.items():
-        told = (scores[name] for name in names)
-        cells = (f"{one['value']:.4f} ({one['null']:.4f})" if one["n_defined"] else "n/a" for one in told)
+    for system, scores in fidelity.items():
+        scored = (scores[name] for name in names)
+        cells = (f"{cell['value']:.4f} ({cell['null']:.4f})" if cell["n_defined"] else "n/a" for cell in scored)
         lines.append(f"| {system} | " + " | ".join(cells) + " |")
     return "\n".join(lines)
 
@@ -356,7 +356,7 @@ class _Pair:
 
 @dataclasses.dataclass(frozen=True)
 class _PairSet:
-    """All that is judged in one run."""
+    """All pairs of one run."""
 
     systems: tuple[str, ...]
     pairs: tuple[_Pair, ...]
@@ -364,7 +364,7 @@ class _PairSet:
 
 
 @dataclasses.dataclass(frozen=True)
-class _CellJudge:
+class _CellScorer:
     """Judges the cells that a system predicts of a piece."""
 
     systems: Mapping[str, System]
@@ -388,8 +388,8 @@ class _CellJudge:
 
 
 @dataclasses.dataclass(frozen=True)
-class _TransferJudge:
-    """Lets a system carry a piece over, and judges what became of the melody and where the classifier puts it."""
+class _TransferScorer:
+    """Transfers a piece with a system, and scores the melody of the output and its style by the classifier."""
 
     systems: Mapping[str, System]
     classifier: StyleClassifier | None
@@ -400,7 +400,7 @@ class _TransferJudge:
         given = pair.reference.value
         assert isinstance(given, Arrangement)
         system = self.systems[pair.system]
-        rng = own_rng(pair.seed, pair.system, pair.reference.name)
+        rng = derive_rng(pair.seed, pair.system, pair.reference.name)
         output = system.plugin.transfer(given, rng=rng)
         if not isinstance(output, Arrangement) or not output.melody.same_grid(given.melody):
             raise InvalidInputError(f"{pair.system} returned no arrangement on the grid of the input")
@@ -427,11 +427,11 @@ def _towards(
 
 def _notes_of(output: Arrangement) -> list[list[int]]:
     """Return onset, duration, pitch and voice (0 the melody) of each note, in steps."""
-    found = []
+    rows = []
     for voice, roll in enumerate((output.melody, output.accompaniment)):
         notes = roll_notes(roll)
-        found += [[int(note["onset_tick"]), int(note["duration_tick"]), int(note["pitch"]), voice] for note in notes]
-    return found
+        rows += [[int(note["onset_tick"]), int(note["duration_tick"]), int(note["pitch"]), voice] for note in notes]
+    return rows
 
 
 def _output_of(notes: Sequence[Sequence[int]], given: Arrangement) -> Arrangement:

@@ -118,7 +118,7 @@ def backup(study: str | os.PathLike[str], url: str, target: str | os.PathLike[st
 
 
 def restore(copy: str | os.PathLike[str], study: str | os.PathLike[str], url: str) -> Backup:
-    """Bring a study back, where there is none: all of it or nothing.
+    """Restore a study into an empty place: all of it or nothing.
 
     Parameters
     ----------
@@ -171,7 +171,7 @@ def _kind(url: str) -> str:
     return kind
 
 
-def _check_empty(folder: Path, what: str, url: str = "") -> None:
+def _check_empty(folder: Path, label: str, url: str = "") -> None:
     there = sorted(path.name for path in folder.iterdir()) if folder.is_dir() else [folder.name] * folder.exists()
     if url and _kind(url) == "postgresql":
         there += [f"the table {name}" for name in _tables(url)]
@@ -179,7 +179,7 @@ def _check_empty(folder: Path, what: str, url: str = "") -> None:
         raise InvalidInputError(f"a study in SQLite comes back as {folder / _DATABASES['sqlite']}, not elsewhere")
     if there:
         raise OccupiedError(
-            f"{folder}: {what} is written where nothing is, and there is {', '.join(there[:5])}"
+            f"{folder}: {label} is written where nothing is, and there is {', '.join(there[:5])}"
             f"{' and more' * (len(there) > 5)}; choose another place, or move all of it away"
         )
 
@@ -233,9 +233,9 @@ def _check_sqlite(copy: Path) -> None:
 
 
 def _check_dump(copy: Path) -> None:
-    told = _run("pg_restore", "--data-only", "--table=alembic_version", "--file=-", str(copy))
-    if found := re.search(r"^COPY \S*alembic_version .*\n(.+)$", told, re.MULTILINE):
-        check_schema(found[1], str(copy))
+    dump = _run("pg_restore", "--data-only", "--table=alembic_version", "--file=-", str(copy))
+    if match := re.search(r"^COPY \S*alembic_version .*\n(.+)$", dump, re.MULTILINE):
+        check_schema(match[1], str(copy))
 
 
 # files
@@ -256,8 +256,8 @@ def _left_out(source: Path) -> tuple[str, ...]:
 
 
 def _files_below(folder: Path) -> list[str]:
-    found = [Path(above, name) for above, _, names in os.walk(folder, followlinks=True) for name in names]
-    return sorted(path.relative_to(folder).as_posix() for path in found)
+    paths = [Path(above, name) for above, _, names in os.walk(folder, followlinks=True) for name in names]
+    return sorted(path.relative_to(folder).as_posix() for path in paths)
 
 
 def _close_to_others(folder: Path) -> None:
@@ -303,19 +303,19 @@ def _dump(url: str, target: Path) -> None:
 
 def _run(program: str, *arguments: str, url: str = "") -> str:
     """Run a program of PostgreSQL, perhaps on a database whose password stands in no list; return what it says."""
-    found = shutil.which(program)
-    if found is None:
+    executable = shutil.which(program)
+    if executable is None:
         raise MissingBackendError(
             program, "", "the backup of a study in PostgreSQL", install="apt-get install postgresql-client"
         )
-    environment, command = dict(os.environ), [found, "--no-password"]
+    environment, command = dict(os.environ), [executable, "--no-password"]
     if url:
         parsed = make_url(url)
         address = parsed.set(drivername="postgresql", password=None).render_as_string(hide_password=False)
         environment |= {"PGPASSWORD": str(parsed.password)} if parsed.password else {}
         command.append(f"--dbname={address}")
-    done = subprocess.run([*command, *arguments], env=environment, capture_output=True, check=False)  # noqa: S603  (no shell)
-    if done.returncode:
-        said = done.stderr.decode(errors="replace").strip()
-        raise BackendError(f"{program} ended with {done.returncode}: {said}")
-    return done.stdout.decode(errors="replace")
+    process = subprocess.run([*command, *arguments], env=environment, capture_output=True, check=False)  # noqa: S603  (no shell)
+    if process.returncode:
+        message = process.stderr.decode(errors="replace").strip()
+        raise BackendError(f"{program} ended with {process.returncode}: {message}")
+    return process.stdout.decode(errors="replace")

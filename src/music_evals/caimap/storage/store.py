@@ -39,7 +39,7 @@ _CROSSED: Final = ("40001", "40P01")  # PostgreSQL: two transactions in no order
 
 
 class StaleError(MusicEvalsError, RuntimeError):
-    """Somebody else was quicker: what the page showed has changed, and nothing of this request was kept."""
+    """Conflict: another user changed the record since the page was loaded; nothing of this request was saved."""
 
 
 def retried(act: Callable[P, R]) -> Callable[P, R]:
@@ -113,7 +113,9 @@ class Store:
                 session.rollback()
                 if isinstance(error, OperationalError) and getattr(error.orig, "sqlstate", "") not in _CROSSED:
                     raise
-                raise StaleError("somebody else was quicker; load the page again", kind="quicker") from error
+                raise StaleError(
+                    "conflict: this record was changed by another user; reload the page", kind="quicker"
+                ) from error
 
     def close(self) -> None:
         """Close all connections."""
@@ -131,7 +133,7 @@ def _engine(url: str) -> Engine:
     if kind != "sqlite":
         raise InvalidInputError(f"a study is kept in SQLite or PostgreSQL, not in {kind}")
     for end in ("", "-wal", "-shm"):  # SQLite gives the latter two the rights of the first
-        with contextlib.suppress(OSError):  # a folder that is missing; who connects is told
+        with contextlib.suppress(OSError):  # a missing folder is reported on connection
             flags = os.O_RDWR if end else os.O_RDWR | os.O_CREAT
             os.close(os.open(f"{parsed.database}{end}", flags, 0o600))
             Path(f"{parsed.database}{end}").chmod(0o600)
@@ -191,7 +193,7 @@ def migrate(url: str, revision: str = "head") -> None:
         engine.dispose()
 
 
-def check_schema(found: str | None, where: str) -> None:
+def check_schema(revision: str | None, where: str) -> None:
     """Refuse tables of a revision that this version does not know; None where there are no tables.
 
     Raises
@@ -201,9 +203,9 @@ def check_schema(found: str | None, where: str) -> None:
 
     """
     known = sorted(path.stem.partition("_")[0] for path in _MIGRATIONS.glob("versions/0*.py"))
-    if found and found not in known:
+    if revision and revision not in known:
         raise UnreadableFileError(
-            f"{where}: written by a newer version of music_evals (schema {found}; this one knows up to {known[-1]}), "
+            f"{where}: written by a newer version of music_evals (schema {revision}; this one knows up to {known[-1]}) "
             "and left as it is; install the version that wrote it"
         )
 

@@ -1,4 +1,4 @@
-"""What a browser gets of an answer: a page, a part of one, a file or plain values; and the cookies that go with it."""
+"""HTTP responses of pages: a page, a part of one, a file or JSON values; and their cookies."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from music_evals.caimap.web.words import LANGUAGE_COOKIE
 from music_evals.caimap.work import identities
 
 if TYPE_CHECKING:
-    from starlette.requests import Request
-    from starlette.responses import Response
+    import starlette.requests
+    import starlette.responses
 
-    from music_evals.caimap.web.app import Answer, Asked
+    from music_evals.caimap.web.app import Request, Response
     from music_evals.caimap.web.provider import Provider
 
 __all__ = ["ATTEMPT_COOKIE", "COOKIE", "attempt_cookie", "is_secure", "respond"]
@@ -29,69 +29,75 @@ ATTEMPT_COOKIE: Final = "caimap_sign_in"
 _YEAR_SEC: Final = 31_536_000
 
 
-def respond(answer: Answer, request: Request, asked: Asked) -> Response:
-    """Return what the browser gets, with its cookies."""
+def respond(
+    response: Response, http_request: starlette.requests.Request, request: Request
+) -> starlette.responses.Response:
+    """Return the HTTP response of a page, with its cookies."""
     from starlette.responses import FileResponse, HTMLResponse, JSONResponse, PlainTextResponse, RedirectResponse
 
-    made: Response
-    if request.headers.get("hx-request") == "true" and (answer.go_to or answer.status >= 400):
-        made = _part(answer)  # what is asked for a part of a page is no place for a whole one
-    elif answer.go_to:
-        made = RedirectResponse(answer.go_to, 303)
-    elif answer.file is not None:
-        made = FileResponse(answer.file)
-    elif answer.download is not None:
-        name, text = answer.download
-        made = PlainTextResponse(
+    http_response: starlette.responses.Response
+    if http_request.headers.get("hx-request") == "true" and (response.go_to or response.status >= 400):
+        http_response = _part(response)  # htmx would put a whole page into the part that it requested
+    elif response.go_to:
+        http_response = RedirectResponse(response.go_to, 303)
+    elif response.file is not None:
+        http_response = FileResponse(response.file)
+    elif response.download is not None:
+        name, text = response.download
+        http_response = PlainTextResponse(
             text, media_type="text/csv", headers={"Content-Disposition": f'attachment; filename="{name}"'}
         )
-    elif answer.template:
-        nonce = secrets.token_urlsafe(16) if answer.waveform else ""
-        shown = {
-            "visit": asked.visit, "message": "", "nonce": nonce, "address": asked.address,
-            "has_provider": asked.provider is not None,
+    elif response.template:
+        nonce = secrets.token_urlsafe(16) if response.waveform else ""
+        shared = {
+            "visit": request.visit, "message": "", "nonce": nonce, "address": request.address,
+            "has_provider": request.provider is not None,
         }  # fmt: skip
-        page = render(answer.template, asked.language, **{**shown, **(answer.values or {})})
-        made = HTMLResponse(page, answer.status)
+        page = render(response.template, request.language, **{**shared, **(response.values or {})})
+        http_response = HTMLResponse(page, response.status)
         if nonce:
-            made.headers[POLICY] = with_nonce(nonce)
+            http_response.headers[POLICY] = with_nonce(nonce)
     else:
-        made = JSONResponse(dict(answer.values or {}), answer.status)
-    _set_cookies(made, answer, asked, secure=is_secure(request, asked.provider))
-    return made
+        http_response = JSONResponse(dict(response.values or {}), response.status)
+    _set_cookies(http_response, response, request, secure=is_secure(http_request, request.provider))
+    return http_response
 
 
-def _part(answer: Answer) -> Response:
-    """Answer a part of a page that asked: it goes elsewhere whole, or says why it was refused and keeps what it has."""
+def _part(response: Response) -> starlette.responses.Response:
+    """Return the response to a part of a page (htmx): a redirect of the whole page, or a message below the part."""
     from starlette.responses import HTMLResponse
 
-    if answer.go_to:
-        return HTMLResponse("", headers={"HX-Redirect": answer.go_to})
-    message = html.escape(str((answer.values or {}).get("message", "")))
-    shown = f'<p class="message" role="alert">{message}</p>'
-    return HTMLResponse(shown, answer.status, headers={"HX-Reswap": "beforeend"})
+    if response.go_to:
+        return HTMLResponse("", headers={"HX-Redirect": response.go_to})
+    message = html.escape(str((response.values or {}).get("message", "")))
+    paragraph = f'<p class="message" role="alert">{message}</p>'
+    return HTMLResponse(paragraph, response.status, headers={"HX-Reswap": "beforeend"})
 
 
-def _set_cookies(made: Response, answer: Answer, asked: Asked, *, secure: bool) -> None:
-    if answer.session:
-        made.set_cookie(COOKIE, answer.session, httponly=True, samesite="strict", secure=secure, path="/")
-    elif answer.session is not None:
-        made.delete_cookie(COOKIE, path="/")
-    language = answer.language or (asked.language if asked.query.get("language") == asked.language else "")
+def _set_cookies(
+    http_response: starlette.responses.Response, response: Response, request: Request, *, secure: bool
+) -> None:
+    if response.session:
+        http_response.set_cookie(COOKIE, response.session, httponly=True, samesite="strict", secure=secure, path="/")
+    elif response.session is not None:
+        http_response.delete_cookie(COOKIE, path="/")
+    language = response.language or (request.language if request.query.get("language") == request.language else "")
     if language:  # lax: whoever follows a link from elsewhere reads the language of before
-        made.set_cookie(LANGUAGE_COOKIE, language, _YEAR_SEC, httponly=True, samesite="lax", secure=secure, path="/")
+        http_response.set_cookie(
+            LANGUAGE_COOKIE, language, _YEAR_SEC, httponly=True, samesite="lax", secure=secure, path="/"
+        )
     name = attempt_cookie(secure=secure)
-    if answer.attempt:
+    if response.attempt:
         # lax: the provider sends the browser back from another site
         span = int(identities.ATTEMPT.total_seconds())
-        made.set_cookie(name, answer.attempt, span, httponly=True, samesite="lax", secure=secure, path="/")
-    elif answer.attempt is not None:
-        made.delete_cookie(name, path="/", secure=secure, httponly=True, samesite="lax")
+        http_response.set_cookie(name, response.attempt, span, httponly=True, samesite="lax", secure=secure, path="/")
+    elif response.attempt is not None:
+        http_response.delete_cookie(name, path="/", secure=secure, httponly=True, samesite="lax")
 
 
-def is_secure(request: Request, provider: Provider | None) -> bool:
+def is_secure(http_request: starlette.requests.Request, provider: Provider | None) -> bool:
     """Tell whether browsers reach the study over TLS, perhaps by a proxy that does not say so."""
-    return request.url.scheme == "https" or (provider is not None and provider.address.startswith("https://"))
+    return http_request.url.scheme == "https" or (provider is not None and provider.address.startswith("https://"))
 
 
 def attempt_cookie(*, secure: bool) -> str:

@@ -1,4 +1,4 @@
-"""The web application: who may reach which page, and what every answer has in common.
+"""The web application: who may reach which page, and what all responses have in common.
 
 `pages.PAGES` names each page with the right that it needs; nothing is reached that does not stand there. A request that
 changes something carries the token of its session in the form, and comes from a page of ours.
@@ -25,30 +25,33 @@ from music_evals.caimap.web.rendering import STATIC
 from music_evals.caimap.web.wording import refusal
 from music_evals.caimap.web.words import language_of, translator
 from music_evals.caimap.work import accounts
-from music_evals.caimap.work.desk import Desk
+from music_evals.caimap.work.service import StudyService
+from music_evals.deprecation import module_getattr
 from music_evals.errors import InvalidInputError, MusicEvalsError, UnknownNameError, importing
 
 if TYPE_CHECKING:
+    import starlette.requests
+    import starlette.responses
     from fastapi import FastAPI
-    from starlette.requests import Request
-    from starlette.responses import Response
 
-__all__ = ["Answer", "Asked", "Page", "build_app", "serve"]
+__all__ = ["Page", "Request", "Response", "build_app", "serve"]
+
+__getattr__ = module_getattr(__name__, {"Answer": "Response", "Asked": "Request"})
 
 
-class Asked(NamedTuple):
-    """A request, as a page takes it.
+class Request(NamedTuple):
+    """A request, as pages take it (`Page.act`).
 
     Attributes
     ----------
-    desk
+    service
         The study.
     visit
-        Who asks; None on public pages.
+        Session of the person; None on public pages without one.
     path, query, form
-        What the request names.
+        Parameters of the route, of the query string and of the form.
     json
-        Body of a request of a script.
+        Body of a request that a script sends.
     language
         ``"zh"`` or ``"en"``.
     audio
@@ -58,11 +61,11 @@ class Asked(NamedTuple):
     session, attempt
         Tokens that the browser holds: of a session, and of a sign-in with a provider.
     provider
-        By which people may sign in; None without.
+        OpenID Connect provider by which people may sign in; None if the study has none.
 
     """
 
-    desk: Desk
+    service: StudyService
     visit: accounts.Visit | None
     path: Mapping[str, Any]
     query: Mapping[str, str]
@@ -77,18 +80,18 @@ class Asked(NamedTuple):
 
     @property
     def who(self) -> int:
-        """Number of the person who asks; 0 for nobody."""
+        """Number of the person who sent the request; 0 if nobody is signed in."""
         return self.visit.person.id if self.visit else 0
 
     @property
     def version(self) -> int:
-        """Version of what the page showed; -1, which nothing has, where it is not named."""
+        """Version of what the page showed; -1, which nothing has, if the form names no version."""
         text = self.form.get("version", "")
         return int(text) if text.isdecimal() and len(text) <= MAX_DIGITS else -1
 
 
-class Answer(NamedTuple):
-    """What a page answers: a template with values, another page to go to, plain values, or a file.
+class Response(NamedTuple):
+    """The response of a page: a template with values, a redirect to another page, JSON values, or a file.
 
     Attributes
     ----------
@@ -99,20 +102,20 @@ class Answer(NamedTuple):
     go_to
         Address of another page.
     file
-        What is sent.
+        Sent as it is.
     download
-        Name of a file and its text, to be kept.
+        Name and text of a file to be saved by the browser.
     session
         Token of a new session, or ``""`` to end it; None leaves it.
     status
-        Of the answer.
+        HTTP status.
     language
-        That the browser keeps from now on; empty leaves it.
+        Set in the language cookie; empty leaves it.
     attempt
-        Secret of a sign-in with a provider that begins, or ``""`` where it is over; None leaves it.
+        Secret of a sign-in with a provider that begins, or ``""`` when it has ended; None leaves it.
     waveform
-        The page draws a waveform. The style of wavesurfer.js stands in its script; the policy of this one answer lets
-        it in by a nonce, which the template gets.
+        The page draws a waveform. The style of wavesurfer.js stands in its script; the policy of this response alone
+        admits it by a nonce, which the template gets.
 
     """
 
@@ -149,7 +152,7 @@ class Page(NamedTuple):
     method: str
     path: str
     right: str
-    act: Callable[[Asked], Answer | Awaitable[Answer]]
+    act: Callable[[Request], Response | Awaitable[Response]]
     limited: bool = False
     guessable: bool = False
 
@@ -159,12 +162,12 @@ class Page(NamedTuple):
         return inspect.iscoroutinefunction(self.act)
 
 
-def build_app(desk: Desk, audio: str | Path, *, provider: Provider | None = None) -> FastAPI:
+def build_app(service: StudyService, audio: str | Path, *, provider: Provider | None = None) -> FastAPI:
     """Build the application of a study.
 
     Parameters
     ----------
-    desk
+    service
         The study, its tables made.
     audio
         Folder of its recordings.
@@ -200,7 +203,7 @@ def build_app(desk: Desk, audio: str | Path, *, provider: Provider | None = None
     _register_numbers()
     for page in PAGES if provider is None else (*PAGES, *PROVIDER_PAGES):
         path = page.path.replace(":int}", f":{_NUMBER}}}")
-        app.add_route(path, _endpoint(page, desk, Path(audio), attempts, provider), methods=[page.method])
+        app.add_route(path, _endpoint(page, service, Path(audio), attempts, provider), methods=[page.method])
     app.mount("/static", StaticFiles(directory=STATIC))
     return app
 
@@ -209,7 +212,7 @@ _NUMBER: Final = "number"
 
 
 def _register_numbers() -> None:
-    """Let addresses hold numbers that databases keep; others are no address of a page."""
+    """Register a URL converter for the whole numbers that databases can store."""
     from starlette.convertors import IntegerConvertor, register_url_convertor  # codespell:ignore convertors
 
     class Number(IntegerConvertor):
@@ -218,17 +221,17 @@ def _register_numbers() -> None:
     register_url_convertor(_NUMBER, Number())
 
 
-async def _plain(request: Request, error: Exception) -> Response:
-    """Answer where what was asked is of no page, and where something failed that nobody foresaw; the log has it."""
+async def _plain(http_request: starlette.requests.Request, error: Exception) -> starlette.responses.Response:
+    """Answer requests for unknown pages, and unexpected errors, which are in the log."""
     from starlette.exceptions import HTTPException
     from starlette.responses import PlainTextResponse
 
     status, name = (error.status_code, "no_page") if isinstance(error, HTTPException) else (500, "failed")
-    return PlainTextResponse(translator(language_of(request))(name), status)
+    return PlainTextResponse(translator(language_of(http_request))(name), status)
 
 
 def serve(
-    desk: Desk,
+    service: StudyService,
     audio: str | Path,
     *,
     host: str = "127.0.0.1",
@@ -236,11 +239,11 @@ def serve(
     provider: Provider | None = None,
     proxies: Sequence[str] = (),
 ) -> None:
-    """Serve a study until the process is told to stop.
+    """Serve a study until the process is stopped.
 
     Parameters
     ----------
-    desk, audio, provider
+    service, audio, provider
         As of `build_app`.
     host, port
         Where to listen; other machines reach ``0.0.0.0``, behind a proxy that speaks TLS.
@@ -261,95 +264,100 @@ def serve(
     trusted = proxies_of(proxies)
     # no access log: it would hold addresses; pages speak every 5 s, for which connections stay open
     uvicorn.run(
-        build_app(desk, audio, provider=provider), host=host, port=port, access_log=False, log_level="warning",
+        build_app(service, audio, provider=provider), host=host, port=port, access_log=False, log_level="warning",
         server_header=False, timeout_keep_alive=30, proxy_headers=bool(trusted), forwarded_allow_ips=trusted,
     )  # fmt: skip
 
 
 def _endpoint(
-    page: Page, desk: Desk, audio: Path, attempts: Attempts, provider: Provider | None
-) -> Callable[[Request], Any]:
+    page: Page, service: StudyService, audio: Path, attempts: Attempts, provider: Provider | None
+) -> Callable[[starlette.requests.Request], Any]:
     from starlette.concurrency import run_in_threadpool
 
-    async def endpoint(request: Request) -> Response:
-        token = request.cookies.get(COOKIE, "")
-        visit = await run_in_threadpool(accounts.visit, desk, token)
-        language = language_of(request, visit.language if visit else "")
-        form, json, broken = await _body(request)
-        attempt = request.cookies.get(attempt_cookie(secure=is_secure(request, provider)), "")
-        asked = Asked(
-            desk, visit, request.path_params, dict(request.query_params), form, json, language, audio,
-            request.url.path, token, attempt, provider,
+    async def endpoint(http_request: starlette.requests.Request) -> starlette.responses.Response:
+        token = http_request.cookies.get(COOKIE, "")
+        visit = await run_in_threadpool(accounts.visit, service, token)
+        language = language_of(http_request, visit.language if visit else "")
+        form, json, broken = await _body(http_request)
+        attempt = http_request.cookies.get(attempt_cookie(secure=is_secure(http_request, provider)), "")
+        request = Request(
+            service, visit, http_request.path_params, dict(http_request.query_params), form, json, language, audio,
+            http_request.url.path, token, attempt, provider,
         )  # fmt: skip
         try:
-            guess = _attempt(page, request, asked)
-            _check(page, request, asked, attempts, broken=broken)
+            guess = _attempt(page, http_request, request)
+            _check(page, http_request, request, attempts, broken=broken)
             act: Any = page.act
-            answer: Answer = await (act(asked) if page.is_async else run_in_threadpool(act, asked))
-            if answer.status < 400 and (page.guessable or answer.session):
-                attempts.forgive(*guess, is_owner=bool(answer.session) or page.right != "public")
+            response: Response = await (act(request) if page.is_async else run_in_threadpool(act, request))
+            if response.status < 400 and (page.guessable or response.session):
+                attempts.forgive(*guess, is_owner=bool(response.session) or page.right != "public")
         except MusicEvalsError as error:
-            answer = _refusal(error, asked, as_json=json is not None)
-        return respond(answer, request, asked)
+            response = _refusal(error, request, as_json=json is not None)
+        return respond(response, http_request, request)
 
     return endpoint
 
 
-async def _body(request: Request) -> tuple[dict[str, str], Any, bool]:
-    """Return the form and the JSON of a request, and whether they are none; too long ones do not come this far."""
-    kind = request.headers.get("content-type", "").partition(";")[0]
-    if request.method != "POST":
+async def _body(http_request: starlette.requests.Request) -> tuple[dict[str, str], Any, bool]:
+    """Return form and JSON of a request, and whether its body is invalid; long bodies were refused before."""
+    kind = http_request.headers.get("content-type", "").partition(";")[0]
+    if http_request.method != "POST":
         return {}, None, False
     if kind == "application/json":
         try:
-            return {}, json.loads(await request.body()), False
+            return {}, json.loads(await http_request.body()), False
         except (ValueError, RecursionError):
             return {}, {}, True
     try:
-        async with request.form(max_files=0, max_fields=3000) as given:
-            form = {name: value for name, value in given.items() if isinstance(value, str)}  # and no files
+        async with http_request.form(max_files=0, max_fields=3000) as fields:
+            form = {name: value for name, value in fields.items() if isinstance(value, str)}  # and no files
     except UnicodeError:  # in the encoding that it says it is in
         return {}, None, True
     texts = {name: value for name, value in form.items() if is_text(name) and is_text(value)}  # what can be shown again
     return texts, None, len(texts) < len(form)
 
 
-def _attempt(page: Page, request: Request, asked: Asked) -> tuple[str, str]:
-    """Return the address that a request comes from, and the account that it names or that confirms what it does."""
-    named = asked.form.get("name", "").strip() if page.right == "public" or asked.visit is None else asked.visit.name
-    return request.client.host if request.client else "", named
+def _attempt(page: Page, http_request: starlette.requests.Request, request: Request) -> tuple[str, str]:
+    """Return the client address, and the account that the form names or that is signed in."""
+    account = (
+        request.form.get("name", "").strip() if page.right == "public" or request.visit is None else request.visit.name
+    )
+    return http_request.client.host if http_request.client else "", account
 
 
-def _check(page: Page, request: Request, asked: Asked, attempts: Attempts, *, broken: bool) -> None:
-    """Refuse what another site sent, who may not do this or has to wait first, and what cannot be read."""
-    if request.method == "POST":
-        origin = request.headers.get("origin")
-        if request.headers.get("sec-fetch-site", "same-origin") not in {"same-origin", "none"} or (
-            origin is not None and origin.partition("://")[2] != request.headers.get("host")
+def _check(
+    page: Page, http_request: starlette.requests.Request, request: Request, attempts: Attempts, *, broken: bool
+) -> None:
+    """Refuse requests of other sites, of people without the right or with too many attempts, and unreadable ones."""
+    if http_request.method == "POST":
+        origin = http_request.headers.get("origin")
+        if http_request.headers.get("sec-fetch-site", "same-origin") not in {"same-origin", "none"} or (
+            origin is not None and origin.partition("://")[2] != http_request.headers.get("host")
         ):
             raise ForbiddenError("this was sent by another site", kind="other_site")
     if page.right != "public":
-        _check_visit(page, request, asked)
+        _check_visit(page, http_request, request)
     if page.guessable or page.limited:
-        left = attempts.begin(*_attempt(page, request, asked), limited=page.limited)
+        left = attempts.begin(*_attempt(page, http_request, request), limited=page.limited)
         if left:
             raise _TooManyError(f"too many attempts; wait {left} s", kind="too_many", wait=left)
     if broken:
         raise InvalidInputError(
-            "expected a form or JSON; this cannot be read, or holds characters that are none", kind="unreadable_request"
+            "expected a form or JSON; this cannot be read, or its text contains NUL or a lone surrogate",
+            kind="unreadable_request",
         )
-    check_texts(dict(asked.path), dict(asked.query), asked.json)
+    check_texts(dict(request.path), dict(request.query), request.json)
 
 
-def _check_visit(page: Page, request: Request, asked: Asked) -> None:
-    """Refuse who is not signed in, whose role has not the right, and forms without the token of the session."""
-    if asked.visit is None:
+def _check_visit(page: Page, http_request: starlette.requests.Request, request: Request) -> None:
+    """Refuse people who are not signed in or whose role lacks the right, and forms without the session's CSRF token."""
+    if request.visit is None:
         raise _SignedOutError("sign in first", kind="signed_out")
-    if asked.visit.person.role not in RIGHTS[page.right]:
+    if request.visit.person.role not in RIGHTS[page.right]:
         raise ForbiddenError("this page is for another role", kind="other_role")
-    if request.method == "POST":
-        given = asked.form.get("csrf") or request.headers.get("x-csrf", "")
-        if not hmac.compare_digest(given.encode(), asked.visit.csrf.encode()):
+    if http_request.method == "POST":
+        token = request.form.get("csrf") or http_request.headers.get("x-csrf", "")
+        if not hmac.compare_digest(token.encode(), request.visit.csrf.encode()):
             raise ForbiddenError("this form is out of date; load the page again", kind="old_form")
 
 
@@ -377,14 +385,14 @@ def status_of(error: MusicEvalsError) -> int:
     return next((status for kind, status in _STATUS if isinstance(error, kind)), 400)
 
 
-def _refusal(error: MusicEvalsError, asked: Asked, *, as_json: bool) -> Answer:
-    """Say why, and show what was written, so that it can be copied."""
-    message = refusal(error, asked.language)
-    status = 401 if asked.visit is None and isinstance(error, _SignedOutError) else status_of(error)
+def _refusal(error: MusicEvalsError, request: Request, *, as_json: bool) -> Response:
+    """Return a response with the reason and with what the user wrote, so that it can be copied."""
+    message = refusal(error, request.language)
+    status = 401 if request.visit is None and isinstance(error, _SignedOutError) else status_of(error)
     if as_json:
-        return Answer(values={"error": message}, status=401 if asked.visit is None else status)
-    sent = sent_texts(asked.form, asked.language)
-    if isinstance(error, _SignedOutError) and not sent:
-        return Answer(go_to="/sign-in")
-    again = dict(asked.form) if "version" in asked.form and error.kind in {"signed_out", "old_form"} else {}
-    return Answer("error.html", {"message": message, "sent": sent, "again": again if sent else {}}, status=status)
+        return Response(values={"error": message}, status=401 if request.visit is None else status)
+    texts = sent_texts(request.form, request.language)
+    if isinstance(error, _SignedOutError) and not texts:
+        return Response(go_to="/sign-in")
+    again = dict(request.form) if "version" in request.form and error.kind in {"signed_out", "old_form"} else {}
+    return Response("error.html", {"message": message, "sent": texts, "again": again if texts else {}}, status=status)

@@ -50,7 +50,7 @@ def tags_of(text: str) -> tuple[str, ...]:
 
 
 class Row(NamedTuple):
-    """A row of the structure editor: label of the section that it begins, line and corrected reading, or none each."""
+    """A row of the structure editor: label of the section that it begins, line, reading; each may be empty."""
 
     label: str
     line: str
@@ -76,14 +76,14 @@ def split_rows(rows: Iterable[Row]) -> list[Row]:
     [Row(label='verse1', line='春眠', rhymes=False, reading=''), Row(label='', line='不觉晓', rhymes=True, reading='')]
 
     """
-    made = []
+    split = []
     for row in rows:
         parts = [part.strip() for part in row.line.split("/") if part.strip()] or [""]
         last = len(parts) - 1
-        made += [
+        split += [
             Row("" if at else row.label, part, *(row[2:] if at == last else (False,))) for at, part in enumerate(parts)
         ]
-    return made
+    return split
 
 
 def row_fields(rows: Iterable[Row], theme: str) -> dict[str, str]:
@@ -97,7 +97,7 @@ def row_fields(rows: Iterable[Row], theme: str) -> dict[str, str]:
 
 
 def tidied(form: Form) -> dict[str, str]:
-    """Return the fields of a structure editor as it is shown next: split lines have two rows, emptied ones none.
+    """Return the fields of a structure editor as it is shown next: split lines have two rows, emptied ones are removed.
 
     An empty row is put before each whose field ``insert_`` is ticked, for a section without words or a missing line.
     """
@@ -113,9 +113,9 @@ def labels_for(fields: Form) -> tuple[str, ...]:
     """Return the labels that an editor offers: of each kind six, and always one more than there are."""
     highest = dict.fromkeys(SECTION_KINDS, _LABELS - 1)
     for row in rows_of(fields):
-        found = re.fullmatch(r"(.+?)([1-9]\d?)", row.label)
-        if found and found[1] in highest:
-            highest[found[1]] = max(highest[found[1]], int(found[2]))
+        numbered = re.fullmatch(r"(.+?)([1-9]\d?)", row.label)
+        if numbered and numbered[1] in highest:
+            highest[numbered[1]] = max(highest[numbered[1]], int(numbered[2]))
     return tuple(f"{kind}{number}" for kind, most in highest.items() for number in range(1, min(most + 1, 99) + 1))
 
 
@@ -136,7 +136,7 @@ def structure_of(form: Form) -> Structure:
     Raises
     ------
     InvalidAnnotationError
-        The first line begins no section, or a section or line is none.
+        The first line begins no section, or a section or line is invalid.
 
     """
     sections: list[tuple[str, list[Row]]] = []
@@ -147,14 +147,14 @@ def structure_of(form: Form) -> Structure:
             raise InvalidAnnotationError("the first line must begin a section; choose its label", kind="first_label")
         if row.line:
             sections[-1][1].append(row)
-    made = []
+    structure_sections = []
     for label, rows in sections:
         lines = [row.line for row in rows]
         patterns = [line_pattern(row.line, row.rhymes) for row in rows]
         usual = usual_readings(lines)
         corrected = [row.reading * (row.reading != read) for row, read in zip(rows, usual, strict=True)]
-        made.append(Section(label, tuple(lines), tuple(patterns), tuple(corrected)))
-    return Structure(tuple(made), form.get("theme", "").strip())
+        structure_sections.append(Section(label, tuple(lines), tuple(patterns), tuple(corrected)))
+    return Structure(tuple(structure_sections), form.get("theme", "").strip())
 
 
 def structure_fields(structure: Structure) -> dict[str, str]:
@@ -175,7 +175,7 @@ def description_of(form: Form, group: str) -> Description:
     Raises
     ------
     InvalidAnnotationError
-        It is not asked whether the sound is clear, or a tag is none.
+        The question whether the sound is clear has no answer, or a tag is invalid.
 
     """
     if form.get("clear") not in {"yes", "no"}:
@@ -213,23 +213,23 @@ _OF_THE_FORM: Final = ("csrf", "version", "password", "thread", "place", "to", "
 
 
 def sent_texts(form: Form, language: str) -> list[tuple[str, str]]:
-    """Return what somebody wrote into a form that was refused, each with the name of its field, to be copied.
+    """Return the texts of a form that was refused, each with the name of its field, to be copied.
 
     Lines of a structure are one text. Passwords and what the form itself holds are left out.
     """
     text, dimensions = translator(language), dimension_names(language)
     lines = [f"{form.get(f'label_{number}', '')}\t{form[f'line_{number}']}".strip() for number in _rows(form)]
-    found = [(text("line"), "\n".join(lines))] if any(lines) else []
+    texts = [(text("line"), "\n".join(lines))] if any(lines) else []
     for name, value in form.items():
         if not value.strip() or name.startswith(_OF_THE_FORM) or re.fullmatch(r"(label|line|rhyme|reading)_\d+", name):
             continue
         kind, _, dimension = name.partition("_")
         if kind in {"tags", "text"} and dimension in dimensions:
-            named = f"{dimensions[dimension]} ({text('tags' if kind == 'tags' else 'text')})"
+            label = f"{dimensions[dimension]} ({text('tags' if kind == 'tags' else 'text')})"
         else:
-            named = text(name) if name in catalogue() else name
-        found.append((named, value))
-    return found
+            label = text(name) if name in catalogue() else name
+        texts.append((label, value))
+    return texts
 
 
 def _rows(form: Form) -> list[int]:

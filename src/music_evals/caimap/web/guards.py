@@ -1,4 +1,4 @@
-"""What guards the pages: limits of attempts, whose word on addresses is taken, numbers and texts that can be kept."""
+"""Guards of the pages: limits of attempts, trusted proxies, and checks of the numbers and texts of requests."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class Waits:
 
     def __init__(self, free: int) -> None:
         self.free = free
-        self.seen: dict[str, tuple[int, float]] = {}
+        self.attempts: dict[str, tuple[int, float]] = {}
 
     def left_sec(self, key: str) -> float:
         """Return for how many seconds no attempt is taken; 0 where one is."""
@@ -48,23 +48,23 @@ class Waits:
     def count(self, key: str) -> None:
         """Count an attempt when it begins: many at once are many."""
         count, _ = self._of(key)
-        self.seen.pop(key, None)
-        self.seen[key] = count + 1, monotonic()  # at the end, as the latest
-        if len(self.seen) > MOST_KEYS:
-            del self.seen[next(iter(self.seen))]
+        self.attempts.pop(key, None)
+        self.attempts[key] = count + 1, monotonic()  # at the end, as the latest
+        if len(self.attempts) > MOST_KEYS:
+            del self.attempts[next(iter(self.attempts))]
 
     def take_back(self, key: str) -> None:
         """Count one less, since it succeeded."""
         count, since = self._of(key)
-        self.seen[key] = max(0, count - 1), since
+        self.attempts[key] = max(0, count - 1), since
 
     def _of(self, key: str) -> tuple[int, float]:
-        count, since = self.seen.get(key, (0, 0.0))
+        count, since = self.attempts.get(key, (0, 0.0))
         return (count, since) if monotonic() < since + FORGOTTEN_SEC else (0, 0.0)
 
 
 class Attempts:
-    """Makes those wait who guess: by account at an address, and by address over all accounts.
+    """Delays those who guess: by account at an address, and by address over all accounts.
 
     Failures at other addresses never count, so that nobody locks others out. Where an account was signed in to before,
     those of others at its address do not count either: many share one, behind a proxy that is not trusted.
@@ -89,9 +89,9 @@ class Attempts:
         for waits, key in self._counted(network, pair, account):
             waits.take_back(key)
         if is_owner:
-            self.limited.seen.pop(network, None)
+            self.limited.attempts.pop(network, None)
         if is_owner and account:
-            self.of_account.seen.pop(pair, None)
+            self.of_account.attempts.pop(pair, None)
             self.known[pair] = None
             if len(self.known) > MOST_KEYS:
                 del self.known[next(iter(self.known))]
@@ -112,12 +112,12 @@ def _keys(address: str, account: str) -> tuple[str, str]:
     return network, f"{network} {account.strip()[:80]}"
 
 
-def proxies_of(named: Sequence[str]) -> list[str]:
-    """Return the addresses and networks of proxies whose word on addresses is taken.
+def proxies_of(proxies: Sequence[str]) -> list[str]:
+    """Return the addresses and networks of trusted proxies.
 
     Parameters
     ----------
-    named
+    proxies
         As ``"127.0.0.1"`` or ``"10.0.0.0/8"``; several with commas.
 
     Raises
@@ -126,7 +126,7 @@ def proxies_of(named: Sequence[str]) -> list[str]:
         Something else, or everybody: then anybody could choose the address that is counted.
 
     """
-    parts = [part.strip() for text in named for part in text.split(",") if part.strip()]
+    parts = [part.strip() for text in proxies for part in text.split(",") if part.strip()]
     for part in parts:
         try:
             network = ipaddress.ip_network(part)
@@ -135,37 +135,37 @@ def proxies_of(named: Sequence[str]) -> list[str]:
                 f"expected the address of a proxy or its network, such as 127.0.0.1 or 10.0.0.0/8, got {part!r}"
             ) from error
         if network.prefixlen == 0:
-            raise InvalidInputError(f"{part} is everybody: name the proxies alone, whose word on addresses is taken")
+            raise InvalidInputError(f"{part} is everybody: name the proxies that you trust alone")
     return parts
 
 
-def number_of(text: str, what: str) -> int:
+def number_of(text: str, field: str) -> int:
     """Read a whole number of a form.
 
     Raises
     ------
     InvalidInputError
-        It is none, or has more than `MAX_DIGITS` digits.
+        It is not a whole number, or has more than `MAX_DIGITS` digits.
 
     """
     digits = text.strip().removeprefix("-")
     if not (digits.isascii() and digits.isdecimal() and len(digits) <= MAX_DIGITS):
         raise InvalidInputError(
-            f"{what}: expected a whole number of at most {MAX_DIGITS} digits, got {text[:20]!r}",
+            f"{field}: expected a whole number of at most {MAX_DIGITS} digits, got {text[:20]!r}",
             kind="whole_number",
-            field=what,
+            field=field,
             most=MAX_DIGITS,
         )
     return int(text)
 
 
-def is_text(given: str) -> bool:
-    """Tell whether all characters are some: NUL and halves of surrogate pairs can be neither kept nor shown."""
-    return "\0" not in given and not any("\ud800" <= character <= "\udfff" for character in given)
+def is_text(text: str) -> bool:
+    """Tell whether a text has neither NUL nor lone surrogates, which can be neither stored nor shown."""
+    return "\0" not in text and not any("\ud800" <= character <= "\udfff" for character in text)
 
 
-def check_texts(*given: Any) -> None:
-    """Refuse texts that are none (`is_text`).
+def check_texts(*values: Any) -> None:
+    """Refuse texts with NUL or a lone surrogate (`is_text`).
 
     Parameters
     ----------
@@ -175,18 +175,16 @@ def check_texts(*given: Any) -> None:
     Raises
     ------
     InvalidInputError
-        One of them does.
+        One of them has such a character.
 
     """
-    left = list(given)
+    left = list(values)
     while left:
-        found = left.pop()
-        if isinstance(found, str):
-            if not is_text(found):
-                raise InvalidInputError(
-                    "a text holds characters that are none (NUL, or half of a surrogate pair)", kind="no_text"
-                )
-        elif isinstance(found, dict):
-            left += [*found, *found.values()]
-        elif isinstance(found, (list, tuple)):
-            left += found
+        value = left.pop()
+        if isinstance(value, str):
+            if not is_text(value):
+                raise InvalidInputError("text contains NUL or a lone surrogate", kind="no_text")
+        elif isinstance(value, dict):
+            left += [*value, *value.values()]
+        elif isinstance(value, (list, tuple)):
+            left += value

@@ -1,4 +1,4 @@
-"""What every answer of the platform has in common: headers that say what a page may do, and a limit of bodies."""
+"""Middleware around all responses: security headers, and a limit of the size of request bodies."""
 
 from __future__ import annotations
 
@@ -26,19 +26,19 @@ HEADERS: Final[Mapping[str, str]] = {
     "Permissions-Policy": "camera=(), microphone=(), geolocation=()",
     "Cache-Control": "no-store",
 }
-"""Of every answer; `with_nonce` adds to the policy of some."""
+"""Of all responses; `with_nonce` adds to the policy of some."""
 
 MAX_BODY: Final = 1_000_000
 """Bytes of a request."""
 
 
 def with_nonce(nonce: str) -> str:
-    """Return the policy of an answer that also lets styles with this nonce in."""
+    """Return the policy that also admits styles with this nonce."""
     return HEADERS[POLICY].replace("style-src 'self'", f"style-src 'self' 'nonce-{nonce}'")
 
 
 class Hardened:
-    """Adds those of `HEADERS` that an answer does not bring itself, and refuses bodies over `MAX_BODY` unread."""
+    """Adds those of `HEADERS` that a response does not set itself, and refuses bodies over `MAX_BODY` unread."""
 
     def __init__(self, app: Any) -> None:
         self.app = app
@@ -62,7 +62,7 @@ class Hardened:
             from starlette.requests import Request
             from starlette.responses import PlainTextResponse
 
-            told = translator(language_of(Request(scope)))("body_too_long")
-            await PlainTextResponse(told, 413)(scope, receive, hardened)
+            text = translator(language_of(Request(scope)))("body_too_long")
+            await PlainTextResponse(text, 413)(scope, receive, hardened)
             return
         await self.app(scope, receive, hardened)

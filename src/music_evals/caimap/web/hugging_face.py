@@ -12,9 +12,9 @@ import hmac
 from typing import TYPE_CHECKING, Final
 
 from music_evals.caimap.roles import ForbiddenError
-from music_evals.caimap.web.app import Answer, Asked, Page
-from music_evals.caimap.web.keeping import kept
+from music_evals.caimap.web.app import Page, Request, Response
 from music_evals.caimap.web.provider import CALLBACK, Provider, ProviderError, keys_of
+from music_evals.caimap.web.rerendering import rerender_on_error
 from music_evals.caimap.web.wording import refusal
 from music_evals.caimap.work import accounts, identities
 from music_evals.errors import InvalidInputError, UnknownNameError
@@ -33,61 +33,61 @@ _ERRORS: Final = (
 """RFC 6749, section 4.1.2.1, and OpenID Connect Core 1.0, section 3.1.2.6; others are not repeated on our pages."""
 
 
-def _provider(asked: Asked) -> Provider:
-    if asked.provider is None:
-        raise UnknownNameError("page", asked.address, ())
-    return asked.provider
+def _provider(request: Request) -> Provider:
+    if request.provider is None:
+        raise UnknownNameError("page", request.address, ())
+    return request.provider
 
 
-async def _begin(asked: Asked) -> Answer:
-    secret = await asyncio.to_thread(identities.begin_sign_in, asked.desk)
-    url = await _provider(asked).authorization_url(keys_of(secret))
-    return Answer(go_to=url, attempt=secret)
+async def _begin(request: Request) -> Response:
+    secret = await asyncio.to_thread(identities.begin_sign_in, request.service)
+    url = await _provider(request).authorization_url(keys_of(secret))
+    return Response(go_to=url, attempt=secret)
 
 
-async def _join(asked: Asked) -> Answer:
-    token, name = asked.path["token"], asked.form.get("name", "")
+async def _join(request: Request) -> Response:
+    token, name = request.path["token"], request.form.get("name", "")
     try:
         secret = await asyncio.to_thread(
-            identities.begin_joining, asked.desk, token, name, consents="consents" in asked.form
+            identities.begin_joining, request.service, token, name, consents="consents" in request.form
         )
     except InvalidInputError as error:
-        values = {"fields": dict(asked.form), "token": token, "message": refusal(error, asked.language)}
-        return Answer("invitation.html", values, status=400)
-    return await _onward(asked, secret)
+        values = {"fields": dict(request.form), "token": token, "message": refusal(error, request.language)}
+        return Response("invitation.html", values, status=400)
+    return await _onward(request, secret)
 
 
-async def _link(asked: Asked) -> Answer:
-    secret = await asyncio.to_thread(identities.begin_linking, asked.desk, asked.who, asked.session)
-    return await _onward(asked, secret)
+async def _link(request: Request) -> Response:
+    secret = await asyncio.to_thread(identities.begin_linking, request.service, request.who, request.session)
+    return await _onward(request, secret)
 
 
-async def _onward(asked: Asked, secret: str) -> Answer:
-    url = await _provider(asked).authorization_url(keys_of(secret))
-    return Answer("onward.html", {"onward": url}, attempt=secret)
+async def _onward(request: Request, secret: str) -> Response:
+    url = await _provider(request).authorization_url(keys_of(secret))
+    return Response("onward.html", {"onward": url}, attempt=secret)
 
 
-async def _callback(asked: Asked) -> Answer:
-    provider = _provider(asked)
-    keys = keys_of(asked.attempt)
+async def _callback(request: Request) -> Response:
+    provider = _provider(request)
+    keys = keys_of(request.attempt)
     # before anything is used up: a page of somebody else cannot end the sign-in that has begun here
-    if not asked.attempt or not hmac.compare_digest(asked.query.get("state", "").encode(), keys.state.encode()):
+    if not request.attempt or not hmac.compare_digest(request.query.get("state", "").encode(), keys.state.encode()):
         raise InvalidInputError(
             f"this sign-in did not begin in this browser, at {provider.address}, or is too old; begin again there",
             kind="other_browser",
             address=provider.address,
         )
-    attempt = await asyncio.to_thread(identities.take, asked.desk, asked.attempt)
-    subject = await provider.subject(_code(asked.query, provider), keys)
-    token = await asyncio.to_thread(identities.finish, asked.desk, attempt, provider.url, subject)
+    attempt = await asyncio.to_thread(identities.take, request.service, request.attempt)
+    subject = await provider.subject(_code(request.query, provider), keys)
+    token = await asyncio.to_thread(identities.finish, request.service, attempt, provider.url, subject)
     if attempt.purpose == "link":
-        return Answer("onward.html", {"onward": "/account"}, attempt="")
-    visit = await asyncio.to_thread(accounts.visit, asked.desk, token)
+        return Response("onward.html", {"onward": "/account"}, attempt="")
+    visit = await asyncio.to_thread(accounts.visit, request.service, token)
     language = visit.language if visit else ""
     if visit and attempt.purpose == "join":
-        language = asked.language
-        await asyncio.to_thread(accounts.speak, asked.desk, visit.person.id, language)
-    return Answer("onward.html", {"onward": "/"}, session=token or None, attempt="", language=language)
+        language = request.language
+        await asyncio.to_thread(accounts.set_language, request.service, visit.person.id, language)
+    return Response("onward.html", {"onward": "/"}, session=token or None, attempt="", language=language)
 
 
 def _code(query: Mapping[str, str], provider: Provider) -> str:
@@ -99,9 +99,9 @@ def _code(query: Mapping[str, str], provider: Provider) -> str:
             "you did not agree that Hugging Face tells who you are; nobody was signed in", kind="provider_denied"
         )
     if "error" in query:
-        named = query["error"] if query["error"] in _ERRORS else "unknown_error"
+        error = query["error"] if query["error"] in _ERRORS else "unknown_error"
         raise ProviderError(
-            f"the provider refused ({named}); nobody was signed in", kind="provider_refused", problems=(named,)
+            f"the provider refused ({error}); nobody was signed in", kind="provider_refused", problems=(error,)
         )
     code = query.get("code", "")
     if not 1 <= len(code) <= _MAX_CODE or not code.isascii() or not code.isprintable():
@@ -109,13 +109,13 @@ def _code(query: Mapping[str, str], provider: Provider) -> str:
     return code
 
 
-def _account(asked: Asked) -> Answer:
-    return Answer("account.html", {"ways": identities.ways(asked.desk, asked.who, _provider(asked).url)})
+def _account(request: Request) -> Response:
+    return Response("account.html", {"ways": identities.ways(request.service, request.who, _provider(request).url)})
 
 
-def _unlink(asked: Asked) -> Answer:
-    identities.unlink(asked.desk, asked.who, _provider(asked).url)
-    return Answer(go_to="/sign-in", session="")
+def _unlink(request: Request) -> Response:
+    identities.unlink(request.service, request.who, _provider(request).url)
+    return Response(go_to="/sign-in", session="")
 
 
 PROVIDER_PAGES: Final = (
@@ -124,6 +124,6 @@ PROVIDER_PAGES: Final = (
     Page("POST", "/invitation/{token}/hugging-face", "public", _join, guessable=True),
     Page("GET", "/account", "ask", _account),
     Page("POST", "/account/link", "ask", _link),
-    Page("POST", "/account/unlink", "ask", kept(_account, _unlink)),
+    Page("POST", "/account/unlink", "ask", rerender_on_error(_account, _unlink)),
 )
 """The pages of a study with a provider."""

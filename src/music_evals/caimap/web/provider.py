@@ -1,4 +1,4 @@
-"""What is asked of Hugging Face, or of another OpenID Connect provider, to learn who somebody is.
+"""Requests to Hugging Face, or to another OpenID Connect provider, to learn who somebody is.
 
 Authorisation code with PKCE (RFC 7636), by the provider's own description of itself (OpenID Connect Discovery 1.0).
 The subject comes from the ID token. Its claims are checked by PyJWT; its signature is not, and needs not be: the token
@@ -36,7 +36,7 @@ TIMEOUT_SEC: Final = 10.0
 MAX_ANSWER: Final = 65_536
 """Bytes of one answer of the provider."""
 
-_KNOWN_SEC: Final = 3600.0  # for so long its description is not asked for again
+_KNOWN_SEC: Final = 3600.0  # for so long its configuration is not requested again
 _LEEWAY_SEC: Final = 60  # between its clock and ours
 _MAX_SUBJECT: Final = 255  # characters, OpenID Connect Core 1.0, section 2
 _MAX_SHOWN: Final = 60
@@ -47,7 +47,7 @@ class ProviderError(MusicEvalsError, OSError):
 
 
 class AddressError(InvalidInputError):
-    """The public address of the study is none to which a provider may send people back."""
+    """The public address of the study is invalid: no provider may send people back there."""
 
 
 class Keys(NamedTuple):
@@ -79,7 +79,7 @@ def _text(value: bytes) -> str:
 
 
 class _Endpoints(NamedTuple):
-    """Where the provider is asked."""
+    """Addresses of the provider."""
 
     authorization: str
     token: str
@@ -97,7 +97,7 @@ class Provider:
     url
         Of the provider; it must call itself exactly so.
     scopes
-        What it is asked to tell; ``"openid"`` suffices.
+        Requested of the provider; ``"openid"`` suffices.
 
     Raises
     ------
@@ -136,11 +136,11 @@ class Provider:
         Raises
         ------
         ProviderError
-            The provider cannot be asked where that is.
+            The provider's configuration cannot be read.
 
         """
-        where = (await self._endpoints()).authorization
-        asked = {
+        endpoint = (await self._endpoints()).authorization
+        parameters = {
             "response_type": "code",
             "client_id": self.client_id,
             "redirect_uri": self.redirect_uri,
@@ -150,7 +150,7 @@ class Provider:
             "code_challenge": _text(hashlib.sha256(keys.verifier.encode()).digest()),
             "code_challenge_method": "S256",
         }
-        return f"{where}{'&' if '?' in where else '?'}{urlencode(asked)}"
+        return f"{endpoint}{'&' if '?' in endpoint else '?'}{urlencode(parameters)}"
 
     async def subject(self, code: str, keys: Keys) -> str:
         """Exchange the code that a browser brought back, and return who it stands for.
@@ -161,7 +161,7 @@ class Provider:
             The code is not taken, or the ID token breaks a rule.
 
         """
-        asked = {
+        parameters = {
             "grant_type": "authorization_code",
             "code": code,
             "redirect_uri": self.redirect_uri,
@@ -170,8 +170,8 @@ class Provider:
         }
         # RFC 6749, section 2.3.1: both are form-encoded first
         client = quote(self.client_id, safe=""), quote(self._client_secret, safe="")
-        answer = await _ask("POST", (await self._endpoints()).token, data=asked, auth=client)
-        return self._subject(answer.get("id_token"), keys.nonce)
+        token_response = await _request_json("POST", (await self._endpoints()).token, data=parameters, auth=client)
+        return self._subject(token_response.get("id_token"), keys.nonce)
 
     def _subject(self, token: Any, nonce: str) -> str:
         """Check the claims of an ID token (OpenID Connect Core 1.0, section 3.1.3.7), and return its subject."""
@@ -220,17 +220,17 @@ class Provider:
     async def _endpoints(self) -> _Endpoints:
         if self._known is not None and time.monotonic() < self._known[0]:
             return self._known[1]
-        found = await _ask("GET", f"{self.url.rstrip('/')}/.well-known/openid-configuration")
-        if found.get("issuer") != self.url:
+        configuration = await _request_json("GET", f"{self.url.rstrip('/')}/.well-known/openid-configuration")
+        if configuration.get("issuer") != self.url:
             raise ProviderError(
-                f"expected a provider that calls itself {self.url!r}, got {_shown(found.get('issuer'))}; "
+                f"expected a provider that calls itself {self.url!r}, got {_shown(configuration.get('issuer'))}; "
                 "OPENID_PROVIDER_URL must be its name, letter by letter",
                 kind="provider_name",
                 url=self.url,
-                found=_shown(found.get("issuer")),
+                found=_shown(configuration.get("issuer")),
             )
-        made = _Endpoints(*(str(found.get(f"{name}_endpoint", "")) for name in _Endpoints._fields))
-        for name, url in made._asdict().items():
+        endpoints = _Endpoints(*(str(configuration.get(f"{name}_endpoint", "")) for name in _Endpoints._fields))
+        for name, url in endpoints._asdict().items():
             problem = _problem(url)
             if problem:
                 raise ProviderError(
@@ -240,8 +240,8 @@ class Provider:
                     problem=problem,
                     found=_shown(url),
                 )
-        self._known = time.monotonic() + _KNOWN_SEC, made
-        return made
+        self._known = time.monotonic() + _KNOWN_SEC, endpoints
+        return endpoints
 
 
 def provider_of(environment: Mapping[str, str], address: str) -> Provider | None:
@@ -295,8 +295,8 @@ def _shown(value: Any) -> str:
     return repr(value)[:_MAX_SHOWN]
 
 
-async def _ask(method: str, url: str, **content: Any) -> dict[str, Any]:
-    """Ask the provider, and return the JSON object that it answers."""
+async def _request_json(method: str, url: str, **content: Any) -> dict[str, Any]:
+    """Send a request to the provider, and return the JSON object of its response."""
     with importing("caimap", "sign-in with Hugging Face"):
         import httpx2
     headers = {"Accept": "application/json", "Accept-Encoding": "identity"}
@@ -306,9 +306,9 @@ async def _ask(method: str, url: str, **content: Any) -> dict[str, Any]:
             asyncio.timeout(TIMEOUT_SEC),  # the library's own time-outs begin anew with each byte
             # no proxy stands between us and ourselves
             httpx2.AsyncClient(timeout=TIMEOUT_SEC, follow_redirects=False, trust_env=not is_loopback(url)) as client,
-            client.stream(method, url, headers=headers, **content) as answer,
+            client.stream(method, url, headers=headers, **content) as response,
         ):
-            async for piece in answer.aiter_raw():
+            async for piece in response.aiter_raw():
                 body += piece
                 if len(body) > MAX_ANSWER:
                     raise ProviderError(
@@ -316,7 +316,7 @@ async def _ask(method: str, url: str, **content: Any) -> dict[str, Any]:
                         kind="provider_long",
                         most=MAX_ANSWER,
                     )
-            status = answer.status_code
+            status = response.status_code
     except (TimeoutError, httpx2.TimeoutException) as error:
         raise ProviderError(
             f"the provider did not answer within {TIMEOUT_SEC:g} s; try again later",
@@ -334,13 +334,13 @@ async def _ask(method: str, url: str, **content: Any) -> dict[str, Any]:
 
 def _object(body: bytes, status: int) -> dict[str, Any]:
     try:
-        found = json.loads(body)
+        parsed = json.loads(body)
     except (ValueError, RecursionError):
-        found = None
+        parsed = None
     if status != 200:
-        said = found.get("error") if isinstance(found, dict) else None
-        named = f"{status} ({_shown(said)})" if said else str(status)
-        raise ProviderError(f"the provider answered with status {named}", kind="provider_status", found=named)
-    if not isinstance(found, dict):
-        raise ProviderError("the provider's answer is no JSON object", kind="provider_no_json")
-    return found
+        error = parsed.get("error") if isinstance(parsed, dict) else None
+        reported = f"{status} ({_shown(error)})" if error else str(status)
+        raise ProviderError(f"the provider answered with status {reported}", kind="provider_status", found=reported)
+    if not isinstance(parsed, dict):
+        raise ProviderError("the provider's answer is not a JSON object", kind="provider_no_json")
+    return parsed

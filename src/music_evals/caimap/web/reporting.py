@@ -32,17 +32,17 @@ _COLUMNS: Final[Mapping[str, type[NamedTuple]]] = {
 }
 
 
-def agreement_values(found: StudyAgreement, language: str) -> dict[str, Any]:
+def agreement_values(agreement: StudyAgreement, language: str) -> dict[str, Any]:
     """Return what the template of the tables shows: they, and names of rows in a language."""
-    return {"found": found, "names": {**dimension_names(language), "": translator(language)("whole")}}
+    return {"agreement": agreement, "names": {**dimension_names(language), "": translator(language)("whole")}}
 
 
-def write_report(found: StudyAgreement, out: Path, *, language: str = "zh") -> list[Path]:
+def write_report(agreement: StudyAgreement, out: Path, *, language: str = "zh") -> list[Path]:
     """Write ``agreement.html`` and a CSV a table, with names of columns as in `caimap.consistency`.
 
     Parameters
     ----------
-    found
+    agreement
         Of `work.comparing.study_agreement`.
     out
         Folder; it is made.
@@ -62,9 +62,9 @@ def write_report(found: StudyAgreement, out: Path, *, language: str = "zh") -> l
         The folder cannot be written to.
 
     """
-    tables = agreement_values(found, language)
+    tables = agreement_values(agreement, language)
     contents = {"agreement.html": _page("agreement", "agreement_tables.html", language, **tables)}
-    for name, rows in found._asdict().items():
+    for name, rows in agreement._asdict().items():
         contents[f"{name}.csv"] = csv_text(_COLUMNS[name]._fields, rows)
     return [write_atomically(out / name, content.encode(), parents=True) for name, content in contents.items()]
 

@@ -45,9 +45,9 @@ def refusal(error: MusicEvalsError, language: str) -> str:
 
 def dimension_names(language: str) -> dict[str, str]:
     """Return the name of each dimension, and of the whole text, in a language."""
-    named = {name: row for rows in DIMENSIONS.values() for name, row in rows.items()}
-    shown = {name: row.chinese if language == "zh" else row.english for name, row in named.items()}
-    return {**shown, "overall_text": translator(language)("overall_text")}
+    dimensions = {name: row for rows in DIMENSIONS.values() for name, row in rows.items()}
+    names = {name: row.chinese if language == "zh" else row.english for name, row in dimensions.items()}
+    return {**names, "overall_text": translator(language)("overall_text")}
 
 
 def amount_words(cents: int, currency: str, language: str) -> str:
@@ -86,9 +86,9 @@ def reason_words(reason: str, language: str) -> str:
         return text("reason_grade").format(grade=grade[1], week=grade[2])
     if not work:
         return reason
-    said = [text(f"reason_{work[1]}")] if work[1] else []
+    parts = [text(f"reason_{work[1]}")] if work[1] else []
     comma, colon = ("，", "：") if language == "zh" else (", ", ": ")
-    return f"{comma.join([*said, text(work[2])])}{colon}{work[3]}"
+    return f"{comma.join([*parts, text(work[2])])}{colon}{work[3]}"
 
 
 def _shown(name: str, value: object, language: str) -> str:

@@ -30,7 +30,7 @@ def catalogue() -> Mapping[str, tuple[str, str]]:
     import yaml
 
     text = importlib.resources.files("music_evals.caimap.web").joinpath("words.yaml").read_text(encoding="utf-8")
-    return {name: (given[0], given[1]) for name, given in yaml.safe_load(text).items()}
+    return {name: (texts[0], texts[1]) for name, texts in yaml.safe_load(text).items()}
 
 
 def translator(language: str) -> Callable[[str], str]:
@@ -54,20 +54,20 @@ def translator(language: str) -> Callable[[str], str]:
     return text
 
 
-def language_of(request: Request, kept: str = "") -> str:
-    """Return the language of an answer: what the address says, the browser keeps, an account keeps, the browser asks.
+def language_of(request: Request, account_language: str = "") -> str:
+    """Return the language of a response: of the query, the cookie, the account or ``Accept-Language``, in this order.
 
     Parameters
     ----------
     request
         Of a browser.
-    kept
-        By the account of who asks; empty where nothing was chosen.
+    account_language
+        Language that the account has chosen; empty if none.
 
     """
-    chosen = request.query_params.get("language"), request.cookies.get(LANGUAGE_COOKIE), kept
-    asked = ",".join(request.headers.getlist("accept-language"))
-    return next((name for name in chosen if name in LANGUAGES), None) or preferred(asked)
+    chosen = request.query_params.get("language"), request.cookies.get(LANGUAGE_COOKIE), account_language
+    accepted = ",".join(request.headers.getlist("accept-language"))
+    return next((name for name in chosen if name in LANGUAGES), None) or preferred(accepted)
 
 
 def preferred(accepted: str) -> str:
@@ -98,6 +98,6 @@ def preferred(accepted: str) -> str:
             weights[language] = max(weight, weights.get(language, 0.0))
     others = weights.get("*", 0.0)
     # of equal weights the one that stands first, then the default
-    named = [*(name for name in weights if name in LANGUAGES), DEFAULT_LANGUAGE, *LANGUAGES]
-    best = max(named, key=lambda name: weights.get(name, others))
+    candidates = [*(name for name in weights if name in LANGUAGES), DEFAULT_LANGUAGE, *LANGUAGES]
+    best = max(candidates, key=lambda name: weights.get(name, others))
     return best if weights.get(best, others) > 0 else DEFAULT_LANGUAGE

@@ -17,7 +17,8 @@ from music_evals.caimap.roles import ForbiddenError
 from music_evals.caimap.storage.tables import InviteRow, PersonRow, SessionRow, SettingRow
 from music_evals.caimap.values import ROLES
 from music_evals.caimap.work.consents import stand_ins
-from music_evals.caimap.work.desk import Desk, person_of
+from music_evals.caimap.work.service import StudyService, person_of
+from music_evals.deprecation import module_getattr
 from music_evals.errors import InvalidInputError, importing
 
 if TYPE_CHECKING:
@@ -36,9 +37,9 @@ __all__ = [
     "check_invitation",
     "checked_name",
     "confirm",
+    "create_first_admin",
     "end_sessions",
     "first_administrator",
-    "found",
     "has_people",
     "hash_of",
     "invite",
@@ -48,12 +49,14 @@ __all__ = [
     "open_session",
     "reset_link",
     "reset_links",
+    "set_language",
     "set_password",
     "sign_in",
     "sign_out_all",
-    "speak",
     "visit",
 ]
+
+__getattr__ = module_getattr(__name__, {"found": "create_first_admin", "speak": "set_language"})
 
 MIN_PASSWORD: Final = 10
 """Characters of a password."""
@@ -73,7 +76,7 @@ _RESET: Final = "reset:"
 
 
 class SignInError(ForbiddenError):
-    """No such account, or another password; which of them is not said."""
+    """No such account, or a wrong password; the error does not say which."""
 
 
 class Visit(NamedTuple):
@@ -109,8 +112,8 @@ def hash_of(token: str) -> str:
     return hashlib.sha256(token.encode()).hexdigest()
 
 
-def found(desk: Desk, name: str, password: str) -> int:
-    """Make the first account of a study, its administrator's, and return their number.
+def create_first_admin(service: StudyService, name: str, password: str) -> int:
+    """Create the first account of a study, its administrator, and return their number.
 
     Raises
     ------
@@ -118,13 +121,13 @@ def found(desk: Desk, name: str, password: str) -> int:
         There is an account already, or the name or the password is not taken.
 
     """
-    with desk.store.writing() as session:
+    with service.store.writing() as session:
         if session.scalars(select(PersonRow.id)).first() is not None:
             raise InvalidInputError("the study has its administrator already; others come by invitation")
-        row = _account(desk, name, password, "administrator")
+        row = _account(service, name, password, "administrator")
         session.add(row)
         session.flush()
-        desk.note(session, None, "person", str(row.id), "found")
+        service.note(session, None, "person", str(row.id), "found")
         return row.id
 
 
@@ -143,28 +146,28 @@ def checked_name(name: str) -> str:
     return name
 
 
-def _account(desk: Desk, name: str, password: str, role: str) -> PersonRow:
+def _account(service: StudyService, name: str, password: str, role: str) -> PersonRow:
     name = checked_name(name)
     _check_password(password)
-    return PersonRow(name=name, role=role, password_hash=_hasher().hash(password), consent="", created=desk.clock())
+    return PersonRow(name=name, role=role, password_hash=_hasher().hash(password), consent="", created=service.clock())
 
 
-def has_people(desk: Desk) -> bool:
-    """Tell whether a study has been founded."""
-    with desk.store.reading() as session:
+def has_people(service: StudyService) -> bool:
+    """Tell whether a study has any account."""
+    with service.store.reading() as session:
         return session.scalars(select(PersonRow.id)).first() is not None
 
 
-def first_administrator(desk: Desk) -> int:
-    """Return the number of the administrator who founded the study, for whom the command line acts.
+def first_administrator(service: StudyService) -> int:
+    """Return the number of the first administrator, in whose name the command line acts.
 
     Raises
     ------
     InvalidInputError
-        There is none.
+        The study has no administrator.
 
     """
-    with desk.store.reading() as session:
+    with service.store.reading() as session:
         chosen = select(PersonRow.id).where(PersonRow.role == "administrator", PersonRow.withdrawn.is_(False))
         who = session.scalars(chosen.order_by(PersonRow.id)).first()
         if who is None:
@@ -172,7 +175,7 @@ def first_administrator(desk: Desk) -> int:
         return who
 
 
-def invite(desk: Desk, who: int, role: str) -> str:
+def invite(service: StudyService, who: int, role: str) -> str:
     """Make an invitation, and return its token, which is kept nowhere.
 
     Raises
@@ -188,13 +191,13 @@ def invite(desk: Desk, who: int, role: str) -> str:
             f"a role must be one of {', '.join(ROLES)}, got {role!r}", kind="role_unknown", roles=ROLES
         )
     token = secrets.token_urlsafe(24)
-    with desk.writing(who, "manage") as (session, person):
-        session.add(InviteRow(token_hash=hash_of(token), role=role, expires=desk.clock() + INVITATION))
-        desk.note(session, person, "person", "", "invite", detail={"role": role})
+    with service.writing(who, "manage") as (session, person):
+        session.add(InviteRow(token_hash=hash_of(token), role=role, expires=service.clock() + INVITATION))
+        service.note(session, person, "person", "", "invite", detail={"role": role})
     return token
 
 
-def accept(desk: Desk, token: str, name: str, password: str, *, consents: bool) -> int:
+def accept(service: StudyService, token: str, name: str, password: str, *, consents: bool) -> int:
     """Make an account by an invitation, once, and return its number.
 
     Raises
@@ -205,18 +208,18 @@ def accept(desk: Desk, token: str, name: str, password: str, *, consents: bool) 
     """
     if not consents:
         raise InvalidInputError("nobody takes part without consent", kind="no_consent")
-    row = _account(desk, name, password, "amateur")
-    with desk.store.writing() as session:
-        row.consent = desk.settings(session).consent
-        return join(desk, session, row, hash_of(token))
+    row = _account(service, name, password, "amateur")
+    with service.store.writing() as session:
+        row.consent = service.settings(session).consent
+        return join(service, session, row, hash_of(token))
 
 
-def join(desk: Desk, session: Session, row: PersonRow, invitation_hash: str, **detail: str) -> int:
+def join(service: StudyService, session: Session, row: PersonRow, invitation_hash: str, **detail: str) -> int:
     """Add a person by their invitation, in the role that it names, and return their number.
 
     Parameters
     ----------
-    desk, session
+    service, session
         The study, and the transaction.
     row
         Of the person, who has consented.
@@ -231,26 +234,26 @@ def join(desk: Desk, session: Session, row: PersonRow, invitation_hash: str, **d
         No such invitation, one that was used or is too old, or a name that is taken.
 
     """
-    invitation = check_invitation(desk, session.get(InviteRow, invitation_hash, with_for_update=True))
+    invitation = check_invitation(service, session.get(InviteRow, invitation_hash, with_for_update=True))
     check_free(session, row.name)
     row.role = invitation.role
     session.add(row)
     session.flush()
     invitation.used_by = row.id
-    desk.note(session, person_of(row), "person", str(row.id), "accept", detail={"consent": row.consent, **detail})
+    service.note(session, person_of(row), "person", str(row.id), "accept", detail={"consent": row.consent, **detail})
     return row.id
 
 
-def check_invitation(desk: Desk, invitation: InviteRow | None) -> InviteRow:
+def check_invitation(service: StudyService, invitation: InviteRow | None) -> InviteRow:
     """Return an invitation that is still valid.
 
     Raises
     ------
     InvalidInputError
-        There is none, or it was used or is too old.
+        The invitation is missing, used or too old.
 
     """
-    if invitation is None or invitation.used_by is not None or invitation.expires < desk.clock():
+    if invitation is None or invitation.used_by is not None or invitation.expires < service.clock():
         raise InvalidInputError("this invitation is not valid any more; ask for another", kind="invitation_used")
     return invitation
 
@@ -268,7 +271,7 @@ def check_free(session: Session, name: str) -> None:
         raise InvalidInputError("this name is taken; choose another", kind="name_taken")
 
 
-def sign_in(desk: Desk, name: str, password: str) -> str:
+def sign_in(service: StudyService, name: str, password: str) -> str:
     """Sign somebody in, and return the token of a new session.
 
     Raises
@@ -277,40 +280,40 @@ def sign_in(desk: Desk, name: str, password: str) -> str:
         The name or the password; every answer takes about as long.
 
     """
-    with desk.store.reading() as session:
+    with service.store.reading() as session:
         row = session.scalars(select(PersonRow).where(PersonRow.name == name.strip())).first()
-    kept = "" if row is None or row.withdrawn else row.password_hash
+    password_hash = "" if row is None or row.withdrawn else row.password_hash
     # where there is no account, a hash is made all the same: the time tells nothing
-    right = _fits(kept, password) if kept else not _hasher().hash("")
+    right = _fits(password_hash, password) if password_hash else not _hasher().hash("")
     if row is None or not right:
         raise SignInError("name and password do not fit", kind="sign_in")
-    return open_session(desk, row.id)
+    return open_session(service, row.id)
 
 
-def open_session(desk: Desk, who: int) -> str:
+def open_session(service: StudyService, who: int) -> str:
     """Open a session for somebody who is known by other means than a password, and return its token."""
-    with desk.store.writing() as session:
-        return new_session(desk, session, who)
+    with service.store.writing() as session:
+        return new_session(service, session, who)
 
 
-def new_session(desk: Desk, session: Session, who: int) -> str:
+def new_session(service: StudyService, session: Session, who: int) -> str:
     """Add a session within a transaction, and return its token."""
     token = secrets.token_urlsafe(32)
-    session.execute(delete(SessionRow).where(SessionRow.expires < desk.clock()))
+    session.execute(delete(SessionRow).where(SessionRow.expires < service.clock()))
     session.add(
         SessionRow(
-            token_hash=hash_of(token), person=who, csrf=secrets.token_urlsafe(24), expires=desk.clock() + SESSION
+            token_hash=hash_of(token), person=who, csrf=secrets.token_urlsafe(24), expires=service.clock() + SESSION
         )
     )
     return token
 
 
-def visit(desk: Desk, token: str) -> Visit | None:
+def visit(service: StudyService, token: str) -> Visit | None:
     """Return who has this session; None for nobody."""
-    with desk.store.reading() as session:
+    with service.store.reading() as session:
         row = session.get(SessionRow, hash_of(token)) if token else None
         # one that is too long was begun by a clock that was ahead
-        if row is None or not desk.clock() <= row.expires <= desk.clock() + SESSION:
+        if row is None or not service.clock() <= row.expires <= service.clock() + SESSION:
             return None
         person = session.get(PersonRow, row.person)
         if person is None or person.withdrawn:
@@ -318,25 +321,25 @@ def visit(desk: Desk, token: str) -> Visit | None:
         return Visit(person_of(person), person.name, person.language, row.csrf)
 
 
-def sign_out_all(desk: Desk, who: int) -> None:
+def sign_out_all(service: StudyService, who: int) -> None:
     """End all sessions of a person."""
-    with desk.store.writing() as session:
+    with service.store.writing() as session:
         session.execute(delete(SessionRow).where(SessionRow.person == who))
 
 
-def speak(desk: Desk, who: int, language: str) -> None:
-    """Keep the language in which somebody reads the pages, ``"zh"`` or ``"en"``."""
-    with desk.writing(who, "ask") as (session, _):
+def set_language(service: StudyService, who: int, language: str) -> None:
+    """Set the language in which a person reads the pages, ``"zh"`` or ``"en"``."""
+    with service.writing(who, "ask") as (session, _):
         session.execute(update(PersonRow).where(PersonRow.id == who).values(language=language))
 
 
-def is_confirmed_by_name(desk: Desk, who: int) -> bool:
+def is_confirmed_by_name(service: StudyService, who: int) -> bool:
     """Tell whether somebody has no password, so that they confirm an act by the name of their account."""
-    with desk.store.reading() as session:
+    with service.store.reading() as session:
         return not session.get_one(PersonRow, who).password_hash
 
 
-def confirm(desk: Desk, who: int, given: str) -> None:
+def confirm(service: StudyService, who: int, password: str) -> None:
     """Refuse an act that cannot be undone unless its person gives their password again.
 
     Raises
@@ -345,22 +348,22 @@ def confirm(desk: Desk, who: int, given: str) -> None:
         Another password, or, for an account without one, another name.
 
     """
-    with desk.store.reading() as session:
+    with service.store.reading() as session:
         row = session.get_one(PersonRow, who)
-    if not (_fits(row.password_hash, given) if row.password_hash else given.strip() == row.name):
+    if not (_fits(row.password_hash, password) if row.password_hash else password.strip() == row.name):
         raise SignInError("the password does not fit", kind="confirm")
 
 
-def _fits(kept: str, given: str) -> bool:
+def _fits(password_hash: str, password: str) -> bool:
     from argon2.exceptions import InvalidHashError, VerificationError
 
     try:
-        return _hasher().verify(kept, given[:MAX_PASSWORD])
+        return _hasher().verify(password_hash, password[:MAX_PASSWORD])
     except (VerificationError, InvalidHashError):
         return False
 
 
-def reset_link(desk: Desk, who: int, person: int) -> str:
+def reset_link(service: StudyService, who: int, person: int) -> str:
     """Let somebody set a new password, once: return the token for it, which is kept nowhere; older ones end.
 
     Raises
@@ -372,19 +375,19 @@ def reset_link(desk: Desk, who: int, person: int) -> str:
 
     """
     token = secrets.token_urlsafe(24)
-    with desk.writing(who, "manage") as (session, acting):
+    with service.writing(who, "manage") as (session, acting):
         row = session.get(PersonRow, person)
         if row is None or row.withdrawn or person in stand_ins(session).values():
             raise InvalidInputError(f"person {person} has no account to sign in to", kind="no_account", found=person)
         for link in reset_links(session, person):
             session.delete(link)
-        value = {"person": person, "expires": (desk.clock() + RESET).isoformat()}
+        value = {"person": person, "expires": (service.clock() + RESET).isoformat()}
         session.add(SettingRow(name=_link_name(token), value=value))
-        desk.note(session, acting, "person", str(person), "reset")
+        service.note(session, acting, "person", str(person), "reset")
     return token
 
 
-def set_password(desk: Desk, token: str, password: str) -> None:
+def set_password(service: StudyService, token: str, password: str) -> None:
     """Set the password of an account by a link, once; all its sessions end.
 
     Raises
@@ -395,23 +398,23 @@ def set_password(desk: Desk, token: str, password: str) -> None:
     """
     _check_password(password)
     hashed = _hasher().hash(password)
-    with desk.store.writing() as session:
+    with service.store.writing() as session:
         link = session.get(SettingRow, _link_name(token), with_for_update=True)
         row = None if link is None else session.get(PersonRow, link.value["person"], with_for_update=True)
         if (
             link is None
             or row is None
             or row.withdrawn
-            or desk.clock() > dt.datetime.fromisoformat(link.value["expires"])
+            or service.clock() > dt.datetime.fromisoformat(link.value["expires"])
         ):
             raise InvalidInputError("this link is not valid any more; ask for another", kind="link_used")
         row.password_hash = hashed
         session.delete(link)
         session.execute(delete(SessionRow).where(SessionRow.person == row.id))
-        desk.note(session, person_of(row), "person", str(row.id), "new_password")
+        service.note(session, person_of(row), "person", str(row.id), "new_password")
 
 
-def end_sessions(desk: Desk, who: int, person: int) -> None:
+def end_sessions(service: StudyService, who: int, person: int) -> None:
     """End all sessions of somebody, as an administrator.
 
     Raises
@@ -422,11 +425,11 @@ def end_sessions(desk: Desk, who: int, person: int) -> None:
         There is no such person.
 
     """
-    with desk.writing(who, "manage") as (session, acting):
+    with service.writing(who, "manage") as (session, acting):
         if session.get(PersonRow, person) is None:
             raise InvalidInputError(f"there is no person {person}", kind="no_person", found=person)
         session.execute(delete(SessionRow).where(SessionRow.person == person))
-        desk.note(session, acting, "person", str(person), "end_sessions")
+        service.note(session, acting, "person", str(person), "end_sessions")
 
 
 def _link_name(token: str) -> str:

@@ -13,11 +13,11 @@ from sqlalchemy import select
 
 from music_evals.caimap import consistency
 from music_evals.caimap.assurance import FORMS
-from music_evals.caimap.consistency import Coefficient, Drift, Judged, PersonWeek
+from music_evals.caimap.consistency import Coefficient, Drift, Measurement, PersonWeek
 from music_evals.caimap.storage.tables import PersonRow, SheetRow, TaskRow
 from music_evals.caimap.values import Description, ScoreSheet, Structure
 from music_evals.caimap.work.annotating import HANDED_IN
-from music_evals.caimap.work.desk import Desk
+from music_evals.caimap.work.service import StudyService
 from music_evals.protocols import TextEncoder
 
 if TYPE_CHECKING:
@@ -54,12 +54,12 @@ class StudyAgreement(NamedTuple):
     drift: list[Drift]
 
 
-def study_agreement(desk: Desk, who: int, encoder: TextEncoder | None = None) -> StudyAgreement:
+def study_agreement(service: StudyService, who: int, encoder: TextEncoder | None = None) -> StudyAgreement:
     """Return how far the people of a study agree.
 
     Parameters
     ----------
-    desk, who
+    service, who
         The study and the administrator.
     encoder
         Also compares tags by meaning.
@@ -70,7 +70,7 @@ def study_agreement(desk: Desk, who: int, encoder: TextEncoder | None = None) ->
         The person is no administrator.
 
     """
-    with desk.reading(who, "manage") as (session, _):
+    with service.reading(who, "manage") as (session, _):
         roles = dict(session.execute(select(PersonRow.id, PersonRow.role).where(PersonRow.withdrawn.is_(False))).all())
         passes = _structures(session, set(roles))
         described = _training_descriptions(session, set(roles))
@@ -79,8 +79,12 @@ def study_agreement(desk: Desk, who: int, encoder: TextEncoder | None = None) ->
         chosen = session.execute(select(*columns).where(TaskRow.state != "discarded"))
         tasks = {row.id: row for row in chosen if row.person in roles}
     sheets = [row for row in sheets if row.task in tasks]
-    tags = [found for group in FORMS for found in consistency.tag_agreement(list(described[group].values()), encoder)]
-    weeks = consistency.weeks_of(_judged(tasks, sheets, roles))
+    tags = [
+        coefficient
+        for group in FORMS
+        for coefficient in consistency.tag_agreement(list(described[group].values()), encoder)
+    ]
+    weeks = consistency.weeks_of(_measurements(tasks, sheets, roles))
     return StudyAgreement(
         consistency.structure_agreement(passes) if passes else [],
         tags,
@@ -106,38 +110,44 @@ def _training_descriptions(session: Session, people: set[int]) -> dict[str, dict
     chosen = select(TaskRow).where(
         TaskRow.kind.in_(tuple(FORMS)), TaskRow.training.is_(True), TaskRow.state.in_(HANDED_IN)
     )
-    found: dict[str, dict[str, list[Description]]] = {group: defaultdict(list) for group in FORMS}
+    descriptions: dict[str, dict[str, list[Description]]] = {group: defaultdict(list) for group in FORMS}
     for row in session.scalars(chosen.order_by(TaskRow.song, TaskRow.id)):
         if row.person in people:
-            found[row.kind][row.song].append(Description.from_dict(row.result or {}))
-    return found
+            descriptions[row.kind][row.song].append(Description.from_dict(row.result or {}))
+    return descriptions
 
 
 def _inspectors(tasks: Tasks, sheets: list[SheetRow]) -> list[Coefficient]:
-    found: list[Coefficient] = []
+    coefficients: list[Coefficient] = []
     rounds = sorted({int(row.purpose.removeprefix(_TRAINING)) for row in sheets if row.purpose.startswith(_TRAINING)})
     for number in rounds:
         for group in FORMS:
-            given = [row for row in sheets if row.purpose == f"{_TRAINING}{number}" and tasks[row.task].kind == group]
-            found += consistency.scoring_agreement([_sheet_of(row) for row in given], group, number)
+            round_sheets = [
+                row for row in sheets if row.purpose == f"{_TRAINING}{number}" and tasks[row.task].kind == group
+            ]
+            coefficients += consistency.scoring_agreement([_sheet_of(row) for row in round_sheets], group, number)
     seconds = {row.task: row.total for row in sheets if row.purpose == "second"}
     firsts = [row for row in sheets if row.purpose == "assurance" and row.task in seconds]
-    return found + consistency.verification_agreement([(row.total, seconds[row.task]) for row in firsts])
+    return coefficients + consistency.verification_agreement([(row.total, seconds[row.task]) for row in firsts])
 
 
 def _sheet_of(row: SheetRow) -> ScoreSheet:
-    return ScoreSheet(row.task, row.inspector, {(name, part): given for name, part, given in row.points}, row.remark)
+    return ScoreSheet(row.task, row.inspector, {(name, part): points for name, part, points in row.points}, row.remark)
 
 
-def _judged(tasks: Tasks, sheets: list[SheetRow], roles: dict[int, str]) -> list[Judged]:
-    found = [
-        Judged(row.person, roles[row.person], "structure_accuracy", row.submitted, row.agreement)
+def _measurements(tasks: Tasks, sheets: list[SheetRow], roles: dict[int, str]) -> list[Measurement]:
+    measurements = [
+        Measurement(row.person, roles[row.person], "structure_accuracy", row.submitted, row.agreement)
         for row in tasks.values()
         if row.submitted is not None and row.agreement is not None
     ]
     for sheet in sheets:
         task = tasks[sheet.task]
         if sheet.purpose == "assurance" and task.submitted is not None:
-            found.append(Judged(task.person, roles[task.person], "description_points", task.submitted, sheet.total))
-            found.append(Judged(sheet.inspector, roles[sheet.inspector], "given_points", sheet.moment, sheet.total))
-    return found
+            measurements.append(
+                Measurement(task.person, roles[task.person], "description_points", task.submitted, sheet.total)
+            )
+            measurements.append(
+                Measurement(sheet.inspector, roles[sheet.inspector], "given_points", sheet.moment, sheet.total)
+            )
+    return measurements

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 from sqlalchemy import String, cast, select
 
 from music_evals.caimap.storage.tables import AuditRow, PersonRow, TaskRow
-from music_evals.caimap.work.desk import Desk
+from music_evals.caimap.work.service import StudyService
 from music_evals.errors import InvalidInputError
 
 if TYPE_CHECKING:
@@ -45,16 +45,16 @@ def consent_of(session: Session, people: Mapping[str, Iterable[int]]) -> dict[st
     rows = {row.id: row for row in session.scalars(select(PersonRow))}
     bare = {who: song for song, numbers in people.items() for who in numbers if not rows[who].consent}
     if bare:
-        named = ", ".join(f"{rows[who].name} (person {who}, as in {song})" for who, song in sorted(bare.items()))
+        names = ", ".join(f"{rows[who].name} (person {who}, as in {song})" for who, song in sorted(bare.items()))
         raise InvalidInputError(
-            f"what people made leaves the study with their consent alone, and none is known of {named}; withdraw them, "
+            f"what people made leaves the study with their consent alone, and none is known of {names}; withdraw them, "
             "so that others do this work again"
         )
     return {song: ", ".join(sorted({rows[who].consent for who in numbers})) for song, numbers in people.items()}
 
 
-def stand_in(desk: Desk, session: Session, role: str) -> int:
-    """Return the account that stands for those who annotated elsewhere, made where there is none."""
+def stand_in(service: StudyService, session: Session, role: str) -> int:
+    """Return the account that stands for those who annotated elsewhere; it is made if missing."""
     known = stand_ins(session)
     if role in known:
         return known[role]
@@ -62,7 +62,7 @@ def stand_in(desk: Desk, session: Session, role: str) -> int:
     names = set(session.scalars(select(PersonRow.name)))
     ours = STAND_INS[role]
     free = next(name for name in (ours, *(f"{ours} {n}" for n in range(2, len(names) + 3))) if name not in names)
-    row = PersonRow(name=free, role=role, excluded=True, created=desk.clock())
+    row = PersonRow(name=free, role=role, excluded=True, created=service.clock())
     session.add(row)
     session.flush()
     return row.id

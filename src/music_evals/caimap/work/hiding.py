@@ -16,7 +16,7 @@ from sqlalchemy import func, or_, select
 from music_evals.caimap import assurance
 from music_evals.caimap.grades import week_of
 from music_evals.caimap.storage.tables import LedgerRow, TaskRow, WeekRow
-from music_evals.caimap.work.desk import Desk
+from music_evals.caimap.work.service import StudyService
 
 if TYPE_CHECKING:
     from sqlalchemy import ColumnElement
@@ -25,15 +25,15 @@ if TYPE_CHECKING:
 __all__ = ["hidden_tasks", "is_read", "shown_entries"]
 
 
-def hidden_tasks(desk: Desk, session: Session, who: int) -> frozenset[int]:
+def hidden_tasks(service: StudyService, session: Session, who: int) -> frozenset[int]:
     """Return the numbers of somebody's descriptions of which they do not see yet what became."""
-    numbers, opened, length = _handed_in(desk, session, who)
+    numbers, opened, length = _handed_in(service, session, who)
     return frozenset(numbers[max(opened, len(numbers) // length * length) :])
 
 
-def is_read(desk: Desk, session: Session, who: int, place: int) -> bool:
+def is_read(service: StudyService, session: Session, who: int, place: int) -> bool:
     """Tell whether somebody has seen what became of others in the block of their description at a place."""
-    _, opened, length = _handed_in(desk, session, who)
+    _, opened, length = _handed_in(service, session, who)
     return opened > place // length * length
 
 
@@ -42,9 +42,9 @@ def shown_entries(hidden: Collection[int]) -> ColumnElement[bool]:
     return or_(LedgerRow.task.is_(None), LedgerRow.task.not_in(hidden))
 
 
-def _handed_in(desk: Desk, session: Session, who: int) -> tuple[list[int], int, int]:
+def _handed_in(service: StudyService, session: Session, who: int) -> tuple[list[int], int, int]:
     """Return somebody's descriptions, how many a closed week or a rest has shown, and a block's length."""
-    settings = desk.settings(session)
+    settings = service.settings(session)
     own = TaskRow.person == who, TaskRow.training.is_(False), TaskRow.submitted.is_not(None)
     chosen = select(TaskRow.id, TaskRow.submitted).where(*own, TaskRow.kind != "structure")  # of one group each
     rows = session.execute(chosen.order_by(TaskRow.submitted, TaskRow.id)).all()
@@ -52,7 +52,7 @@ def _handed_in(desk: Desk, session: Session, who: int) -> tuple[list[int], int, 
     moments = [moment for _, moment in rows if moment is not None]
     rest = dt.timedelta(days=settings.release_days)
     opened = 0
-    for place, (moment, later) in enumerate(zip(moments, [*moments[1:], desk.clock()], strict=False), 1):
+    for place, (moment, later) in enumerate(zip(moments, [*moments[1:], service.clock()], strict=False), 1):
         if later - moment >= rest or week_of(moment).isoformat() <= closed:
             opened = place
     return [number for number, _ in rows], opened, assurance.block_of(settings.share)[1]

@@ -16,7 +16,7 @@ from sqlalchemy import delete, select
 from music_evals.caimap.roles import ForbiddenError
 from music_evals.caimap.storage.tables import AttemptRow, IdentityRow, InviteRow, PersonRow, SessionRow
 from music_evals.caimap.work import accounts
-from music_evals.caimap.work.desk import Desk
+from music_evals.caimap.work.service import StudyService
 from music_evals.errors import InvalidInputError
 
 if TYPE_CHECKING:
@@ -78,13 +78,13 @@ class Ways(NamedTuple):
     linked: bool
 
 
-def begin_sign_in(desk: Desk) -> str:
+def begin_sign_in(service: StudyService) -> str:
     """Begin a sign-in, and return the secret for the browser, which is kept nowhere."""
-    with desk.store.writing() as session:
-        return _begin(desk, session, Attempt("sign_in"))
+    with service.store.writing() as session:
+        return _begin(service, session, Attempt("sign_in"))
 
 
-def begin_joining(desk: Desk, token: str, name: str, *, consents: bool) -> str:
+def begin_joining(service: StudyService, token: str, name: str, *, consents: bool) -> str:
     """Begin to accept an invitation, and return the secret for the browser.
 
     Raises
@@ -96,15 +96,15 @@ def begin_joining(desk: Desk, token: str, name: str, *, consents: bool) -> str:
     if not consents:
         raise InvalidInputError("nobody takes part without consent", kind="no_consent")
     name = accounts.checked_name(name)
-    with desk.store.writing() as session:
+    with service.store.writing() as session:
         # looked at again when they come back; said here, before anybody is sent to the provider
-        accounts.check_invitation(desk, session.get(InviteRow, accounts.hash_of(token)))
+        accounts.check_invitation(service, session.get(InviteRow, accounts.hash_of(token)))
         accounts.check_free(session, name)
-        consent = desk.settings(session).consent
-        return _begin(desk, session, Attempt("join", invite=accounts.hash_of(token), name=name, consent=consent))
+        consent = service.settings(session).consent
+        return _begin(service, session, Attempt("join", invite=accounts.hash_of(token), name=name, consent=consent))
 
 
-def begin_linking(desk: Desk, who: int, token: str) -> str:
+def begin_linking(service: StudyService, who: int, token: str) -> str:
     """Begin to link an identity to somebody's account, for the session of this token, and return the browser's secret.
 
     Raises
@@ -113,42 +113,42 @@ def begin_linking(desk: Desk, who: int, token: str) -> str:
         Nobody of that number takes part.
 
     """
-    with desk.writing(who, "ask") as (session, _):
-        return _begin(desk, session, Attempt("link", session=accounts.hash_of(token)))
+    with service.writing(who, "ask") as (session, _):
+        return _begin(service, session, Attempt("link", session=accounts.hash_of(token)))
 
 
-def _begin(desk: Desk, session: Session, attempt: Attempt) -> str:
+def _begin(service: StudyService, session: Session, attempt: Attempt) -> str:
     secret = secrets.token_urlsafe(32)
-    session.execute(delete(AttemptRow).where(AttemptRow.expires < desk.clock()))
-    row = AttemptRow(secret_hash=accounts.hash_of(secret), expires=desk.clock() + ATTEMPT, **attempt._asdict())
+    session.execute(delete(AttemptRow).where(AttemptRow.expires < service.clock()))
+    row = AttemptRow(secret_hash=accounts.hash_of(secret), expires=service.clock() + ATTEMPT, **attempt._asdict())
     session.add(row)
     return secret
 
 
-def take(desk: Desk, secret: str) -> Attempt:
+def take(service: StudyService, secret: str) -> Attempt:
     """Take a sign-in that has begun, so that nobody takes it again.
 
     Raises
     ------
     InvalidInputError
-        There is none of this secret, or it is too old.
+        No sign-in has this secret, or it is too old.
 
     """
-    with desk.store.writing() as session:
+    with service.store.writing() as session:
         row = session.get(AttemptRow, accounts.hash_of(secret), with_for_update=True)
         if row is not None:
             session.delete(row)
-    if row is None or row.expires < desk.clock():
+    if row is None or row.expires < service.clock():
         raise InvalidInputError("this sign-in was used already, or is too old; begin again", kind="sign_in_used")
     return Attempt(*(getattr(row, name) for name in Attempt._fields))
 
 
-def finish(desk: Desk, attempt: Attempt, provider: str, subject: str) -> str:
-    """Do what a sign-in was begun for, and return the token of a new session; of none where an identity was linked.
+def finish(service: StudyService, attempt: Attempt, provider: str, subject: str) -> str:
+    """Complete a sign-in, and return the token of a new session; empty if an identity was linked.
 
     Parameters
     ----------
-    desk
+    service
         The study.
     attempt
         What `take` gave.
@@ -165,23 +165,23 @@ def finish(desk: Desk, attempt: Attempt, provider: str, subject: str) -> str:
         The same identity came twice at one moment.
 
     """
-    with desk.store.writing() as session:
+    with service.store.writing() as session:
         known = session.get(IdentityRow, (provider, subject))
         if attempt.purpose == "link":
-            _link(desk, session, attempt, IdentityRow(provider=provider, subject=subject), known)
+            _link(service, session, attempt, IdentityRow(provider=provider, subject=subject), known)
             return ""
         if attempt.purpose == "join":
             if known is not None:
                 raise InvalidInputError(
                     "this account takes part in the study already; sign in with it", kind="identity_joined"
                 )
-            row = PersonRow(name=attempt.name, consent=attempt.consent, created=desk.clock())
-            who = accounts.join(desk, session, row, attempt.invite, provider=provider)
+            row = PersonRow(name=attempt.name, consent=attempt.consent, created=service.clock())
+            who = accounts.join(service, session, row, attempt.invite, provider=provider)
             session.add(IdentityRow(provider=provider, subject=subject, person=who))
             session.flush()
         else:
             who = _known(session, known)
-        return accounts.new_session(desk, session, who)
+        return accounts.new_session(service, session, who)
 
 
 def _known(session: Session, known: IdentityRow | None) -> int:
@@ -195,22 +195,24 @@ def _known(session: Session, known: IdentityRow | None) -> int:
     return row.id
 
 
-def _link(desk: Desk, session: Session, attempt: Attempt, made: IdentityRow, known: IdentityRow | None) -> None:
+def _link(
+    service: StudyService, session: Session, attempt: Attempt, identity: IdentityRow, known: IdentityRow | None
+) -> None:
     visit = session.get(SessionRow, attempt.session)
-    if visit is None or visit.expires < desk.clock():
+    if visit is None or visit.expires < service.clock():
         raise ForbiddenError("you have signed out since; sign in and link the account again", kind="signed_out_since")
-    person = desk.person(session, visit.person, "ask")
+    person = service.person(session, visit.person, "ask")
     if known is not None and known.person == person.id:
         return
     if known is not None:
         raise InvalidInputError(
             "this account belongs to somebody else of the study; nothing was linked", kind="identity_of_other"
         )
-    if _identity_of(session, person.id, made.provider) is not None:
+    if _identity_of(session, person.id, identity.provider) is not None:
         raise InvalidInputError("another account is linked already; unlink it first", kind="linked_already")
-    made.person = person.id
-    session.add(made)
-    desk.note(session, person, "person", str(person.id), "link", detail={"provider": made.provider})
+    identity.person = person.id
+    session.add(identity)
+    service.note(session, person, "person", str(person.id), "link", detail={"provider": identity.provider})
 
 
 def _identity_of(session: Session, who: int, provider: str) -> IdentityRow | None:
@@ -218,7 +220,7 @@ def _identity_of(session: Session, who: int, provider: str) -> IdentityRow | Non
     return session.scalars(chosen).first()
 
 
-def ways(desk: Desk, who: int, provider: str) -> Ways:
+def ways(service: StudyService, who: int, provider: str) -> Ways:
     """Return by what somebody signs in.
 
     Raises
@@ -227,12 +229,12 @@ def ways(desk: Desk, who: int, provider: str) -> Ways:
         Nobody of that number takes part.
 
     """
-    with desk.reading(who, "ask") as (session, _):
+    with service.reading(who, "ask") as (session, _):
         row = session.get_one(PersonRow, who)
         return Ways(bool(row.password_hash), _identity_of(session, who, provider) is not None)
 
 
-def unlink(desk: Desk, who: int, provider: str) -> None:
+def unlink(service: StudyService, who: int, provider: str) -> None:
     """Take a link away, and end all sessions of the person, who signs in with their password again.
 
     Raises
@@ -243,7 +245,7 @@ def unlink(desk: Desk, who: int, provider: str) -> None:
         Nothing is linked, or the account has no password.
 
     """
-    with desk.writing(who, "ask") as (session, person):
+    with service.writing(who, "ask") as (session, person):
         identity = _identity_of(session, who, provider)
         if identity is None:
             raise InvalidInputError("no account is linked", kind="not_linked")
@@ -253,4 +255,4 @@ def unlink(desk: Desk, who: int, provider: str) -> None:
             )
         session.delete(identity)
         session.execute(delete(SessionRow).where(SessionRow.person == who))
-        desk.note(session, person, "person", str(who), "unlink", detail={"provider": provider})
+        service.note(session, person, "person", str(who), "unlink", detail={"provider": provider})

@@ -17,8 +17,8 @@ from music_evals.caimap.roles import RIGHTS
 from music_evals.caimap.storage.tables import MessageRow, PersonRow, SongRow, TaskRow
 from music_evals.caimap.training import DISCUSSIONS, MAX_SPREAD
 from music_evals.caimap.values import Song, Structure
-from music_evals.caimap.work.desk import Desk, song_of
 from music_evals.caimap.work.practising import practice
+from music_evals.caimap.work.service import StudyService, song_of
 from music_evals.errors import InvalidAnnotationError, InvalidInputError
 
 if TYPE_CHECKING:
@@ -91,7 +91,7 @@ class Remark(NamedTuple):
     moment: dt.datetime
 
 
-def models(desk: Desk, who: int) -> list[Model]:
+def models(service: StudyService, who: int) -> list[Model]:
     """List the songs of the training set.
 
     Raises
@@ -100,13 +100,13 @@ def models(desk: Desk, who: int) -> list[Model]:
         The person is neither an inspector nor an administrator.
 
     """
-    with desk.reading(who, "judge") as (session, _):
+    with service.reading(who, "judge") as (session, _):
         passes = [row.song for row in _passes(session)]
         rows = session.scalars(select(SongRow).where(SongRow.training.is_(True)).order_by(SongRow.id))
         return [Model(song_of(row), row.version, _accepted(row), passes.count(row.id)) for row in rows]
 
 
-def set_model(desk: Desk, who: int, song: str, version: int, accepted: Structure) -> None:
+def set_model(service: StudyService, who: int, song: str, version: int, accepted: Structure) -> None:
     """Accept a structure for a song of the training set, in place of the one before.
 
     Raises
@@ -114,21 +114,21 @@ def set_model(desk: Desk, who: int, song: str, version: int, accepted: Structure
     ForbiddenError
         The person is no inspector.
     StaleError
-        Another inspector was quicker.
+        Another inspector has changed the record since the page was loaded.
     InvalidAnnotationError
         The structure breaks a rule, or the song is not of the training set.
 
     """
     structure.check_structure(accepted)
-    with desk.writing(who, "inspect", locked=True) as (session, person):
-        row = desk.song(session, song, version)
+    with service.writing(who, "inspect", locked=True) as (session, person):
+        row = service.song(session, song, version)
         if not row.training:
             raise InvalidAnnotationError("this song is not of the training set", kind="song_not_training")
         row.accepted = {"structure": accepted.to_dict(), "people": [who]}
-        desk.note(session, person, "training", song, "model")
+        service.note(session, person, "training", song, "model")
 
 
-def lessons(desk: Desk, who: int) -> list[Lesson]:
+def lessons(service: StudyService, who: int) -> list[Lesson]:
     """List one's own structures of the training, or for inspectors and administrators those of everybody.
 
     Raises
@@ -137,20 +137,20 @@ def lessons(desk: Desk, who: int) -> list[Lesson]:
         There is no such person.
 
     """
-    with desk.reading(who, "ask") as (session, person):
+    with service.reading(who, "ask") as (session, person):
         passes = _passes(session)
-        found = []
+        listed = []
         for row in passes:
             if row.person == who or person.role in RIGHTS["judge"]:
                 against, others = _references(session, row, passes)
                 own = Structure.from_dict(row.result or {})
                 agreements = [structure.agreement(own, other) for other in others]
                 mean = math.fsum(agreements) / len(agreements) if agreements else math.nan
-                found.append(Lesson(row.id, row.song, row.person, against, mean))
-        return found
+                listed.append(Lesson(row.id, row.song, row.person, against, mean))
+        return listed
 
 
-def lesson(desk: Desk, who: int, number: int) -> list[structure.Difference]:
+def lesson(service: StudyService, who: int, number: int) -> list[structure.Difference]:
     """Lay a structure of the training beside the accepted one, or without one beside the first of the others.
 
     Raises
@@ -161,21 +161,21 @@ def lesson(desk: Desk, who: int, number: int) -> list[structure.Difference]:
         It is no structure that was handed in as training, or there is nothing to lay beside it yet.
 
     """
-    with desk.reading(who, "ask") as (session, person):
-        row = desk.own_task(session, person, number)
+    with service.reading(who, "ask") as (session, person):
+        row = service.own_task(session, person, number)
         passes = _passes(session)
-        others = _references(session, row, passes)[1] if row.id in {found.id for found in passes} else []
+        others = _references(session, row, passes)[1] if row.id in {task.id for task in passes} else []
         if not others:
             raise InvalidAnnotationError("there is nothing yet by which this structure is judged", kind="no_reference")
         return structure.differences(Structure.from_dict(row.result or {}), others[0])
 
 
-def discuss(desk: Desk, who: int, item: int, content: str) -> None:
+def discuss(service: StudyService, who: int, item: int, content: str) -> None:
     """Say something about an item on which inspectors are too far apart in this round.
 
     Parameters
     ----------
-    desk, who
+    service, who
         The study, and an inspector or an administrator.
     item
         Number of the description.
@@ -195,20 +195,20 @@ def discuss(desk: Desk, who: int, item: int, content: str) -> None:
         raise InvalidInputError(
             f"write something, of at most {_MAX_REMARK:,} characters", kind="message", most=_MAX_REMARK
         )
-    found = practice(desk, who)
-    with desk.writing(who, "judge") as (session, _):
-        judged = found.judged
+    training = practice(service, who)
+    with service.writing(who, "judge") as (session, _):
+        judged = training.judged
         if judged is None or item not in judged.discussed or item in {missed for missed, _ in judged.missing}:
             raise InvalidInputError(
                 f"an item is discussed once all have scored it and are over {MAX_SPREAD:g} points apart",
                 kind="not_discussed",
                 most=f"{MAX_SPREAD:g}",
             )
-        place = f"{DISCUSSIONS}{found.number}/{item}"
-        session.add(MessageRow(thread=who, author=who, content=content.strip(), place=place, moment=desk.clock()))
+        place = f"{DISCUSSIONS}{training.number}/{item}"
+        session.add(MessageRow(thread=who, author=who, content=content.strip(), place=place, moment=service.clock()))
 
 
-def discussion(desk: Desk, who: int, item: int) -> list[Remark]:
+def discussion(service: StudyService, who: int, item: int) -> list[Remark]:
     """List what was said about an item in all rounds, in order.
 
     Raises
@@ -217,10 +217,10 @@ def discussion(desk: Desk, who: int, item: int) -> list[Remark]:
         The person is neither an inspector nor an administrator.
 
     """
-    return discussions(desk, who).get(item, [])
+    return discussions(service, who).get(item, [])
 
 
-def discussions(desk: Desk, who: int) -> dict[int, list[Remark]]:
+def discussions(service: StudyService, who: int) -> dict[int, list[Remark]]:
     """Return item -> what was said about it in all rounds, in order; without items of which nothing was said.
 
     Raises
@@ -229,14 +229,14 @@ def discussions(desk: Desk, who: int) -> dict[int, list[Remark]]:
         The person is neither an inspector nor an administrator.
 
     """
-    with desk.reading(who, "judge") as (session, _):
+    with service.reading(who, "judge") as (session, _):
         chosen = select(MessageRow, PersonRow.role).join(PersonRow, PersonRow.id == MessageRow.author)
         chosen = chosen.where(MessageRow.place.startswith(DISCUSSIONS)).order_by(MessageRow.id)
-        found: dict[int, list[Remark]] = {}
+        remarks: dict[int, list[Remark]] = {}
         for row, role in session.execute(chosen):
             _, number, item = row.place.split("/")
-            found.setdefault(int(item), []).append(Remark(row.author, role, int(number), row.content, row.moment))
-        return found
+            remarks.setdefault(int(item), []).append(Remark(row.author, role, int(number), row.content, row.moment))
+        return remarks
 
 
 def _passes(session: Session) -> list[TaskRow]:
@@ -255,5 +255,5 @@ def _references(session: Session, row: TaskRow, passes: list[TaskRow]) -> tuple[
     accepted = _accepted(session.get_one(SongRow, row.song))
     if accepted is not None:
         return "accepted", [accepted]
-    others = [Structure.from_dict(one.result or {}) for one in passes if one.song == row.song and one.id != row.id]
+    others = [Structure.from_dict(task.result or {}) for task in passes if task.song == row.song and task.id != row.id]
     return "others" if others else "", others

@@ -25,10 +25,11 @@ from music_evals.caimap.training import DISCUSSIONS
 from music_evals.caimap.values import Description, FinishedSong, Song, Structure
 from music_evals.caimap.work.annotating import HANDED_IN, compare_passes, pass_tasks, pay_task
 from music_evals.caimap.work.consents import STAND_INS, consent_of, stand_in, stand_ins
-from music_evals.caimap.work.desk import Desk, song_of, song_row
 from music_evals.caimap.work.hiding import hidden_tasks, shown_entries
+from music_evals.caimap.work.service import StudyService, song_of, song_row
 from music_evals.caimap.work.undoing import OPEN, cancel_open, discard, erase, take_back
 from music_evals.caimap.work.weeks import earned_in, records
+from music_evals.deprecation import module_getattr
 from music_evals.errors import InvalidInputError
 
 if TYPE_CHECKING:
@@ -37,19 +38,21 @@ if TYPE_CHECKING:
 __all__ = [
     "Progress",
     "add_finished",
+    "add_ledger_entry",
     "add_songs",
     "check_new",
     "close_week",
-    "decide",
     "decide_screening",
-    "enter",
     "finished_songs",
     "ledger_of",
+    "post_message",
     "progress",
     "release",
-    "say",
+    "review_song",
     "withdraw",
 ]
+
+__getattr__ = module_getattr(__name__, {"decide": "review_song", "enter": "add_ledger_entry", "say": "post_message"})
 
 
 class Progress(NamedTuple):
@@ -71,7 +74,7 @@ class Progress(NamedTuple):
     owed_cents: int
 
 
-def check_new(desk: Desk, who: int, songs: Iterable[Song]) -> None:
+def check_new(service: StudyService, who: int, songs: Iterable[Song]) -> None:
     """Refuse songs that `add_songs` would refuse as the study stands, before their recordings are copied.
 
     Raises
@@ -80,13 +83,13 @@ def check_new(desk: Desk, who: int, songs: Iterable[Song]) -> None:
         As `add_songs`.
 
     """
-    with desk.reading(who, "manage") as (session, _):
+    with service.reading(who, "manage") as (session, _):
         known = set(session.scalars(select(SongRow.id)))
         for count, song in enumerate(songs, 1):
             _check_id(known, song, count)
 
 
-def add_songs(desk: Desk, who: int, songs: Iterable[Song]) -> int:
+def add_songs(service: StudyService, who: int, songs: Iterable[Song]) -> int:
     """Take songs into the study and open them; all of them or none.
 
     Raises
@@ -97,15 +100,15 @@ def add_songs(desk: Desk, who: int, songs: Iterable[Song]) -> int:
         A song of that id is there already, or comes twice.
 
     """
-    with desk.writing(who, "manage") as (session, person):
+    with service.writing(who, "manage") as (session, person):
         known = set(session.scalars(select(SongRow.id)))
         count = 0
         for count, song in enumerate(songs, 1):
-            desk.move(session, _new_song(session, known, song, count), "open", person)
+            service.move(session, _new_song(session, known, song, count), "open", person)
         return count
 
 
-def add_finished(desk: Desk, who: int, songs: Iterable[FinishedSong]) -> int:
+def add_finished(service: StudyService, who: int, songs: Iterable[FinishedSong]) -> int:
     """Take songs into the study that were annotated elsewhere; all of them or none.
 
     They are finished at once, in the name of two accounts that nobody can sign in to (`consents.STAND_INS`). Nothing of
@@ -113,7 +116,7 @@ def add_finished(desk: Desk, who: int, songs: Iterable[FinishedSong]) -> int:
 
     Parameters
     ----------
-    desk, who
+    service, who
         The study and the administrator.
     songs
         Whose people play no part.
@@ -131,21 +134,21 @@ def add_finished(desk: Desk, who: int, songs: Iterable[FinishedSong]) -> int:
         A song of that id is there already, or comes twice.
 
     """
-    with desk.writing(who, "manage") as (session, person):
+    with service.writing(who, "manage") as (session, person):
         known = set(session.scalars(select(SongRow.id)))
-        others = {role: stand_in(desk, session, role) for role in STAND_INS}
+        others = {role: stand_in(service, session, role) for role in STAND_INS}
         count = 0
         for count, finished in enumerate(songs, 1):
             row = _new_song(session, known, finished.song, count)
             structure = finished.structure.to_dict()
             row.accepted = {"structure": structure, "people": [others["professional"]], "consent": finished.consent}
-            desk.move(session, row, "take_over", person)
-            for role, said in (("professional", finished.professional), ("amateur", finished.amateur)):
-                task = TaskRow(song=row.id, kind=role, number=1, person=others[role], assigned=desk.clock())
-                task.result = said.to_dict()
+            service.move(session, row, "take_over", person)
+            for role, description in (("professional", finished.professional), ("amateur", finished.amateur)):
+                task = TaskRow(song=row.id, kind=role, number=1, person=others[role], assigned=service.clock())
+                task.result = description.to_dict()
                 session.add(task)
                 session.flush()
-                desk.move(session, task, "take_over", person)
+                service.move(session, task, "take_over", person)
         return count
 
 
@@ -163,7 +166,7 @@ def _new_song(session: Session, known: set[str], song: Song, count: int) -> Song
     return row
 
 
-def decide_screening(desk: Desk, who: int, song: str, version: int, *, keep: bool) -> None:
+def decide_screening(service: StudyService, who: int, song: str, version: int, *, keep: bool) -> None:
     """Decide on a song that an annotator skipped: leave it out, or give it back to them.
 
     Whoever has handed in work on a song that is left out is paid for it; open tasks on it are cancelled.
@@ -174,17 +177,17 @@ def decide_screening(desk: Desk, who: int, song: str, version: int, *, keep: boo
         No administrator, not screened, or decided by another one.
 
     """
-    with desk.writing(who, "manage") as (session, person):
-        row = desk.song(session, song, version)
-        desk.move(session, row, "keep" if keep else "exclude", person)
+    with service.writing(who, "manage") as (session, person):
+        row = service.song(session, song, version)
+        service.move(session, row, "keep" if keep else "exclude", person)
         if keep:
             for task in pass_tasks(session, song, ("screened",)):
-                desk.move(session, task, "resume")
+                service.move(session, task, "resume")
         else:
-            _let_go(desk, session, song)
+            _close_tasks(service, session, song)
 
 
-def _let_go(desk: Desk, session: Session, song: str) -> None:
+def _close_tasks(service: StudyService, session: Session, song: str) -> None:
     """End all tasks of a song that is left out: what was handed in is accepted and paid, the rest is cancelled."""
     handed_in = ("submitted", "sampled")
     chosen = select(TaskRow).where(
@@ -192,19 +195,19 @@ def _let_go(desk: Desk, session: Session, song: str) -> None:
     )
     for task in list(session.scalars(chosen.order_by(TaskRow.id))):
         is_done = task.state in handed_in
-        desk.move(session, task, "accept" if is_done else "cancel")
+        service.move(session, task, "accept" if is_done else "cancel")
         if is_done:
-            pay_task(desk, session, task)
+            pay_task(service, session, task)
 
 
-def decide(desk: Desk, who: int, song: str, version: int, *, returned: Sequence[str] = ()) -> None:
+def review_song(service: StudyService, who: int, song: str, version: int, *, returned: Sequence[str] = ()) -> None:
     """Spot-check a song: let it into the data set, or return descriptions to be made again.
 
     What a returned description was paid is taken back, as one that an inspector rejects is not paid.
 
     Parameters
     ----------
-    desk, who, song, version
+    service, who, song, version
         As of `decide_screening`.
     returned
         Groups whose description is not good enough; none lets the song in.
@@ -221,23 +224,23 @@ def decide(desk: Desk, who: int, song: str, version: int, *, returned: Sequence[
         raise InvalidInputError(
             f"descriptions are those of {' and '.join(DIMENSIONS)}, got {', '.join(returned)}", kind="kind_of_task"
         )
-    with desk.writing(who, "manage") as (session, person):
-        row = desk.song(session, song, version)
-        desk.move(session, row, "return" if returned else "finish", person, returned=list(returned))
+    with service.writing(who, "manage") as (session, person):
+        row = service.song(session, song, version)
+        service.move(session, row, "return" if returned else "finish", person, returned=list(returned))
         for kind in returned:
             for task in pass_tasks(session, song, ("accepted",), kind):
-                desk.move(session, task, "reopen", person)
-                take_back(desk, session, task, "returned")
+                service.move(session, task, "reopen", person)
+                take_back(service, session, task, "returned")
 
 
-def close_week(desk: Desk, who: int, monday: dt.date) -> dict[int, grades.Week]:
+def close_week(service: StudyService, who: int, monday: dt.date) -> dict[int, grades.Week]:
     """Grade everybody for a week: rewards, penalties, exclusions, and the data of an excluded week discarded.
 
     What was decided in the week is graded, whenever it was handed in (`weeks.records`).
 
     Parameters
     ----------
-    desk, who
+    service, who
         The study and its administrator.
     monday
         Of a week that is over.
@@ -255,53 +258,53 @@ def close_week(desk: Desk, who: int, monday: dt.date) -> dict[int, grades.Week]:
         No Monday, or the week is not over.
 
     """
-    if monday.weekday() or monday > (desk.clock() - dt.timedelta(days=7)).date():
+    if monday.weekday() or monday > (service.clock() - dt.timedelta(days=7)).date():
         raise InvalidInputError(f"a week begins on a Monday and is closed when it is over, got {monday}", kind="week")
-    with desk.writing(who, "manage") as (session, person):
+    with service.writing(who, "manage") as (session, person):
         closed = set(session.scalars(select(WeekRow.person).where(WeekRow.monday == monday.isoformat())))
-        judged: dict[int, grades.Week] = {}
+        weeks: dict[int, grades.Week] = {}
         of_week = records(session, monday)
         annotators = select(PersonRow).where(PersonRow.role.in_(("professional", "amateur")), ~PersonRow.withdrawn)
         for row in list(session.scalars(annotators.order_by(PersonRow.id).with_for_update(key_share=True))):
             record = of_week.get(row.id)
             if row.id in closed or record is None or not (record.accuracies or record.scores or record.warnings):
                 continue
-            judged[row.id] = found = grades.weekly(record.accuracies, record.scores, record.warnings)
-            session.add(WeekRow(person=row.id, monday=monday.isoformat(), **found._asdict()))
-            desk.note(session, person, "person", str(row.id), "grade", detail=dict(found._asdict(), week=str(monday)))
+            weeks[row.id] = week = grades.weekly(record.accuracies, record.scores, record.warnings)
+            session.add(WeekRow(person=row.id, monday=monday.isoformat(), **week._asdict()))
+            service.note(session, person, "person", str(row.id), "grade", detail=dict(week._asdict(), week=str(monday)))
             entry = ledger.week_entry(
-                row.id, [found.grade_a, found.grade_b], earned_in(session, row.id, monday),
-                desk.settings(session).rates, monday.isoformat(),
+                row.id, [week.grade_a, week.grade_b], earned_in(session, row.id, monday),
+                service.settings(session).rates, monday.isoformat(),
             )  # fmt: skip
-            if found.excluded:
+            if week.excluded:
                 row.excluded = True
-                cancel_open(desk, session, row.id)
+                cancel_open(service, session, row.id)
                 handed_in = select(TaskRow).where(TaskRow.id.in_(record.tasks), TaskRow.state.in_(HANDED_IN))
-                discard(desk, session, list(session.scalars(handed_in)), paid_back=True)
+                discard(service, session, list(session.scalars(handed_in)), paid_back=True)
             elif entry is not None and entry.cents:
-                desk.pay(session, entry)
-        return judged
+                service.pay(session, entry)
+        return weeks
 
 
-def withdraw(desk: Desk, who: int, person: int) -> None:
-    """Withdraw somebody: they can do nothing more, their texts leave the study, what they earned is theirs.
+def withdraw(service: StudyService, who: int, person: int) -> None:
+    """Deactivate an account, delete its texts, keep its earnings.
 
-    What an annotator handed in is discarded and erased, its places open again. Songs whose structure an inspector
-    settled wait for another inspector. Points that an inspector gave stay, since grades and pay of others rest on them;
-    their remarks go. Drafts, playback events and messages are deleted. What stays: the account's name and number,
-    ledger, warnings and grades, and the log of who did what when.
+    Annotations are discarded and erased; others get their tasks. Songs whose structure an inspector settled wait for
+    another inspector. Points that an inspector gave stay, since grades and pay of others depend on them; their remarks
+    are deleted, as are drafts, playback events and messages. What stays: the name and number of the account, ledger,
+    warnings and grades, and the audit log.
 
     Raises
     ------
     ForbiddenError
         `who` is neither the person nor an administrator.
     InvalidInputError
-        There is no such person, it stands for people who annotated elsewhere, or it is the last administrator.
+        There is no such person, the account stands for people who annotated elsewhere, or it is the last administrator.
 
     """
-    with desk.writing(who, "ask") as (session, acting):
+    with service.writing(who, "ask") as (session, acting):
         if who != person:
-            desk.person(session, who, "manage")
+            service.person(session, who, "manage")
         row = _leaving(session, person)
         if row is None:
             raise InvalidInputError(f"there is no person {person}", kind="no_person", found=person)
@@ -310,11 +313,11 @@ def withdraw(desk: Desk, who: int, person: int) -> None:
                 f"{row.name} is nobody of this study, and cannot withdraw", kind="stand_in", name=row.name
             )
         row.withdrawn, row.password_hash = True, ""
-        desk.note(session, acting, "person", str(person), "withdraw")
-        cancel_open(desk, session, person)
+        service.note(session, acting, "person", str(person), "withdraw")
+        cancel_open(service, session, person)
         handed_in = select(TaskRow).where(TaskRow.person == person, TaskRow.state.in_(HANDED_IN))
-        discard(desk, session, list(session.scalars(handed_in)), paid_back=False)
-        _redo_settled(desk, session, person)
+        discard(service, session, list(session.scalars(handed_in)), paid_back=False)
+        _redo_settled(service, session, person)
         erase(session, person)
 
 
@@ -327,7 +330,9 @@ def _leaving(session: Session, person: int) -> PersonRow | None:
     if row.role == "administrator":
         among |= (PersonRow.role == "administrator") & PersonRow.withdrawn.is_(False)
     chosen = select(PersonRow).where(among).order_by(PersonRow.id).with_for_update(key_share=True)
-    locked = {found.id: found for found in session.scalars(chosen.execution_options(populate_existing=True))}
+    locked = {
+        person_row.id: person_row for person_row in session.scalars(chosen.execution_options(populate_existing=True))
+    }
     if row.role == "administrator" and len(locked) == 1:
         raise InvalidInputError(
             "the last administrator cannot withdraw; invite another one first", kind="last_administrator"
@@ -335,18 +340,18 @@ def _leaving(session: Session, person: int) -> PersonRow | None:
     return locked[person]
 
 
-def _redo_settled(desk: Desk, session: Session, person: int) -> None:
+def _redo_settled(service: StudyService, session: Session, person: int) -> None:
     """Take accepted structures that somebody had a hand in out of the songs, and compare the passes again."""
     rows = session.scalars(select(SongRow).where(SongRow.accepted.is_not(None)).order_by(SongRow.id))
     for name in [row.id for row in list(rows) if person in (row.accepted or {}).get("people", ())]:
-        song = desk.song(session, name)
+        song = service.song(session, name)
         song.accepted = None
         if not song.training and (song.state, "redo_structure") in SONG:
-            desk.move(session, song, "redo_structure")
-            compare_passes(desk, session, song)
+            service.move(session, song, "redo_structure")
+            compare_passes(service, session, song)
 
 
-def release(desk: Desk, who: int, number: int) -> None:
+def release(service: StudyService, who: int, number: int) -> None:
     """Take a task back from somebody who has not handed it in, so that its place is given to another person.
 
     Raises
@@ -357,8 +362,8 @@ def release(desk: Desk, who: int, number: int) -> None:
         The task was handed in, is cancelled, or waits as a skipped song for a decision.
 
     """
-    with desk.writing(who, "manage") as (session, person):
-        row = desk.own_task(session, person, number)
+    with service.writing(who, "manage") as (session, person):
+        row = service.own_task(session, person, number)
         if row.state == "screened":
             raise ForbiddenStepError(
                 "decide on the skipped song: keep it or leave it out",
@@ -366,10 +371,10 @@ def release(desk: Desk, who: int, number: int) -> None:
                 action="cancel",
                 role=person.role,
             )
-        desk.move(session, row, "cancel", person)
+        service.move(session, row, "cancel", person)
 
 
-def enter(desk: Desk, who: int, entry: ledger.Entry) -> None:
+def add_ledger_entry(service: StudyService, who: int, entry: ledger.Entry) -> None:
     """Add an entry to the ledger by hand.
 
     Raises
@@ -380,14 +385,14 @@ def enter(desk: Desk, who: int, entry: ledger.Entry) -> None:
         The entry breaks a rule of the ledger, or its person does not exist.
 
     """
-    with desk.writing(who, "manage") as (session, person):
+    with service.writing(who, "manage") as (session, person):
         if session.get(PersonRow, entry.person) is None:
             raise InvalidInputError(f"there is no person {entry.person}", kind="no_person", found=entry.person)
-        desk.pay(session, entry)
-        desk.note(session, person, "ledger", str(entry.person), entry.kind, detail={"cents": entry.cents})
+        service.pay(session, entry)
+        service.note(session, person, "ledger", str(entry.person), entry.kind, detail={"cents": entry.cents})
 
 
-def ledger_of(desk: Desk, who: int) -> list[ledger.Entry]:
+def ledger_of(service: StudyService, who: int) -> list[ledger.Entry]:
     """List the entries of a person but those that are hidden (`hiding`), or for an administrator all of them.
 
     Raises
@@ -396,15 +401,15 @@ def ledger_of(desk: Desk, who: int) -> list[ledger.Entry]:
         Nobody of that number may ask.
 
     """
-    with desk.reading(who, "ask") as (session, person):
+    with service.reading(who, "ask") as (session, person):
         chosen = select(LedgerRow).order_by(LedgerRow.id)
         if person.role != "administrator":
-            chosen = chosen.where(LedgerRow.person == who, shown_entries(hidden_tasks(desk, session, who)))
+            chosen = chosen.where(LedgerRow.person == who, shown_entries(hidden_tasks(service, session, who)))
         rows = session.scalars(chosen)
         return [ledger.Entry(row.person, row.kind, row.cents, row.reason, row.task, row.moment) for row in rows]
 
 
-def progress(desk: Desk, who: int) -> Progress:
+def progress(service: StudyService, who: int) -> Progress:
     """Return how far the study is; training is no part of it.
 
     Raises
@@ -413,7 +418,7 @@ def progress(desk: Desk, who: int) -> Progress:
         The person is no administrator.
 
     """
-    with desk.reading(who, "manage") as (session, _):
+    with service.reading(who, "manage") as (session, _):
         songs = Counter[str](session.scalars(select(SongRow.state).where(SongRow.training.is_(False))))
         joined = select(PersonRow.role, TaskRow.state).join(PersonRow, PersonRow.id == TaskRow.person)
         joined = joined.where(TaskRow.training.is_(False))
@@ -422,8 +427,8 @@ def progress(desk: Desk, who: int) -> Progress:
         return Progress(dict(songs), dict(tasks), int(owed or 0))
 
 
-def say(desk: Desk, who: int, content: str, *, thread: int | None = None, place: str = "") -> None:
-    """Write into a feedback thread: one's own, or as an administrator any.
+def post_message(service: StudyService, who: int, content: str, *, thread: int | None = None, place: str = "") -> None:
+    """Post a message to a feedback thread: one's own, or as an administrator any.
 
     Raises
     ------
@@ -439,18 +444,18 @@ def say(desk: Desk, who: int, content: str, *, thread: int | None = None, place:
         raise InvalidInputError(
             f"feedback is about a page, got {place!r}; what inspectors discuss has its own threads", kind="other_thread"
         )
-    with desk.writing(who, "ask") as (session, _):
+    with service.writing(who, "ask") as (session, _):
         thread = who if thread is None else thread
         if thread != who:
-            desk.person(session, who, "manage")
+            service.person(session, who, "manage")
             if session.get(PersonRow, thread) is None:
                 raise InvalidInputError(f"there is no thread {thread}", kind="no_person", found=thread)
         session.add(
-            MessageRow(thread=thread, author=who, content=content.strip(), place=place[:100], moment=desk.clock())
+            MessageRow(thread=thread, author=who, content=content.strip(), place=place[:100], moment=service.clock())
         )
 
 
-def finished_songs(desk: Desk) -> list[FinishedSong]:
+def finished_songs(service: StudyService) -> list[FinishedSong]:
     """Return the songs that have entered the data set, for the export, with what those who worked on them agreed to.
 
     Raises
@@ -459,16 +464,16 @@ def finished_songs(desk: Desk) -> list[FinishedSong]:
         Somebody who worked on one of them has consented to nothing; they are named.
 
     """
-    with desk.store.reading() as session:
+    with service.store.reading() as session:
         rows = session.scalars(select(SongRow).where(SongRow.state == "finished").order_by(SongRow.id))
         finished = [_finished(session, row) for row in list(rows)]
         people = {
-            one.song.id: (*one.structure_people, one.professional_person, one.amateur_person)
-            for one in finished
-            if not one.consent  # what was taken over came with its own
+            item.song.id: (*item.structure_people, item.professional_person, item.amateur_person)
+            for item in finished
+            if not item.consent  # what was taken over came with its own
         }
         consents = consent_of(session, people)
-    return [dataclasses.replace(one, consent=one.consent or consents[one.song.id]) for one in finished]
+    return [dataclasses.replace(item, consent=item.consent or consents[item.song.id]) for item in finished]
 
 
 def _finished(session: Session, row: SongRow) -> FinishedSong:

@@ -10,8 +10,8 @@ from sqlalchemy import func, select
 from music_evals.caimap import ledger
 from music_evals.caimap.roles import KINDS_OF_ROLE, check_right
 from music_evals.caimap.storage.tables import LedgerRow, PersonRow, TaskRow
-from music_evals.caimap.work.desk import Desk
 from music_evals.caimap.work.hiding import hidden_tasks, shown_entries
+from music_evals.caimap.work.service import StudyService
 from music_evals.caimap.work.views import author_state
 
 __all__ = ["Somebody", "Standing", "currency", "people", "standing"]
@@ -65,7 +65,7 @@ class Standing(NamedTuple):
     balance: int
 
 
-def people(desk: Desk, who: int) -> list[Somebody]:
+def people(service: StudyService, who: int) -> list[Somebody]:
     """List all accounts.
 
     Raises
@@ -74,14 +74,14 @@ def people(desk: Desk, who: int) -> list[Somebody]:
         The person is no administrator.
 
     """
-    with desk.reading(who, "manage") as (session, _):
+    with service.reading(who, "manage") as (session, _):
         return [
             Somebody(row.id, row.name, row.role, row.consent, row.excluded, row.withdrawn)
             for row in session.scalars(select(PersonRow).order_by(PersonRow.id))
         ]
 
 
-def standing(desk: Desk, who: int) -> Standing:
+def standing(service: StudyService, who: int) -> Standing:
     """Return how an annotator stands, also one who is excluded: their tasks, what is paid and owed.
 
     Raises
@@ -90,12 +90,12 @@ def standing(desk: Desk, who: int) -> Standing:
         The person does not annotate.
 
     """
-    with desk.reading(who, "ask") as (session, person):
+    with service.reading(who, "ask") as (session, person):
         if person.role not in KINDS_OF_ROLE:
             check_right(person, "annotate")
-        rates = desk.settings(session).rates
+        rates = service.settings(session).rates
         own = select(TaskRow.id, TaskRow.kind, TaskRow.state).where(TaskRow.person == who, TaskRow.training.is_(False))
-        hidden = hidden_tasks(desk, session, who)
+        hidden = hidden_tasks(service, session, who)
         paid = LedgerRow.person == who, shown_entries(hidden)
         owed = session.scalar(select(func.coalesce(func.sum(LedgerRow.cents), 0)).where(*paid))
         return Standing(
@@ -108,7 +108,7 @@ def standing(desk: Desk, who: int) -> Standing:
         )
 
 
-def currency(desk: Desk) -> str:
+def currency(service: StudyService) -> str:
     """Return the currency of a study's amounts; empty where it names none."""
-    with desk.store.reading() as session:
-        return desk.settings(session).rates.currency
+    with service.store.reading() as session:
+        return service.settings(session).rates.currency

@@ -14,10 +14,10 @@ from music_evals.caimap import assurance
 from music_evals.caimap.roles import KINDS_OF_ROLE
 from music_evals.caimap.storage.store import retried
 from music_evals.caimap.storage.tables import PersonRow, SettingRow, SheetRow, SongRow, TaskRow
-from music_evals.caimap.training import TRAINING_SONGS, Round, judge_round
+from music_evals.caimap.training import TRAINING_SONGS, Round, evaluate_round
 from music_evals.caimap.values import ScoreSheet, Task
-from music_evals.caimap.work.desk import Desk, task_of
 from music_evals.caimap.work.inspecting import add_sheet
+from music_evals.caimap.work.service import StudyService, task_of
 from music_evals.errors import InvalidAnnotationError, InvalidInputError
 
 if TYPE_CHECKING:
@@ -50,7 +50,7 @@ class Practice(NamedTuple):
     judged: Round | None
 
 
-def choose_songs(desk: Desk, who: int, n: int = TRAINING_SONGS) -> int:
+def choose_songs(service: StudyService, who: int, n: int = TRAINING_SONGS) -> int:
     """Set songs aside on which nobody has worked; they never enter the data. Return how many there are now.
 
     Raises
@@ -61,7 +61,7 @@ def choose_songs(desk: Desk, who: int, n: int = TRAINING_SONGS) -> int:
         Not so many songs are left.
 
     """
-    with desk.writing(who, "manage") as (session, person):
+    with service.writing(who, "manage") as (session, person):
         begun = select(TaskRow.song)
         free = select(SongRow).where(
             SongRow.state == "structuring", SongRow.training.is_(False), SongRow.id.not_in(begun)
@@ -71,15 +71,15 @@ def choose_songs(desk: Desk, who: int, n: int = TRAINING_SONGS) -> int:
             raise InvalidInputError(
                 f"{len(rows)} songs can still be set aside, got {n}", kind="songs_left", found=len(rows)
             )
-        for at in desk.rng(session, len(rows)).choice(len(rows), n, replace=False):
+        for at in service.rng(session, len(rows)).choice(len(rows), n, replace=False):
             rows[int(at)].training = True
-            desk.note(session, person, "song", rows[int(at)].id, "train")
+            service.note(session, person, "song", rows[int(at)].id, "train")
         session.flush()
         return len(list(session.scalars(select(SongRow.id).where(SongRow.training.is_(True)))))
 
 
 @retried
-def take_training(desk: Desk, who: int) -> Task | None:
+def take_training(service: StudyService, who: int) -> Task | None:
     """Give a person their next training task: one that they have begun, or a new one; None where all are done.
 
     Raises
@@ -88,7 +88,7 @@ def take_training(desk: Desk, who: int) -> Task | None:
         The person does not annotate.
 
     """
-    with desk.writing(who, "annotate", locked=True) as (session, person):
+    with service.writing(who, "annotate", locked=True) as (session, person):
         own = list(session.scalars(select(TaskRow).where(TaskRow.person == who, TaskRow.training.is_(True))))
         begun = next((row for row in own if row.state in {"assigned", "working"}), None)
         if begun is not None:
@@ -98,14 +98,14 @@ def take_training(desk: Desk, who: int) -> Task | None:
         left = [(song, kind) for song in songs for kind in KINDS_OF_ROLE[person.role] if (song, kind) not in had]
         if not left:
             return None
-        row = TaskRow(song=left[0][0], kind=left[0][1], number=1, person=who, assigned=desk.clock(), training=True)
+        row = TaskRow(song=left[0][0], kind=left[0][1], number=1, person=who, assigned=service.clock(), training=True)
         session.add(row)
         session.flush()
-        desk.note(session, None, "task", str(row.id), "assign", after=row.state, detail={"person": who})
+        service.note(session, None, "task", str(row.id), "assign", after=row.state, detail={"person": who})
         return task_of(row)
 
 
-def practice(desk: Desk, who: int) -> Practice:
+def practice(service: StudyService, who: int) -> Practice:
     """Return the round of scoring as this person may see it.
 
     Raises
@@ -114,7 +114,7 @@ def practice(desk: Desk, who: int) -> Practice:
         There is no such person.
 
     """
-    with desk.reading(who, "ask") as (session, person):
+    with service.reading(who, "ask") as (session, person):
         songs = len(list(session.scalars(select(SongRow.id).where(SongRow.training.is_(True)))))
         number = _round(session)
         if person.role not in {"inspector", "administrator"}:
@@ -122,20 +122,22 @@ def practice(desk: Desk, who: int) -> Practice:
         inspectors = frozenset(
             session.scalars(select(PersonRow.id).where(PersonRow.role == "inspector", PersonRow.withdrawn.is_(False)))
         )
-        given: dict[int, dict[int, tuple[float, str]]] = {item: {} for item in _items(session)}
+        scores: dict[int, dict[int, tuple[float, str]]] = {item: {} for item in _items(session)}
         for sheet in session.scalars(select(SheetRow).where(SheetRow.purpose == f"training{number}")):
-            if sheet.task in given and sheet.inspector in inspectors:  # and not of who has withdrawn
-                given[sheet.task][sheet.inspector] = (sheet.total, sheet.remark)
-        totals = {item: {by: total for by, (total, _) in row.items()} for item, row in given.items()}
-        judged = judge_round(totals, inspectors) if len(inspectors) > 1 and totals else None
-        seen = {
-            item: row if inspectors <= set(row) else {by: said for by, said in row.items() if by == who}
-            for item, row in given.items()
+            if sheet.task in scores and sheet.inspector in inspectors:  # and not of who has withdrawn
+                scores[sheet.task][sheet.inspector] = (sheet.total, sheet.remark)
+        totals = {item: {inspector: total for inspector, (total, _) in row.items()} for item, row in scores.items()}
+        judged = evaluate_round(totals, inspectors) if len(inspectors) > 1 and totals else None
+        visible = {
+            item: row
+            if inspectors <= set(row)
+            else {inspector: score for inspector, score in row.items() if inspector == who}
+            for item, row in scores.items()
         }
-        return Practice(songs, number, seen, judged)
+        return Practice(songs, number, visible, judged)
 
 
-def score_item(desk: Desk, sheet: ScoreSheet) -> None:
+def score_item(service: StudyService, sheet: ScoreSheet) -> None:
     """Score an item of the training set, once a round.
 
     Raises
@@ -148,14 +150,14 @@ def score_item(desk: Desk, sheet: ScoreSheet) -> None:
         It is no item of the set, or the points are not those of the form.
 
     """
-    with desk.writing(sheet.inspector, "inspect") as (session, person):
-        row = desk.own_task(session, person, sheet.task)
+    with service.writing(sheet.inspector, "inspect") as (session, person):
+        row = service.own_task(session, person, sheet.task)
         if row.id not in _items(session):
             raise InvalidAnnotationError("this description is not of the training set", kind="not_training")
-        add_sheet(desk, session, sheet, row.kind, f"training{_round(session)}")
+        add_sheet(service, session, sheet, row.kind, f"training{_round(session)}")
 
 
-def new_round(desk: Desk, who: int) -> int:
+def new_round(service: StudyService, who: int) -> int:
     """Begin another round, after what was discussed, and return its number.
 
     Raises
@@ -166,15 +168,15 @@ def new_round(desk: Desk, who: int) -> int:
         The round is not over: somebody has not scored everything.
 
     """
-    found = practice(desk, who)
-    with desk.writing(who, "manage") as (session, person):
-        if found.judged is None or found.judged.missing:
+    training = practice(service, who)
+    with service.writing(who, "manage") as (session, person):
+        if training.judged is None or training.judged.missing:
             raise InvalidInputError(
                 "this round is not over: every inspector scores every item first", kind="round_open"
             )
-        session.merge(SettingRow(name=_SETTING, value={"round": found.number + 1}))
-        desk.note(session, person, "study", "training", "round", detail={"round": found.number + 1})
-        return found.number + 1
+        session.merge(SettingRow(name=_SETTING, value={"round": training.number + 1}))
+        service.note(session, person, "study", "training", "round", detail={"round": training.number + 1})
+        return training.number + 1
 
 
 def _round(session: Session) -> int:

@@ -16,7 +16,7 @@ from music_evals.caimap.storage.tables import AuditRow, SongRow
 from music_evals.caimap.training import MAX_SPREAD
 from music_evals.caimap.values import Song, Structure
 from music_evals.caimap.work.annotating import HANDED_IN, pass_tasks
-from music_evals.caimap.work.desk import Desk, song_of
+from music_evals.caimap.work.service import StudyService, song_of
 from music_evals.errors import InvalidAnnotationError
 
 if TYPE_CHECKING:
@@ -76,21 +76,23 @@ def _standing(session: Session) -> list[_Standing]:
         if inspector is not None:  # nobody settles but a person
             last[name] = entry, inspector, places[inspector]
             places[inspector] += 1
-    found = []
+    standing = []
     for row in session.scalars(select(SongRow).where(SongRow.accepted.is_not(None)).order_by(SongRow.id)):
         if row.id in last and row.accepted is not None:
             entry, inspector, place = last[row.id]
             if row.accepted["people"][-1] == inspector:  # and not merged from other passes since
-                found.append(_Standing(entry, row, inspector, place))
-    return found
+                standing.append(_Standing(entry, row, inspector, place))
+    return standing
 
 
-def _sampled(desk: Desk, session: Session) -> list[_Standing]:
-    settings = desk.settings(session)
+def _sampled(service: StudyService, session: Session) -> list[_Standing]:
+    settings = service.settings(session)
     return [
-        one
-        for one in _standing(session)
-        if assurance.is_sampled(one.inspector, "settle", one.place, seed=settings.seed, share=settings.share)
+        settlement
+        for settlement in _standing(session)
+        if assurance.is_sampled(
+            settlement.inspector, "settle", settlement.place, seed=settings.seed, share=settings.share
+        )
     ]
 
 
@@ -100,7 +102,7 @@ def _verified(session: Session) -> dict[int, float]:
     return {int(row.detail["settled"]): float(row.detail["agreement"]) for row in rows}
 
 
-def settlements(desk: Desk, who: int) -> list[Settled]:
+def settlements(service: StudyService, who: int) -> list[Settled]:
     """List the sample of each inspector's settlements, as large a share as that of descriptions.
 
     Raises
@@ -109,24 +111,24 @@ def settlements(desk: Desk, who: int) -> list[Settled]:
         The person is no administrator.
 
     """
-    with desk.reading(who, "manage") as (session, _):
+    with service.reading(who, "manage") as (session, _):
         verified = _verified(session)
-        found = []
-        for one in _sampled(desk, session):
-            agreement = verified.get(one.entry)
+        rows = []
+        for settlement in _sampled(service, session):
+            agreement = verified.get(settlement.entry)
             apart = agreement is not None and 100 * (1 - agreement) > MAX_SPREAD
-            found.append(Settled(one.song.id, one.inspector, agreement, apart))
-        return found
+            rows.append(Settled(settlement.song.id, settlement.inspector, agreement, apart))
+        return rows
 
 
-def _of_sample(desk: Desk, session: Session, song: str) -> _Standing:
-    found = next((one for one in _sampled(desk, session) if one.song.id == song), None)
-    if found is None:
+def _of_sample(service: StudyService, session: Session, song: str) -> _Standing:
+    match = next((settlement for settlement in _sampled(service, session) if settlement.song.id == song), None)
+    if match is None:
         raise InvalidAnnotationError("this song is not in the sample of settled structures", kind="not_sampled")
-    return found
+    return match
 
 
-def unsettled(desk: Desk, who: int, song: str) -> Unsettled:
+def unsettled(service: StudyService, who: int, song: str) -> Unsettled:
     """Return a song of the sample with its passes, to be settled again.
 
     Raises
@@ -137,14 +139,14 @@ def unsettled(desk: Desk, who: int, song: str) -> Unsettled:
         The song is not in the sample.
 
     """
-    with desk.reading(who, "manage") as (session, _):
-        row = _of_sample(desk, session, song).song
+    with service.reading(who, "manage") as (session, _):
+        row = _of_sample(service, session, song).song
         tasks = pass_tasks(session, song, HANDED_IN)
-        passes = [Structure.from_dict(found.result or {}) for found in tasks]
-        return Unsettled(song_of(row), tuple(passes), tuple(found.id for found in tasks))
+        passes = [Structure.from_dict(task.result or {}) for task in tasks]
+        return Unsettled(song_of(row), tuple(passes), tuple(task.id for task in tasks))
 
 
-def verify_settlement(desk: Desk, who: int, song: str, given: Structure) -> list[structure.Difference]:
+def verify_settlement(service: StudyService, who: int, song: str, given: Structure) -> list[structure.Difference]:
     """Settle a song of the sample again, once; what the inspector accepted stays.
 
     Returns
@@ -163,14 +165,14 @@ def verify_settlement(desk: Desk, who: int, song: str, given: Structure) -> list
 
     """
     structure.check_structure(given)
-    with desk.writing(who, "manage") as (session, person):
-        desk.song(session, song)
-        found = _of_sample(desk, session, song)
-        if found.entry in _verified(session):
+    with service.writing(who, "manage") as (session, person):
+        service.song(session, song)
+        settlement = _of_sample(service, session, song)
+        if settlement.entry in _verified(session):
             raise StaleError(
                 "this structure was verified already; the first verification stays", kind="verified_already"
             )
-        accepted = Structure.from_dict((found.song.accepted or {})["structure"])
-        detail = {"settled": found.entry, "agreement": structure.agreement(accepted, given)}
-        desk.note(session, person, _KIND, song, "verify", detail=detail)
+        accepted = Structure.from_dict((settlement.song.accepted or {})["structure"])
+        detail = {"settled": settlement.entry, "agreement": structure.agreement(accepted, given)}
+        service.note(session, person, _KIND, song, "verify", detail=detail)
         return structure.differences(accepted, given)

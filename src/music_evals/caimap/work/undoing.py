@@ -13,7 +13,7 @@ from music_evals.caimap.listening import MAX_GAP
 from music_evals.caimap.machine import SONG
 from music_evals.caimap.storage.tables import AuditRow, EventRow, LedgerRow, MessageRow, SessionRow, SheetRow, TaskRow
 from music_evals.caimap.work import accounts
-from music_evals.caimap.work.desk import Desk
+from music_evals.caimap.work.service import StudyService
 
 if TYPE_CHECKING:
     from sqlalchemy.orm import Session
@@ -26,11 +26,11 @@ OPEN: Final = ("assigned", "working")
 """States of a task that somebody has and has not handed in."""
 
 
-def cancel_open(desk: Desk, session: Session, who: int) -> None:
+def cancel_open(service: StudyService, session: Session, who: int) -> None:
     """Cancel what somebody has begun, or skipped without a decision yet: others get the places."""
     chosen = select(TaskRow).where(TaskRow.person == who, TaskRow.state.in_((*OPEN, "screened")))
     for task in list(session.scalars(chosen.order_by(TaskRow.song, TaskRow.id))):
-        desk.move(session, task, "cancel")
+        service.move(session, task, "cancel")
 
 
 def last_acts(session: Session, rows: Sequence[TaskRow]) -> dict[int, dt.datetime]:
@@ -41,79 +41,79 @@ def last_acts(session: Session, rows: Sequence[TaskRow]) -> dict[int, dt.datetim
     )
     moments = {int(name): moment for name, moment in session.execute(noted.group_by(AuditRow.object))}
     played = select(EventRow.task, func.max(EventRow.received_sec)).where(EventRow.task.in_([row.id for row in rows]))
-    heard = {task: seconds for task, seconds in session.execute(played.group_by(EventRow.task))}  # noqa: C416
-    found = {}
+    played_sec = {task: seconds for task, seconds in session.execute(played.group_by(EventRow.task))}  # noqa: C416
+    latest = {}
     for row in rows:
-        span = dt.timedelta(seconds=heard.get(row.id, 0.0))
-        found[row.id] = max(row.assigned, moments.get(row.id, row.assigned), (row.opened or row.assigned) + span)
-    return found
+        span = dt.timedelta(seconds=played_sec.get(row.id, 0.0))
+        latest[row.id] = max(row.assigned, moments.get(row.id, row.assigned), (row.opened or row.assigned) + span)
+    return latest
 
 
-def task_sec(desk: Desk, session: Session, row: TaskRow, position_sec: float | None = None) -> float:
+def task_sec(service: StudyService, session: Session, row: TaskRow, position_sec: float | None = None) -> float:
     """Return for how many seconds a task has been open; its song is locked for the transaction.
 
     They never go back: where the clock stands before the last act on the task, as after a restart with a wrong one, its
     time goes on from that act, and the log says so. A player that reports that it has moved on since (`position_sec`)
     took its time for that, of `MAX_GAP` at most.
     """
-    opened, now = row.opened or row.assigned, desk.clock()
-    heard = session.scalars(
+    opened, now = row.opened or row.assigned, service.clock()
+    last_event = session.scalars(
         select(EventRow).where(EventRow.task == row.id).order_by(EventRow.id.desc()).limit(1)
     ).first()
-    latest = opened + dt.timedelta(seconds=heard.received_sec if heard else 0.0)
+    latest = opened + dt.timedelta(seconds=last_event.received_sec if last_event else 0.0)
     if latest > now or position_sec is None:
         noted = select(AuditRow.moment).where(AuditRow.kind == "task", AuditRow.object == str(row.id))
         latest = max(latest, session.scalar(noted.order_by(AuditRow.id.desc()).limit(1)) or latest)
     if latest > now:
-        moved = position_sec - heard.position_sec if heard and position_sec is not None else 0.0
+        moved = position_sec - last_event.position_sec if last_event and position_sec is not None else 0.0
         opened = now - (latest - opened) - dt.timedelta(seconds=min(max(moved, 0.0), MAX_GAP))
         # not by the row, whose version the page of somebody at work names
         session.connection().execute(update(TaskRow).where(TaskRow.id == row.id).values(opened=opened))
         session.refresh(row, ["opened"])
         detail = {"behind_sec": (latest - now).total_seconds()}
-        desk.note(session, None, "task", str(row.id), _BEHIND, detail=detail)
+        service.note(session, None, "task", str(row.id), _BEHIND, detail=detail)
     return (now - opened).total_seconds()
 
 
 def is_behind(session: Session, row: TaskRow) -> bool:
-    """Tell whether the clock was behind while a task was open (`task_sec`): then nobody knows how long it was."""
+    """Tell whether the clock was behind while a task was open (`task_sec`), so that its duration is unknown."""
     noted = select(AuditRow.id).where(AuditRow.kind == "task", AuditRow.object == str(row.id))
     return session.scalars(noted.where(AuditRow.action == _BEHIND)).first() is not None
 
 
-def release_idle(desk: Desk, session: Session) -> None:
+def release_idle(service: StudyService, session: Session) -> None:
     """Cancel tasks on which nothing was done for the days that the study sets; training holds no place."""
-    since = desk.clock() - dt.timedelta(days=desk.settings(session).release_days)
+    since = service.clock() - dt.timedelta(days=service.settings(session).release_days)
     chosen = select(TaskRow).where(TaskRow.state.in_(OPEN), TaskRow.training.is_(False), TaskRow.assigned < since)
     rows = list(session.scalars(chosen.order_by(TaskRow.song, TaskRow.id)))
     last = last_acts(session, rows) if rows else {}
     for row in [row for row in rows if last[row.id] < since]:
-        desk.song(session, row.song)  # whoever acts on the task now has the song locked
+        service.song(session, row.song)  # whoever acts on the task now has the song locked
         session.refresh(row)
         if row.state in OPEN and last_acts(session, [row])[row.id] < since:
-            desk.move(session, row, "cancel")
+            service.move(session, row, "cancel")
 
 
-def discard(desk: Desk, session: Session, tasks: Iterable[TaskRow], *, paid_back: bool) -> None:
+def discard(service: StudyService, session: Session, tasks: Iterable[TaskRow], *, paid_back: bool) -> None:
     """Take what was handed in out of the data, with what was paid for it if so asked, and open its places again."""
     for task in sorted(tasks, key=lambda row: (row.song, row.id)):
-        desk.move(session, task, "discard")
+        service.move(session, task, "discard")
         if paid_back:
-            take_back(desk, session, task, "discarded")
-        song = desk.song(session, task.song)
+            take_back(service, session, task, "discarded")
+        song = service.song(session, task.song)
         action = "redo_structure" if task.kind == "structure" else "redo_description"
         if not task.training and (song.state, action) in SONG:
-            desk.move(session, song, action)
+            service.move(session, song, action)
             if action == "redo_structure":
                 song.accepted = None
 
 
-def take_back(desk: Desk, session: Session, task: TaskRow, why: str) -> None:
+def take_back(service: StudyService, session: Session, task: TaskRow, why: str) -> None:
     """Take back what somebody was paid for a task, by a correction; nothing where nothing is left of it."""
     of_task = LedgerRow.task == task.id, LedgerRow.person == task.person, LedgerRow.kind.in_(("work", "correction"))
     paid = session.scalar(select(func.coalesce(func.sum(LedgerRow.cents), 0)).where(*of_task)) or 0
     if paid > 0:
-        desk.pay(session, Entry(task.person, "correction", -paid, f"{why}: {task.kind} of {task.song}", task.id))
+        service.pay(session, Entry(task.person, "correction", -paid, f"{why}: {task.kind} of {task.song}", task.id))
 
 
 def erase(session: Session, who: int) -> None:

@@ -15,8 +15,8 @@ from music_evals.caimap.structure import pre_annotated
 from music_evals.caimap.training import DISCUSSIONS
 from music_evals.caimap.values import Description, Song, Structure, Task
 from music_evals.caimap.work.annotating import HANDED_IN, pass_tasks
-from music_evals.caimap.work.desk import Desk, song_of, task_of
 from music_evals.caimap.work.hiding import hidden_tasks
+from music_evals.caimap.work.service import StudyService, song_of, task_of
 from music_evals.caimap.work.undoing import OPEN
 
 __all__ = [
@@ -109,7 +109,7 @@ def _own(row: TaskRow, hidden: Collection[int]) -> Task:
     return dataclasses.replace(task_of(row), state=author_state(row.id, row.state, hidden))
 
 
-def task_view(desk: Desk, who: int, number: int) -> TaskView:
+def task_view(service: StudyService, who: int, number: int) -> TaskView:
     """Return a task with its song; its state for an author as `author_state` has it.
 
     Raises
@@ -118,20 +118,20 @@ def task_view(desk: Desk, who: int, number: int) -> TaskView:
         The task is not theirs to see.
 
     """
-    with desk.reading(who, "ask") as (session, person):
-        row = desk.own_task(session, person, number)
+    with service.reading(who, "ask") as (session, person):
+        row = service.own_task(session, person, number)
         # scores that decided; a second verification is between inspectors and administrators
-        given = select(SheetRow).where(SheetRow.task == number, SheetRow.purpose == "assurance")
-        hidden = hidden_tasks(desk, session, who) if row.person == who else ()
-        shown = () if row.id in hidden else session.scalars(given.order_by(SheetRow.id))
-        remarks = [(sheet.total, sheet.remark) for sheet in shown]
-        song = song_of(desk.song(session, row.song))
+        sheets = select(SheetRow).where(SheetRow.task == number, SheetRow.purpose == "assurance")
+        hidden = hidden_tasks(service, session, who) if row.person == who else ()
+        visible = () if row.id in hidden else session.scalars(sheets.order_by(SheetRow.id))
+        remarks = [(sheet.total, sheet.remark) for sheet in visible]
+        song = song_of(service.song(session, row.song))
         task = _own(row, hidden) if row.person == who else task_of(row)
         version = 0 if row.person == who and row.state not in OPEN else row.version  # scores move it on
         return TaskView(task, song, version, dict(row.draft), _result(row), remarks)
 
 
-def rests(desk: Desk, who: int) -> bool:
+def rests(service: StudyService, who: int) -> bool:
     """Tell whether a break is suggested: somebody has worked for long without one.
 
     Raises
@@ -140,13 +140,13 @@ def rests(desk: Desk, who: int) -> bool:
         There is no such person.
 
     """
-    with desk.reading(who, "ask") as (session, _):
-        since = desk.clock() - 4 * breaks.LONGEST_STRETCH
+    with service.reading(who, "ask") as (session, _):
+        since = service.clock() - 4 * breaks.LONGEST_STRETCH
         done = select(AuditRow.moment).where(AuditRow.person == who, AuditRow.moment >= since).order_by(AuditRow.moment)
-        return breaks.suggests_break(list(session.scalars(done)), desk.clock())
+        return breaks.suggests_break(list(session.scalars(done)), service.clock())
 
 
-def tasks_of(desk: Desk, who: int) -> list[Task]:
+def tasks_of(service: StudyService, who: int) -> list[Task]:
     """List the tasks of a person, newest first, with the states that an author sees.
 
     Raises
@@ -155,13 +155,13 @@ def tasks_of(desk: Desk, who: int) -> list[Task]:
         There is no such person.
 
     """
-    with desk.reading(who, "ask") as (session, _):
+    with service.reading(who, "ask") as (session, _):
         rows = session.scalars(select(TaskRow).where(TaskRow.person == who).order_by(TaskRow.id.desc()))
-        hidden = hidden_tasks(desk, session, who)
+        hidden = hidden_tasks(service, session, who)
         return [_own(row, hidden) for row in rows]
 
 
-def song_view(desk: Desk, who: int, song: str) -> SongView:
+def song_view(service: StudyService, who: int, song: str) -> SongView:
     """Return the two annotations of a song.
 
     Raises
@@ -172,27 +172,27 @@ def song_view(desk: Desk, who: int, song: str) -> SongView:
         There is no such song.
 
     """
-    with desk.reading(who, "inspect") as (session, _):
-        row = desk.song(session, song)
+    with service.reading(who, "inspect") as (session, _):
+        row = service.song(session, song)
         passes = pass_tasks(session, song, HANDED_IN)
         if len(passes) != 2:
             raise ForbiddenError("this song has no two annotations to be compared", kind="no_two")
-        first, second = (Structure.from_dict(found.result or {}) for found in passes)
+        first, second = (Structure.from_dict(task.result or {}) for task in passes)
         accepted = Structure.from_dict(row.accepted["structure"]) if row.accepted else None
         tasks = passes[0].id, passes[1].id
         return SongView(song_of(row), row.version, row.state, (first, second), tasks, accepted)
 
 
-def decisions(desk: Desk, who: int) -> Decisions:
+def decisions(service: StudyService, who: int) -> Decisions:
     """Return what waits for the administrator.
 
     Raises
     ------
     ForbiddenError
-        The person is none.
+        The person is no administrator.
 
     """
-    with desk.reading(who, "manage") as (session, _):
+    with service.reading(who, "manage") as (session, _):
 
         def songs(state: str) -> list[SongRow]:
             return list(session.scalars(select(SongRow).where(SongRow.state == state).order_by(SongRow.id).limit(50)))
@@ -202,7 +202,7 @@ def decisions(desk: Desk, who: int) -> Decisions:
         return Decisions(screened, [(row.id, row.version, "") for row in songs("checking")])
 
 
-def messages(desk: Desk, who: int) -> list[Message]:
+def messages(service: StudyService, who: int) -> list[Message]:
     """List the messages of a person's thread, or for an administrator of all threads.
 
     Raises
@@ -211,10 +211,10 @@ def messages(desk: Desk, who: int) -> list[Message]:
         There is no such person.
 
     """
-    with desk.reading(who, "ask") as (session, person):
+    with service.reading(who, "ask") as (session, person):
         chosen = select(MessageRow, PersonRow.role).join(PersonRow, PersonRow.id == MessageRow.author)
         chosen = chosen.where(~MessageRow.place.startswith(DISCUSSIONS))  # see `lessons.discussion`
         if person.role != "administrator":
             chosen = chosen.where(MessageRow.thread == who)
-        found: list[Any] = list(session.execute(chosen.order_by(MessageRow.thread, MessageRow.id)))
-        return [Message(row.thread, row.author, role, row.content, row.place) for row, role in found]
+        message_rows: list[Any] = list(session.execute(chosen.order_by(MessageRow.thread, MessageRow.id)))
+        return [Message(row.thread, row.author, role, row.content, row.place) for row, role in message_rows]

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from music_evals.caimap import lexica
 from music_evals.caimap.storage.tables import SettingRow
-from music_evals.caimap.work.desk import Desk
+from music_evals.caimap.work.service import StudyService
 
 if TYPE_CHECKING:
     from sqlalchemy.orm import Session
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 __all__ = ["keep_lexica", "lexica_of", "terms_of"]
 
 
-def keep_lexica(desk: Desk, who: int, group: str, built: Mapping[str, lexica.Lexicon]) -> None:
+def keep_lexica(service: StudyService, who: int, group: str, built: Mapping[str, lexica.Lexicon]) -> None:
     """Keep lexica of dimensions of a group, in place of those they had; all of them or none.
 
     Raises
@@ -28,22 +28,25 @@ def keep_lexica(desk: Desk, who: int, group: str, built: Mapping[str, lexica.Lex
     """
     for dimension in built:
         lexica.check_dimension(group, dimension)
-    with desk.writing(who, "manage") as (session, person):
+    with service.writing(who, "manage") as (session, person):
         plain = {dimension: lexicon.to_dict() for dimension, lexicon in built.items()}
-        session.merge(SettingRow(name=_setting(group), value=_kept(session, group) | plain))
+        session.merge(SettingRow(name=_setting(group), value=_stored_lexica(session, group) | plain))
         for dimension, lexicon in built.items():
             detail = {"terms": len(lexicon.terms), "source": lexicon.source, "licence": lexicon.licence}
-            desk.note(session, person, "lexicon", f"{group}/{dimension}", "build", detail=detail)
+            service.note(session, person, "lexicon", f"{group}/{dimension}", "build", detail=detail)
 
 
-def lexica_of(desk: Desk, group: str) -> dict[str, lexica.Lexicon]:
+def lexica_of(service: StudyService, group: str) -> dict[str, lexica.Lexicon]:
     """Return the lexica that a study has of its own: dimension -> lexicon."""
-    with desk.store.reading() as session:
-        kept = _kept(session, group)
-    return {name: lexica.Lexicon(tuple(one["terms"]), one["source"], one["licence"]) for name, one in kept.items()}
+    with service.store.reading() as session:
+        stored = _stored_lexica(session, group)
+    return {
+        name: lexica.Lexicon(tuple(lexicon["terms"]), lexicon["source"], lexicon["licence"])
+        for name, lexicon in stored.items()
+    }
 
 
-def terms_of(desk: Desk, group: str, dimension: str) -> Sequence[str]:
+def terms_of(service: StudyService, group: str, dimension: str) -> Sequence[str]:
     """Return the terms that a dimension offers: the study's own, or those of the demo songs.
 
     Raises
@@ -52,15 +55,15 @@ def terms_of(desk: Desk, group: str, dimension: str) -> Sequence[str]:
         No such group or dimension.
 
     """
-    with desk.store.reading() as session:
-        kept = _kept(session, group).get(dimension)
-    return kept["terms"] if kept else lexica.demo_lexicon(group, dimension)
+    with service.store.reading() as session:
+        stored = _stored_lexica(session, group).get(dimension)
+    return stored["terms"] if stored else lexica.demo_lexicon(group, dimension)
 
 
 def _setting(group: str) -> str:
     return f"lexica of {group}"
 
 
-def _kept(session: Session, group: str) -> dict[str, Any]:
+def _stored_lexica(session: Session, group: str) -> dict[str, Any]:
     row = session.get(SettingRow, _setting(group))
     return {} if row is None else dict(row.value)

@@ -13,8 +13,8 @@ from music_evals.caimap import assurance
 from music_evals.caimap.storage.tables import EventRow, PersonRow, SheetRow, TaskRow, WarningRow
 from music_evals.caimap.training import MAX_SPREAD
 from music_evals.caimap.values import ScoreSheet, Task
-from music_evals.caimap.work.desk import Desk, task_of
 from music_evals.caimap.work.inspecting import add_sheet
+from music_evals.caimap.work.service import StudyService, task_of
 from music_evals.caimap.work.undoing import OPEN, last_acts
 from music_evals.errors import InvalidAnnotationError, InvalidInputError
 
@@ -90,7 +90,7 @@ class Verified(NamedTuple):
     apart: bool
 
 
-def habits(desk: Desk, who: int) -> list[Habits]:
+def habits(service: StudyService, who: int) -> list[Habits]:
     """Return how each annotator works.
 
     Raises
@@ -99,7 +99,7 @@ def habits(desk: Desk, who: int) -> list[Habits]:
         The person is no administrator.
 
     """
-    with desk.reading(who, "manage") as (session, _):
+    with service.reading(who, "manage") as (session, _):
         handed_in = TaskRow.submitted.is_not(None), TaskRow.training.is_(False)
         tasks: Counter[int] = Counter()
         pages: dict[int, list[float]] = defaultdict(list)
@@ -108,8 +108,8 @@ def habits(desk: Desk, who: int) -> list[Habits]:
             tasks[person] += 1
             if opened is not None and submitted is not None:
                 pages[person].append((submitted - opened).total_seconds() / 60)
-        heard = select(TaskRow.person, EventRow.kind, func.count()).join(TaskRow, TaskRow.id == EventRow.task)
-        grouped = session.execute(heard.where(*handed_in).group_by(TaskRow.person, EventRow.kind))
+        events = select(TaskRow.person, EventRow.kind, func.count()).join(TaskRow, TaskRow.id == EventRow.task)
+        grouped = session.execute(events.where(*handed_in).group_by(TaskRow.person, EventRow.kind))
         counts = Counter({(person, kind): count for person, kind, count in grouped})
         warned: dict[int, Counter[str]] = defaultdict(Counter)
         for person, kind in session.execute(select(WarningRow.person, WarningRow.kind)):
@@ -126,7 +126,7 @@ def habits(desk: Desk, who: int) -> list[Habits]:
         ]  # fmt: skip
 
 
-def open_tasks(desk: Desk, who: int) -> list[OpenTask]:
+def open_tasks(service: StudyService, who: int) -> list[OpenTask]:
     """List what is given out and not handed in, idle longest first; `managing.release` takes one back.
 
     Raises
@@ -135,8 +135,8 @@ def open_tasks(desk: Desk, who: int) -> list[OpenTask]:
         Who asks is no administrator.
 
     """
-    with desk.reading(who, "manage") as (session, _):
-        span = dt.timedelta(days=desk.settings(session).release_days)
+    with service.reading(who, "manage") as (session, _):
+        span = dt.timedelta(days=service.settings(session).release_days)
         chosen = select(TaskRow).where(TaskRow.state.in_(OPEN), TaskRow.training.is_(False)).order_by(TaskRow.id)
         rows = list(session.scalars(chosen))
         last = last_acts(session, rows)
@@ -146,7 +146,7 @@ def open_tasks(desk: Desk, who: int) -> list[OpenTask]:
         ]
 
 
-def submissions(desk: Desk, who: int, person: int) -> list[Task]:
+def submissions(service: StudyService, who: int, person: int) -> list[Task]:
     """List the tasks of anybody, newest first.
 
     Raises
@@ -157,14 +157,14 @@ def submissions(desk: Desk, who: int, person: int) -> list[Task]:
         There is no such person.
 
     """
-    with desk.reading(who, "manage") as (session, _):
+    with service.reading(who, "manage") as (session, _):
         if session.get(PersonRow, person) is None:
             raise InvalidInputError(f"there is no person {person}", kind="no_person", found=person)
         rows = session.scalars(select(TaskRow).where(TaskRow.person == person).order_by(TaskRow.id.desc()))
         return [task_of(row) for row in rows]
 
 
-def verifications(desk: Desk, who: int) -> list[Verified]:
+def verifications(service: StudyService, who: int) -> list[Verified]:
     """List the sample of each inspector's scores, as large a share as that of descriptions, with what was verified.
 
     Raises
@@ -173,28 +173,28 @@ def verifications(desk: Desk, who: int) -> list[Verified]:
         The person is no administrator.
 
     """
-    with desk.reading(who, "manage") as (session, _):
-        settings = desk.settings(session)
+    with service.reading(who, "manage") as (session, _):
+        settings = service.settings(session)
         seconds = {row.task: row.total for row in session.scalars(select(SheetRow).where(SheetRow.purpose == "second"))}
         firsts = session.scalars(select(SheetRow).where(SheetRow.purpose == "assurance").order_by(SheetRow.id))
-        kept = set(session.scalars(select(TaskRow.id).where(TaskRow.result.is_not(None))))  # not of who withdrew
+        with_result = set(session.scalars(select(TaskRow.id).where(TaskRow.result.is_not(None))))  # not of who withdrew
         places: Counter[int] = Counter()
-        found = []
+        verified = []
         for row in firsts:
             place, second = places[row.inspector], seconds.get(row.task)
             places[row.inspector] += 1
-            drawn = assurance.is_sampled(row.inspector, "sheet", place, seed=settings.seed, share=settings.share)
-            if drawn and row.task in kept:
+            is_sampled = assurance.is_sampled(row.inspector, "sheet", place, seed=settings.seed, share=settings.share)
+            if is_sampled and row.task in with_result:
                 apart = second is not None and _apart(row.total, second)
-                found.append(Verified(row.task, row.inspector, row.total, second, apart))
-        return found
+                verified.append(Verified(row.task, row.inspector, row.total, second, apart))
+        return verified
 
 
 def _apart(first: float, second: float) -> bool:
     return abs(first - second) > MAX_SPREAD
 
 
-def verify(desk: Desk, sheet: ScoreSheet) -> None:
+def verify(service: StudyService, sheet: ScoreSheet) -> None:
     """Score a description again, as an administrator; the first score and its task stay as they are.
 
     Raises
@@ -207,10 +207,10 @@ def verify(desk: Desk, sheet: ScoreSheet) -> None:
         Nobody has scored it, or the points are not those of the form.
 
     """
-    with desk.writing(sheet.inspector, "manage") as (session, person):
-        row = desk.own_task(session, person, sheet.task)
+    with service.writing(sheet.inspector, "manage") as (session, person):
+        row = service.own_task(session, person, sheet.task)
         scored = select(SheetRow.id).where(SheetRow.task == row.id, SheetRow.purpose == "assurance")
         if row.result is None or session.scalars(scored).first() is None:
             raise InvalidAnnotationError("nobody has scored this description yet", kind="not_scored")
-        add_sheet(desk, session, sheet, row.kind, "second")
-        desk.note(session, person, "task", str(row.id), "verify", detail={"total": sheet.total})
+        add_sheet(service, session, sheet, row.kind, "second")
+        service.note(session, person, "task", str(row.id), "verify", detail={"total": sheet.total})

@@ -23,8 +23,8 @@ from music_evals.caimap.storage.tables import (
     WarningRow,
     WeekRow,
 )
-from music_evals.caimap.work.desk import Desk
 from music_evals.caimap.work.hiding import hidden_tasks
+from music_evals.caimap.work.service import StudyService
 
 if TYPE_CHECKING:
     from sqlalchemy.orm import Session
@@ -100,7 +100,7 @@ def week_span(monday: dt.date) -> tuple[dt.datetime, dt.datetime]:
 def records(session: Session, monday: dt.date, hidden: Collection[int] = ()) -> dict[int, Record]:
     """Return person -> what they are graded by in a week; training, what was discarded and hidden play no part."""
     start, end = week_span(monday)
-    found: dict[int, Record] = defaultdict(lambda: Record([], [], [], set()))
+    by_person: dict[int, Record] = defaultdict(lambda: Record([], [], [], set()))
     counted = TaskRow.training.is_(False), TaskRow.state != "discarded"
     accepted = (
         select(TaskRow.id, TaskRow.person, TaskRow.agreement)
@@ -110,20 +110,20 @@ def records(session: Session, monday: dt.date, hidden: Collection[int] = ()) -> 
     )
     for number, person, agreement in session.execute(accepted.order_by(TaskRow.id)):
         if agreement is not None:
-            found[person].accuracies.append(agreement)
-            found[person].tasks.add(number)
+            by_person[person].accuracies.append(agreement)
+            by_person[person].tasks.add(number)
     scored = select(TaskRow.id, TaskRow.person, SheetRow.total).join(TaskRow, TaskRow.id == SheetRow.task)
     scored = scored.where(SheetRow.purpose == "assurance", SheetRow.moment >= start, SheetRow.moment < end, *counted)
     for number, person, total in session.execute(scored.where(TaskRow.id.not_in(hidden)).order_by(SheetRow.id)):
-        found[person].scores.append(total)
-        found[person].tasks.add(number)
+        by_person[person].scores.append(total)
+        by_person[person].tasks.add(number)
     handed_in = select(TaskRow.id, TaskRow.person).where(TaskRow.submitted >= start, TaskRow.submitted < end, *counted)
     for number, person in session.execute(handed_in):
-        found[person].tasks.add(number)
+        by_person[person].tasks.add(number)
     warned = select(WarningRow.person, WarningRow.kind).where(WarningRow.moment >= start, WarningRow.moment < end)
     for person, kind in session.execute(warned.order_by(WarningRow.id)):
-        found[person].warnings.append(kind)
-    return dict(found)
+        by_person[person].warnings.append(kind)
+    return dict(by_person)
 
 
 def earned_in(session: Session, who: int, monday: dt.date) -> int:
@@ -135,7 +135,7 @@ def earned_in(session: Session, who: int, monday: dt.date) -> int:
     return max(0, int(total or 0))
 
 
-def graded(desk: Desk, who: int) -> list[GradedWeek]:
+def graded(service: StudyService, who: int) -> list[GradedWeek]:
     """List one's own closed weeks, or for an administrator those of everybody; newest first.
 
     Raises
@@ -144,22 +144,22 @@ def graded(desk: Desk, who: int) -> list[GradedWeek]:
         There is no such person.
 
     """
-    with desk.reading(who, "ask") as (session, person):
+    with service.reading(who, "ask") as (session, person):
         chosen = select(WeekRow, PersonRow.role).join(PersonRow, PersonRow.id == WeekRow.person)
         if person.role != "administrator":
             chosen = chosen.where(WeekRow.person == who)
-        found = []
+        weeks = []
         for row, role in session.execute(chosen.order_by(WeekRow.monday.desc(), WeekRow.person)):
             monday = dt.date.fromisoformat(row.monday)
             start, end = week_span(monday)
-            given = WarningRow.person == row.person, WarningRow.moment >= start, WarningRow.moment < end
-            warned = session.scalar(select(func.count()).select_from(WarningRow).where(*given)) or 0
+            in_week = WarningRow.person == row.person, WarningRow.moment >= start, WarningRow.moment < end
+            warned = session.scalar(select(func.count()).select_from(WarningRow).where(*in_week)) or 0
             earned = earned_in(session, row.person, monday)
-            found.append(GradedWeek(row.person, role, monday, row.grade_a, row.grade_b, row.excluded, warned, earned))
-        return found
+            weeks.append(GradedWeek(row.person, role, monday, row.grade_a, row.grade_b, row.excluded, warned, earned))
+        return weeks
 
 
-def so_far(desk: Desk, who: int) -> grades.Week | None:
+def so_far(service: StudyService, who: int) -> grades.Week | None:
     """Return what this week amounts to for an annotator until now, without what is hidden (`hiding`).
 
     None where nothing was decided or warned of.
@@ -170,14 +170,14 @@ def so_far(desk: Desk, who: int) -> grades.Week | None:
         There is no such person.
 
     """
-    with desk.reading(who, "ask") as (session, _):
-        record = records(session, grades.week_of(desk.clock()), hidden_tasks(desk, session, who)).get(who)
+    with service.reading(who, "ask") as (session, _):
+        record = records(session, grades.week_of(service.clock()), hidden_tasks(service, session, who)).get(who)
         if record is None or not (record.accuracies or record.scores or record.warnings):
             return None
         return grades.weekly(record.accuracies, record.scores, record.warnings)
 
 
-def cautions(desk: Desk, who: int) -> list[Caution]:
+def cautions(service: StudyService, who: int) -> list[Caution]:
     """List one's own warnings, or for an administrator those of everybody; newest first.
 
     Raises
@@ -186,7 +186,7 @@ def cautions(desk: Desk, who: int) -> list[Caution]:
         There is no such person.
 
     """
-    with desk.reading(who, "ask") as (session, person):
+    with service.reading(who, "ask") as (session, person):
         chosen = select(WarningRow).order_by(WarningRow.id.desc())
         if person.role != "administrator":
             chosen = chosen.where(WarningRow.person == who)

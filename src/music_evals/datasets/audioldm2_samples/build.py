@@ -1,4 +1,4 @@
-"""Sixty samples of AudioLDM 2 and an edit of each, as MuseCPBench judges MusicMagus on: a recipe.
+"""Sixty samples of AudioLDM 2 and an edit of each, as MuseCPBench evaluates MusicMagus on: a recipe.
 
 The paper says "60 samples" and "templates", and prints neither. This is a grid of our own: 30 changes of timbre and 30
 of style, with the settings of the authors' notebook. Whoever has the weights makes the recordings
@@ -66,12 +66,12 @@ def features() -> Any:
 def build_config(config: str) -> list[Row]:
     """Return the rows of a config."""
     if config == "stand_in":
-        return [_row(config, number, made=None, **one) for number, one in enumerate(_stand_in())]
+        return [_row(config, number, made=None, **change) for number, change in enumerate(_stand_in())]
     made = {
         "seed": SEED, "steps": STEPS, "guidance": GUIDANCE, "seconds": SECONDS, "negative_prompt": NEGATIVE_PROMPT
     }  # fmt: skip
     changes = (*_changes("timbre", INSTRUMENTS, MOODS), *_changes("style", GENRES, WAYS))
-    return [_row(config, number, made=made, **one) for number, one in enumerate(changes)]
+    return [_row(config, number, made=made, **change) for number, change in enumerate(changes)]
 
 
 def _changes(task: str, things: Sequence[str], ways: Sequence[str]) -> Iterator[dict[str, str]]:
@@ -134,6 +134,6 @@ def attach(rows: Iterable[Row], root: str | Path) -> Attached:
         rows,
         root,
         places=lambda name: (name, str(Path(name).with_suffix(".flac"))),
-        what="the samples",
+        dataset="the samples",
         where="build.py of the data set makes them with the weights, edit_sources.render_pieces those of stand_in",
     )

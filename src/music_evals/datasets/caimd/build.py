@@ -223,10 +223,12 @@ def _duplicates(records: Iterable[Mapping[str, Any]]) -> dict[str, list[list[str
         for song, digests in record["digests"].items():
             for name, known in groups.items():
                 known.setdefault(digests[name], []).append(song)
-    found = {name: [songs for songs in known.values() if len(songs) > 1] for name, known in groups.items()}
-    found["words"] = [songs for songs in found["words"] if songs not in found["structure"]]
-    found["lines"] = [songs for songs in found["lines"] if songs not in [*found["structure"], *found["words"]]]
-    return found
+    duplicates = {name: [songs for songs in known.values() if len(songs) > 1] for name, known in groups.items()}
+    duplicates["words"] = [songs for songs in duplicates["words"] if songs not in duplicates["structure"]]
+    duplicates["lines"] = [
+        songs for songs in duplicates["lines"] if songs not in [*duplicates["structure"], *duplicates["words"]]
+    ]
+    return duplicates
 
 
 def _json(value: Any) -> bytes:
@@ -272,14 +274,14 @@ def _card(manifest: Mapping[str, Any]) -> str:
     songs: Counter[str] = Counter()
     for name, facts in manifest["files"].items():
         songs[Path(name).name.split("-")[0]] += facts["rows"]
-    found = [(name, count, BROKEN[name]) for name, count in manifest["broken"].items()]
-    found += [(name, count, ANOMALIES[name]) for name, count in manifest["anomalies"].items()]
+    problems = [(name, count, BROKEN[name]) for name, count in manifest["broken"].items()]
+    problems += [(name, count, ANOMALIES[name]) for name, count in manifest["anomalies"].items()]
     return _CARD.format(
         layout=layout,
         data_files="\n".join(f'  - {{split: {split}, path: "data/{layout}/{split}-*.parquet"}}' for split in songs),
         splits="\n".join(f"| `{split}` | {count} |" for split, count in songs.items()),
         n_left_out=len(manifest["left_out"]),
         n_folders=manifest["songs"] + len(manifest["left_out"]) - sum(manifest["broken"].values()),
-        anomalies="\n".join(f"| `{name}` | {count} | {meaning} |" for name, count, meaning in found),
+        anomalies="\n".join(f"| `{name}` | {count} | {meaning} |" for name, count, meaning in problems),
         **{f"n_{name}": len(groups) for name, groups in manifest["duplicates"].items()},
     )

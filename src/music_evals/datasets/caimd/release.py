@@ -88,7 +88,7 @@ class Song(NamedTuple):
 
 def read_maps(source: Path, folder: Path | None = None) -> IdMaps:
     """Read the id maps and make sure that they say what the dimensions are known by."""
-    read = [texts.read_object(_find_beside(source, (name,), folder), None) for name in MAPS]
+    read = [texts.read_object(_find_nearby(source, (name,), folder), None) for name in MAPS]
     for name, table in zip(MAPS, read, strict=True):
         if not all(isinstance(value, str) for value in table.values()):
             raise UnreadableFileError(f"{name}: expected a JSON object of strings; take the file from the release")
@@ -103,7 +103,7 @@ def read_maps(source: Path, folder: Path | None = None) -> IdMaps:
     return maps
 
 
-def _find_beside(source: Path, names: Sequence[str], folder: Path | None) -> Path:
+def _find_nearby(source: Path, names: Sequence[str], folder: Path | None) -> Path:
     places = [folder] if folder else [source, *_folders(source, MAX_DEPTH - 1), source.resolve().parent]
     for place in places:
         for name in names:
@@ -155,7 +155,7 @@ def find_release(source: Path, layout: str = "auto", overlap: Path | None = None
 
 
 def _songs(source: Path) -> tuple[dict[str, Path], list[tuple[str, str]]]:
-    """Return the songs by name, sorted, and what looks like one but is none."""
+    """Return the songs by name, sorted, and the folders that look like songs but are not."""
     songs: dict[str, Path] = {}
     left_out: list[tuple[str, str]] = []
     for parent in [source, *_folders(source, MAX_DEPTH - 1)]:
@@ -179,7 +179,7 @@ def _splits(songs: Mapping[str, Path], layout: str, source: Path, overlap: Path 
     first = tuple(path for name, path in songs.items() if _V1_NAME.fullmatch(name))
     if layout == "v1":
         return {"test": first}
-    again = _read_overlap(overlap or _find_beside(source, OVERLAPS, None))
+    again = _read_overlap(overlap or _find_nearby(source, OVERLAPS, None))
     others = {name: path for name, path in songs.items() if not _V1_NAME.fullmatch(name)}
     splits = {
         "test": first,
@@ -203,26 +203,26 @@ def _read_overlap(path: Path) -> frozenset[str]:
 
 def read_song(folder: Path, maps: IdMaps, root: Path | None = None) -> Song:
     """Read the files of one song."""
-    found: Counter[str] = Counter()
-    files = {name: texts.read_text(folder / name, root or folder, found) for name in FILES}
+    anomalies: Counter[str] = Counter()
+    files = {name: texts.read_text(folder / name, root or folder, anomalies) for name in FILES}
     row: dict[str, Any] = {"id": folder.name}
-    row |= texts.parse_meta(files["meta_info"], found, slash=not _V1_NAME.fullmatch(folder.name))
-    row |= _descriptions(folder, files, maps, found)
-    row["structure"] = texts.parse_structure(files["str_lyric"], files["str_rhyme"], folder, found)
-    row["timed_lyrics"] = texts.parse_raw(files["raw_lyric"], found)
-    row["timed_sections"] = texts.parse_tokens(files["tknz_json"], folder / "tknz_json", found)
-    texts.compare_raw(row, found)
-    return Song(row, found)
+    row |= texts.parse_meta(files["meta_info"], anomalies, slash=not _V1_NAME.fullmatch(folder.name))
+    row |= _descriptions(folder, files, maps, anomalies)
+    row["structure"] = texts.parse_structure(files["str_lyric"], files["str_rhyme"], folder, anomalies)
+    row["timed_lyrics"] = texts.parse_raw(files["raw_lyric"], anomalies)
+    row["timed_sections"] = texts.parse_tokens(files["tknz_json"], folder / "tknz_json", anomalies)
+    texts.compare_raw(row, anomalies)
+    return Song(row, anomalies)
 
 
-def _descriptions(folder: Path, files: Mapping[str, str], maps: IdMaps, found: Counter[str]) -> dict[str, Any]:
+def _descriptions(folder: Path, files: Mapping[str, str], maps: IdMaps, anomalies: Counter[str]) -> dict[str, Any]:
     read: dict[str, tuple[str, dict[str, Any]]] = {}
     for expected, name in DESCRIPTION_FILES.items():
-        answers = _Answers(folder / name, files[name], maps, found)
+        answers = _Answers(folder / name, files[name], maps, anomalies)
         group = answers.group
         if group in read:
             raise BrokenSongError("unparsable", folder / name, f"both description files hold {group} answers")
-        found["groups_swapped"] += group != expected and expected == "professional"
+        anomalies["groups_swapped"] += group != expected and expected == "professional"
         read[group] = (name, answers.description(group))
     return {group: read[group][1] for group in DIMENSIONS}
 
@@ -230,12 +230,12 @@ def _descriptions(folder: Path, files: Mapping[str, str], maps: IdMaps, found: C
 class _Answers:
     """One description file: what was answered, by the first digits of the sub-question's id."""
 
-    def __init__(self, path: Path, text: str, maps: IdMaps, found: Counter[str]) -> None:
-        self.path, self.maps, self.found = path, maps, found
+    def __init__(self, path: Path, text: str, maps: IdMaps, anomalies: Counter[str]) -> None:
+        self.path, self.maps, self.anomalies = path, maps, anomalies
         self.tags: dict[str, tuple[list[str], str | None, str | None]] = {}
         self.options: dict[str, tuple[str, str | None]] = {}
         reported = texts.parse_object(text, path)
-        self.found["mid_differs"] += reported.get("mid") != path.parent.name
+        self.anomalies["mid_differs"] += reported.get("mid") != path.parent.name
         try:
             for question in reported["ans"]:
                 self._question(question)
@@ -258,23 +258,23 @@ class _Answers:
         text = entry.get("desc")
         if text is not None and not isinstance(text, str):
             raise BrokenSongError("unparsable", self.path, f"a free text is no text: {text!r}")
-        self.found["question_for_text"] += text is not None and text == wording
+        self.anomalies["question_for_text"] += text is not None and text == wording
         return None if text == wording else text
 
     def _digits(self, full: str, known: Mapping[str, Any]) -> str | None:
         """Return the digits that an answer is known by, or None where it is left out."""
         if full not in self.maps.parts:
-            self.found["unknown_id"] += 1
+            self.anomalies["unknown_id"] += 1
             return None
         digits = full[:_ID_DIGITS]
-        self.found["repeated_answer"] += digits in known
+        self.anomalies["repeated_answer"] += digits in known
         return None if digits in known else digits
 
     def _clean(self, value: Any, wording: str) -> list[str]:
         if not isinstance(value, list) or not all(isinstance(tag, str) for tag in value):
             raise BrokenSongError("unparsable", self.path, f"tags must be a list of strings, got {value!r:.80}")
         labelled = value[:1] == [wording]
-        self.found["label_among_tags"] += labelled
+        self.anomalies["label_among_tags"] += labelled
         return value[1:] if labelled else value
 
     @property
@@ -290,8 +290,8 @@ class _Answers:
 
     def description(self, group: str) -> dict[str, Any]:
         """Return one of the two descriptions of a row."""
-        asked = {digits for row in DIMENSIONS[group].values() for digits in row.question_ids}
-        self.found["unknown_id"] += len((set(self.tags) | set(self.options)) - asked)
+        question_ids = {digits for row in DIMENSIONS[group].values() for digits in row.question_ids}
+        self.anomalies["unknown_id"] += len((set(self.tags) | set(self.options)) - question_ids)
         dimensions: dict[str, Any] = {}
         for name, row in DIMENSIONS[group].items():
             if name == AUDIO_EFFECTS:
@@ -302,22 +302,22 @@ class _Answers:
                 dimensions[name] = {"tags": tags, "text": text}
         first = next(iter(DIMENSIONS[group].values())).question_ids[0]
         overall = self.tags[first][2] if first in self.tags else None
-        self.found["short_text"] += overall is not None and len(overall) < _SHORTEST_TEXT
-        self.found["no_text"] += overall is None
+        self.anomalies["short_text"] += overall is not None and len(overall) < _SHORTEST_TEXT
+        self.anomalies["no_text"] += overall is None
         return {"overall_text": overall, "dimensions": dimensions}
 
     def _count(self, group: str, name: str, tags: Sequence[str]) -> None:
         fewest = _FEWEST_HARD_TO_NAME if (group, name) in _HARD_TO_NAME else _FEWEST
-        self.found["no_answer"] += not tags
-        self.found["number_of_tags"] += bool(tags) and not fewest <= len(tags) <= _MOST
-        self.found["spaces_around_tag"] += sum(tag != tag.strip() for tag in tags)
-        self.found["empty_tag"] += sum(not tag.strip() for tag in tags)
-        self.found["tag_twice"] += len(tags) - len(set(tags))
+        self.anomalies["no_answer"] += not tags
+        self.anomalies["number_of_tags"] += bool(tags) and not fewest <= len(tags) <= _MOST
+        self.anomalies["spaces_around_tag"] += sum(tag != tag.strip() for tag in tags)
+        self.anomalies["empty_tag"] += sum(not tag.strip() for tag in tags)
+        self.anomalies["tag_twice"] += len(tags) - len(set(tags))
 
     def _effects(self, question_ids: tuple[str, ...]) -> dict[str, Any]:
         reported = [self.options.get(digits, (None, None)) for digits in question_ids]
         (sound, _), (live, live_text), (lo_fi, lo_fi_text) = reported
-        self.found["no_answer"] += sum(answer is None for answer, _ in reported)
+        self.anomalies["no_answer"] += sum(answer is None for answer, _ in reported)
         if sound not in {CLEAR, UNCLEAR, None} or not {live, lo_fi} <= {*_YES_NO, None}:
             raise BrokenSongError("unparsable", self.path, f"impossible answers on sound: {[sound, live, lo_fi]}")
         quality = {CLEAR: "clear", UNCLEAR: "unclear", None: None}[sound]

@@ -74,7 +74,7 @@ def load_rows(config: str = "demo", split: str = "test", *, dataset: str | os.Pa
         ``"demo"`` with ``"test"`` in a clone; in a folder that `build` wrote, ``"v1"`` with ``"test"``, or
         ``"v2"`` with ``"test"``, ``"train"`` and ``"repeated"``.
     dataset
-        A name as `windows.find_window` finds it, a folder, or an id on the Hub.
+        A name as `repositories.find_repository` finds it, a folder, or an id on the Hub.
 
     Returns
     -------

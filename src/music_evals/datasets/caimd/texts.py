@@ -60,9 +60,9 @@ class BrokenSongError(UnreadableFileError):
         super().__init__(f"{path.parent.name}/{path.name}: {reason}", kind=kind)
 
 
-def read_text(path: Path, root: Path | None, found: Counter[str] | None = None) -> str:
+def read_text(path: Path, root: Path | None, anomalies: Counter[str] | None = None) -> str:
     """Read a file of the release whole, without byte order mark and carriage returns."""
-    counts = Counter[str]() if found is None else found
+    counts = Counter[str]() if anomalies is None else anomalies
     _check_file(path, root)
     try:
         text = path.read_bytes().decode("utf-8")
@@ -108,21 +108,21 @@ def _parse_json(text: str, path: Path, **options: Any) -> Any:
         raise BrokenSongError("unparsable", path, f"not JSON ({error})") from error
 
 
-def parse_meta(text: str, found: Counter[str], *, slash: bool) -> dict[str, Any]:
+def parse_meta(text: str, anomalies: Counter[str], *, slash: bool) -> dict[str, Any]:
     """Return title, artist, genre and album of ``key : value`` lines; what is blank or not there is null."""
     reported = {key.strip(): value.strip() for key, _, value in (line.partition(":") for line in text.split("\n"))}
     row: dict[str, Any] = {column: reported.get(key) or None for key, column in _META.items()}
     for column, value in row.items():
-        found[f"blank_{column}"] += value is None
+        anomalies[f"blank_{column}"] += value is None
     names = re.split(r"[,/]" if slash else ",", row["artist"] or "")
     row["artist"] = [name for name in names if name.strip()]
     return row
 
 
-def parse_structure(words: str, patterns: str, folder: Path, found: Counter[str]) -> list[dict[str, Any]]:
+def parse_structure(words: str, patterns: str, folder: Path, anomalies: Counter[str]) -> list[dict[str, Any]]:
     """Return the `structure` of a row from ``str_lyric`` and ``str_rhyme``."""
-    sung = _sections(words, folder / "str_lyric", found)
-    marked = _sections(patterns, folder / "str_rhyme", found)
+    sung = _sections(words, folder / "str_lyric", anomalies)
+    marked = _sections(patterns, folder / "str_rhyme", anomalies)
     here, there = ([(label, len(lines)) for label, lines in part] for part in (sung, marked))
     if here != there:
         where = next((pair for pair in zip(here, there, strict=False) if pair[0] != pair[1]), (len(here), len(there)))
@@ -130,19 +130,19 @@ def parse_structure(words: str, patterns: str, folder: Path, found: Counter[str]
         raise BrokenSongError("structure_differs", folder / "str_rhyme", reason)
     rows = [section_row(label, lines, rhyme) for (label, lines), (_, rhyme) in zip(sung, marked, strict=True)]
     for row in rows:
-        found["unknown_section"] += row["type"] not in SECTION_TYPES
-        found["empty_section"] += not row["lines"]
+        anomalies["unknown_section"] += row["type"] not in SECTION_TYPES
+        anomalies["empty_section"] += not row["lines"]
         for line, pattern in zip(row["lines"], row["rhyme"], strict=True):
-            _check_line(line, pattern, found)
+            _check_line(line, pattern, anomalies)
     return rows
 
 
-def _sections(text: str, path: Path, found: Counter[str]) -> list[tuple[str, tuple[str, ...]]]:
+def _sections(text: str, path: Path, anomalies: Counter[str]) -> list[tuple[str, tuple[str, ...]]]:
     lines = text.removesuffix("\n").split("\n")
-    kept = [line for line in lines if line.strip()]
-    found["blank_line"] += len(lines) - len(kept)
+    nonblank = [line for line in lines if line.strip()]
+    anomalies["blank_line"] += len(lines) - len(nonblank)
     try:
-        sections = sections_of_text("\n".join(kept))
+        sections = sections_of_text("\n".join(nonblank))
     except InvalidLyricsError as error:
         raise BrokenSongError("unparsable", path, str(error)) from error
     if not sections:
@@ -150,19 +150,19 @@ def _sections(text: str, path: Path, found: Counter[str]) -> list[tuple[str, tup
     return [(section.label, section.lines) for section in sections]
 
 
-def _check_line(line: str, pattern: str, found: Counter[str]) -> None:
-    found["not_chinese"] += not _CHINESE.fullmatch(line)
-    found["not_in_grammar"] += not _PATTERN.fullmatch(pattern)
-    found["lengths_differ"] += len(line) != len(pattern)
-    found["pauses_differ"] += len(line) == len(pattern) and any(
+def _check_line(line: str, pattern: str, anomalies: Counter[str]) -> None:
+    anomalies["not_chinese"] += not _CHINESE.fullmatch(line)
+    anomalies["not_in_grammar"] += not _PATTERN.fullmatch(pattern)
+    anomalies["lengths_differ"] += len(line) != len(pattern)
+    anomalies["pauses_differ"] += len(line) == len(pattern) and any(
         (here == " ") != (there == " ") for here, there in zip(line, pattern, strict=True)
     )
 
 
-def parse_raw(text: str, found: Counter[str]) -> list[dict[str, Any]]:
+def parse_raw(text: str, anomalies: Counter[str]) -> list[dict[str, Any]]:
     """Return `timed_lyrics` from ``raw_lyric``; seconds."""
     if text.lstrip().startswith("{"):
-        found["raw_is_description"] += 1
+        anomalies["raw_is_description"] += 1
         return []
     rows = []
     for line in text.split("\n"):
@@ -170,26 +170,26 @@ def parse_raw(text: str, found: Counter[str]) -> list[dict[str, Any]]:
         if match:
             rows.append({"start": _seconds(match), "text": match[4]})
         else:
-            found["line_without_time"] += bool(line.strip())
-    found["raw_not_monotone"] += _goes_back(rows)
+            anomalies["line_without_time"] += bool(line.strip())
+    anomalies["raw_not_monotone"] += _goes_back(rows)
     return rows
 
 
-def parse_tokens(text: str, path: Path, found: Counter[str]) -> list[dict[str, Any]]:
+def parse_tokens(text: str, path: Path, anomalies: Counter[str]) -> list[dict[str, Any]]:
     """Return `timed_sections` from ``tknz_json``, in the order of the file; seconds."""
     pairs = _parse_json(text, path, object_pairs_hook=list)
     if not isinstance(pairs, list) or not all(isinstance(pair, tuple) and isinstance(pair[1], str) for pair in pairs):
         raise BrokenSongError("unparsable", path, "expected a JSON object of strings")
-    found["same_time_twice"] += len(pairs) - len({time for time, _ in pairs})
+    anomalies["same_time_twice"] += len(pairs) - len({time for time, _ in pairs})
     rows = []
     for time, token in pairs:
         match, tagged = _TIME.fullmatch(time), _TOKEN.fullmatch(token)
-        found["line_without_time"] += match is None
-        found["line_without_section"] += tagged is None
+        anomalies["line_without_time"] += match is None
+        anomalies["line_without_section"] += tagged is None
         if match:
             section, line = tagged.groups() if tagged else (None, token)
             rows.append({"start": _seconds(match), "section": section, "text": line})
-    found["tokens_not_monotone"] += _goes_back(rows)
+    anomalies["tokens_not_monotone"] += _goes_back(rows)
     return rows
 
 
@@ -202,11 +202,11 @@ def _goes_back(rows: Sequence[Mapping[str, Any]]) -> bool:
     return any(after["start"] < before["start"] for before, after in itertools.pairwise(rows))
 
 
-def compare_raw(row: Mapping[str, Any], found: Counter[str]) -> None:
+def compare_raw(row: Mapping[str, Any], anomalies: Counter[str]) -> None:
     """Count whether the timed lyrics of a row, if it has any, are the lines of its structure."""
     if not row["timed_lyrics"]:
         return
     raw = [line["text"] for line in row["timed_lyrics"]]
     lines = [line for section in row["structure"] for line in section["lines"]]
-    found["raw_line_count"] += len(raw) != len(lines)
-    found["raw_text"] += raw != lines
+    anomalies["raw_line_count"] += len(raw) != len(lines)
+    anomalies["raw_text"] += raw != lines

@@ -22,7 +22,7 @@ import random
 from collections.abc import Sequence
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from music_evals.csv_files import csv_rows
 from music_evals.datasets.families import BAR_LINES, pair_overlaps
@@ -45,19 +45,20 @@ from music_evals.datasets.tune_files import (
     write_tunes,
     write_whole,
 )
+from music_evals.deprecation import module_getattr
 from music_evals.errors import InvalidInputError, NoDataError, importing
 from music_evals.files import Store, cache_folder
 
 __all__ = [
     "CLEARED",
-    "Drawn",
+    "StoredSplits",
     "build_folk_rnn",
     "build_music21",
-    "drawn",
     "measure_leakage",
     "place_of",
     "prepare",
     "rebuild",
+    "stored_splits",
 ]
 
 CLEARED = "music21_folk_cleared"
@@ -71,7 +72,7 @@ BUILDS = {"music21": 3, "folk_rnn": 4}
 """Raised when what is built of a source changes, so that no older copy in a cache is taken for it."""
 
 
-class Drawn(NamedTuple):
+class StoredSplits(NamedTuple):
     """Which tunes of `music21_folk` were drawn for what; it does not change where tunes are read otherwise.
 
     Attributes
@@ -87,12 +88,12 @@ class Drawn(NamedTuple):
     small: frozenset[str]
 
 
-def drawn() -> Drawn:
+def stored_splits() -> StoredSplits:
     """Read `splits.csv`."""
     table = importlib.resources.files("music_evals.datasets.irish_folk") / "splits.csv"
     rows = csv_rows(table.read_text(encoding="utf-8"), table)
     splits = {row["song"]: row["split"] for row in rows}
-    return Drawn(splits, frozenset(row["song"] for row in rows if row["small"]))
+    return StoredSplits(splits, frozenset(row["song"] for row in rows if row["small"]))
 
 
 def prepare(config: str) -> str:
@@ -133,13 +134,13 @@ def place_music21() -> tuple[list[Placed], dict[str, int]]:
     with tqdm(desc="reading the folk tunes of music21", unit="tune") as bar:
         store = Store(cache_folder("pieces"))
         tunes, counts = read_tunes(tune_sources(corpus_folder()), store=store, progress=shown_on(bar))
-    return place_as(tunes, families_of(tunes, BAR_LINES), drawn().splits), counts  # bars are those of the page
+    return place_as(tunes, families_of(tunes, BAR_LINES), stored_splits().splits), counts  # bars are those of the page
 
 
 def build_music21(folder: Path) -> dict[str, Any]:
     """Write `music21_folk` and `small` into a folder."""
     placed, counts = place_music21()
-    small = drawn().small
+    small = stored_splits().small
     configs = {"music21_folk": placed, "small": [item for item in placed if item.tune.name in small]}
     return write_whole(
         folder, configs, "Folk tunes inside music21, built from the installed package", music21_facts(configs, counts)
@@ -184,21 +185,21 @@ def build_folk_rnn(archive: Path, folder: Path | None = None) -> dict[str, Any]:
     if target.exists():
         raise InvalidInputError(f"{target} is there already; remove it, or name another folder")
     with tqdm(desc="unpacking the archive", unit="file") as files, tqdm(desc="reading its files", unit="file") as bar:
-        found = read_folk_rnn(
+        contents = read_folk_rnn(
             archive,
             store=Store(cache_folder("pieces")),
             unpacked=lambda n: files.update(n - files.n),
             progress=shown_on(bar),
         )
-    placed = place(found.tunes, families_of(found.tunes), seed=SEED)
+    placed = place(contents.tunes, families_of(contents.tunes), seed=SEED)
     configs = {"folk_rnn": placed, "folk_rnn_small": draw_small(placed)}
     facts = {
         "version": BUILDS["folk_rnn"],
         "source": f"{archive.name} of folk-rnn",
         "published": PUBLISHED,
-        "found": song_counts(found.tunes),
-        "filters": [[step.name, step.n_before, step.n_removed, step.n_kept] for step in found.filters.steps],
-        "left_out": found.left_out,
+        "found": song_counts(contents.tunes),
+        "filters": [[step.name, step.n_before, step.n_removed, step.n_kept] for step in contents.filters.steps],
+        "left_out": contents.left_out,
         "counts": {config: split_counts(items) for config, items in configs.items()},
     }
     return write_whole(target, configs, "Tunes of folk-rnn's archive", facts)
@@ -227,8 +228,12 @@ def cleared_only(placed: Sequence[Placed]) -> list[Placed]:
 def draw_small(placed: Sequence[Placed], *, seed: int = SEED) -> list[Placed]:
     """Draw `SMALL` tunes of each split, or all where there are fewer, and keep their order."""
     rng = random.Random(seed)
-    drawn: set[str] = set()
+    sampled: set[str] = set()
     for split, size in SMALL.items():
         names = [item.tune.name for item in placed if item.split == split]
-        drawn.update(rng.sample(names, min(size, len(names))))
-    return [item for item in placed if item.tune.name in drawn]
+        sampled.update(rng.sample(names, min(size, len(names))))
+    return [item for item in placed if item.tune.name in sampled]
+
+
+if not TYPE_CHECKING:
+    __getattr__ = module_getattr(__name__, {"Drawn": "StoredSplits", "drawn": "stored_splits"})

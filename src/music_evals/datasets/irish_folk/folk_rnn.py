@@ -9,17 +9,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from music_evals.datasets.archives import read_archive
 from music_evals.datasets.jsb_chorales.counts import window_counts
 from music_evals.datasets.pieces import Piece, Reading, Source, read_pieces
 from music_evals.datasets.tunes import Tune
+from music_evals.deprecation import module_getattr
 from music_evals.errors import NoDataError
 from music_evals.files import Store
 from music_evals.symbolic.filters import RECIPES, FilterReport, apply_filters, make_filters
 
-__all__ = ["PUBLISHED", "FolkRnn", "beside_published", "read_folk_rnn", "song_counts"]
+__all__ = ["PUBLISHED", "FolkRnn", "compare_with_published", "read_folk_rnn", "song_counts"]
 
 PUBLISHED = {"songs": 17_538, "measures": 605_164, "published_contexts": 324_556, "windows": 342_094}
 """What MUSIB found in the archive; the windows are the published contexts and one a song, which its formula misses."""
@@ -73,22 +74,22 @@ def read_folk_rnn(
     pieces = list(read_pieces(sources, READING, store=store, progress=progress))
     by_name = {piece.facts.filename: piece for piece in pieces}
     report = apply_filters([piece.facts for piece in pieces], make_filters(",".join(RECIPES["musib_folk"])))
-    kept: list[Piece] = [by_name[row.filename] for row in report.kept]
-    if not kept:
+    passed: list[Piece] = [by_name[row.filename] for row in report.passed]
+    if not passed:
         raise NoDataError(f"{archive}: none of {len(pieces)} files passes the filters; it is not folk-rnn's archive")
-    left_out = {piece.facts.filename: piece.left_out for piece in kept if piece.left_out}
-    return FolkRnn([tune for piece in kept for tune in piece.tunes], report, left_out)
+    left_out = {piece.facts.filename: piece.left_out for piece in passed if piece.left_out}
+    return FolkRnn([tune for piece in passed for tune in piece.tunes], report, left_out)
 
 
 def song_counts(tunes: list[Tune]) -> dict[str, int]:
-    """Count songs, measures and windows, and contexts by the published formula, to be held against `PUBLISHED`."""
+    """Count songs, measures and windows, and contexts by the published formula, to compare with `PUBLISHED`."""
     return window_counts((tune.n_measures for tune in tunes), voices=1)
 
 
-def beside_published(found: Mapping[str, int]) -> str:
+def compare_with_published(counts: Mapping[str, int]) -> str:
     """Return counts as of `song_counts` beside the published ones, a line each, and whether all are equal."""
-    rows = [f"{word:<9} {found[name]:>9,} found, {PUBLISHED[name]:>9,} published" for name, word in _WORDS.items()]
-    differing = [word for name, word in _WORDS.items() if found[name] != PUBLISHED[name]]
+    rows = [f"{word:<9} {counts[name]:>9,} found, {PUBLISHED[name]:>9,} published" for name, word in _WORDS.items()]
+    differing = [word for name, word in _WORDS.items() if counts[name] != PUBLISHED[name]]
     if differing:
         verdict = (
             f"warning: not the published number of {', '.join(differing)}; this is another version of the archive, or "
@@ -97,3 +98,7 @@ def beside_published(found: Mapping[str, int]) -> str:
     else:
         verdict = "all are equal to the published counts"
     return "\n".join([*rows, verdict])
+
+
+if not TYPE_CHECKING:
+    __getattr__ = module_getattr(__name__, {"beside_published": "compare_with_published"})

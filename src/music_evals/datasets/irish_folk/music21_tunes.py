@@ -42,7 +42,7 @@ def corpus_folder() -> Path:
 
 def tune_sources(corpus: Path) -> list[Source]:
     """Return the tunes whose header and body name none but the meters that are taken, sorted by collection and file."""
-    found = []
+    sources = []
     for collection in COLLECTIONS:
         paths = sorted((corpus / collection).glob("*.abc"))
         if not paths:
@@ -56,17 +56,17 @@ def tune_sources(corpus: Path) -> list[Source]:
                 meters = {meter.strip('" ') for meter in abc_fields(text, "M")}
                 if meters and meters <= METERS.keys():
                     number = "".join(f"/{field}" for field in abc_fields(text, "X")[:1]) if len(texts) > 1 else ""
-                    found.append(Source(f"{collection}/{path.stem}{number}", collection, ".abc", text.encode()))
-    return with_own_names(found)  # files may hold two transcriptions of a page
+                    sources.append(Source(f"{collection}/{path.stem}{number}", collection, ".abc", text.encode()))
+    return with_own_names(sources)  # files may hold two transcriptions of a page
 
 
 def read_tunes(
-    found: Sequence[Source], *, store: Store | None = None, progress: Callable[[int, int], object] | None = None
+    sources: Sequence[Source], *, store: Store | None = None, progress: Callable[[int, int], object] | None = None
 ) -> tuple[list[Tune], dict[str, int]]:
     """Read tunes, and count by collection how many were taken, and what was left out and why."""
     tunes: list[Tune] = []
     counts = Counter[str]()
-    for source, piece in zip(found, read_pieces(found, Reading(), store=store, progress=progress), strict=True):
+    for source, piece in zip(sources, read_pieces(sources, Reading(), store=store, progress=progress), strict=True):
         counts[f"{source.collection}: in 4/4 or 2/2"] += 1
         if piece.left_out:
             counts[f"{source.collection}: left out ({piece.left_out.partition(':')[0]})"] += 1

@@ -66,17 +66,17 @@ def near_counts(
     configs: Mapping[str, Mapping[str, Iterable[Mapping[str, Any]]]],
 ) -> dict[str, dict[str, dict[str, int]]]:
     """Count in the rows of each config and split but train which middles training or their own context nearly hold."""
-    found: dict[str, dict[str, dict[str, int]]] = {}
+    counts: dict[str, dict[str, dict[str, int]]] = {}
     for config, splits in configs.items():
         for split, rows in ((name, list(rows)) for name, rows in splits.items() if name != "train"):
             near = [row for row in rows if row["near_train"] >= NEAR]
-            found.setdefault(config, {})[split] = {
+            counts.setdefault(config, {})[split] = {
                 "windows": len(rows),
                 "near_train": len(near),
                 "near_train_not_seen": sum(not row["seen_in_train"] for row in near),
                 "repeats_in_context": sum(row["repeats_in_context"] >= NEAR for row in rows),
             }
-    return found
+    return counts
 
 
 def credited(names: Iterable[str]) -> int:

@@ -149,7 +149,7 @@ def official_style_splits(chorales: Mapping[str, Chorale], listed: Sequence[str]
         names come twice and one three times. Entries that are not of four voices are left out.
 
     """
-    families = tune_families({name: one.score for name, one in chorales.items() if has_four_voices(one)})
+    families = tune_families({name: chorale.score for name, chorale in chorales.items() if has_four_voices(chorale)})
     return {
         split: [
             {**style_row(chorales[listed[place]], families[listed[place]]), "name": f"{place:03d}-{listed[place]}"}
@@ -226,13 +226,15 @@ def style_counts(
         for config, splits in configs.items()
     }
     rows = [row for split in configs["style"].values() for row in split]
-    kept = {row["name"] for row in rows}
+    names = {row["name"] for row in rows}
     pitches = [note["pitch"] for row in rows for note in row["notes"]]
-    meters = [{f"{one['numerator']}/{one['denominator']}" for one in row["time_signatures"]} for row in rows]
+    meters = [
+        {f"{signature['numerator']}/{signature['denominator']}" for signature in row["time_signatures"]} for row in rows
+    ]
     return {
         **sizes,
         "style_files": len(chorales),
-        "style_left_out": sorted(set(chorales) - kept),
+        "style_left_out": sorted(set(chorales) - names),
         "style_pitches": [min(pitches), max(pitches)],
         "style_meters": {
             "4/4": meters.count({"4/4"}),

@@ -70,7 +70,7 @@ def arpeggio(pitches: Sequence[int], start: int, end: int, velocity: int) -> Ite
 
 
 def drum_bar(pattern: Mapping[str, str], start: int, end: int) -> Iterator[Note]:
-    """Yield the hits of one bar; a rhythm shorter than the bar starts anew."""
+    """Yield the hits of one bar; a rhythm shorter than the bar is repeated."""
     step = TPQ // 4
     for name, rhythm in pattern.items():
         for index, onset in enumerate(range(start, end, step)):

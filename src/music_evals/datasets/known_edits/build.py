@@ -252,7 +252,7 @@ def load_rows(
     config, split
         ``"default"`` with ``"tuning"`` and ``"held_out"``, or ``"small"`` with ``"test"``.
     dataset
-        A name as `windows.find_window` finds it, a folder, or an id on the Hub.
+        A name as `repositories.find_repository` finds it, a folder, or an id on the Hub.
 
     Raises
     ------

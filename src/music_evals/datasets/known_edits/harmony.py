@@ -114,8 +114,8 @@ def scale_of(key: Key, sounding: Collection[int] = ()) -> tuple[int, ...]:
     for pc in sounding:
         if pc in scale:
             continue
-        for beside in ((pc - 1) % 12, (pc + 1) % 12):
-            if beside in scale and beside not in sounding:
-                scale[scale.index(beside)] = pc
+        for neighbour in ((pc - 1) % 12, (pc + 1) % 12):
+            if neighbour in scale and neighbour not in sounding:
+                scale[scale.index(neighbour)] = pc
                 break
     return tuple(scale)

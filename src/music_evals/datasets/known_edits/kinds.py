@@ -341,7 +341,7 @@ Bars = Sequence[tuple[int, int]]
 def _broken_or_held(part: Part, piece: Piece, bars: Bars) -> Part:
     """Break the chords of a part into eighths where two notes start at once, else hold them, in some bars."""
     # Works chord by chord within each bar; the pitches stay.
-    kept = [note for note in part.notes if not any(start <= note.onset < end for start, end in bars)]
+    untouched = [note for note in part.notes if not any(start <= note.onset < end for start, end in bars)]
     made: list[Note] = []
     for start, end in bars:
         for chord in piece.chords:
@@ -349,7 +349,7 @@ def _broken_or_held(part: Part, piece: Piece, bars: Bars) -> Part:
             inside = [note for note in part.notes if low <= note.onset < high]
             if inside:
                 made += _other_texture(inside, low, high)
-    return part.with_notes([*kept, *made])
+    return part.with_notes([*untouched, *made])
 
 
 def _other_texture(notes: Sequence[Note], start: int, end: int) -> Iterator[Note]:

@@ -41,7 +41,7 @@ class Kind:
     """A kind of edit as `edits.yaml` declares it."""
 
     name: str  # its name and what is done
-    what: str
+    description: str
     strengths: tuple[float, ...]  # from weak to strong
     needs: str  # what a piece must offer, or ""
     labels: tuple[Mapping[str, str], ...]  # one mapping field -> label for each strength, every field named
@@ -61,18 +61,18 @@ def declared() -> dict[str, Any]:
 def kinds() -> dict[str, Kind]:
     """Return the kinds of edit by name, in the order of `edits.yaml`."""
     fields = declared()["fields"]
-    found = {}
+    by_name = {}
     for name, entry in declared()["kinds"].items():
         strengths = tuple(entry["strengths"])
         labels = entry.get("labels", {})
-        found[name] = Kind(
+        by_name[name] = Kind(
             name,
             entry["what"],
             strengths,
             entry.get("needs", ""),
             tuple({field: _at(labels.get(field, "same"), i) for field in fields} for i in range(len(strengths))),
         )
-    return found
+    return by_name
 
 
 def _at(label: str | Sequence[str], index: int) -> str:
@@ -225,10 +225,10 @@ def _patterns(melody: Melody, *, first_sec: float = 0.0, last_sec: float = np.in
 
 
 def _by_section(features: Features) -> Counter[tuple[float, ...]]:
-    found: Counter[tuple[float, ...]] = Counter()
+    counts: Counter[tuple[float, ...]] = Counter()
     for first, last in _known(features.segments).intervals_sec:
-        found += _patterns(_known(features.melody), first_sec=first, last_sec=last)
-    return found
+        counts += _patterns(_known(features.melody), first_sec=first, last_sec=last)
+    return counts
 
 
 def _voicing(before: Features, after: Features) -> set[str]:
@@ -237,7 +237,7 @@ def _voicing(before: Features, after: Features) -> set[str]:
 
 
 def _voiced(melody: Melody) -> FloatArray:
-    """Return where the melody begins and ends to sound; gaps of `REST_SEC` and less are none."""
+    """Return where the melody begins and ends to sound; gaps of `REST_SEC` and less are ignored."""
     starts, ends = melody.intervals_sec.T
     apart = starts[1:] - ends[:-1] > REST_SEC
     if not len(starts):

@@ -100,12 +100,12 @@ class Piece:
     def offers(self) -> frozenset[str]:
         """What `needs` in `edits.yaml` may ask for: drums or no_drums, accompaniment, sections."""
         roles = {part.role for part in self.parts if part.notes}
-        found = {"drums" if "drums" in roles else "no_drums"}
+        offered = {"drums" if "drums" in roles else "no_drums"}
         if "chords" in roles:
-            found.add("accompaniment")
+            offered.add("accompaniment")
         if len({section.label for section in self.sections}) > 1:
-            found.add("sections")
-        return frozenset(found)
+            offered.add("sections")
+        return frozenset(offered)
 
     def bar_spans(self) -> Iterator[tuple[int, int]]:
         """Yield start and end of every bar."""
@@ -157,16 +157,16 @@ def beat_of(meter: tuple[int, int]) -> int:
 def tidy(notes: Iterable[Note]) -> tuple[Note, ...]:
     """Sort notes and end each where the next of its pitch starts; of two at one place the longer stays."""
     latest: dict[int, int] = {}
-    kept: list[Note] = []
+    tidied: list[Note] = []
     for note in sorted(notes, key=lambda n: (n.onset, n.pitch, -n.duration)):
         before = latest.get(note.pitch)
-        if before is not None and kept[before].onset == note.onset:
+        if before is not None and tidied[before].onset == note.onset:
             continue
-        if before is not None and kept[before].end > note.onset:
-            kept[before] = kept[before]._replace(duration=note.onset - kept[before].onset)
-        latest[note.pitch] = len(kept)
-        kept.append(note)
-    return tuple(kept)
+        if before is not None and tidied[before].end > note.onset:
+            tidied[before] = tidied[before]._replace(duration=note.onset - tidied[before].onset)
+        latest[note.pitch] = len(tidied)
+        tidied.append(note)
+    return tuple(tidied)
 
 
 def articulate(notes: Sequence[Note], mspq: int) -> list[Note]:
@@ -236,18 +236,18 @@ def _splice_notes(notes: Sequence[Note], spans: Sequence[tuple[int, int]]) -> li
 
 
 def _splice_labels(labels: Sequence[Span], spans: Sequence[tuple[int, int]]) -> tuple[Span, ...]:
-    found: list[Span] = []
+    spliced: list[Span] = []
     at = 0
     for start, end in spans:
         inside = [span for span in labels if span.start < end and span.end > start]
-        found += [Span(at + max(s.start, start) - start, at + min(s.end, end) - start, s.label) for s in inside]
+        spliced += [Span(at + max(s.start, start) - start, at + min(s.end, end) - start, s.label) for s in inside]
         at += end - start
-    return merge_spans(found)
+    return merge_spans(spliced)
 
 
 def _splice_sections(sections: Sequence[Span], spans: Sequence[tuple[int, int]]) -> tuple[Span, ...]:
     """Cut sections as `_splice_labels` does, but keep apart two of one label that follow each other."""
-    found: list[tuple[Span, int]] = []  # with the index of the source section
+    spliced: list[tuple[Span, int]] = []  # with the index of the source section
     at = 0
     for start, end in spans:
         for index, section in enumerate(sections):
@@ -255,9 +255,9 @@ def _splice_sections(sections: Sequence[Span], spans: Sequence[tuple[int, int]])
                 continue
             low, high = max(section.start, start), min(section.end, end)
             piece = Span(at + low - start, at + high - start, section.label)
-            if found and found[-1][1] == index and low != section.start:
-                found[-1] = (found[-1][0]._replace(end=piece.end), index)
+            if spliced and spliced[-1][1] == index and low != section.start:
+                spliced[-1] = (spliced[-1][0]._replace(end=piece.end), index)
             else:
-                found.append((piece, index))
+                spliced.append((piece, index))
         at += end - start
-    return tuple(span for span, _ in found)
+    return tuple(span for span, _ in spliced)

@@ -51,7 +51,7 @@ def kind_table(rows: Iterable[Mapping[str, Any]], left_out: Mapping[str, Mapping
     body = [
         [
             f"`{kind.name}`",
-            kind.what,
+            kind.description,
             *(str(counts[kind.name, half]) for half in halves),
             *(str(left_out[reason].get(kind.name, 0)) for reason in reasons),
         ]

@@ -136,8 +136,8 @@ def _cut(features: Features, end_sec: float) -> Features:
     beats, _, chords, melody, segments = parts_of(features)
 
     def keep(intervals: FloatArray) -> tuple[FloatArray, int]:
-        kept = intervals[intervals[:, 0] < end]
-        return np.minimum(kept, end), len(kept)
+        remaining = intervals[intervals[:, 0] < end]
+        return np.minimum(remaining, end), len(remaining)
 
     harmony, n_chords = keep(chords.intervals_sec)
     form, n_sections = keep(segments.intervals_sec)

@@ -180,8 +180,8 @@ def _named(folder: Path, md5s: Sequence[str]) -> dict[str, Path | None]:
         raise InvalidInputError(
             f"md5s must be {N_PIECES} different MD5s of 32 hexadecimal digits in lower case, got {', '.join(md5s)}"
         )
-    found = dict(_copies(folder))
-    return {md5: found.get(md5) for md5 in md5s}
+    copies = dict(_copies(folder))
+    return {md5: copies.get(md5) for md5 in md5s}
 
 
 def _first_that_suit(folder: Path) -> dict[str, Path | None]:
@@ -223,7 +223,7 @@ def unsuitable(path: str | Path) -> str:
         return f"it cannot be read ({error})"
     if not score.time_signatures or score.time_signatures[0].tick != 0:
         return "it does not say its meter from the beginning on"
-    if any((one.numerator, one.denominator) != (4, 4) for one in score.time_signatures):
+    if any((signature.numerator, signature.denominator) != (4, 4) for signature in score.time_signatures):
         return "it is not in 4/4 throughout"
     bars = _bars_of_notes(score)
     if set(bars.tolist()) != set(range(N_BARS)):

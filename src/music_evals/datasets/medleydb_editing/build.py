@@ -207,7 +207,7 @@ def attach(rows: Iterable[Row], root: str | Path) -> Attached:
         rows,
         root,
         places=lambda name: (name, f"Audio/{name}", Path(name).name),  # MedleyDB keeps a folder a song
-        what="MedleyDB",
+        dataset="MedleyDB",
         where=(
             "MedleyDB is given out by its authors, https://medleydb.weebly.com; edit_sources.render_pieces makes those "
             "of stand_in"

@@ -1,4 +1,4 @@
-"""A hundred clips of MusicCaps and an edit of each, as MuseCPBench judges MusicGen and MusiConGen on.
+"""A hundred clips of MusicCaps and an edit of each, as MuseCPBench evaluates MusicGen and MusiConGen on.
 
 The paper does not say which clips it took, and its sentences are not published. Here are a hundred chosen by a rule
 (`choose`) and edits by our templates; both are frozen in the package's table. Of MusicCaps (Agostinelli et al., 2023,
@@ -149,7 +149,7 @@ def attach(rows: Iterable[Row], root: str | Path) -> Attached:
         rows,
         root,
         places=lambda name: (name, str(Path(name).with_suffix(".flac"))),
-        what="the clips of MusicCaps",
+        dataset="the clips of MusicCaps",
         where=(
             "cut each video from start_s to end_s into ID.wav where its licence lets you; edit_sources.render_pieces "
             "makes those of stand_in"

@@ -162,14 +162,14 @@ def _vary(rng: np.random.Generator, bars: list[Bar]) -> tuple[Bar, ...]:
     What is drawn for a bar holds wherever it comes again before the same chord, so that sections stay alike.
     """
     varied: list[Bar] = []
-    drawn: dict[tuple[Bar, Chord], list[bool]] = {}
+    choices: dict[tuple[Bar, Chord], list[bool]] = {}
     for index, bar in enumerate(bars):
         following = bars[(index + 1) % len(bars)][0]
         last, before = bar[-1], bar[:-1]
-        if (bar, following) not in drawn:
-            drawn[bar, following] = [int(rng.integers(n)) == 0 for n in (TRITONE_IN, SPLIT_IN, DARK_IN)]
+        if (bar, following) not in choices:
+            choices[bar, following] = [int(rng.integers(n)) == 0 for n in (TRITONE_IN, SPLIT_IN, DARK_IN)]
         if last.quality in {"dominant", "flat_nine"} and following.root == (last.root + 5) % 12:
-            tritone, split, dark = drawn[bar, following]
+            tritone, split, dark = choices[bar, following]
             to_minor = following.quality in {"minor", "tonic_minor", "half_diminished"}
             two = Chord((last.root + 7) % 12, "half_diminished" if last.quality == "flat_nine" else "minor")
             # its ii is there already, or a substitute leads to it alone

@@ -134,17 +134,17 @@ def next_voicing(chord: Chord, n_notes: int, previous: tuple[int, ...] = ()) -> 
 
     """
     classes = QUALITIES[chord.quality].voicings[4 - n_notes]
-    found: list[tuple[int, ...]] = []
+    voicings: list[tuple[int, ...]] = []
     for lowest in classes:
         above = sorted((tone - lowest) % 12 for tone in classes)
         if 1 in (above[1] - above[0], above[-1] - above[-2]):
             continue
-        found += [
+        voicings += [
             tuple(bottom + step for step in above)
             for bottom in range(PIANO_RANGE[0], PIANO_RANGE[1] - above[-1] + 1)
             if (bottom - chord.root - lowest) % 12 == 0
         ]
-    return min(found, key=lambda notes: (4 * movement(previous, notes) + abs(sum(notes) // n_notes - CENTRE), notes))
+    return min(voicings, key=lambda notes: (4 * movement(previous, notes) + abs(sum(notes) // n_notes - CENTRE), notes))
 
 
 def movement(before: tuple[int, ...], after: tuple[int, ...]) -> int:

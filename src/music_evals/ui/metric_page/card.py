@@ -29,7 +29,7 @@ class PageMetric:
 
     @property
     def kind(self) -> str:
-        """What its module judges, see `hf.module.Module.kind`."""
+        """What its module scores, see `hf.module.Module.kind`."""
         return str(self.module.kind)
 
 

@@ -1,6 +1,6 @@
-"""What a metric's page takes: text of visitors read and bounded, uploads judged apart, a worked example of each kind.
+"""Inputs of a metric's page: typed text, uploads read in another process, a worked example of each kind.
 
-Each ``judge_...`` is a plain function of what a page holds, and needs no browser. A call gets an instance of the
+Each ``score_...`` is a plain function of what a page holds, and needs no browser. A call gets an instance of the
 module of its own that keeps its data in memory: visitors never meet in one file.
 """
 
@@ -25,7 +25,7 @@ from music_evals.errors import (
 from music_evals.metrics.arrays import VARIANTS
 from music_evals.symbolic.midi import save_midi
 from music_evals.ui.metric_page.card import PageMetric
-from music_evals.ui.metric_page.results import Judged, content_hash, python_code, shell_code
+from music_evals.ui.metric_page.results import ScoredItem, content_hash, python_code, shell_code
 from music_evals.ui.spaces.preservation_examples import Piece, score_of
 from music_evals.ui.uploads import load_score, trusted_sources
 
@@ -44,20 +44,20 @@ __all__ = [
     "VARIANTS",
     "example_pair",
     "example_rolls",
-    "judge_edit",
-    "judge_files",
-    "judge_lyrics",
-    "judge_numbers",
-    "judge_rolls",
-    "judge_study",
-    "judge_tags",
-    "judge_themes",
-    "judge_tokens",
-    "judge_words",
     "metric_names",
     "parse_numbers",
     "parse_tags",
     "parse_tokens",
+    "score_edit",
+    "score_files",
+    "score_lyrics",
+    "score_numbers",
+    "score_rolls",
+    "score_study",
+    "score_tags",
+    "score_themes",
+    "score_tokens",
+    "score_words",
 ]
 
 MAX_TEXT = 20_000  # characters of a text field
@@ -96,7 +96,7 @@ Progress = Callable[[float, str], object]
 
 
 def _silent(share: float, stage: str) -> None:
-    """Tell nobody."""
+    """Ignore progress."""
 
 
 def parse_tokens(text: str) -> list[int]:
@@ -160,13 +160,13 @@ def parse_tags(text: str) -> list[str]:
 
 
 def _check_length(text: str, name: str, error: type[MusicEvalsError]) -> None:
-    """Refuse a text over `MAX_TEXT`: the browser has the same limit, a call of the API has none."""
+    """Refuse a text over `MAX_TEXT`: the browser has the same limit, calls of the API do not."""
     if len(text) > MAX_TEXT:
         raise error(f"{name}: expected at most {MAX_TEXT} characters, got {len(text)}; shorten it")
 
 
-def judge_tokens(metric: PageMetric, reference: str, prediction: str, variant: str) -> Judged:
-    """Judge a prediction typed as tokens against a reference typed as tokens."""
+def score_tokens(metric: PageMetric, reference: str, prediction: str, variant: str) -> ScoredItem:
+    """Score a prediction typed as tokens against a reference typed as tokens."""
     _check_length(reference, "reference", InvalidTokensError)
     _check_length(prediction, "prediction", InvalidTokensError)
     options = {"variant": variant}
@@ -178,7 +178,7 @@ def judge_tokens(metric: PageMetric, reference: str, prediction: str, variant: s
         "references": f"[parse_tokens({_joined(reference)!r})]",
     }
     imports = ["from music_evals.ui.metric_page.inputs import parse_tokens"]
-    return Judged(
+    return ScoredItem(
         result,
         options,
         {"reference": content_hash(reference), "prediction": content_hash(prediction)},
@@ -188,30 +188,30 @@ def judge_tokens(metric: PageMetric, reference: str, prediction: str, variant: s
     )
 
 
-def judge_files(
+def score_files(
     metric: PageMetric, reference: str | None, prediction: str | None, variant: str, progress: Progress = _silent
-) -> Judged:
-    """Judge one uploaded prediction against one uploaded true context; both are read in a process of their own."""
-    return _judge_scores(metric, reference, prediction, "context", progress, variant=variant)
+) -> ScoredItem:
+    """Score one uploaded prediction against one uploaded true context; both are read in a process of their own."""
+    return _score_uploads(metric, reference, prediction, "context", progress, variant=variant)
 
 
-def _judge_scores(
-    metric: PageMetric, reference: str | None, prediction: str | None, what: str, progress: Progress, **options: str
-) -> Judged:
+def _score_uploads(
+    metric: PageMetric, reference: str | None, prediction: str | None, kind: str, progress: Progress, **options: str
+) -> ScoredItem:
     if reference is None or prediction is None:
-        raise NoDataError(f"upload two files: the true {what} and the prediction")
+        raise NoDataError(f"upload two files: the true {kind} and the prediction")
     progress(0.1, "Reading the files")
     references, predictions = [load_score(reference)], [load_score(prediction)]
-    progress(0.8, "Judging")
+    progress(0.8, "Scoring")
     result, notes = _compute(metric, predictions=predictions, references=references, **options)
     code = python_code(metric.name, _file_expressions(reference, prediction), options)
-    return Judged(result, options, _file_hashes(reference, prediction), code, _ONLY_SETS, notes)
+    return ScoredItem(result, options, _file_hashes(reference, prediction), code, _ONLY_SETS, notes)
 
 
-def judge_edit(
+def score_edit(
     metric: PageMetric, reference: str | None, prediction: str | None, variant: str, progress: Progress = _silent
-) -> Judged:
-    """Judge uploaded edited music against its uploaded original: two recordings, or two scores."""
+) -> ScoredItem:
+    """Score uploaded edited music against its uploaded original: two recordings, or two scores."""
     if reference is None or prediction is None:
         raise NoDataError("upload two files: the original and the edited music")
     progress(0.05, "Reading the files")
@@ -227,20 +227,20 @@ def judge_edit(
         "--metrics", ",".join(metric_names(names)), "--companions", "all", "--variant", variant,
         "--no-controls", "--out", "results/pair",
     )  # fmt: skip
-    return Judged(
+    return ScoredItem(
         result,
         options,
         _file_hashes(reference, prediction),
         python_code(metric.name, _file_expressions(reference, prediction), options),
         shell,
         list(dict.fromkeys([*(f"{name}: {why}" for name, why in item["reasons"].items()), *item["notes"]])),
-        entrance=item["entrance"],
+        modality=item["entrance"],
         extractors=_extractors(names, variant) if item["entrance"] == "audio" else {},
     )
 
 
 def metric_names(scores: list[str]) -> list[str]:
-    """Return those of some scores that are metrics of preservation, and not their companions.
+    """Return those of some scores that are metrics of preservation, and not their auxiliary metrics.
 
     The first score is the module's own, whatever it is beside others.
     """
@@ -250,7 +250,7 @@ def metric_names(scores: list[str]) -> list[str]:
 
 
 def _extractors(scores: list[str], variant: str) -> dict[str, str]:
-    """Return what heard the recordings: feature -> backend and version."""
+    """Return the extractors of the recordings: feature -> backend and version."""
     from music_evals.benchmark.preservation.task import describe_extractors
     from music_evals.pipelines.preservation import Settings
 
@@ -261,31 +261,31 @@ def _extractors(scores: list[str], variant: str) -> dict[str, str]:
     }
 
 
-def judge_rolls(
+def score_rolls(
     metric: PageMetric, reference: str | None, prediction: str | None, progress: Progress = _silent
-) -> Judged:
-    """Judge the cells of one uploaded piece against those of another; both are read in a process of their own."""
-    return _judge_scores(metric, reference, prediction, "piece", progress)
+) -> ScoredItem:
+    """Score the cells of one uploaded piece against those of another; both are read in a process of their own."""
+    return _score_uploads(metric, reference, prediction, "piece", progress)
 
 
-def judge_numbers(metric: PageMetric, predictions: str) -> Judged:
-    """Judge rows of numbers typed as text."""
+def score_numbers(metric: PageMetric, predictions: str) -> ScoredItem:
+    """Score rows of numbers typed as text."""
     _check_length(predictions, "numbers", InvalidInputError)
     rows = parse_numbers(predictions)
     result, notes = _compute(metric, predictions=rows)
     code = python_code(metric.name, {"predictions": repr(rows)}, {})
-    return Judged(result, {}, {"predictions": content_hash(predictions)}, code, _ONLY_SETS, notes)
+    return ScoredItem(result, {}, {"predictions": content_hash(predictions)}, code, _ONLY_SETS, notes)
 
 
-def judge_lyrics(  # noqa: PLR0917  (a page gives its fields in their order)
+def score_lyrics(  # noqa: PLR0917  (a page gives its fields in their order)
     metric: PageMetric,
     lyrics: str,
     pattern: str,
     variant: str,
     rhyme: str,
     normalise: bool,  # noqa: FBT001
-) -> Judged:
-    """Judge typed lyrics against a typed pattern, and tell where points were lost."""
+) -> ScoredItem:
+    """Score typed lyrics against a typed pattern, and list where points were lost."""
     from music_evals.pipelines.lyrics import lyric_structure
 
     _check_length(lyrics, "lyrics", InvalidLyricsError)
@@ -299,7 +299,7 @@ def judge_lyrics(  # noqa: PLR0917  (a page gives its fields in their order)
         "--out", "results/song",
     )  # fmt: skip
     typed = {"predictions": f"[{lyrics!r}]", "references": f"[{wanted!r}]"}
-    return Judged(
+    return ScoredItem(
         result,
         options,
         {"lyrics": content_hash(lyrics), "pattern": content_hash(wanted)},
@@ -310,8 +310,8 @@ def judge_lyrics(  # noqa: PLR0917  (a page gives its fields in their order)
     )
 
 
-def judge_tags(metric: PageMetric, generated: str, reference: str, encoder: str, aggregation: str) -> Judged:
-    """Judge typed tags against typed tags."""
+def score_tags(metric: PageMetric, generated: str, reference: str, encoder: str, aggregation: str) -> ScoredItem:
+    """Score typed tags against typed tags."""
     from music_evals.ui.spaces.tag_comparison import page_encoder
 
     _check_length(generated, "generated tags", InvalidTagsError)
@@ -321,7 +321,7 @@ def judge_tags(metric: PageMetric, generated: str, reference: str, encoder: str,
     result, notes = _compute(metric, **tags, encoder=page_encoder(encoder), aggregation=aggregation)
     used = result["encoder"]
     typed = {side: repr(lists) for side, lists in tags.items()}
-    return Judged(
+    return ScoredItem(
         result,
         {**options, "encoder": f"{used['name']}, revision {used['revision']}"},
         {"generated": content_hash(generated), "reference": content_hash(reference)},
@@ -331,27 +331,27 @@ def judge_tags(metric: PageMetric, generated: str, reference: str, encoder: str,
     )
 
 
-def judge_words(metric: PageMetric, lyrics: str, people: str) -> Judged:
-    """Judge typed lyrics against lyrics of people."""
-    return _judge_texts(metric, lyrics, people, {})
+def score_words(metric: PageMetric, lyrics: str, people: str) -> ScoredItem:
+    """Score typed lyrics against lyrics of people."""
+    return _score_texts(metric, lyrics, people, {})
 
 
-def judge_themes(metric: PageMetric, lyrics: str, theme: str, encoder: str) -> Judged:
-    """Judge typed lyrics against a typed theme."""
-    return _judge_texts(metric, lyrics, theme, {"encoder": encoder})
+def score_themes(metric: PageMetric, lyrics: str, theme: str, encoder: str) -> ScoredItem:
+    """Score typed lyrics against a typed theme."""
+    return _score_texts(metric, lyrics, theme, {"encoder": encoder})
 
 
-def _judge_texts(metric: PageMetric, lyrics: str, reference: str, options: dict[str, Any]) -> Judged:
+def _score_texts(metric: PageMetric, lyrics: str, reference: str, options: dict[str, Any]) -> ScoredItem:
     from music_evals.ui.spaces.tag_comparison import page_encoder
 
     for name, text in {"lyrics": lyrics, "reference": reference}.items():
         _check_length(text, name, InvalidLyricsError)
-    given, wanted = (text.replace("\r\n", "\n") for text in (lyrics, reference))
+    prediction, target = (text.replace("\r\n", "\n") for text in (lyrics, reference))
     used = {name: page_encoder(value) for name, value in options.items()}
-    result, notes = _compute(metric, predictions=[given], references=[wanted], **used)
+    result, notes = _compute(metric, predictions=[prediction], references=[target], **used)
     about = {"encoder": "{name}, revision {revision}".format(**result["encoder"])} if "encoder" in result else {}
-    typed = {"predictions": repr([given]), "references": repr([wanted])}
-    return Judged(
+    typed = {"predictions": repr([prediction]), "references": repr([target])}
+    return ScoredItem(
         result,
         {**options, **about},
         {"lyrics": content_hash(lyrics), "reference": content_hash(reference)},
@@ -361,8 +361,8 @@ def _judge_texts(metric: PageMetric, lyrics: str, reference: str, options: dict[
     )
 
 
-def judge_study(metric: PageMetric, edits: str) -> Judged:
-    """Judge a study from its table of edits, typed or pasted as CSV."""
+def score_study(metric: PageMetric, edits: str) -> ScoredItem:
+    """Score a study from its table of edits, typed or pasted as CSV."""
     _check_length(edits, "edits", InvalidInputError)
     rows = csv_rows(edits.strip(), "edits")
     if any(None in row or None in row.values() for row in rows):
@@ -370,10 +370,10 @@ def judge_study(metric: PageMetric, edits: str) -> Judged:
     result, notes = _compute(metric, predictions=rows)
     warned = list(result.get("tables", {}).get("warnings", ()))
     code = python_code(metric.name, {"predictions": repr(rows)}, {})
-    return Judged(result, {}, {"edits": content_hash(edits)}, code, "", [*notes, *warned])
+    return ScoredItem(result, {}, {"edits": content_hash(edits)}, code, "", [*notes, *warned])
 
 
-_ONLY_SETS = "# Commands judge whole sets (music-evals --help); one item goes through Python."
+_ONLY_SETS = "# Commands score whole sets (music-evals --help); one item goes through Python."
 
 
 def _compute(metric: PageMetric, **inputs: Any) -> tuple[dict[str, Any], list[str]]:

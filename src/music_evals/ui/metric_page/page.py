@@ -27,18 +27,18 @@ from music_evals.ui.metric_page.inputs import (
     VARIANTS,
     example_pair,
     example_rolls,
-    judge_edit,
-    judge_files,
-    judge_lyrics,
-    judge_numbers,
-    judge_rolls,
-    judge_study,
-    judge_tags,
-    judge_themes,
-    judge_tokens,
-    judge_words,
+    score_edit,
+    score_files,
+    score_lyrics,
+    score_numbers,
+    score_rolls,
+    score_study,
+    score_tags,
+    score_themes,
+    score_tokens,
+    score_words,
 )
-from music_evals.ui.metric_page.results import Judged, show
+from music_evals.ui.metric_page.results import ScoredItem, show
 from music_evals.ui.uploads import MAX_RECORDING_BYTES, MAX_UPLOAD_BYTES, RECORDING_TYPES, SCORE_TYPES
 
 if TYPE_CHECKING:
@@ -50,9 +50,9 @@ READING = ("Range and direction", "Undefined", "Limitations")
 
 
 class Input(NamedTuple):
-    """Fields of one kind of input, and what judges them."""
+    """Fields of one kind of input, and the function that scores them."""
 
-    judge: Callable[..., Judged]
+    score: Callable[..., ScoredItem]
     fields: Sequence[Any]
     button: Any
     cancel: Any
@@ -96,40 +96,40 @@ def _add_outputs() -> list[Any]:
     return [bars, results, receipt, python, shell, *frame.downloads_panel()]
 
 
-def _wire(metric: PageMetric, given: Input, example: gr.Button, outputs: list[Any]) -> None:
-    """Let the button judge what was given, and the example's button fill it in and judge it."""
-    takes = inspect.signature(given.judge).parameters
+def _wire(metric: PageMetric, source: Input, example: gr.Button, outputs: list[Any]) -> None:
+    """Let the button score the input, and the example's button fill in an example and score it."""
+    takes = inspect.signature(source.score).parameters
     fields = [parameter for name, parameter in takes.items() if name not in {"metric", "progress"}]
 
     def run(*values: Any, progress: Callable[[float, str], object]) -> tuple[Any, ...]:
         reported = {"progress": progress} if "progress" in takes else {}
-        return tuple(show(metric, given.judge(metric, *values, **reported)))
+        return tuple(show(metric, source.score(metric, *values, **reported)))
 
     def run_example(progress: Callable[[float, str], object]) -> tuple[Any, ...]:
-        values = given.example() if given.example is not None else ()
+        values = source.example() if source.example is not None else ()
         return (*values, *run(*values, progress=progress))
 
     bar = inspect.Parameter("progress", inspect.Parameter.POSITIONAL_OR_KEYWORD)
     run.__signature__ = inspect.Signature([*fields, bar])  # type: ignore[attr-defined]  # names of the API
-    run.__doc__ = given.judge.__doc__
-    options: dict[str, Any] = {"cancel": given.cancel, "show_progress_on": outputs[:1]}
-    event = frame.on_click(given.button, run, given.fields, outputs, name=given.judge.__name__, **options)
-    frame.forget_when(frame.edits_of(given.fields), outputs, run=event)
-    if given.example is not None:
-        for field, value in zip(given.fields, given.example(), strict=True):
+    run.__doc__ = source.score.__doc__
+    options: dict[str, Any] = {"cancel": source.cancel, "show_progress_on": outputs[:1]}
+    event = frame.on_click(source.button, run, source.fields, outputs, name=source.button.elem_id, **options)
+    frame.forget_when(frame.edits_of(source.fields), outputs, run=event)
+    if source.example is not None:
+        for field, value in zip(source.fields, source.example(), strict=True):
             if field.get_block_name() == "file":
                 frame.keep_file(field, value)
-        frame.on_click(example, run_example, [], [*given.fields, *outputs], name="run_example", **options)
+        frame.on_click(example, run_example, [], [*source.fields, *outputs], name="run_example", **options)
 
 
 def _button(name: str, *, slow: bool = False) -> tuple[Any, Any]:
-    """Add the button that judges and, where that takes long, the one that cancels."""
+    """Add the button that scores and, where that takes long, the one that cancels."""
     import gradio as gr
 
     with gr.Row():
-        judge = gr.Button("Judge", variant="primary", elem_id=name)
+        button = gr.Button("Score", variant="primary", elem_id=name)
         cancel = gr.Button("Cancel", elem_id=f"{name}_cancel") if slow else None
-    return judge, cancel
+    return button, cancel
 
 
 def _add_edit() -> list[Input]:
@@ -146,7 +146,7 @@ def _add_edit() -> list[Input]:
         prediction = gr.File(label="Edited", file_types=types, elem_id="prediction")
     variant = gr.Dropdown(list(VARIANTS), value=VARIANTS[0], label="Variant")
     fields = [reference, prediction, variant]
-    return [Input(judge_edit, fields, *_button("judge_edit", slow=True), example=_edit_example)]
+    return [Input(score_edit, fields, *_button("judge_edit", slow=True), example=_edit_example)]
 
 
 def _edit_example() -> Sequence[Any]:
@@ -173,7 +173,7 @@ def _add_tokens_tab() -> Input:
         variant = gr.Dropdown(list(VARIANTS), value=VARIANTS[0], label="Variant")
         fields = [reference, prediction, variant]
         values = (EXAMPLE_REFERENCE, EXAMPLE_PREDICTION, VARIANTS[0])
-        return Input(judge_tokens, fields, *_button("judge_tokens"), example=lambda: values)
+        return Input(score_tokens, fields, *_button("judge_tokens"), example=lambda: values)
 
 
 def _add_files_tab() -> Input:
@@ -186,7 +186,7 @@ def _add_files_tab() -> Input:
             reference = gr.File(label="Reference: the whole true context", file_types=types, elem_id="reference")
             prediction = gr.File(label="Prediction", file_types=types, elem_id="prediction")
         variant = gr.Dropdown(list(VARIANTS), value=VARIANTS[0], label="Variant")
-        return Input(judge_files, [reference, prediction, variant], *_button("judge_files"))
+        return Input(score_files, [reference, prediction, variant], *_button("judge_files"))
 
 
 def _add_rolls() -> list[Input]:
@@ -201,7 +201,7 @@ def _add_rolls() -> list[Input]:
         reference = gr.File(label="True piece", file_types=types, elem_id="reference")
         prediction = gr.File(label="Predicted piece", file_types=types, elem_id="prediction")
     button = _button("judge_rolls")
-    return [Input(judge_rolls, [reference, prediction], *button, example=_rolls_example)]
+    return [Input(score_rolls, [reference, prediction], *button, example=_rolls_example)]
 
 
 def _rolls_example() -> Sequence[Any]:
@@ -213,7 +213,7 @@ def _add_numbers() -> list[Input]:
 
     gr.Markdown("In the example two predictions of three steps have a mean of 3.0 / 6 = 0.5 nats a step.")
     rows = gr.Textbox(label="One row a prediction, one number a step", lines=6, max_length=MAX_TEXT, elem_id="numbers")
-    return [Input(judge_numbers, [rows], *_button("judge_numbers"), example=lambda: (EXAMPLE_NUMBERS,))]
+    return [Input(score_numbers, [rows], *_button("judge_numbers"), example=lambda: (EXAMPLE_NUMBERS,))]
 
 
 def _add_lyrics() -> list[Input]:
@@ -232,7 +232,7 @@ def _add_lyrics() -> list[Input]:
         normalise = gr.Checkbox(value=True, label="Read the text as language models write it")
     fields = [lyrics, pattern, variant, rhyme, normalise]
     values = (EXAMPLE_LYRICS, EXAMPLE_PATTERN, "official", "official", True)
-    return [Input(judge_lyrics, fields, *_button("judge_lyrics"), example=lambda: values)]
+    return [Input(score_lyrics, fields, *_button("judge_lyrics"), example=lambda: values)]
 
 
 def _add_tags() -> list[Input]:
@@ -255,7 +255,7 @@ def _add_tags() -> list[Input]:
         aggregation = gr.Dropdown(list(AGGREGATIONS), value=AGGREGATIONS[0], label="Aggregation")
     fields = [generated, reference, encoder, aggregation]
     values = (*EXAMPLE_TAGS, CHAR_NGRAMS, AGGREGATIONS[0])
-    return [Input(judge_tags, fields, *_button("judge_tags"), example=lambda: values)]
+    return [Input(score_tags, fields, *_button("judge_tags"), example=lambda: values)]
 
 
 def _add_words() -> list[Input]:
@@ -268,7 +268,7 @@ def _add_words() -> list[Input]:
     with gr.Row():
         lyrics = gr.Textbox(label="Generated lyrics", lines=10, max_length=MAX_TEXT, elem_id="words")
         people = gr.Textbox(label="Lyrics of people", lines=10, max_length=MAX_TEXT, elem_id="people")
-    return [Input(judge_words, [lyrics, people], *_button("judge_words"), example=lambda: EXAMPLE_WORDS)]
+    return [Input(score_words, [lyrics, people], *_button("judge_words"), example=lambda: EXAMPLE_WORDS)]
 
 
 def _add_themes() -> list[Input]:
@@ -286,7 +286,7 @@ def _add_themes() -> list[Input]:
         theme = gr.Textbox(label="Theme", lines=10, max_length=MAX_TEXT, elem_id="theme")
     encoder = gr.Dropdown(available_encoders(), value=CHAR_NGRAMS, label="Encoder")
     values = (*EXAMPLE_THEME, CHAR_NGRAMS)
-    return [Input(judge_themes, [lyrics, theme, encoder], *_button("judge_themes"), example=lambda: values)]
+    return [Input(score_themes, [lyrics, theme, encoder], *_button("judge_themes"), example=lambda: values)]
 
 
 def _add_study() -> list[Input]:
@@ -297,7 +297,7 @@ def _add_study() -> list[Input]:
         "editors repair four pieces of a new model and of an old one. It stays on this page for as long as it is open."
     )
     edits = gr.Textbox(label="Edits, one row each", lines=10, max_length=MAX_TEXT, elem_id="edits_table")
-    return [Input(judge_study, [edits], *_button("judge_study"), example=lambda: (EXAMPLE_STUDY,))]
+    return [Input(score_study, [edits], *_button("judge_study"), example=lambda: (EXAMPLE_STUDY,))]
 
 
 _INPUTS: dict[str, Callable[[], list[Input]]] = {

@@ -9,28 +9,28 @@ import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from music_evals.metrics.catalogue import COMPANIONS
+from music_evals.metrics.catalogue import AUXILIARY
 from music_evals.ui.assets import html
 from music_evals.ui.frame import receipt_html, write_downloads
 from music_evals.ui.metric_page.card import PageMetric
 from music_evals.ui.widgets.bars import Bar, bar_of, bars_html, number, why_no_chance
 
-__all__ = ["Judged", "Shown", "content_hash", "python_code", "shell_code", "show"]
+__all__ = ["ScoredItem", "Shown", "content_hash", "python_code", "shell_code", "show"]
 
 
 @dataclasses.dataclass(frozen=True)
-class Judged:
-    """One item, judged."""
+class ScoredItem:
+    """The scores of one item."""
 
     result: Mapping[str, Any]  # what `compute` gave
     settings: Mapping[str, Any]  # options that were set
-    inputs: Mapping[str, str]  # what was judged, name -> SHA-256
+    inputs: Mapping[str, str]  # what was scored, name -> SHA-256
     python: str  # code that gives the same result; `shell` is empty where no command of ours takes such an input
     shell: str = ""
     notes: Sequence[str] = ()  # what was warned of, in words
     lines: Sequence[str] = ()  # what is reported line by line, such as where points were lost
-    entrance: str = ""  # ``"audio"`` or ``"symbolic"`` for a pair of music; empty for anything else
-    # What heard the recordings: feature -> backend and version.
+    modality: str = ""  # ``"audio"`` or ``"symbolic"`` for a pair of music; empty for anything else
+    # The extractors of the recordings: feature -> backend and version.
     extractors: Mapping[str, str] = dataclasses.field(default_factory=dict)
 
     @property
@@ -42,7 +42,7 @@ class Judged:
     @property
     def bars(self) -> list[Bar]:
         """Scores with their ranges and markers."""
-        known = {"entrance": self.entrance, "variant": str(self.settings.get("variant", ""))}
+        known = {"modality": self.modality, "variant": str(self.settings.get("variant", ""))}
         return [bar_of(name, value, **known) for name, value in self.scores.items()]
 
 
@@ -61,56 +61,56 @@ class Shown(NamedTuple):
     csv_file: str
 
 
-def show(metric: PageMetric, judged: Judged) -> Shown:
+def show(metric: PageMetric, scored: ScoredItem) -> Shown:
     """Return what the page shows of a result; the files go as `frame.REMOVAL` says."""
-    receipt = _receipt(metric, judged)
+    receipt = _receipt(metric, scored)
     results = {
         "metric": metric.name,
-        "scores": {name: None if math.isnan(value) else value for name, value in judged.scores.items()},
-        "notes": list(judged.notes),
+        "scores": {name: None if math.isnan(value) else value for name, value in scored.scores.items()},
+        "notes": list(scored.notes),
         "receipt": receipt,
     }
-    files = write_downloads(results, [bar.row for bar in judged.bars], name=metric.name)
-    return Shown(_bars(judged), results, receipt_html(receipt), judged.python, judged.shell, *files)
+    files = write_downloads(results, [bar.row for bar in scored.bars], name=metric.name)
+    return Shown(_bars(scored), results, receipt_html(receipt), scored.python, scored.shell, *files)
 
 
-def _bars(judged: Judged) -> str:
-    beside = [bar for bar in judged.bars if bar.score in COMPANIONS]
+def _bars(scored: ScoredItem) -> str:
+    auxiliary = [bar for bar in scored.bars if bar.score in AUXILIARY]
     return html(
         "metric_result.html",
-        bars=bars_html([bar for bar in judged.bars if bar not in beside], headings=False),
-        companions=bars_html(beside, headings=False) if beside else "",
-        remarks=list(_remarks(judged)),
-        notes=judged.notes,
-        lines=judged.lines,
+        bars=bars_html([bar for bar in scored.bars if bar not in auxiliary], headings=False),
+        companions=bars_html(auxiliary, headings=False) if auxiliary else "",
+        remarks=list(_remarks(scored)),
+        notes=scored.notes,
+        lines=scored.lines,
     )
 
 
-def _remarks(judged: Judged) -> Iterator[str]:
+def _remarks(scored: ScoredItem) -> Iterator[str]:
     """Yield the noise floors, what is undefined without a note that says why, and why a marker is missing."""
-    for name, value in judged.scores.items():
-        if f"{name}_null" in judged.result:
-            yield f"noise floor of {name}: {number(judged.result[f'{name}_null'])}"
-        if math.isnan(value) and not any(name in note for note in judged.notes):
+    for name, value in scored.scores.items():
+        if f"{name}_null" in scored.result:
+            yield f"noise floor of {name}: {number(scored.result[f'{name}_null'])}"
+        if math.isnan(value) and not any(name in note for note in scored.notes):
             yield f"{name} is undefined for this pair"
-    if judged.entrance and (why := why_no_chance(judged.entrance, str(judged.settings.get("variant", "")))):
+    if scored.modality and (why := why_no_chance(scored.modality, str(scored.settings.get("variant", "")))):
         yield why
 
 
-def _receipt(metric: PageMetric, judged: Judged) -> dict[str, Any]:
+def _receipt(metric: PageMetric, scored: ScoredItem) -> dict[str, Any]:
     from music_evals import __version__
 
     return {
         "metric": metric.name,
-        "settings": dict(judged.settings),
-        "inputs, SHA-256": dict(judged.inputs),
-        **({"extractors": dict(judged.extractors)} if judged.extractors else {}),
+        "settings": dict(scored.settings),
+        "inputs, SHA-256": dict(scored.inputs),
+        **({"extractors": dict(scored.extractors)} if scored.extractors else {}),
         "music_evals": __version__,
     }
 
 
 def content_hash(content: bytes | str) -> str:
-    """Return the SHA-256 of what was judged, for the receipt."""
+    """Return the SHA-256 of what was scored, for the receipt."""
     return hashlib.sha256(content.encode() if isinstance(content, str) else content).hexdigest()
 
 

@@ -111,45 +111,47 @@ def compare_descriptions(  # noqa: PLR0917  (a page gives its fields in their or
     if len(set(lists)) > 1:
         raise InvalidTagsError(t("error_kinds"))
     progress(0.4, t("stage_encode"))
-    found = compare(first, second, "" if lists[0] else group, encoder, aggregation)
+    comparison = compare(first, second, "" if lists[0] else group, encoder, aggregation)
     progress(0.9, t("stage_write"))
-    results = results_of(found)
-    names = list(found.similarities)
-    chosen = next((name for name in names if found.cosines[name].size), names[0])
-    files = write_downloads(results, _rows(found), name="description")
+    results = results_of(comparison)
+    names = list(comparison.similarities)
+    chosen = next((name for name in names if comparison.cosines[name].size), names[0])
+    files = write_downloads(results, _rows(comparison), name="description")
     receipt = {
         "score": "tag_semantic_similarity (MuChin)",
         "encoder": results["encoder"],
         "aggregation": aggregation,
-        "group": found.group or "none, two lists",
+        "group": comparison.group or "none, two lists",
         "versions": results["versions"],
     }
     return (
-        found, results, table_html(found, language), _matrix_choice(found, chosen, language),
-        matrix_html(found, chosen, language), *code_of(found), *files, receipt_html(receipt),
+        comparison, results, table_html(comparison, language), _matrix_choice(comparison, chosen, language),
+        matrix_html(comparison, chosen, language), *code_of(comparison), *files, receipt_html(receipt),
     )  # fmt: skip
 
 
-def _matrix_choice(found: Compared | None, chosen: str | None, language: str) -> Any:
+def _matrix_choice(comparison: Compared | None, chosen: str | None, language: str) -> Any:
     """Return the list of dimensions that were compared."""
     import gradio as gr
 
-    choices = [(title_of(found.group, name, language), name) for name in found.similarities] if found else []
+    choices = (
+        [(title_of(comparison.group, name, language), name) for name in comparison.similarities] if comparison else []
+    )
     return gr.update(choices=choices, value=chosen, interactive=bool(choices))
 
 
-def _rows(found: Compared) -> list[dict[str, Any]]:
+def _rows(comparison: Compared) -> list[dict[str, Any]]:
     """Return one row a dimension, for the CSV."""
     return [
         {
             "dimension": name,
             **each._asdict(),
-            "generated": "、".join(found.generated.get(name, ())),
-            "reference": "、".join(found.reference.get(name, ())),
-            "encoder": found.encoder,
-            "aggregation": found.aggregation,
+            "generated": "、".join(comparison.generated.get(name, ())),
+            "reference": "、".join(comparison.reference.get(name, ())),
+            "encoder": comparison.encoder,
+            "aggregation": comparison.aggregation,
         }
-        for name, each in found.similarities.items()
+        for name, each in comparison.similarities.items()
     ]
 
 
@@ -161,7 +163,7 @@ def song_tags(songs: Mapping[str, Song], name: str, encoder: str, language: str 
 
 
 def _place() -> str:
-    """Return the folder or Hub id of the tagger; empty where none is set."""
+    """Return the folder or Hub id of the tagger; empty if unset."""
     return os.environ.get(TAGGER_VARIABLE, "").strip()
 
 
@@ -189,11 +191,11 @@ def _load_tagger(place: str) -> Tagger:
 
 
 @on_gpu(lambda _place, _path, seconds: math.ceil(seconds / _ENCODED_SEC) + len(GROUPS), call_sec=1.0)
-def _heard(place: str, path: str, seconds: float) -> dict[str, dict[str, list[str]]]:  # noqa: ARG001 (of `on_gpu`)
+def _predicted_tags(place: str, path: str, seconds: float) -> dict[str, dict[str, list[str]]]:  # noqa: ARG001 (of `on_gpu`)
     """Return the tags of a recording, by group and dimension; encoder and probes are on the card where there is one."""
     tagger = _load_tagger(place)
     with moved_to_card(tagger):
-        return {group: dict(found) for group, found in tagger.tag(path).items()}
+        return {group: dict(dimensions) for group, dimensions in tagger.tag(path).items()}
 
 
 def tag_recording(
@@ -217,14 +219,14 @@ def tag_recording(
     with _plain_refusals(recording, language), trusted_sources(checked) as [source]:
         progress(0.3, t("stage_tag"))
         frames, rate = load_channels(str(source))  # what cannot be decoded takes no card
-        tags = check_description(_heard(place, str(source), len(frames) / rate), name)
+        tags = check_description(_predicted_tags(place, str(source), len(frames) / rate), name)
     progress(0.9, t("stage_write"))
-    plain = {group: {key: list(found) for key, found in named.items()} for group, named in tags.items()}
+    plain = {group: {key: list(labels) for key, labels in named.items()} for group, named in tags.items()}
     rows = [
         {"group": group, "dimension": key, "tag": tag}
         for group, named in plain.items()
-        for key, found in named.items()
-        for tag in found
+        for key, labels in named.items()
+        for tag in labels
     ]
     versions = package_versions(PACKAGES)
     results = {"tagger": name, "file": checked.name, "tags": plain, "versions": versions}
@@ -272,16 +274,18 @@ class _Example(NamedTuple):
 
 def _examples(songs: Sequence[Song]) -> list[_Example]:
     """Return both groups on three songs, two pairs of songs, and two lists."""
-    found = []
+    examples = []
     for song in songs[:3]:
         ours, theirs = (song.tags[group] for group in GROUPS)
         shared = {name: ours[name] for name in ours if name in theirs}
-        found.append(_Example("example_groups", song.title, GROUPS[0], shared, {name: theirs[name] for name in shared}))
+        examples.append(
+            _Example("example_groups", song.title, GROUPS[0], shared, {name: theirs[name] for name in shared})
+        )
     for first, second in itertools.pairwise(songs[:3]):
         title = f"{first.title} / {second.title}"
-        found.append(_Example("example_songs", title, GROUPS[1], first.tags[GROUPS[1]], second.tags[GROUPS[1]]))
+        examples.append(_Example("example_songs", title, GROUPS[1], first.tags[GROUPS[1]], second.tags[GROUPS[1]]))
     lists = {LIST: ("抒情", "慢速", "钢琴伴奏")}, {LIST: ("抒情", "舒缓", "钢琴")}
-    return [*found, _Example("example_list", "", GROUPS[0], *lists)]
+    return [*examples, _Example("example_list", "", GROUPS[0], *lists)]
 
 
 def build_demo(songs: str | os.PathLike[str]) -> gr.Blocks:
@@ -343,11 +347,11 @@ def _wire_song(parts: Parts, known: Sequence[Song]) -> None:
         """
         return song_tags(by_id, song, encoder, language)
 
-    asked = parts.pick("song", "encoder", "language")
+    inputs = parts.pick("song", "encoder", "language")
     changed = [parts["song"].input, parts["encoder"].input, parts["language"].change]
     queue: dict[str, Any] = {"concurrency_id": "judge", "concurrency_limit": 1}  # one encoder at a time
     options = {"api_name": "song_tags", "api_visibility": "public", "show_progress": "minimal"}
-    follow(changed, show, asked, parts["song_view"], **queue, **options)
+    follow(changed, show, inputs, parts["song_view"], **queue, **options)
 
 
 def _add_texts(parts: Parts, examples: Sequence[_Example]) -> None:
@@ -399,12 +403,12 @@ def _wire_comparison(parts: Parts, examples: Sequence[_Example]) -> None:
     def take(at: int, spoken: str) -> tuple[str, str, str]:
         return *examples[at].texts(spoken), examples[at].group
 
-    def views(found: Compared | None, dimension: str | None, spoken: str) -> tuple[Any, ...]:
-        choice = _matrix_choice(found, dimension, spoken)
-        return table_html(found, spoken), choice, matrix_html(found, dimension, spoken)
+    def views(comparison: Compared | None, dimension: str | None, spoken: str) -> tuple[Any, ...]:
+        choice = _matrix_choice(comparison, dimension, spoken)
+        return table_html(comparison, spoken), choice, matrix_html(comparison, dimension, spoken)
 
-    def views_of_page(found: Compared | None, values: Any, dimension: str | None, spoken: str) -> tuple[Any, ...]:
-        return views(found if values else None, dimension, spoken)  # what was emptied stays empty
+    def views_of_page(comparison: Compared | None, values: Any, dimension: str | None, spoken: str) -> tuple[Any, ...]:
+        return views(comparison if values else None, dimension, spoken)  # what was emptied stays empty
 
     def empty(spoken: str) -> tuple[Any, ...]:
         return None, *views(None, None, spoken), "", "", None, None, ""
@@ -420,11 +424,11 @@ def _wire_comparison(parts: Parts, examples: Sequence[_Example]) -> None:
     chosen = [*parts.pick("example"), language]
     taken = parts["use_example"].click(take, chosen, [*texts, parts["group"]], queue=False, **PRIVATE)
     chosen = [*parts.pick("found", "dimension"), language]
-    drawn = parts["dimension"].input(matrix_html, chosen, parts["matrix"], trigger_mode="always_last", **PRIVATE)
+    matrix_event = parts["dimension"].input(matrix_html, chosen, parts["matrix"], trigger_mode="always_last", **PRIVATE)
     spoken = language.change(views_of_page, parts.pick("found", "values", "dimension", "language"), shown, **PRIVATE)
     parts.empty_when([*texts, *options], empty, outputs[1:], filled=[taken])
     changed = [*(part.change for part in texts), *(part.input for part in options)]
-    gr.on(changed, None, cancels=[run, drawn, spoken], **PRIVATE)
+    gr.on(changed, None, cancels=[run, matrix_event, spoken], **PRIVATE)
 
 
 def _add_probe(parts: Parts) -> None:
@@ -458,7 +462,7 @@ def _recording_label(language: str) -> str:
 
 
 def _probe_text(language: str) -> str:
-    """Say which tagger listens, or that there is none."""
+    """Return a sentence on which tagger is used, or that it is missing."""
     t, place = DESCRIPTION_WORDS(language), _place()
     if not place:
         return t("probe_missing", variable=f"`{TAGGER_VARIABLE}`")

@@ -22,8 +22,8 @@ import numpy as np
 from music_evals.annotations import EditInstruction, EditRequest, EditResult
 from music_evals.audio.io import encode_flac, load_audio, load_channels
 from music_evals.errors import InvalidInputError, UnknownNameError
-from music_evals.metrics.catalogue import SHOWN_COMPANIONS
-from music_evals.pipelines.edit_conditions import hear_conditions
+from music_evals.metrics.catalogue import SHOWN_AUXILIARY
+from music_evals.pipelines.edit_conditions import extract_conditions
 from music_evals.protocols.settings import check_type
 from music_evals.ui.frame import (
     add_examples,
@@ -82,7 +82,7 @@ class Wishes(NamedTuple):
     accepted: bool = False
     """The licence of the weights."""
     text: str = ""
-    """What is to change, in words; systems are told it that take the instruction as it is (``text=instruction``)."""
+    """What is to change, in words; for systems that take the instruction as it is (``text=instruction``)."""
 
     @property
     def instruction(self) -> EditInstruction:
@@ -133,8 +133,8 @@ def edit_upload(upload: str | None, wishes: Wishes) -> Generator[Stage, None, Ed
     editor = offer.make(wishes.parameters)
     if "conditions" in editor.info.needs:
         assert request.audio is not None  # an upload is a recording
-        heard = hear_conditions(load_audio(request.audio, rate=request.sample_rate))
-        request = dataclasses.replace(request, conditions=heard)
+        conditions = extract_conditions(load_audio(request.audio, rate=request.sample_rate))
+        request = dataclasses.replace(request, conditions=conditions)
     has_weights = bool(editor.info.weights)  # which are loaded now, before a card is taken
     result = _edit_on_gpu(offer, wishes.parameters, request) if has_weights else editor.edit([request])[0]
     yield Stage(SHARE_EDITING, "Comparing the edit with the original")
@@ -203,7 +203,7 @@ def _archive(edit: bytes, about: dict[str, Any]) -> bytes:
 
 
 def code_of(edited: EditedUpload) -> tuple[str, str]:
-    """Return Python and command lines that make the same edit and judge it."""
+    """Return Python and command lines that make the same edit and score it."""
     wishes = edited.wishes
     offer = find_editors()[wishes.system]
     words = [
@@ -220,23 +220,23 @@ def code_of(edited: EditedUpload) -> tuple[str, str]:
         words += ["--set", f"{name}={json.dumps(value) if isinstance(value, bool) else value}"]
     if offer.place:
         words += ["--weights", offer.place, *(("--weights-revision", offer.revision) if offer.revision else ())]
-    asked = {
+    flags = {
         "--instruction": wishes.text, "--target-prompt": wishes.target_prompt, "--source-prompt": wishes.source_prompt,
         "--before": wishes.before, "--after": wishes.after,
     }  # fmt: skip
-    words += [part for flag, text in asked.items() if text.strip() for part in (flag, text.strip())]
+    words += [part for flag, text in flags.items() if text.strip() for part in (flag, text.strip())]
     words += ["--seed", str(wishes.seed), "--out", "edited"]
-    judged = "music-evals preserve --manifest edited/manifest.jsonl --no-controls --out results/edited"
+    scoring = "music-evals preserve --manifest edited/manifest.jsonl --no-controls --out results/edited"
     python = (
         "from music_evals.pipelines.preservation import evaluate_preservation\n\n"
         "# original.wav: what was edited; edit.flac: out of the downloaded archive\n"
         "result = evaluate_preservation(\n"
         '    references=["original.wav"], predictions=["edit.flac"], per_item=True, failures="record",\n'
-        f"    companions={list(SHOWN_COMPANIONS)},\n"
+        f"    companions={list(SHOWN_AUXILIARY)},\n"
         ")\n"
         'print(result["per_item"][0])\n'
     )
-    return python, f"{shlex.join(words)}\n{judged}\n"
+    return python, f"{shlex.join(words)}\n{scoring}\n"
 
 
 def shown(edited: EditedUpload) -> tuple[Any, ...]:
@@ -318,7 +318,7 @@ def build_demo() -> gr.Blocks:
 
 
 def _describe(name: str) -> tuple[Any, ...]:
-    """Return what is said of a system, and whether it can be told words and has a licence that is accepted."""
+    """Return the description of a system, whether it takes a text, and whether a licence must be accepted."""
     import gradio as gr
 
     offer = find_editors()[name]
@@ -338,7 +338,7 @@ def _run(  # noqa: PLR0917  (a page gives its fields in their order)
     text: str = "",
     progress: Progress = lambda _done, _text: None,
 ) -> Iterator[tuple[Any, ...]]:
-    """Edit the first half minute of a recording and judge the edit.
+    """Edit the first half minute of a recording and score the edit.
 
     Args:
         upload: a recording.
@@ -350,7 +350,7 @@ def _run(  # noqa: PLR0917  (a page gives its fields in their order)
         after: word that takes its place.
         seed: a whole number from 0.
         accepted: whether the licence of the weights is accepted.
-        text: what is to change, in words, for systems that are told it as it is.
+        text: what is to change, in words, for systems that take it as it is.
 
     """
     check_type("seed", seed or 0, float)

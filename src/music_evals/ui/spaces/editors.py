@@ -2,7 +2,7 @@
 
 The variable ``MUSIC_EVALS_EDITORS`` names weights, as ``zeta=cvssp/audioldm2-music@COMMIT``, with blanks between
 several; a place without a commit is a folder, and a system of another package is ``module:Class``. Nothing else is
-loaded, and each is loaded when it is first asked for.
+loaded, and each is loaded at its first use.
 """
 
 from __future__ import annotations
@@ -38,11 +38,11 @@ class Offer(NamedTuple):
     def defaults(self) -> dict[str, Any]:
         """Its parameters with their values."""
         parameters = inspect.signature(load_editor(self.name)).parameters
-        return {name: one.default for name, one in parameters.items() if name not in _NOT_PARAMETERS}
+        return {name: parameter.default for name, parameter in parameters.items() if name not in _NOT_PARAMETERS}
 
     @property
     def licence(self) -> str:
-        """Licence of its weights, which a visitor accepts; empty where there are none."""
+        """Licence of its weights, which a visitor accepts; empty without weights."""
         return str(load_editor(self.name).licence) if self.place else ""
 
     @property
@@ -99,5 +99,5 @@ def _edits_alone(name: str) -> bool:
 
 
 def _with_weights() -> list[str]:
-    """Return the systems whose weights have a licence that a visitor can accept; a codec alone has none of its own."""
+    """Return the systems whose weights have a licence that a visitor can accept; a codec alone needs no licence."""
     return [name for name in editor_names() if getattr(load_editor(name), "licence", "")]

@@ -1,4 +1,4 @@
-"""How to do in code what the inpainting page did: Python that gives the same candidates, a command that judges them."""
+"""How to do in code what the inpainting page did: Python that gives the same candidates, a command that scores them."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ gap = slice({start}, {stop})
 shown, hidden = hide_gap(tokens, gap, {keep})
 candidates = list(
     draw_candidates(
-        shown, hidden, inpainter, gap=gap, seed={seed}, n_candidates={n}, judge={judge}, truth=tokens[gap],
+        shown, hidden, inpainter, gap=gap, seed={seed}, n_candidates={n}, evaluate={evaluate}, truth=tokens[gap],
         likelihood=False,
     )
 )
@@ -70,16 +70,16 @@ def python_code(places: Places, filling: Filling) -> str:
         keep=list(request.keep),
         seed=request.seed,
         n=filling.n_candidates,
-        judge=request.judge,
+        evaluate=request.evaluate,
     )
 
 
 def shell_code(filling: Filling) -> str:
-    """Return the command that judges the candidates of the downloaded archive again."""
-    if not filling.request.judge:
-        return "# the true middle is not known: there is nothing to judge; see the Python"
+    """Return the command that scores the candidates of the downloaded archive again."""
+    if not filling.request.evaluate:
+        return "# the true middle is not known: there is nothing to score; see the Python"
     if not filling.request.is_middle:
-        return "# the command judges measures 7 to 10 of sixteen, and this gap is another one; see the Python"
+        return "# the command scores measures 7 to 10 of sixteen, and this gap is another one; see the Python"
     return (
         "# pairs.zip is the MIDI download of the page: the same middles against the same truth\n"
         "unzip pairs.zip -d pairs\n"

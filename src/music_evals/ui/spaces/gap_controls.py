@@ -67,12 +67,12 @@ class Controls(NamedTuple):
     temperature: Any
     seed: Any
     n: Any
-    judge: Any
+    evaluate: Any
     decoding: Any
     first: Any
     n_measures: Any
     sketch: Any
-    kept: Any
+    locks: Any
 
 
 def settings(places: Places, system: str) -> dict[str, dict[str, Any]]:
@@ -82,24 +82,24 @@ def settings(places: Places, system: str) -> dict[str, dict[str, Any]]:
     fixed = why_this_gap(model, system, known)
     no_sketch = why_no_sketch(model, system, known)
     lengths = fixed or f"{system} fills 1 to {longest_gap(model)} measures at once."
-    found: dict[str, dict[str, Any]] = {
+    components: dict[str, dict[str, Any]] = {
         "first": {"value": FIRST, "interactive": not fixed, "info": fixed or "Counted in the sixteen, from 1."},
         "n_measures": {"value": MEASURES, "interactive": not fixed, "info": lengths},
         "sketch": {"value": NO_SKETCH, "interactive": not no_sketch, "info": no_sketch or SKETCH_HELP},
-        "kept": {"why": why_no_locks(model, system, known)},
+        "locks": {"why": why_no_locks(model, system, known)},
         "decoding": {"visible": model is not None, "value": OWN},
     }
     if model is not None:
         own = f"as it is set: {model.decoding}"
-        found["decoding"] |= {
+        components["decoding"] |= {
             "choices": [(own, OWN), ("drawn step by step: sample", "sample")],
             "interactive": model.decoding != "sample",
             "info": f"{model.decoding} draws: each candidate is another one."
             if model.draws()
             else f"{model.decoding} draws nothing: there is one candidate. For more of them, take sample.",
         }
-        found["temperature"] = {"value": model.temperature}
-    return found | drawing(model, OWN, found.get("temperature", {}))
+        components["temperature"] = {"value": model.temperature}
+    return components | drawing(model, OWN, components.get("temperature", {}))
 
 
 def drawing(model: Model | None, decoding: str, temperature: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
@@ -126,7 +126,7 @@ def build_controls(places: Places) -> Controls:
     """Add the controls, set for the first system."""
     import gradio as gr
 
-    # models on the Hub are asked for once a visitor comes: building the page takes no network
+    # models on the Hub are listed when a visitor comes: building the page needs no network
     here = Places(places.models, places.dataset)
     names = systems(here, here.models)
     shown = settings(here, names[0])
@@ -153,14 +153,14 @@ def build_controls(places: Places) -> Controls:
             1, LONGEST, step=1, label="Measures of the gap", elem_id="gap_measures", **shown["n_measures"]
         )
     sketch = gr.Radio(list(SKETCH_CHOICES), label="What I draw in the gap is", elem_id="sketch", **shown["sketch"])
-    kept = kept_notes(**shown["kept"], elem_id="kept")
+    locks = kept_notes(**shown["locks"], elem_id="kept")
     with gr.Row():
         seed = gr.Number(0, label="Seed", precision=0, minimum=0, maximum=MAX_SEED, elem_id="seed")
         n = gr.Slider(1, MAX_CANDIDATES, 3, step=1, label="Candidates", elem_id="n_candidates", **shown["n"])
-        judge = gr.Checkbox(
+        evaluate = gr.Checkbox(
             value=True, label="What I drew or uploaded in the gap is the true middle: judge against it", elem_id="judge"
         )
-    return Controls(system, temperature, seed, n, judge, decoding, first, n_measures, sketch, kept)
+    return Controls(system, temperature, seed, n, evaluate, decoding, first, n_measures, sketch, locks)
 
 
 def wire_controls(page: gr.Blocks, places: Places, controls: Controls, editor: gr.HTML) -> None:
@@ -168,7 +168,7 @@ def wire_controls(page: gr.Blocks, places: Places, controls: Controls, editor: g
     import gradio as gr
 
     quiet: dict[str, Any] = {"api_visibility": "private", "queue": False, "show_progress": "hidden"}
-    names = ("temperature", "n", "decoding", "first", "n_measures", "sketch", "kept")
+    names = ("temperature", "n", "decoding", "first", "n_measures", "sketch", "locks")
     changed = [getattr(controls, name) for name in names]
 
     def choose(system: str) -> list[Any]:
@@ -199,8 +199,8 @@ def wire_controls(page: gr.Blocks, places: Places, controls: Controls, editor: g
             load_system(places, known[0])
 
     controls.system.change(choose, controls.system, [*changed, editor], **quiet)
-    drawn = [controls.system, controls.decoding], [controls.temperature, controls.n]
-    frame.follow([controls.decoding.input], decode, *drawn, **quiet)
+    sampling = [controls.system, controls.decoding], [controls.temperature, controls.n]
+    frame.follow([controls.decoding.input], decode, *sampling, **quiet)
     placed = [controls.first, controls.n_measures, controls.sketch]
     moved = [part.input for part in placed]  # one call for all: of two, the first could be answered last
     frame.follow(moved, place, [controls.system, *placed], [controls.first, controls.n_measures, editor], **quiet)

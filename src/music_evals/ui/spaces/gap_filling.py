@@ -1,4 +1,4 @@
-"""What is asked of the inpainting page, and what is found: a gap, who fills it, what steers it, and candidates."""
+"""Request and result of the inpainting page: a gap, the system, its controls, and the candidates."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from music_evals.protocols import load_plugin
 from music_evals.ui.gpu import moved_to_card, on_gpu
 from music_evals.ui.spaces.gap_models import (
     DATASET_CONFIG,
-    DRAWN,
     FITTED,
     OWN,
+    RANDOM_DECODINGS,
     Model,
     Places,
     abilities,
@@ -67,7 +67,7 @@ def gap_of(first: int, n_measures: int) -> slice:
 
 @dataclasses.dataclass(frozen=True)
 class Request:
-    """What is asked for."""
+    """The request of a visitor."""
 
     system: str  # a model of the menu or a baseline
     decoding: str = OWN  # of a model: `OWN` or ``"sample"``
@@ -77,7 +77,7 @@ class Request:
     # change the first ones.
     seed: int = 0
     n_candidates: int = 4  # 1..8; a system that draws nothing gives one
-    judge: bool = True  # true takes what stands in the gap of the melody for the true middle
+    evaluate: bool = True  # true takes what stands in the gap of the melody for the true middle
     first: int = FIRST  # measure of the sixteen with which the gap begins, from 1
     n_measures: int = MEASURES
     sketch: str = NO_SKETCH  # or one of `SKETCHES`: what stands in the gap is one
@@ -136,12 +136,13 @@ class Filling:
         return () if request.sketch == NO_SKETCH else drawn_sketch(self.melody.tokens[request.gap], request.sketch)
 
     def followed(self, candidate: Candidate) -> str:
-        """Say how much of the sketch is in a candidate; empty where there is none."""
+        """Return how much of the sketch is in a candidate, in words; empty without a sketch."""
         if not self.sketch:
             return ""
-        found = followed(self.sketch, self.request.sketch, candidate.middle)
-        what = "onsets" if self.request.sketch == "rhythm" else "pitches"
-        return f"{found.kept} of {found.drawn} drawn {what} are there, and {found.others} others in their measures"
+        counts = followed(self.sketch, self.request.sketch, candidate.middle)
+        unit = "onsets" if self.request.sketch == "rhythm" else "pitches"
+        matched = f"{counts.matched} of {counts.sketched} drawn {unit} are there"
+        return f"{matched}, and {counts.others} others in their measures"
 
     def rows(self) -> list[dict[str, Any]]:
         """Return one flat row a candidate."""
@@ -160,7 +161,9 @@ class Filling:
                     "candidate": candidate.number,
                     "middle": candidate.middle,
                     "scores": dict(candidate.scores),
-                    "changes": None if candidate.diff is None else [one._asdict() for one in candidate.diff.changes],
+                    "changes": None
+                    if candidate.diff is None
+                    else [change._asdict() for change in candidate.diff.changes],
                 }
                 for candidate in self.candidates
             ],
@@ -182,20 +185,20 @@ def fill(places: Places, melody: Melody, request: Request) -> Iterator[Filling]:
     begun = Filling(melody, request, (), n, _notes(melody, request, n), _receipt(system, request, n), lockable)
     taken = _sketched(begun, model)
     yield begun
-    found: list[Candidate] = []
-    drawn = _fill(system.inpainter, melody.tokens, request, taken)
+    candidates: list[Candidate] = []
+    generated = _fill(system.inpainter, melody.tokens, request, taken)
     if model:
-        drawn = _fill_on_gpu(model, melody.tokens, request, taken)  # which was loaded above, before a card is taken
-    for candidate in drawn:
-        found.append(candidate)
-        yield dataclasses.replace(begun, candidates=tuple(found), complete=len(found) == n)
-    if len(found) < n:
-        words = f"{len(found)} of {n} candidates differ: the system wrote no more that are new."
-        yield dataclasses.replace(begun, candidates=tuple(found), notes=(*begun.notes, words), complete=True)
+        generated = _fill_on_gpu(model, melody.tokens, request, taken)  # which was loaded above, before a card is taken
+    for candidate in generated:
+        candidates.append(candidate)
+        yield dataclasses.replace(begun, candidates=tuple(candidates), complete=len(candidates) == n)
+    if len(candidates) < n:
+        words = f"{len(candidates)} of {n} candidates differ: the system wrote no more that are new."
+        yield dataclasses.replace(begun, candidates=tuple(candidates), notes=(*begun.notes, words), complete=True)
 
 
 def _check(request: Request, model: Model | None, known: tuple[Model, ...], melody: Melody) -> None:
-    """Raise where the system cannot do what is asked for."""
+    """Raise if the system cannot fulfil the request."""
     name = request.system
     if not request.is_middle and (reason := why_this_gap(model, name, known)):
         raise InvalidInputError(reason)
@@ -231,7 +234,7 @@ def _fill(inpainter: Any, tokens: Tokens, request: Request, sketch: Any) -> Iter
         gap=request.gap,
         seed=request.seed,
         n_candidates=request.n_candidates,
-        judge=request.judge,
+        evaluate=request.evaluate,
         truth=tokens[request.gap],
         likelihood=False,  # it would take as long again, and candidates stand in the order in which they come
     )
@@ -284,27 +287,27 @@ def _train(dataset: str) -> Tokens:
 
 def _notes(melody: Melody, request: Request, n: int) -> tuple[str, ...]:
     """Return what a reader should know of this filling."""
-    found = []
+    notes = []
     if n < request.n_candidates:
-        found.append(f"{request.system} uses no randomness here: there is one candidate, whatever the seed.")
+        notes.append(f"{request.system} uses no randomness here: there is one candidate, whatever the seed.")
     if request.keep:
         count = len(request.keep)
-        found.append(
+        notes.append(
             f"{count} {'note stays' if count == 1 else 'notes stay'} as you locked {'it' if count == 1 else 'them'}."
         )
-    if request.judge and not (melody.tokens[request.gap] < HOLD).any():
-        found.append("The gap of your melody has no note of its own: silence is taken for the true middle.")
-    if request.judge and request.sketch != NO_SKETCH:
+    if request.evaluate and not (melody.tokens[request.gap] < HOLD).any():
+        notes.append("The gap of your melody has no note of its own: silence is taken for the true middle.")
+    if request.evaluate and request.sketch != NO_SKETCH:
         known = "rhythm" if request.sketch == "rhythm" else "pitches"
-        found.append(f"The scores compare with what stands in the gap, whose {known} the model was given.")
-    return tuple(found)
+        notes.append(f"The scores compare with what stands in the gap, whose {known} the model was given.")
+    return tuple(notes)
 
 
 def _receipt(system: System, request: Request, n: int) -> dict[str, Any]:
     details = {key: value for key, value in system.details.items() if value is not None}
-    if details.get("decoding", DRAWN[0]) not in DRAWN:
+    if details.get("decoding", RANDOM_DECODINGS[0]) not in RANDOM_DECODINGS:
         details.pop("temperature", None)
-    if Path(str(details.get("source", ""))).is_absolute():  # a folder here: its path is nobody's business
+    if Path(str(details.get("source", ""))).is_absolute():  # a folder here: its path is private
         details["source"] = request.system
     return {
         "system": system.name,

@@ -1,4 +1,4 @@
-"""Which models the inpainting page offers, where they are, and what each can be asked for.
+"""Which models the inpainting page offers, where they are, and what each can do.
 
 A model is offered where its weights are. The page is built before any model is loaded: what a visitor may set is read
 from config.json, and what a type of model can do stands in `ABILITIES`, which a test compares with the models.
@@ -24,11 +24,11 @@ __all__ = [
     "ABILITIES",
     "DATASET",
     "DATASET_CONFIG",
-    "DRAWN",
     "FITTED",
     "MIDDLE",
     "ORDER",
     "OWN",
+    "RANDOM_DECODINGS",
     "Ability",
     "Model",
     "Places",
@@ -55,7 +55,7 @@ highest note F1 on the test set of the chorales, as their cards have it."""
 OWN: Final = "own"
 """The decoding that a model's config.json names."""
 
-DRAWN: Final = ("sample", "two_stage")
+RANDOM_DECODINGS: Final = ("sample", "two_stage")
 """Decodings that draw; all others write the same every time, and have no temperature."""
 
 
@@ -66,7 +66,7 @@ MIDDLE: Final = (
 
 
 class Ability(NamedTuple):
-    """What a type of model can be asked for besides measures 7 to 10 of the sixteen."""
+    """What a type of model can do besides filling measures 7 to 10 of the sixteen."""
 
     gap: GapLimits | None = None
     """What gaps it can take, of any place, and with locked notes; None where it fills the middle and nothing else."""
@@ -93,7 +93,7 @@ class Model:
 
     def draws(self, decoding: str = OWN) -> bool:
         """Tell whether a decoding draws: whether there is a temperature, and more than one candidate."""
-        return (self.decoding if decoding == OWN else decoding) in DRAWN
+        return (self.decoding if decoding == OWN else decoding) in RANDOM_DECODINGS
 
 
 @dataclasses.dataclass(frozen=True)
@@ -111,23 +111,23 @@ def find_places(root: str | os.PathLike[str]) -> Places:
     They are those of the Hub where the environment variable ``MUSIC_EVALS_ORG`` names an organisation; else folders of
     the repository at `root`; else, on the Hub, repositories of the Space's owner.
     """
-    data, found = Path(root) / "datasets_scripts" / DATASET, _in_folders(Path(root) / "models")
+    data, local_models = Path(root) / "datasets_scripts" / DATASET, _in_folders(Path(root) / "models")
     if named := hub_owner(here=True):
         return Places((), f"{named}/{DATASET}", named)
     owner = hub_owner(here=False)
     place = str(data) if (data / "data").is_dir() else f"{owner}/{DATASET}" if owner else None
-    return Places(found, place, "" if found else owner)
+    return Places(local_models, place, "" if local_models else owner)
 
 
 def _in_folders(folder: Path) -> tuple[Model, ...]:
     """Return the models whose weights lie in folders, each followed by its variants."""
-    found = []
+    described = []
     for name in ORDER:
         for weights in (folder / name / "model.safetensors", *sorted((folder / name).glob("*/model.safetensors"))):
             if weights.is_file():
                 place = weights.parent
-                found.append(_described(place.relative_to(folder).as_posix(), str(place), place / "config.json"))
-    return tuple(found)
+                described.append(_described(place.relative_to(folder).as_posix(), str(place), place / "config.json"))
+    return tuple(described)
 
 
 def _described(name: str, place: str, config: Path) -> Model:
@@ -139,22 +139,22 @@ def _described(name: str, place: str, config: Path) -> Model:
 
 
 def models(places: Places) -> tuple[Model, ...]:
-    """Return the models that are offered, the default first; those of the Hub are asked for here."""
+    """Return the models that are offered, the default first; those of the Hub are looked up here."""
     if not places.owner:
         return places.models
-    found = []
+    offered = []
     for name in ORDER:
         try:
             model = _on_hub(places.owner, name)
         except hub_errors():  # what cannot be reached now cannot be offered now; the next visit asks again
             continue
-        found += [model] if model else []
-    return tuple(found)
+        offered += [model] if model else []
+    return tuple(offered)
 
 
 @functools.cache
 def _on_hub(owner: str, name: str) -> Model | None:
-    """Return a model of the Hub, or None where there is none with weights."""
+    """Return a model of the Hub, or None if missing or without weights."""
     import huggingface_hub
 
     place = f"{owner}/{name}"

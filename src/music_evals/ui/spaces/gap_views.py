@@ -46,17 +46,17 @@ def show_filling(filling: Filling) -> str:
     true_notes = context_notes(melody.tokens, truth, kind="true", gap=gap)
     pitches = pitch_range([*true_notes, *(note for roll in rolls for note in roll)])
     draw = functools.partial(roll_svg, pitches=pitches, first_measure=melody.first_measure, gap=gap)
-    kinds = {"outside", *(("true", "kept", "missed", "extra") if filling.request.judge else ("filled",))}
+    kinds = {"outside", *(("true", "kept", "missed", "extra") if filling.request.evaluate else ("filled",))}
     svg = draw(true_notes, label=_label("The true middle", filling))
-    judged = filling.candidates if filling.request.judge else ()
+    evaluated = filling.candidates if filling.request.evaluate else ()
     return html(
         "candidates.html",
         notes=filling.notes,
-        numbers=[candidate.number for candidate in judged],
-        scores=[_score_row(name, judged) for name in SCORES] if judged else [],
-        undefined=any(math.isnan(value) for candidate in judged for value in candidate.scores.values()),
+        numbers=[candidate.number for candidate in evaluated],
+        scores=[_score_row(name, evaluated) for name in SCORES] if evaluated else [],
+        undefined=any(math.isnan(value) for candidate in evaluated for value in candidate.scores.values()),
         truth=figure_html("The true middle", svg, tokens=melody.tokens, file_name="reference", gap=gap)
-        if filling.request.judge
+        if filling.request.evaluate
         else "",
         legend=legend_html(kinds),
         figures=[
@@ -72,7 +72,7 @@ def pairs_archive(filling: Filling) -> bytes:
     with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as archive:
         for candidate in filling.candidates:
             name = f"candidate_{candidate.number}"
-            if filling.request.judge:
+            if filling.request.evaluate:
                 archive.writestr(f"{name}_reference.mid", midi_bytes(filling.melody.tokens))
                 archive.writestr(f"{name}_prediction.mid", midi_bytes(_whole(filling, candidate)))
             else:
@@ -93,17 +93,17 @@ def _notes_of(filling: Filling, candidate: Candidate) -> list[RollNote]:
     return diff_roll(context, candidate.middle, candidate.diff, gap=gap)
 
 
-def _label(what: str, filling: Filling) -> str:
+def _label(title: str, filling: Filling) -> str:
     first, request = filling.melody.first_measure, filling.request
     gap = first + request.first - 1
-    return f"{what}: piano roll of measures {first} to {first + 15}, gap {gap} to {gap + request.n_measures - 1}"
+    return f"{title}: piano roll of measures {first} to {first + 15}, gap {gap} to {gap + request.n_measures - 1}"
 
 
 def _candidate(filling: Filling, candidate: Candidate, roll: list[RollNote], draw: Any) -> str:
     title, gap = f"Candidate {candidate.number}", filling.request.gap
-    said = [filling.followed(candidate)]
+    remarks = [filling.followed(candidate)]
     if candidate.scores:
-        said.append(f"note F1 {number(candidate.scores['note_f1'])}")
+        remarks.append(f"note F1 {number(candidate.scores['note_f1'])}")
     name = f"{filling.request.system.replace('/', '_')}_{filling.request.seed}_{candidate.number}"
     locks = locks_html(roll, gap, filling.melody.first_measure) if filling.lockable else ""
     return figure_html(
@@ -111,7 +111,7 @@ def _candidate(filling: Filling, candidate: Candidate, roll: list[RollNote], dra
         draw(roll, label=_label(title, filling), lockable=filling.lockable),
         tokens=_whole(filling, candidate),
         file_name=name,
-        note="; ".join(filter(None, said)),
+        note="; ".join(filter(None, remarks)),
         details=_diff(filling, candidate) + locks,
         gap=gap,
     )
@@ -120,8 +120,8 @@ def _candidate(filling: Filling, candidate: Candidate, roll: list[RollNote], dra
 def _diff(filling: Filling, candidate: Candidate) -> str:
     if candidate.diff is None:
         return ""
-    said = sentences(candidate.diff, filling.melody.first_measure + filling.request.first - 1)
-    return html("note_diff.html", summary=summary(candidate.diff), sentences=said)
+    lines = sentences(candidate.diff, filling.melody.first_measure + filling.request.first - 1)
+    return html("note_diff.html", summary=summary(candidate.diff), sentences=lines)
 
 
 def _score_row(name: str, candidates: Sequence[Candidate]) -> dict[str, Any]:

@@ -186,9 +186,9 @@ def _filling_part(page: gr.Blocks, places: Places, editor: gr.HTML, sources: lis
         api_description="Fill the gap of a melody, by a model or a baseline, and judge the candidates.",
     )
     # locks do not empty the page: they are what is chosen from the candidates that stand there
-    inputs = [editor, *(control for control in controls if control is not controls.kept)]
+    inputs = [editor, *(control for control in controls if control is not controls.locks)]
     frame.forget_when(frame.edits_of(inputs), outputs, run=run)
-    frame.forget_when(sources, [controls.kept])
+    frame.forget_when(sources, [controls.locks])
 
 
 def _open_on_page(path: str | None) -> tuple[Any, ...]:
@@ -251,7 +251,7 @@ def fill_gap(  # noqa: PLR0917  (a page gives its fields in their order)
         temperature=float(temperature),
         seed=int(seed or 0),
         n_candidates=int(n_candidates),
-        judge=bool(judge),
+        evaluate=bool(judge),
         first=int(first),
         n_measures=int(n_measures),
         sketch=sketch,

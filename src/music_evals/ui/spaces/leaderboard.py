@@ -110,7 +110,7 @@ class Board:
         return _named("record", name, self.records)
 
     def table_of(self, record: str) -> dict[str, Any]:
-        """Return the table that shows a record; none does where a later one of the same system counts."""
+        """Return the table that shows a record; raise if a later one of the same system replaced it."""
         rows = [(table, row) for table in self.leaderboard["tables"] for row in table["rows"]]
         shown = {cell["record"]: table for table, row in rows for cell in row["cells"].values() if cell["record"]}
         return _named("record in a table", record, shown)
@@ -178,10 +178,10 @@ def show_table(
         outside: Show controls and other systems that are in no ranking.
 
     """
-    found = board.table(table)
-    receipt = {"board": board.name, "table": found["id"], **found["settings"]}
-    shown = table_html(found, search=str(search or "")[:200], outside=outside)
-    return shown, about_html(found), receipt
+    content = board.table(table)
+    receipt = {"board": board.name, "table": content["id"], **content["settings"]}
+    shown = table_html(content, search=str(search or "")[:200], outside=outside)
+    return shown, about_html(content), receipt
 
 
 def show_items(board: Board, record: str) -> tuple[str, list[tuple[str, str]], dict[str, Any]]:
@@ -223,7 +223,7 @@ def show_item(board: Board, record: str, item: str) -> tuple[str, str, dict[str,
 def _recordings(board: Board, record: ResultRecord, item: str) -> dict[str, Path]:
     """Return reference and estimate as files that end with the process, those of them that the board holds."""
     pair = board.details.content(record.run, item, record.system, "pair") or {}
-    found = {}
+    files = {}
     for side in SIDES:
         about = pair.get(side)
         content = str(about.get("content")) if isinstance(about, Mapping) else ""
@@ -237,8 +237,8 @@ def _recordings(board: Board, record: ResultRecord, item: str) -> dict[str, Path
             path = Path(_media_folder().name) / f"{name}{suffix}"
             if not path.exists():
                 path.write_bytes(detail.media)
-            found[side] = path
-    return found
+            files[side] = path
+    return files
 
 
 @functools.cache
@@ -371,13 +371,13 @@ def _table_part(held: dict[str, Board]) -> tuple[Any, Any]:
         """
         board = _held(held)
         shown, notes, facts = show_table(board, table, search, outside)
-        found = board.table(table)
-        files = frame.write_downloads(found, csv_rows(found), name=found["id"])
-        return shown, notes, *files, latex_table(found), *table_code(board, table), frame.receipt_html(facts)
+        content = board.table(table)
+        files = frame.write_downloads(content, csv_rows(content), name=content["id"])
+        return shown, notes, *files, latex_table(content), *table_code(board, table), frame.receipt_html(facts)
 
     def tables() -> list[dict[str, Any]]:
         """List the tables of the board: id, title, and the preset that it answers to."""
-        return [{key: found[key] for key in ("id", "title", "preset")} for found in _held(held).leaderboard["tables"]]
+        return [{key: entry[key] for key in ("id", "title", "preset")} for entry in _held(held).leaderboard["tables"]]
 
     outputs = [view, about, json_file, csv_file, latex, python, shell, receipt]
     event = {"inputs": [table, search, outside], "outputs": outputs, "show_progress": "hidden"}
@@ -417,7 +417,7 @@ def _items_part(held: dict[str, Board], view: Any) -> None:
     with gr.Accordion("Receipt of the run", open=False):
         receipt = gr.HTML(js_on_load=None, elem_id="run_receipt")
 
-    def drawn(board: Board, name: str, chosen: str) -> tuple[Any, ...]:
+    def item_views(board: Board, name: str, chosen: str) -> tuple[Any, ...]:
         music, text, files = show_item(board, name, chosen)
         sounds = [gr.update(value=str(files[side]) if side in files else None, visible=side in files) for side in SIDES]
         return music, text, *sounds
@@ -426,7 +426,7 @@ def _items_part(held: dict[str, Board], view: Any) -> None:
         board = _held(held)
         shown, items, facts = show_items(board, name)
         choice = gr.update(choices=items, value=items[0][1] if items else None, visible=bool(items))
-        rest = drawn(board, name, items[0][1]) if items else ("", "", *[gr.update(value=None, visible=False)] * 2)
+        rest = item_views(board, name, items[0][1]) if items else ("", "", *[gr.update(value=None, visible=False)] * 2)
         return name, shown, choice, *rest, frame.receipt_html(facts)
 
     def clicked(event: gr.EventData) -> tuple[Any, ...]:
@@ -442,11 +442,12 @@ def _items_part(held: dict[str, Board], view: Any) -> None:
             record: Id of a record, from the JSON of a table.
 
         """
-        one = _held(held).record(record)
-        return {"system": one.system, "metric": one.metric, "items": plain([row._asdict() for row in item_scores(one)])}
+        entry = _held(held).record(record)
+        items = plain([row._asdict() for row in item_scores(entry)])
+        return {"system": entry.system, "metric": entry.metric, "items": items}
 
     def chosen(name: str, which: str) -> tuple[Any, ...]:
-        return drawn(_held(held), name, which)
+        return item_views(_held(held), name, which)
 
     clicked.__annotations__["event"] = gr.EventData  # Gradio reads it, and this module imports Gradio late
     outputs = [record, behind, item, rolls, words, *audio, receipt]

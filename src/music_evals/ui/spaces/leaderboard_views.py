@@ -146,7 +146,7 @@ def _score(column: Mapping[str, Any], cell: Mapping[str, Any] | None) -> dict[st
 
 
 def _sort_key(column: Mapping[str, Any], cell: Mapping[str, Any]) -> str:
-    """Return what a column is sorted by: the place, so that the best come first, or the value where nobody has one."""
+    """Return what a column is sorted by: the place, so that the best come first, or the value if no row has a place."""
     key = cell["place"] if column["n_ranked"] else cell["value"]
     return "" if key is None else repr(key)
 
@@ -190,8 +190,8 @@ def score_html(table: Mapping[str, Any], record: ResultRecord, scores: Sequence[
         tests=tests,
         heads=("item", "group", *heads),
         items=[
-            (one.item, one.group, *map(_value, (one.value, one.reference)[: len(heads)]))
-            for one in scores[:SHOWN_ITEMS]
+            (score.item, score.group, *map(_value, (score.value, score.reference)[: len(heads)]))
+            for score in scores[:SHOWN_ITEMS]
         ],
         n_items=len(scores),
     )
@@ -232,21 +232,21 @@ def music_html(reader: DetailReader, record: ResultRecord, item: str) -> str:
         diff = diff_notes(truth, middle)
         name = "".join(letter if letter.isprintable() else " " for letter in record.system)
         rolls.append((name, whole, diff_roll(context, middle, diff), summary(diff)))
-    notes = [note for _, _, drawn, _ in rolls for note in drawn]
+    notes = [note for _, _, roll, _ in rolls for note in roll]
     figures = [legend_html(note.kind for note in notes)]
-    for title, tokens, drawn, said in rolls:
-        svg = roll_svg(drawn, label=f"{item}, {title}", pitches=pitch_range(notes))
-        figures.append(figure_html(title, svg, tokens=tokens, file_name=f"{item}_{title}"[:80], note=said))
+    for title, tokens, roll, remark in rolls:
+        svg = roll_svg(roll, label=f"{item}, {title}", pitches=pitch_range(notes))
+        figures.append(figure_html(title, svg, tokens=tokens, file_name=f"{item}_{title}"[:80], note=remark))
     return "\n".join(figures).translate(_TEMPLATE_LETTERS)
 
 
 def _tokens(content: Mapping[str, Any] | None, n: int) -> Tokens | None:
-    """Return tokens that a board holds; None where they are none."""
+    """Return tokens that a board holds; None if missing or invalid."""
     try:
-        found = noteseq.check_tokens(np.array(content["tokens"])) if content else None
+        tokens = noteseq.check_tokens(np.array(content["tokens"])) if content else None
     except (KeyError, TypeError, ValueError, OverflowError, MusicEvalsError):
         return None
-    return found if found is not None and found.shape == (n,) else None
+    return tokens if tokens is not None and tokens.shape == (n,) else None
 
 
 class _Block(NamedTuple):

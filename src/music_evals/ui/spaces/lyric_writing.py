@@ -1,7 +1,7 @@
-"""Lyrics that a language model writes on the page: for a theme, in the structure that was asked for.
+"""Lyrics that a language model writes on the page: for a theme, in a given structure.
 
 The variable ``MUSIC_EVALS_WRITER`` names the model, as ``ID@COMMIT`` of the Hub or as a folder; without it nothing is
-written. It is loaded when it is first asked, before a graphics card is taken where the page is served with one.
+written. It is loaded at the first request, before a graphics card is taken where the page is served with one.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from music_evals.errors import InvalidInputError, InvalidLyricsError, ModelUnava
 from music_evals.lyrics.prompts import lyric_prompt
 from music_evals.protocols import WRITERS, LyricWriter, load_plugin
 from music_evals.ui.gpu import on_gpu
-from music_evals.ui.spaces.lyric_judging import MAX_CHARACTERS
+from music_evals.ui.spaces.lyric_scoring import MAX_CHARACTERS
 from music_evals.ui.spaces.words_muchin import LYRICS_WORDS
 
 __all__ = ["MAX_THEME", "VARIABLE", "writer_place", "written_lyrics"]
@@ -69,7 +69,7 @@ def written_lyrics(
     ModelUnavailableError
         No model is named, or it cannot be loaded.
     InvalidLyricsError, InvalidPatternError
-        No theme, or too long a one; a pattern that is none.
+        No theme, or too long a one; an invalid pattern.
 
     """
     t = LYRICS_WORDS(language)

@@ -1,6 +1,6 @@
 """The page that scores the structure of lyrics: texts in, points by level, rhyme marks and losses out.
 
-What a button does is a plain function of `lyric_judging`; what it looks like is in `ui.widgets.lyric_view`.
+What a button does is a plain function of `lyric_scoring`; what it looks like is in `ui.widgets.lyric_view`.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ from music_evals.lyrics.rhyme import METHODS
 from music_evals.metrics.lyric_structure import VARIANTS
 from music_evals.ui.assets import style
 from music_evals.ui.frame import RETENTION_SEC, follow, on_click, space
-from music_evals.ui.spaces.lyric_judging import (
+from music_evals.ui.spaces.lyric_scoring import (
     KINDS,
     MAX_CHARACTERS,
     MAX_LINE_CHARACTERS,
     MAX_SECTION_LINES,
     RHYMES,
-    Judged,
     LyricExample,
+    ScoredLyrics,
     add_section,
     check_pattern_text,
     derive_pattern,
@@ -131,7 +131,7 @@ def _add_results(parts: Parts) -> None:
     """Add the views of a score, and what can be taken away."""
     import gradio as gr
 
-    parts["judged"] = gr.State(None, time_to_live=RETENTION_SEC)
+    parts["scored"] = gr.State(None, time_to_live=RETENTION_SEC)
     with gr.Tabs():
         for name, empty in zip(VIEWS, show(None, "en"), strict=True):
             with parts.add(gr.Tab, f"tab_{name}", id=f"tab_{name}", render_children=True):
@@ -163,30 +163,30 @@ def _wire_score(parts: Parts, filled: Sequence[Any]) -> None:
     """Wire the score; it goes when what was scored is changed, and its views follow the language."""
     import gradio as gr
 
-    def show_again(judged: Judged | None, values: Any, language: str) -> tuple[str, ...]:
-        return show(judged if values else None, language)  # what was emptied stays empty
+    def show_again(scored: ScoredLyrics | None, values: Any, language: str) -> tuple[str, ...]:
+        return show(scored if values else None, language)  # what was emptied stays empty
 
     views, rest = parts.pick(*VIEWS), ("python", "shell", "json", "csv", "receipt")
-    outputs = [*parts.pick("judged", "values"), *views, *parts.pick(*rest)]
+    outputs = [*parts.pick("scored", "values"), *views, *parts.pick(*rest)]
     texts, options = parts.pick("lyrics", "pattern"), parts.pick("variant", "rhyme", "normalise")
-    scored = on_click(
+    score_event = on_click(
         parts["score_button"], score_lyrics, [*texts, *options, parts["language"]], outputs, name="score",
         cancel=parts["cancel"],
     )  # fmt: skip
     # what a model wrote is put into the lyrics, and scored
-    asked = [*parts.pick("theme", "pattern", "seed"), *options, parts["language"]]
+    inputs = [*parts.pick("theme", "pattern", "seed"), *options, parts["language"]]
     written = on_click(
-        parts["write"], write_and_score, asked, [parts["lyrics"], *outputs], name="write", cancel=parts["cancel"]
+        parts["write"], write_and_score, inputs, [parts["lyrics"], *outputs], name="write", cancel=parts["cancel"]
     )
-    shown = parts["language"].change(show_again, parts.pick("judged", "values", "language"), views, **PRIVATE)
+    shown = parts["language"].change(show_again, parts.pick("scored", "values", "language"), views, **PRIVATE)
     parts.empty_when([*texts, *options], lambda language: _empty(language)[1:], outputs[1:], filled=filled)
-    gr.on([parts["lyrics"].change], None, cancels=[scored, shown], **PRIVATE)
+    gr.on([parts["lyrics"].change], None, cancels=[score_event, shown], **PRIVATE)
     changed = [parts["pattern"].change, *(part.input for part in options)]
-    gr.on(changed, None, cancels=[scored, written, shown], **PRIVATE)
+    gr.on(changed, None, cancels=[score_event, written, shown], **PRIVATE)
 
 
 def _empty(language: str) -> tuple[Any, ...]:
-    """Return what stands in place of a score where there is none."""
+    """Return what is shown while there is no score."""
     return None, None, *show(None, language), "", "", None, None, ""
 
 

@@ -82,8 +82,8 @@ class Piece:
         notes = pick_voice(self.score, self.voices[voice], highest=self.voices[voice] is None)
         begins = notes["onset_tick"] * STEPS_PER_QUARTER < stop * ticks_per_quarter
         lasts = (notes["onset_tick"] + notes["duration_tick"]) * STEPS_PER_QUARTER > start * ticks_per_quarter
-        kept = quantize_voice(notes[begins & lasts], ticks_per_quarter, STEPS_PER_QUARTER)
-        return Melody(encode(kept, stop)[start:].copy(), first)
+        quantized = quantize_voice(notes[begins & lasts], ticks_per_quarter, STEPS_PER_QUARTER)
+        return Melody(encode(quantized, stop)[start:].copy(), first)
 
     def _is_one_voice(self, voice: str) -> bool:
         try:
@@ -106,7 +106,7 @@ def open_piece(path: str | os.PathLike[str] | None) -> Piece:
             name=name,
             unit="voices",
             limit=MAX_VOICES,
-            found=len(sounding),
+            size=len(sounding),
         )
     return Piece(name, score, {**{_label(score, voice): voice for voice in sounding}, HIGHEST: None})
 

@@ -1,4 +1,4 @@
-"""The page that judges an edit by its original: scores, findings, timelines, and both sides to listen to.
+"""The page that scores an edit against its original: scores, findings, timelines, and both sides to listen to.
 
 `compare_uploads` does the work as a generator of stages, so that a visitor sees where it stands and can stop it
 between two of them. The page below only shows what it gives.
@@ -27,8 +27,8 @@ from music_evals.errors import (
     NoDataError,
 )
 from music_evals.metrics.arrays import VARIANTS
-from music_evals.metrics.catalogue import SHOWN_COMPANIONS
-from music_evals.pipelines.preservation import Judgement, Settings, Source, SourceLoader, entrance, judge
+from music_evals.metrics.catalogue import SHOWN_AUXILIARY
+from music_evals.pipelines.preservation import PairScores, Settings, Source, SourceLoader, modality, score_pair
 from music_evals.ui.assets import html, style
 from music_evals.ui.frame import (
     add_examples,
@@ -76,8 +76,8 @@ __all__ = [
 TITLE: Final = "What did the edit preserve?"
 INTRO: Final = (
     "Give an original and an edited version of the same music, two recordings of at most six minutes or two scores "
-    "(MIDI, MusicXML, ABC). You get the eleven scores of music context preservation with four companions, what changed "
-    "in plain words, and both versions side by side to hear and see."
+    "(MIDI, MusicXML, ABC). You get the eleven scores of music context preservation with four auxiliary metrics, "
+    "what changed in plain words, and both versions side by side to hear and see."
 )
 PLAY_RATE: Final = 44100  # Hz; what is analysed has half of it
 WARM_UP: Final = ("key", "beats", "segments", "f0")
@@ -105,13 +105,13 @@ class Compared:
     names: tuple[str, str]  # file names of original and edit, as the visitor gave them
     settings: Settings  # what was computed
     sources: tuple[Source, Source]  # features and hashes of both
-    judgement: Judgement  # scores, failures and notes
-    tracks: tuple[Track, Track]  # what can be heard of both
+    scores: PairScores
+    tracks: tuple[Track, Track]  # what can be played of both
 
     @property
-    def entrance(self) -> str:
+    def modality(self) -> str:
         """``"audio"`` or ``"symbolic"``."""
-        return self.sources[0].entrance
+        return self.sources[0].modality
 
     @property
     def bars(self) -> list[Bar]:
@@ -119,11 +119,11 @@ class Compared:
         return [self._bar(name) for name in self.settings.scores]
 
     def _bar(self, name: str) -> Bar:
-        about = {"entrance": self.entrance, "variant": self.settings.variant}
-        if name in self.judgement.failures:
-            return bar_of(name, None, state="failed", reason=say_error(self.judgement.failures[name]), **about)
-        found = self.judgement.values[name]
-        return bar_of(name, float(found.value), reason=found.reason, **about)
+        about = {"modality": self.modality, "variant": self.settings.variant}
+        if name in self.scores.failures:
+            return bar_of(name, None, state="failed", reason=say_error(self.scores.failures[name]), **about)
+        value = self.scores.values[name]
+        return bar_of(name, float(value.value), reason=value.reason, **about)
 
     @functools.cached_property
     def findings(self) -> tuple[Finding, ...]:
@@ -154,25 +154,25 @@ def compare_uploads(
     companions: bool = False,
     start: float = 0.0,
 ) -> Generator[Stage, None, Compared]:
-    """Compare two uploaded files, a stage at a time; with all companions, or those that are shown by default."""
+    """Compare two uploaded files, a stage at a time; with all auxiliary metrics, or those that are shown by default."""
     # `start` is the share of the whole work that lies behind already, 0..1
     paths = _both(original, edit)
-    settings = Settings.of(variant=variant, companions=companions or SHOWN_COMPANIONS)
+    settings = Settings.of(variant=variant, companions=companions or SHOWN_AUXILIARY)
     steps = _steps(paths, settings, start)
     loaded: list[tuple[Source, Track]] = []
     with SourceLoader(settings) as loader:
         for path, title in zip(paths, ("original", "edit"), strict=True):
             yield next(steps)
-            value = load_recording(path, policy=settings.audio_policy) if entrance(path) == "audio" else _score(path)
+            value = load_recording(path, policy=settings.audio_policy) if modality(path) == "audio" else _score(path)
             if isinstance(value, Audio):
                 yield from _extract(value, settings, steps)
             yield next(steps)
             loaded.append((loader.load(value), _track(title.capitalize(), value)))
     yield next(steps)
     sources = loaded[0][0], loaded[1][0]
-    judgement = judge(*sources, settings)
+    scores = score_pair(*sources, settings)
     names = paths[0].name, paths[1].name
-    return Compared(names, settings, sources, judgement, (loaded[0][1], loaded[1][1]))
+    return Compared(names, settings, sources, scores, (loaded[0][1], loaded[1][1]))
 
 
 def _both(original: str | None, edit: str | None) -> tuple[Path, Path]:
@@ -181,7 +181,7 @@ def _both(original: str | None, edit: str | None) -> tuple[Path, Path]:
     if original is None or edit is None:
         raise NoDataError(f"upload two files: the original and the edit; {' and '.join(missing)} missing")
     kinds = {"audio": "a recording", "symbolic": "a score"}
-    first, second = (kinds[entrance(path)] for path in (original, edit))
+    first, second = (kinds[modality(path)] for path in (original, edit))
     if first != second:
         raise InvalidInputError(f"the original is {first} and the edit is {second}; give two recordings or two scores")
     return Path(original), Path(edit)
@@ -192,7 +192,7 @@ def _steps(paths: tuple[Path, Path], settings: Settings, start: float) -> Iterat
     texts: list[str] = []
     for path, title in zip(paths, ("original", "edit"), strict=True):
         texts.append(f"Reading the {title}")
-        if entrance(path) == "audio":
+        if modality(path) == "audio":
             texts += [f"Listening to the {title}: {FEATURE_WORDS[name]}" for name in settings.features]
         texts.append(f"Preparing the {title} for playback")
     texts.append("Comparing")
@@ -220,7 +220,7 @@ def _score(path: Path) -> Score:
             name=path.name,
             unit="seconds",
             limit=MAX_RECORDING_SEC,
-            found=seconds,
+            size=seconds,
         )
     return score
 
@@ -233,17 +233,19 @@ def _track(title: str, value: Audio | Score) -> Track:
     if isinstance(value, Score):
         return Track(title, render_additive(value), SAMPLE_RATE, "its rendering")
     policy = dataclasses.replace(value.policy, sample_rate=PLAY_RATE, peak_normalise=False)
-    heard = value.at_rate(PLAY_RATE) if value.reload is None else value.reload(policy=policy)
-    return Track(title, heard.samples, heard.sample_rate)
+    audio = value.at_rate(PLAY_RATE) if value.reload is None else value.reload(policy=policy)
+    return Track(title, audio.samples, audio.sample_rate)
 
 
 def findings_html(pair: Compared) -> str:
     """Return how much was preserved and what changed as HTML, and what a reader should know of the pair; escaped."""
-    about_markers = why_no_chance(pair.entrance, pair.settings.variant)
-    notes = [*pair.judgement.notes, *([about_markers] if about_markers else [])]
-    found, kept = ((preserved_sentence(told), told) for told in (pair.findings, pair.findings_unmoved))
+    about_markers = why_no_chance(pair.modality, pair.settings.variant)
+    notes = [*pair.scores.notes, *([about_markers] if about_markers else [])]
+    adjusted, unmoved = (
+        (preserved_sentence(findings), findings) for findings in (pair.findings, pair.findings_unmoved)
+    )
     moved = "" if pair.move == UNMOVED else move_text(pair.move)
-    return html("findings.html", found=found, unmoved=kept, moved=moved, notes=notes)
+    return html("findings.html", found=adjusted, unmoved=unmoved, moved=moved, notes=notes)
 
 
 def _picture(pair: Compared) -> str:
@@ -251,8 +253,8 @@ def _picture(pair: Compared) -> str:
     original, edit = (source.features for source in pair.sources)
     if pair.move == UNMOVED:
         return timeline_html(original, edit)
-    moved, kept = timeline_html(original, edit), timeline_html(original, pair.unmoved_edit)
-    return f'<div class="me-moved">{moved}</div><div class="me-unmoved">{kept}</div>'
+    moved, unmoved = timeline_html(original, edit), timeline_html(original, pair.unmoved_edit)
+    return f'<div class="me-moved">{moved}</div><div class="me-unmoved">{unmoved}</div>'
 
 
 def results_of(pair: Compared) -> dict[str, Any]:
@@ -260,13 +262,13 @@ def results_of(pair: Compared) -> dict[str, Any]:
     return {
         "original": pair.names[0],
         "edit": pair.names[1],
-        "entrance": pair.entrance,
+        "entrance": pair.modality,
         "scores": {bar.score: bar.row for bar in pair.bars},
         "preserved": preserved_sentence(pair.findings),
-        "findings": [found._asdict() for found in pair.findings],
+        "findings": [finding._asdict() for finding in pair.findings],
         "move": pair.move._asdict(),
-        "findings_unmoved": [found._asdict() for found in pair.findings_unmoved],
-        "notes": list(pair.judgement.notes),
+        "findings_unmoved": [finding._asdict() for finding in pair.findings_unmoved],
+        "notes": list(pair.scores.notes),
         "receipt": _receipt(pair),
     }
 
@@ -277,14 +279,14 @@ def _receipt(pair: Compared) -> dict[str, Any]:
     from music_evals.benchmark.versions import PACKAGES, package_versions
 
     settings = pair.settings
-    heard = {"extractors": describe_extractors(settings)} if pair.entrance == "audio" else {}
+    extractors = {"extractors": describe_extractors(settings)} if pair.modality == "audio" else {}
     return {
         "original": {"file": pair.names[0], "content": pair.sources[0].content},
         "edit": {"file": pair.names[1], "content": pair.sources[1].content},
         "variant": settings.variant,
         "scores": list(settings.scores),
         "versions": package_versions((*PACKAGES, *AUDIO_PACKAGES)),
-        **heard,
+        **extractors,
     }
 
 
@@ -292,7 +294,7 @@ def code_of(pair: Compared) -> tuple[str, str]:
     """Return Python and a command line that give the same scores of the same files."""
     original, edit = pair.names
     chosen = pair.settings.companions
-    by_default = set(chosen) == set(SHOWN_COMPANIONS)
+    by_default = set(chosen) == set(SHOWN_AUXILIARY)
     python = (
         "from music_evals.pipelines.preservation import evaluate_preservation\n\n"
         "result = evaluate_preservation(\n"
@@ -350,7 +352,7 @@ def build_demo(*, warm_up: bool = True) -> gr.Blocks:
         inputs, outputs = [original, edit, *settings], [status, *add_results()]
         run = on_click(buttons[0], _run, inputs, outputs, name="compare", cancel=buttons[1], show_progress_on=status)
         forget_when([*edits_of(inputs), chosen.dataset.click], outputs, run=run)
-        buttons[1].click(lambda: _told("Stopped."), None, status, api_visibility="private", queue=False)
+        buttons[1].click(lambda: _status_html("Stopped."), None, status, api_visibility="private", queue=False)
     demo.examples_folder = folder
     if warm_up:
         # Not a daemon: a process that ends while native code runs in one is aborted.
@@ -376,8 +378,8 @@ def _inputs() -> tuple[Any, Any, list[Any], tuple[Any, Any]]:
         )
         companions = gr.Checkbox(
             value=False,
-            label="All companions of the eleven scores",
-            info=f"Without it {len(SHOWN_COMPANIONS)} of them are shown.",
+            label="All auxiliary metrics of the eleven scores",
+            info=f"Without it {len(SHOWN_AUXILIARY)} of them are shown.",
             elem_id="companions",
         )
     with gr.Row():
@@ -420,36 +422,36 @@ def _run(
         original: recording (at most six minutes) or score (MIDI, MusicXML, ABC).
         edit: the edited version, of the same kind.
         variant: corrected, official or paper.
-        companions: all companions of the eleven scores, and not only the four that are shown by default.
+        companions: all auxiliary metrics of the eleven scores, and not only the four that are shown by default.
 
     """
     steps = compare_uploads(original, edit, variant=variant, companions=companions)
-    pair = yield from tell_stages(steps, progress, _told, 9, "Not compared")
-    yield _told(f"Compared {' with '.join(pair.names)}."), *show(pair)
+    pair = yield from tell_stages(steps, progress, _status_html, 9, "Not compared")
+    yield _status_html(f"Compared {' with '.join(pair.names)}."), *show(pair)
 
 
 def tell_stages(
-    steps: Generator[Stage, None, Result], progress: Progress, told: Callable[[str], str], n_others: int, failed: str
+    steps: Generator[Stage, None, Result], progress: Progress, render: Callable[[str], str], n_others: int, failed: str
 ) -> Generator[tuple[Any, ...], None, Result]:
     """Yield what a page says of each stage, beside `n_others` outputs that stay; return what the stages come to."""
     import gradio as gr
 
-    kept = (gr.skip(),) * n_others
+    unchanged = (gr.skip(),) * n_others
     try:
         while True:
             stage = next(steps)
             progress(stage.done, stage.text)
-            yield told(f"{stage.text} ..."), *kept
+            yield render(f"{stage.text} ..."), *unchanged
     except StopIteration as end:
-        found: Result = end.value
-        return found
+        result: Result = end.value
+        return result
     except Exception as error:  # a bug too must not leave the page at a stage that never ends
         why = "the message says why" if isinstance(error, MusicEvalsError) else "something went wrong here"
-        yield told(f"{failed}; {why}."), *kept
+        yield render(f"{failed}; {why}."), *unchanged
         raise
 
 
-def _told(text: str) -> str:
+def _status_html(text: str) -> str:
     return html("status.html", text=text)
 
 

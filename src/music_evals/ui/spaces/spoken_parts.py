@@ -22,7 +22,7 @@ class Parts(dict[str, Any]):
         super().__init__()
         self.words = words
         self._fixed: list[tuple[Any, Mapping[str, str]]] = []
-        self._told: list[tuple[Any, Callable[[str], Mapping[str, Any]]]] = []
+        self._localized: list[tuple[Any, Callable[[str], Mapping[str, Any]]]] = []
 
     def add(self, make: Callable[..., Any], key: str, *, name: str = "", **options: Any) -> Any:
         """Add a component whose text is the word of `key`; functions of a language among its options are followed."""
@@ -35,7 +35,9 @@ class Parts(dict[str, Any]):
         if shown not in follow:
             self._fixed.append((component, {shown: key}))
         if follow:
-            self._told.append((component, lambda language: {name: tell(language) for name, tell in follow.items()}))
+            self._localized.append(
+                (component, lambda language: {name: tell(language) for name, tell in follow.items()})
+            )
         self[name or key] = component
         return component
 
@@ -67,10 +69,10 @@ class Parts(dict[str, Any]):
         import gradio as gr
 
         def tell(language: str) -> list[Any]:
-            return [gr.update(**reported(language)) for _, reported in self._told]
+            return [gr.update(**reported(language)) for _, reported in self._localized]
 
         switch = language_switch(self.words, self._fixed, scale=0, min_width=220)
-        switch.change(tell, switch, [component for component, _ in self._told], queue=False, **PRIVATE)
+        switch.change(tell, switch, [component for component, _ in self._localized], queue=False, **PRIVATE)
         self["language"] = switch
 
     def pick(self, *names: str) -> list[Any]:
@@ -90,8 +92,8 @@ class Parts(dict[str, Any]):
         # after the next result, and wipe it.
         import gradio as gr
 
-        found = {language: list(empty(language)) for language in self.words.languages}
-        js = f"(language) => ({json.dumps(found)})[language]"
+        blanks = {language: list(empty(language)) for language in self.words.languages}
+        js = f"(language) => ({json.dumps(blanks)})[language]"
         wiped: dict[str, Any] = {"inputs": self["language"], "outputs": list(outputs), "js": js, **PRIVATE}
         gr.on(edits_of(inputs), None, **wiped)
         for event in filled:

@@ -21,6 +21,7 @@ from music_evals.errors import FileTooLargeError, InvalidInputError, NoDataError
 from music_evals.pipelines.rearrangement import SKYLINE, Prepared, pick_melody, prepare, rearrange
 from music_evals.protocols import SweptTransfer
 from music_evals.protocols.settings import check_type
+from music_evals.repositories import DATASETS, EXAMPLES, shipped
 from music_evals.symbolic.files import read_score
 from music_evals.symbolic.midi import write_midi
 from music_evals.symbolic.piece_rows import score_of_row
@@ -30,7 +31,6 @@ from music_evals.ui.spaces.transfer_models import Model, find_models
 from music_evals.ui.uploads import SCORE_TYPES, load_score
 from music_evals.ui.widgets.ab_player import Track, add_player, player
 from music_evals.ui.widgets.arrangement_picture import arrangements_svg
-from music_evals.windows import DATASETS, EXAMPLES, shipped
 
 if TYPE_CHECKING:
     import gradio as gr
@@ -75,7 +75,7 @@ def find_pieces(root: str | os.PathLike[str]) -> dict[str, Callable[[], Score]]:
 
 
 def _folder(root: str | os.PathLike[str], path: str) -> Path:
-    """Return a folder of the repository; where there is none at `root`, the one that the package brought along."""
+    """Return a folder of the repository; if missing at `root`, the one that came with the package."""
     here = Path(root, path)
     return here if here.is_dir() else shipped(path) or here
 
@@ -97,7 +97,7 @@ def melody_choices(root: str | os.PathLike[str], path: str | None, piece: str) -
         index = pick_melody(score)
     except PolyphonyError:
         return [*names, SKYLINE], "", f"Which voice is the melody? {SKYLINE} takes the highest notes of all."
-    assert index is not None  # the highest notes are only taken where they are asked for
+    assert index is not None  # the highest notes are only taken on request
     return [*names, SKYLINE], names[index], f"{len(score.voices)} voices, {len(score.notes)} notes."
 
 
@@ -170,18 +170,18 @@ def rewrite(  # noqa: PLR0917  (a page gives its fields in their order)
     score = _open(root, path, piece)
     seconds = float(score.seconds(score.end_tick))
     if seconds > MAX_SEC:
-        raise FileTooLargeError("the piece is too long", name="the piece", unit="seconds", limit=MAX_SEC, found=seconds)
+        raise FileTooLargeError("the piece is too long", name="the piece", unit="seconds", limit=MAX_SEC, size=seconds)
     plugin = models[model].load()  # before a card is taken
     prepared = prepare(score, melody or None, steps_per_quarter=plugin.steps_per_quarter)
     title = Path(path).stem if path else str(piece)
     stem = re.sub(r"[^\w.-]+", "_", title)
     original = Track("Original", render_additive(prepared.score), SAMPLE_RATE, "the original")
     notes = "".join(f"\n\n{escape(remark)}." for remark in prepared.remarks)
-    asked = wanted if isinstance(plugin, SweptTransfer) else None
+    n_sweeps = wanted if isinstance(plugin, SweptTransfer) else None
     folder, state, done, total, begun = frame.temporary_folder(), None, 0, wanted, time.monotonic()
     while done < total:
         progress(done / total, f"Sweep {done + 1} of {total}")
-        state, written, total = _one_sweep(models[model], prepared, start_seed, asked, state)
+        state, written, total = _one_sweep(models[model], prepared, start_seed, n_sweeps, state)
         done += 1
         each = (time.monotonic() - begun) / done
         left = f", about {each * (total - done):.0f} s left at {each:.1f} s a sweep{_GOING}" if done < total else "."
@@ -189,8 +189,8 @@ def rewrite(  # noqa: PLR0917  (a page gives its fields in their order)
         midi.write_bytes(write_midi(written))
         name = f"Sweep {done}"
         picture = arrangements_svg(title, [("Original", prepared.score), (name, written)])
-        heard = player(original, Track(name, render_additive(written), SAMPLE_RATE, "the sweep"))
-        yield f"Sweep {done} of {total} by {model}{left}{notes}", _scrolled(picture), heard, str(midi)
+        sound = player(original, Track(name, render_additive(written), SAMPLE_RATE, "the sweep"))
+        yield f"Sweep {done} of {total} by {model}{left}{notes}", _scrolled(picture), sound, str(midi)
 
 
 def _scrolled(svg: str) -> str:
@@ -237,10 +237,10 @@ def build_page(root: str | os.PathLike[str]) -> gr.Blocks:
         gr.Markdown("## 3. Before and after")
         status = gr.Markdown("Nothing is rewritten yet.", elem_id="status")
         picture = gr.HTML(elem_id="picture")
-        heard = add_player("Rewrite a piece to hear and see it beside the original here.")
+        sound = add_player("Rewrite a piece to hear and see it beside the original here.")
         midi = frame.download_button("MIDI of this sweep", "download_midi")
-        outputs = [status, picture, heard, midi]
-        # asked again at each visit: the Hub may have been out of reach when the page was built
+        outputs = [status, picture, sound, midi]
+        # listed again at each visit: the Hub may have been out of reach when the page was built
         page.load(functools.partial(_menu_now, root), model, model, api_visibility="private")
         choose = functools.partial(_choose_on_page, root)
         frame.follow([file.upload, piece.input], choose, [file, piece], [melody, remark])

@@ -19,7 +19,7 @@ from music_evals.benchmark.versions import package_versions
 from music_evals.errors import InvalidTagsError, UndefinedMetricWarning, UnknownNameError
 from music_evals.lyrics.embeddings import CHAR_NGRAMS, DEFAULT_ENCODER, embed, load_encoder
 from music_evals.metrics.semantics import AGGREGATIONS, SemanticSimilarity, cosine_matrix
-from music_evals.pipelines.descriptions import judge_description, tag_semantic_similarity
+from music_evals.pipelines.descriptions import score_description, tag_semantic_similarity
 from music_evals.protocols import TextEncoder
 from music_evals.ui.gpu import on_gpu
 from music_evals.ui.spaces.words_muchin import DESCRIPTION_WORDS
@@ -144,18 +144,18 @@ def parse_description(text: str, group: str, language: str = "en") -> Tags:
         raise InvalidTagsError(t("error_text", n=len(text), most=MAX_CHARACTERS))
     lines = [(number, line) for number, line in enumerate((text or "").splitlines(), start=1) if line.strip()]
     named = any(re.search("[:：]", line) for _, line in lines)
-    found: Tags = {}
+    tags: Tags = {}
     for number, line in lines:
         try:
-            _read_line(line, group, found, t, language, named=named)
+            _read_line(line, group, tags, t, language, named=named)
         except InvalidTagsError as error:
             raise InvalidTagsError(t("error_line", line=number, what=str(error))) from None
-    if (total := sum(map(len, found.values()))) > MAX_TAGS:
+    if (total := sum(map(len, tags.values()))) > MAX_TAGS:
         raise InvalidTagsError(t("error_tags", n=total, most=MAX_TAGS))
-    return found
+    return tags
 
 
-def _read_line(line: str, group: str, found: Tags, t: Say, language: str, *, named: bool) -> None:
+def _read_line(line: str, group: str, description: Tags, t: Say, language: str, *, named: bool) -> None:
     """Add the tags of a line to those that were found."""
     head, colon, rest = re.sub("：", ":", line, count=1).partition(":")
     if not named:
@@ -164,15 +164,15 @@ def _read_line(line: str, group: str, found: Tags, t: Say, language: str, *, nam
         raise InvalidTagsError(t("error_mixed"))
     else:
         name = _dimension_of(head.strip(), group, t, language)
-        if name in found:
+        if name in description:
             raise InvalidTagsError(t("error_twice", name=head.strip()))
     tags = [tag for part in re.split("[,，、;；]", rest) if (tag := part.strip())]
     for tag in tags:
         if len(tag) > MAX_TAG_CHARACTERS:
             raise InvalidTagsError(t("error_tag", n=len(tag), most=MAX_TAG_CHARACTERS, tag=f"{tag[:20]}..."))
-    found.setdefault(name, []).extend(tags)
-    if len(found[name]) > MAX_TAGS_A_DIMENSION:
-        raise InvalidTagsError(t("error_tags", n=len(found[name]), most=MAX_TAGS_A_DIMENSION))
+    description.setdefault(name, []).extend(tags)
+    if len(description[name]) > MAX_TAGS_A_DIMENSION:
+        raise InvalidTagsError(t("error_tags", n=len(description[name]), most=MAX_TAGS_A_DIMENSION))
 
 
 def _dimension_of(name: str, group: str, t: Say, language: str) -> str:
@@ -196,9 +196,9 @@ def title_of(group: str, name: str, language: str) -> str:
 def write_description(tags: Mapping[str, Sequence[str]], group: str, language: str = "en") -> str:
     """Return tags as text that `parse_description` reads; dimensions that the group does not have are left out."""
     return "\n".join(
-        f"{title_of(group, name, language)}: {'、'.join(found)}"
-        for name, found in tags.items()
-        if name in DIMENSIONS[group] and found
+        f"{title_of(group, name, language)}: {'、'.join(values)}"
+        for name, values in tags.items()
+        if name in DIMENSIONS[group] and values
     )
 
 
@@ -209,8 +209,8 @@ def compare(
     if aggregation not in AGGREGATIONS:
         raise UnknownNameError("aggregation", aggregation, AGGREGATIONS)
     loaded = page_encoder(encoder)
-    judged = _compared(generated, reference, group, loaded, aggregation)
-    return Compared(group, generated, reference, *judged, loaded.name, loaded.revision, aggregation)
+    scored = _compared(generated, reference, group, loaded, aggregation)
+    return Compared(group, generated, reference, *scored, loaded.name, loaded.revision, aggregation)
 
 
 def _compared(
@@ -229,8 +229,8 @@ def _compared(
             similarity = tag_semantic_similarity(reference.get(LIST, []), generated.get(LIST, []), **options)
         return {LIST: similarity}, cosines, math.nan
     sides = {group: reference}, {group: generated}
-    scored = judge_description(*sides, annotators=[group], **options)
-    every = judge_description(*sides, annotators=[group], dimensions={group: names}, **options)
+    scored = score_description(*sides, annotators=[group], **options)
+    every = score_description(*sides, annotators=[group], dimensions={group: names}, **options)
     similarities = {name: every.similarities[f"{group}/{name}"] for name in names}
     return similarities, cosines, scored.values[f"{group}_average"]
 
@@ -243,54 +243,54 @@ class _Known:
 
     def encode(self, texts: Sequence[str]) -> Floats:
         """Return the vectors of tags that are known, shape (n, dimensions)."""
-        found: Floats = self._vectors.of(list(texts))
-        return found
+        vectors: Floats = self._vectors.of(list(texts))
+        return vectors
 
 
-def results_of(found: Compared) -> dict[str, Any]:
+def results_of(comparison: Compared) -> dict[str, Any]:
     """Return scores, tags, cosines and options as JSON can hold them; undefined is NaN."""
     return {
-        "average": found.average,
-        "group": found.group or None,
-        "scores": {name: each._asdict() for name, each in found.similarities.items()},
-        "cosines": {name: matrix.tolist() for name, matrix in found.cosines.items()},
+        "average": comparison.average,
+        "group": comparison.group or None,
+        "scores": {name: each._asdict() for name, each in comparison.similarities.items()},
+        "cosines": {name: matrix.tolist() for name, matrix in comparison.cosines.items()},
         "range": [-1, 1],
         "direction": "higher is better",
-        "generated": found.generated,
-        "reference": found.reference,
-        "encoder": {"name": found.encoder, "revision": found.revision},
-        "aggregation": found.aggregation,
+        "generated": comparison.generated,
+        "reference": comparison.reference,
+        "encoder": {"name": comparison.encoder, "revision": comparison.revision},
+        "aggregation": comparison.aggregation,
         "versions": package_versions(PACKAGES),
     }
 
 
-def code_of(found: Compared) -> tuple[str, str]:
+def code_of(comparison: Compared) -> tuple[str, str]:
     """Return Python and a command line that give the same scores."""
-    sides = {"generated": found.generated, "reference": found.reference}
-    if found.group:
-        function, result = "judge_description", "dict(found.values)"
-        typed = {side: repr({found.group: tags}) for side, tags in sides.items()}
+    sides = {"generated": comparison.generated, "reference": comparison.reference}
+    if comparison.group:
+        function, printed = "score_description", "dict(result.values)"
+        typed = {side: repr({comparison.group: tags}) for side, tags in sides.items()}
     else:
-        function, result = "tag_semantic_similarity", "found.value"
+        function, printed = "tag_semantic_similarity", "result.value"
         typed = {side: repr(tags.get(LIST, [])) for side, tags in sides.items()}
     python = (
         f"from music_evals.pipelines.descriptions import {function}\n\n"
         + "".join(f"{side} = {tags}\n" for side, tags in typed.items())
-        + f"found = {function}(reference, generated, encoder={found.encoder!r}, aggregation={found.aggregation!r})\n"
-        f"print({result})\n"
+        + f"result = {function}(reference, generated, encoder={comparison.encoder!r}, "
+        f"aggregation={comparison.aggregation!r})\nprint({printed})\n"
     )
-    return python, _shell_of(found) if found.group else f"python - <<'END_OF_PYTHON'\n{python}END_OF_PYTHON\n"
+    return python, _shell_of(comparison) if comparison.group else f"python - <<'END_OF_PYTHON'\n{python}END_OF_PYTHON\n"
 
 
-def _shell_of(found: Compared) -> str:
+def _shell_of(comparison: Compared) -> str:
     """Return the command that gives the scores of dimensions."""
     empty: dict[str, Any] = {group: {"dimensions": {}} for group in GROUPS}
-    people = {name: {"tags": tags} for name, tags in found.reference.items()}
-    song = json.dumps({"id": "song", **empty, found.group: {"dimensions": people}}, ensure_ascii=False)
-    tags = json.dumps({"id": "song", found.group: found.generated}, ensure_ascii=False)
+    people = {name: {"tags": tags} for name, tags in comparison.reference.items()}
+    song = json.dumps({"id": "song", **empty, comparison.group: {"dimensions": people}}, ensure_ascii=False)
+    tags = json.dumps({"id": "song", comparison.group: comparison.generated}, ensure_ascii=False)
     return (
         f"cat > songs.jsonl <<'END_OF_JSON'\n{song}\nEND_OF_JSON\n"
         f"cat > tags.jsonl <<'END_OF_JSON'\n{tags}\nEND_OF_JSON\n"
         "music-evals describe --dataset songs.jsonl --predictions mine=tags.jsonl --no-controls \\\n"
-        f"  --encoder {found.encoder} --aggregation {found.aggregation} --out results/description\n"
+        f"  --encoder {comparison.encoder} --aggregation {comparison.aggregation} --out results/description\n"
     )

@@ -15,8 +15,8 @@ from typing import NamedTuple
 from music_evals.errors import UnreadableFileError, hub_errors
 from music_evals.files import parse_json
 from music_evals.protocols import STYLE_TRANSFERS, StyleTransfer, load_plugin
+from music_evals.repositories import MODELS, shipped
 from music_evals.ui.places import hub_owner
-from music_evals.windows import MODELS, shipped
 
 __all__ = ["Model", "find_models"]
 
@@ -54,10 +54,10 @@ def find_models(root: str | os.PathLike[str]) -> dict[str, Model]:
     the Hub, those of the Space's owner; and those that the package brought along where none of these is there. What
     cannot be reached now is left out.
     """
-    found = dict(_in_folders(Path(root, MODELS, kind) for kind in STYLE_TRANSFERS))
-    if owner := hub_owner(here=bool(found)):
-        found = dict(_of_owner(owner))
-    return found or dict(_in_folders(filter(None, (shipped(f"{MODELS}/{kind}") for kind in STYLE_TRANSFERS))))
+    models = dict(_in_folders(Path(root, MODELS, kind) for kind in STYLE_TRANSFERS))
+    if owner := hub_owner(here=bool(models)):
+        models = dict(_of_owner(owner))
+    return models or dict(_in_folders(filter(None, (shipped(f"{MODELS}/{kind}") for kind in STYLE_TRANSFERS))))
 
 
 def _in_folders(folders: Iterable[Path]) -> Iterator[tuple[str, Model]]:

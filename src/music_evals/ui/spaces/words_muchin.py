@@ -48,7 +48,7 @@ def said_in(language: str, message: str) -> str:
     if placed:
         message = placed[1] + said_in(language, placed[2])
     for saying in _content()["sayings"]:
-        found = re.fullmatch(saying["said"], message, re.DOTALL)
-        if found and language in saying:
-            return found.expand(saying[language])
+        match = re.fullmatch(saying["said"], message, re.DOTALL)
+        if match and language in saying:
+            return match.expand(saying[language])
     return message

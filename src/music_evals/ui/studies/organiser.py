@@ -95,12 +95,12 @@ class Organiser:
             return await self._page(request, f"{removed} submissions of {token} were removed.")
         return await self._page(request, "There is no such action.", 404)
 
-    async def _enter(self, request: Request, given: str) -> Response:
+    async def _enter(self, request: Request, secret: str) -> Response:
         from starlette.responses import RedirectResponse
 
         if len(self._wrong) == TRIES and time.monotonic() - self._wrong[0] < TRIES_SEC:
             return await self._page(request, "Too many wrong secrets; wait a minute.", 429)
-        if not is_secret(given, self.secret):
+        if not is_secret(secret, self.secret):
             self._wrong.append(time.monotonic())
             return await self._page(request, "That is not the secret.", 403)
         answer = RedirectResponse(_place(request), 303)
@@ -110,13 +110,13 @@ class Organiser:
         )  # fmt: skip
         return answer
 
-    async def _page(self, request: Request, said: str, status: int = 200) -> Response:
+    async def _page(self, request: Request, message: str, status: int = 200) -> Response:
         from starlette.concurrency import run_in_threadpool
         from starlette.responses import HTMLResponse
 
         session = self._session(request)
         title = self.study.introduction.title
-        values: dict[str, Any] = {"title": title, "said": said, "word": None, "place": _place(request)}
+        values: dict[str, Any] = {"title": title, "said": message, "word": None, "place": _place(request)}
         if session is not None:
             values |= await run_in_threadpool(self._progress)
             values["word"] = self._mac("word", session)  # what its forms hold
@@ -124,15 +124,15 @@ class Organiser:
 
     def _progress(self) -> dict[str, Any]:
         """Return what the page shows: slots, participants and their parts."""
-        given = self.book.given()
+        slots = self.book.given()
         try:
-            sent = {one.token: one for one in participants_of(self.study, store=self.store)}
+            sent = {participant.token: participant for participant in participants_of(self.study, store=self.store)}
             problem = ""
         except MusicEvalsError as error:
-            sent, problem = {}, str(error) if given else ""
+            sent, problem = {}, str(error) if slots else ""
         rows = [
             (slot + 1, token, ", ".join(sorted(sent[token].parts)) if token in sent else "")
-            for token, slot in sorted(given.items(), key=lambda pair: (pair[1], pair[0]))
+            for token, slot in sorted(slots.items(), key=lambda pair: (pair[1], pair[0]))
         ]
         return {"rows": rows, "n_slots": len(self.study.plans), "n_sent": len(sent), "problem": problem}
 
@@ -160,9 +160,9 @@ class Organiser:
 
     def _session(self, request: Request) -> str | None:
         """Return the session of a request, which is whole, ours and not over."""
-        given = request.cookies.get(_COOKIE, "")
-        session = given.rpartition(".")[0]
-        if not hmac.compare_digest(given.encode(), self._signed(session).encode()):
+        cookie = request.cookies.get(_COOKIE, "")
+        session = cookie.rpartition(".")[0]
+        if not hmac.compare_digest(cookie.encode(), self._signed(session).encode()):
             return None
         end = session.partition(".")[0]
         return session if end.isdecimal() and int(end) > time.time() else None

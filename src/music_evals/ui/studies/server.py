@@ -40,7 +40,7 @@ HEADERS = {
 """Of every answer."""
 
 _SUBMITTED = b'data-submit="file"', b'data-submit="server"'
-"""How the page is told that there is a server."""
+"""How the page learns that there is a server."""
 _TYPES = {".js": "text/javascript", ".css": "text/css", ".flac": "audio/flac"}
 
 
@@ -64,7 +64,7 @@ def build_app(study: StudyFolder, *, secret: str, store: SubmissionStore | None 
     Raises
     ------
     InvalidInputError
-        The secret is empty, or shorter than 16 characters: nobody watches who guesses.
+        The secret is empty, or shorter than 16 characters, which could be guessed.
     MissingBackendError
         Starlette is not installed.
 
@@ -84,8 +84,8 @@ def build_app(study: StudyFolder, *, secret: str, store: SubmissionStore | None 
     participants = _Participants(study, store, book)
     organiser = Organiser(study, store, book, secret)
     routes = [
-        Route("/api/join", _told(participants.join), methods=["POST"]),
-        Route("/api/submit", _told(participants.submit), methods=["POST"]),
+        Route("/api/join", _answered_in_json(participants.join), methods=["POST"]),
+        Route("/api/submit", _answered_in_json(participants.submit), methods=["POST"]),
         Route("/organiser", organiser.show, methods=["GET"]),
         Route("/organiser/{action}", organiser.act, methods=["POST"]),
         Route("/{path:path}", _Files(study.page).serve, methods=["GET"]),
@@ -98,7 +98,7 @@ def build_app(study: StudyFolder, *, secret: str, store: SubmissionStore | None 
 def serve(
     study: StudyFolder, *, secret: str, host: str = "127.0.0.1", port: int = 7860, store: SubmissionStore | None = None
 ) -> None:
-    """Serve a study until the process is told to stop.
+    """Serve a study until the process is stopped.
 
     Parameters
     ----------
@@ -152,7 +152,7 @@ class _Participants:
             raise InvalidInputError("this page is of another study; load it again")
         token, slot = await run_in_threadpool(self.book.join, str(content.get("invitation") or ""))
         sent = await run_in_threadpool(lambda: self.store.read(token, or_none=True))
-        stored = sorted({one.content["part"] for one in sent})
+        stored = sorted({submission.content["part"] for submission in sent})
         return {"token": token, "slot": slot, "sent": len(sent), "stored": stored}
 
     async def submit(self, request: Request) -> dict[str, Any]:
@@ -181,7 +181,7 @@ class _Participants:
         return content
 
 
-def _told(act: Callable[[Request], Awaitable[dict[str, Any]]]) -> Callable[[Request], Awaitable[Response]]:
+def _answered_in_json(act: Callable[[Request], Awaitable[dict[str, Any]]]) -> Callable[[Request], Awaitable[Response]]:
     """Answer with JSON; an error of ours becomes its status and its words."""
     from starlette.responses import JSONResponse
 

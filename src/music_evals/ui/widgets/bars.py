@@ -76,7 +76,7 @@ class Bar:
             "state": self.state, "reason": self.reason,
         }  # fmt: skip
 
-    def drawn(self) -> dict[str, Any]:
+    def template_values(self) -> dict[str, Any]:
         """Return what the template shows."""
         points = {**{kind: mark.value for kind, mark in self.marks.items()}, "value": self.value}
         known = {kind: value for kind, value in points.items() if value is not None}
@@ -100,10 +100,10 @@ class Bar:
 
 
 def bar_of(
-    score: str, value: float | None, *, entrance: str = "", variant: str = "", state: str = "defined", reason: str = ""
+    score: str, value: float | None, *, modality: str = "", variant: str = "", state: str = "defined", reason: str = ""
 ) -> Bar:
     """Return a score of any module with its range and the markers that are known for it."""
-    # Of music, `entrance` (``"audio"`` or ``"symbolic"``) and `variant` say whether the mean over unrelated pairs,
+    # Of music, `modality` (``"audio"`` or ``"symbolic"``) and `variant` say whether the mean over unrelated pairs,
     # which was measured on recordings under the corrected formulas, is a marker.
     metric = metric_of(score)
     best = chance = None
@@ -113,7 +113,7 @@ def bar_of(
         best = Mark("the true middle", metric.best)
     elif metric.task == "preservation":
         best = Mark("identical pair", metric.best)
-        if not why_no_chance(entrance, variant):
+        if not why_no_chance(modality, variant):
             chance = Mark("unrelated pair", metric.chance, about=True)
     if value is not None and math.isnan(value):
         value, state = None, "undefined"
@@ -127,7 +127,7 @@ def bars_html(bars: Iterable[Bar], *, headings: bool = True) -> str:
     facets: dict[str, list[Mapping[str, Any]]] = {}
     legend: dict[str, str] = {}
     for bar in bars:
-        facets.setdefault(bar.facet if headings else "", []).append(bar.drawn())
+        facets.setdefault(bar.facet if headings else "", []).append(bar.template_values())
         legend |= {kind: mark.label for kind, mark in bar.marks.items()}
     return html("bars.html", facets=facets, legend=legend)
 
@@ -137,7 +137,7 @@ def number(value: float | None) -> str:
     return "undefined" if value is None or math.isnan(value) else f"{value:.3f}"
 
 
-def why_no_chance(entrance: str, variant: str) -> str:
+def why_no_chance(modality: str, variant: str) -> str:
     """Say why the mean over unrelated pairs is no marker for some scores; empty where it is one.
 
     Examples
@@ -148,7 +148,7 @@ def why_no_chance(entrance: str, variant: str) -> str:
     'what unrelated pairs score was measured on recordings: no such marker for scores'
 
     """
-    if entrance != "audio":
+    if modality != "audio":
         return "what unrelated pairs score was measured on recordings: no such marker for scores"
     if variant != "corrected":
         return "what unrelated pairs score was measured with the corrected formulas: no such marker for this variant"

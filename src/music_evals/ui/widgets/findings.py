@@ -1,6 +1,6 @@
 """What an edit changed, in plain words: sentences that are read off the features of both sides.
 
-Nothing is heard here: each sentence restates annotations, so it is as sure as the extractor that made them.
+No recording is analysed here: each sentence restates annotations, and is as reliable as the extractor behind them.
 """
 
 from __future__ import annotations
@@ -92,7 +92,7 @@ def chord_name(label: str) -> str:
 
 def findings(original: Features, edit: Features) -> tuple[Finding, ...]:
     """Say what differs between the features of an original and of its edit."""
-    found = [_length(original.duration_sec, edit.duration_sec)]
+    differences = [_length(original.duration_sec, edit.duration_sec)]
     about = _About(original.duration_sec, find_move(original, edit))
     for feature, facet, describe in _DESCRIBED:
         sides = getattr(original, feature), getattr(edit, feature)
@@ -102,24 +102,24 @@ def findings(original: Features, edit: Features) -> tuple[Finding, ...]:
             if feature in features.undefined
         ]
         if reasons:
-            found.append(Finding(facet, "undefined", f"{facet} cannot be compared ({'; '.join(reasons)})"))
+            differences.append(Finding(facet, "undefined", f"{facet} cannot be compared ({'; '.join(reasons)})"))
         elif all(side is not None for side in sides):
-            found.append(describe(*sides, about))
-    return tuple(found)
+            differences.append(describe(*sides, about))
+    return tuple(differences)
 
 
-def preserved_sentence(found: Sequence[Finding]) -> str:
+def preserved_sentence(findings: Sequence[Finding]) -> str:
     """Say in one sentence how much of the original the edit preserved.
 
     Examples
     --------
-    >>> told = [Finding("key", "same", ""), Finding("beats", "changed", "", 0.5), Finding("tempo", "changed", "")]
-    >>> preserved_sentence(told)
+    >>> findings = [Finding("key", "same", ""), Finding("beats", "changed", "", 0.5), Finding("tempo", "changed", "")]
+    >>> preserved_sentence(findings)
     'Preserved in full: key; in part: beats (50 %); not preserved: tempo.'
 
     """
     groups: dict[str, list[str]] = {"in full": [], "in part": [], "not preserved": [], "not comparable": []}
-    for finding in found:
+    for finding in findings:
         share = finding.share or 0.0
         if finding.kind == "undefined":
             groups["not comparable"].append(finding.facet)
@@ -282,15 +282,15 @@ def _melody(original: Melody, edit: Melody, about: _About) -> Finding:
     n = len(original.pitches)
     if not n:
         return Finding("melody", "undefined", "melody cannot be compared (original: no notes)")
-    kept = kept_notes(original, edit)
-    text = f"{kept} of {n} melody notes found again, pitch and place"
-    if kept == n:
-        more = len(edit.pitches) - kept
+    n_kept = kept_notes(original, edit)
+    text = f"{n_kept} of {n} melody notes found again, pitch and place"
+    if n_kept == n:
+        more = len(edit.pitches) - n_kept
         return Finding("melody", "changed" if more > 0 else "same", _with_more(text, max(more, 0)), 1.0)
     if about.move != UNMOVED:
-        kept = kept_notes(original, edit, about.move)
-        text = f"{move_text(about.move)}: {kept} of {n} notes found again there"
-    return Finding("melody", "changed", text, kept / n)
+        n_kept = kept_notes(original, edit, about.move)
+        text = f"{move_text(about.move)}: {n_kept} of {n} notes found again there"
+    return Finding("melody", "changed", text, n_kept / n)
 
 
 def move_text(move: Move) -> str:

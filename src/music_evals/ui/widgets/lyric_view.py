@@ -64,14 +64,14 @@ def _notes(score: LyricStructure, t: Say) -> list[str]:
 def _reasons(score: LyricStructure, t: Say) -> dict[str, str]:
     """Return level -> what its ratio says."""
     if score.variant == "corrected":
-        needed, asked = score.edits.needed, score.edits.asked
+        needed, requested = score.edits.needed, score.edits.expected
         levels = ("song", "section", "phrase", "word", "rhyme")
-        numbers = zip(levels, (sum(needed), *needed), (sum(asked), *asked), strict=True)
+        numbers = zip(levels, (sum(needed), *needed), (sum(requested), *requested), strict=True)
         return {level: t("why_edits", needed=n, asked=wanted, what=t(f"edits_{level}")) for level, n, wanted in numbers}
-    expected, found = (" ".join(codes) or "-" for codes in (score.expected_codes, score.found_codes))
+    expected, actual = (" ".join(codes) or "-" for codes in (score.expected_codes, score.found_codes))
     return {
         "song": t("why_song"),
-        "section": t("why_section", expected=expected, found=found),
+        "section": t("why_section", expected=expected, found=actual),
         "phrase": t("why_phrase", compared=score.compared_lines, matched=round(score.matched_lines)),
         "word": t(f"why_word_{score.variant}"),
         "rhyme": t("why_rhyme", expected=score.expected_rhymes, found=score.found_rhymes),
@@ -96,8 +96,8 @@ def _facts(line: Any, t: Say, find: Callable[[str], Hashable]) -> Iterator[str]:
     """Yield what stands below the words of a line."""
     if line.expected is not None:
         yield t("expected_line", pattern=line.expected or "-")
-    if line.found is not None:
-        yield t("found_line", pattern=line.found or "-")
+    if line.actual is not None:
+        yield t("found_line", pattern=line.actual or "-")
     if line.status == "matched":
         yield t("characters", found=line.found_count, expected=line.expected_count)
     else:
@@ -112,10 +112,10 @@ def _words(line: Any, t: Say) -> tuple[str, str, str]:
     """Split the words of a line at its last Chinese character, which is marked where its rhyme says something."""
     if line.words is None:
         return t("not_there"), "", ""
-    found = re.match(r"(.*)([\u4e00-\u9fff])(.*)", line.words.strip(), re.DOTALL)
-    if found is None or mark_of(line) == "none":
+    match = re.match(r"(.*)([\u4e00-\u9fff])(.*)", line.words.strip(), re.DOTALL)
+    if match is None or mark_of(line) == "none":
         return line.words.strip(), "", ""
-    return found[1], found[2], found[3]
+    return match[1], match[2], match[3]
 
 
 def losses(score: LyricStructure, t: Say) -> list[tuple[str, list[str]]]:
@@ -125,25 +125,25 @@ def losses(score: LyricStructure, t: Say) -> list[tuple[str, list[str]]]:
         for each in score.levels
         if (lost := each.maximum - each.points) >= 0.005
     ]
-    found = [(t("tab_score"), levels)] if levels else []
+    groups = [(t("tab_score"), levels)] if levels else []
     for section in score.sections:
         if section.expected_index is None:
             place = (section.found_index or 0) + 1
-            found.append((t("section_extra", place=place, label=section.found_label), []))
+            groups.append((t("section_extra", place=place, label=section.found_label), []))
         elif section.found_index is None:
             place = section.expected_index + 1
-            found.append((t("section_missing", place=place, label=section.expected_label), []))
+            groups.append((t("section_missing", place=place, label=section.expected_label), []))
         elif not all(line.lossless for line in section.lines):
-            found.append((_section_head(section, t), list(_lost_lines(section.lines, t))))
-    return found
+            groups.append((_section_head(section, t), list(_lost_lines(section.lines, t))))
+    return groups
 
 
 def _section_head(section: Any, t: Say) -> str:
     """Say how many lines a section should have, and has."""
     expected = sum(line.expected is not None for line in section.lines)
-    found = sum(line.found is not None for line in section.lines)
+    actual = sum(line.actual is not None for line in section.lines)
     place, label = section.expected_index + 1, section.expected_label
-    return t("section_lines", place=place, label=label, expected=expected, found=found)
+    return t("section_lines", place=place, label=label, expected=expected, found=actual)
 
 
 def _lost_lines(lines: Sequence[Any], t: Say) -> Iterator[str]:
@@ -183,26 +183,26 @@ def changes_html(read: Normalised | None, t: Say) -> str:
 
 def _change(change: str, t: Say) -> str:
     """Say a change, ``"step: 'a' and 2 more became 'b'"``, in the words of the page."""
-    step, _, what = change.partition(": ")
+    step, _, detail = change.partition(": ")
     name = t(f"step_{step}")
-    blank = re.fullmatch(r"(\d+) lines? without words removed", what)
+    blank = re.fullmatch(r"(\d+) lines? without words removed", detail)
     if blank:
         return f"{name}: {t('changes_blank', n=blank[1])}"
-    if what.endswith(" removed"):
-        return f"{name}: {t('changes_removed', before=_more(what.removesuffix(' removed'), t))}"
-    before, _, after = what.rpartition(" became ")
+    if detail.endswith(" removed"):
+        return f"{name}: {t('changes_removed', before=_more(detail.removesuffix(' removed'), t))}"
+    before, _, after = detail.rpartition(" became ")
     return f"{name}: {t('changes_became', before=_more(before, t), after=_more(after, t))}"
 
 
 def _more(quoted: str, t: Say) -> str:
     """Say ``"'a' and 2 more"`` in the words of the page."""
-    found = re.fullmatch(r"(.+) and (\d+) more", quoted, re.DOTALL)
-    return f"{found[1]}{t('changes_more', n=found[2])}" if found else quoted
+    match = re.fullmatch(r"(.+) and (\d+) more", quoted, re.DOTALL)
+    return f"{match[1]}{t('changes_more', n=match[2])}" if match else quoted
 
 
 def line_rows(score: LyricStructure) -> list[dict[str, Any]]:
     """Return one row a line, for CSV and JSON: what was expected and found, and what became of its rhyme."""
-    same = ("expected", "found", "expected_count", "found_count", "foreign_count")
+    same = ("expected_count", "found_count", "foreign_count")
     return [
         {
             "section": number,
@@ -211,6 +211,8 @@ def line_rows(score: LyricStructure) -> list[dict[str, Any]]:
             "line": at,
             "status": line.status,
             "words": None if line.words is None else line.words.strip(),
+            "expected": line.expected,
+            "found": line.actual,
             **{name: getattr(line, name) for name in same},
             "ratio": None if math.isnan(line.ratio) else line.ratio,
             "rhyme": mark_of(line),

@@ -36,15 +36,15 @@ def find_move(original: Features, edit: Features) -> Move:
         ratios.insert(1, original.beats.bpm / edit.beats.bpm)
     if original.melody is None or edit.melody is None or not len(original.melody.pitches):
         return UNMOVED
-    kept = {
+    n_kept = {
         Move(steps, ratio): kept_notes(original.melody, edit.melody, Move(steps, ratio))
         for ratio in ratios
         if ratio == 1 or abs(ratio - 1) > LEAST_STRETCH  # which NaN is not
         for steps in sorted(range(-12, 13), key=abs)
     }
-    best = max(kept, key=lambda move: kept[move])  # the first of the best: the smallest move
+    best = max(n_kept, key=lambda move: n_kept[move])  # the first of the best: the smallest move
     n = len(original.melody.pitches)
-    return best if kept[best] - kept[UNMOVED] >= WORTH_MOVING * n and kept[best] >= LEAST_KEPT * n else UNMOVED
+    return best if n_kept[best] - n_kept[UNMOVED] >= WORTH_MOVING * n and n_kept[best] >= LEAST_KEPT * n else UNMOVED
 
 
 def kept_notes(original: Melody, edit: Melody, move: Move = UNMOVED) -> int:
@@ -71,7 +71,7 @@ def unmoved(edit: Features, move: Move) -> Features:
         edit.duration_sec / stretch,
         beats=moved("beats", lambda beats: {"bpm": beats.bpm * stretch}),
         key=moved("key", lambda key: {"tonic": (key.tonic - steps) % 12}),
-        chords=moved("chords", lambda chords: {"labels": tuple(_transposed(one, -steps) for one in chords.labels)}),
+        chords=moved("chords", lambda chords: {"labels": tuple(_transposed(label, -steps) for label in chords.labels)}),
         f0=moved("f0", lambda f0: {"frequencies_hz": f0.frequencies_hz * 2 ** (-steps / 12)}),
         melody=moved("melody", lambda melody: {"pitches": melody.pitches - steps}),
         segments=moved("segments"),
@@ -80,6 +80,6 @@ def unmoved(edit: Features, move: Move) -> Features:
 
 
 def _transposed(label: str, semitones: int) -> str:
-    """Return a chord in Harte's syntax so many semitones higher, spelt as our extractors do; no chord stays none."""
+    """Return a chord in Harte's syntax so many semitones higher, spelt as our extractors do; ``N`` stays ``N``."""
     root, *rest = label.partition(":")
     return "".join([ROOTS[(ROOTS.index(root) + semitones) % 12], *rest]) if root in ROOTS else label

@@ -24,11 +24,11 @@ def summary(diff: NoteDiff) -> str:
     '1 kept (0 of them with the true length), 1 missed, 1 extra.'
 
     """
-    kept, missed, extra = (diff.count(kind) for kind in CHANGES)
+    n_kept, missed, extra = (diff.count(kind) for kind in CHANGES)
     if not diff.changes:
         return "Neither the true middle nor the candidate has a note."
-    length = f" ({diff.same_length} of them with the true length)" if kept else ""
-    return f"{kept} kept{length}, {missed} missed, {extra} extra."
+    length = f" ({diff.same_length} of them with the true length)" if n_kept else ""
+    return f"{n_kept} kept{length}, {missed} missed, {extra} extra."
 
 
 def sentences(diff: NoteDiff, first_measure: int) -> list[str]:

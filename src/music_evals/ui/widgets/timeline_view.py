@@ -45,11 +45,11 @@ class Disagreement(NamedTuple):
 
 def disagreements(original: Mapping[str, Any], edit: Mapping[str, Any]) -> list[Disagreement]:
     """Return the places that the picture colours, by kind, then by time."""
-    found: list[Disagreement] = []
+    places: list[Disagreement] = []
     for kind, compare in (("chords", _chords), ("beats", _beats), ("segments", _sections), ("melody", _notes)):
         if kind in original and kind in edit:
-            found += sorted(compare(original[kind], edit[kind]))
-    return found
+            places += sorted(compare(original[kind], edit[kind]))
+    return places
 
 
 def _chords(original: Sequence[Any], edit: Sequence[Any]) -> Iterable[Disagreement]:
@@ -95,10 +95,10 @@ def timeline_html(original: Features, edit: Features) -> str:
     from markupsafe import Markup
 
     label = "Timelines of the original and the edit; what differs is listed below the picture"
-    found = disagreements(*sides)
+    places = disagreements(*sides)
     groups = []
     for kind, word in (("chord", "Chords"), ("beat", "Beats"), ("section", "Sections"), ("note", "Melody")):
-        if mine := [place for place in found if place.kind == kind]:
+        if mine := [place for place in places if place.kind == kind]:
             groups.append((word, mine[:SHOWN], len(mine[SHOWN:])))
     picture = Markup(timeline(*sides, label=label, playable=True))  # noqa: S704  (escaped there)
     return html("timeline.html", picture=picture, groups=groups, clock=clock)

@@ -35,8 +35,8 @@ def chords(signal: object) -> list[tuple[float, float, str]]:
     """Return start, end and label of each chord: CNN features and a CRF, 25 classes."""
     from madmom.features.chords import CNNChordFeatureProcessor, CRFChordRecognitionProcessor
 
-    found = CRFChordRecognitionProcessor()(CNNChordFeatureProcessor()(signal))
-    return [(float(start), float(end), str(label)) for start, end, label in found]
+    segments = CRFChordRecognitionProcessor()(CNNChordFeatureProcessor()(signal))
+    return [(float(start), float(end), str(label)) for start, end, label in segments]
 
 
 def beats(signal: object) -> list[float]:

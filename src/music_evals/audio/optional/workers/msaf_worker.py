@@ -32,8 +32,8 @@ def main() -> None:
     boundaries, _, labeller = algorithm.partition(" ")
     chosen = {"feature": "pcp", "labels_id": labeller} if labeller else {}
     times, labels = msaf.process("samples.wav", boundaries_id=boundaries, **chosen)
-    found = [float(time) for time in times]
-    json.dump([found, [str(label) for label in labels]] if labeller else found, sys.stdout)
+    boundary_times = [float(time) for time in times]
+    json.dump([boundary_times, [str(label) for label in labels]] if labeller else boundary_times, sys.stdout)
 
 
 if __name__ == "__main__":

@@ -19,42 +19,42 @@ from mkdocs.utils import get_relative_url
 from mkdocs.utils.meta import get_data
 
 ROOT = Path(__file__).resolve().parents[2]
-WINDOWS = {
+FOLDERS = {
     "metrics.md": "metrics",
     "datasets.md": "datasets_scripts",
     "models.md": "models",
     "spaces.md": "spaces",
     "benchmarks.md": "benchmarks",
 }
-"""Page with the table of a window -> the window."""
+"""Page with the table of a folder's cards -> the folder."""
 OTHERS = ("CHANGELOG.md", "examples/README.md")
 PICTURES = {".svg", ".png"}
 LINK = re.compile(r"(?<=\])\(([^)\s]+)\)")
 
 
-def cards(window: str) -> list[str]:
-    """Return the pages of a window by their paths from the root, such as ``metrics/note_f1/README.md``."""
-    return sorted(str(path.relative_to(ROOT)) for path in (ROOT / window).glob("**/README.md"))
+def cards(folder: str) -> list[str]:
+    """Return the pages of a folder by their paths from the root, such as ``metrics/note_f1/README.md``."""
+    return sorted(str(path.relative_to(ROOT)) for path in (ROOT / folder).glob("**/README.md"))
 
 
 def on_config(config: MkDocsConfig) -> None:
-    """List the cards in the navigation, each window's behind the page with its table."""
+    """List the cards in the navigation, each folder's behind the page with its table."""
 
     def fill(entries: list[Any]) -> None:
         for entry in list(entries):
             (inner,) = entry.values() if isinstance(entry, dict) else (entry,)
             if isinstance(inner, list):
                 fill(inner)
-            elif inner in WINDOWS:
-                window = WINDOWS[inner]
-                entries += [{str(Path(card).parent.relative_to(window)): card} for card in cards(window)]
+            elif inner in FOLDERS:
+                folder = FOLDERS[inner]
+                entries += [{str(Path(card).parent.relative_to(folder)): card} for card in cards(folder)]
 
     fill(config.nav or [])
 
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:
     """Add the pages, without their YAML for the Hub, with the pictures beside them and the files that they link to."""
-    for path in [*OTHERS, *(card for window in WINDOWS.values() for card in cards(window))]:
+    for path in [*OTHERS, *(card for folder in FOLDERS.values() for card in cards(folder))]:
         text = _page(ROOT / path)
         files.append(File.generated(config, path, content=text))
         linked = LINK.findall(text)
@@ -92,7 +92,7 @@ def on_page_content(html: str, page: Page, config: MkDocsConfig, files: Files) -
         return html  # there a name is a name of Python
 
     def linked(found: re.Match[str]) -> str:
-        for place in (found[1], *(f"{window}/{found[1]}" for window in WINDOWS.values())):
+        for place in (found[1], *(f"{folder}/{found[1]}" for folder in FOLDERS.values())):
             target = files.get_file_from_path(f"{place}/README.md")
             if target is not None and target.src_uri != page.file.src_uri:
                 return f'<a href="{get_relative_url(target.url, page.url)}">{found[0]}</a>'

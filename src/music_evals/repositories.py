@@ -1,7 +1,7 @@
-"""Where the windows are: the folders of the repository that mirror one repository on the Hub each.
+"""Where the repository folders are: each mirrors one repository on the Hub.
 
-A name such as ``known_edits`` is looked up under the current folder, then among the windows that the package came with:
-those of the clone that it is used from, or those that its wheel brought along.
+A name such as ``known_edits`` is looked up under the current folder, then among the folders that the package came with:
+those of the clone that it is used from, or those in its wheel.
 """
 
 from __future__ import annotations
@@ -17,35 +17,35 @@ from music_evals.errors import UnknownNameError
 __all__ = [
     "DATASETS",
     "EXAMPLES",
+    "HUB_FOLDERS",
     "METRICS",
     "MODELS",
     "ORGANISATION",
-    "WINDOWS",
-    "find_window",
+    "find_repository",
     "folders",
     "is_installed",
+    "repo_path",
     "shipped",
-    "window",
 ]
 
 METRICS, DATASETS, MODELS = "metrics", "datasets_scripts", "models"
-WINDOWS = (METRICS, DATASETS, MODELS, "spaces")
+HUB_FOLDERS = (METRICS, DATASETS, MODELS, "spaces")
 """Folders of the repository that hold one folder for each repository on the Hub."""
 
 EXAMPLES = "examples"
 """Folder of the repository with small files to try the commands on."""
 
-INSTALLED = "_windows"
-"""Folder of the installed package that holds what the wheel brought along; see setup.py."""
+INSTALLED = "_repositories"
+"""Folder of the installed package that holds the repository folders of the wheel; see setup.py."""
 
 ORGANISATION = "MUSIC_EVALS_ORG"
 """Environment variable: user or organisation on the Hub whose repositories plain names stand for, if nothing else."""
 
 
-def window(name: str) -> str:
+def repo_path(name: str) -> str:
     """Return where a metric, dataset or model of this name is, as `evaluate` and `datasets` load it.
 
-    Looked up as `find_window` does, among metrics, datasets and models; their names are unique.
+    Looked up as `find_repository` does, among metrics, datasets and models; their names are unique.
 
     Parameters
     ----------
@@ -55,33 +55,33 @@ def window(name: str) -> str:
     Returns
     -------
     str
-        Its folder; or its id on the Hub, where it is no folder and ``MUSIC_EVALS_ORG`` names an organisation.
+        Its folder; or its id on the Hub, if it is no folder and ``MUSIC_EVALS_ORG`` names an organisation.
 
     Raises
     ------
     UnknownNameError
-        There is none; names the nearest.
+        There is no such metric, dataset or model; names the nearest.
 
     Examples
     --------
     >>> import evaluate
-    >>> evaluate.load(window("note_f1")).name
+    >>> evaluate.load(repo_path("note_f1")).name
     'note_f1'
 
     """
-    houses = (METRICS, DATASETS, MODELS)
-    place = next(filter(None, (_here(name, house) for house in houses)), None)
+    kinds = (METRICS, DATASETS, MODELS)
+    place = next(filter(None, (_here(name, kind) for kind in kinds)), None)
     if place is not None:
         return str(place)
     if on_hub := _of_organisation(name):
         return on_hub
-    raise UnknownNameError("metric, dataset or model", name, {found for house in houses for found in folders(house)})
+    raise UnknownNameError("metric, dataset or model", name, {known for kind in kinds for known in folders(kind)})
 
 
-def find_window(name: str, folder: str, kind: str, known: Mapping[str, str] | None = None) -> tuple[str, bool]:
-    """Tell where a dataset or model of this name is.
+def find_repository(name: str, folder: str, kind: str, known: Mapping[str, str] | None = None) -> tuple[str, bool]:
+    """Return where a dataset or model of this name is.
 
-    Looked up in this order: the path `name`; `folder`/`name` under the current folder; both among the windows that the
+    Looked up in this order: the path `name`; `folder`/`name` under the current folder; both among the folders that the
     package came with; the Hub id `name`; the Hub id of a plain name under the organisation that the environment
     variable ``MUSIC_EVALS_ORG`` names, if it does.
 
@@ -90,11 +90,11 @@ def find_window(name: str, folder: str, kind: str, known: Mapping[str, str] | No
     name
         A name, a path or a Hub id.
     folder
-        The window, e.g. ``"models"``.
+        Where repository folders of this kind are, e.g. ``"models"``.
     kind
         Word for the message, e.g. ``"model"``.
     known
-        Further names to offer when nothing is found.
+        Further names to suggest if the name is unknown.
 
     Returns
     -------
@@ -104,69 +104,69 @@ def find_window(name: str, folder: str, kind: str, known: Mapping[str, str] | No
     Raises
     ------
     UnknownNameError
-        Neither a folder nor the form of a Hub id. A path whose first part is a folder here is never asked of the Hub:
-        it is a typing error, not somebody's repository.
+        Neither a folder nor the form of a Hub id. A path whose first part is a folder here is never looked up on the
+        Hub: it is a typing error, not somebody's repository.
 
     """
     place = _here(name, folder)
     if place is not None:
         return str(place), True
     owner, slash, repository = name.partition("/")
-    is_id = slash and repository and "/" not in repository and owner not in {"", ".", "..", *WINDOWS}
+    is_id = slash and repository and "/" not in repository and owner not in {"", ".", "..", *HUB_FOLDERS}
     if is_id and not Path(owner).is_dir():
         return name, False
     if on_hub := _of_organisation(name):
         return on_hub, False
     parent = Path(name).parent if slash and Path(name).parent.is_dir() else None
-    found = folders(folder) if parent is None else {f"{parent}/{inner}" for inner in _inside(parent)}
+    candidates = folders(folder) if parent is None else {f"{parent}/{inner}" for inner in _inside(parent)}
     advice = f"names are looked up in ./{folder} and in the package; a folder or a Hub id (owner/name) may be given too"
-    raise UnknownNameError(kind, name, {*found, *(known or {})}, advice)
+    raise UnknownNameError(kind, name, {*candidates, *(known or {})}, advice)
 
 
 def shipped(path: str | os.PathLike[str]) -> Path | None:
-    """Return a file or folder that the package came with, by its path in the repository; None where there is none.
+    """Return a file or folder that the package came with, by its path in the repository; None if it did not.
 
-    Only what lies in a folder of windows or in the examples is found, such as ``models/anticipation_rnn``.
+    Only repository folders, such as ``models/anticipation_rnn``, and the examples come with it.
     """
     home, inner = _home(), Path(path)
-    known = inner.parts[:1] == (EXAMPLES,) or (len(inner.parts) > 1 and inner.parts[0] in WINDOWS)
+    known = inner.parts[:1] == (EXAMPLES,) or (len(inner.parts) > 1 and inner.parts[0] in HUB_FOLDERS)
     if home is None or not known or ".." in inner.parts:
         return None
     return home / inner if (home / inner).exists() else None
 
 
 def is_installed(place: Path) -> bool:
-    """Tell whether a window came in a wheel: without git, and not to be written to."""
+    """Return whether a repository folder came in a wheel: without git, and not to be written to."""
     home = _home()
     return home is not None and home.name == INSTALLED and place.resolve().is_relative_to(home)
 
 
-def folders(house: str) -> dict[str, Path]:
-    """Return name -> folder of all windows of a kind, here and of those that the package came with; ours come last."""
+def folders(kind: str) -> dict[str, Path]:
+    """Return name -> path of all repository folders of a kind: those here, then those that the package came with."""
     home = _home()
-    places = [Path(house), *([home / house] if home else [])]
-    found: dict[str, Path] = {}
+    places = [Path(kind), *([home / kind] if home else [])]
+    paths: dict[str, Path] = {}
     for place in places:
         for name in _inside(place):
-            found.setdefault(name, place / name)
-    return found
+            paths.setdefault(name, place / name)
+    return paths
 
 
 def _here(name: str, folder: str) -> Path | None:
-    in_window = Path(folder) / name
-    candidates = (Path(name), in_window, shipped(in_window), shipped(name))
+    inner = Path(folder) / name
+    candidates = (Path(name), inner, shipped(inner), shipped(name))
     return next((place for place in candidates if place is not None and place.is_dir()), None)
 
 
 def _of_organisation(name: str) -> str:
-    """Return the Hub id of a plain name, where the environment names an organisation; else nothing."""
+    """Return the Hub id of a plain name if the environment names an organisation; else an empty string."""
     owner = os.environ.get(ORGANISATION, "").strip()
     return f"{owner}/{name}" if owner and name and "/" not in name and not name.startswith(".") else ""
 
 
 @functools.cache
 def _home() -> Path | None:
-    """Return the folder of the windows that the package came with: in its wheel, or the root of its clone."""
+    """Return where the repository folders are that the package came with: in its wheel, or the root of its clone."""
     package = Path(__file__).resolve().parent
     if (package / INSTALLED).is_dir():
         return package / INSTALLED

@@ -43,16 +43,16 @@ __all__ = [
     "MAX_LINE_CHARACTERS",
     "MAX_SECTION_LINES",
     "RHYMES",
-    "Judged",
     "LyricExample",
+    "ScoredLyrics",
     "add_section",
     "check_pattern_text",
     "code_of",
     "derive_pattern",
-    "judge",
     "load_examples",
     "results_of",
     "score_lyrics",
+    "score_text",
     "show",
     "spoken",
 ]
@@ -68,7 +68,7 @@ Progress = Callable[[float, str], Any]
 
 
 class LyricExample(NamedTuple):
-    """Lyrics and the pattern that was asked for."""
+    """Lyrics and their expected pattern."""
 
     name: str
     titles: Mapping[str, str]
@@ -77,7 +77,7 @@ class LyricExample(NamedTuple):
     pattern: str
 
 
-class Judged(NamedTuple):
+class ScoredLyrics(NamedTuple):
     """Lyrics that were scored, and how."""
 
     lyrics: str
@@ -97,7 +97,7 @@ class Judged(NamedTuple):
 
 def load_examples(path: str | os.PathLike[str]) -> list[LyricExample]:
     """Read examples from JSON lines ``{"name", "en", "zh", "lyrics", "pattern"}``."""
-    found = []
+    examples = []
     for number, row in json_lines(Path(path)):
         missing = [key for key in ("name", "en", "zh", "lyrics", "pattern") if not isinstance(row.get(key), str)]
         if missing:
@@ -105,11 +105,11 @@ def load_examples(path: str | os.PathLike[str]) -> list[LyricExample]:
                 f"{path}, line {number}: no text in {', '.join(missing)}; an example has all of them"
             )
         titles = {"en": row["en"], "zh": row["zh"]}
-        found.append(LyricExample(row["name"], titles, row["lyrics"], row["pattern"]))
-    return found
+        examples.append(LyricExample(row["name"], titles, row["lyrics"], row["pattern"]))
+    return examples
 
 
-def judge(
+def score_text(
     lyrics: str,
     pattern: str,
     variant: str = "official",
@@ -118,69 +118,69 @@ def judge(
     normalise: bool = True,
     progress: Progress = lambda _share, _text: None,
     language: str = "en",
-) -> Judged:
+) -> ScoredLyrics:
     """Score typed lyrics against a typed pattern, texts within the limits; progress is reported in a language."""
     t = LYRICS_WORDS(language)
-    wanted = _one_line_end(pattern).strip("\n")
-    given = _one_line_end(lyrics).rstrip("\n")
-    _check_size(given, "lyrics", InvalidLyricsError)
-    _check_size(wanted, "pattern", InvalidPatternError)
+    target = _one_line_end(pattern).strip("\n")
+    text = _one_line_end(lyrics).rstrip("\n")
+    _check_size(text, "lyrics", InvalidLyricsError)
+    _check_size(target, "pattern", InvalidPatternError)
     if rhyme not in METHODS:
         raise UnknownNameError("rhyme method", rhyme, METHODS)
     progress(0.1, t("stage_read"))
-    read = normalise_lyrics(given) if normalise else None
+    read = normalise_lyrics(text) if normalise else None
     progress(0.4, t("stage_score"))
-    score = lyric_structure(wanted, given if read is None else read.text, variant=variant, rhyme=rhyme)
-    return Judged(given, wanted, variant, rhyme, read, score)
+    score = lyric_structure(target, text if read is None else read.text, variant=variant, rhyme=rhyme)
+    return ScoredLyrics(text, target, variant, rhyme, read, score)
 
 
-def results_of(judged: Judged) -> dict[str, Any]:
+def results_of(scored: ScoredLyrics) -> dict[str, Any]:
     """Return scores, ratios, lines and options as JSON can hold them."""
-    score = judged.score
+    score = scored.score
     return {
         "scores": scores_of(score),
         "ranges": {name: [info.low, info.high] for name, info in LYRIC_SCORES.items() if name in scores_of(score)},
         "direction": "higher is better",
         "ratios": {level.name: level.ratio for level in score.levels},
         "notes": list(score.notes),
-        "changes": [] if judged.read is None else list(judged.read.changes),
-        "options": judged.options,
-        "lyrics": judged.lyrics,
-        "scored_lyrics": judged.lyrics if judged.read is None else judged.read.text,
-        "pattern": judged.pattern,
+        "changes": [] if scored.read is None else list(scored.read.changes),
+        "options": scored.options,
+        "lyrics": scored.lyrics,
+        "scored_lyrics": scored.lyrics if scored.read is None else scored.read.text,
+        "pattern": scored.pattern,
         "lines": line_rows(score),
         "versions": package_versions(PACKAGES),
     }
 
 
-def code_of(judged: Judged) -> tuple[str, str]:
+def code_of(scored: ScoredLyrics) -> tuple[str, str]:
     """Return Python and a command line that give the same score."""
-    options = ", ".join(f"{name}={value!r}" for name, value in judged.options.items())
+    options = ", ".join(f"{name}={value!r}" for name, value in scored.options.items())
     python = (
         "from music_evals.pipelines.lyrics import lyric_structure\n\n"
-        f"lyrics = {_literal(judged.lyrics)}\npattern = {_literal(judged.pattern)}\n"
+        f"lyrics = {_literal(scored.lyrics)}\npattern = {_literal(scored.pattern)}\n"
         f"score = lyric_structure(pattern, lyrics, {options})\n"
         'print(score.total)\nprint("\\n".join(score.explain()))\n'
     )
-    normalise = "" if judged.read is not None else " --no-normalise"
+    normalise = "" if scored.read is not None else " --no-normalise"
     shell = (
-        f"printf %s {shlex.quote(judged.lyrics)} > lyrics.txt\n"  # a newline at the end would count
-        f"printf %s {shlex.quote(judged.pattern)} > pattern.txt\n"
+        f"printf %s {shlex.quote(scored.lyrics)} > lyrics.txt\n"  # a newline at the end would count
+        f"printf %s {shlex.quote(scored.pattern)} > pattern.txt\n"
         "music-evals lyrics --reference pattern.txt --generated lyrics.txt --out results/lyrics \\\n"
-        f"  --variant {judged.variant} --rhyme {judged.rhyme} --strict{normalise}\n"
+        f"  --variant {scored.variant} --rhyme {scored.rhyme} --strict{normalise}\n"
     )
     return python, shell
 
 
-def show(judged: Judged | None, language: str) -> tuple[str, ...]:
+def show(scored: ScoredLyrics | None, language: str) -> tuple[str, ...]:
     """Return the four views of a score as HTML: levels, lines, losses, changes; before it, what will stand there."""
     t = LYRICS_WORDS(language)
-    if judged is None:
+    if scored is None:
         keys = ("empty_score", "empty_lines", "empty_lost", "empty_changes")
         return tuple(inert("song_empty.html", text=t(key)) for key in keys)
-    find = rhyme_function(judged.rhyme)
-    views = score_html(judged.score, t), lines_html(judged.score, t, find), losses_html(judged.score, t)
-    return *views, changes_html(judged.read, t)
+    find = rhyme_function(scored.rhyme)
+    views = score_html(scored.score, t), lines_html(scored.score, t, find), losses_html(scored.score, t)
+    return *views, changes_html(scored.read, t)
 
 
 def check_pattern_text(pattern: str, language: str = "en") -> str:
@@ -278,7 +278,7 @@ def score_lyrics(  # noqa: PLR0917  (a page gives its fields in their order)
     language: str = "en",
     progress: Progress = lambda _share, _text: None,
 ) -> tuple[Any, ...]:
-    """Score lyrics against the structure that was asked for.
+    """Score lyrics against their expected structure.
 
     Args:
         lyrics: headers such as (verse), one phrase a line.
@@ -291,21 +291,21 @@ def score_lyrics(  # noqa: PLR0917  (a page gives its fields in their order)
 
     """
     with spoken(language):
-        judged = judge(lyrics, pattern, variant, rhyme, normalise=normalise, progress=progress, language=language)
-        views = show(judged, language)
+        scored = score_text(lyrics, pattern, variant, rhyme, normalise=normalise, progress=progress, language=language)
+        views = show(scored, language)
     progress(0.9, LYRICS_WORDS(language)("stage_write"))
-    results = results_of(judged)
+    results = results_of(scored)
     rows = [{**row, "variant": variant, "rhyme_method": rhyme} for row in results["lines"]]
     files = write_downloads(results, rows, name="lyrics")
     receipt = {
         "score": "lyric_structure (MuChin)",
-        "lyric_structure": f"{judged.score.total:.4f} of {judged.score.maximum:g}",
-        "lyric_structure_corrected": f"{judged.score.corrected_total:.4f} of 100",
-        **judged.options,
-        "normaliser changed": 0 if judged.read is None else len(judged.read.changes),
+        "lyric_structure": f"{scored.score.total:.4f} of {scored.score.maximum:g}",
+        "lyric_structure_corrected": f"{scored.score.corrected_total:.4f} of 100",
+        **scored.options,
+        "normaliser changed": 0 if scored.read is None else len(scored.read.changes),
         "versions": results["versions"],
     }
-    return judged, results, *views, *code_of(judged), *files, receipt_html(receipt)
+    return scored, results, *views, *code_of(scored), *files, receipt_html(receipt)
 
 
 @contextlib.contextmanager
@@ -314,10 +314,10 @@ def spoken(language: str) -> Iterator[None]:
     try:
         yield
     except InvalidInputError as error:
-        said = said_in(language, str(error))
-        if said == str(error):
+        translated = said_in(language, str(error))
+        if translated == str(error):
             raise
-        raise type(error)(said) from error
+        raise type(error)(translated) from error
 
 
 def _one_line_end(text: str) -> str:
@@ -325,12 +325,12 @@ def _one_line_end(text: str) -> str:
     return (text or "").replace("\r\n", "\n").replace("\r", "\n")
 
 
-def _check_size(text: str, what: str, error: type[InvalidInputError]) -> None:
+def _check_size(text: str, kind: str, error: type[InvalidInputError]) -> None:
     """Refuse a text over the limits."""
     n_lines = STEPS["line breaks"](text).count("\n") + 1  # some write line ends as text
     for n, unit, most in ((len(text), "characters", MAX_CHARACTERS), (n_lines, "lines", MAX_LINES)):
         if n > most:
-            raise error(f"the {what} are too long: {n} {unit}, at most {most}")
+            raise error(f"the {kind} are too long: {n} {unit}, at most {most}")
 
 
 def _whole(value: float | None, field: str, most: int, t: Callable[..., str]) -> int:
@@ -348,11 +348,11 @@ def _plain_pattern(line: str) -> str:
 def _pattern_error(pattern: str, message: str, language: str) -> str:
     """Return an error of a pattern, with the line it is in and a caret below the place."""
     t = LYRICS_WORDS(language)
-    found = re.fullmatch(r"pattern, line (\d+), column (\d+): (.+)", message, re.DOTALL)
-    if found is None:
+    match = re.fullmatch(r"pattern, line (\d+), column (\d+): (.+)", message, re.DOTALL)
+    if match is None:
         return _remark(said_in(language, message), good=False)
-    line, column = int(found[1]), int(found[2])
-    reported = t("pattern_error", line=line, column=column, what=said_in(language, found[3]))
+    line, column = int(match[1]), int(match[2])
+    reported = t("pattern_error", line=line, column=column, what=said_in(language, match[3]))
     lines = pattern.split("\n")
     shown = lines[line - 1] if line <= len(lines) else ""
     at = min(column - 1, 60)

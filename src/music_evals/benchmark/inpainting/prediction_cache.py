@@ -21,23 +21,23 @@ from music_evals.benchmark.versions import package_versions
 from music_evals.files import Store
 from music_evals.numerics import kernels
 
-__all__ = ["Answers"]
+__all__ = ["PredictionCache"]
 
 Array = npt.NDArray[Any]
 
 
 @dataclasses.dataclass(frozen=True)
-class Answers:
-    """A folder of answers, which any number of processes and machines may share."""
+class PredictionCache:
+    """A folder of predictions, which any number of processes and machines may share."""
 
     store: Store
 
-    def of(
-        self, system: System, question: dict[str, Any], contexts: Tokens, ask: Callable[[], Array], dtype: str
+    def get_or_compute(
+        self, system: System, question: dict[str, Any], contexts: Tokens, compute: Callable[[], Array], dtype: str
     ) -> Array:
-        """Return what a model answered before, or ask it and keep that; baselines are quicker asked than looked up."""
+        """Return a stored prediction, or compute and store it; baselines are quicker computed than looked up."""
         if system.make is None or system.role not in {"model", "leaking"}:
-            return ask()
+            return compute()
         key = {
             **question,
             "system": system.name,  # its randomness depends on it
@@ -46,9 +46,9 @@ class Answers:
             "versions": package_versions(),
             "kernels": kernels(),
         }
-        found = self.store.get(key)
-        if found is not None:
-            return np.frombuffer(found, dtype).reshape(len(contexts), -1)
-        answer = ask()
+        stored = self.store.get(key)
+        if stored is not None:
+            return np.frombuffer(stored, dtype).reshape(len(contexts), -1)
+        answer = compute()
         self.store.put(key, answer.astype(dtype, copy=False).tobytes())
         return answer

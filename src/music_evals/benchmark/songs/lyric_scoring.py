@@ -1,4 +1,4 @@
-"""How one text of a run is judged: its form, its words, and, where an encoder is named, its nearness to its theme.
+"""Scores of one text of a run: its form, its words and, if an encoder is named, its nearness to its theme.
 
 The vectors of all themes and sections are worked out before anything is scored, for other processes need these alone.
 """
@@ -19,7 +19,7 @@ from music_evals.lyrics.embeddings import embed
 from music_evals.pipelines.lyric_content import theme_parts, theme_score
 from music_evals.protocols import TextEncoder
 
-__all__ = ["GATED", "THEME", "LyricJudge"]
+__all__ = ["GATED", "THEME", "LyricScorer"]
 
 THEME: Final = "lyric_theme_similarity"
 GATED: Final = "lyric_structure_gated"
@@ -28,7 +28,7 @@ NO_THEME = "the song has no theme"
 NO_WORDS = "the text has no words"
 
 
-class LyricJudge:
+class LyricScorer:
     """Judges pairs by a function of the form, held to what the true lyrics get, and adds the similarity to the theme.
 
     Parameters

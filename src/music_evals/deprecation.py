@@ -1,0 +1,66 @@
+"""Names that were changed: the old ones keep working for one release, with a `DeprecationWarning`."""
+
+from __future__ import annotations
+
+import functools
+import importlib
+import warnings
+from collections.abc import Callable, Mapping
+from typing import Any, TypeVar
+
+__all__ = ["module_getattr", "renamed_options", "warn_renamed"]
+
+Function = TypeVar("Function", bound=Callable[..., Any])
+
+
+def warn_renamed(old: str, new: str, *, stacklevel: int = 3) -> None:
+    """Warn the caller of a function that uses an old name."""
+    msg = f"{old} is called {new} now; the old name goes with the next release"
+    warnings.warn(msg, DeprecationWarning, stacklevel=stacklevel)
+
+
+def module_getattr(module: str, names: Mapping[str, str]) -> Callable[[str], Any]:
+    """Return the ``__getattr__`` (PEP 562) of a module in which names were changed.
+
+    Parameters
+    ----------
+    module
+        Its ``__name__``.
+    names
+        Old name -> new one.
+
+    """
+
+    def __getattr__(name: str) -> Any:  # noqa: N807
+        if name not in names:
+            raise AttributeError(f"module {module!r} has no attribute {name!r}")
+        warn_renamed(f"{module}.{name}", names[name])
+        return getattr(importlib.import_module(module), names[name])
+
+    return __getattr__
+
+
+def renamed_options(**names: str) -> Callable[[Function], Function]:
+    """Let a function take keyword arguments by their old names.
+
+    Parameters
+    ----------
+    **names
+        Old name -> new one.
+
+    """
+
+    def decorate(function: Function) -> Function:
+        @functools.wraps(function)
+        def renamed(*args: Any, **options: Any) -> Any:
+            for old in names.keys() & options.keys():
+                new = names[old]
+                if new in options:
+                    raise TypeError(f"{function.__name__}() takes {new!r}, which was called {old!r}; give one of them")
+                warn_renamed(f"`{old}` of {function.__name__}()", f"`{new}`")
+                options[new] = options.pop(old)
+            return function(*args, **options)
+
+        return renamed  # type: ignore[return-value]
+
+    return decorate
