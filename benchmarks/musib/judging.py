@@ -118,7 +118,7 @@ def judge(plan: Plan, out: Path, progress: Progress | None = None) -> Judged:
     sizes = {
         name: size_of(Path(about["source"])) for name, about in outcome.results["systems"].items() if "source" in about
     }
-    return Judged(plan, outcome.results, outcome.found, sizes)
+    return Judged(plan, outcome.results, outcome.scores, sizes)
 
 
 def design_of(results: Mapping[str, Any], system: str) -> Design | None:

@@ -50,7 +50,7 @@ def judge(out: Path) -> Judged:
     }
     outcome = music_evals.run("inpainting", out, models=[str(SMALL)], **settings)
     plan = Plan(data, "honest", "own", (SMALL,), settings)
-    return Judged(plan, outcome.results, outcome.found, {LARGE: LARGE_SIZE, "vli": size_of(SMALL)})
+    return Judged(plan, outcome.results, outcome.scores, {LARGE: LARGE_SIZE, "vli": size_of(SMALL)})
 
 
 def differences(run: Judged) -> Iterator[tables.Row]:

@@ -149,7 +149,7 @@ def resume(run: Run, folder: Path) -> dict[str, float]:
         for item, system, group, original, edit in made_pairs(run)
     ]
     judged = PairSet(HEADER["dataset"], tuple(_systems(run)), tuple(pairs))  # type: ignore[arg-type]
-    job = PairJob(HEADER, judged, (), METRICS, "corrected", judge=lambda _: {})
+    job = PairJob(HEADER, judged, (), METRICS, "corrected", scorer=lambda _: {})
     start = time.perf_counter()
     place = records_at(folder / RECORDS)
     assert place is not None

@@ -24,7 +24,7 @@ Its message says what was expected, what came, and what to do::
     │   ├── FileTooLargeError                over the bounds on bytes, ticks or notes
     │   └── ParserCrashError                 the native parser died on the file, in a process of its own
     ├── NoDataError (ValueError)             an empty folder, split or selection where items are needed
-    ├── CorruptRecordsError (ValueError)     a record file that was damaged, or belongs to another run
+    ├── CorruptRecordsError (ValueError)     records that were damaged, or belong to another run
     │   ├── ChangedResultsError              results that are not what their records give
     │   └── OtherRunError                    a folder that holds another run: nothing is damaged
     ├── OutputError (OSError)                results cannot be written
@@ -282,7 +282,7 @@ class NoDataError(MusicEvalsError, ValueError):
 
 
 class CorruptRecordsError(MusicEvalsError, ValueError):
-    """A record file that was damaged, or that belongs to another run."""
+    """Records that were damaged, or that belong to another run."""
 
 
 class OtherRunError(CorruptRecordsError):

@@ -71,7 +71,7 @@ class TestPathsInLists:
         settings = PairSettings(
             tmp_path / "out", reference=folders[0], estimates=folders[1:], metrics="delta_bpm", engine="serial", **QUICK
         )
-        results = run_preservation(settings, judge=stub_judge(("delta_bpm",))).results
+        results = run_preservation(settings, scorer=stub_judge(("delta_bpm",))).results
         assert {"edits", "others"} < {*results["systems"]}
         assert results["failures"] == []
 

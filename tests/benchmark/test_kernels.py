@@ -11,7 +11,7 @@ import pytest
 from tests.benchmark.record_files import shards
 
 from music_evals.benchmark import versions
-from music_evals.benchmark.cautions import cautions
+from music_evals.benchmark.caveats import caveats
 from music_evals.benchmark.engines import ENGINES, Answered, Unit
 from music_evals.benchmark.inpainting import task as inpainting
 from music_evals.benchmark.inpainting.report import render_report
@@ -115,7 +115,7 @@ class TestPairs:
         assert [each["kernels"] for each in rows if each["kind"] == "kernels"] == ["A", "B"]
         results = build_results(read_scores(rows, PRESERVATION), PRESERVATION, n_resamples=20)
         assert results["kernels"] == ["A", "B"]
-        assert on_kernels(["A", "B"])[0] in cautions(results)
+        assert on_kernels(["A", "B"])[0] in caveats(results)
 
     def test_where_nothing_is_left_nothing_is_written(
         self, tmp_path: Path, pairs: PairSet, stub_judge: Any, elsewhere: Elsewhere
@@ -150,4 +150,4 @@ def test_inpainting_goes_on_and_says_so(settings: dict[str, Any], fake_model: Pa
     told = on_kernels(["A", "B"])[0]
     assert f"- {told}" in text_report(resumed.results)
     assert f"- {told}" in (settings["out"] / "table.md").read_text()
-    assert told in render_report(resumed.results, resumed.found)
+    assert told in render_report(resumed.results, resumed.scores)

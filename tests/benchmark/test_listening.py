@@ -41,7 +41,7 @@ def run(quality: dict[tuple[str, str], float]) -> LoadedResults:
     ]
     for item, system in quality:
         sides = {side: {"name": "f", "content": f"{side} {item}"} for side in ("reference", "estimate")}
-        about = {"item": item, "system": system, "group": f"song {ITEMS.index(item) // 2}", "entrance": "audio"}
+        about = {"item": item, "system": system, "group": f"song {ITEMS.index(item) // 2}", "modality": "audio"}
         rows.append({"kind": "pair", **about, **sides, "treatment": ""})
     for (item, system), good in quality.items():
         sign = 1 if item in ITEMS[::2] else -1

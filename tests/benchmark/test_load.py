@@ -54,7 +54,9 @@ def test_results_are_made_from_the_records(run: Path) -> None:
     assert (loaded.task, loaded.folder) == ("preservation", run)
     assert loaded.results == json.loads((run / "results.json").read_bytes())
     assert load_results(run / "results.json").results == loaded.results
-    assert loaded.found.value("a", "up", "circle_of_fifths_distance") == 0.0
+    assert loaded.scores.value("a", "up", "circle_of_fifths_distance") == 0.0
+    with pytest.warns(DeprecationWarning, match=r"LoadedResults\.found is called scores now"):
+        assert loaded.found is loaded.scores
     assert loaded.records[0]["kind"] == "run"
 
 

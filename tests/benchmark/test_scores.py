@@ -15,7 +15,7 @@ import pytest
 
 from music_evals.benchmark import records, results, scores
 from music_evals.benchmark.aggregate import Resampling, table_of_scores
-from music_evals.benchmark.cautions import cautions
+from music_evals.benchmark.caveats import caveats
 from music_evals.benchmark.contents import n_failures
 from music_evals.benchmark.inpainting.results import INPAINTING
 from music_evals.benchmark.inpainting.runner import METRICS as RECORDED
@@ -365,9 +365,9 @@ def test_long_lists_are_cut_and_the_rest_is_counted(monkeypatch: pytest.MonkeyPa
     assert sum(row["n"] for row in cut["unlisted"]["undefined"]) == len(whole["undefined"]) - 3
     assert cut["unlisted"]["n_notes"] == len(whole["notes"]) - 3
     assert sum(row["n"] for row in cut["unlisted"]["notes"]) == len(whole["notes"]) - 3
-    told = cautions(cut)
+    told = caveats(cut)
     assert f"results.json lists the first 3 of {len(whole['failures'])} failures; the records hold all" in told
-    assert cautions(whole) == [
+    assert caveats(whole) == [
         text.replace("the records have them all", "results.json has them all") for text in told[:-2]
     ]
     assert f"and {len(whole['failures']) - 50} more" in markdown_report(whole) or len(whole["failures"]) <= 50

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from music_evals.benchmark.cautions import cautions
+from music_evals.benchmark.caveats import caveats
 from music_evals.benchmark.cells import coverage_note
 from music_evals.benchmark.contents import MOST_COLUMNS, tables, undefined_systems
 from music_evals.benchmark.report import ROOM_PX, score_page
@@ -60,7 +60,7 @@ def records(values: Mapping[tuple[str, str], float], **header: Any) -> list[dict
     rows.append({"kind": "selection", "systems": systems})
     for system, item in values:
         sides = {side: {"name": item, "content": item} for side in ("reference", "estimate")}
-        pair = {"item": item, "system": system, "group": item, "entrance": "toy"}
+        pair = {"item": item, "system": system, "group": item, "modality": "toy"}
         rows.append({"kind": "pair", **pair, **sides, "treatment": ""})
     for (system, item), value in values.items():
         for name in SCALES:
@@ -191,7 +191,7 @@ def test_why_nothing_is_defined(rows: list[dict[str, Any]]) -> None:
             row |= {"value": None, "reason": "it floats"}
     results = build_results(read_scores(rows, TASK), TASK)
     assert undefined_systems(results) == ["a"]
-    told = cautions(results)
+    told = caveats(results)
     assert told[0].startswith("a has no Part 0, ")
     assert told[0].endswith("(nothing at all is defined): no wheels (11 toys); no box (1 toy)")
     assert told[1] == "b has no Loss: it floats (12 toys)"
@@ -207,14 +207,14 @@ def test_scores_that_are_not_shown(rows: list[dict[str, Any]]) -> None:
 
 def test_nothing_to_caution_against() -> None:
     results = build_results(read_scores(records({("a", f"{n}"): float(n % 2) for n in range(12)}), TASK), TASK)
-    assert cautions(results) == []
+    assert caveats(results) == []
 
 
 def test_scores_without_spread_are_explained() -> None:
     results = build_results(read_scores(records({("a", f"{n}"): 0.0 for n in range(12)}), TASK), TASK)
     assert results["scores"]["a"]["loss"]["low"] is None
-    (caution,) = cautions(results)
-    assert caution == "a score that is the same in all groups does not say how far it may move, and has no interval: a"
+    (caveat,) = caveats(results)
+    assert caveat == "a score that is the same in all groups does not say how far it may move, and has no interval: a"
 
 
 @pytest.mark.parametrize("n", [12, 40])

@@ -90,7 +90,7 @@ class Pair:
     system: str
     reference: Side
     estimate: Side
-    entrance: str = "numbers"
+    modality: str = "numbers"
     treatment: str = ""
 
     @property

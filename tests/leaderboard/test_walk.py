@@ -58,7 +58,7 @@ def study(out: Path, sources: Path, system: str, **parameters: Any) -> Path:
         n_resamples=20,
         workers=1,
     )
-    run_preservation(settings, judge=BytesJudge())
+    run_preservation(settings, scorer=BytesJudge())
     return out / "run"
 
 

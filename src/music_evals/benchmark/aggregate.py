@@ -7,7 +7,8 @@ Sets
     A divergence compares how a feature of the items is distributed with the control's, seed by seed, and is the mean
     over seeds: a histogram of all seeds together would hold more items than one of a deterministic system, and so less
     noise. Its interval, noise floor and swap test are those of this mean: a group is drawn, or swapped, with all its
-    seeds. Of what is listed, such as melodic intervals, an item has many values, and a group counts as much as it has.
+    seeds. Of a histogram feature, such as melodic intervals, an item has many values, and a group counts as
+    much as it has.
 Who is compared
     Systems are compared two by two on the items that they share and that have the same reference: a permutation test
     that swaps the two within whole groups, with Holm's correction over all tests of the table, and beside it the
@@ -155,7 +156,7 @@ def _counts_failed(scores: ScoreTable, task: ScoreTask, name: str) -> bool:
 
 
 def _n_failed(pairs: ScoreTable, task: ScoreTask, name: str) -> int:
-    if name in task.listed:
+    if name in task.histogram_features:
         return int(np.count_nonzero(pairs.failed))
     states = pairs.states(task.divergences.get(name, name))[:, 0]
     return int(np.count_nonzero(pairs.failed | np.isin(states, (ABSENT, ERROR))))
@@ -356,17 +357,17 @@ def _histograms(
     """Return both sides of a divergence, over the items that define it, `among` some where they are given."""
     pairs, control = scores.scored(system), task.controls[0]
     chosen = np.ones(len(pairs), dtype=bool) if among is None else np.isin(pairs.codes("item"), among)
-    if metric in task.listed:
-        # what is listed of each item is laid into one line; each item has room for as many values as any
+    if metric in task.histogram_features:
+        # the values of all items are laid into one line; each item has room for as many as any
         others = scores.at(pairs.codes("item"), control)
         chosen &= ~others.failed
-        listed, lists = others.bins(metric, control)[0, chosen], pairs.bins(metric, system)[:, chosen]
+        reference_bins, estimate_bins = others.bins(metric, control)[0, chosen], pairs.bins(metric, system)[:, chosen]
         return _Histograms(
-            listed.ravel().astype(np.int64),
-            lists.reshape(len(lists), -1).astype(np.int64),
+            reference_bins.ravel().astype(np.int64),
+            estimate_bins.reshape(len(estimate_bins), -1).astype(np.int64),
             pairs.codes("item")[chosen],
-            np.repeat(pairs.codes("group")[chosen], listed.shape[1]),
-            task.listed[metric].size,
+            np.repeat(pairs.codes("group")[chosen], reference_bins.shape[1]),
+            task.histogram_features[metric].size,
             normalised_jensen_shannon,  # the sides need not have equally many values
         )
     feature, variant = task.divergences[metric], scores.header["variant"]
@@ -436,12 +437,12 @@ def swap_test_over_seeds(
 def _divergence_cell(scores: ScoreTable, task: ScoreTask, system: str, metric: str, resampling: Resampling) -> Cell:
     """Return the value of a divergence with its interval, noise floor, numbers and spread between seeds."""
     sides = _histograms(scores, task, system, metric)
-    listed = None
-    if metric in task.listed:
+    n_items = None
+    if metric in task.histogram_features:
         filled = sides.filled()
-        listed = int(np.count_nonzero(filled.reshape(len(sides.items), -1).any(axis=1))) if len(sides.items) else 0
+        n_items = int(np.count_nonzero(filled.reshape(len(sides.items), -1).any(axis=1))) if len(sides.items) else 0
         sides = sides.at(filled)
-    if not sides.estimate.size or listed == 0:
+    if not sides.estimate.size or n_items == 0:
         undefined = dict.fromkeys(("value", "low", "high", "seed_std", "null"), math.nan)
         return {**undefined, "n_defined": 0, "n_groups": 0, "n_clusters": 0.0}
     size, n_seeds = sides.size, len(sides.estimate)
@@ -467,7 +468,7 @@ def _divergence_cell(scores: ScoreTable, task: ScoreTask, system: str, metric: s
         "value": interval.estimate,
         "low": interval.low,
         "high": interval.high,
-        "n_defined": interval.n_defined // n_seeds if listed is None else listed,
+        "n_defined": interval.n_defined // n_seeds if n_items is None else n_items,
         "n_groups": len(np.unique(sides.groups)),
         "n_clusters": interval.n_clusters,
         "seed_std": _seed_std(sides.by_seed()),
@@ -484,7 +485,7 @@ def compare_divergences(
     a, b = (_histograms(scores, task, system, metric, common) for system in both)
     if not (a.estimate.size and b.estimate.size):
         return NOT_COMPARED
-    if metric in task.listed:
+    if metric in task.histogram_features:
         filled = a.filled() | b.filled()
         a, b = a.at(filled), b.at(filled)
     test = swap_test_over_seeds(

@@ -73,10 +73,10 @@ def svg(figure: Figure, name: str, description: str) -> str:
     text = re.sub(r"<metadata>.*?</metadata>", "", text, flags=re.DOTALL)
     # within HTML the names of the namespaces are known; ids are shared by all pictures of a page
     text = re.sub(r' xmlns(:xlink)?="[^"]*"', "", text)
-    text = re.sub(r'(\bid="|url\(#|href="#)', lambda found: f"{found[1]}{name}-", text)
+    text = re.sub(r'(\bid="|url\(#|href="#)', lambda match: f"{match[1]}{name}-", text)
     text = re.sub(r"font: [^;\"]*;", "font-size: 10px;", text)
     for variable, colour in COLOURS.items():
         text = text.replace(colour, f"var(--{variable})")
     head = f'<svg class="plot" role="img" aria-label="{html.escape(description, quote=True)}" viewBox='
     # a function, since the names in a description may hold what a template reads as a reference
-    return re.sub(r'<svg [^<>]*?viewBox=("[^"<>]+")[^<>]*>', lambda found: f"{head}{found[1]}>", text, count=1)
+    return re.sub(r'<svg [^<>]*?viewBox=("[^"<>]+")[^<>]*>', lambda match: f"{head}{match[1]}>", text, count=1)

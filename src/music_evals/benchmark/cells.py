@@ -10,16 +10,16 @@ from music_evals.stats.intervals import SIMULATED_COVERAGE, UNEQUAL_COVERAGE, UN
 
 __all__ = [
     "ARROWS",
-    "BESIDE",
+    "OUTSIDE_INTERVAL",
     "SIGNIFICANCE",
-    "WHY_BESIDE",
+    "WHY_OUTSIDE_INTERVAL",
     "align",
     "counted",
     "coverage_note",
     "format_difference",
     "format_interval",
     "format_value",
-    "is_beside",
+    "is_outside_interval",
     "markdown_name",
     "markdown_rows",
     "plain",
@@ -28,10 +28,10 @@ __all__ = [
 SIGNIFICANCE = 0.05
 """Corrected p-values below it are marked."""
 
-BESIDE = "†"
+OUTSIDE_INTERVAL = "†"
 """Mark of a score that lies outside of its own interval."""
 
-WHY_BESIDE = (
+WHY_OUTSIDE_INTERVAL = (
     "The score lies outside of its interval, which says where the true value is: with few items noise makes a "
     "divergence larger than it truly is, and the interval corrects for that."
 )
@@ -61,10 +61,11 @@ def format_value(value: float | str | None) -> str:
 
 
 def format_interval(cell: Mapping[str, Any]) -> str:
-    """Return ``low..high``, empty where there is none; with `BESIDE` where the score is not in it."""
+    """Return ``low..high``, empty if missing; with `OUTSIDE_INTERVAL` if the score is not in it."""
     if cell["low"] is None or cell["high"] is None:
         return ""
-    return f"{format_value(cell['low'])}..{format_value(cell['high'])}{BESIDE if is_beside(cell) else ''}"
+    sign = OUTSIDE_INTERVAL if is_outside_interval(cell) else ""
+    return f"{format_value(cell['low'])}..{format_value(cell['high'])}{sign}"
 
 
 def format_difference(test: Mapping[str, Any]) -> str:
@@ -75,7 +76,7 @@ def format_difference(test: Mapping[str, Any]) -> str:
     return f"{test['difference']:+.3f} ({interval})" if interval else f"{test['difference']:+.3f}"
 
 
-def is_beside(cell: Mapping[str, Any]) -> bool:
+def is_outside_interval(cell: Mapping[str, Any]) -> bool:
     """Tell whether a score lies outside of its own interval."""
     value, low, high = (cell[key] for key in ("value", "low", "high"))
     if not all(isinstance(number, int | float) for number in (value, low, high)):
@@ -83,12 +84,12 @@ def is_beside(cell: Mapping[str, Any]) -> bool:
     return bool(value < low - LAST_BITS or value > high + LAST_BITS)
 
 
-def coverage_note(found: Iterable[tuple[float, int]], groups: str, *, divergences: bool) -> str:
+def coverage_note(cluster_counts: Iterable[tuple[float, int]], groups: str, *, divergences: bool) -> str:
     """Return what was simulated for intervals from groups that are few, or very unequal; empty where they are neither.
 
-    `found` holds the effective number of groups and their number, for each interval.
+    `cluster_counts` holds the effective number of groups and their number, for each interval.
     """
-    numbers = list(found)
+    numbers = list(cluster_counts)
     return "; ".join(filter(None, [_on_few(numbers, groups, divergences=divergences), _on_unequal(numbers, groups)]))
 
 

@@ -11,12 +11,12 @@ from music_evals.benchmark.results import OUTSIDE, WHOLE
 __all__ = [
     "MOST_COLUMNS",
     "columns",
+    "compared_systems",
     "comparisons",
     "divergences_of_set",
     "failures",
     "heading",
     "is_significant",
-    "judged",
     "mark",
     "n_failures",
     "order",
@@ -44,8 +44,8 @@ def views(results: Mapping[str, Any]) -> list[tuple[str, Mapping[str, Any]]]:
 
 def table_of(results: Mapping[str, Any]) -> Mapping[str, Any]:
     """Return the numbers of all items."""
-    found: Mapping[str, Any] = results["tables"][WHOLE] if "tables" in results else results
-    return found
+    table: Mapping[str, Any] = results["tables"][WHOLE] if "tables" in results else results
+    return table
 
 
 def order(results: Mapping[str, Any], table: Mapping[str, Any]) -> list[str]:
@@ -55,19 +55,19 @@ def order(results: Mapping[str, Any], table: Mapping[str, Any]) -> list[str]:
     return [*ranking, *sorted(outside, key=lambda name: results["systems"][name]["role"] == "control")]
 
 
-def judged(results: Mapping[str, Any]) -> list[str]:
+def compared_systems(results: Mapping[str, Any]) -> list[str]:
     """Return the systems that are compared."""
     return [name for name, about in results["systems"].items() if about["role"] not in OUTSIDE]
 
 
 def tables(results: Mapping[str, Any]) -> dict[str, list[str]]:
     """Return title -> columns of the tables: the metrics of each facet, and its auxiliary metrics apart."""
-    found: dict[str, list[str]] = {}
+    names_by_title: dict[str, list[str]] = {}
     for name, scale in results["scales"].items():
         title = scale["facet"].capitalize() + (", companions" if scale["companion"] else "")
-        found.setdefault(title, []).append(name)
-    order = list(dict.fromkeys(title.partition(",")[0] for title in found))
-    by_facet = sorted(found.items(), key=lambda row: order.index(row[0].partition(",")[0]))
+        names_by_title.setdefault(title, []).append(name)
+    order = list(dict.fromkeys(title.partition(",")[0] for title in names_by_title))
+    by_facet = sorted(names_by_title.items(), key=lambda row: order.index(row[0].partition(",")[0]))
     return {part: shown for title, names in by_facet for part, shown in _parts(title, names)}
 
 
@@ -118,19 +118,21 @@ def verdict(results: Mapping[str, Any], system: str, metric: str) -> str:
 def undefined_systems(results: Mapping[str, Any]) -> list[str]:
     """Return the systems without a single score that is defined."""
     scores = table_of(results)["scores"]
-    return [system for system in judged(results) if not any(cell["n_defined"] for cell in scores[system].values())]
+    return [
+        system for system in compared_systems(results) if not any(cell["n_defined"] for cell in scores[system].values())
+    ]
 
 
 def unlisted(results: Mapping[str, Any], kind: str) -> list[Mapping[str, Any]]:
     """Return what a list of a huge run leaves out, counted."""
-    found: list[Mapping[str, Any]] = results.get("unlisted", {}).get(kind, [])
-    return found
+    rows: list[Mapping[str, Any]] = results.get("unlisted", {}).get(kind, [])
+    return rows
 
 
 def divergences_of_set(results: Mapping[str, Any], system: str) -> dict[str, dict[str, Any]]:
     """Return the divergences of all outputs of a system together, as cells of a table; most benchmarks have none."""
-    found: Mapping[str, Mapping[str, Any]] = results.get("fidelity", {}).get(system, {})
-    return {name: {**cell, "low": cell["ci"][0], "high": cell["ci"][1]} for name, cell in found.items()}
+    divergences: Mapping[str, Mapping[str, Any]] = results.get("fidelity", {}).get(system, {})
+    return {name: {**cell, "low": cell["ci"][0], "high": cell["ci"][1]} for name, cell in divergences.items()}
 
 
 def n_failures(results: Mapping[str, Any]) -> int:
@@ -143,8 +145,8 @@ def comparisons(results: Mapping[str, Any]) -> list[Mapping[str, Any]]:
     """Return all tests over all items: of systems two by two, or of each with the best baseline."""
     table = table_of(results)
     if "comparisons" in table:
-        found: list[Mapping[str, Any]] = table["comparisons"]
-        return found
+        tests: list[Mapping[str, Any]] = table["comparisons"]
+        return tests
     tested = [
         (a, name, cell["test"])
         for a, cells in table["scores"].items()
@@ -170,7 +172,7 @@ def holds_zero(test: Mapping[str, Any]) -> bool:
 
 
 def failures(results: Mapping[str, Any]) -> list[list[str]]:
-    """Return item, system, seed, score and reason of what failed; a seed is empty where there are none."""
+    """Return item, system, seed, score and reason of what failed; the seed is empty for a task without seeds."""
     return [
         [
             str(row["item"]),

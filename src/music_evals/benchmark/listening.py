@@ -1,7 +1,7 @@
 """Do the metrics of a run agree with people? Its records beside the ratings of listeners, for any task.
 
 Ratings (`studies.ratings`) and records meet at item and system. Where the ratings are those of a blind study, its key
-says what the run calls a system. What was rated and is not judged in the run tells how far listeners agree with each
+says what the run calls a system. What was rated and has no score in the run shows how far listeners agree with each
 other, and nothing of a metric: so do a hidden reference and other controls, which score perfectly by definition.
 """
 
@@ -87,8 +87,8 @@ def agreement_of_run(
     ratings
         From `studies.ratings.read_ratings`.
     key
-        Rows of the study's `pairs.csv`, by which a stimulus is found in the run: its system, and the one of several
-        predictions that was heard. None are needed where ratings name items and systems as the run does.
+        Rows of the study's `pairs.csv`, which say what the run calls a stimulus: its system, and the one of several
+        predictions that listeners heard. None are needed where ratings name items and systems as the run does.
     level
         Of Krippendorff's alpha: ``"interval"``, ``"ordinal"`` or ``"nominal"``.
     confidence
@@ -101,7 +101,7 @@ def agreement_of_run(
     dict
         ``run``; ``intervals``: ``confidence``, ``n_resamples``, ``seed``; ``questions``: question -> ``n_ratings``,
         ``n_listeners``, ``n_items``, ``n_systems``, ``n_stimuli``, ``n_clusters`` (of items), ``n_judged`` (stimuli
-        of systems that the run judges), ``not_judged`` (system -> other stimuli), ``level``, ``alpha``,
+        of systems that the run scores), ``not_judged`` (system -> other stimuli), ``level``, ``alpha``,
         ``leave_one_out``; ``agreement``: a row for each question and score, with ``facet`` and ``title`` of the score
         and ``stimuli``, ``systems`` and ``preferences``, each with ``estimate``, ``low``, ``high``, ``p_value``,
         ``p_holm`` (corrected over all of them) and ``n``: see `stats.agreement`, whose correlations are turned so that
@@ -121,19 +121,19 @@ def agreement_of_run(
     """
     check_ratings(ratings)
     loaded = run if isinstance(run, LoadedResults) else load_results(run)
-    found, names = loaded.found, _scores(loaded)
-    clusters = _clusters(found)
-    called = _in_run(loaded, key)
+    score_table, names = loaded.scores, _scores(loaded)
+    clusters = _clusters(score_table)
+    names_in_run = _in_run(loaded, key)
     questions: dict[str, Any] = {}
     rows: list[dict[str, Any]] = []
     for facet in dict.fromkeys(rating.facet for rating in ratings):
-        asked = _Question.of([rating for rating in ratings if rating.facet == facet])
-        table = asked.table(clusters)
-        made = [called.get(stimulus, _Made(*stimulus)) for stimulus in asked.stimuli]
+        question = _Question.of([rating for rating in ratings if rating.facet == facet])
+        table = question.table(clusters)
+        made = [names_in_run.get(stimulus, _Made(*stimulus)) for stimulus in question.stimuli]
         scores, there = _values(loaded, names, made)
-        questions[facet] = _about(asked, table, there, level)
-        judged = agreement(table, scores, confidence=confidence, n_resamples=n_resamples, seed=seed)
-        rows += [_row(loaded.results, facet, name, one) for name, one in zip(names, judged, strict=True)]
+        questions[facet] = _about(question, table, there, level)
+        agreements = agreement(table, scores, confidence=confidence, n_resamples=n_resamples, seed=seed)
+        rows += [_row(loaded.results, facet, name, result) for name, result in zip(names, agreements, strict=True)]
     if not any(about["n_judged"] for about in questions.values()):
         raise NoDataError(_no_meeting(loaded, ratings))
     corrected = holm([row[kind]["p_value"] for row in rows for kind in TESTED]).reshape(-1, len(TESTED))
@@ -158,11 +158,11 @@ def _scores(loaded: LoadedResults) -> list[str]:
     return [name for name in scales if scales[name]["direction"] != "none" and not task.is_divergence(name)]
 
 
-def _clusters(found: ScoreTable) -> dict[str, str]:
+def _clusters(score_table: ScoreTable) -> dict[str, str]:
     """Return the group of each item."""
     groups: dict[str, str] = {}
-    for system in found.systems:
-        pairs = found.scored(system)
+    for system in score_table.systems:
+        pairs = score_table.scored(system)
         groups |= zip(pairs.text("item"), pairs.text("group"), strict=True)
     return groups
 
@@ -191,18 +191,18 @@ def _in_run(loaded: LoadedResults, key: Sequence[StudyPair]) -> dict[tuple[str, 
 def _values(
     loaded: LoadedResults, names: Sequence[str], stimuli: Sequence[_Made | None]
 ) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.bool_]]:
-    """Return the scores of stimuli, higher being better, shape (n, names); and which stimuli the run judged."""
-    found, values = loaded.found, np.full((len(stimuli), len(names)), np.nan)
+    """Return the scores of stimuli, higher being better, shape (n, names); and which stimuli the run scored."""
+    score_table, values = loaded.scores, np.full((len(stimuli), len(names)), np.nan)
     there = np.zeros(len(stimuli), dtype=bool)
     places: dict[tuple[str, int | None], list[int]] = {}
     for place, made in enumerate(stimuli):
-        if made is not None and made.system in found.compared:
+        if made is not None and made.system in score_table.compared:
             places.setdefault((made.system, made.seed), []).append(place)
     for (system, seed), rows in places.items():
         items = [made.item for made in (stimuli[row] for row in rows) if made is not None]
-        there[rows] = found.at(items, system).rows >= 0
+        there[rows] = score_table.at(items, system).rows >= 0
         for column, name in enumerate(names):
-            own = _of_seed(found, items, system, seed, name)
+            own = _of_seed(score_table, items, system, seed, name)
             direction = loaded.results["scales"][name]["direction"]
             turned = own if direction == "higher" else -own if direction == "lower" else -np.abs(own)
             values[rows, column] = np.where(np.isfinite(turned), turned, np.nan)
@@ -210,24 +210,24 @@ def _values(
 
 
 def _of_seed(
-    found: ScoreTable, items: Sequence[str], system: str, seed: int | None, name: str
+    score_table: ScoreTable, items: Sequence[str], system: str, seed: int | None, name: str
 ) -> npt.NDArray[np.float64]:
     """Return the scores of the predictions with one seed, or the mean over all."""
-    seeds = found.header.get("systems", {}).get(system, {}).get("seeds", ())
-    by_seed = found.at(items, system).by_seed(name) if seed in seeds else ()
-    own = found.at(items, system).values(name)[:, 0]
+    seeds = score_table.header.get("systems", {}).get(system, {}).get("seeds", ())
+    by_seed = score_table.at(items, system).by_seed(name) if seed in seeds else ()
+    own = score_table.at(items, system).values(name)[:, 0]
     return by_seed[list(seeds).index(seed)] if len(by_seed) == len(seeds) > 1 else own
 
 
-def _about(asked: _Question, table: RatingTable, there: npt.NDArray[np.bool_], level: str) -> dict[str, Any]:
+def _about(question: _Question, table: RatingTable, there: npt.NDArray[np.bool_], level: str) -> dict[str, Any]:
     matrix = table.matrix
-    outside = Counter(system for (_, system), inside in zip(asked.stimuli, there, strict=True) if not inside)
+    outside = Counter(system for (_, system), inside in zip(question.stimuli, there, strict=True) if not inside)
     return {
-        "n_ratings": len(asked.ratings),
+        "n_ratings": len(question.ratings),
         "n_listeners": table.n_listeners,
-        "n_items": len({item for item, _ in asked.stimuli}),
+        "n_items": len({item for item, _ in question.stimuli}),
         "n_systems": table.n_systems,
-        "n_stimuli": len(asked.stimuli),
+        "n_stimuli": len(question.stimuli),
         "n_clusters": table.n_clusters,
         "n_judged": int(there.sum()),
         "not_judged": dict(outside),
@@ -237,18 +237,21 @@ def _about(asked: _Question, table: RatingTable, there: npt.NDArray[np.bool_], l
     }
 
 
-def _row(results: Mapping[str, Any], facet: str, name: str, found: Agreement) -> dict[str, Any]:
+def _row(results: Mapping[str, Any], facet: str, name: str, result: Agreement) -> dict[str, Any]:
     scale = results["scales"][name]
     about = {"question": facet, "metric": name, "title": heading(results, name), "facet": scale["facet"]}
-    return {**about, **{kind: {**one._asdict(), "p_holm": float("nan")} for kind, one in found._asdict().items()}}
+    return {
+        **about,
+        **{kind: {**estimate._asdict(), "p_holm": float("nan")} for kind, estimate in result._asdict().items()},
+    }
 
 
 def _no_meeting(loaded: LoadedResults, ratings: Sequence[Rating]) -> str:
-    items = loaded.found.columns["item"].categories.to_pylist() or ["none"]
+    items = loaded.scores.columns["item"].categories.to_pylist() or ["none"]
     rated = some(list(dict.fromkeys(rating.system for rating in ratings)))
     return (
         f"nothing that was rated is in {loaded.folder}: the ratings are of {rated} on items such as "
-        f"{ratings[0].item!r}, the run holds {some(list(loaded.found.systems))} on items such as {items[0]!r}; both "
+        f"{ratings[0].item!r}, the run holds {some(list(loaded.scores.systems))} on items such as {items[0]!r}; both "
         "must use the same names, or the key of the study must say which are the same"
     )
 
@@ -291,8 +294,8 @@ def agreement_text(made: Mapping[str, Any]) -> str:
         lines = [["", "stimuli", "p", "systems", "preferences", "p"]]
         for row in made["agreement"]:
             if row["question"] == facet:
-                told = [[_told(row[kind]), format_value(row[kind]["p_holm"])] for kind in TESTED]
-                lines.append([row["title"], *told[0], _told(row["systems"]), *told[1]])
+                cells = [[_estimate_text(row[kind]), format_value(row[kind]["p_holm"])] for kind in TESTED]
+                lines.append([row["title"], *cells[0], _estimate_text(row["systems"]), *cells[1]])
         parts.append(f"{_heading(facet, about)}\n{align(lines)}")
     parts.append(
         "stimuli, systems: rank correlation with the mean rating, above 0 where people like what scores better; "
@@ -313,6 +316,6 @@ def _heading(facet: str, about: Mapping[str, Any]) -> str:
     )
 
 
-def _told(cell: Mapping[str, Any]) -> str:
+def _estimate_text(cell: Mapping[str, Any]) -> str:
     interval = format_interval({**cell, "value": cell["estimate"]})
     return f"{format_value(cell['estimate'])} {interval}".rstrip()

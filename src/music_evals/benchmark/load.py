@@ -15,6 +15,7 @@ from music_evals.benchmark.records import Records, read_records, reading_rows, r
 from music_evals.benchmark.results import ScoreTask, build_results
 from music_evals.benchmark.run import find
 from music_evals.benchmark.scores import ScoreTable, read_scores
+from music_evals.deprecation import warn_renamed
 from music_evals.errors import ChangedResultsError, NoDataError, UnreadableFileError
 
 __all__ = ["LoadedResults", "find_task", "load_results"]
@@ -40,8 +41,14 @@ class LoadedResults:
     folder: Path  # where the files of the run lie
     task: str  # name of its task
     results: dict[str, Any]  # what results.json holds, made from the records
-    found: ScoreTable  # the records in the form that results are made from
+    scores: ScoreTable  # the records in the form that results are made from
     records: Records  # the rows themselves
+
+    @property
+    def found(self) -> ScoreTable:
+        """The old name of ``scores``."""
+        warn_renamed("LoadedResults.found", "scores")
+        return self.scores
 
 
 class _Intervals(NamedTuple):
@@ -89,17 +96,17 @@ def load_results(folder: str | os.PathLike[str]) -> LoadedResults:
         _check_there(path, VALIDATION, records_at(path / VALIDATION) is not None)
     records = read_records(records_at(path / RECORDS) or path)
     task = find_task(str(records[0].get("task", UNTOLD)))
-    found = read_scores(records, task)
+    scores = read_scores(records, task)
     chosen_on = records_at(path / VALIDATION)
     validation = None if chosen_on is None else read_scores(read_records(chosen_on), task)
     with reading_rows():
-        built = build_results(found, task, validation, **_intervals(stored, path / RESULTS)._asdict())
-    built |= {key: stored[key] for key in task.beside if key in stored}
+        built = build_results(scores, task, validation, **_intervals(stored, path / RESULTS)._asdict())
+    built |= {key: stored[key] for key in task.extra_keys if key in stored}
     for difference in _differences(stored, built):
         raise ChangedResultsError(
             f"{path / RESULTS} was changed, or made by another version: {difference}; run again in this folder"
         )
-    return LoadedResults(path, task.name, built, found, records)
+    return LoadedResults(path, task.name, built, scores, records)
 
 
 def _check_there(folder: Path, name: str, is_there: bool) -> None:  # noqa: FBT001

@@ -83,20 +83,20 @@ def files_of(path: Location, suffixes: Collection[str], lack: str) -> dict[str, 
         return {item_name(path.stem): (path, path.name)}
     if not path.is_dir():
         raise NoDataError(f"{path}: no such file or folder; check the path")
-    found: dict[str, tuple[Location, str]] = {}
+    files_by_item: dict[str, tuple[Location, str]] = {}
     for name, file in files_below(path):
         if file.suffix.lower() not in suffixes or name.name[0] == ".":
             continue
         item = item_name(name.with_suffix(""))
-        if item in found:
-            other = found[item][1]
+        if item in files_by_item:
+            other = files_by_item[item][1]
             same = item_name(other) == item_name(name)
             how = "differ in Unicode normalisation (NFC, NFD) alone" if same else "differ in their suffix alone"
             raise PairCountError(f"{path}: {other} and {name} {how} and are both {item!r}; keep one")
-        found[item] = file, str(name)
-    if not found:
+        files_by_item[item] = file, str(name)
+    if not files_by_item:
         raise NoDataError(f"{path} holds {lack}")
-    return found
+    return files_by_item
 
 
 def check_systems(names: Sequence[str], controls: Sequence[str], setting: str) -> None:

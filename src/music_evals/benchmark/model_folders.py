@@ -1,4 +1,4 @@
-"""Models with weights, for every benchmark that judges such: where they lie, what they hold, what they draw from."""
+"""Models with weights, for every benchmark that evaluates models: their folders, their files, their random numbers."""
 
 from __future__ import annotations
 
@@ -29,13 +29,13 @@ class ModelFolder(NamedTuple):
 
     def plugin(self, registry: dict[str, str]) -> Any:
         """Return the class of its type; raise where that is not known, or where there are no weights."""
-        found = load_plugin(registry, self.model_type, "model type")
+        model_class = load_plugin(registry, self.model_type, "model type")
         if not (self.folder / "model.safetensors").is_file():
             raise NoDataError(
                 f"{self.source} holds no model.safetensors; it is not trained yet: "
                 f"music-evals train {self.source}/train.yaml"
             )
-        return found
+        return model_class
 
     def content_hash(self, options: Mapping[str, Any]) -> str:
         """Return a hash of all that decides what the model says: configuration, weights and options."""

@@ -9,24 +9,25 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from music_evals.benchmark.cautions import cautions
+from music_evals.benchmark.caveats import caveats
 from music_evals.benchmark.records import dump_json, records_at, remove_file
 from music_evals.benchmark.results import ScoreTask, build_results
 from music_evals.benchmark.scores import ScoreTable, read_scores
 from music_evals.benchmark.tables import markdown_report
+from music_evals.deprecation import warn_renamed
 from music_evals.files import write_atomically
 
 if TYPE_CHECKING:
     from music_evals.benchmark.run import Settings
 
 __all__ = [
-    "NOTHING_BESIDE",
+    "NO_EXTRA_OUTPUTS",
     "RECORDS",
     "REPORT",
     "RESULTS",
     "TABLE",
     "VALIDATION",
-    "Beside",
+    "ExtraOutputs",
     "Outcome",
     "remove_results",
     "write_outcome",
@@ -40,13 +41,13 @@ VALIDATION = "validation_records"
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Outcome:
-    """What a run found.
+    """What a run gives back.
 
     Attributes
     ----------
     results
         The content of results.json.
-    found
+    scores
         The records, as the task reads them.
     files
         What was written, by kind: ``records``, ``results``, ``table``, ``report``, and what else the task writes.
@@ -56,9 +57,15 @@ class Outcome:
     """
 
     results: dict[str, Any]
-    found: Any
+    scores: Any
     files: dict[str, Path]
     notes: list[str]
+
+    @property
+    def found(self) -> Any:
+        """The old name of ``scores``."""
+        warn_renamed("Outcome.found", "scores")
+        return self.scores
 
 
 def remove_results(out: Path, *others: str) -> None:
@@ -67,8 +74,8 @@ def remove_results(out: Path, *others: str) -> None:
         remove_file(out / name)
 
 
-class Beside(NamedTuple):
-    """What a task shows beside the scores."""
+class ExtraOutputs(NamedTuple):
+    """What a task shows and writes besides the scores."""
 
     results: Mapping[str, Any] = MappingProxyType({})
     """Further keys of results.json."""
@@ -79,7 +86,7 @@ class Beside(NamedTuple):
     """Kind -> file name and content."""
 
 
-NOTHING_BESIDE: Final = Beside()
+NO_EXTRA_OUTPUTS: Final = ExtraOutputs()
 
 
 def write_scores(
@@ -88,29 +95,29 @@ def write_scores(
     settings: Settings,
     page: Callable[[dict[str, Any], ScoreTable], str],
     *,
-    beside: Beside = NOTHING_BESIDE,
+    extra: ExtraOutputs = NO_EXTRA_OUTPUTS,
 ) -> Outcome:
     """Make the results of a task of pairs from its records, and write its files; `page` makes report.html."""
-    found = read_scores(rows, task)
+    scores = read_scores(rows, task)
     results = build_results(
-        found, task, confidence=settings.confidence, n_resamples=settings.n_resamples, seed=settings.seed
+        scores, task, confidence=settings.confidence, n_resamples=settings.n_resamples, seed=settings.seed
     )
-    results |= beside.results
+    results |= extra.results
     return write_outcome(
         Path(settings.out),
         results,
-        found,
-        table="\n\n".join(filter(None, [markdown_report(results), beside.markdown])),
-        page=functools.partial(page, results, found) if settings.report else None,
-        others=beside.files,
-        notes=[*cautions(results), *beside.notes],
+        scores,
+        table="\n\n".join(filter(None, [markdown_report(results), extra.markdown])),
+        page=functools.partial(page, results, scores) if settings.report else None,
+        others=extra.files,
+        notes=[*caveats(results), *extra.notes],
     )
 
 
 def write_outcome(
     out: Path,
     results: dict[str, Any],
-    found: Any,
+    scores: Any,
     *,
     table: str,
     page: Callable[[], str] | None = None,
@@ -126,4 +133,4 @@ def write_outcome(
         write_atomically(out / name, content.encode())
     files = {"records": records_at(out / RECORDS) or out / RECORDS}
     files |= {kind: out / name for kind, (name, _) in contents.items()}
-    return Outcome(results, found, files, list(notes))
+    return Outcome(results, scores, files, list(notes))

@@ -2,7 +2,7 @@
 
 A run has one folder of records, and one process writes to it. It gathers rows and writes them as a shard when they are
 many, when they have waited for some seconds, or at once where they hold what a system made: a kill costs some seconds
-of scoring and no output. When a sitting ends, its small shards are merged. A shard is written whole or not at all, and
+of scoring and no output. When a session ends, its small shards are merged. A shard is written whole or not at all, and
 is called ``<number>-<start of the SHA-256 of its bytes>.parquet``, or ``<first>-<last>-<...>.parquet`` where it holds
 the rows of several numbers: one that does not hold what its name says is damage, as is a number that is missing or
 there twice. Anything else in the folder is left alone.
@@ -20,9 +20,9 @@ score
 kernels
     The processor kernels that make the scores after it; a run that is resumed on another kind of machine has several.
 sitting
-    Wall time of one; a run that was killed and resumed has several.
+    Wall time of one session; a run that was killed and resumed has several.
 selection, pair
-    What is compared in the sittings that follow, where that may grow: the systems, and what results depend on and
+    What is compared in the sessions that follow, where that may grow: the systems, and what results depend on and
     scores do not; then a row a pair, with names and hashes of its files, or why there is none. A score is then known by
     these hashes (`content`), and by no seed. Where the header names the systems, a selection holds the scores that were
     asked for beside those of every run.
@@ -96,7 +96,7 @@ SHARD_SECONDS = 30.0
 """How long rows wait for others: what a kill may cost."""
 
 MANY_SHARDS = 64
-"""Shards of sittings before; fewer are left as they are when those of this one are merged, for others may read them."""
+"""Shards of earlier sessions; fewer are left as they are when this session's are merged: others may read them."""
 
 OUTPUTS: Final = frozenset({"prediction", "edit", "generation", "preparation"})
 """Kinds of rows that hold, or name, what a system made: they do not wait."""
@@ -171,7 +171,7 @@ def _cells(row: Row) -> dict[str, Any]:
     )
     cells = {"kind": kind, **(dict(zip(_SIDES, sides, strict=False)) if are_hashes else {})}
     if kind not in _TYPED:
-        beside = {name: row[name] for name, what in _BESIDE.items() if row.get(name).__class__ is what}
+        beside = {name: row[name] for name, field_type in _BESIDE.items() if row.get(name).__class__ is field_type}
         return {**cells, **beside, "json": dump_json(row)}
     if content is not None and not are_hashes:
         raise TypeError(f"a row of kind {kind} whose content is {content!r:.80}")
@@ -232,7 +232,7 @@ def _renamed(row: dict[str, Any]) -> dict[str, Any]:
 
 
 def only(table: pa.Table, *kinds: str) -> pa.Table | None:
-    """Return the rows of some kinds; None where there are none."""
+    """Return the rows of some kinds; None without any."""
     import pyarrow as pa
 
     kind = table["kind"].unify_dictionaries().combine_chunks()
@@ -249,7 +249,7 @@ class _Part(NamedTuple):
 
     n_rows: int
     kinds: frozenset[str]
-    source: Path | pa.Table  # a shard that was found to hold what its name says, or rows that are in memory
+    source: Path | pa.Table  # a shard whose bytes were checked against its name, or rows in memory
     span: tuple[int, int] = (0, 0)  # first and last number of the shard
 
 
@@ -338,7 +338,7 @@ def rows_in_memory(rows: Iterable[Row], path: Path = Path("memory")) -> Records:
 
 
 def records_at(path: str | os.PathLike[str]) -> Path | None:
-    """Return where the records of a run are, its folder or the file of an older version; None where there are none."""
+    """Return where the records of a run are, its folder or the file of an older version; None without any."""
     folder, lines = Path(path).with_suffix(""), Path(path).with_suffix(".jsonl")
     return lines if lines.exists() else folder if _shards_in(folder) else None
 
@@ -589,7 +589,7 @@ class RecordStore:
         return _Part(len(table), frozenset(kinds), write_atomically(self.path / name, content), span)
 
     def compact(self) -> None:
-        """Merge small shards of this sitting that follow each other; the rows stay as they are."""
+        """Merge small shards of this session that follow each other; the rows stay as they are."""
         import pyarrow as pa
 
         self.flush()

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from music_evals.benchmark.cautions import cautions
+from music_evals.benchmark.caveats import caveats
 from music_evals.benchmark.cells import format_difference
 from music_evals.benchmark.contents import comparisons, failures, n_failures, significant
 from music_evals.benchmark.scores import ScoreTable
@@ -24,7 +24,7 @@ ROOM_PX = 4300
 LISTED = 200
 """Rows of a list of what is undefined or remarked on; the records hold all."""
 
-_TOLD_APART = frozenset({"role", "entrances", "n_pairs", "n_groups", "sees_reference", "shared", "note"})
+_NOT_IN_DETAILS = frozenset({"role", "entrances", "n_pairs", "n_groups", "sees_reference", "shared", "note"})
 """What the receipt tells of a system in columns, or not at all."""
 
 
@@ -36,7 +36,7 @@ class _Listed(NamedTuple):
 
 def score_page(
     results: Mapping[str, Any],
-    found: ScoreTable,
+    score_table: ScoreTable,
     facts: Mapping[str, Any],
     *,
     lead: str = "",
@@ -53,7 +53,7 @@ def score_page(
     """
     wording = results["wording"]
     item = wording["items"].removesuffix("s")
-    notes = cautions(results)
+    notes = caveats(results)
     return render(
         "music_evals.benchmark",
         "report.html",
@@ -65,7 +65,7 @@ def score_page(
         blocks=[*facet_blocks(results), *blocks(results), *part_blocks(results)],
         highlight=highlight,
         legend=legend(results, PAGE),
-        cautions=notes,
+        caveats=notes,
         notes_px=sum(32 * math.ceil(len(note) / 100) for note in notes),
         tests=list(_tests(results)),
         n_significant=len(significant(results)),
@@ -83,7 +83,7 @@ def score_page(
             _Listed("Remarks", f"What a reader should know of a {item}.", _remarks(results)),
         ],
         most_rows=LISTED,
-        facts=_facts(results, found, facts),
+        facts=_facts(results, score_table, facts),
         receipts=list(_receipts(results)),
     )
 
@@ -127,11 +127,11 @@ def shares(ranked: Sequence[Ranked], n: int) -> list[tuple[Mapping[str, Any], fl
     """Return the first pairs of each system, to equal shares: `n` of all, and at least one of each; none for 0."""
     held = [(pairs, values) for pairs, values in ranked if len(pairs)]
     turns = sorted((turn, place) for place, (pairs, _) in enumerate(held) for turn in range(min(n, len(pairs))))
-    chosen = sorted(turns[: max(n, len(held))], key=lambda found: found[::-1])
+    chosen = sorted(turns[: max(n, len(held))], key=lambda turn: turn[::-1])
     return [(held[place][0][turn], float(held[place][1][turn])) for turn, place in chosen]
 
 
-def _facts(results: Mapping[str, Any], found: ScoreTable, facts: Mapping[str, Any]) -> dict[str, Any]:
+def _facts(results: Mapping[str, Any], score_table: ScoreTable, facts: Mapping[str, Any]) -> dict[str, Any]:
     """Return what the numbers depend on."""
     dataset = results["dataset"]
     return {
@@ -142,7 +142,7 @@ def _facts(results: Mapping[str, Any], found: ScoreTable, facts: Mapping[str, An
         "resamples": "{n_resamples} for divergences and as many tens for tests, seed {seed}".format(
             **results["intervals"]
         ),
-        "wall time": f"{found.wall_time_sec:.0f} s",
+        "wall time": f"{score_table.wall_time_sec:.0f} s",
         "processor kernels": "; ".join(results["kernels"]),
         **{f"version of {name}": version for name, version in results["versions"].items()},
     }
@@ -152,20 +152,20 @@ def _receipts(results: Mapping[str, Any]) -> Iterable[tuple[tuple[str, ...], lis
     """Yield tables of extractors, where there are any, and of systems."""
     features = (results.get("extractors") or {}).get("features") or {}
     if features:
-        yield ("feature", "extractor"), [[name, _told(about)] for name, about in features.items()]
+        yield ("feature", "extractor"), [[name, _details(about)] for name, about in features.items()]
     systems = [
         [
             name,
             about["role"],
             ", ".join(about["entrances"]),
             str(about["n_pairs"]),
-            _told({key: value for key, value in about.items() if key not in _TOLD_APART}),
+            _details({key: value for key, value in about.items() if key not in _NOT_IN_DETAILS}),
         ]
         for name, about in results["systems"].items()
     ]
     yield ("system", "role", "entrance", results["wording"]["items"], "details"), systems
 
 
-def _told(about: Mapping[str, Any]) -> str:
+def _details(about: Mapping[str, Any]) -> str:
     shown = {key: value for key, value in about.items() if value not in ({}, [], "", None)}
     return "; ".join(f"{key.replace('_', ' ')}: {value}" for key, value in shown.items())

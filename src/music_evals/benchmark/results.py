@@ -19,7 +19,7 @@ import numpy.typing as npt
 
 from music_evals.benchmark import aggregate
 from music_evals.benchmark.cells import plain
-from music_evals.benchmark.scores import MOST_LISTED, OUTSIDE, Listed, ScoreTable
+from music_evals.benchmark.scores import MOST_LISTED, OUTSIDE, HistogramFeature, ScoreTable
 from music_evals.benchmark.versions import definition_in
 from music_evals.errors import UnknownNameError
 from music_evals.metrics.catalogue import Metric
@@ -62,7 +62,7 @@ class ScoreTask:
     controls: tuple[str, ...]
     controls_explained: str  # A sentence or two on what they are, for below the tables
     how: Callable[[Mapping[str, Any]], str]  # header -> what the scores were made with, in a few words
-    companions: Collection[str] = ()  # scores that get tables of their own
+    auxiliary: Collection[str] = ()  # auxiliary metrics: they get tables of their own
     # Header -> ``source``, ``table`` (system -> metric -> value), ``differences`` (what -> why) and, where it is
     # printed, ``spread`` (system -> metric -> standard deviation).
     published: Callable[[Mapping[str, Any]], dict[str, Any]] = _nothing_published
@@ -84,11 +84,11 @@ class ScoreTask:
     shown: Callable[[ScoreTable], Sequence[str]] = _all_scores
     # Changes records that were read, e.g. the groups of pairs, or refuses them.
     finish: Callable[[ScoreTable], None] = _none
-    beside: tuple[str, ...] = ()  # keys of results.json that are made of other files than the records
+    extra_keys: tuple[str, ...] = ()  # keys of results.json that are made of other files than the records
     # Score of a whole set of items -> the recorded feature of items whose distribution it compares with the control's.
     divergences: Mapping[str, str] = dataclasses.field(default_factory=dict)
     # Score of a whole set of items -> a feature of which an item has many values, compared with the control's too.
-    listed: Mapping[str, Listed] = dataclasses.field(default_factory=dict)
+    histogram_features: Mapping[str, HistogramFeature] = dataclasses.field(default_factory=dict)
     on_request: Collection[str] = ()  # scores that are shown only where they were asked for, and the records hold them
     # Scores that a system has although it failed to predict; they are compared with nobody.
     without_prediction: Collection[str] = ()
@@ -109,7 +109,7 @@ class ScoreTask:
 
     def is_divergence(self, name: str) -> bool:
         """Tell whether a score compares how something is distributed over a whole set of items."""
-        return name in self.divergences or name in self.listed
+        return name in self.divergences or name in self.histogram_features
 
     def scale(self, name: str) -> Metric:
         """Return the scale of a main or auxiliary metric."""
@@ -202,7 +202,7 @@ def build_results(
             "clusters": task.groups.removesuffix("s"),
         },
         "scales": {
-            name: _scale(scale, scores.header, companion=name in task.companions) for name, scale in scales.items()
+            name: _scale(scale, scores.header, is_auxiliary=name in task.auxiliary) for name, scale in scales.items()
         },
         "systems": systems,
         **(ranked if task.ranked_by else {}),
@@ -229,12 +229,12 @@ def _part(
     return {"n_items": table["n_items"], "n_songs": table["n_songs"], "scores": cells}
 
 
-def _scale(scale: Metric, header: Row, *, companion: bool) -> dict[str, Any]:
-    kept = ("facet", "low", "high", "direction", "best")
+def _scale(scale: Metric, header: Row, *, is_auxiliary: bool) -> dict[str, Any]:
+    fields = ("facet", "low", "high", "direction", "best")
     definition = definition_in(header, scale.name)
     title = scale.heading_of(str(header.get("variant")), definition)
-    about = {"title": title, "definition": definition, "companion": companion}
-    return {key: getattr(scale, key) for key in kept} | about
+    about = {"title": title, "definition": definition, "companion": is_auxiliary}
+    return {key: getattr(scale, key) for key in fields} | about
 
 
 def _about(scores: ScoreTable, system: str) -> dict[str, Any]:

@@ -1,6 +1,6 @@
 """Rows of pairs and their scores, as every benchmark writes them that compares estimates with references.
 
-What is judged is a sequence of pairs, each with an item, a system, a group and two sides with hashes of what they hold.
+What is scored is a sequence of pairs, each with an item, a system, a group and two sides with hashes of what they hold.
 A run is resumed by these hashes: pairs whose scores are all there are skipped, failed ones are not.
 """
 
@@ -20,7 +20,7 @@ from music_evals.benchmark.records import Records
 from music_evals.benchmark.run import Job, Progress, Row
 from music_evals.benchmark.scores import SCORED, UNDEFINED, Categorical, ScoreMatrix, index_pairs, last_selection
 
-__all__ = ["Failure", "Judge", "Judgeable", "Judged", "PairJob", "Side"]
+__all__ = ["Failure", "PairJob", "PairSet", "ScorablePair", "Scorer", "Side"]
 
 
 class Side(Protocol):
@@ -37,8 +37,8 @@ class Side(Protocol):
         ...
 
 
-class Judgeable(Protocol):
-    """A pair that can be judged."""
+class ScorablePair(Protocol):
+    """A pair that can be scored."""
 
     @property
     def item(self) -> str: ...  # noqa: D102 (as in `pairs.Pair`)
@@ -50,7 +50,7 @@ class Judgeable(Protocol):
     def group(self) -> str: ...  # noqa: D102
 
     @property
-    def entrance(self) -> str: ...  # noqa: D102
+    def modality(self) -> str: ...  # noqa: D102
 
     @property
     def treatment(self) -> str: ...  # noqa: D102
@@ -62,14 +62,14 @@ class Judgeable(Protocol):
     def estimate(self) -> Side: ...  # noqa: D102
 
 
-class Judged(Protocol):
-    """All that is judged in one run: systems, pairs, and pairs that cannot be."""
+class PairSet(Protocol):
+    """All that is scored in one run: systems, pairs, and pairs that cannot be scored."""
 
     @property
     def systems(self) -> Sequence[str]: ...  # noqa: D102
 
     @property
-    def pairs(self) -> Sequence[Judgeable]: ...  # noqa: D102
+    def pairs(self) -> Sequence[ScorablePair]: ...  # noqa: D102
 
     @property
     def failures(self) -> Sequence[Failure]: ...  # noqa: D102
@@ -84,7 +84,7 @@ class Failure:
     error: str
 
 
-class Judge(Protocol):
+class Scorer(Protocol):
     """Compares the two sides of a pair: the `engines.Work` of such a benchmark."""
 
     def __call__(self, pair: Any, /) -> Mapping[str, Any]:
@@ -96,14 +96,14 @@ class Judge(Protocol):
 
 @dataclasses.dataclass(eq=False)
 class PairJob(Job):
-    """Pairs, and the controls beside them, that are judged into one record file."""
+    """Pairs, and the controls beside them, that are scored into one store of records."""
 
     header: Mapping[str, Any]  # what the numbers depend on, besides the pairs
-    judged: Judged  # what is judged
-    controls: Sequence[Judgeable]
+    pair_set: PairSet  # what is scored
+    controls: Sequence[ScorablePair]
     scores: Sequence[str]  # names, in the order of the results
     variant: str  # in every row
-    judge: Judge  # what judges a pair
+    scorer: Scorer
     at_once: int = 1  # pairs that a process is given at once, and whose rows are written together
     engine: str = "serial"  # unless the settings name others
     workers: int = 1
@@ -111,21 +111,21 @@ class PairJob(Job):
     before: Callable[[Sequence[Any], Progress | None], None] | None = None
     # Systems that a later job on the same records adds: a selection that has them besides says the same.
     later: Collection[str] = ()
-    # What results depend on and scores do not: it may change from one sitting to the next, and the last one counts.
+    # What results depend on and scores do not: it may change from one session to the next, and the last one counts.
     about: Mapping[str, Any] = dataclasses.field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        self._chosen = [*self.judged.pairs, *self.controls]
+        self._chosen = [*self.pair_set.pairs, *self.controls]
         self._outlined: set[str] = set()
         self.size = len(self._chosen)
 
     @property
-    def work(self) -> _Judging:
-        """Judge the pairs of a unit."""
-        return _Judging(self.judge)
+    def work(self) -> _ScorePairs:
+        """Scores the pairs of a unit."""
+        return _ScorePairs(self.scorer)
 
     def selection(self, rows: Records) -> Iterable[Row]:
-        """Return the rows that say what is judged in this sitting; none where the last ones of `rows` say the same."""
+        """Return the rows that say what is scored in this session; nothing if the last ones of `rows` say the same."""
         start, tables = last_selection(rows)
         recorded = (row for table in tables for row in rows.read(table["number"].to_pylist()))
         known = (row for row in recorded if row.get("system") not in self.later)
@@ -135,11 +135,11 @@ class PairJob(Job):
 
     @property
     def _selected(self) -> list[Row]:
-        return [{"kind": "selection", "systems": list(self.judged.systems), **self.about}]
+        return [{"kind": "selection", "systems": list(self.pair_set.systems), **self.about}]
 
     def _pair_rows(self) -> Iterator[Row]:
         yield from map(_pair_row, self._chosen)
-        yield from ({"kind": "pair", **dataclasses.asdict(failure)} for failure in self.judged.failures)
+        yield from ({"kind": "pair", **dataclasses.asdict(failure)} for failure in self.pair_set.failures)
 
     def left(self, rows: Records) -> list[Unit]:
         """Leave out the pairs of which every score is there; a failed one brings its pair back."""
@@ -155,7 +155,7 @@ class PairJob(Job):
             return units
         chunks = [units[start : start + self.at_once] for start in range(0, len(units), self.at_once)]
         return [
-            Unit(tuple(pair for one in chunk for pair in one.payload), chunk[0].label, "", len(chunk), tuple(chunk))
+            Unit(tuple(pair for unit in chunk for pair in unit.payload), chunk[0].label, "", len(chunk), tuple(chunk))
             for chunk in chunks
         ]
 
@@ -182,19 +182,19 @@ class PairJob(Job):
             self.before([pair for unit in units for pair in unit.payload], progress)
 
     def rows(self, unit: Unit, answer: Any) -> list[Row]:
-        """Return the rows of judged pairs: their scores, and what else is known where there is anything."""
+        """Return the rows of scored pairs: their scores, and what else is known where there is anything."""
         answers = [answer] * len(unit.payload) if isinstance(answer, Failed) else answer
-        return [row for pair, one in zip(unit.payload, answers, strict=True) for row in self._rows(pair, one)]
+        return [row for pair, scores in zip(unit.payload, answers, strict=True) for row in self._rows(pair, scores)]
 
-    def _rows(self, pair: Judgeable, answer: Mapping[str, Any] | Failed) -> list[Row]:
+    def _rows(self, pair: ScorablePair, answer: Mapping[str, Any] | Failed) -> list[Row]:
         about = {"item": pair.item, "system": pair.system, "content": [pair.reference.content, pair.estimate.content]}
         if isinstance(answer, Failed):
             answer = {"scores": {name: {"error": answer.reason} for name in self.scores}, "notes": []}
         rows: list[Row] = []
         for name in self.scores:
             score = answer["scores"][name]
-            what = {**about, "metric": name, "variant": self.variant}
-            rows.append({"kind": "score", **what, **score, "n": int("error" not in score)})
+            about_score = {**about, "metric": name, "variant": self.variant}
+            rows.append({"kind": "score", **about_score, **score, "n": int("error" not in score)})
         if answer["notes"]:
             rows.append({"kind": "remarks", **about, "notes": answer["notes"]})
         if answer.get("explanation"):
@@ -207,21 +207,21 @@ class PairJob(Job):
 
 
 @dataclasses.dataclass
-class _Judging:
-    """Judges several pairs, each of which may fail by itself."""
+class _ScorePairs:
+    """Scores several pairs, each of which may fail by itself."""
 
-    judge: Judge
+    scorer: Scorer
 
     def begin(self, folder: Path) -> None:
-        if hasattr(self.judge, "begin"):
-            self.judge.begin(folder)
+        if hasattr(self.scorer, "begin"):
+            self.scorer.begin(folder)
 
-    def __call__(self, pairs: Sequence[Judgeable]) -> list[Any]:
-        return [answer(self.judge, pair) for pair in pairs]
+    def __call__(self, pairs: Sequence[ScorablePair]) -> list[Any]:
+        return [answer(self.scorer, pair) for pair in pairs]
 
 
-def _pair_row(pair: Judgeable) -> Row:
-    about = {"item": pair.item, "system": pair.system, "group": pair.group, "modality": pair.entrance}
+def _pair_row(pair: ScorablePair) -> Row:
+    about = {"item": pair.item, "system": pair.system, "group": pair.group, "modality": pair.modality}
     sides = {
         side: {"name": file.name, "content": file.content}
         for side, file in (("reference", pair.reference), ("estimate", pair.estimate))
@@ -230,4 +230,4 @@ def _pair_row(pair: Judgeable) -> Row:
 
 
 def _equal(first: Iterable[Row], second: Iterable[Row]) -> bool:
-    return all(one == other for one, other in itertools.zip_longest(first, second))
+    return all(row == other for row, other in itertools.zip_longest(first, second))

@@ -1,7 +1,7 @@
 """One run of a benchmark: what all settings have in common, and the way from units to records.
 
 A task says what is to be done as a `Job`: a header, units of work that are left, what works on them, and the rows that
-an answer becomes. `record` does the rest for every task: it opens or resumes the record file, lets an engine work, and
+an answer becomes. `record` does the rest for every task: it opens or resumes the records, lets an engine work, and
 writes the rows down as they come. What is made of the records is described in `outputs`.
 """
 
@@ -44,20 +44,20 @@ Progress = Callable[[int, int, str], None]
 """Called with what is done, what there is in all, and what is worked on."""
 
 
-def named(what: str) -> dict[str, str]:
-    """Return what all folders of tasks under `benchmark` name under `what`, a dictionary of ``module:object``."""
+def named(registry: str) -> dict[str, str]:
+    """Return what all folders of tasks under `benchmark` name under `registry`, a dictionary of ``module:object``."""
     places: dict[str, str] = {}
     for folder in pkgutil.iter_modules(benchmark.__path__):
         if folder.ispkg:
             package = f"{benchmark.__name__}.{folder.name}"
-            held: Mapping[str, str] = getattr(importlib.import_module(package), what, {})
+            held: Mapping[str, str] = getattr(importlib.import_module(package), registry, {})
             places |= {task: f"{package}.{place}" for task, place in held.items()}
     return places
 
 
-def find(what: str, name: str, kind: str) -> Any:
-    """Return what the folder of a task names so under `what`."""
-    return load_plugin(named(what), name, kind)
+def find(registry: str, name: str, kind: str) -> Any:
+    """Return what the folder of a task names so under `registry`."""
+    return load_plugin(named(registry), name, kind)
 
 
 def settings_of(task: str) -> type[Settings]:
@@ -102,8 +102,8 @@ def run(task: str, /, out: str | os.PathLike[str], *, progress: Progress | None 
     known = [field.name for field in dataclasses.fields(kind)]
     for name in settings:
         if name not in known:
-            what = f"setting of {task}"
-            raise UnknownNameError(what, name, known)
+            option = f"setting of {task}"
+            raise UnknownNameError(option, name, known)
     outcome: Outcome = function(kind(out, **settings), progress=progress)
     return outcome
 
@@ -117,7 +117,7 @@ class Settings:
     out
         Folder for records and results; made where it is missing.
     dataset, config, split, revision
-        What is judged on: a name under ``./datasets_scripts``, a folder or a Hub id; its config, split and commit.
+        What is evaluated: a name under ``./datasets_scripts``, a folder or a Hub id; its config, split and commit.
     limit
         Take the first items only.
     engine
@@ -194,8 +194,8 @@ class Settings:
 
     def _check_engine(self) -> None:
         if self.engine not in {None, *ENGINES}:
-            what = "engine"
-            raise UnknownNameError(what, str(self.engine), ENGINES)
+            option = "engine"
+            raise UnknownNameError(option, str(self.engine), ENGINES)
         if self.ray_address is not None and self.engine != RAY:
             raise InvalidInputError("`ray_address` goes with `engine='ray'`; ask for that too, or leave it out")
         if self.engine == RAY:
@@ -226,7 +226,7 @@ def _is_given(value: Any) -> bool:
 
 
 class Job(abc.ABC):
-    """What is to be done for one record file."""
+    """What is to be done for one store of records."""
 
     # The ``run`` row: what the numbers depend on. A file with another one belongs to another run.
     header: Mapping[str, Any]
@@ -249,7 +249,7 @@ class Job(abc.ABC):
         """Return the rows of a unit and its answer, or what `engines.Failed` says in place of one."""
 
     def selection(self, rows: Records) -> Iterable[Row]:  # noqa: ARG002
-        """Return the rows that say what is judged from here on, where that is not yet said."""
+        """Return the rows that say what is scored from here on, unless `rows` say it already."""
         return []
 
     def prepare(self, units: Sequence[Unit], progress: Progress | None) -> None:  # noqa: B027

@@ -1,11 +1,11 @@
 """The scores of a run in one table: a row a pair of an item and a system, a column a metric, read from its records.
 
 Text is held by numbers in the order of the sorted names (`Categorical`), so that what is sorted by number is sorted by
-name. Where a system has several seeds, the table holds the mean over them, and beside it the scores of each seed. What
-is drawn or listed one by one is read from the records when it is needed.
+name. Where a system has several seeds, the table holds the mean over them, and beside it the scores of each seed. Rows
+that are shown one by one are read from the records when they are needed.
 
-Records come in two forms. Rows ``selection`` and ``pair`` name what each system was scored on (`_from_pairs`); where
-there are none, the header names the systems with their seeds, and each system is scored on every row ``item``
+Records come in two forms. Rows ``selection`` and ``pair`` name what each system was scored on (`_from_pairs`); without
+them, the header names the systems with their seeds, and each system is scored on every row ``item``
 (`_from_items`).
 """
 
@@ -41,7 +41,7 @@ __all__ = [
     "UNDEFINED",
     "Bins",
     "Categorical",
-    "Listed",
+    "HistogramFeature",
     "RecordedRows",
     "ScoreMatrix",
     "ScoreTable",
@@ -74,7 +74,7 @@ Bins = npt.NDArray[np.int8]
 """Bins of a histogram, shape (..., most) with as many as an item has at most; -1 behind the last of an item."""
 
 
-class Listed(NamedTuple):
+class HistogramFeature(NamedTuple):
     """How a feature of which an item has many values, such as the intervals of a melody, becomes a histogram."""
 
     bins: Callable[[npt.NDArray[np.uint8]], Bins]  # predictions, shape (n, steps) -> bins, shape (n, most)
@@ -87,7 +87,7 @@ class Listed(NamedTuple):
 class Categorical(NamedTuple):
     """Text by numbers, in the order of the sorted categories."""
 
-    codes: npt.NDArray[np.int32]  # -1 where there is none
+    codes: npt.NDArray[np.int32]  # -1 for a null
     categories: pa.StringArray  # each once, sorted
 
     @classmethod
@@ -124,7 +124,7 @@ class Categorical(NamedTuple):
 
 
 def _codes(column: pa.ChunkedArray) -> tuple[npt.NDArray[np.int32], pa.StringArray]:
-    """Return a column of text as places in an array of words, -1 where there is none."""
+    """Return a column of text as places in an array of words, -1 for a null."""
     whole = column.unify_dictionaries().combine_chunks() if column.num_chunks != 1 else column.chunk(0)
     codes: npt.NDArray[np.int32] = whole.indices.fill_null(-1).to_numpy(zero_copy_only=False)
     return codes, whole.dictionary
@@ -140,7 +140,7 @@ def _match(table: pa.Table, name: str, known: Mapping[str, int]) -> npt.NDArray[
 
 
 def _text_places(table: pa.Table, name: str, texts: dict[str, int]) -> npt.NDArray[np.int32]:
-    """Return a column of text as places in `texts`, to which new ones are added; -1 where there is none."""
+    """Return a column of text as places in `texts`, to which new ones are added; -1 for a null."""
     codes, words = _codes(table[name])
     places = [texts.setdefault(word, len(texts)) for word in words.to_pylist()]
     return np.array([*places, -1], dtype=np.int32)[codes]
@@ -252,7 +252,7 @@ class ScoreTable(Sequence[Row]):
     one dictionary a pair, made when it is needed.
     """
 
-    header: dict[str, Any]  # the run row, with ``metrics`` and ``companions``, and what the selection adds to it
+    header: dict[str, Any]  # the run row, with ``metrics`` and ``companions``, and what the selection adds
     # System -> ``"system"``, ``"model"``, ``"baseline"``, ``"leaking"`` or ``"control"``, in the order of the tables.
     roles: dict[str, str]
     records: Records
@@ -264,9 +264,9 @@ class ScoreTable(Sequence[Row]):
     rows: Integers  # the pairs that are looked at; -1 for one that is not there
     pair_of: Callable[[int], dict[str, Any]]  # row -> the pair as a dictionary
     # System -> the scores of each seed, shape (seeds, items, metrics), and score -> the bins of what is listed of each
-    # prediction, shape (seeds, items, most), where each system is scored on every item, see `Listed`.
+    # prediction, shape (seeds, items, most), where each system is scored on every item, see `HistogramFeature`.
     seeds: Mapping[str, Floats] = dataclasses.field(default_factory=dict)
-    listed: Mapping[str, Mapping[str, Bins]] = dataclasses.field(default_factory=dict)
+    feature_bins: Mapping[str, Mapping[str, Bins]] = dataclasses.field(default_factory=dict)
     predictions: Mapping[str, Integers] = dataclasses.field(default_factory=dict)  # numbers, shape (items, seeds)
     item_rows: Mapping[str, Row] = dataclasses.field(default_factory=dict)  # item -> its row, where items are recorded
     songs: Sequence[str] = ()  # the group of each of `item_rows`
@@ -277,7 +277,7 @@ class ScoreTable(Sequence[Row]):
     # many there are in all, by system and metric.
     failures: Sequence[dict[str, Any]] = ()
     n_failures: Mapping[tuple[str | None, str | None], int] = dataclasses.field(default_factory=dict)
-    wall_time_sec: float = 0.0  # of all sittings together
+    wall_time_sec: float = 0.0  # of all sessions together
 
     @functools.cached_property
     def outlines(self) -> RecordedRows:
@@ -301,7 +301,7 @@ class ScoreTable(Sequence[Row]):
 
     @property
     def metrics(self) -> tuple[str, ...]:
-        """Metrics and companions."""
+        """Main and auxiliary metrics."""
         return (*self.header["metrics"], *self.header["companions"])
 
     @property
@@ -310,7 +310,7 @@ class ScoreTable(Sequence[Row]):
         return self.codes("error") >= 0
 
     def codes(self, column: str) -> npt.NDArray[np.int32]:
-        """Return the numbers of the text in a column; -1 where there is none."""
+        """Return the numbers of the text in a column; -1 for a null."""
         return self.columns[column].codes[self.rows]
 
     def text(self, column: str) -> list[str]:
@@ -322,7 +322,7 @@ class ScoreTable(Sequence[Row]):
         return dataclasses.replace(self, rows=self.rows[chosen])
 
     def of(self, system: str) -> ScoreTable:
-        """Return the pairs of a system, those too that could not be scored; none where it has none."""
+        """Return the pairs of a system, those too that could not be scored."""
         (code,) = self.columns["system"].codes_of([system])
         return self.take((self.codes("system") == code) & (code >= 0))
 
@@ -347,7 +347,7 @@ class ScoreTable(Sequence[Row]):
         return first.take(same), second.take(same)
 
     def at(self, items: Sequence[str] | Integers, system: str) -> ScoreTable:
-        """Return the pair of a system, out of all, for each item, by name or number; row -1 where there is none."""
+        """Return the pair of a system, out of all, for each item, by name or number; row -1 if missing."""
         numbers = items if isinstance(items, np.ndarray) else self.columns["item"].codes_of(items)
         every = dataclasses.replace(self, rows=np.arange(len(self.matrix.values))).of(system)
         own = every.codes("item")
@@ -359,7 +359,7 @@ class ScoreTable(Sequence[Row]):
         return dataclasses.replace(self, rows=rows)
 
     def cells(self, cells: npt.NDArray[Any], names: Sequence[str], missing: float) -> npt.NDArray[Any]:
-        """Return values, states or messages of the matrix, shape (n, names); `missing` where there are none."""
+        """Return values, states or messages of the matrix, shape (n, names); `missing` if not recorded."""
         known = {name: place for place, name in enumerate(self.matrix.metrics)}
         columns = np.array([known.get(name, -1) for name in names], dtype=np.int64)
         there, known_columns = self.rows >= 0, columns >= 0
@@ -392,8 +392,8 @@ class ScoreTable(Sequence[Row]):
         return np.where(recorded, values[:, self.rows % values.shape[1]], np.nan)
 
     def bins(self, name: str, system: str) -> Bins:
-        """Return the bins of what is listed for a score of pairs of one system, shape (seeds, n, most)."""
-        bins = self.listed[name][system]
+        """Return the bins of the histogram feature of a score, for pairs of one system, shape (seeds, n, most)."""
+        bins = self.feature_bins[name][system]
         return bins[:, self.rows % max(bins.shape[1], 1)]
 
     def value(self, item: str, system: str, metric: str) -> float:
@@ -413,9 +413,9 @@ class ScoreTable(Sequence[Row]):
         import pyarrow as pa
 
         known, references = self.outlines, self.columns["reference"].categories.to_pylist()
-        drawn = np.array([*(content in known for content in references), False])[self.codes("reference")]
+        drawable = np.array([*(content in known for content in references), False])[self.codes("reference")]
         estimates = [content in known for content in self.estimates.take(pa.array(self.rows)).to_pylist()]
-        there: Mask = drawn & np.array(estimates, dtype=bool)
+        there: Mask = drawable & np.array(estimates, dtype=bool)
         return there
 
     def group_by(self, names: Mapping[str, str]) -> None:
@@ -675,8 +675,8 @@ class SeededScores:
         """Return cells of a system, shape (items, seeds, ...)."""
         return cells[self.blocks[system]].reshape(len(self.items), len(self.seeds[system]), *cells.shape[1:])
 
-    def bins(self, listed: Listed) -> dict[str, Bins]:
-        """Return what is listed of the predictions of each system, shape (seeds, items, most); none for nothing."""
+    def bins(self, feature: HistogramFeature) -> dict[str, Bins]:
+        """Return the bins of a feature of each system's predictions, shape (seeds, items, most)."""
         rows_of = {number: row for row, number in enumerate(self.predictions.tolist()) if number >= 0}
         parts: list[tuple[list[int], Bins]] = []
         for table in self.records.batches("prediction"):
@@ -684,10 +684,10 @@ class SeededScores:
             middles = {rows_of[number]: row["middle"] for number, row in numbered if number in rows_of}
             if middles:
                 try:
-                    parts.append((list(middles), listed.bins(np.array(list(middles.values()), dtype=np.uint8))))
+                    parts.append((list(middles), feature.bins(np.array(list(middles.values()), dtype=np.uint8))))
                 except InvalidTokensError as error:
-                    what = f"the records hold a prediction of other tokens: {error}; {REMEDY}"
-                    raise CorruptRecordsError(what) from error
+                    message = f"the records hold a prediction of other tokens: {error}; {REMEDY}"
+                    raise CorruptRecordsError(message) from error
         bins = np.full((len(self.predictions), max((part.shape[1] for _, part in parts), default=0)), -1, dtype=np.int8)
         for rows, part in parts:
             bins[rows, : part.shape[1]] = part
@@ -750,7 +750,7 @@ def _from_items(records: Records, header: dict[str, Any], task: ScoreTask) -> Sc
         rows=np.arange(n * len(seeds)),
         pair_of=lambda row: _pair_of_item(text, row),
         seeds=by_seed,
-        listed={metric: runs.bins(listed) for metric, listed in task.listed.items()},
+        feature_bins={metric: runs.bins(feature) for metric, feature in task.histogram_features.items()},
         predictions=predictions,
         item_rows=RecordedRows(records, numbers),
         songs=songs,

@@ -1,4 +1,4 @@
-"""Where datasets and models are found: in a folder, in the clone that the package is used from, or on the Hub."""
+"""Where datasets and models are: in a folder, in the clone that the package is used from, or on the Hub."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def resolve_revision(dataset: str, revision: str | None) -> str | None:
     from huggingface_hub.errors import RepositoryNotFoundError, RevisionNotFoundError
 
     try:
-        found: str | None = huggingface_hub.HfApi().dataset_info(path, revision=revision).sha
+        commit: str | None = huggingface_hub.HfApi().dataset_info(path, revision=revision).sha
     except RepositoryNotFoundError as error:
         raise UnknownNameError("dataset", dataset, folders(DATASETS)) from error
     except RevisionNotFoundError as error:
@@ -58,7 +58,7 @@ def resolve_revision(dataset: str, revision: str | None) -> str | None:
         raise UnknownNameError(kind, str(revision), ()) from error
     except hub_errors() as error:
         raise _unreadable(dataset, error) from error
-    return found
+    return commit
 
 
 def split_names(dataset: str, config: str | None, *, revision: str | None = None) -> tuple[str, ...]:

@@ -10,18 +10,18 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from music_evals.benchmark.cautions import cautions, grouped_remarks, of_few
+from music_evals.benchmark.caveats import caveats, grouped_remarks, of_few
 from music_evals.benchmark.cells import (
-    BESIDE,
+    OUTSIDE_INTERVAL,
     SIGNIFICANCE,
-    WHY_BESIDE,
+    WHY_OUTSIDE_INTERVAL,
     align,
     counted,
     coverage_note,
     format_difference,
     format_interval,
     format_value,
-    is_beside,
+    is_outside_interval,
     markdown_name,
     markdown_rows,
 )
@@ -189,8 +189,8 @@ def legend(results: Mapping[str, Any], style: Style = TEXT) -> str:
     held = [(cell.get("n_clusters", 0), cell["n_groups"]) for cell in every if cell["low"] is not None]
     if few := coverage_note(held, wording["groups"], divergences=divergences):
         reported.append(f"{few[0].upper()}{few[1:]}.")
-    if any(map(is_beside, every)):
-        reported.append(f"{BESIDE} {WHY_BESIDE}")
+    if any(map(is_outside_interval, every)):
+        reported.append(f"{OUTSIDE_INTERVAL} {WHY_OUTSIDE_INTERVAL}")
     roles = {about["role"] for about in results["systems"].values()}
     if "leaking" in roles:
         reported.append("Leaking systems have seen the reference and are compared with nothing.")
@@ -204,7 +204,7 @@ def _chosen(results: Mapping[str, Any], style: Style) -> str:
     titles: dict[str, list[str]] = {}
     for metric, name in results["best_baseline"].items():
         titles.setdefault(name, []).append(results["scales"][metric]["title"])
-    chosen = "; ".join(f"{style.name(name)} for {', '.join(found)}" for name, found in titles.items())
+    chosen = "; ".join(f"{style.name(name)} for {', '.join(metrics)}" for name, metrics in titles.items())
     return f"Best on the validation split, which need not be so here: {chosen}."
 
 
@@ -242,17 +242,17 @@ def facet_blocks(results: Mapping[str, Any]) -> Iterator[Block]:
     """Yield one score a facet, where the task has them: systems in rows, facets in columns."""
     if "facets" not in results:
         return
-    found, head = results["facets"], []
-    for facet, names in found["metrics"].items():
+    facets, head = results["facets"], []
+    for facet, names in facets["metrics"].items():
         n, of = len(names["used"]), len(names["used"]) + len(names["left_out"])
         head.append(f"{facet.capitalize()} ↑" + (f" ({n} of {of})" if n < of else ""))
-    others = found.get("others")
+    others = facets.get("others")
     if others:
         head.append(f"All but {' and '.join(others['intended'])} ↑")
     rows = []
-    for system, cells in found["scores"].items():
+    for system, cells in facets["scores"].items():
         held = [*cells.values(), *([others["scores"][system]] if others else [])]
-        shown = (Cell(format_value(one["value"]), "", format_interval(one), without_value(one)) for one in held)
+        shown = (Cell(format_value(cell["value"]), "", format_interval(cell), without_value(cell)) for cell in held)
         rows.append(Row(system, results["systems"][system]["role"], tuple(shown)))
     counts = " (in brackets: metrics that count, of all)" if any(" of " in title for title in head) else ""
     caption = f"0 is unrelated music, 1 the same music of this run{counts}"
@@ -309,10 +309,10 @@ def _cell(results: Mapping[str, Any], table: Mapping[str, Any], system: str, nam
     return Cell(format_value(cell["value"]), kind, format_interval(cell), cell_note(cell), "; ".join(hints))
 
 
-def _told(results: Mapping[str, Any], style: Style) -> Iterator[Block]:
+def _explanations(results: Mapping[str, Any], style: Style) -> Iterator[Block]:
     """Yield what belongs below the tables of scores, in a text."""
     yield Block("How to read this", points=(legend(results, style),))
-    yield Block("Notes", points=tuple(map(style.text, cautions(results))))
+    yield Block("Notes", points=tuple(map(style.text, caveats(results))))
     if results.get("comparisons"):
         points = [
             f"{results['scales'][test['metric']]['title']}: {style.name(test['a'])} - {style.name(test['b'])} = "
@@ -426,7 +426,7 @@ def text_report(results: Mapping[str, Any], *, published: bool = False) -> str:
 def details_text(results: Mapping[str, Any], *, published: bool = False) -> str:
     """Return as text for a terminal what stands below the tables of scores."""
     theirs = list(published_blocks(results))
-    shown = [*_told(results, TEXT), *(theirs if published else ()), _remarks(results, TEXT)]
+    shown = [*_explanations(results, TEXT), *(theirs if published else ()), _remarks(results, TEXT)]
     parts = []
     for block in shown:
         if block.rows:
@@ -470,7 +470,7 @@ def markdown_report(results: Mapping[str, Any]) -> str:
         *facet_blocks(results),
         *blocks(results),
         *part_blocks(results),
-        *_told(results, MARKDOWN),
+        *_explanations(results, MARKDOWN),
         *published_blocks(results),
         _remarks(results, MARKDOWN),
         _failures(results, MARKDOWN),

@@ -57,7 +57,7 @@ def definition_in(header: Row, name: str) -> int:
 
 
 def kernel_rows(rows: Iterable[Row]) -> list[dict[str, Any]]:
-    """Return the row that says which kernels make the scores after it; none where the last one of `rows` says so."""
+    """Return the row that says which kernels make the scores after it; none if the last one of `rows` says so."""
     last = [row["kernels"] for row in rows if row["kind"] == "kernels"][-1:]
     return [] if last == [kernels()] else [kernel_row(kernels())]
 
@@ -68,15 +68,15 @@ def kernel_row(kernels: str) -> dict[str, Any]:
 
 
 def kernels_of(rows: Iterable[Row]) -> list[str]:
-    """Return the kernels that made the scores of a record file, in the order of their sittings."""
-    found: dict[str, None] = {}
+    """Return the kernels that made the scores of a run, in the order of the sessions."""
+    names: dict[str, None] = {}
     current = UNKNOWN
     for row in rows:
         if row["kind"] == "kernels":
             current = str(row["kernels"])
         elif row["kind"] == "score":
-            found[current] = None
-    return list(found)
+            names[current] = None
+    return list(names)
 
 
 def on_kernels(names: Sequence[str]) -> list[str]:

@@ -9,10 +9,10 @@ from music_evals.benchmark.model_folders import split_model
 from music_evals.errors import InvalidInputError
 from music_evals.protocols import WRITERS, LyricWriter, load_plugin
 
-__all__ = ["hire"]
+__all__ = ["load_lyric_writer"]
 
 
-def hire(options: Mapping[str, Any]) -> LyricWriter:
+def load_lyric_writer(options: Mapping[str, Any]) -> LyricWriter:
     """Build the language model that ``model`` names: with ``endpoint`` one of a server, else one of transformers."""
     given = dict(options)
     model, endpoint = given.pop("model"), given.pop("endpoint", None)

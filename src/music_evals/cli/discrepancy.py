@@ -83,5 +83,5 @@ def _run(options: argparse.Namespace) -> int:
     if undrawn:
         say(undrawn)
     notes = "\n".join(f"note: {note}" for note in outcome.results["notes"])
-    print_results(f"{text_study(outcome.found)}\n{notes}", outcome.files, as_json=options.json)
+    print_results(f"{text_study(outcome.scores)}\n{notes}", outcome.files, as_json=options.json)
     return 0

@@ -173,7 +173,7 @@ def _print_grades(outcome: Any, confidence: float, *, as_json: bool) -> None:
     from music_evals.benchmark.preservation.facets import grade
 
     lines = []
-    for system, overall in grade(outcome.found, confidence=confidence).items():
+    for system, overall in grade(outcome.scores, confidence=confidence).items():
         cell = plain({"value": overall.estimate, "low": overall.low, "high": overall.high})
         lines.append(f"over all facets, {system}: {format_value(cell['value'])} {format_interval(cell)}")
     lines = [line.rstrip() for line in lines] or ["over all facets: nothing, since this run has not both controls"]

@@ -222,9 +222,9 @@ def _settings(run: LoadedResults) -> dict[str, Any]:
 def _references(run: LoadedResults) -> list[str]:
     """Return the hash of the reference of each item of a run: of pairs that failed too, and of the controls."""
     if run.task == "inpainting":
-        return list(map(content_of_item, run.found.item_rows.values()))
+        return list(map(content_of_item, run.scores.item_rows.values()))
     known: set[tuple[str, str]] = set()
-    for pairs in map(run.found.of, run.found.systems):
+    for pairs in map(run.scores.of, run.scores.systems):
         there = pairs.take(pairs.codes("reference") >= 0)
         known.update(zip(there.text("reference"), map(base_item, there.text("item")), strict=True))
     return [reference for reference, _ in known]
@@ -248,7 +248,7 @@ def content_of_item(item: Row) -> str:
 def _target(run: LoadedResults, system: str) -> dict[str, Any]:
     """Return the style that a transfer aims at, for values of different styles are not compared."""
     is_transfer = (run.results.get("options") or {}).get("kind") == TRANSFERS
-    return {"target style": run.found.header["judged"][system]["style"]} if is_transfer else {}
+    return {"target style": run.scores.header["judged"][system]["style"]} if is_transfer else {}
 
 
 def _receipt(run: LoadedResults, system: str) -> dict[str, Any]:
@@ -273,7 +273,7 @@ def _without_folders(about: Row) -> dict[str, Any]:
 def _role(run: LoadedResults, system: str) -> str:
     """Return the role of a system; of style transfer, what is no model is a rule that any model has to beat."""
     role: str = run.results["systems"][system]["role"]
-    header = run.found.header.get("judged", {}).get(system)
+    header = run.scores.header.get("judged", {}).get(system)
     return "baseline" if header is not None and "source" not in header else role
 
 
@@ -312,7 +312,7 @@ def _number(value: object) -> float | None:
 
 
 def _of_inpainting(run: LoadedResults) -> Iterator[ResultRecord]:
-    scores, items = run.found, list(run.found.item_rows)
+    scores, items = run.scores, list(run.scores.item_rows)
     for system, cells in run.results["tables"]["all"]["scores"].items():
         for metric, cell in cells.items():
             feature = FEATURES.get(metric, "")
@@ -340,7 +340,7 @@ def _by_item(scores: ScoreTable, items: Sequence[str], system: str, column: str)
 
 
 def _of_scores(run: LoadedResults) -> Iterator[ResultRecord]:
-    scores = run.found
+    scores = run.scores
     scales = run.results["scales"]
     for system in scores.systems:
         pairs = scores.scored(system)

@@ -128,10 +128,10 @@ def test_scores_stay_scores_unless_they_are_rendered(tmp_path: Path) -> None:
     save_midi(triads(), tmp_path / "song.mid")
     written = edit(tmp_path / "song.mid", tmp_path / "a", system="transposition")
     (pair,) = pairs_in_manifest(written.files["manifest"]).pairs
-    assert pair.entrance == "symbolic"
+    assert pair.modality == "symbolic"
     heard = edit(tmp_path / "song.mid", tmp_path / "b", system="reorchestration", render="additive")
     (pair,) = pairs_in_manifest(heard.files["manifest"]).pairs
-    assert pair.entrance == "audio"
+    assert pair.modality == "audio"
     sides = [soundfile.read(side.path)[0] for side in (pair.reference, pair.estimate)]
     assert np.corrcoef(*(side[: min(map(len, sides))] for side in sides))[0, 1] < 0.9
     assert max(heard.rows[0]["log"]["gains"]) == 1.0

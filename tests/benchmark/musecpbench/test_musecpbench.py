@@ -182,7 +182,7 @@ class TestEdits:
         kinds = {"counted": "Counted", "broken": "Broken"}
         for name, kind in kinds.items():
             monkeypatch.setitem(protocols.EDITORS, name, f"{__name__}:{kind}")
-        judged = SimpleNamespace(results={"variant": "corrected"}, found=None, files={"results": tmp_path})
+        judged = SimpleNamespace(results={"variant": "corrected"}, scores=None, files={"results": tmp_path})
         monkeypatch.setattr(task, "run", lambda *_, **__: judged)
         monkeypatch.setattr(task, "markdown", lambda _: "")
         monkeypatch.setattr(

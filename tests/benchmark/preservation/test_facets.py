@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from music_evals.benchmark.cautions import cautions
+from music_evals.benchmark.caveats import caveats
 from music_evals.benchmark.preservation.facets import grade
 from music_evals.benchmark.preservation.pairs import CEILING, UNRELATED
 from music_evals.benchmark.preservation.report import render_report
@@ -39,7 +39,7 @@ def records(scores: dict[str, list[list[float | None]]], *, keys: int = N, tempi
     }
     for system, sides in contents.items():
         for n, (original, edit) in enumerate(sides):
-            about = {"item": f"{n}", "system": system, "group": original, "entrance": "audio", "treatment": ""}
+            about = {"item": f"{n}", "system": system, "group": original, "modality": "audio", "treatment": ""}
             files = {"reference": {"name": "r", "content": original}, "estimate": {"name": "e", "content": edit}}
             rows.append({"kind": "pair", **about, **files})
     for system, sides in contents.items():
@@ -88,8 +88,8 @@ def test_metrics_whose_controls_overlap_are_left_out_and_named() -> None:
     cell = results["facets"]["scores"]["s"]["rhythm"]
     assert (cell["value"], cell["low"], cell["undefined"]) == (None, None, None)
     assert results["facets"]["metrics"]["rhythm"] == {"used": [], "left_out": ["beat_f_measure"]}
-    (caution,) = [text for text in cautions(results) if "left out of the summary" in text]
-    assert "Beat F-measure (AUC 0.50)" in caution
+    (caveat,) = [text for text in caveats(results) if "left out of the summary" in text]
+    assert "Beat F-measure (AUC 0.50)" in caveat
     assert "Rhythm ↑ (0 of 1)" in text_report(results)
 
 
@@ -103,8 +103,8 @@ def test_controls_next_to_each_other_place_nothing() -> None:
     assert results["facets"]["separation"]["voicing_recall"] == 1
     assert results["facets"]["metrics"]["melody"] == {"used": [], "left_out": ["voicing_recall"]}
     assert results["facets"]["scores"]["s"]["melody"]["value"] is None
-    (caution,) = [text for text in cautions(results) if "left out of the summary" in text]
-    assert "Voicing recall (means 5 % of its range apart)" in caution
+    (caveat,) = [text for text in caveats(results) if "left out of the summary" in text]
+    assert "Voicing recall (means 5 % of its range apart)" in caveat
 
 
 def test_what_is_undefined_is_counted_and_said() -> None:
@@ -114,9 +114,7 @@ def test_what_is_undefined_is_counted_and_said() -> None:
     assert cells["s"]["harmony"]["undefined"] == pytest.approx(0.25)  # half of one of two metrics
     assert cells["t"]["harmony"]["value"] is None  # chords alone would be another facet than that of s
     assert cells["t"]["harmony"]["undefined"] == pytest.approx(0.5)
-    assert any(
-        "without a value are 25 % of harmony of s and 50 % of harmony of t" in text for text in cautions(results)
-    )
+    assert any("without a value are 25 % of harmony of s and 50 % of harmony of t" in text for text in caveats(results))
     assert "undefined 25 %" in text_report(results)
     # on the screen the name of a system stays as it was given
     assert "\nt has no Circle-of-fifths distance" in screen_text(results)
@@ -173,7 +171,7 @@ def test_one_score_over_all_facets_is_made_on_request_alone() -> None:
 @pytest.mark.parametrize("as_json", [False, True])
 def test_the_verb_prints_the_grade_beside_its_results(as_json: bool, capsys: pytest.CaptureFixture[str]) -> None:
     rows = records({"s": spread(0.2, 0.5, 0.6, 0.7), **CONTROLS})
-    outcome = types.SimpleNamespace(found=read_scores(rows, PRESERVATION))
+    outcome = types.SimpleNamespace(scores=read_scores(rows, PRESERVATION))
     _print_grades(outcome, 0.95, as_json=as_json)
     out, err = capsys.readouterr()
     told, silent = (err, out) if as_json else (out, err)
@@ -182,12 +180,12 @@ def test_the_verb_prints_the_grade_beside_its_results(as_json: bool, capsys: pyt
 
 
 def test_chance_and_ceiling_are_those_of_the_run() -> None:
-    texts = cautions(results_of(records({"s": spread(0.2, 0.5, 0.6, 0.6), **CONTROLS})))
+    texts = caveats(results_of(records({"s": spread(0.2, 0.5, 0.6, 0.6), **CONTROLS})))
     assert any(text.startswith("unrelated music of this run reaches 0.60 in Voicing recall:") for text in texts)
     assert any(text.startswith("same music of this run reaches no more than 0.80 in Voicing recall:") for text in texts)
     good = {CEILING: spread(0.0, 1.0, 1.0, 1.0), UNRELATED: spread(0.5, 0.1, 0.25, 0.1)}
     assert not any(
-        "of this run reaches" in text for text in cautions(results_of(records({"s": spread(0, 1, 1, 1), **good})))
+        "of this run reaches" in text for text in caveats(results_of(records({"s": spread(0, 1, 1, 1), **good})))
     )
     assert not any(
         digit in text
@@ -201,16 +199,16 @@ def test_a_corpus_in_one_key_or_tempo_is_said_to_be_so() -> None:
     apart = results_of(records(scores))
     assert apart["systems"][UNRELATED]["shared"]["key"] == {"shared": 0, "known": N}
     assert apart["systems"][UNRELATED]["note"] == ""
-    assert not any("share their" in text for text in cautions(apart))
+    assert not any("share their" in text for text in caveats(apart))
     one_key = results_of(records(scores, keys=1))
     assert one_key["systems"][UNRELATED]["shared"]["key"] == {"shared": N, "known": N}
-    assert any(text.startswith("originals of this corpus share their key: 6 of 6") for text in cautions(one_key))
+    assert any(text.startswith("originals of this corpus share their key: 6 of 6") for text in caveats(one_key))
     assert "(unrelated music) [6 of 6 in one key]" in text_report(one_key)
     assert "Unrelated music is partly alike: 6 of 6 in one key.\n" in screen_text(one_key)
     assert "partly alike" not in screen_text(apart)
     one_tempo = results_of(records(scores, tempi=1))
     assert "[6 of 6 in one tempo]" in markdown_report(one_tempo)
-    assert any("scores of rhythm may lie above those of chance" in text for text in cautions(one_tempo))
+    assert any("scores of rhythm may lie above those of chance" in text for text in caveats(one_tempo))
     bare = [row for row in records(scores, keys=1) if row["kind"] != "outline"]
     assert results_of(bare)["systems"][UNRELATED]["shared"]["key"] == {"shared": 0, "known": 0}
 

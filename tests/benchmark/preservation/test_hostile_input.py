@@ -107,7 +107,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
         metrics=",".join(METRICS), workers=1, n_resamples=20, controls=False,
     )  # fmt: skip
     outcome = run_preservation(settings)
-    return {"results": outcome.results, "found": outcome.found, "folder": folder}
+    return {"results": outcome.results, "found": outcome.scores, "folder": folder}
 
 
 def scores(run: dict[str, Any], item: str) -> dict[str, dict[str, Any]]:
@@ -216,7 +216,7 @@ def test_a_store_other_workers_and_a_second_run_change_no_digit(run: dict[str, A
             metrics=",".join(METRICS), workers=2, n_resamples=20, controls=False,
             features=tmp_path / "store", report=False,
         )  # fmt: skip
-        found = run_preservation(settings).found
+        found = run_preservation(settings).scores
         for name in kept:
             expected, got = scores(run, name), scores_of(found, name)
             told = {metric: _told(score) for metric, score in got.items()}

@@ -43,7 +43,7 @@ def test_folders_are_paired_by_relative_path_whatever_the_suffix(write_files: Wr
         ("deep/b", "deep/b.flac", "deep/b.wav"),
     ]
     assert [pair.group for pair in found.pairs] == [pair.reference.content for pair in found.pairs]
-    assert {pair.entrance for pair in found.pairs} == {"audio"}
+    assert {pair.modality for pair in found.pairs} == {"audio"}
 
 
 def test_a_missing_partner_is_a_failure_of_its_item_on_either_side(write_files: Write) -> None:
@@ -109,7 +109,7 @@ def test_the_limit_counts_items_as_the_help_says(
 def test_one_pair_of_files(write_files: Write) -> None:
     folder = write_files("music", {"song.mid": "1", "song_edited.mid": "2"})
     found = pairs_in_folders(folder / "song.mid", [str(folder / "song_edited.mid")])
-    assert [(pair.item, pair.system, pair.entrance) for pair in found.pairs] == [("song", "song_edited", "symbolic")]
+    assert [(pair.item, pair.system, pair.modality) for pair in found.pairs] == [("song", "song_edited", "symbolic")]
     with pytest.raises(PairCountError, match="one is a folder and the other a file"):
         pairs_in_folders(folder, [str(folder / "song.mid")])
 

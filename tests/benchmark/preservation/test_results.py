@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from music_evals.benchmark.cautions import cautions
+from music_evals.benchmark.caveats import caveats
 from music_evals.benchmark.cells import plain
 from music_evals.benchmark.contents import significant
 from music_evals.benchmark.preservation.pairs import CEILING, UNRELATED
@@ -50,7 +50,7 @@ def records(scores: Scores, groups: dict[str, str] | None = None) -> list[dict[s
         {"kind": "selection", "systems": systems},
     ]
     for system, item in scores:
-        about = {"item": item, "system": system, "group": (groups or {}).get(item, item), "entrance": "audio"}
+        about = {"item": item, "system": system, "group": (groups or {}).get(item, item), "modality": "audio"}
         sides = {side: {"name": f"{item}.wav", "content": f"{side} {item}"} for side in ("reference", "estimate")}
         rows.append({"kind": "pair", **about, **sides, "treatment": ""})
     for (system, item), values in scores.items():
@@ -157,14 +157,14 @@ def test_silence_is_never_best() -> None:
     all_silent: Scores = {("silent", item): [None, None] for item in "abc"}
     results = results_of(records({**honest, **all_silent}))
     assert results["best"] == {"circle_of_fifths_distance": ["honest"], "beat_f_measure": ["honest"]}
-    (caution,) = [text for text in cautions(results) if "different numbers of items" in text]
-    assert caution.endswith(": all scores")
+    (caveat,) = [text for text in caveats(results) if "different numbers of items" in text]
+    assert caveat.endswith(": all scores")
     half = results_of(records({**honest, **{("half", item): [0.0, None] for item in "abc"}}))
-    (caution,) = [text for text in cautions(half) if "different numbers of items" in text]
-    assert caution.endswith(": Beat F-measure")
+    (caveat,) = [text for text in caveats(half) if "different numbers of items" in text]
+    assert caveat.endswith(": Beat F-measure")
     assert half["best"] == {"circle_of_fifths_distance": ["half"], "beat_f_measure": ["honest"]}
-    assert caution in text_report(half)
-    assert caution in markdown_report(half)
+    assert caveat in text_report(half)
+    assert caveat in markdown_report(half)
 
 
 def test_equals_are_all_best() -> None:
@@ -191,16 +191,16 @@ def test_intervals_of_few_groups_are_told() -> None:
     assert "Effective number of groups 12.0: in simulations with so few, nominal 95 % intervals held the truth" in few
     many = {("s", f"{n}"): [0.01 * n, 0.02 * n] for n in range(40)}
     assert "effective number" not in legend(results_of(records(many)))
-    alike = cautions(results_of(records({key: [0.5, 0.5] for key in scores})))
+    alike = caveats(results_of(records({key: [0.5, 0.5] for key in scores})))
     assert [text.startswith("a score that is the same in all groups") for text in alike] == [True]
     alone = results_of(records(scores, groups=dict.fromkeys(map(str, range(12)), "one")))
     assert alone["scores"]["s"]["beat_f_measure"]["low"] is None
-    survivors, caution = cautions(alone)
+    survivors, caveat = caveats(alone)
     assert survivors.startswith("fewer than 90% of the pairs of s define")
     assert "only n 4/12" in markdown_report(alone)
-    assert caution.startswith("one group says nothing of a second")
-    assert caution in markdown_report(alone)
-    assert caution in render_report(alone, read_scores(records(scores), PRESERVATION))
+    assert caveat.startswith("one group says nothing of a second")
+    assert caveat in markdown_report(alone)
+    assert caveat in render_report(alone, read_scores(records(scores), PRESERVATION))
 
 
 def test_pairs_of_one_original_are_one_group_whatever_its_file() -> None:
@@ -277,8 +277,8 @@ def test_controls_stand_outside() -> None:
     assert "| `same music` (control) |" in markdown_report(results)
     assert 'Rows marked "(control)" are controls.' in markdown_report(results)
     two = {(UNRELATED, "a"): [0.3, 0.1], (UNRELATED, "b"): [0.3, 0.1]}
-    assert any("two pairs of unrelated music share originals" in text for text in cautions(results_of(records(two))))
-    assert not any("share originals" in text for text in cautions(results))
+    assert any("two pairs of unrelated music share originals" in text for text in caveats(results_of(records(two))))
+    assert not any("share originals" in text for text in caveats(results))
 
 
 def test_only_the_last_selection_counts() -> None:

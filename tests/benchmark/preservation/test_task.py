@@ -50,10 +50,12 @@ def folders(write_files: Write) -> dict[str, Any]:
 
 
 def test_a_run_writes_all_its_files(folders: dict[str, Any], tmp_path: Path, judge: Any) -> None:
-    outcome = run_preservation(Settings(tmp_path / "out", **folders), judge=judge)
+    outcome = run_preservation(Settings(tmp_path / "out", **folders), scorer=judge)
     assert set(outcome.files) == {"records", "results", "table", "report"}
     results = json.loads(outcome.files["results"].read_text())
     assert results == outcome.results
+    with pytest.warns(DeprecationWarning, match=r"Outcome\.found is called scores now"):
+        assert outcome.found is outcome.scores
     assert list(results["systems"]) == ["one", "two", CEILING, UNRELATED]
     assert results["scores"]["one"]["circle_of_fifths_distance"]["value"] == 0.75
     assert results["scores"]["two"]["circle_of_fifths_distance"]["value"] == 0.5
@@ -67,6 +69,9 @@ def test_a_run_writes_all_its_files(folders: dict[str, Any], tmp_path: Path, jud
     assert extractors["features"]["beats"]["version"] >= 1
     assert results["versions"]["librosa"]
     assert "### Harmony" in outcome.files["table"].read_text()
+    with pytest.warns(DeprecationWarning, match="`judge` of run_preservation"):
+        again = run_preservation(Settings(tmp_path / "out", **folders), judge=judge)  # type: ignore[call-arg]
+    assert again.results["scores"] == outcome.results["scores"]
 
 
 def test_the_page_needs_nothing_from_outside_and_escapes_names(
@@ -80,7 +85,7 @@ def test_the_page_needs_nothing_from_outside_and_escapes_names(
     files = {f"{n}.wav": str(n) for n in range(10)}
     folder = write_files("m", {**files, "list.jsonl": "\n".join(map(json.dumps, rows))})
     settings = Settings(tmp_path / "out", manifest=folder / "list.jsonl", n_resamples=20, workers=1, backends=LIGHT)
-    page = run_preservation(settings, judge=judge).files["report"].read_text()
+    page = run_preservation(settings, scorer=judge).files["report"].read_text()
     parsed = read_page(page)
     assert "http" not in page
     assert not re.search(r"@import|url\((?!#)", page)
@@ -116,7 +121,7 @@ def test_the_worst_pairs_are_drawn_first(write_files: Write, tmp_path: Path, stu
     metrics = "beat_f_measure,information_gain,segment_ari"
     how: dict[str, Any] = {"metrics": metrics, "n_resamples": 20, "workers": 1, "backends": LIGHT}
     settings = Settings(tmp_path / "out", reference=reference, estimates=(str(estimate),), **how)
-    page = run_preservation(settings, judge=stub_judge(settings.measures.scores)).files["report"].read_text()
+    page = run_preservation(settings, scorer=stub_judge(settings.measures.scores)).files["report"].read_text()
     shown = re.findall(r'aria-label="Timeline of (\d\d), e"', page)
     assert shown == sorted(names, reverse=True)[:SHOWN_PAIRS]
 
@@ -172,7 +177,7 @@ def test_a_companion_that_is_asked_for_as_a_metric_has_its_place(
     folders: dict[str, Any], tmp_path: Path, judge: Any
 ) -> None:
     names = "ssm_correlation,motif_recall"
-    results = run_preservation(Settings(tmp_path / "out", **folders, metrics=names), judge=judge).results
+    results = run_preservation(Settings(tmp_path / "out", **folders, metrics=names), scorer=judge).results
     assert set(results["facets"]["separation"]) == {"ssm_correlation", "motif_recall"}
     assert set(results["facets"]["scores"]["one"]) == {"structure", "melody"}
 
@@ -194,7 +199,7 @@ def test_missing_extractors_of_a_variant_are_told_and_cost_their_metrics_alone(
 ) -> None:
     changes = {"variant": "official", "metrics": "circle_of_fifths_distance,delta_bpm", "backends": {}}
     settings = Settings(tmp_path / "out", **{**folders, **changes})
-    told = run_preservation(settings, judge=judge).results["extractors"]["features"]
+    told = run_preservation(settings, scorer=judge).results["extractors"]["features"]
     assert "essentia" in told["key"]["missing"]
     assert told["beats"]["backend"] == "librosa_official"
 
@@ -203,7 +208,7 @@ def test_a_run_of_nothing_but_failures_has_all_its_files(
     write_files: Write, tmp_path: Path, judge: Any, read_page: Any
 ) -> None:
     folder = write_files("m", {"list.csv": "reference,estimate\na.wav,b.wav\n"})
-    outcome = run_preservation(Settings(tmp_path / "out", manifest=folder / "list.csv"), judge=judge)
+    outcome = run_preservation(Settings(tmp_path / "out", manifest=folder / "list.csv"), scorer=judge)
     assert outcome.results["failures"][0]["error"].startswith("NoDataError: ")
     assert outcome.results["scores"]["list"]["delta_bpm"] == {
         "value": None, "low": None, "high": None, "n": 1, "n_defined": 0, "n_failed": 1, "n_groups": 0,
@@ -216,7 +221,7 @@ def test_a_run_of_nothing_but_failures_has_all_its_files(
 def test_results_do_not_depend_on_workers_order_or_resume(folders: dict[str, Any], tmp_path: Path, judge: Any) -> None:
     def results(name: str, **changes: Any) -> dict[str, Any]:
         settings = Settings(tmp_path / name, **{**folders, "report": False, **changes})
-        return run_preservation(settings, judge=judge).results
+        return run_preservation(settings, scorer=judge).results
 
     first = results("a", workers=1)
     assert results("b", workers=3) == first
@@ -230,10 +235,10 @@ def test_results_do_not_depend_on_workers_order_or_resume(folders: dict[str, Any
 def test_an_added_system_leaves_the_first_alone(folders: dict[str, Any], tmp_path: Path, judge: Any) -> None:
     calls: list[str] = []
     one = {**folders, "estimates": folders["estimates"][:1], "report": False, "controls": False}
-    run_preservation(Settings(tmp_path / "out", **one), judge=judge)
+    run_preservation(Settings(tmp_path / "out", **one), scorer=judge)
     both = {**one, "estimates": folders["estimates"]}
     outcome = run_preservation(
-        Settings(tmp_path / "out", **both), judge=judge, progress=lambda *call: calls.append(call[2])
+        Settings(tmp_path / "out", **both), scorer=judge, progress=lambda *call: calls.append(call[2])
     )
     assert len(calls) == 5  # of the second system alone
     assert list(outcome.results["systems"]) == ["one", "two"]
@@ -247,7 +252,7 @@ def test_facets_that_were_meant_to_change_are_named_afterwards_too(
     def results(name: str, intended: str | None) -> tuple[dict[str, Any], list[str]]:
         calls: list[str] = []
         settings = Settings(tmp_path / name, **{**folders, "report": False}, intended=intended)
-        run_preservation(settings, judge=judge, progress=lambda *call: calls.append(call[2]))
+        run_preservation(settings, scorer=judge, progress=lambda *call: calls.append(call[2]))
         return load_results(tmp_path / name).results, calls
 
     plain, first = results("a", None)
@@ -259,7 +264,7 @@ def test_facets_that_were_meant_to_change_are_named_afterwards_too(
     assert results("a", "melody")[0]["intended"] == ["melody"]
     assert results("a", None) == (plain, [])
     with pytest.raises(CorruptRecordsError, match="variant was 'corrected' and is now 'paper'"):
-        run_preservation(Settings(tmp_path / "a", **{**folders, "variant": "paper", "backends": {}}), judge=judge)
+        run_preservation(Settings(tmp_path / "a", **{**folders, "variant": "paper", "backends": {}}), scorer=judge)
 
 
 def save_tune(path: Path, pitches: list[int], *, bpm: float = 120.0) -> None:
@@ -346,7 +351,7 @@ def test_a_dataset_with_two_audio_columns(tmp_path: Path) -> None:
     named = [(pair.item, pair.system, pair.group) for pair in found.pairs]
     assert named == [("a", "after", "x"), ("b", "after", "x"), ("c", "after", "y")]
     assert [Path(pair.estimate.path).suffix for pair in found.pairs] == [".flac", "", ".mid"]
-    assert [pair.entrance for pair in found.pairs] == ["audio", "audio", "symbolic"]
+    assert [pair.modality for pair in found.pairs] == ["audio", "audio", "symbolic"]
     assert found.pairs[0].reference == found.pairs[1].reference
     assert Path(found.pairs[0].reference.path).read_bytes() == b"RIFF one"
     by_file = pairs_of_dataset(str(dataset), None, "test", Columns("before", "after"), folder=tmp_path / "again")
@@ -391,7 +396,7 @@ def test_a_manifest_says_which_systems_are_controls(write_files: Write, tmp_path
         lines += [f"{n},.1{n}.wav,{side}{n}.wav,{system},{role},{n}" for n in range(4)]
     (folder / "list.csv").write_text("\n".join(lines))
     settings = {"manifest": folder / "list.csv", "report": False, "backends": LIGHT, "intended": "melody"}
-    results = run_preservation(Settings(tmp_path / "out", **settings), judge=judge).results
+    results = run_preservation(Settings(tmp_path / "out", **settings), scorer=judge).results
     roles = {name: about["role"] for name, about in results["systems"].items()}
     assert roles == {
         "mine": "system", "copy": "control", "yours": "system", CEILING: "control", UNRELATED: "control",

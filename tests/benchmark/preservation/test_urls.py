@@ -81,8 +81,8 @@ def judged(out: Path, **settings: Any) -> dict[str, Any]:
     """Return results, and names and scores of the pairs by item and system."""
     judge = PairScorer(pipeline.Settings.of(metrics=METRICS))
     made = Settings(out, metrics=",".join(METRICS), n_resamples=20, report=False, **settings)
-    outcome = run_preservation(made, judge=judge)
-    found = outcome.found
+    outcome = run_preservation(made, scorer=judge)
+    found = outcome.scores
     pairs = {
         (pair["item"], system): pair for system in found.systems for pair in found.of(system) if "error" not in pair
     }

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from music_evals.annotations import GROUPS, SCORED
-from music_evals.benchmark.cautions import cautions
+from music_evals.benchmark.caveats import caveats
 from music_evals.benchmark.songs import descriptions
 from music_evals.benchmark.songs.descriptions import Settings, run_descriptions
 from music_evals.benchmark.songs.songs import load_songs
@@ -120,7 +120,7 @@ def test_a_system_for_one_group_has_no_score_over_both(
     reasons = {row["metric"]: row["reason"] for row in results["undefined"] if row["item"] == "s1"}
     silent = "the system does not speak for the professional group"
     assert reasons["tag_semantic_similarity"] == reasons["professional/song_purpose"] == silent
-    assert "half has no Both groups, Professional" in " ".join(cautions(results))
+    assert "half has no Both groups, Professional" in " ".join(caveats(results))
     assert results["best"]["tag_semantic_similarity"] == ["whole"]
 
 

@@ -87,7 +87,7 @@ def test_what_a_reader_is_told(songs: Path) -> None:
     assert "| Rock |" in table
     assert "encoder char-ngrams at 1" in table
     assert all(note in table for note in outcome.results["notes"])
-    text = text_study(outcome.found)
+    text = text_study(outcome.scores)
     assert "by genre" in text
     assert "Rock" in text
 

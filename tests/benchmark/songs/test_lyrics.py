@@ -11,7 +11,7 @@ import pytest
 from tests.benchmark.record_files import cut
 
 from music_evals.annotations import LyricSection
-from music_evals.benchmark.cautions import cautions
+from music_evals.benchmark.caveats import caveats
 from music_evals.benchmark.records import read_records
 from music_evals.benchmark.results import build_results
 from music_evals.benchmark.scores import read_scores
@@ -129,7 +129,7 @@ def test_systems_beside_the_published_table(
     for shown in (text_report(results, published=True), markdown_report(results)):
         assert "Lyrics, published" in shown
         assert "sd 6.230" in shown
-    worst = worst_texts(outcome.found)
+    worst = worst_texts(outcome.scores)
     assert [(pairs.text("system")[0], len(pairs)) for pairs, _ in worst] == [(NASTY, 4), ("poor", 4)]
     assert all(totals.tolist() == sorted(totals.tolist()) for _, totals in worst)
 
@@ -172,7 +172,7 @@ def test_a_text_without_a_header_scores_nothing_and_strictly_fails(
     assert (cell["n"], cell["n_defined"]) == (4, 4)
     assert ["no section header" in row["notes"][-1] for row in results["notes"]] == [True, False]
     assert "the lyrics are empty" in results["notes"][1]["notes"][-1]
-    told = cautions(results)
+    told = caveats(results)
     assert "mine: 1 text scored 0: no section header was found; with `strict` such texts are failures" in told
     assert "mine: 1 empty text scored 0; with `strict` such texts are failures" in told
     strict = run_lyrics(Settings(**settings, strict=True, overwrite=True)).results
@@ -450,7 +450,7 @@ def test_a_prompt_that_is_echoed_does_not_score_in_silence(
     patterns = {song.id: song.pattern_text() for song in load_songs(str(songs_file))}
     lazy = predictions(tmp_path / "lazy.jsonl", patterns | {"s4": words["s4"]})
     results = run_lyrics(Settings(**settings, predictions=[lazy, predictions(tmp_path / "good.jsonl", words)])).results
-    [told] = [note for note in cautions(results) if "Chinese" in note]
+    [told] = [note for note in caveats(results) if "Chinese" in note]
     assert told.startswith("lazy: 3 texts without a Chinese character")
     assert [(row["item"], row["system"]) for row in results["notes"]] == [
         ("s1", "lazy"),

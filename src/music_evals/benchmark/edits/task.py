@@ -24,7 +24,7 @@ from music_evals.benchmark.records import Records, dump_json
 from music_evals.benchmark.run import Job, Progress, Row, record
 from music_evals.benchmark.run import Settings as RunSettings
 from music_evals.benchmark.versions import package_versions
-from music_evals.benchmark.writers import hire
+from music_evals.benchmark.writers import load_lyric_writer
 from music_evals.errors import InvalidInputError, MusicEvalsError, NoDataError, UnknownNameError
 from music_evals.files import write_atomically
 from music_evals.protocols import RENDERERS, LyricWriter
@@ -65,7 +65,7 @@ class Settings(RunSettings):
         Tasks for which instructions are written from the description of each source: by templates, or by `writer`.
     writer
         A language model that writes them; asked once, its answers are kept in ``instructions.jsonl``. The options of
-        `writers.hire`, or a `protocols.LyricWriter`.
+        `writers.load_lyric_writer`, or a `protocols.LyricWriter`.
     seconds
         Cut each recording to its beginning; the manifest then names the cut source.
     mono
@@ -210,7 +210,7 @@ def _plan(editor: Any, settings: Settings, tell: Callable[[str], None] | None) -
 def _instructed_by(settings: Settings, out: Path) -> Generate:
     if settings.writer is None:
         return by_templates
-    writer = hire(settings.writer) if isinstance(settings.writer, Mapping) else settings.writer
+    writer = load_lyric_writer(settings.writer) if isinstance(settings.writer, Mapping) else settings.writer
     return by_model(writer, out, afresh=settings.overwrite)
 
 
@@ -235,7 +235,7 @@ def _sources(settings: Settings, out: Path) -> tuple[list[Source], dict[str, Any
 
 @dataclasses.dataclass
 class EditJob(Job):
-    """Edits into one record file, each with its file beside it."""
+    """Edits into one store of records, each with its file beside it."""
 
     header: Mapping[str, Any]
     sources: Sequence[Source]

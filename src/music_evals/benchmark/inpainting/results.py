@@ -20,7 +20,7 @@ from music_evals.annotations import MUSIB_LAYOUT
 from music_evals.benchmark.inpainting.runner import COMPANION, EXTENSIONS, INTERVALS, NLL
 from music_evals.benchmark.published import published_section
 from music_evals.benchmark.results import WHOLE, ScoreTask
-from music_evals.benchmark.scores import Listed, ScoreTable
+from music_evals.benchmark.scores import HistogramFeature, ScoreTable
 from music_evals.metrics.catalogue import INPAINTING_METRICS, Metric, metric_of
 from music_evals.metrics.melodic_intervals import INTERVAL_BINS, interval_bins
 from music_evals.pipelines.inpainting import FEATURES
@@ -156,7 +156,7 @@ INPAINTING: Final = ScoreTask(
     groups="songs",
     finish=_check_tokens,
     divergences=FEATURES,
-    listed={INTERVALS: Listed(interval_bins, INTERVAL_BINS)},
+    histogram_features={INTERVALS: HistogramFeature(interval_bins, INTERVAL_BINS)},
     on_request=(COMPANION, *EXTENSIONS),
     without_prediction=(NLL,),
     not_given=_not_given,

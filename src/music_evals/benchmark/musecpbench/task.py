@@ -226,7 +226,7 @@ def run_musecpbench(settings: Settings, *, progress: Progress | None = None) -> 
         "refused": [name for name in left_out if name in settings.named],
         "paper_data": dict(PAPER_DATA),
     }
-    results = plain(study(outcome.results, outcome.found, infos, edits, about))
+    results = plain(study(outcome.results, outcome.scores, infos, edits, about))
     files = {
         "study": write_atomically(out / RESULTS, f"{dump_json(results)}\n".encode()),
         "table": write_atomically(out / TABLE, markdown(results).encode()),

@@ -50,7 +50,7 @@ class Wanted:
 
 @dataclasses.dataclass
 class PreparationJob(Job):
-    """Some steps of every song into one record file; the files that they make lie beside it."""
+    """Some steps of every song into one store of records; the files that they make lie beside it."""
 
     header: Mapping[str, Any]
     songs: Sequence[Song]

@@ -64,8 +64,8 @@ class Settings(RunSettings):
     stem_model, two_stems
         Model of demucs; and whether it gives the voice and the rest, in place of voice, drums, bass and others.
     theme_writer
-        Who writes themes: ``model`` with perhaps ``endpoint`` and ``api_key_env``, as `writers.hire` takes them, or a
-        `protocols.LyricWriter`.
+        Who writes themes: ``model`` with perhaps ``endpoint`` and ``api_key_env``, as
+        `writers.load_lyric_writer` takes them, or a `protocols.LyricWriter`.
 
     Raises
     ------

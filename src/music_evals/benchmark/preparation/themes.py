@@ -11,7 +11,7 @@ from typing import Any, Final
 from music_evals.benchmark.preparation.contract import Inputs
 from music_evals.benchmark.preparation.lyric_files import read_lyrics
 from music_evals.benchmark.records import dump_json
-from music_evals.benchmark.writers import hire
+from music_evals.benchmark.writers import load_lyric_writer
 from music_evals.errors import BackendError, NoDataError
 from music_evals.lyrics.normalise import drop_reasoning
 from music_evals.lyrics.patterns import LEAST_CHINESE, chinese_share
@@ -100,4 +100,4 @@ def _writer(options: Mapping[str, Any]) -> LyricWriter:
 def _load_writer(options: str) -> LyricWriter:
     import json
 
-    return hire(json.loads(options))
+    return load_lyric_writer(json.loads(options))

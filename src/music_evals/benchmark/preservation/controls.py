@@ -128,7 +128,7 @@ def _alike(first: Traits, second: Traits) -> float:
 def _may_meet(first: Pair, second: Pair, first_traits: Traits, second_traits: Traits) -> bool:
     # the same music may stand in two files, with other tags
     same_music = first_traits.music is not None and first_traits.music == second_traits.music
-    return first.group != second.group and first.entrance == second.entrance and not same_music
+    return first.group != second.group and first.modality == second.modality and not same_music
 
 
 def _distinct(pairs: Sequence[Pair]) -> list[Pair]:

@@ -75,7 +75,7 @@ class Pair:
     group: str
     reference: MusicFile
     estimate: MusicFile
-    entrance: str
+    modality: str
     treatment: str = ""
     """What is done to the estimate before it is compared; of a control only."""
 

@@ -37,7 +37,7 @@ PRESERVATION: Final = ScoreTask(
     name="preservation",
     title="What the edits preserved",
     scales={**PRESERVATION_METRICS, **RELEASE_SCORES, **AUXILIARY},
-    companions=AUXILIARY,
+    auxiliary=AUXILIARY,
     controls=CONTROLS,
     controls_explained=(
         f"{CEILING}: each original against a copy of itself, {REENCODED_AUDIO} (scores: {REENCODED_SCORE}), which is "

@@ -6,9 +6,9 @@ import textwrap
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
-from music_evals.benchmark.cautions import cautions, undefined_notes
+from music_evals.benchmark.caveats import caveats, undefined_notes
 from music_evals.benchmark.cells import SIGNIFICANCE, counted, coverage_note, format_interval, format_value
-from music_evals.benchmark.contents import heading, judged, significant
+from music_evals.benchmark.contents import compared_systems, heading, significant
 from music_evals.benchmark.preservation.facets import on_shared
 from music_evals.benchmark.preservation.pairs import CEILING, UNRELATED
 from music_evals.benchmark.tables import TEXT, blocks, details_text, facet_blocks, summary, text_table, without_value
@@ -43,7 +43,7 @@ def text_report(results: Mapping[str, Any], *, published: bool = False) -> str:
     Scores of one system stand in a column, beside those of the controls, and its facets in a sentence, so that all of
     it fits on one screen; several systems stand in tables, one a facet.
     """
-    systems, about = judged(results), summary(results, TEXT.name)
+    systems, about = compared_systems(results), summary(results, TEXT.name)
     alone = len(systems) == 1
     if alone:
         parts = [about.replace("\n", "; "), _column(results, systems[0])]
@@ -149,11 +149,16 @@ def _beside(word: str, own: float, same: float) -> tuple[str, str]:
 
 def _remarks(results: Mapping[str, Any], *, published: bool) -> Iterator[str]:
     """Yield what must be known at once, a line each, and where the rest is."""
-    held = [cell for name in judged(results) for cell in results["scores"][name].values() if cell["low"] is not None]
+    held = [
+        cell
+        for name in compared_systems(results)
+        for cell in results["scores"][name].values()
+        if cell["low"] is not None
+    ]
     numbers = [(cell.get("n_clusters", 0), cell["n_groups"]) for cell in held]
     if few := coverage_note(numbers, "groups", divergences=False):
         yield f"{few[0].upper()}{few[1:]}."
-    if any(results["systems"][name]["n_groups"] == 1 for name in judged(results)):
+    if any(results["systems"][name]["n_groups"] == 1 for name in compared_systems(results)):
         yield "One group says nothing of a second: no interval."
     yield from (f"{text}." for text in undefined_notes(results))  # which begin with the name of a system
     about = results["systems"].get(UNRELATED, {})
@@ -165,5 +170,5 @@ def _remarks(results: Mapping[str, Any], *, published: bool) -> Iterator[str]:
         share = f"{len(significant(results))} of {counted(len(results['comparisons']), 'differences')} between systems"
         yield f"{share} significant at {SIGNIFICANCE} (Holm); {TEXT.marks['best']} is best."
     if not published:
-        counts = f"{counted(len(cautions(results)), 'notes')}, {counted(len(results['notes']), 'remarks')}"
+        counts = f"{counted(len(caveats(results)), 'notes')}, {counted(len(results['notes']), 'remarks')}"
         yield f"In table.md, or with `published`: {counts}, results of others."

@@ -37,11 +37,12 @@ from music_evals.benchmark.preservation.report import SHOWN_PAIRS, render_report
 from music_evals.benchmark.preservation.results import PRESERVATION
 from music_evals.benchmark.preservation.worker import CompileExtractors, PairScorer
 from music_evals.benchmark.records import Records
-from music_evals.benchmark.rows import Judge, PairJob
+from music_evals.benchmark.rows import PairJob, Scorer
 from music_evals.benchmark.run import Progress, record
 from music_evals.benchmark.run import Settings as RunSettings
 from music_evals.benchmark.scores import outlines_in
 from music_evals.benchmark.versions import PACKAGES, package_versions
+from music_evals.deprecation import renamed_options
 from music_evals.errors import InvalidInputError, MissingBackendError, UnknownNameError
 from music_evals.files import scratch_folder
 from music_evals.metrics.catalogue import RELEASES, SHOWN_AUXILIARY
@@ -186,7 +187,8 @@ def _names(text: str | None) -> list[str] | None:
     return None if names in ([], ["all"]) else names
 
 
-def run_preservation(settings: Settings, *, progress: Progress | None = None, judge: Judge | None = None) -> Outcome:
+@renamed_options(judge="scorer")
+def run_preservation(settings: Settings, *, progress: Progress | None = None, scorer: Scorer | None = None) -> Outcome:
     """Compare all pairs and write records, results.json, table.md and report.html."""
     # A run that was killed is resumed where it stood when it is started again with the same settings.
     if settings.report:
@@ -207,15 +209,15 @@ def run_preservation(settings: Settings, *, progress: Progress | None = None, ju
             header=_header(settings, pairs),
             about=({"intended": settings.intended_facets} if settings.intended_facets else {})
             | ({"controls": list(pairs.controls)} if pairs.controls else {}),
-            judged=pairs,
+            pair_set=pairs,
             controls=(),
             scores=measures.scores,
             variant=settings.variant,
-            judge=judge or PairScorer(stored),
+            scorer=scorer or PairScorer(stored),
             engine="local",  # an extractor may die of a recording
             workers=min(n_cores(), MOST_WORKERS),
             before=None
-            if judge
+            if scorer
             else functools.partial(compile_extractors, CompileExtractors(settings.variant, settings.backends)),
         )
         rows = _record(job, pairs.pairs, settings, progress)
@@ -271,7 +273,7 @@ def _pairs(settings: Settings, scratch: Path, progress: Progress | None) -> Pair
 def _header(settings: Settings, pairs: PairSet) -> dict[str, Any]:
     """Return what the numbers depend on, besides the files."""
     measures = settings.measures
-    has_audio = any(pair.entrance == "audio" for pair in pairs.pairs)
+    has_audio = any(pair.modality == "audio" for pair in pairs.pairs)
     return {
         "task": "preservation",
         "dataset": dict(pairs.dataset),
@@ -304,7 +306,7 @@ def describe_extractors(measures: pipeline.Settings) -> dict[str, Any]:
 
 def compile_extractors(compiling: CompileExtractors, left: Sequence[Pair], progress: Progress | None) -> None:
     """Compile extractors that need it in one process before several use them, unless this machine has the code."""
-    has_audio = any(pair.entrance == "audio" for pair in left)
+    has_audio = any(pair.modality == "audio" for pair in left)
     if has_audio and compiling.needed and not cache_home(compiling.extractors).is_dir():
         if progress is not None:
             progress(0, len(left), COMPILING)

@@ -57,7 +57,7 @@ class PairScorer:
             use_cache(folder, self.extractors)
 
     def __call__(self, pair: Pair) -> dict[str, Any]:
-        """Return the answer for a pair, as in `rows.Judge`, with the outlines of both files."""
+        """Return the answer for a pair, as in `rows.Scorer`, with the outlines of both files."""
         reference = self._load("reference", pair.reference)
         estimate = self._load("estimate", pair.estimate, pair.treatment)
         scored = score_pair(reference, estimate, self.settings)

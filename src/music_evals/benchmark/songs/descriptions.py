@@ -56,7 +56,7 @@ from music_evals.protocols import TextEncoder
 
 __all__ = ["DESCRIPTIONS", "Settings", "run_descriptions"]
 
-ENTRANCE = "tags"
+MODALITY = "tags"
 AT_ONCE = 16
 """Songs that are written down together: each takes milliseconds."""
 
@@ -212,7 +212,7 @@ def run_descriptions(settings: Settings, *, progress: Progress | None = None) ->
             progress=progress,
         )
     predictions = _with_all_groups(predictions)
-    judged = pairs_of_predictions(predictions, songs, _own, entrance=ENTRANCE, controls=TAG_CONTROLS)
+    judged = pairs_of_predictions(predictions, songs, _own, modality=MODALITY, controls=TAG_CONTROLS)
     controls = _controls(songs, settings.seed) if settings.controls else []
     if not judged.pairs and not judged.failures and not controls:
         raise NoDataError("nothing to score: give `predictions`, or leave the controls on")
@@ -254,8 +254,8 @@ def _own(song: Song) -> TextSide:
 
 def _controls(songs: SongSet, seed: int) -> list[TextPair]:
     return [
-        *against_own(songs.songs, _own, _own, system=OWN_TAGS, entrance=ENTRANCE),
-        *against_another(songs.songs, _own, _own, entrance=ENTRANCE),
+        *against_own(songs.songs, _own, _own, system=OWN_TAGS, modality=MODALITY),
+        *against_another(songs.songs, _own, _own, modality=MODALITY),
         *_without_listening(songs, seed),
     ]
 
@@ -278,7 +278,7 @@ def _without_listening(songs: SongSet, seed: int) -> Iterator[TextPair]:
                     sampled = random.Random(f"{seed} {song.id} {group} {name}").sample(order, n)
                     description.setdefault(group, {})[name] = order[:n] if system == COMMON_TAGS else sampled
             yield TextPair(
-                song.id, system, song.group, ENTRANCE, _own(song), TextSide(f"{song.id}, {system}", description)
+                song.id, system, song.group, MODALITY, _own(song), TextSide(f"{song.id}, {system}", description)
             )
 
 
@@ -303,7 +303,7 @@ class DescriptionScorer:
         return self._vectors.of(texts)
 
     def __call__(self, pair: TextPair) -> dict[str, Any]:
-        """Return an answer as in `rows.Judge`."""
+        """Return an answer as in `rows.Scorer`."""
         reference, estimate = pair.reference.value, pair.estimate.value
         spoken = [group for group in GROUPS if group in estimate]
         silent = [group for group in GROUPS if group not in estimate]

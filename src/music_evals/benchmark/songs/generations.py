@@ -1,13 +1,13 @@
 """Texts of language models, recorded as they come: a prompt that was answered is not sent, or paid for, again.
 
-A record file as in `records`, with these rows after the header:
+Records as in `records`, with these rows after the header:
 
 writer
     What decides the answers of one system, and its hash.
 generation
     One answer, or the error in its place: system, hash of the writer, seed, item, prompt, text, tokens and seconds.
 sitting
-    Wall time, package versions and processor kernels of one sitting.
+    Wall time, package versions and processor kernels of one session.
 """
 
 from __future__ import annotations

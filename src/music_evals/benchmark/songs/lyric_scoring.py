@@ -34,7 +34,7 @@ class LyricScorer:
     Parameters
     ----------
     form
-        From a pair to an answer as in `rows.Judge`.
+        From a pair to an answer as in `rows.Scorer`.
     options
         Of the scores; `normalise` and `song_format` say how a text is read.
     judged
@@ -67,7 +67,7 @@ class LyricScorer:
         self._encoder = None  # let go: other processes need the vectors alone
 
     def __call__(self, pair: TextPair) -> dict[str, Any]:
-        """Return an answer as in `rows.Judge`."""
+        """Return an answer as in `rows.Scorer`."""
         answer = self._form(pair)
         gated = min(answer["scores"][GATED]["value"], self._ceiling(pair))
         more: dict[str, Any] = {GATED: {"value": gated}}

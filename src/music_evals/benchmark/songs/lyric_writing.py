@@ -17,7 +17,7 @@ from music_evals.annotations import GROUPS
 from music_evals.benchmark.cells import counted
 from music_evals.benchmark.manifests import check_systems, read_text
 from music_evals.benchmark.model_folders import split_model
-from music_evals.benchmark.outputs import NOTHING_BESIDE, Beside, Outcome, remove_results
+from music_evals.benchmark.outputs import NO_EXTRA_OUTPUTS, ExtraOutputs, Outcome, remove_results
 from music_evals.benchmark.records import RecordStore, dump_json, reading_rows
 from music_evals.benchmark.songs import lyrics, writing_log
 from music_evals.benchmark.songs.generations import Progress, Row, WritingSystem, ask, key_of, latest_rows
@@ -170,12 +170,12 @@ def run_writing(settings: Settings, *, progress: Progress | None = None) -> Outc
     written = _write(settings, songs, writers, example, progress) if writers else _Written()
     scoring = dataclasses.replace(settings.scoring, revision=songs.about["revision"])  # the commit that was read
     about = written.about
-    beside, sections = NOTHING_BESIDE, []
+    extra, sections = NO_EXTRA_OUTPUTS, []
     if about:
         table = writing_log.markdown_section(about["totals"])
-        beside = Beside({"writing": about}, table, about["notes"], written.files)
+        extra = ExtraOutputs({"writing": about}, table, about["notes"], written.files)
         sections = [writing_log.html_section(about["totals"])]
-    outcome = lyrics.run_lyrics(scoring, made=written.made, beside=beside, sections=sections, progress=progress)
+    outcome = lyrics.run_lyrics(scoring, made=written.made, extra=extra, sections=sections, progress=progress)
     records = {"generations": out / GENERATIONS} if writers else {}
     return dataclasses.replace(outcome, files={**outcome.files, **records})
 

@@ -23,7 +23,7 @@ from typing import Any, ClassVar, Final
 import numpy as np
 
 from music_evals.benchmark.cells import counted, format_value
-from music_evals.benchmark.outputs import NOTHING_BESIDE, RECORDS, Beside, Outcome, remove_results, write_scores
+from music_evals.benchmark.outputs import NO_EXTRA_OUTPUTS, RECORDS, ExtraOutputs, Outcome, remove_results, write_scores
 from music_evals.benchmark.published import published_lyrics
 from music_evals.benchmark.report import Ranked, score_page, shares
 from music_evals.benchmark.results import ScoreTask
@@ -80,7 +80,7 @@ __all__ = ["LYRICS", "Settings", "pattern_side", "run_lyrics", "score_lyrics"]
 EXPLAINED = 10
 """Texts that are explained by default: the worst of each system, to equal shares."""
 
-ENTRANCE = "lyrics"
+MODALITY = "lyrics"
 NO_BIGRAM = "no section has two words in a line"
 NO_CHARACTER = "the text has no Chinese character"
 AT_ONCE = 16
@@ -176,7 +176,7 @@ LYRICS: Final = ScoreTask(
     remarks="what was taken off before they were scored",
     on_controls=without_another_song,
     on_remarks=_on_remarks,
-    beside=("writing",),
+    extra_keys=("writing",),
 )
 """What this benchmark hands to the shared results, tables and pages."""
 
@@ -267,7 +267,7 @@ def run_lyrics(
     settings: Settings,
     *,
     made: Sequence[Prediction] | None = None,
-    beside: Beside = NOTHING_BESIDE,
+    extra: ExtraOutputs = NO_EXTRA_OUTPUTS,
     sections: Sequence[Section] = (),
     progress: Progress | None = None,
 ) -> Outcome:
@@ -303,7 +303,7 @@ def run_lyrics(
     job = PairJob(header, judged, controls, scores, settings.variant, scorer, at_once=AT_ONCE, before=scorer.learn)
     rows = record(job, out / RECORDS, settings, progress=progress)
     page = functools.partial(_render_report, explained=settings.explained, sections=sections)
-    return write_scores(LYRICS, rows, settings, page, beside=beside)
+    return write_scores(LYRICS, rows, settings, page, extra=extra)
 
 
 def _pairs(
@@ -316,7 +316,7 @@ def _pairs(
     songs = settings.read_songs(["structure"])
     songs = songs if settings.numbered else songs.unnumbered()
     predictions = made if made is not None else read_predictions(settings.predictions, _text, '"text": text')
-    judged = pairs_of_predictions(predictions, songs, pattern_side, entrance=ENTRANCE, controls=LYRIC_CONTROLS)
+    judged = pairs_of_predictions(predictions, songs, pattern_side, modality=MODALITY, controls=LYRIC_CONTROLS)
     return judged, _controls(songs, settings.seed) if settings.controls else [], songs.songs
 
 
@@ -339,18 +339,18 @@ def _text(row: Mapping[str, Any], where: str) -> str:
 def _controls(songs: SongSet, seed: int) -> list[TextPair]:
     worded = [song for song in songs.songs if song.has_words]
     return [
-        *against_own(worded, pattern_side, _words_side, system=TRUE_LYRICS, entrance=ENTRANCE),
-        *against_another(worded, pattern_side, _words_side, entrance=ENTRANCE),
-        *shuffled_structures(worded, pattern_side, seed=seed, entrance=ENTRANCE),
+        *against_own(worded, pattern_side, _words_side, system=TRUE_LYRICS, modality=MODALITY),
+        *against_another(worded, pattern_side, _words_side, modality=MODALITY),
+        *shuffled_structures(worded, pattern_side, seed=seed, modality=MODALITY),
         *against_own(
             [song for song in worded if asks_for_words(song.pattern_text())],
             pattern_side,
             functools.partial(shuffled_words, seed=seed),
             system=SHUFFLED_WORDS,
-            entrance=ENTRANCE,
+            modality=MODALITY,
         ),
         *pattern_controls(
-            against_own(songs.songs, pattern_side, pattern_side, system=ECHO, entrance=ENTRANCE), seed=seed
+            against_own(songs.songs, pattern_side, pattern_side, system=ECHO, modality=MODALITY), seed=seed
         ),
     ]
 

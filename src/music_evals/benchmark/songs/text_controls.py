@@ -74,13 +74,13 @@ Sides = Callable[[Song], TextSide]
 
 
 def against_own(
-    songs: Sequence[Song], reference: Sides, estimate: Sides, *, system: str, entrance: str
+    songs: Sequence[Song], reference: Sides, estimate: Sides, *, system: str, modality: str
 ) -> list[TextPair]:
     """Pair the reference of each song with what people made for it."""
-    return [TextPair(song.id, system, song.group, entrance, reference(song), estimate(song)) for song in songs]
+    return [TextPair(song.id, system, song.group, modality, reference(song), estimate(song)) for song in songs]
 
 
-def against_another(songs: Sequence[Song], reference: Sides, estimate: Sides, *, entrance: str) -> list[TextPair]:
+def against_another(songs: Sequence[Song], reference: Sides, estimate: Sides, *, modality: str) -> list[TextPair]:
     """Pair the reference of each song with what people made for the next song of another group."""
     # After the last song comes the first one. There are no pairs if all songs are of one group.
     pairs: list[TextPair] = []
@@ -88,11 +88,11 @@ def against_another(songs: Sequence[Song], reference: Sides, estimate: Sides, *,
         following = (*songs[place + 1 :], *songs[:place])
         other = next((candidate for candidate in following if candidate.group != song.group), None)
         if other is not None:
-            pairs.append(TextPair(song.id, ANOTHER_SONG, song.group, entrance, reference(song), estimate(other)))
+            pairs.append(TextPair(song.id, ANOTHER_SONG, song.group, modality, reference(song), estimate(other)))
     return pairs
 
 
-def shuffled_structures(songs: Sequence[Song], reference: Sides, *, seed: int, entrance: str) -> list[TextPair]:
+def shuffled_structures(songs: Sequence[Song], reference: Sides, *, seed: int, modality: str) -> list[TextPair]:
     """Pair the reference of each song with its own sections in another order."""
     # A song whose sections are all the same has no other order, and is left out.
     pairs: list[TextPair] = []
@@ -100,7 +100,7 @@ def shuffled_structures(songs: Sequence[Song], reference: Sides, *, seed: int, e
         sections = shuffled_sections(song.words, song.id, seed)
         if sections:
             estimate = TextSide(f"{song.id}, shuffled", sections_text(sections))
-            pairs.append(TextPair(song.id, SHUFFLED, song.group, entrance, reference(song), estimate))
+            pairs.append(TextPair(song.id, SHUFFLED, song.group, modality, reference(song), estimate))
     return pairs
 
 

@@ -18,7 +18,7 @@ __all__ = ["TEXT_SUFFIXES", "texts_in_folders", "texts_in_manifest"]
 TEXT_SUFFIXES = frozenset({"", ".txt", ".md", ".lrc"})
 """What is taken for a text in a folder."""
 
-ENTRANCE = "lyrics"
+MODALITY = "lyrics"
 PATTERN = "pattern"
 SETTING = "generated"
 COLUMNS = ("generated", "reference")
@@ -65,7 +65,7 @@ def _read_pair(
 
 
 def _pair(item: str, system: str, group: str, reference: TextSide, generated: TextSide) -> TextPair:
-    return TextPair(item, system, group or reference.content, ENTRANCE, reference, generated)
+    return TextPair(item, system, group or reference.content, MODALITY, reference, generated)
 
 
 def _read_side(item: str, side: str, file: tuple[Location, str] | None) -> TextSide:

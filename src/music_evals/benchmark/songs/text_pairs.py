@@ -44,7 +44,7 @@ class TextPair:
     item: str
     system: str
     group: str
-    entrance: str
+    modality: str
     reference: TextSide
     estimate: TextSide
     treatment: str = ""
@@ -71,7 +71,7 @@ def check_counts(pairs: Sequence[TextPair | Failure], where: str) -> None:
 
 
 def score_or_reason(value: float, reason: str) -> dict[str, Any]:
-    """Return a score as `rows.Judge` gives it: its value, or where that is NaN the reason."""
+    """Return a score as `rows.Scorer` gives it: its value, or where that is NaN the reason."""
     return {"value": None, "reason": reason} if math.isnan(value) else {"value": float(value)}
 
 

@@ -69,7 +69,7 @@ def pairs_of_predictions(
     songs: SongSet,
     reference: Callable[[Song], TextSide],
     *,
-    entrance: str,
+    modality: str,
     controls: Sequence[str],
 ) -> TextPairSet:
     """Pair predictions with their songs; where a song has none of a system and seed, that is a failure."""
@@ -97,5 +97,5 @@ def pairs_of_predictions(
                     failures.append(Failure(item, system, made.error if made else missing))
                     continue
                 estimate = TextSide(f"{song.id}, seed {seed}", made.value)
-                pairs.append(TextPair(item, system, song.group, entrance, reference(song), estimate))
+                pairs.append(TextPair(item, system, song.group, modality, reference(song), estimate))
     return TextPairSet(songs.about, tuple(by_system), tuple(pairs), tuple(failures))

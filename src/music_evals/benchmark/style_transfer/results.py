@@ -43,7 +43,7 @@ STYLE_TRANSFER: Final = ScoreTask(
     how=_how,
     items="pieces",
     groups="tunes",
-    beside=("fidelity",),
+    extra_keys=("fidelity",),
     explained=(
         "Means over pieces, each of which counts alike. Of cells, silence and the rules that copy a neighbour are what "
         "a model has to beat: on a grid of 32nd notes a rule of two lines has almost no error unless neighbours are "

@@ -24,7 +24,7 @@ import numpy as np
 from music_evals.annotations import LOWEST_PITCH, Arrangement, PianoRoll
 from music_evals.benchmark.cells import plain
 from music_evals.benchmark.model_folders import derive_rng, hash_of
-from music_evals.benchmark.outputs import NOTHING_BESIDE, RECORDS, Beside, Outcome, remove_results, write_scores
+from music_evals.benchmark.outputs import NO_EXTRA_OUTPUTS, RECORDS, ExtraOutputs, Outcome, remove_results, write_scores
 from music_evals.benchmark.report import score_page
 from music_evals.benchmark.rows import Failure, PairJob
 from music_evals.benchmark.run import Progress, record
@@ -171,12 +171,12 @@ def run_style_transfer(settings: Settings, *, progress: Progress | None = None) 
     judged = _PairSet(tuple(by_name), tuple(pairs))
     job = PairJob(header, judged, (), names, "corrected", scorer)
     rows = record(job, out / RECORDS, settings, progress=progress)
-    extra = NOTHING_BESIDE
+    extra = NO_EXTRA_OUTPUTS
     if settings.kind == TRANSFERS:
         extra = _fidelity(settings, by_name, _outputs(rows, pairs))
     facts = {"kind": settings.kind, **options}
     page = functools.partial(score_page, facts=facts)
-    return write_scores(STYLE_TRANSFER, rows, settings, page, beside=extra)
+    return write_scores(STYLE_TRANSFER, rows, settings, page, extra=extra)
 
 
 def _by_name(systems: Sequence[System]) -> dict[str, System]:
@@ -253,7 +253,7 @@ def _outputs(rows: Iterable[Mapping[str, Any]], pairs: Sequence[_Pair]) -> dict[
 
 def _fidelity(
     settings: Settings, systems: Mapping[str, System], outputs: Mapping[tuple[str, str], Arrangement]
-) -> Beside:
+) -> ExtraOutputs:
     """Compare all outputs of each system with held-out pieces of its style, and write them as MIDI files."""
     names = [name for name, metric in STYLE_SCORES.items() if metric.kind == "set"]
     fidelity: dict[str, Any] = {}
@@ -291,7 +291,7 @@ def _fidelity(
         }
         for cells in fidelity[system.name].values():
             cells["value"] = cells.pop("")
-    return Beside({"fidelity": plain(fidelity)}, _table(fidelity, names), notes)
+    return ExtraOutputs({"fidelity": plain(fidelity)}, _table(fidelity, names), notes)
 
 
 def _table(fidelity: Mapping[str, Any], names: Sequence[str]) -> str:
@@ -345,7 +345,7 @@ class _Pair:
     reference: _Piece
     estimate: _Who
     seed: int = 0
-    entrance: str = "roll"
+    modality: str = "roll"
     treatment: str = ""
 
     @property

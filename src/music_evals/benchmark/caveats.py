@@ -7,11 +7,11 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from music_evals.benchmark.cells import counted
-from music_evals.benchmark.contents import judged, n_failures, table_of, undefined_systems, unlisted
+from music_evals.benchmark.contents import compared_systems, n_failures, table_of, undefined_systems, unlisted
 from music_evals.benchmark.manifests import some
 from music_evals.benchmark.versions import on_kernels
 
-__all__ = ["cautions", "grouped_remarks", "of_few", "undefined_notes"]
+__all__ = ["caveats", "grouped_remarks", "of_few", "undefined_notes"]
 
 SURE_SHARE = 0.9
 """Of the items: where one in ten is missing, a mean may be off by a tenth of the scale."""
@@ -23,7 +23,7 @@ MOST_REASONS = 3
 """Why a score is undefined, in a note."""
 
 
-def cautions(results: Mapping[str, Any]) -> list[str]:
+def caveats(results: Mapping[str, Any]) -> list[str]:
     """Return what a reader of these results should know before using them, a sentence each."""
     return [
         *results["wording"]["on_remarks"],
@@ -44,12 +44,12 @@ def cautions(results: Mapping[str, Any]) -> list[str]:
 def undefined_notes(results: Mapping[str, Any]) -> Iterator[str]:
     """Yield why, for each system, scores that none of its items defines are undefined, with the reasons counted."""
     items = results["wording"]["items"]
-    found: dict[tuple[str, str], Counter[str]] = {}
+    counts: dict[tuple[str, str], Counter[str]] = {}
     for row in (*results["undefined"], *unlisted(results, "undefined")):
-        found.setdefault((row["system"], row["metric"]), Counter())[row["reason"]] += row.get("n", 1)
+        counts.setdefault((row["system"], row["metric"]), Counter())[row["reason"]] += row.get("n", 1)
     reported: dict[tuple[str, str], list[str]] = {}
-    for (system, metric), reasons in found.items():
-        if system in judged(results) and not results["scores"][system][metric]["n_defined"]:
+    for (system, metric), reasons in counts.items():
+        if system in compared_systems(results) and not results["scores"][system][metric]["n_defined"]:
             why = "; ".join(f"{reason} ({counted(n, items)})" for reason, n in reasons.most_common(MOST_REASONS))
             reported.setdefault((system, why), []).append(results["scales"][metric]["title"])
     for (system, why), titles in reported.items():
@@ -65,7 +65,7 @@ def of_few(cell: Mapping[str, Any]) -> bool:
 def _on_not_given(results: Mapping[str, Any]) -> Iterator[str]:
     """Yield for how many items no prediction was given, and where they count."""
     scores = table_of(results)["scores"]
-    for system in judged(results):
+    for system in compared_systems(results):
         counts = {name: n for name, cell in scores.get(system, {}).items() if (n := cell.get("n_not_given"))}
         if counts:
             titles = [results["scales"][name]["title"] for name in results["scales"] if name in counts]
@@ -79,7 +79,7 @@ def _on_not_given(results: Mapping[str, Any]) -> Iterator[str]:
 def _on_survivors(results: Mapping[str, Any]) -> Iterator[str]:
     """Yield which means are over the items that define a score, where those are few."""
     scores = table_of(results)["scores"]
-    for system in judged(results):
+    for system in compared_systems(results):
         cells = scores.get(system, {})
         few = [scale["title"] for name, scale in results["scales"].items() if name in cells and of_few(cells[name])]
         if few:
@@ -91,7 +91,7 @@ def _on_survivors(results: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _on_systems(results: Mapping[str, Any]) -> Iterator[str]:
-    names = judged(results)
+    names = compared_systems(results)
     if len(names) < 2 or "comparisons" not in results:
         return
     if not results["n_shared"]:
@@ -132,9 +132,10 @@ def _on_groups(results: Mapping[str, Any]) -> Iterator[str]:
 
 def _on_remarks(results: Mapping[str, Any]) -> Iterator[str]:
     if results["notes"]:
-        what = "{items} with remarks, such as {remarks}".format(**results["wording"])
+        subject = "{items} with remarks, such as {remarks}".format(**results["wording"])
         more = results.get("unlisted", {}).get("n_notes", 0)
-        yield f"{what}: {len(results['notes']) + more}; {'the records have' if more else 'results.json has'} them all"
+        place = "the records have" if more else "results.json has"
+        yield f"{subject}: {len(results['notes']) + more}; {place} them all"
 
 
 def _on_lists(results: Mapping[str, Any]) -> Iterator[str]:
@@ -153,13 +154,13 @@ def grouped_remarks(counts: Mapping[str, int]) -> list[tuple[str, int, int]]:
     begin with the same words. Few of a kind are shown one by one.
     """
     kinds: dict[str, list[tuple[str, int]]] = {}
-    for note, count in sorted(counts.items(), key=lambda found: -found[1]):
+    for note, count in sorted(counts.items(), key=lambda row: -row[1]):
         words, _, quoted = note.partition(": ")
         kinds.setdefault(words if quoted[:1] in {"'", '"'} else note, []).append((note, count))
     grouped = [
         rows
-        for found in kinds.values()
-        for rows in ([[row] for row in found] if len(found) <= FEW_OF_A_KIND else [found])
+        for notes in kinds.values()
+        for rows in ([[row] for row in notes] if len(notes) <= FEW_OF_A_KIND else [notes])
     ]
     shown = [(rows[0][0], len(rows) - 1, sum(count for _, count in rows)) for rows in grouped]
-    return sorted(shown, key=lambda found: -found[2])
+    return sorted(shown, key=lambda row: -row[2])
