@@ -185,7 +185,7 @@ def grade(score_table: ScoreTable, *, confidence: float = 0.95) -> dict[str, Pos
     Parameters
     ----------
     score_table
-        The records of a run, as ``Outcome.found`` or `benchmark.load.load_results` has them.
+        The records of a run, as ``Outcome.scores`` or `benchmark.load.load_results` has them.
     confidence
         Nominal coverage of the intervals.
 
