@@ -121,24 +121,27 @@ class PairJob(Job):
 
     @property
     def work(self) -> _ScorePairs:
-        """Scores the pairs of a unit."""
+        """Score the pairs of a unit."""
         return _ScorePairs(self.scorer)
 
     def selection(self, rows: Records) -> Iterable[Row]:
         """Return the rows that say what is scored in this session; nothing if the last ones of `rows` say the same."""
+        selected: Row = {"kind": "selection", "systems": list(self.pair_set.systems), **self.about}
         start, tables = last_selection(rows)
         recorded = (row for table in tables for row in rows.read(table["number"].to_pylist()))
         known = (row for row in recorded if row.get("system") not in self.later)
-        if start >= 0 and rows[start] == self._selected[0] and _equal(known, self._pair_rows()):
+        if start >= 0 and rows[start] == selected and _equal(known, self._pair_rows()):
             return []
-        return itertools.chain(self._selected, self._pair_rows())
-
-    @property
-    def _selected(self) -> list[Row]:
-        return [{"kind": "selection", "systems": list(self.pair_set.systems), **self.about}]
+        return itertools.chain([selected], self._pair_rows())
 
     def _pair_rows(self) -> Iterator[Row]:
-        yield from map(_pair_row, self._chosen)
+        for pair in self._chosen:
+            about = {"item": pair.item, "system": pair.system, "group": pair.group, "modality": pair.modality}
+            sides = {
+                side: {"name": file.name, "content": file.content}
+                for side, file in (("reference", pair.reference), ("estimate", pair.estimate))
+            }
+            yield {"kind": "pair", **about, **sides, "treatment": pair.treatment}
         yield from ({"kind": "pair", **dataclasses.asdict(failure)} for failure in self.pair_set.failures)
 
     def left(self, rows: Records) -> list[Unit]:
@@ -218,15 +221,6 @@ class _ScorePairs:
 
     def __call__(self, pairs: Sequence[ScorablePair]) -> list[Any]:
         return [answer(self.scorer, pair) for pair in pairs]
-
-
-def _pair_row(pair: ScorablePair) -> Row:
-    about = {"item": pair.item, "system": pair.system, "group": pair.group, "modality": pair.modality}
-    sides = {
-        side: {"name": file.name, "content": file.content}
-        for side, file in (("reference", pair.reference), ("estimate", pair.estimate))
-    }
-    return {"kind": "pair", **about, **sides, "treatment": pair.treatment}
 
 
 def _equal(first: Iterable[Row], second: Iterable[Row]) -> bool:

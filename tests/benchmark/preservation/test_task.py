@@ -69,9 +69,6 @@ def test_a_run_writes_all_its_files(folders: dict[str, Any], tmp_path: Path, jud
     assert extractors["features"]["beats"]["version"] >= 1
     assert results["versions"]["librosa"]
     assert "### Harmony" in outcome.files["table"].read_text()
-    with pytest.warns(DeprecationWarning, match="`judge` of run_preservation"):
-        again = run_preservation(Settings(tmp_path / "out", **folders), judge=judge)  # type: ignore[call-arg]
-    assert again.results["scores"] == outcome.results["scores"]
 
 
 def test_the_page_needs_nothing_from_outside_and_escapes_names(

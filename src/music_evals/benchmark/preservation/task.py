@@ -42,7 +42,6 @@ from music_evals.benchmark.run import Progress, record
 from music_evals.benchmark.run import Settings as RunSettings
 from music_evals.benchmark.scores import outlines_in
 from music_evals.benchmark.versions import PACKAGES, package_versions
-from music_evals.deprecation import renamed_options
 from music_evals.errors import InvalidInputError, MissingBackendError, UnknownNameError
 from music_evals.files import scratch_folder
 from music_evals.metrics.catalogue import RELEASES, SHOWN_AUXILIARY
@@ -187,7 +186,6 @@ def _names(text: str | None) -> list[str] | None:
     return None if names in ([], ["all"]) else names
 
 
-@renamed_options(judge="scorer")
 def run_preservation(settings: Settings, *, progress: Progress | None = None, scorer: Scorer | None = None) -> Outcome:
     """Compare all pairs and write records, results.json, table.md and report.html."""
     # A run that was killed is resumed where it stood when it is started again with the same settings.
