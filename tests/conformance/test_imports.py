@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 from tests.conformance.rules import ROOT, SOURCE, over, place, subfolders, tree_of
+from tools import architecture
 
 MODULES = sorted(SOURCE.rglob("*.py"))
 HUB_FOLDERS = ("metrics", "datasets_scripts", "models", "spaces")
@@ -238,6 +239,12 @@ def test_import_music_evals_is_light(record_property: pytest.RecordProperty) -> 
         "symusic", "pretty_midi", "matplotlib", "pandas", "pyarrow", "huggingface_hub", "tqdm", "soundfile", "soxr",
     }  # fmt: skip
     assert not heavy & set(found["modules"])
+
+
+def test_the_page_draws_these_imports() -> None:
+    """Else: `python tools/architecture.py --write`."""
+    page = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
+    assert page.partition(architecture.START)[2].partition(architecture.END)[0].strip() == architecture.draw()
 
 
 def test_public_names_resolve() -> None:
