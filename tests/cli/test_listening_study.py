@@ -234,7 +234,7 @@ def test_wrong_use_is_told_in_the_words_of_the_command(
         (["--type", "ab", "--systems", "x"], "add another, or --hidden-reference"),
         (["--questions", "loudness"], "unknown question 'loudness'"),
         (["--question", "odd"], "unknown question 'odd'"),
-        (["--type", "mushra", "--questions", "rhythm"], "it is none for rhythm"),
+        (["--type", "mushra", "--questions", "rhythm"], "it cannot anchor rhythm"),
         (["--least-heard", "0"], "--least-heard must lie above 0"),
         (["--contact", ""], "--contact"),
         (["--loudness", "-1"], "choose a lower --loudness"),

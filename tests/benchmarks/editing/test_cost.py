@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.editing.house import heard, written
+from tests.editing.house import audio_request, score_request
 
 torch = pytest.importorskip("torch")
 pytest.importorskip("diffusers")
@@ -44,7 +44,7 @@ class Counter:
 def test_musicgen_calls_its_decoder_once_a_frame(kind: Any) -> None:
     model = tiny_musicgen(kind._name)
     counter = Counter(model.model.decoder)
-    kind(model).edit([heard(ROCK, seconds=0.5)])
+    kind(model).edit([audio_request(ROCK, seconds=0.5)])
     assert counter.n == cost.BY_SECONDS[kind._name]({}, 0.5).edit
 
 
@@ -55,7 +55,7 @@ def test_audioldm2_calls_its_network_by_the_formula(system: Any, given: dict[str
     counter = Counter(model.pipeline.unet)
     made = system(model, **given)
     by_formula = cost.BY_SECONDS[made.info.name](made.info.parameters, 1.0)
-    requests = [heard(dataclasses.replace(ROCK, after=word), seconds=1) for word in ("jazz", "calm")]
+    requests = [audio_request(dataclasses.replace(ROCK, after=word), seconds=1) for word in ("jazz", "calm")]
     made.edit(requests)
     assert counter.n == by_formula.study(1, 2)
 
@@ -70,7 +70,7 @@ def test_refinpaint_draws_by_the_formula(confidence: int, monkeypatch: pytest.Mo
         return plain(*given)
 
     monkeypatch.setattr(networks, "draw", counted)
-    request = written(asked(bars=(0, 2), confidence=confidence))
+    request = score_request(asked(bars=(0, 2), confidence=confidence))
     tokens = _refinpaint_tokens.encode(request.score)
     n_tokens = int((tokens.tokens[: tokens.bars[2]] != _refinpaint_tokens.BAR).sum())
     RefinPaint(tiny_networks()).edit([request])

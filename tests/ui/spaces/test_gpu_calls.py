@@ -180,7 +180,7 @@ USES: dict[str, tuple[Callable[..., int], float]] = {
     "_fill_on_gpu": (fill_a_gap, 0.02),
     "_one_sweep": (rewrite_a_piece, 0.005),
     "_edit_on_gpu": (edit_a_recording, 0.08),
-    "_heard": (tag_a_recording, 1.0),
+    "_predicted_tags": (tag_a_recording, 1.0),
     "_encode_on_gpu": (encode_tags, 1.0),
     "_answer": (write_lyrics, 0.05),
 }
@@ -207,9 +207,9 @@ def test_what_goes_into_a_gpu_call_can_be_pickled(
 
     use, call_sec = USES[function]
     before = torch.cuda.is_available
-    if function in {"_heard", "_edit_on_gpu"}:  # of doubles, which can be moved to a card that is not there
+    if function in {"_predicted_tags", "_edit_on_gpu"}:  # of doubles, which can be moved to a card that is not there
         monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
-    n_calls = use(tmp_path, monkeypatch, *([zero_gpu] if function == "_heard" else []))
+    n_calls = use(tmp_path, monkeypatch, *([zero_gpu] if function == "_predicted_tags" else []))
     monkeypatch.setattr(torch.cuda, "is_available", before)
     assert {call.function for call in zero_gpu.calls} == {function}
     most = 10_000_000 if function == "_edit_on_gpu" else 100_000  # half a minute of samples; never weights
