@@ -84,6 +84,7 @@ def signed_in(chromium: Any, study: Study, name: str, **wishes: Any) -> Any:
 def next_task(page: Any) -> None:
     page.click("form[action='/work/next'] button")
     page.wait_for_selector("form.annotation")
+    page.wait_for_function("() => document.readyState === 'complete'")  # keys are heard from then on
 
 
 def labels(page: Any) -> list[str]:

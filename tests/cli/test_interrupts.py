@@ -13,7 +13,19 @@ import pytest
 
 from music_evals import cli
 
-START = "import sys; from music_evals.cli import main; print('begun', flush=True); sys.exit(main())"
+# it has begun when it answers Ctrl-C itself; before, that is Python's own
+START = """
+import signal, sys
+from music_evals.cli import main
+
+def begin(number, handler, set_handler=signal.signal):
+    signal.signal = set_handler
+    set_handler(number, handler)
+    print("begun", flush=True)
+
+signal.signal = begin
+sys.exit(main())
+"""
 
 
 def interrupted(code: str, *arguments: str, after: float, group: bool = True) -> tuple[int, str]:
@@ -84,7 +96,8 @@ def test_an_interrupt_that_nobody_heeds_ends_the_process_too(what: str, code: in
 
 def test_a_process_in_the_background_is_not_interrupted() -> None:
     """A shell that runs a script starts it with interrupts ignored."""
-    code = "import signal; signal.signal(signal.SIGINT, signal.SIG_IGN); " + START
+    code = "import signal, sys; signal.signal(signal.SIGINT, signal.SIG_IGN); print('begun', flush=True)\n"
+    code += "from music_evals.cli import main; sys.exit(main())"
     assert interrupted(code, "list", "tasks", after=0)[0] == 0
 
 

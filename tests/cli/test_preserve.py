@@ -13,8 +13,6 @@ from tests.benchmark.record_files import damage
 from music_evals import cli
 from music_evals.annotations import Score
 from music_evals.benchmark.preservation import task as preservation
-from music_evals.benchmark.preservation.task import COMPILING
-from music_evals.cli._shared import Bar
 from music_evals.metrics.catalogue import AUXILIARY, PRESERVATION_METRICS, SHOWN_AUXILIARY
 from music_evals.symbolic.midi import save_midi
 from music_evals.symbolic.notes import make_notes
@@ -210,10 +208,3 @@ def test_another_run_in_the_same_folder_is_refused(quick: list[str], capsys: pyt
     assert cli.main(quick) == 0
     assert cli.main([*quick, "--variant", "paper"]) == 2
     assert "variant was 'corrected' and is now 'paper'" in capsys.readouterr().err
-
-
-def test_what_takes_long_is_told_before_anything_is_done(capsys: pytest.CaptureFixture[str]) -> None:
-    """Half a minute of compiling goes before the first pair; standard error is no terminal here."""
-    with Bar("pair") as bar:
-        bar(0, 4, COMPILING)
-        assert COMPILING in capsys.readouterr().err

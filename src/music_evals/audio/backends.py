@@ -94,11 +94,6 @@ class Backend:
         """True if it needs more than ``music_evals[audio]``."""
         return bool(self.install)
 
-    @property
-    def compiles(self) -> bool:
-        """True if its code is compiled by numba at its first use, which takes up to half a minute."""
-        return "numba" in self.packages
-
     def load(self) -> Callable[..., Any]:
         """Import the function.
 

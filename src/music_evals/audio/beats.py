@@ -24,6 +24,7 @@ import numpy.typing as npt
 
 from music_evals.annotations import Beats
 from music_evals.audio._filters import moving_average
+from music_evals.audio.compiling import compiled_by_numba
 from music_evals.audio.io import SAMPLE_RATE, Audio
 from music_evals.audio.spectra import HOP_LENGTH, N_FFT, power_spectrum
 
@@ -100,6 +101,7 @@ def track_beats_official(audio: Audio) -> Beats:
     return Beats(times_sec, bpm if bpm > 0 else float("nan"))
 
 
+@compiled_by_numba
 def _librosa(audio: Audio, *, trim: bool) -> tuple[FloatArray, float]:
     import librosa
     from librosa.beat import beat_track

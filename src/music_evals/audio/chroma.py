@@ -9,6 +9,7 @@ import numpy.typing as npt
 
 from music_evals.annotations import Chroma
 from music_evals.audio._filters import bin_pitches, fold_matrix
+from music_evals.audio.compiling import compiled_by_numba
 from music_evals.audio.io import Audio
 from music_evals.audio.spectra import HOP_LENGTH, constant_q, opening, shared, sounding_frames, tuning
 
@@ -61,6 +62,7 @@ def accompaniment_chroma(audio: Audio) -> npt.NDArray[np.float32]:
     return chroma
 
 
+@compiled_by_numba
 def compute_chroma_official(audio: Audio) -> Chroma:
     """Return the chroma of the official code of MuseCPBench: librosa's `chroma_cqt` with a hop of 512 samples.
 
@@ -80,6 +82,7 @@ def smoothed_chroma(audio: Audio) -> Chroma:
     return Chroma(np.stack([np.convolve(row, kernel, "same") for row in official.frames]), official.hop_sec)
 
 
+@compiled_by_numba
 def compute_contour(audio: Audio) -> Chroma:
     """Return the chroma that musecpeval 0.3.0 reads melodies off: of the first minute at 16 kHz, frames of length 1."""
     import librosa

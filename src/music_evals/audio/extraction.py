@@ -5,13 +5,10 @@ Every extracted feature is either an annotation or undefined with a reason; noth
 
 from __future__ import annotations
 
-import contextlib
 import dataclasses
-import functools
 import hashlib
 import json
-import logging
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import numpy as np
@@ -168,7 +165,7 @@ class _Extraction:
                 return Undefined(f"no {given}: {value.reason}")
         function, audio = backend.load(), self._audio.at_rate(backend.rate)
         try:
-            with one_thread(), _telling_of_compiling() if backend.compiles else contextlib.nullcontext():
+            with one_thread():
                 value = function(audio, **inputs, **backend.parameters)
         except UndefinedFeature as undefined:
             return Undefined(str(undefined))
@@ -219,39 +216,3 @@ def _settled(value: Any, backend: Backend) -> Any:
             f"the {backend.feature} backend {backend.name!r} returned {type(value).__name__}, not {kind.__name__}"
         )
     return kind.from_arrays({name: np.asarray(array, order="C") for name, array in value.to_arrays().items()})
-
-
-LOGGER = logging.getLogger(__name__)
-
-
-@contextlib.contextmanager
-def _telling_of_compiling() -> Iterator[None]:
-    """Warn, once a process, when code is compiled inside; code that numba finds in its cache is not."""
-    from numba.core import event
-
-    listener = _listener()
-    event.register("numba:compile", listener)  # type: ignore[no-untyped-call]
-    try:
-        yield
-    finally:
-        event.unregister("numba:compile", listener)  # type: ignore[no-untyped-call]
-
-
-@functools.cache
-def _listener() -> Any:
-    from numba.core.event import Event, Listener
-
-    class CompilationListener(Listener):
-        """Logs the first compilation."""
-
-        logged = False
-
-        def on_start(self, event: Event) -> None:  # noqa: ARG002 (as numba calls it)
-            if not self.logged:
-                self.logged = True
-                LOGGER.warning("compiling the extractors, once on this machine; this takes up to half a minute")
-
-        def on_end(self, event: Event) -> None:
-            """Say nothing."""
-
-    return CompilationListener()

@@ -17,6 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from music_evals.annotations import F0Track
+from music_evals.audio.compiling import compiled_by_numba
 from music_evals.audio.io import Audio
 from music_evals.audio.melody_net import (
     LOWEST_PITCH,
@@ -132,6 +133,7 @@ def track_pyin_official(audio: Audio) -> F0Track:
     return _pyin(audio, 256, 0.1, guesses=False)
 
 
+@compiled_by_numba
 def _pyin(audio: Audio, hop_length: int, resolution: float, *, guesses: bool) -> F0Track:
     import librosa
 

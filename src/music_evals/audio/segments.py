@@ -13,6 +13,7 @@ import numpy.typing as npt
 from music_evals.annotations import Segments, StructureFrames
 from music_evals.audio._filters import moving_average, pool, standardise, unit_columns
 from music_evals.audio.backends import UndefinedFeature
+from music_evals.audio.compiling import compiled_by_numba
 from music_evals.audio.io import Audio
 from music_evals.audio.spectra import HOP_LENGTH, frame_levels
 from music_evals.audio.structure import ROWS, compute_structure, spectral_rows
@@ -140,6 +141,7 @@ def segment_foote(audio: Audio, *, structure: StructureFrames) -> Segments:
     return _labelled(structure, bounds, audio.duration_sec)
 
 
+@compiled_by_numba
 def segment_agglomerative(audio: Audio, *, structure: StructureFrames) -> Segments:
     """Merge neighbouring frames of chroma and MFCC until there is a section for every eight seconds, by librosa.
 

@@ -5,12 +5,14 @@ from __future__ import annotations
 import numpy as np
 
 from music_evals.annotations import TimbreFrames
+from music_evals.audio.compiling import compiled_by_numba
 from music_evals.audio.io import Audio
 from music_evals.audio.spectra import HOP_LENGTH, N_FFT, opening
 
 __all__ = ["compute_mfcc"]
 
 
+@compiled_by_numba
 def compute_mfcc(audio: Audio) -> TimbreFrames:
     """Return MFCC 1..12 of the first minute with first and second differences, as musecpeval 0.3.0; shape (36, n)."""
     from librosa.feature import delta, mfcc

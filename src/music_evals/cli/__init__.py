@@ -31,10 +31,10 @@ INTERRUPTED = "music-evals: interrupted; give the same command again to go on"
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command and return its exit code; None takes the arguments of this process, which then ends."""
-    shown, code = sys.unraisablehook, 1
-    # a process in the background of a script is not to be interrupted
-    owns_process = arguments is None and signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    shown, code, owns_process = sys.unraisablehook, 1, False
     try:
+        # a process in the background of a script is not to be interrupted
+        owns_process = arguments is None and signal.getsignal(signal.SIGINT) is signal.default_int_handler
         sys.unraisablehook = _end_at_a_lost_interrupt
         if owns_process:
             # last of all: threads of other libraries, stopped halfway, cannot be taken down in order

@@ -15,6 +15,7 @@ import numpy.typing as npt
 
 from music_evals.annotations import DRUMS, EditorInfo, EditRequest, Score, Tempo
 from music_evals.annotations.scores import DEFAULT_BPM
+from music_evals.audio.compiling import compiled_by_numba
 from music_evals.editing.system import Edited, Editor, Seeds
 from music_evals.errors import UnsupportedEditError, importing
 from music_evals.protocols.settings import check_types
@@ -101,6 +102,7 @@ class Transposition(_Weightless):
             return f"scores have no quarter tones: give a whole number of `semitones`, not {self.semitones}"
         return super().supports(request)
 
+    @compiled_by_numba
     def _audio(self, audio: Samples, sample_rate: int, seeds: Seeds) -> Samples:  # noqa: ARG002 (nothing is drawn)
         with importing("audio", "transposition of recordings"):
             from librosa.effects import pitch_shift
@@ -141,6 +143,7 @@ class TimeStretch(_Weightless):
     _TITLE = "Time stretch"
     _FACTS: ClassVar = {"entrances": ("audio", "score"), "changes": ("rhythm",), "keeps_time": False}
 
+    @compiled_by_numba
     def _audio(self, audio: Samples, sample_rate: int, seeds: Seeds) -> Samples:  # noqa: ARG002 (nothing is drawn)
         with importing("audio", "the time stretch of recordings"):
             from librosa.effects import time_stretch
@@ -256,6 +259,7 @@ class HpssRemix(_Weightless):
     _NAME = "hpss_remix"
     _TITLE = "Harmonic-percussive remix"
 
+    @compiled_by_numba
     def _audio(self, audio: Samples, sample_rate: int, seeds: Seeds) -> Samples:  # noqa: ARG002 (nothing is drawn)
         with importing("audio", "the remix of tones and hits"):
             from librosa.effects import hpss

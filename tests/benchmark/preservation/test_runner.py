@@ -12,18 +12,12 @@ from typing import Any
 
 import pytest
 
-from music_evals.benchmark.preservation import worker
-from music_evals.benchmark.preservation.compiled import cache_home, keep_cache, use_cache
 from music_evals.benchmark.preservation.controls import make_controls
 from music_evals.benchmark.preservation.pairs import CONTROLS, Pair, PairSet, pairs_in_folders
-from music_evals.benchmark.preservation.task import COMPILING, compile_extractors
-from music_evals.benchmark.preservation.worker import CompileExtractors, PairScorer
 from music_evals.benchmark.records import read_records
 from music_evals.benchmark.rows import PairJob
 from music_evals.benchmark.run import Settings, record
 from music_evals.errors import BackendError, CorruptRecordsError
-from music_evals.metrics.catalogue import PRESERVATION_METRICS
-from music_evals.pipelines.preservation import Settings as Measures
 
 Write = Callable[[str, dict[str, str]], Path]
 METRICS = ("beat_f_measure", "motif_recall")
@@ -225,110 +219,6 @@ def test_controls_draw_no_outlines(tmp_path: Path, pairs: PairSet, judge: Any) -
     rows = run(dataclasses.replace(pairs, pairs=()), tmp_path / "r.jsonl", judge, controls=make_controls(pairs.pairs))
     assert {row["system"] for row in rows if row["kind"] == "score"} == set(CONTROLS)
     assert not [row for row in rows if row["kind"] == "outline"]
-
-
-def test_compiled_code_is_kept_once_and_copied(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("MUSIC_EVALS_CACHE", str(tmp_path / "cache"))
-    monkeypatch.setenv("NUMBA_CACHE_DIR", "")
-    first = tmp_path / "0"
-    first.mkdir()
-    use_cache(first)
-    assert os.environ["NUMBA_CACHE_DIR"] == str(first)
-    assert list(first.iterdir()) == []
-    (first / "code.nbi").write_text("compiled")
-    keep_cache(first)
-    assert (cache_home() / "code.nbi").read_text() == "compiled"
-    second = tmp_path / "1"
-    second.mkdir()
-    use_cache(second)
-    assert (second / "code.nbi").read_text() == "compiled"
-    (second / "code.nbi").write_text("later")
-    keep_cache(second)  # another run was faster: what is kept stays, and nothing is left beside it
-    assert (cache_home() / "code.nbi").read_text() == "compiled"
-    assert [path.name for path in cache_home().parent.iterdir()] == [cache_home().name]
-
-
-def test_a_cache_that_cannot_be_written_costs_speed_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (tmp_path / "file").write_text("in the way")
-    monkeypatch.setenv("MUSIC_EVALS_CACHE", str(tmp_path / "file"))
-    monkeypatch.setenv("NUMBA_CACHE_DIR", "")
-    (tmp_path / "0").mkdir()
-    keep_cache(tmp_path / "0")
-    use_cache(tmp_path / "0")
-    assert os.environ["NUMBA_CACHE_DIR"]
-
-
-@pytest.fixture
-def compiling(stub_judge: Any) -> Any:
-    """What compiles in place of the extractors, for a variant."""
-    return lambda variant="official": sys.modules[stub_judge.__module__].StubCompiling(variant, {})  # type: ignore[attr-defined]
-
-
-def test_code_is_compiled_once_before_it_is_needed(pairs: PairSet, compiling: Any) -> None:
-    calls: list[tuple[int, int, str]] = []
-    for variant in ("official", "official"):
-        compile_extractors(compiling(variant), pairs.pairs, lambda *call: calls.append(call))
-    assert calls == [(0, 6, COMPILING)]
-    assert [path.name for path in cache_home(compiling().extractors).iterdir()] == ["code.nbi"]
-
-
-def test_the_default_extractors_are_not_compiled(pairs: PairSet, compiling: Any) -> None:
-    calls: list[tuple[int, int, str]] = []
-    for variant in ("corrected", "paper"):
-        compile_extractors(compiling(variant), pairs.pairs, lambda *call: calls.append(call))
-        assert not cache_home(compiling(variant).extractors).exists()
-    assert calls == []
-
-
-def test_what_could_not_be_compiled_is_not_kept(
-    pairs: PairSet, compiling: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("STUB", "cold")  # it dies
-    calls: list[tuple[int, int, str]] = []
-    for n in (1, 2):
-        compile_extractors(compiling(), pairs.pairs, lambda *call: calls.append(call))
-        assert not cache_home(compiling().extractors).exists()
-        assert len(calls) == n  # it is tried again
-
-
-def test_scores_need_no_compiled_code(write_files: Write, compiling: Any) -> None:
-    pairs = pairs_in_folders(write_files("r", {"a.mid": "1"}), [f"s={write_files('e', {'a.mid': '1'})}"])
-    compile_extractors(compiling(), pairs.pairs, None)
-    assert not cache_home(compiling().extractors).exists()
-
-
-def test_judges_take_the_code_that_was_compiled_for_them() -> None:
-    measures = Measures.of(metrics=METRICS, variant="paper", backends={"f0": "pyin"})
-    assert PairScorer(measures).extractors == CompileExtractors("paper", {"f0": "pyin"}).extractors
-
-
-def test_the_warm_up_leaves_nothing_to_be_compiled_later(monkeypatch: pytest.MonkeyPatch) -> None:
-    asked: list[Measures] = []
-    monkeypatch.setattr(worker, "score_pair", lambda _, __, settings: asked.append(settings))
-    monkeypatch.setattr(worker.SourceLoader, "load", lambda *_: None)
-    CompileExtractors("paper", {"f0": "pyin"}).use_all_code()
-    (settings,) = asked
-    assert set(settings.metrics) == set(PRESERVATION_METRICS)
-    assert settings.companions
-    assert settings.store is None  # it would answer in place of the code
-    assert (settings.variant, settings.backends) == ("paper", {"f0": "pyin"})
-
-
-def test_code_that_numba_would_pass_over_is_compiled_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """It is told by place and time of its source, and by the processor: a new environment finds none of another's."""
-    homes = [cache_home()]
-    source = tmp_path / "site" / "librosa" / "__init__.py"
-    source.parent.mkdir(parents=True)
-    source.touch()
-    monkeypatch.syspath_prepend(tmp_path / "site")
-    monkeypatch.delitem(sys.modules, "librosa", raising=False)
-    homes.append(cache_home())
-    os.utime(source, ns=(0, 10**18))
-    homes.append(cache_home())
-    monkeypatch.setattr("llvmlite.binding.get_host_cpu_name", lambda: "another")
-    homes.append(cache_home())
-    assert len(set(homes)) == 4
-    assert cache_home() == homes[-1]
 
 
 def test_no_process_outlives_the_run(tmp_path: Path, pairs: PairSet, judge: Any) -> None:

@@ -6,7 +6,6 @@ that a wrong name costs no time.
 
 from __future__ import annotations
 
-import collections
 import dataclasses
 import functools
 import os
@@ -19,9 +18,7 @@ from music_evals.annotations import FACETS, FEATURES
 from music_evals.audio.extraction import receipt
 from music_evals.audio.store import FeatureStore
 from music_evals.benchmark.canvas import check_backend
-from music_evals.benchmark.engines import Unit, local
 from music_evals.benchmark.outputs import RECORDS, Outcome, remove_results, write_scores
-from music_evals.benchmark.preservation.compiled import cache_home
 from music_evals.benchmark.preservation.controls import make_controls, traits_of
 from music_evals.benchmark.preservation.pair_datasets import pairs_of_dataset
 from music_evals.benchmark.preservation.pairs import (
@@ -35,7 +32,7 @@ from music_evals.benchmark.preservation.pairs import (
 from music_evals.benchmark.preservation.players import PLACES, Players
 from music_evals.benchmark.preservation.report import SHOWN_PAIRS, render_report
 from music_evals.benchmark.preservation.results import PRESERVATION
-from music_evals.benchmark.preservation.worker import CompileExtractors, PairScorer
+from music_evals.benchmark.preservation.worker import PairScorer
 from music_evals.benchmark.records import Records
 from music_evals.benchmark.rows import PairJob, Scorer
 from music_evals.benchmark.run import Progress, record
@@ -50,10 +47,8 @@ from music_evals.pipelines import preservation as pipeline
 
 __all__ = [
     "AUDIO_PACKAGES",
-    "COMPILING",
     "Outcome",
     "Settings",
-    "compile_extractors",
     "describe_extractors",
     "run_preservation",
 ]
@@ -61,7 +56,6 @@ __all__ = [
 MOST_WORKERS = 4
 """By default no more processes than this; more must be asked for."""
 
-COMPILING = "compiling the extractors, once on this machine"
 
 AUDIO_PACKAGES = ("librosa", "numba", "onnxruntime", "soundfile", "soxr", "mir_eval")
 
@@ -214,9 +208,6 @@ def run_preservation(settings: Settings, *, progress: Progress | None = None, sc
             scorer=scorer or PairScorer(stored),
             engine="local",  # an extractor may die of a recording
             workers=min(n_cores(), MOST_WORKERS),
-            before=None
-            if scorer
-            else functools.partial(compile_extractors, CompileExtractors(settings.variant, settings.backends)),
         )
         rows = _record(job, pairs.pairs, settings, progress)
         store.try_out()  # it may be full by now
@@ -239,7 +230,7 @@ def _record(job: PairJob, pairs: Sequence[Pair], settings: Settings, progress: P
 
     def begun(done: int, total: int, label: str) -> None:
         if progress is not None:
-            progress(done, total if label == COMPILING else total + n_later, label)
+            progress(done, total + n_later, label)
 
     outlines = outlines_in(record(dataclasses.replace(job, later=CONTROLS), path, settings, progress=begun))
     controls = make_controls(pairs, lambda content: traits_of(outlines.get(content)), seed=settings.seed)
@@ -300,13 +291,3 @@ def describe_extractors(measures: pipeline.Settings) -> dict[str, Any]:
         features |= extractor["features"]
         reported |= extractor
     return {**reported, "features": features}
-
-
-def compile_extractors(compiling: CompileExtractors, left: Sequence[Pair], progress: Progress | None) -> None:
-    """Compile extractors that need it in one process before several use them, unless this machine has the code."""
-    has_audio = any(pair.modality == "audio" for pair in left)
-    if has_audio and compiling.needed and not cache_home(compiling.extractors).is_dir():
-        if progress is not None:
-            progress(0, len(left), COMPILING)
-        # where it fails, every process compiles for itself, as it can
-        collections.deque(local([Unit(None, COMPILING)], compiling), maxlen=0)

@@ -5,17 +5,13 @@ from __future__ import annotations
 import collections
 import dataclasses
 import functools
-import json
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from music_evals.annotations import Features, Score
-from music_evals.audio.backends import choose_backends
-from music_evals.audio.io import DEFAULT_AUDIO_LIMITS, SAMPLE_RATE, Audio, load_audio
-from music_evals.benchmark.preservation.compiled import keep_cache, use_cache
+from music_evals.audio.io import DEFAULT_AUDIO_LIMITS, Audio, load_audio
 from music_evals.benchmark.preservation.pairs import CONTROLS, MusicFile, Pair
 from music_evals.benchmark.preservation.reencoding import reencode, rewrite
 from music_evals.errors import MusicEvalsError, located
@@ -24,13 +20,10 @@ from music_evals.pipelines.preservation import Settings, Source, SourceLoader, V
 from music_evals.symbolic.files import read_score
 from music_evals.symbolic.limits import DEFAULT_LIMITS
 
-__all__ = ["CompileExtractors", "PairScorer", "outline"]
+__all__ = ["PairScorer", "outline"]
 
 CACHED_SOURCES = 4
 """Sources that a process keeps: an original, its edits, and the original of an unrelated pair."""
-
-WARM_UP_SEC = 12.0
-"""Long enough for every feature to be extracted."""
 
 _MS = 3  # decimals of seconds in an outline
 
@@ -45,16 +38,9 @@ class PairScorer:
         self._sources: collections.OrderedDict[tuple[str, str], Source] = collections.OrderedDict()
         self._scratch: Path | None = None
 
-    @property
-    def extractors(self) -> str:
-        """What decides which compiled code it needs; see `CompileExtractors`."""
-        return _extractors(self.settings.variant, self.settings.backends)
-
     def begin(self, folder: Path) -> None:
-        """Take the compiled code that there is, if any is needed, and keep copies of remote files here."""
+        """Keep copies of remote files here; see `engines.Work`."""
         self._scratch = folder
-        if _compiles(self.settings.variant, self.settings.backends):
-            use_cache(folder, self.extractors)
 
     def __call__(self, pair: Pair) -> dict[str, Any]:
         """Return the answer for a pair, as in `rows.Scorer`, with the outlines of both files."""
@@ -101,62 +87,6 @@ def _score(value: Value) -> dict[str, Any]:
     if np.isnan(value.value):
         return {"value": None, "reason": value.reason}
     return {"value": value.value if np.isfinite(value.value) else "inf"}
-
-
-@dataclasses.dataclass
-class CompileExtractors:
-    """Extracts and compares everything once, so that all code is compiled, and keeps that code for other processes."""
-
-    # Every score, since later runs may want others; without a store, which would answer in place of the code.
-
-    variant: str
-    backends: Mapping[str, str]
-
-    @property
-    def extractors(self) -> str:
-        """What decides which code is compiled, as text."""
-        return _extractors(self.variant, self.backends)
-
-    @property
-    def needed(self) -> bool:
-        """True if an extractor is compiled at all; the default ones are not."""
-        return _compiles(self.variant, self.backends)
-
-    def begin(self, folder: Path) -> None:
-        """Compile into this folder; see `engines.Work`."""
-        self._folder = folder
-        use_cache(folder, self.extractors)
-
-    def __call__(self, _: None) -> None:
-        """Compile, and keep what was compiled."""
-        self.use_all_code()
-        keep_cache(self._folder, self.extractors)
-
-    def use_all_code(self) -> None:
-        """Extract and compare what has every feature."""
-        settings = Settings.of(companions=True, variant=self.variant, backends=self.backends)
-        with SourceLoader(settings) as loader:
-            source = loader.load(_made_up_audio())
-        score_pair(source, source, settings)
-
-
-def _compiles(variant: str, backends: Mapping[str, str] | None) -> bool:
-    settings = Settings.of(companions=True, variant=variant, backends=backends)
-    chosen = choose_backends(settings.all_backends)
-    return any(chosen[feature].compiles for feature in settings.features)
-
-
-def _extractors(variant: str, backends: Mapping[str, str] | None) -> str:
-    return json.dumps([variant, dict(backends or {})], sort_keys=True)
-
-
-def _made_up_audio() -> Audio:
-    """Clicks and a chord."""
-    rng = np.random.default_rng(0)
-    times = np.arange(int(WARM_UP_SEC * SAMPLE_RATE)) / SAMPLE_RATE
-    clicks = np.where(times % 0.5 < 0.02, rng.standard_normal(len(times)), 0.0)
-    tones = np.sin(2 * np.pi * 220 * 2 ** (np.array([[0], [4], [7]]) / 12) * times).sum(axis=0)
-    return load_audio((0.2 * clicks + 0.1 * tones).astype(np.float32), rate=SAMPLE_RATE)
 
 
 def outline(features: Features) -> dict[str, Any]:

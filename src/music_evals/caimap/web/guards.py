@@ -169,7 +169,7 @@ def check_texts(*values: Any) -> None:
 
     Parameters
     ----------
-    *given
+    *values
         Texts, and lists and mappings of them to any depth.
 
     Raises
