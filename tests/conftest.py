@@ -30,7 +30,7 @@ os.environ.update(
 if "PYTEST_XDIST_WORKER" in os.environ:
     # as many processes as processors: threads of each would wait, spinning, for those of the others
     os.environ.update(OMP_NUM_THREADS="1", OPENBLAS_NUM_THREADS="1", MKL_NUM_THREADS="1")
-    # processes that fill one cache of numba together break it for good (music_evals.audio.compiling)
+    # processes that fill one cache of numba together break it for good (music_evals.compiling)
     _own_code = Path(__file__).parents[1] / ".pytest_cache" / f"numba-{os.environ['PYTEST_XDIST_WORKER']}"
     os.environ["NUMBA_CACHE_DIR"] = str(_own_code)
 for _variable in ("HF_DATASETS_CACHE", "HF_METRICS_CACHE", "HF_EVALUATE_CACHE", "HF_MODULES_CACHE", "HF_HUB_CACHE"):

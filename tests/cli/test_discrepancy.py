@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from music_evals.benchmark.records import read_records
 from music_evals.cli import main
 
 DEMO = Path(__file__).resolve().parents[2] / "datasets_scripts" / "caimd"
@@ -34,7 +35,8 @@ def test_the_demo_songs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> N
     assert "note: the encoder char-ngrams compares spelling" in told
     assert str(tmp_path) in told
     assert "discrepancy.svg" in told
-    for name in ("records", "results.json", "table.md", "cells.csv", "discrepancy.svg", "report.html"):
+    assert len(read_records(tmp_path / "records"))
+    for name in ("results.json", "table.md", "cells.csv", "discrepancy.svg", "report.html"):
         assert (tmp_path / name).is_file()
 
 

@@ -10,6 +10,7 @@ import pytest
 from tests.writing import POEMS, Server, build_model, completion, poem_text, write_songs
 
 from music_evals import cli
+from music_evals.benchmark.records import read_records
 from music_evals.protocols import Written
 
 KEY = "sk-secret-4711"
@@ -71,7 +72,11 @@ def recorder(monkeypatch: pytest.MonkeyPatch) -> type[Recorder]:
 
 
 def everything(folder: Path) -> str:
-    return "\n".join(path.read_text(encoding="utf-8") for path in folder.rglob("*") if path.is_file())
+    """All that a run wrote, its compressed records as JSON."""
+    files = [path for path in folder.rglob("*") if path.is_file() and path.suffix != ".parquet"]
+    records = {path.parent for path in folder.rglob("*.parquet")}
+    texts = [path.read_text(encoding="utf-8") for path in files]
+    return "\n".join([*texts, *(json.dumps(list(read_records(path)), ensure_ascii=False) for path in records)])
 
 
 def test_without_a_model_the_reference_rows_are_told(

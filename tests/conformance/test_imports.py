@@ -20,8 +20,8 @@ HUB_FOLDERS = ("metrics", "datasets_scripts", "models", "spaces")
 # A room may import itself and the rooms named here; everything else is a broken arrow. "" is the package itself, which
 # offers lazily what the rooms hold. A dotted name is one module of a room.
 _GROUND = {
-    "annotations", "csv_files", "deprecation", "errors", "files", "locations", "numerics", "processes", "protocols",
-    "remote", "repositories",
+    "annotations", "compiling", "csv_files", "deprecation", "errors", "files", "locations", "numerics", "processes",
+    "protocols", "remote", "repositories",
 }  # fmt: skip
 _LAYER = {"audio", "symbolic", "lyrics", "metrics", "stats"}
 _PLUGINS = {"models", "editing", "datasets"}
@@ -30,6 +30,7 @@ _TASK = _GROUND | _LAYER | {"pipelines"}
 ARROWS: dict[str, set[str]] = {
     "deprecation": set(),
     "errors": {"deprecation"},
+    "compiling": {"files"},
     "csv_files": {"errors"},
     "files": {"errors"},
     "locations": {"errors", "files", "remote"},

@@ -9,9 +9,9 @@ import numpy.typing as npt
 
 from music_evals.annotations import Chroma
 from music_evals.audio._filters import bin_pitches, fold_matrix
-from music_evals.audio.compiling import compiled_by_numba
 from music_evals.audio.io import Audio
 from music_evals.audio.spectra import HOP_LENGTH, constant_q, opening, shared, sounding_frames, tuning
+from music_evals.compiling import compiled_by_numba
 
 __all__ = ["accompaniment_chroma", "compute_chroma", "compute_chroma_official", "compute_contour", "smoothed_chroma"]
 

@@ -17,7 +17,6 @@ import numpy as np
 import numpy.typing as npt
 
 from music_evals.annotations import F0Track
-from music_evals.audio.compiling import compiled_by_numba
 from music_evals.audio.io import Audio
 from music_evals.audio.melody_net import (
     LOWEST_PITCH,
@@ -28,6 +27,7 @@ from music_evals.audio.melody_net import (
     melody_activations,
 )
 from music_evals.audio.spectra import BINS_PER_OCTAVE, CQT_MIDI, HOP_LENGTH
+from music_evals.compiling import compiled_by_numba
 
 __all__ = ["track_harmonic_sum", "track_melody_net", "track_pyin", "track_pyin_official"]
 

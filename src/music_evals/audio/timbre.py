@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from music_evals.annotations import TimbreFrames
-from music_evals.audio.compiling import compiled_by_numba
 from music_evals.audio.io import Audio
 from music_evals.audio.spectra import HOP_LENGTH, N_FFT, opening
+from music_evals.compiling import compiled_by_numba
 
 __all__ = ["compute_mfcc"]
 

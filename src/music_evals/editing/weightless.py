@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from music_evals.annotations import DRUMS, EditorInfo, EditRequest, Score, Tempo
 from music_evals.annotations.scores import DEFAULT_BPM
-from music_evals.audio.compiling import compiled_by_numba
+from music_evals.compiling import compiled_by_numba
 from music_evals.editing.system import Edited, Editor, Seeds
 from music_evals.errors import UnsupportedEditError, importing
 from music_evals.protocols.settings import check_types

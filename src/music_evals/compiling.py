@@ -15,6 +15,7 @@ import os
 import sys
 import threading
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any, ParamSpec, TypeVar
 
 from music_evals.files import cache_folder
@@ -73,10 +74,10 @@ def _no_other_process() -> Iterator[None]:
 def _lock() -> Any:
     from filelock import FileLock
 
-    path = cache_folder("compiling.lock")
+    cache = Path(os.environ.get("NUMBA_CACHE_DIR") or cache_folder("compiled"))
     with contextlib.suppress(OSError):
-        path.parent.mkdir(parents=True, exist_ok=True)
-    return FileLock(path)
+        cache.mkdir(parents=True, exist_ok=True)
+    return FileLock(cache / "compiling.lock")
 
 
 @contextlib.contextmanager

@@ -12,7 +12,7 @@ import pytest
 pytest.importorskip("numba")
 
 CODE = """
-from music_evals.audio.compiling import compiled_by_numba
+from music_evals.compiling import compiled_by_numba
 
 @compiled_by_numba
 def six():
@@ -35,7 +35,7 @@ def tripled(x):
 # each writes when its first run begins and ends; two that overlap show it
 SPANS = """
 import sys, threading, time
-from music_evals.audio.compiling import compiled_by_numba
+from music_evals.compiling import compiled_by_numba
 
 def span(name):
     @compiled_by_numba
@@ -91,7 +91,7 @@ def test_first_runs_never_overlap(tmp_path: Path) -> None:
 def test_later_runs_may_overlap(tmp_path: Path) -> None:
     import threading
 
-    from music_evals.audio.compiling import compiled_by_numba
+    from music_evals.compiling import compiled_by_numba
 
     both = threading.Barrier(2)
 
@@ -111,10 +111,10 @@ def test_later_runs_may_overlap(tmp_path: Path) -> None:
 def test_a_lock_that_cannot_be_made_is_only_warned_of(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    from music_evals.audio import compiling
+    from music_evals import compiling
 
     (tmp_path / "file").write_text("")
-    monkeypatch.setenv("MUSIC_EVALS_CACHE", str(tmp_path / "file" / "cache"))
+    monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path / "file" / "cache"))
     compiling._lock.cache_clear()
     try:
         assert compiling.compiled_by_numba(lambda: 7)() == 7
