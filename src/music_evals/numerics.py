@@ -32,10 +32,30 @@ def one_thread() -> Iterator[None]:
 
     Sections may be nested, and entered by several threads. Libraries are held that are loaded when one is entered.
     """
+    global _inside  # noqa: PLW0603 (what it counts is one for the process, too)
+    from threadpoolctl import OpenBLASController
+
     libraries = _libraries()
-    # OpenMP keeps a number for each thread of the program, BLAS one for all: the last to leave gives that one back
-    with libraries.select(user_api="openmp").limit(limits=1), _one_blas_thread(libraries.select(user_api="blas")):
-        yield
+    blas = libraries.select(user_api="blas")
+    # OpenMP keeps a number for each thread of the program, BLAS one for all: the last to leave gives that one back.
+    # threadpoolctl ignores all threads but the one that set it first, unless it forgets that one.
+    with libraries.select(user_api="openmp").limit(limits=1):
+        with _lock:
+            _inside += 1
+            if any(library["num_threads"] != 1 for library in blas.info()):
+                OpenBLASController.clear_controlling_thread(force=True)
+                _limits.append(blas.limit(limits=1))
+                OpenBLASController.clear_controlling_thread(force=True)
+        try:
+            yield
+        finally:
+            with _lock:
+                _inside -= 1
+                if not _inside:
+                    OpenBLASController.clear_controlling_thread(force=True)
+                    while _limits:
+                        _limits.pop().restore_original_limits()
+                    OpenBLASController.clear_controlling_thread(force=True)
 
 
 def n_cores() -> int:
@@ -79,32 +99,3 @@ def _search(_n_modules: int) -> Any:
     from threadpoolctl import ThreadpoolController
 
     return ThreadpoolController()
-
-
-@contextlib.contextmanager
-def _one_blas_thread(blas: Any) -> Iterator[None]:
-    global _inside  # noqa: PLW0603 (what it counts is one for the process, too)
-    with _lock:
-        _inside += 1
-        if any(library["num_threads"] != 1 for library in blas.info()):
-            with _in_charge():
-                _limits.append(blas.limit(limits=1))
-    try:
-        yield
-    finally:
-        with _lock, _in_charge():
-            _inside -= 1
-            while _limits and not _inside:
-                _limits.pop().restore_original_limits()
-
-
-@contextlib.contextmanager
-def _in_charge() -> Iterator[None]:
-    """Let this thread set the number: threadpoolctl ignores all but the one that set it first."""
-    from threadpoolctl import OpenBLASController
-
-    OpenBLASController.clear_controlling_thread(force=True)
-    try:
-        yield
-    finally:
-        OpenBLASController.clear_controlling_thread(force=True)

@@ -407,3 +407,13 @@ def test_a_folder_of_other_settings_is_wrong_usage(small: list[str], capsys: pyt
     assert "variant was 'corrected' and is now 'official'" in err
     assert "more" not in err  # what follows from a setting is not listed beside it
     assert cli.main(small) == 0
+
+
+def test_a_verb_is_parsed_without_the_others() -> None:
+    def verbs(name: str = "") -> list[str]:
+        return list(next(each for each in build_parser(name)._actions if isinstance(each.choices, dict)).choices)
+
+    assert [verbs(name) for name in verbs() if name != "completion"] == [
+        [name] for name in verbs() if name != "completion"
+    ]
+    assert verbs("completion") == verbs("no verb") == verbs()

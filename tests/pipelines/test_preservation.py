@@ -8,6 +8,7 @@ import math
 import os
 import threading
 import warnings
+import weakref
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -32,7 +33,7 @@ from music_evals.errors import (
 )
 from music_evals.metrics.catalogue import features_of
 from music_evals.pipelines import preservation
-from music_evals.pipelines._measures import check_options, measure, options_of
+from music_evals.pipelines.measures import check_options, measure, options_of
 from music_evals.pipelines.preservation import (
     AUXILIARY,
     FACETS,
@@ -406,7 +407,7 @@ def test_both_recordings_are_analysed_at_once_where_the_process_may(
     monkeypatch.setenv("OMP_NUM_THREADS", "1")
     alone = evaluate_preservation(paths[:1], paths[1:], companions=True)
     monkeypatch.delenv("OMP_NUM_THREADS")
-    monkeypatch.setattr("music_evals.pipelines._sources.n_threads", lambda: 2)
+    monkeypatch.setattr("music_evals.pipelines.sources.n_threads", lambda: 2)
     monkeypatch.setattr(SourceLoader, "load", together)
     for _ in range(3):
         np.testing.assert_equal(evaluate_preservation(paths[:1], paths[1:], companions=True), alone)
@@ -415,7 +416,7 @@ def test_both_recordings_are_analysed_at_once_where_the_process_may(
 def test_of_two_files_that_cannot_be_read_the_first_is_named(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, wav: Callable[..., str]
 ) -> None:
-    monkeypatch.setattr("music_evals.pipelines._sources.n_threads", lambda: 2)
+    monkeypatch.setattr("music_evals.pipelines.sources.n_threads", lambda: 2)
     missing = [str(tmp_path / name) for name in ("a.wav", "b.wav")]
     for pair, place in (
         (missing, r"references\[0\]: .*a.wav"),
@@ -625,7 +626,7 @@ def test_a_pair_that_failed_stays_with_the_edits_of_its_original(tmp_path: Path,
         (piece(), piece(110)), (piece(), gone), (piece(), wav("a.wav", sound())), (piece(up=1), piece()),
         (gone, piece()), (gone, piece(90)),
     ]  # fmt: skip
-    rows = preservation._Run(Settings.of(metrics=["delta_bpm"]), pairs, keep_going=True).rows()
+    rows = list(preservation._score_pairs(Settings.of(metrics=["delta_bpm"]), pairs, keep_going=True))
     assert [bool(row.errors) for row in rows] == [False, True, True, False, True, True]
     clusters = [row.cluster for row in rows]
     assert clusters[0] == clusters[1] == clusters[2]
@@ -650,13 +651,22 @@ def test_a_source_that_cannot_be_read_is_tried_once(monkeypatch: pytest.MonkeyPa
     assert places == ["NoDataError: references[0", "NoDataError: references[1"]
 
 
-def test_a_source_is_let_go_after_its_last_pair_though_the_other_side_failed(tmp_path: Path) -> None:
+def test_a_source_is_let_go_after_its_last_pair_though_the_other_side_failed(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    features: list[Any] = []
+    load = SourceLoader.load
+
+    def note(self: SourceLoader, source: Any) -> Any:
+        loaded = load(self, source)
+        features.append(weakref.ref(loaded.features))
+        return loaded
+
+    monkeypatch.setattr(SourceLoader, "load", note)
     gone, shared = tmp_path / "gone.mid", piece()
-    run = preservation._Run(
-        Settings.of(metrics=["delta_bpm"]), [(gone, shared), (shared, shared), (shared, gone)], keep_going=True
-    )
-    run.rows()
-    assert run._loaded == {}
+    pairs: list[tuple[Any, Any]] = [(gone, shared), (shared, shared), (shared, gone), (piece(90), piece(80))]
+    rows = preservation._score_pairs(Settings.of(metrics=["delta_bpm"]), pairs, keep_going=True)
+    assert [sum(reference() is not None for reference in features) for _ in rows] == [1, 1, 1, 2]
 
 
 def test_pairs_must_pair_up() -> None:

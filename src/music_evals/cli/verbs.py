@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import contextlib
 import importlib
+import sys
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
@@ -27,6 +28,8 @@ VERBS = (
 )  # fmt: skip
 """Modules of this package, one a verb, in the order of the help; `completion` needs them all."""
 
+_MODULES = {{"listing": "list"}.get(name, name.replace("_", "-")): name for name in VERBS}
+
 # These happen to a run; every other named error is about what the run was asked to do.
 _RUN_ERRORS = (
     errors.BackendError, errors.CorruptRecordsError, errors.HubError, errors.OutputError, errors.ParserCrashError,
@@ -36,7 +39,8 @@ _ASKED_FOR = (errors.OccupiedError, errors.OtherRunError)  # of them
 
 def run(arguments: Sequence[str] | None = None) -> int:
     """Run a verb and return the exit code; None takes the arguments of this process."""
-    options = build_parser().parse_args(arguments)
+    words = sys.argv[1:] if arguments is None else list(arguments)
+    options = build_parser(words[0] if words else "").parse_args(words)
     command: Callable[[argparse.Namespace], int] = options.command
     try:
         with _plain_warnings(options.verb), _all_extras(options):
@@ -78,8 +82,8 @@ def _plain_warnings(verb: argparse.ArgumentParser) -> Iterator[None]:
         yield
 
 
-def build_parser() -> Parser:
-    """Return the parser of the command and all its verbs."""
+def build_parser(verb: str = "") -> Parser:
+    """Return the parser of the command and of a verb, or where it is none of them of all verbs."""
     parser = Parser(
         prog="music-evals",
         description="How music models are judged.",
@@ -87,7 +91,8 @@ def build_parser() -> Parser:
     )
     parser.add_argument("--version", action="version", version=f"music-evals {__version__}")
     verbs = parser.add_subparsers(title="verbs", required=True, metavar="VERB")
-    for name in VERBS:
+    for name in [_MODULES[verb]] if verb in _MODULES else VERBS:
         importlib.import_module(f"music_evals.cli.{name}").add(verbs)
-    completion.add(verbs, parser)
+    if verb not in _MODULES:
+        completion.add(verbs, parser)
     return parser

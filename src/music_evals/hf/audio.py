@@ -84,28 +84,25 @@ class AudioMetric(PairModule):
     def _encode(self, name: str, index: int, item: Any) -> str:
         """Return one item as text: its path, or what `read_sources` turns back into it."""
         try:
-            return self._as_text(item)
+            if isinstance(item, str | os.PathLike):
+                return _existing(Path(item))
+            if isinstance(item, Score):
+                return _SCORE + json.dumps(item.to_dict())
+            if isinstance(item, Audio):
+                return _AUDIO + self._keep(_npz(item), ".npz")
+            if isinstance(item, Mapping):
+                return self._row_as_text(item)
+            if callable(getattr(item, "get_all_samples", None)):  # torchcodec's decoder, as datasets hands it out
+                decoded = item.get_all_samples()
+                return self._spool_samples(np.asarray(decoded.data), decoded.sample_rate)
+            if isinstance(item, tuple | list) and len(item) == 2:
+                rates = [_is_rate(part) for part in item]
+                if sum(rates) == 1:
+                    samples, rate = item if rates[1] else reversed(item)
+                    return self._spool_samples(samples, rate)
+            raise UnsupportedTypeError(f"expected {OFFERED}; got {describe(item)}")
         except MusicEvalsError as error:
             raise located(error, f"{name}[{index}]") from error
-
-    def _as_text(self, item: Any) -> str:
-        if isinstance(item, str | os.PathLike):
-            return _existing(Path(item))
-        if isinstance(item, Score):
-            return _SCORE + json.dumps(item.to_dict())
-        if isinstance(item, Audio):
-            return _AUDIO + self._keep(_npz(item), ".npz")
-        if isinstance(item, Mapping):
-            return self._row_as_text(item)
-        if callable(getattr(item, "get_all_samples", None)):  # torchcodec's decoder, as datasets hands it out
-            decoded = item.get_all_samples()
-            return self._spool_samples(np.asarray(decoded.data), decoded.sample_rate)
-        if isinstance(item, tuple | list) and len(item) == 2:
-            rates = [_is_rate(part) for part in item]
-            if sum(rates) == 1:
-                samples, rate = item if rates[1] else reversed(item)
-                return self._spool_samples(samples, rate)
-        raise UnsupportedTypeError(f"expected {OFFERED}; got {describe(item)}")
 
     def _row_as_text(self, row: Mapping[str, Any]) -> str:
         """Read a row of an audio column: samples and rate, or bytes, or a path."""
@@ -152,19 +149,18 @@ class AudioMetric(PairModule):
 
 def read_sources(texts: Sequence[str]) -> list[str | Audio | Score]:
     """Return the paths, recordings and scores behind the strings that an `AudioMetric` keeps."""
-    return [_read(text) for text in texts]
-
-
-def _read(text: str) -> str | Audio | Score:
-    if text.startswith(_SCORE):
-        return Score.from_dict(json.loads(text.removeprefix(_SCORE)))
-    if text.startswith(_AUDIO):
-        with np.load(text.removeprefix(_AUDIO), allow_pickle=False) as held:
-            about = json.loads(str(held["about"]))
-            policy = AudioPolicy(**about["policy"])
-            facts = {name: about[name] for name in _FACTS}
-            return Audio(held["samples"], policy=policy, **facts)
-    return text
+    sources: list[str | Audio | Score] = []
+    for text in texts:
+        if text.startswith(_SCORE):
+            sources.append(Score.from_dict(json.loads(text.removeprefix(_SCORE))))
+        elif text.startswith(_AUDIO):
+            with np.load(text.removeprefix(_AUDIO), allow_pickle=False) as held:
+                about = json.loads(str(held["about"]))
+                facts = {name: about[name] for name in _FACTS}
+                sources.append(Audio(held["samples"], policy=AudioPolicy(**about["policy"]), **facts))
+        else:
+            sources.append(text)
+    return sources
 
 
 def _existing(path: Path) -> str:

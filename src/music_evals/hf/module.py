@@ -130,7 +130,11 @@ class Module(evaluate.Metric, abc.ABC):  # type: ignore[misc]  # evaluate is not
         if predictions is None and references is None and self.writer is None and self.num_process == 1:
             raise NoDataError("nothing to compute: give predictions and references, or add some first")
         try:
-            options = self._with_variant(options)
+            if self.config_name != DEFAULT and options.setdefault("variant", self.config_name) != self.config_name:
+                raise InvalidInputError(  # noqa: TRY301 (drops what was added, as any other)
+                    f"variant {options['variant']!r} contradicts the config {self.config_name!r} that was loaded; name "
+                    "one of them"
+                )
             result = super().compute(predictions=predictions, references=references, **options)
         except BaseException:
             self._discard()
@@ -138,17 +142,6 @@ class Module(evaluate.Metric, abc.ABC):  # type: ignore[misc]  # evaluate is not
         self.filelocks = self.file_paths = None  # evaluate has let them go; they may be another instance's by now
         self._release()
         return None if result is None else _plain(result)
-
-    def _with_variant(self, options: dict[str, Any]) -> dict[str, Any]:
-        """Return the options with the variant that the config name chose."""
-        if self.config_name == DEFAULT:
-            return options
-        variant = options.get("variant", self.config_name)
-        if variant != self.config_name:
-            raise InvalidInputError(
-                f"variant {variant!r} contradicts the config {self.config_name!r} that was loaded; name one of them"
-            )
-        return {**options, "variant": variant}
 
     def _discard(self) -> None:
         """Drop everything that was added and give back the cache files and their locks."""

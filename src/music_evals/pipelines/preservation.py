@@ -14,7 +14,7 @@ import collections
 import dataclasses
 import os
 import warnings
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
@@ -41,8 +41,9 @@ from music_evals.errors import (
 )
 from music_evals.metrics.arrays import MUSECPEVAL, OF_AUTHORS
 from music_evals.metrics.catalogue import AUXILIARY, PRESERVATION_METRICS, features_of, metric_of
-from music_evals.pipelines._measures import FACETS, measure
-from music_evals.pipelines._sources import (
+from music_evals.pipelines.intervals import check_groups, report_means
+from music_evals.pipelines.measures import FACETS, measure
+from music_evals.pipelines.sources import (
     OFFICIAL_BACKENDS,
     OFFICIAL_POLICY,
     Settings,
@@ -52,7 +53,6 @@ from music_evals.pipelines._sources import (
     load_features,
     modality,
 )
-from music_evals.pipelines.intervals import check_groups, report_means
 from music_evals.stats.intervals import check_confidence
 
 __all__ = [
@@ -147,7 +147,7 @@ def compare(
 
     """
     settings = Settings.of(metrics=metrics, companions=companions, variant=variant, options=options)
-    reference, estimate = _at_one_level(reference, estimate, settings)
+    reference, estimate, _ = _at_one_level(reference, estimate, settings)
     return {name: _value(name, reference, estimate, settings) for name in settings.scores}
 
 
@@ -172,17 +172,15 @@ def score_pair(reference: Source, estimate: Source, settings: Settings) -> PairS
             if error is not None:
                 failures[name] = error
     values: dict[str, Value] = {}
-    compared = _at_one_level(reference.features, estimate.features, settings)
+    first, second, recounted = _at_one_level(reference.features, estimate.features, settings)
     for name in settings.scores:
         if name in failures:
             continue
         try:
-            values[name] = _value(name, *compared, settings)
+            values[name] = _value(name, first, second, settings)
         except NotComparableError as error:
             failures[name] = error
-    return PairScores(
-        values, failures, (*_notes(reference, estimate, settings), *_recounted(reference, estimate, compared))
-    )
+    return PairScores(values, failures, (*_notes(reference, estimate, settings), *recounted))
 
 
 def evaluate_preservation(
@@ -278,7 +276,7 @@ def evaluate_preservation(
     )  # fmt: skip
     pairs = _pair_up(references, predictions)
     clusters = check_groups(groups, len(pairs))
-    rows = _Run(settings, pairs, keep_going=failures == "record").rows()
+    rows = list(_score_pairs(settings, pairs, keep_going=failures == "record"))
     if clusters is None:
         clusters = np.array([row.cluster for row in rows])
     columns = np.array([[row.scores[name] for name in settings.scores] for row in rows])
@@ -304,81 +302,48 @@ class _Row(NamedTuple):
         return {**self.scores, **about}
 
 
-class _Run:
-    """One pass over pairs; a source is kept until the last pair that it stands in."""
-
-    def __init__(
-        self, settings: Settings, pairs: Sequence[tuple[SourceValue, SourceValue]], *, keep_going: bool
-    ) -> None:
-        self._settings, self._pairs, self._keep_going = settings, pairs, keep_going
-        self._waiting = collections.Counter(_identity(source) for pair in pairs for source in pair)
-        self._loaded: dict[str, Source | MusicEvalsError] = {}
-
-    def rows(self) -> list[_Row]:
-        with SourceLoader(self._settings) as loader:
-            return [self._row(index, loader) for index in range(len(self._pairs))]
-
-    def _row(self, index: int, loader: SourceLoader) -> _Row:
-        new = {key: source for source in self._pairs[index] if (key := _identity(source)) not in self._loaded}
-        self._loaded |= zip(new, loader.load_all(list(new.values())), strict=True)
-        reference, estimate = (self._take(index, side) for side in (0, 1))
-        scored = self._score(index, reference, estimate)
-        # what a file holds that cannot be read is not known
-        cluster = _identity(self._pairs[index][0]) if isinstance(reference, MusicEvalsError) else reference.content
-        if isinstance(scored, MusicEvalsError):
-            return self._failed(index, scored, cluster)
-        values = {name: scored.values.get(name, Value(float("nan"))) for name in self._settings.scores}
-        return _Row(
-            {name: value.value for name, value in values.items()},
-            {name: value.reason for name, value in values.items() if value.reason},
-            {name: _described(error) for name, error in scored.failures.items()},
-            scored.notes,
-            modality(self._pairs[index][0]),
-            cluster,
-        )
-
-    def _score(
-        self, index: int, reference: Source | MusicEvalsError, estimate: Source | MusicEvalsError
-    ) -> PairScores | MusicEvalsError:
-        """Return the scores, or the error that is recorded in their place."""
-        if isinstance(reference, MusicEvalsError):
-            return reference
-        if isinstance(estimate, MusicEvalsError):
-            return estimate
-        try:
-            scored = score_pair(reference, estimate, self._settings)
-            if scored.failures and not self._keep_going:
-                raise next(iter(scored.failures.values()))
-        except MusicEvalsError as error:
-            return self._recorded(error, f"pair {index}")
-        return scored
-
-    def _failed(self, index: int, error: MusicEvalsError, cluster: str) -> _Row:
-        names = self._settings.scores
-        scores = dict.fromkeys(names, float("nan"))
-        errors = dict.fromkeys(names, _described(error))
-        return _Row(scores, {}, errors, (), modality(self._pairs[index][0]), cluster)
-
-    def _take(self, index: int, side: int) -> Source | MusicEvalsError:
-        """Return a source, or why it cannot be loaded where failures are recorded: that too is found out once."""
-        key = _identity(self._pairs[index][side])
-        source = self._loaded[key]
-        self._waiting[key] -= 1
-        if not self._waiting[key]:
-            del self._loaded[key]
-        if isinstance(source, MusicEvalsError):
-            return self._recorded(source, f"{('references', 'predictions')[side]}[{index}]")
-        return source
-
-    def _recorded(self, error: MusicEvalsError, place: str) -> MusicEvalsError:
-        """Return an error with its place where failures are recorded, else raise it."""
-        if self._keep_going:
-            return located(error, place)
-        raise located(error, place) from error
-
-
-def _described(error: MusicEvalsError) -> str:
-    return f"{type(error).__name__}: {error}"
+def _score_pairs(
+    settings: Settings, pairs: Sequence[tuple[SourceValue, SourceValue]], *, keep_going: bool
+) -> Iterator[_Row]:
+    """Score pairs one after the other; a source is kept until the last pair that it stands in."""
+    waiting = collections.Counter(_identity(source) for pair in pairs for source in pair)
+    loaded: dict[str, Source | MusicEvalsError] = {}
+    with SourceLoader(settings) as loader:
+        for index, pair in enumerate(pairs):
+            keys = [_identity(source) for source in pair]
+            new = {key: source for key, source in zip(keys, pair, strict=True) if key not in loaded}
+            loaded |= zip(new, loader.load_all(list(new.values())), strict=True)
+            reference, estimate = (loaded[key] for key in keys)
+            waiting.subtract(keys)
+            for key in set(keys):
+                if not waiting[key]:
+                    del loaded[key]
+            scored, place = PairScores({}, {}, ()), f"pair {index}"
+            try:
+                if isinstance(reference, MusicEvalsError):
+                    place = f"references[{index}]"
+                    raise reference
+                if isinstance(estimate, MusicEvalsError):
+                    place = f"predictions[{index}]"
+                    raise estimate
+                scored = score_pair(reference, estimate, settings)
+                if scored.failures and not keep_going:
+                    raise next(iter(scored.failures.values()))
+                failures = scored.failures
+            except MusicEvalsError as error:
+                if not keep_going:
+                    raise located(error, place) from error
+                failures = dict.fromkeys(settings.scores, located(error, place))
+            values = {name: scored.values.get(name, Value(float("nan"))) for name in settings.scores}
+            yield _Row(
+                {name: value.value for name, value in values.items()},
+                {name: value.reason for name, value in values.items() if value.reason},
+                {name: f"{type(error).__name__}: {error}" for name, error in failures.items()},
+                scored.notes,
+                modality(pair[0]),
+                # what a file holds that cannot be read is not known
+                keys[0] if isinstance(reference, MusicEvalsError) else reference.content,
+            )
 
 
 def _identity(source: SourceValue) -> str:
@@ -411,29 +376,27 @@ def _pair_up(
     return list(zip(first, second, strict=True))
 
 
-def _at_one_level(reference: Features, estimate: Features, settings: Settings) -> tuple[Features, Features]:
-    """Return the features with the beats of both sides counted at one metrical level, where `corrected` asks for it."""
+def _at_one_level(
+    reference: Features, estimate: Features, settings: Settings
+) -> tuple[Features, Features, tuple[str, ...]]:
+    """Return features with the beats of both sides counted at one metrical level, where `corrected` asks for it.
+
+    And a remark for each side whose beats were counted again.
+    """
     if settings.variant != "corrected" or reference.beats is None or estimate.beats is None:
-        return reference, estimate
-    first, second = share_level(reference.beats, estimate.beats)
-    if first is not reference.beats:
-        reference = dataclasses.replace(reference, beats=first)
-    if second is not estimate.beats:
-        estimate = dataclasses.replace(estimate, beats=second)
-    return reference, estimate
-
-
-def _recounted(reference: Source, estimate: Source, compared: tuple[Features, Features]) -> list[str]:
-    """Return a remark for a side whose beats were counted again."""
-    notes = []
-    for side, source, features in zip(("reference", "prediction"), (reference, estimate), compared, strict=True):
-        old, new = source.features.beats, features.beats
-        if old is not None and new is not None and new is not old:
-            notes.append(
-                f"{side}: beats counted at {new.bpm:.0f} a minute, not {old.bpm:.0f}: the onsets of both recordings "
-                "say by how much one is faster, and the tempi that were found contradict them"
-            )
-    return notes
+        return reference, estimate, ()
+    sides, notes = [], []
+    beats = share_level(reference.beats, estimate.beats)
+    for side, features, new in zip(("reference", "prediction"), (reference, estimate), beats, strict=True):
+        if new is features.beats:
+            sides.append(features)
+            continue
+        sides.append(dataclasses.replace(features, beats=new))
+        notes.append(
+            f"{side}: beats counted at {new.bpm:.0f} a minute, not {features.beats.bpm:.0f}: the onsets of both "
+            "recordings say by how much one is faster, and the tempi that were found contradict them"
+        )
+    return sides[0], sides[1], tuple(notes)
 
 
 _NOTHING: Final[Mapping[str, Any]] = MappingProxyType(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import hashlib
 import json
@@ -27,7 +28,7 @@ from music_evals.errors import (
 from music_evals.metrics.arrays import MUSECPEVAL, PRESERVATION_VARIANTS, check_variant
 from music_evals.metrics.catalogue import features_of
 from music_evals.numerics import n_threads
-from music_evals.pipelines._measures import check_options, select_auxiliary, select_metrics
+from music_evals.pipelines.measures import check_options, select_auxiliary, select_metrics
 from music_evals.pipelines.score_features import score_features, score_remarks
 from music_evals.symbolic.files import READERS, read_score
 
@@ -105,6 +106,24 @@ class Settings:
     policy: AudioPolicy | None = None  # how recordings are decoded; None for the variant's policy
     # Metric -> keyword arguments of its function.
     options: Mapping[str, Mapping[str, Any]] = dataclasses.field(default_factory=dict)
+    # What follows from these: names of metrics and auxiliary metrics, the features that they compare, the backends that
+    # differ from the default ones, and how recordings are decoded.
+    scores: tuple[str, ...] = dataclasses.field(init=False)
+    features: tuple[str, ...] = dataclasses.field(init=False)
+    all_backends: Mapping[str, str] = dataclasses.field(init=False)
+    audio_policy: AudioPolicy = dataclasses.field(init=False)
+
+    def __post_init__(self) -> None:
+        scores = (*self.metrics, *self.companions)
+        features = dict.fromkeys(feature for name in scores for feature in features_of(name, self.variant))
+        derived = {
+            "scores": scores,
+            "features": tuple(features),
+            "all_backends": {**_BACKENDS.get(self.variant, {}), **(self.backends or {})},
+            "audio_policy": self.policy or _POLICIES.get(self.variant, DEFAULT_POLICY),
+        }
+        for name, value in derived.items():
+            object.__setattr__(self, name, value)
 
     @classmethod
     def of(
@@ -128,41 +147,15 @@ class Settings:
         check_options(made.options, made.scores, variant)
         return made
 
-    @property
-    def scores(self) -> tuple[str, ...]:
-        """Names of metrics and auxiliary metrics."""
-        return (*self.metrics, *self.companions)
 
-    @property
-    def features(self) -> tuple[str, ...]:
-        """Features that the scores compare."""
-        return tuple(dict.fromkeys(feature for name in self.scores for feature in features_of(name, self.variant)))
-
-    @property
-    def all_backends(self) -> dict[str, str]:
-        """The backends that differ from the default ones."""
-        return {**_BACKENDS.get(self.variant, {}), **(self.backends or {})}
-
-    @property
-    def audio_policy(self) -> AudioPolicy:
-        """How recordings are decoded."""
-        return self.policy or _POLICIES.get(self.variant, DEFAULT_POLICY)
-
-
-class SourceLoader:
+class SourceLoader(contextlib.AbstractContextManager["SourceLoader"]):
     """Loads sources under one set of settings; score files are parsed in a process of their own, until `close`."""
 
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
         self._parser: ReaderProcess[Score] | None = None
 
-    def __enter__(self) -> Self:
-        return self
-
     def __exit__(self, *exception: object) -> None:
-        self.close()
-
-    def close(self) -> None:
         """End the process that parses scores, if there is one."""
         if self._parser is not None:
             self._parser.close()
@@ -172,14 +165,15 @@ class SourceLoader:
         """Return the features of a source."""
         # A backend that is missing or fails is reported in `Source.failures`; what is wrong with the file is raised.
         if modality(source) == "audio":
-            return self._of_audio(source if isinstance(source, Audio) else self._decode(source))
+            audio = source if isinstance(source, Audio) else load_audio(source, policy=self._settings.audio_policy)
+            return self._of_audio(audio)
         return self._of_score(source if isinstance(source, Score) else self._parse(source))
 
     def load_all(self, sources: Sequence[SourceValue]) -> list[Source | MusicEvalsError]:
         """Return the features of sources, or what is wrong with a file; recordings at the same time."""
-        if len(sources) < 2 or n_threads() < 2 or any(modality(source) != "audio" for source in sources):
+        if len(sources) < 2 or any(modality(source) != "audio" for source in sources):
             return [self._attempt(source) for source in sources]
-        with futures.ThreadPoolExecutor(min(len(sources), n_threads())) as threads:
+        with futures.ThreadPoolExecutor(n_threads()) as threads:
             return list(threads.map(self._attempt, sources))
 
     def _attempt(self, source: SourceValue) -> Source | MusicEvalsError:
@@ -187,9 +181,6 @@ class SourceLoader:
             return self.load(source)
         except MusicEvalsError as error:
             return error
-
-    def _decode(self, path: Any) -> Audio:
-        return load_audio(path, policy=self._settings.audio_policy)
 
     def _parse(self, path: Any) -> Score:
         if self._parser is None:

@@ -33,15 +33,12 @@ class _Measure(NamedTuple):
     options: Mapping[str, Any]
 
 
-def _facets(names: Iterable[str]) -> dict[str, tuple[str, ...]]:
-    facets: dict[str, tuple[str, ...]] = {}
-    for name in names:
-        facet = metric_of(name).facet
-        facets[facet] = (*facets.get(facet, ()), name)
-    return facets
-
-
-FACETS: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(_facets(PRESERVATION_METRICS))
+FACETS: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
+    {
+        facet: tuple(name for name, metric in PRESERVATION_METRICS.items() if metric.facet == facet)
+        for facet in dict.fromkeys(metric.facet for metric in PRESERVATION_METRICS.values())
+    }
+)
 """Facet -> its metrics, in the order of the results."""
 
 _NAMED: Final[Mapping[str, _Measure]] = MappingProxyType(
@@ -141,8 +138,9 @@ def select_metrics(names: Iterable[str] | None, variant: str) -> tuple[str, ...]
     own = RELEASES.get(variant, tuple(PRESERVATION_METRICS))
     if names is None:
         return own
-    facets = _facets(own)
-    wanted = [name for given in ([names] if isinstance(names, str) else names) for name in facets.get(given, (given,))]
+    wanted: list[str] = []
+    for given in [names] if isinstance(names, str) else names:
+        wanted += [name for name in own if metric_of(name).facet == given] or [given]
     known, kind = (own, f"metric of {variant}") if variant in RELEASES else ((*own, *SHOWN_AUXILIARY), "metric")
     return select_names(wanted, known, kind)
 
