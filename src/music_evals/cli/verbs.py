@@ -26,9 +26,10 @@ VERBS = (
     "discrepancy", "write_lyrics", "train", "corpus", "caimap", "publish", "push", "leaderboard", "listening_test",
     "editing_test", "frame", "listing", "examples", "convert",
 )  # fmt: skip
-"""Modules of this package, one a verb, in the order of the help; `completion` needs them all."""
+"""Modules of this package, one a verb, in the order of the help."""
 
-_MODULES = {{"listing": "list"}.get(name, name.replace("_", "-")): name for name in VERBS}
+_LONE = {name.replace("_", "-"): name for name in VERBS if name != "listing"}
+"""Verb -> its module; `list` and `completion` tell of all others, and so need them."""
 
 # These happen to a run; every other named error is about what the run was asked to do.
 _RUN_ERRORS = (
@@ -83,7 +84,7 @@ def _plain_warnings(verb: argparse.ArgumentParser) -> Iterator[None]:
 
 
 def build_parser(verb: str = "") -> Parser:
-    """Return the parser of the command and of a verb, or where it is none of them of all verbs."""
+    """Return the parser of the command and of one verb; of all, where it is none or one that tells of the others."""
     parser = Parser(
         prog="music-evals",
         description="How music models are judged.",
@@ -91,8 +92,8 @@ def build_parser(verb: str = "") -> Parser:
     )
     parser.add_argument("--version", action="version", version=f"music-evals {__version__}")
     verbs = parser.add_subparsers(title="verbs", required=True, metavar="VERB")
-    for name in [_MODULES[verb]] if verb in _MODULES else VERBS:
+    for name in [_LONE[verb]] if verb in _LONE else VERBS:
         importlib.import_module(f"music_evals.cli.{name}").add(verbs)
-    if verb not in _MODULES:
+    if verb not in _LONE:
         completion.add(verbs, parser)
     return parser

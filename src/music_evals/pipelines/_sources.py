@@ -28,7 +28,7 @@ from music_evals.errors import (
 from music_evals.metrics.arrays import MUSECPEVAL, PRESERVATION_VARIANTS, check_variant
 from music_evals.metrics.catalogue import features_of
 from music_evals.numerics import n_threads
-from music_evals.pipelines.measures import check_options, select_auxiliary, select_metrics
+from music_evals.pipelines._measures import check_options, select_auxiliary, select_metrics
 from music_evals.pipelines.score_features import score_features, score_remarks
 from music_evals.symbolic.files import READERS, read_score
 
