@@ -162,7 +162,7 @@ def lowered(text: str, section: str, values: Mapping[str, float]) -> str:
     for line in text.splitlines(keepends=True):
         here = match[1] if (match := re.match(r"\[([\w.]+)\]", line)) else here
         name, _, number = line.partition(" = ")
-        is_lower = here == section and name in values and values[name] < float(number)
+        is_lower = here == section and name in values and values[name] < float(number.partition("#")[0])
         lines.append(f"{name} = {values[name]}\n" if is_lower else line)
     return "".join(lines)
 

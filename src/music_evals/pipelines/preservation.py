@@ -41,7 +41,6 @@ from music_evals.errors import (
 )
 from music_evals.metrics.arrays import MUSECPEVAL, OF_AUTHORS
 from music_evals.metrics.catalogue import AUXILIARY, PRESERVATION_METRICS, features_of, metric_of
-from music_evals.pipelines.intervals import check_groups, report_means
 from music_evals.pipelines._measures import FACETS, measure
 from music_evals.pipelines._sources import (
     OFFICIAL_BACKENDS,
@@ -53,6 +52,7 @@ from music_evals.pipelines._sources import (
     load_features,
     modality,
 )
+from music_evals.pipelines.intervals import check_groups, report_means
 from music_evals.stats.intervals import check_confidence
 
 __all__ = [
