@@ -165,8 +165,9 @@ class SourceLoader(contextlib.AbstractContextManager["SourceLoader"]):
         """Return the features of a source."""
         # A backend that is missing or fails is reported in `Source.failures`; what is wrong with the file is raised.
         if modality(source) == "audio":
-            audio = source if isinstance(source, Audio) else load_audio(source, policy=self._settings.audio_policy)
-            return self._of_audio(audio)
+            path: Any = source
+            policy = self._settings.audio_policy
+            return self._of_audio(source if isinstance(source, Audio) else load_audio(path, policy=policy))
         return self._of_score(source if isinstance(source, Score) else self._parse(source))
 
     def load_all(self, sources: Sequence[SourceValue]) -> list[Source | MusicEvalsError]:

@@ -385,18 +385,17 @@ def _at_one_level(
     """
     if settings.variant != "corrected" or reference.beats is None or estimate.beats is None:
         return reference, estimate, ()
-    sides, notes = [], []
-    beats = share_level(reference.beats, estimate.beats)
-    for side, features, new in zip(("reference", "prediction"), (reference, estimate), beats, strict=True):
-        if new is features.beats:
-            sides.append(features)
-            continue
-        sides.append(dataclasses.replace(features, beats=new))
-        notes.append(
-            f"{side}: beats counted at {new.bpm:.0f} a minute, not {features.beats.bpm:.0f}: the onsets of both "
-            "recordings say by how much one is faster, and the tempi that were found contradict them"
-        )
-    return sides[0], sides[1], tuple(notes)
+    notes = []
+    old = reference.beats, estimate.beats
+    new = share_level(*old)
+    for side, before, after in zip(("reference", "prediction"), old, new, strict=True):
+        if after is not before:
+            notes.append(
+                f"{side}: beats counted at {after.bpm:.0f} a minute, not {before.bpm:.0f}: the onsets of both "
+                "recordings say by how much one is faster, and the tempi that were found contradict them"
+            )
+    first, second = dataclasses.replace(reference, beats=new[0]), dataclasses.replace(estimate, beats=new[1])
+    return first, second, tuple(notes)
 
 
 _NOTHING: Final[Mapping[str, Any]] = MappingProxyType(
