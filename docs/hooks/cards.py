@@ -81,7 +81,7 @@ def on_page_markdown(markdown: str, page: Page, **_: Any) -> str:
 
 def _page(path: Path) -> str:
     text, head = get_data(path.read_text(encoding="utf-8"))
-    text = re.sub(r"^<!-- .* -->$", "", text, flags=re.MULTILINE)  # marks of the programs that fill the tables
+    text = re.sub(r"^<!-- (?!insert: ).* -->$", "", text, flags=re.MULTILINE)  # marks of the programs that fill tables
     description = " ".join(str(head.get("description", "")).split())
     return f"---\ndescription: {description!r}\n---\n\n{text}" if description else text
 

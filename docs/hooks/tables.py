@@ -1,6 +1,7 @@
 """What pages take from elsewhere, where they hold `<!-- insert: ... -->`; nothing of it is written twice.
 
-- ``metrics BLOCK``: a block of the catalogue as a table, such as ``metrics INPAINTING_METRICS``;
+- ``metrics BLOCK [FACETS]``: a block of the catalogue as a table, or its rows of some facets, such as
+  ``metrics AUXILIARY rhythm melody``;
 - ``cards FOLDER``: the cards of a folder as a table, such as ``cards datasets_scripts``;
 - ``section FILE HEADING``: a section of a page at the root of the repository;
 - ``help``: what each command says of itself;
@@ -35,8 +36,8 @@ def on_page_markdown(markdown: str, **_: Any) -> str:
 
     def inserted(found: re.Match[str]) -> str:
         match found[1].split(" ", 2):
-            case ["metrics", block]:
-                return metrics(block)
+            case ["metrics", block, *facets]:
+                return metrics(block, *" ".join(facets).split())
             case ["cards", folder]:
                 return cards(folder)
             case ["section", name, heading]:
@@ -101,12 +102,17 @@ def span(metric: catalogue.Metric) -> str:
 BETTER = {"higher": "higher", "lower": "lower", "zero": "nearer to 0", "none": "compare with the reference's"}
 
 
-def metrics(block: str) -> str:
-    """Return a block of the catalogue; names with a card of their own lead there."""
+def metrics(block: str, *facets: str) -> str:
+    """Return a block of the catalogue, or its rows of some facets; names with a card of their own lead there."""
     rows = []
     for name, metric in getattr(catalogue, block).items():
+        if facets and metric.facet not in facets:
+            continue
         has_card = (ROOT / "metrics" / name).is_dir()
-        what = " ".join(str(card(f"metrics/{name}")[2]["description"]).split()) if has_card else metric.title
+        description = str(card(f"metrics/{name}")[2]["description"]) if has_card else metric.description
+        if not has_card and not math.isnan(metric.chance):
+            description += f" Unrelated music scores about {metric.chance:.2f}."
+        what = " ".join(description.split()) or metric.title
         unit = metric.unit + (", of a set" if metric.kind == "set" else "")
         rows.append([f"`{name}`", what, span(metric), BETTER[metric.direction], unit, paper(metric.paper)])
     return table(["name", "what it measures", "range", "better", "unit", "paper"], rows)
