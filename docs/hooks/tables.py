@@ -2,6 +2,7 @@
 
 - ``metrics BLOCK [FACETS]``: a block of the catalogue as a table, or its rows of some facets, such as
   ``metrics AUXILIARY rhythm melody``;
+- ``api FILES``: modules of the package that the page does not name itself, such as ``api editing/*.py``;
 - ``cards FOLDER``: the cards of a folder as a table, such as ``cards datasets_scripts``;
 - ``section FILE HEADING``: a section of a page at the root of the repository;
 - ``help``: what each command says of itself;
@@ -38,6 +39,8 @@ def on_page_markdown(markdown: str, **_: Any) -> str:
         match found[1].split(" ", 2):
             case ["metrics", block, *facets]:
                 return metrics(block, *" ".join(facets).split())
+            case ["api", files]:
+                return api(files, markdown)
             case ["cards", folder]:
                 return cards(folder)
             case ["section", name, heading]:
@@ -49,6 +52,13 @@ def on_page_markdown(markdown: str, **_: Any) -> str:
         raise PluginError(f"{found[0]}: this is not among what can be inserted")
 
     return re.sub(r"^<!-- insert: (.*?) -->$", inserted, markdown, flags=re.MULTILINE)
+
+
+def api(files: str, page: str) -> str:
+    """Return the places of all public modules of these files that the page has no place for."""
+    paths = (path.relative_to(ROOT / "src").with_suffix("") for path in (ROOT / "src" / "music_evals").glob(files))
+    names = sorted(".".join(path.parts) for path in paths if path.name[0] != "_")
+    return "\n\n".join(f"::: {name}" for name in names if f"::: {name}\n" not in page)
 
 
 def table(heads: list[str], rows: list[list[str]]) -> str:

@@ -88,10 +88,8 @@ def verbs() -> list[str]:
     return found
 
 
-def test_each_verb_is_shown_on_the_page_of_commands(verbs: list[str]) -> None:
-    text = text_of(ROOT / "docs" / "commands.md")
-    missing = [verb for verb in verbs if f"music-evals {verb}" not in text]
-    assert not missing, f"docs/commands.md does not show: {', '.join(f'music-evals {verb}' for verb in missing)}"
+def test_the_page_of_commands_has_the_help_of_each_verb() -> None:
+    assert "<!-- insert: help -->" in text_of(ROOT / "docs" / "commands.md")
 
 
 @of_each_page

@@ -46,7 +46,8 @@ ARROWS: dict[str, set[str]] = {
     "stats": {"annotations", "deprecation", "errors", "numerics"},
     "pipelines": _GROUND | _LAYER | {"studies.tables"},  # what the tables of a study hold is said once
     "models": _PLUGIN_NEEDS,
-    "editing": _PLUGIN_NEEDS | {"audio.loudness"},  # level is matched in one place, by the one measure of loudness
+    # level is matched in one place, by the one measure of loudness; numba's first compilation takes turns
+    "editing": _PLUGIN_NEEDS | {"audio.compiling", "audio.loudness"},
     "datasets": _PLUGIN_NEEDS,
     "studies": {"annotations", "csv_files", "deprecation", "errors", "files", "symbolic", "stats"}
     | {"audio.io", "audio.loudness"},

@@ -5,11 +5,12 @@ from __future__ import annotations
 import argparse
 import contextlib
 import importlib
+import pkgutil
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-from music_evals import __version__, errors
+from music_evals import __version__, cli, errors
 from music_evals.cli import completion
 from music_evals.cli._shared import EXIT_FAILURES, drop_stdout, in_options, say
 from music_evals.cli.parser import Parser
@@ -25,7 +26,7 @@ VERBS = (
     "discrepancy", "write_lyrics", "train", "corpus", "caimap", "publish", "push", "leaderboard", "listening_test",
     "editing_test", "frame", "listing", "examples", "convert",
 )  # fmt: skip
-"""Modules of this package, one a verb, in the order of the help; `completion` needs them all."""
+"""Modules of this package, one a verb, in the order of the help; behind them come others that have a function `add`."""
 
 # These happen to a run; every other named error is about what the run was asked to do.
 _RUN_ERRORS = (
@@ -87,7 +88,10 @@ def build_parser() -> Parser:
     )
     parser.add_argument("--version", action="version", version=f"music-evals {__version__}")
     verbs = parser.add_subparsers(title="verbs", required=True, metavar="VERB")
-    for name in VERBS:
-        importlib.import_module(f"music_evals.cli.{name}").add(verbs)
-    completion.add(verbs, parser)
+    others = {module.name for module in pkgutil.iter_modules(cli.__path__) if module.name[0] != "_"}
+    for name in (*VERBS, *sorted(others - {*VERBS, "completion", "verbs"})):
+        module = importlib.import_module(f"{cli.__name__}.{name}")
+        if hasattr(module, "add"):
+            module.add(verbs)
+    completion.add(verbs, parser)  # it needs all of them
     return parser
