@@ -123,7 +123,8 @@ def beside_the_folders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def blocks_with_prompts(path: Path) -> list[str]:
-    blocks = re.findall(r"^```python\n(.*?)^```", text_of(path), re.DOTALL | re.MULTILINE)
+    shown = re.sub(r"^````.*?^````$", "", text_of(path), flags=re.DOTALL | re.MULTILINE)  # pages in a page do not run
+    blocks = re.findall(r"^```python\n(.*?)^```", shown, re.DOTALL | re.MULTILINE)
     return [block for block in blocks if ">>>" in block]
 
 

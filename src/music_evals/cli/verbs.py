@@ -8,9 +8,10 @@ import importlib
 import pkgutil
 import warnings
 from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
 from typing import Any
 
-from music_evals import __version__, cli, errors
+from music_evals import __version__, errors
 from music_evals.cli import completion
 from music_evals.cli._shared import EXIT_FAILURES, drop_stdout, in_options, say
 from music_evals.cli.parser import Parser
@@ -20,6 +21,7 @@ from music_evals.files import check_folder
 __all__ = ["build_parser", "run"]
 
 EXIT_USAGE = 2
+FOLDER = Path(__file__).parent
 
 VERBS = (
     "inpainting", "fill", "style_transfer", "edit", "prepare", "preserve", "benchmark", "lyrics", "describe",
@@ -88,9 +90,9 @@ def build_parser() -> Parser:
     )
     parser.add_argument("--version", action="version", version=f"music-evals {__version__}")
     verbs = parser.add_subparsers(title="verbs", required=True, metavar="VERB")
-    others = {module.name for module in pkgutil.iter_modules(cli.__path__) if module.name[0] != "_"}
+    others = {module.name for module in pkgutil.iter_modules([str(FOLDER)]) if module.name[0] != "_"}
     for name in (*VERBS, *sorted(others - {*VERBS, "completion", "verbs"})):
-        module = importlib.import_module(f"{cli.__name__}.{name}")
+        module = importlib.import_module(f"music_evals.cli.{name}")
         if hasattr(module, "add"):
             module.add(verbs)
     completion.add(verbs, parser)  # it needs all of them
