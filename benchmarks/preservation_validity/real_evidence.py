@@ -12,9 +12,8 @@ import pandas as pd
 from analyse import SCALES, badness, evidence
 from measure import UNRELATED
 from real_measure import RENDERER
-from run import HERE, card_of, fill_in
+from run import HERE, card_of, fill_in, has_card
 
-from music_evals.metrics.catalogue import SHOWN_AUXILIARY
 from music_evals.pipelines.preservation import AUXILIARY, FACETS, PRESERVATION_METRICS
 
 GOALS = {
@@ -115,7 +114,7 @@ def real_pages(found: Sequence[RealEvidence], run: Mapping[str, Any]) -> dict[Pa
     shown = "test" if any(item.half == "test" for item in found) else "development"
     chosen = [item for item in found if item.half == shown]
     pages = {HERE / "README.md": _about(run) + "\n" + evidence_table(found)}
-    for metric in (*PRESERVATION_METRICS, *SHOWN_AUXILIARY):
+    for metric in (*PRESERVATION_METRICS, *filter(has_card, AUXILIARY)):
         own = [item for item in found if item.metric == metric]
         pages[card_of(metric)] = evidence_table(own) + _verdict(own)
     for facet, metrics in FACETS.items():

@@ -26,7 +26,7 @@ from measure import TRUTH, UNRELATED, measure
 
 from music_evals.audio.rendering import find_soundfont
 from music_evals.datasets.known_edits import build as known_edits
-from music_evals.metrics.catalogue import SHOWN_AUXILIARY
+from music_evals.metrics.catalogue import AUXILIARY
 from music_evals.pipelines.preservation import FACETS
 
 HERE = Path(__file__).parent
@@ -104,7 +104,7 @@ def _write_all(records: pd.DataFrame, found: Sequence[Evidence], plan: dict[str,
 
 
 def _write_auxiliary(answers: pd.DataFrame, plan: Mapping[str, Any]) -> None:
-    for name in SHOWN_AUXILIARY:
+    for name in filter(has_card, AUXILIARY):
         fill_in(card_of(name), "validity", _auxiliary_table(answers, name, plan["control"]))
 
 
@@ -125,6 +125,11 @@ def _auxiliary_table(answers: pd.DataFrame, name: str, control: Sequence[str]) -
 def card_of(name: str) -> Path:
     """Return the card of a module."""
     return ROOT / "metrics" / name / "README.md"
+
+
+def has_card(name: str) -> bool:
+    """Tell whether a score has a module, and so a card."""
+    return card_of(name).exists()
 
 
 def _of(found: Sequence[Evidence], metrics: Sequence[str]) -> list[Evidence]:

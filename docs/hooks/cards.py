@@ -38,7 +38,7 @@ def cards(folder: str) -> list[str]:
 
 
 def on_config(config: MkDocsConfig) -> None:
-    """List the cards in the navigation, each folder's behind the page with its table."""
+    """List the cards in the navigation behind the page with their table, and pages that it does not name."""
 
     def fill(entries: list[Any]) -> None:
         for entry in list(entries):
@@ -50,6 +50,13 @@ def on_config(config: MkDocsConfig) -> None:
                 entries += [{str(Path(card).parent.relative_to(folder)): card} for card in cards(folder)]
 
     fill(config.nav or [])
+    for entry in config.nav or []:
+        ((_, inner),) = entry.items()
+        named = [page for part in inner for page in part.values()] if isinstance(inner, list) else []
+        for index in (page for page in named if page in {"tasks/index.md", "contributing/index.md"}):
+            pages = sorted((ROOT / "docs" / index).parent.glob("*.md"))
+            paths = (path.relative_to(ROOT / "docs").as_posix() for path in pages)
+            inner += [path for path in paths if path not in named]
 
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:
@@ -81,7 +88,7 @@ def on_page_markdown(markdown: str, page: Page, **_: Any) -> str:
 
 def _page(path: Path) -> str:
     text, head = get_data(path.read_text(encoding="utf-8"))
-    text = re.sub(r"^<!-- .* -->$", "", text, flags=re.MULTILINE)  # marks of the programs that fill the tables
+    text = re.sub(r"^<!-- (?!insert: ).* -->$", "", text, flags=re.MULTILINE)  # marks of the programs that fill tables
     description = " ".join(str(head.get("description", "")).split())
     return f"---\ndescription: {description!r}\n---\n\n{text}" if description else text
 

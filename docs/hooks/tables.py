@@ -1,6 +1,8 @@
 """What pages take from elsewhere, where they hold `<!-- insert: ... -->`; nothing of it is written twice.
 
-- ``metrics BLOCK``: a block of the catalogue as a table, such as ``metrics INPAINTING_METRICS``;
+- ``metrics BLOCK [FACETS]``: a block of the catalogue as a table, or its rows of some facets, such as
+  ``metrics AUXILIARY rhythm melody``;
+- ``api FILES``: modules of the package that the page does not name itself, such as ``api editing/*.py``;
 - ``cards FOLDER``: the cards of a folder as a table, such as ``cards datasets_scripts``;
 - ``section FILE HEADING``: a section of a page at the root of the repository;
 - ``help``: what each command says of itself;
@@ -35,8 +37,10 @@ def on_page_markdown(markdown: str, **_: Any) -> str:
 
     def inserted(found: re.Match[str]) -> str:
         match found[1].split(" ", 2):
-            case ["metrics", block]:
-                return metrics(block)
+            case ["metrics", block, *facets]:
+                return metrics(block, *" ".join(facets).split())
+            case ["api", files]:
+                return api(files, markdown)
             case ["cards", folder]:
                 return cards(folder)
             case ["section", name, heading]:
@@ -48,6 +52,13 @@ def on_page_markdown(markdown: str, **_: Any) -> str:
         raise PluginError(f"{found[0]}: this is not among what can be inserted")
 
     return re.sub(r"^<!-- insert: (.*?) -->$", inserted, markdown, flags=re.MULTILINE)
+
+
+def api(files: str, page: str) -> str:
+    """Return the places of all public modules of these files that the page has no place for."""
+    paths = (path.relative_to(ROOT / "src").with_suffix("") for path in (ROOT / "src" / "music_evals").glob(files))
+    names = sorted(".".join(path.parts) for path in paths if path.name[0] != "_")
+    return "\n\n".join(f"::: {name}" for name in names if f"::: {name}\n" not in page)
 
 
 def table(heads: list[str], rows: list[list[str]]) -> str:
@@ -101,12 +112,17 @@ def span(metric: catalogue.Metric) -> str:
 BETTER = {"higher": "higher", "lower": "lower", "zero": "nearer to 0", "none": "compare with the reference's"}
 
 
-def metrics(block: str) -> str:
-    """Return a block of the catalogue; names with a card of their own lead there."""
+def metrics(block: str, *facets: str) -> str:
+    """Return a block of the catalogue, or its rows of some facets; names with a card of their own lead there."""
     rows = []
     for name, metric in getattr(catalogue, block).items():
+        if facets and metric.facet not in facets:
+            continue
         has_card = (ROOT / "metrics" / name).is_dir()
-        what = " ".join(str(card(f"metrics/{name}")[2]["description"]).split()) if has_card else metric.title
+        description = str(card(f"metrics/{name}")[2]["description"]) if has_card else metric.description
+        if not has_card and not math.isnan(metric.chance):
+            description += f" Unrelated music scores about {metric.chance:.2f}."
+        what = " ".join(description.split()) or metric.title
         unit = metric.unit + (", of a set" if metric.kind == "set" else "")
         rows.append([f"`{name}`", what, span(metric), BETTER[metric.direction], unit, paper(metric.paper)])
     return table(["name", "what it measures", "range", "better", "unit", "paper"], rows)

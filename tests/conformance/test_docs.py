@@ -88,10 +88,8 @@ def verbs() -> list[str]:
     return found
 
 
-def test_each_verb_is_shown_on_the_page_of_commands(verbs: list[str]) -> None:
-    text = text_of(ROOT / "docs" / "commands.md")
-    missing = [verb for verb in verbs if f"music-evals {verb}" not in text]
-    assert not missing, f"docs/commands.md does not show: {', '.join(f'music-evals {verb}' for verb in missing)}"
+def test_the_page_of_commands_has_the_help_of_each_verb() -> None:
+    assert "<!-- insert: help -->" in text_of(ROOT / "docs" / "commands.md")
 
 
 @of_each_page
@@ -125,7 +123,8 @@ def beside_the_folders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def blocks_with_prompts(path: Path) -> list[str]:
-    blocks = re.findall(r"^```python\n(.*?)^```", text_of(path), re.DOTALL | re.MULTILINE)
+    shown = re.sub(r"^````.*?^````$", "", text_of(path), flags=re.DOTALL | re.MULTILINE)  # pages in a page do not run
+    blocks = re.findall(r"^```python\n(.*?)^```", shown, re.DOTALL | re.MULTILINE)
     return [block for block in blocks if ">>>" in block]
 
 

@@ -27,9 +27,19 @@ PICKED = (
 )  # fmt: skip
 """Public modules of rooms that users see a part of."""
 
-IDENTIFIERS = {
-    found for page in API for found in re.findall(r"^::: (\S+)$", page.read_text(encoding="utf-8"), re.MULTILINE)
-}
+
+def identifiers(page: str) -> set[str]:
+    """Return what has its place on a page: what it names, and the modules that the site inserts."""
+    files = (
+        path
+        for pattern in re.findall(r"^<!-- insert: api (\S+) -->$", page, re.MULTILINE)
+        for path in SOURCE.glob(pattern)
+    )
+    inserted = {".".join(path.relative_to(SOURCE.parent).with_suffix("").parts) for path in files}
+    return inserted | set(re.findall(r"^::: (\S+)$", page, re.MULTILINE))
+
+
+IDENTIFIERS = {name for page in API for name in identifiers(page.read_text(encoding="utf-8"))}
 
 
 def public_modules() -> list[str]:

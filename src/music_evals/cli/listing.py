@@ -43,7 +43,7 @@ VERBS = {
     "lyric_writing": "write-lyrics",
     "style-transfer": "style-transfer",
 }
-"""Task -> its verb."""
+"""Task -> its verb; that of any other is the name of the task, with hyphens."""
 
 _TASK_OF_TAG = {"inpainting": "inpainting", "music-editing": "preservation"}
 """Tag on the card of a module that gives several scores -> its task."""
@@ -241,14 +241,15 @@ def _tasks(verbs: Mapping[str, argparse.ArgumentParser]) -> list[Row]:
 
     rows = []
     runs = named("RUNS")
-    for task in (task for task in VERBS if task in runs):
-        verb = verbs[VERBS[task]]
+    names = VERBS | {task: task.replace("_", "-") for task in runs.keys() - VERBS}
+    for task, name in ((task, name) for task, name in names.items() if task in runs and name in verbs):
+        verb = verbs[name]
         flags = {action.dest: action.option_strings[-1] for action in verb._actions if action.option_strings}
         fields = [field for field in dataclasses.fields(settings_of(task)) if field.init]
         rows.append(
             {
                 "name": task,
-                "verb": f"music-evals {VERBS[task]}",
+                "verb": f"music-evals {name}",
                 "what": (verb.description or "").partition("\n\n")[0].replace("\n", " "),
                 "task": task,
                 "tasks": [task],

@@ -5,9 +5,11 @@ from __future__ import annotations
 import argparse
 import contextlib
 import importlib
+import pkgutil
 import sys
 import warnings
 from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
 from typing import Any
 
 from music_evals import __version__, errors
@@ -20,16 +22,14 @@ from music_evals.files import check_folder
 __all__ = ["build_parser", "run"]
 
 EXIT_USAGE = 2
+FOLDER = Path(__file__).parent
 
 VERBS = (
     "inpainting", "fill", "style_transfer", "edit", "prepare", "preserve", "benchmark", "lyrics", "describe",
     "discrepancy", "write_lyrics", "train", "corpus", "caimap", "publish", "push", "leaderboard", "listening_test",
     "editing_test", "frame", "listing", "examples", "convert",
 )  # fmt: skip
-"""Modules of this package, one a verb, in the order of the help."""
-
-_LONE = {name.replace("_", "-"): name for name in VERBS if name != "listing"}
-"""Verb -> its module; `list` and `completion` tell of all others, and so need them."""
+"""Modules of this package, one a verb, in the order of the help; behind them come others that have a function `add`."""
 
 # These happen to a run; every other named error is about what the run was asked to do.
 _RUN_ERRORS = (
@@ -92,8 +92,14 @@ def build_parser(verb: str = "") -> Parser:
     )
     parser.add_argument("--version", action="version", version=f"music-evals {__version__}")
     verbs = parser.add_subparsers(title="verbs", required=True, metavar="VERB")
-    for name in [_LONE[verb]] if verb in _LONE else VERBS:
-        importlib.import_module(f"music_evals.cli.{name}").add(verbs)
-    if verb not in _LONE:
+    others = {module.name for module in pkgutil.iter_modules([str(FOLDER)]) if module.name[0] != "_"}
+    names = (*VERBS, *sorted(others - {*VERBS, "completion", "verbs"}))
+    # `list` and `completion` tell of all others
+    lone = {name.replace("_", "-"): name for name in names if name != "listing"}
+    for name in [lone[verb]] if verb in lone else names:
+        module = importlib.import_module(f"music_evals.cli.{name}")
+        if hasattr(module, "add"):
+            module.add(verbs)
+    if verb not in lone:
         completion.add(verbs, parser)
-    return parser
+    return parser if verbs.choices else build_parser()

@@ -13,6 +13,8 @@ from music_evals.symbolic.notes import make_notes
 
 __all__ = ["Identity", "Unrelated", "unrelated_score"]
 
+SYSTEMS = {"identity": "Identity", "unrelated": "Unrelated"}
+
 _SCALE = (0, 2, 4, 5, 7, 9, 11)
 _ROOTS = (0, 1, 3, 4, 5)  # degrees that a chord may stand on
 _BEATS = 4

@@ -29,6 +29,8 @@ from music_evals.protocols.settings import check_parameters
 
 __all__ = ["MusicGen"]
 
+SYSTEMS = {"musicgen": "MusicGen"}
+
 WEIGHTS: Final = "facebook/musicgen-small"
 
 

@@ -16,6 +16,8 @@ from music_evals.editing.musicgen import MusicGen
 
 __all__ = ["MusicGenMelody", "strongest_pitch_class"]
 
+SYSTEMS = {"musicgen_melody": "MusicGenMelody"}
+
 WEIGHTS: Final = "facebook/musicgen-melody"
 N_FFT: Final = 16384  # of the authors' code, at 32 kHz
 HOP: Final = 4096

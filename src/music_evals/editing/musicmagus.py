@@ -47,6 +47,8 @@ __all__ = [
     "sentences_about",
 ]
 
+SYSTEMS = {"musicmagus": "MusicMagus"}
+
 WEIGHTS: Final = "cvssp/audioldm2"
 LICENCE: Final = "CC-BY-NC-SA-4.0"
 

@@ -31,6 +31,8 @@ if TYPE_CHECKING:
 
 __all__ = ["MusiConGen", "chord_classes"]
 
+SYSTEMS = {"musicongen": "MusiConGen"}
+
 WEIGHTS: Final = "Cyan0731/MusiConGen"
 BASE: Final = "facebook/musicgen-melody"
 

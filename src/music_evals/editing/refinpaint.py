@@ -38,6 +38,8 @@ from music_evals.protocols.settings import check_parameters
 
 __all__ = ["RefinPaint", "kept_count", "written_by_tokens"]
 
+SYSTEMS = {"refinpaint": "RefinPaint"}
+
 LICENCE: Final = "CC-BY-NC-SA-4.0"
 PLACE: Final = "github.com/ta603/RefinPaint, folder checkpoints"
 VARIANTS: Final = ("corrected", "official")

@@ -15,6 +15,8 @@ from music_evals.errors import ModelUnavailableError, UnknownNameError, hub_erro
 
 __all__ = ["CODECS", "Resynth"]
 
+SYSTEMS = {"resynth": "Resynth"}
+
 CODECS: Final = {
     "encodec": ("facebook/encodec_32khz", "CC-BY-NC-4.0"),
     "audioldm2": ("cvssp/audioldm2-music", "CC-BY-NC-SA-4.0"),

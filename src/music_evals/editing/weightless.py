@@ -31,6 +31,16 @@ __all__ = [
     "Transposition",
 ]
 
+SYSTEMS = {
+    "transposition": "Transposition",
+    "time_stretch": "TimeStretch",
+    "reorchestration": "Reorchestration",
+    "noise_vocoder": "NoiseVocoder",
+    "hpss_remix": "HpssRemix",
+    "equaliser": "Equaliser",
+    "effects": "Effects",
+}
+
 Samples = npt.NDArray[np.float32]
 
 MOST_SEMITONES: Final = 24.0

@@ -28,6 +28,8 @@ from music_evals.protocols.settings import check_parameters
 
 __all__ = ["Inversion", "Schedule", "Zeta", "forward", "invert"]
 
+SYSTEMS = {"zeta": "Zeta"}
+
 WEIGHTS: Final = "cvssp/audioldm2-music"
 LICENCE: Final = "CC-BY-NC-SA-4.0"
 

@@ -98,6 +98,8 @@ class Metric:
         Version of its formula and its extractors, counted up where a version of this package changes what the
         score means: results of another definition are labelled, and never ranked together. The authors' variants
         never change; ``paper`` keeps its formulas, but its extractors are those of ``corrected``.
+    description
+        What it measures, in a phrase, where no card of its own says it.
 
     Raises
     ------
@@ -120,6 +122,7 @@ class Metric:
     features: tuple[str, ...] = ()
     chance: float = math.nan
     definition: int = 1
+    description: str = ""
 
     def __post_init__(self) -> None:
         is_known = self.direction in DIRECTIONS and self.kind in KINDS
@@ -235,30 +238,58 @@ _signed = functools.partial(
 )
 
 AUXILIARY: Final = block(
-    _auxiliary("same_mode", "Same mode", "harmony", features=("key",), definition=2),
+    _auxiliary(
+        "same_mode", "Same mode", "harmony", features=("key",), definition=2,
+        description="Whether both keys are major, or both minor.",
+    ),
     _auxiliary(
         "chroma_dtw_centred", "Chroma DTW, centred", "harmony", low=-1.0, features=("chroma",), chance=0.26,
         definition=2,
+        description="Chroma DTW by correlation: frames of 0.19 s less their mean, warped by at most 10 %.",
     ),
     _auxiliary(
         "chroma_dtw_centred_transposed", "Chroma DTW, centred, any transposition", "harmony", low=-1.0,
         features=("chroma",), chance=0.56, definition=2,
+        description="The same, with the prediction rotated to the transposition that fits best.",
     ),
-    _signed("tempo_log2", "Tempo change, octaves folded", low=-0.5, high=0.5, definition=2),
-    _signed("tempo_octave", "Tempo octaves", definition=2),
-    _auxiliary("beat_f_measure_aligned", "Beat F-measure, aligned", "rhythm", features=("beats",), definition=2),
-    _auxiliary("information_gain_aligned", "Information gain, aligned", "rhythm", features=("beats",), definition=2),
-    _signed("beat_offset_sec", "Beat offset, s", unit="s", definition=2),
+    _signed(
+        "tempo_log2", "Tempo change, octaves folded", low=-0.5, high=0.5, definition=2,
+        description="Change of tempo in octaves, whole octaves taken away; above 0 is faster.",
+    ),
+    _signed(
+        "tempo_octave", "Tempo octaves", definition=2,
+        description="The octaves that were taken away: 1 where twice as many beats are counted.",
+    ),
     _auxiliary(
-        "boundary_f_measure_3s", "Boundary F, 3 s", "structure", features=("segments",), chance=0.70, definition=2
+        "beat_f_measure_aligned", "Beat F-measure, aligned", "rhythm", features=("beats",), definition=2,
+        description="Beat F-measure after one offset is taken away.",
+    ),
+    _auxiliary(
+        "information_gain_aligned", "Information gain, aligned", "rhythm", features=("beats",), definition=2,
+        description="Information gain after one offset is taken away.",
+    ),
+    _signed(
+        "beat_offset_sec", "Beat offset, s", unit="s", definition=2,
+        description="That offset in seconds, within a beat; above 0 the prediction is late.",
+    ),
+    _auxiliary(
+        "boundary_f_measure_3s", "Boundary F, 3 s", "structure", features=("segments",), chance=0.70, definition=2,
+        description="Boundary F-measure with a window of 3 s.",
     ),
     _auxiliary("ssm_correlation", "SSM correlation", "structure", low=-1.0, features=("structure",), chance=0.10),
     _auxiliary(
-        "voicing_false_alarm", "Voicing false alarm", "melody", direction="lower", features=("f0",), definition=2
+        "voicing_false_alarm", "Voicing false alarm", "melody", direction="lower", features=("f0",), definition=2,
+        description="Share of the reference's unvoiced frames that are voiced in the prediction.",
     ),
     _auxiliary("raw_pitch_accuracy", "Raw pitch accuracy", "melody", features=("f0",), chance=0.05, definition=2),
-    _auxiliary("raw_chroma_accuracy", "Raw chroma accuracy", "melody", features=("f0",), definition=2),
-    _auxiliary("overall_accuracy", "Overall accuracy", "melody", features=("f0",), definition=2),
+    _auxiliary(
+        "raw_chroma_accuracy", "Raw chroma accuracy", "melody", features=("f0",), definition=2,
+        description="Raw pitch accuracy, octaves ignored.",
+    ),
+    _auxiliary(
+        "overall_accuracy", "Overall accuracy", "melody", features=("f0",), definition=2,
+        description="Share of all frames that are right in voicing and pitch.",
+    ),
     _auxiliary(
         "melody_contour_accuracy", "Melody contour accuracy", "melody", features=("f0",), chance=0.19, definition=2
     ),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import importlib
 import inspect
 import math
@@ -16,7 +17,6 @@ from music_evals.metrics.catalogue import (
     AUXILIARY,
     PRESERVATION_METRICS,
     RELEASES,
-    SHOWN_AUXILIARY,
     metric_of,
     select_names,
 )
@@ -54,26 +54,28 @@ _NAMED: Final[Mapping[str, _Measure]] = MappingProxyType(
 """Scores that are another function with options; every other one is the function of its name in its facet's module."""
 
 
-_ON_SPAN: Final = frozenset(
-    {"beat_f_measure", "information_gain", "beat_f_measure_aligned", "information_gain_aligned"}
-)
-"""Scores whose function must be given the end of the reference; the others read it off their annotations."""
-
-
 def measure(name: str, variant: str, end_sec: float) -> tuple[Callable[..., float], dict[str, Any]]:
-    """Return the function behind a main or auxiliary metric, and the keyword arguments that make it this one."""
+    """Return the function behind a main or auxiliary metric, and the keyword arguments that make it this one.
+
+    A function that has `end_sec` is given the end of the reference; the others read it off their annotations.
+    """
     entry = _NAMED.get(name) or _Measure(metric_of(name).facet, name, {})
-    module = importlib.import_module(f"music_evals.metrics.{entry.module}")
-    span = {"end_sec": end_sec} if name in _ON_SPAN and variant not in OF_AUTHORS else {}
-    return getattr(module, entry.function), {**entry.options, **span, "variant": variant}
+    function = getattr(importlib.import_module(f"music_evals.metrics.{entry.module}"), entry.function)
+    span = {"end_sec": end_sec} if "end_sec" in _keywords(function) and variant not in OF_AUTHORS else {}
+    return function, {**entry.options, **span, "variant": variant}
+
+
+@functools.cache
+def _keywords(function: Callable[..., float]) -> tuple[str, ...]:
+    """Return the names of the options of a metric."""
+    parameters = inspect.signature(function).parameters.values()
+    return tuple(parameter.name for parameter in parameters if parameter.kind is parameter.KEYWORD_ONLY)
 
 
 def options_of(name: str, variant: str) -> tuple[str, ...]:
     """Return the options of a score that are free: neither the variant, nor the span, nor what makes it this score."""
     function, fixed = measure(name, variant, 0.0)
-    parameters = inspect.signature(function).parameters.values()
-    keywords = (parameter.name for parameter in parameters if parameter.kind is parameter.KEYWORD_ONLY)
-    return tuple(keyword for keyword in keywords if keyword not in {*fixed, "variant", "end_sec"})
+    return tuple(keyword for keyword in _keywords(function) if keyword not in {*fixed, "variant", "end_sec"})
 
 
 def check_options(options: Mapping[str, Any], scores: Iterable[str], variant: str) -> None:
@@ -98,8 +100,8 @@ def _check_option(name: str, option: str, value: Any) -> None:
         if value not in ALIGNMENTS:
             raise UnknownNameError("alignment", str(value), ALIGNMENTS)
         return
-    accepts, expected = _ACCEPTED[option]
-    if not accepts(value):
+    accepts, expected = _ACCEPTED.get(option, (None, ""))
+    if accepts is not None and not accepts(value):
         raise InvalidInputError(f"option {option} of {name} must be {expected}, got {value!r}")
 
 
@@ -127,13 +129,13 @@ _ACCEPTED: Final[Mapping[str, tuple[Callable[[Any], bool], str]]] = MappingProxy
         "n": (lambda value: _is_number(value, numbers.Integral) and value >= 1, "a whole number, at least 1"),
     }
 )
-"""Option -> whether a value will do, and which do, in words. `align` is a name."""
+"""Option -> whether a value will do, and which do, in words; `align` is a name, and others are up to their function."""
 
 
 def select_metrics(names: Iterable[str] | None, variant: str) -> tuple[str, ...]:
     """Return the metrics that are asked for, by name or facet, in the order of the variant's; None for all of these.
 
-    Auxiliary metrics that have a module of their own are metrics where they are named, but of a release.
+    Auxiliary metrics are metrics where they are named, but of a release.
     """
     own = RELEASES.get(variant, tuple(PRESERVATION_METRICS))
     if names is None:
@@ -141,7 +143,7 @@ def select_metrics(names: Iterable[str] | None, variant: str) -> tuple[str, ...]
     wanted: list[str] = []
     for given in [names] if isinstance(names, str) else names:
         wanted += [name for name in own if metric_of(name).facet == given] or [given]
-    known, kind = (own, f"metric of {variant}") if variant in RELEASES else ((*own, *SHOWN_AUXILIARY), "metric")
+    known, kind = (own, f"metric of {variant}") if variant in RELEASES else ((*own, *AUXILIARY), "metric")
     return select_names(wanted, known, kind)
 
 

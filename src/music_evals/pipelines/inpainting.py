@@ -7,6 +7,7 @@ from where, is their affair: the input are NoteSeq tokens.
 from __future__ import annotations
 
 import functools
+import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, Final, NamedTuple
@@ -15,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from music_evals.annotations import HOLD, MUSIB_LAYOUT, Tokens
-from music_evals.errors import InvalidInputError, NoDataError
+from music_evals.errors import InvalidInputError, NoDataError, UndefinedMetricWarning
 from music_evals.metrics import divergence, inpainting, likelihood, melodic_intervals
 from music_evals.metrics.arrays import (
     FloatArray,
@@ -48,6 +49,8 @@ _F1_SCORES = ("position_score", "note_f1")
 _ACCURACIES = {"pitch_accuracy", "rhythm_accuracy"}
 _NOTE_METRICS = ("position_score", "pitch_accuracy", "rhythm_accuracy", "note_f1")
 _RATES = tuple(name for name, metric in INPAINTING_EXTENSIONS.items() if metric.direction == "none")
+_PLAIN = INPAINTING_EXTENSIONS.keys() - {*_RATES, "interval_divergence", "consonance_pitch_accuracy"}
+"""Extensions that need no more than the middles: the function of their name in `metrics.inpainting`."""
 _SCORES: Final[Mapping[str, Metric]] = MappingProxyType({**INPAINTING_METRICS, **INPAINTING_EXTENSIONS})
 
 FEATURES: Final[Mapping[str, str]] = MappingProxyType(
@@ -331,7 +334,7 @@ Kernel = Callable[[Tokens, Tokens], FloatArray]
 
 def _extension_kernels(names: Sequence[str], corpus: npt.ArrayLike | None, *, transposed: bool) -> dict[str, Kernel]:
     """Return what works out the extensions of items, and of rates also that of the true middle."""
-    kernels: dict[str, Kernel] = {}
+    kernels: dict[str, Kernel] = {name: _of_middles(getattr(inpainting, name)) for name in names if name in _PLAIN}
     if "consonance_pitch_accuracy" in names:
         kernels["consonance_pitch_accuracy"] = lambda whole, middles: inpainting.consonance_rows(
             whole[:, MUSIB_LAYOUT.middle], middles
@@ -341,6 +344,17 @@ def _extension_kernels(names: Sequence[str], corpus: npt.ArrayLike | None, *, tr
     if "repeated_note_rate" in names:
         kernels["repeated_note_rate"] = lambda _, middles: melodic_intervals.repeated_rows(middles)
     return kernels | {f"{name}_reference": _of_truth(kernels[name]) for name in _RATES if name in kernels}
+
+
+def _of_middles(metric: Callable[..., Any]) -> Kernel:
+    """Return what works out a function of `metrics.inpainting`; whoever averages warns where no item defines it."""
+
+    def kernel(whole: Tokens, middles: Tokens) -> FloatArray:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", UndefinedMetricWarning)
+            return np.asarray(metric(whole[:, MUSIB_LAYOUT.middle], middles), dtype=np.float64)[None]
+
+    return kernel
 
 
 def _of_truth(kernel: Kernel) -> Kernel:
@@ -401,6 +415,8 @@ def _weights(pairs: _Pairs, names: Iterable[str]) -> dict[str, IntArray]:
         else _weights_of_rate(name, pairs.middles)
         if name in _RATES
         else counts.shared
+        if name not in _PLAIN
+        else np.ones_like(counts.shared)
         for name in names
     }
 

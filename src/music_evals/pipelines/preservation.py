@@ -209,7 +209,7 @@ def evaluate_preservation(
     predictions
         The edited music in the same order, each of the kind of its reference.
     metrics
-        Names out of `PRESERVATION_METRICS`, `SHOWN_AUXILIARY` or `RELEASES`, or facets; None for all of the variant.
+        Names out of `PRESERVATION_METRICS`, `AUXILIARY` or `RELEASES`, or facets; None for all of the variant.
     companions
         Auxiliary metrics by name, out of `AUXILIARY`; True for all of the metrics' facets.
     variant

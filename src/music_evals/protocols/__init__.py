@@ -25,7 +25,7 @@ from music_evals.protocols._describing import (
     TextEncoder,
     Written,
 )
-from music_evals.protocols._editing import EDIT_STUDIES, EDITORS, INSTRUCTION_WRITERS, EditingSystem
+from music_evals.protocols._editing import EDIT_STUDIES, EDITORS, INSTRUCTION_WRITERS, EditingSystem, declared
 from music_evals.protocols._inpainting import (
     BASELINES,
     CONTROL,
@@ -104,18 +104,15 @@ class RenderPair(Protocol):
 
 
 RENDERED_DATASETS: dict[str, str] = {
-    "known_edits": "music_evals.datasets.known_edits.build:render_pair",
+    name: place for places in declared("datasets", "*/build.py", "RENDERED").values() for name, place in places.items()
 }
-"""Dataset whose rows hold scores -> ``module:function``, a `RenderPair`."""
+"""Dataset whose rows hold scores -> ``module:function``, a `RenderPair`, which its builder names in `RENDERED`."""
 
 PREPARED_DATASETS: dict[str, dict[str, str]] = {
-    "ailabs_1k7": {"ailabs_1k7": "music_evals.datasets.ailabs_1k7.build:prepare"},
-    "irish_folk": dict.fromkeys(
-        ("music21_folk", "small", "folk_rnn", "folk_rnn_small"), "music_evals.datasets.irish_folk.build:prepare"
-    ),
+    module.split(".")[-2]: places for module, places in declared("datasets", "*/build.py", "PREPARED").items()
 }
 """Dataset -> its configs that are built on first use -> ``module:function``; the function takes the name of the config
-and returns the folder that holds it."""
+and returns the folder that holds it. Its builder names them in `PREPARED`."""
 
 RENDERERS = ("additive", "fluidsynth")
 """What such rows are rendered with: the first needs nothing but us, the second FluidSynth and a soundfont."""

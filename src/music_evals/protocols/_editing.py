@@ -2,12 +2,33 @@
 
 from __future__ import annotations
 
+import ast
+import re
 from collections.abc import Sequence
-from typing import Protocol, runtime_checkable
+from pathlib import Path
+from typing import Final, Protocol, runtime_checkable
 
 from music_evals.annotations import EditorInfo, EditRequest, EditResult
 
 __all__ = ["EDITORS", "EDIT_STUDIES", "INSTRUCTION_WRITERS", "EditingSystem"]
+
+_PACKAGE: Final = Path(__file__).resolve().parents[1]
+
+
+def declared(room: str, files: str, constant: str, *, first: Sequence[str] = ()) -> dict[str, dict[str, str]]:
+    """Return module -> name -> ``module:object`` of what files of a room declare; some modules may come first.
+
+    They declare it as a dictionary of literals, name -> object, in a constant at the margin. The text is read and no
+    module imported: many need the packages of an extra.
+    """
+    declaration = re.compile(rf"^{constant} = (\{{.*?\}})$", re.DOTALL | re.MULTILINE)
+    order = dict(zip(first, range(-len(first), 0), strict=True))
+    places: dict[str, dict[str, str]] = {}
+    for path in sorted((_PACKAGE / room).glob(files), key=lambda path: (order.get(path.stem, 0), path)):
+        if literal := declaration.search(path.read_text(encoding="utf-8")):
+            module = ".".join(path.relative_to(_PACKAGE.parent).with_suffix("").parts)
+            places[module] = {name: f"{module}:{value}" for name, value in ast.literal_eval(literal[1]).items()}
+    return places
 
 
 @runtime_checkable
@@ -49,28 +70,14 @@ EDIT_STUDIES: dict[str, str] = {
 """Sources of a study of editing systems -> ``module:function`` (folder, n_pieces=), which writes the tables
 ``recordings`` and ``scores``."""
 
-_WEIGHTLESS = "music_evals.editing.weightless"
-
 EDITORS: dict[str, str] = {
-    "identity": "music_evals.editing.controls:Identity",
-    "unrelated": "music_evals.editing.controls:Unrelated",
-    "transposition": f"{_WEIGHTLESS}:Transposition",
-    "time_stretch": f"{_WEIGHTLESS}:TimeStretch",
-    "reorchestration": f"{_WEIGHTLESS}:Reorchestration",
-    "noise_vocoder": f"{_WEIGHTLESS}:NoiseVocoder",
-    "hpss_remix": f"{_WEIGHTLESS}:HpssRemix",
-    "equaliser": f"{_WEIGHTLESS}:Equaliser",
-    "effects": f"{_WEIGHTLESS}:Effects",
-    "musicgen": "music_evals.editing.musicgen:MusicGen",
-    "musicgen_melody": "music_evals.editing.musicgen_melody:MusicGenMelody",
-    "musicongen": "music_evals.editing.musicongen:MusiConGen",
-    "resynth": "music_evals.editing.resynth:Resynth",
-    "zeta": "music_evals.editing.zeta:Zeta",
-    "musicmagus": "music_evals.editing.musicmagus:MusicMagus",
-    "refinpaint": "music_evals.editing.refinpaint:RefinPaint",
+    name: place
+    for systems in declared("editing", "*.py", "SYSTEMS", first=("controls", "weightless")).values()
+    for name, place in systems.items()
 }
 """Editing system -> ``module:class`` of an `EditingSystem`; its keyword arguments are its parameters. One with weights
-has ``from_pretrained(source, revision=, device=, **parameters)``, and without them says which it needs."""
+has ``from_pretrained(source, revision=, device=, **parameters)``, and without them says which it needs. Each file of
+``music_evals/editing`` names its own in a constant `SYSTEMS`, system -> class."""
 
 INSTRUCTION_WRITERS: dict[str, str] = {
     "templates": "music_evals.editing.instructions:generate",

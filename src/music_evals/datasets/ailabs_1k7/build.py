@@ -38,6 +38,8 @@ from music_evals.symbolic.notes import make_notes
 
 __all__ = ["PUBLISHED_PIECES", "build_archive", "build_stand_in", "piano_piece", "place_of", "prepare"]
 
+PREPARED = {"ailabs_1k7": "prepare"}
+
 STAND_IN, ARCHIVE = "stand_in", "ailabs_1k7"
 PUBLISHED_PIECES = 1747
 SEED = 42

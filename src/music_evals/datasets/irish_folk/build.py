@@ -61,6 +61,8 @@ __all__ = [
     "stored_splits",
 ]
 
+PREPARED = {"music21_folk": "prepare", "small": "prepare", "folk_rnn": "prepare", "folk_rnn_small": "prepare"}
+
 CLEARED = "music21_folk_cleared"
 FROM_MUSIC21 = ("music21_folk", "small")
 

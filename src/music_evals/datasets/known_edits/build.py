@@ -55,6 +55,8 @@ __all__ = [
     "score",
 ]
 
+RENDERED = {"known_edits": "render_pair"}
+
 LOGGER = logging.getLogger(__name__)
 
 SIDES = ("reference", "estimate")
