@@ -167,7 +167,8 @@ def test_a_writer_needs_its_own_extra_alone(run: Run, tmp_path: Path) -> None:
     (tmp_path / "writer" / "config.json").write_text("{}")
     words = ["write-lyrics", "--dataset", "caimd", "--config", "demo", "--rhyme", "char", "--limit", "2"]
     more = ["--model", str(tmp_path / "writer"), "--out", str(tmp_path / "out")]
-    assert_one_line(run("-m", "music_evals.cli", *words, *more, hidden=[*{*EXTRAS["models"]} - OF_THE_CORE_TOO]), "models")
+    hidden = [package for package in EXTRAS["models"] if package not in OF_THE_CORE_TOO]
+    assert_one_line(run("-m", "music_evals.cli", *words, *more, hidden=hidden), "models")
 
 
 def test_recordings_need_their_extractors_before_any_work(run: Run, tmp_path: Path) -> None:
