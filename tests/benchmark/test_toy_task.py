@@ -14,7 +14,7 @@ import music_evals
 from music_evals import benchmark
 from music_evals.benchmark.load import load_results
 from music_evals.cli import _shared
-from music_evals.cli._shared import in_options
+from music_evals.cli.options import in_options
 from music_evals.errors import InvalidInputError, UnknownNameError
 
 FOLDER = '''

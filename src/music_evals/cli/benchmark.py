@@ -7,7 +7,8 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
-from music_evals.cli._shared import Bar, add_list, add_number, add_verb, list_failures, quieten, say, to_stdout
+from music_evals.cli.console import Bar, list_failures, quieten, say, to_stdout
+from music_evals.cli.options import add_list, add_number, add_verb
 from music_evals.errors import InvalidInputError
 from music_evals.protocols import EDITORS, editor_names
 

@@ -7,7 +7,8 @@ import json
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from music_evals.cli._shared import SHOWN_FAILURES, Bar, add_verb, chosen, in_options, list_failures, say, to_stdout
+from music_evals.cli.console import SHOWN_FAILURES, Bar, list_failures, say, to_stdout
+from music_evals.cli.options import add_verb, chosen, in_options
 from music_evals.errors import InvalidInputError
 
 if TYPE_CHECKING:

@@ -5,8 +5,9 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
-from music_evals.cli._shared import (
-    Bar,
+from music_evals.cli.console import Bar, finish_scores, quieten
+from music_evals.cli.lyrics import add_songs
+from music_evals.cli.options import (
     add_encoder_options,
     add_engine_options,
     add_interval_options,
@@ -15,11 +16,8 @@ from music_evals.cli._shared import (
     add_published_option,
     add_verb,
     chosen,
-    finish_scores,
-    quieten,
     text_extra,
 )
-from music_evals.cli.lyrics import add_songs
 
 __all__ = ["add"]
 

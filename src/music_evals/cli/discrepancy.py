@@ -5,7 +5,8 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
-from music_evals.cli._shared import (
+from music_evals.cli.console import print_results, quieten, say, why_not_drawn
+from music_evals.cli.options import (
     add_dataset_options,
     add_drawing_options,
     add_encoder_options,
@@ -15,11 +16,7 @@ from music_evals.cli._shared import (
     add_output_options,
     add_verb,
     chosen,
-    print_results,
-    quieten,
-    say,
     text_extra,
-    why_not_drawn,
 )
 
 __all__ = ["add"]

@@ -8,18 +8,8 @@ from typing import Any
 
 from music_evals.annotations import EDIT_TASKS, EditInstruction
 from music_evals.benchmark.edits.sources import bars_of
-from music_evals.cli._shared import (
-    Bar,
-    add_dataset_options,
-    add_engine_options,
-    add_list,
-    add_verb,
-    chosen,
-    list_failures,
-    quieten,
-    say,
-    to_stdout,
-)
+from music_evals.cli.console import Bar, list_failures, quieten, say, to_stdout
+from music_evals.cli.options import add_dataset_options, add_engine_options, add_list, add_verb, chosen
 from music_evals.errors import InvalidInputError
 from music_evals.protocols import EDITORS, RENDERERS
 

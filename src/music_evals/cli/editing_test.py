@@ -8,7 +8,8 @@ import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from music_evals.cli._shared import add_list, add_number, add_verb, say, to_stdout
+from music_evals.cli.console import say, to_stdout
+from music_evals.cli.options import add_list, add_number, add_verb
 from music_evals.cli.studies import add_introduction_options, add_serve, introduction_of
 
 if TYPE_CHECKING:

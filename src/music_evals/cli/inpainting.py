@@ -8,8 +8,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from music_evals.cli._shared import (
-    Bar,
+from music_evals.cli.console import Bar, list_failures, print_results, quieten, say, why_not_drawn
+from music_evals.cli.options import (
     add_dataset_options,
     add_engine_options,
     add_interval_options,
@@ -18,11 +18,6 @@ from music_evals.cli._shared import (
     add_verb,
     chosen,
     in_options,
-    list_failures,
-    print_results,
-    quieten,
-    say,
-    why_not_drawn,
 )
 from music_evals.errors import InvalidInputError, OutputError
 

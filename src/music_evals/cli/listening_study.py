@@ -11,17 +11,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from music_evals.benchmark.cells import format_value, plain
-from music_evals.cli._shared import (
-    Bar,
-    add_interval_options,
-    add_list,
-    add_number,
-    add_verb,
-    chosen,
-    list_failures,
-    say,
-    to_stdout,
-)
+from music_evals.cli.console import Bar, list_failures, say, to_stdout
+from music_evals.cli.options import add_interval_options, add_list, add_number, add_verb, chosen
 from music_evals.cli.studies import add_introduction_options, introduction_of
 
 if TYPE_CHECKING:

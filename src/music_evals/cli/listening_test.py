@@ -6,8 +6,9 @@ import argparse
 import json
 from typing import TYPE_CHECKING, Any
 
-from music_evals.cli._shared import Bar, add_interval_options, add_list, add_number, add_verb, chosen, say, to_stdout
+from music_evals.cli.console import Bar, say, to_stdout
 from music_evals.cli.listening_study import BUILD_EXAMPLES, add_build, add_loudness, add_plan, add_report
+from music_evals.cli.options import add_interval_options, add_list, add_number, add_verb, chosen
 from music_evals.cli.studies import add_serve
 
 if TYPE_CHECKING:

@@ -11,7 +11,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from music_evals.benchmark.cells import plain
-from music_evals.cli._shared import add_verb, to_stdout
+from music_evals.cli.console import to_stdout
+from music_evals.cli.options import add_verb
 from music_evals.errors import UnreadableFileError
 from music_evals.files import check_no_pointer_in, parse_json
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
-from music_evals.cli._shared import (
-    Bar,
+from music_evals.cli.console import Bar, finish_scores, quieten
+from music_evals.cli.options import (
     add_dataset_options,
     add_engine_options,
     add_interval_options,
@@ -17,8 +17,6 @@ from music_evals.cli._shared import (
     add_theme_options,
     add_verb,
     chosen,
-    finish_scores,
-    quieten,
     text_extra,
 )
 

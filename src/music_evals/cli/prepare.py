@@ -6,18 +6,8 @@ import argparse
 import json
 from typing import Any
 
-from music_evals.cli._shared import (
-    Bar,
-    add_engine_options,
-    add_verb,
-    chosen,
-    in_options,
-    list_failures,
-    print_results,
-    quieten,
-    say,
-    to_stdout,
-)
+from music_evals.cli.console import Bar, list_failures, print_results, quieten, say, to_stdout
+from music_evals.cli.options import add_engine_options, add_verb, chosen, in_options
 from music_evals.errors import InvalidInputError
 from music_evals.protocols import MUSIC_ENCODERS
 

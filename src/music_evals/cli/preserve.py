@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from music_evals.cli._shared import (
-    Bar,
+from music_evals.cli.console import Bar, finish_scores, quieten, say, to_stdout, why_not_drawn
+from music_evals.cli.options import (
     add_dataset_options,
     add_engine_options,
     add_interval_options,
@@ -18,11 +18,6 @@ from music_evals.cli._shared import (
     add_published_option,
     add_verb,
     chosen,
-    finish_scores,
-    quieten,
-    say,
-    to_stdout,
-    why_not_drawn,
 )
 from music_evals.errors import InvalidInputError
 

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from music_evals import __version__
 from music_evals.benchmark.cells import plain
-from music_evals.cli._shared import (
-    Bar,
+from music_evals.cli.console import Bar, finish_scores, list_failures, quieten, say, to_stdout
+from music_evals.cli.options import (
     add_dataset_options,
     add_engine_options,
     add_interval_options,
@@ -24,12 +24,7 @@ from music_evals.cli._shared import (
     add_published_option,
     add_verb,
     chosen,
-    finish_scores,
     in_options,
-    list_failures,
-    quieten,
-    say,
-    to_stdout,
 )
 from music_evals.errors import InvalidInputError, MusicEvalsError, UnknownNameError, UnreadableFileError
 

@@ -7,8 +7,8 @@ import json
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from music_evals.cli._shared import (
-    Bar,
+from music_evals.cli.console import Bar, finish_scores, quieten
+from music_evals.cli.options import (
     add_dataset_options,
     add_engine_options,
     add_interval_options,
@@ -19,8 +19,6 @@ from music_evals.cli._shared import (
     add_theme_options,
     add_verb,
     chosen,
-    finish_scores,
-    quieten,
     text_extra,
 )
 from music_evals.errors import InvalidInputError

@@ -1,49 +1,14 @@
-"""What the verbs share: data to stdout, progress and messages to stderr, and lists of what failed."""
+"""The options of the verbs: most are made of the fields of a task's settings."""
 
 from __future__ import annotations
 
 import argparse
-import contextlib
 import dataclasses
-import os
 import re
-import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from pathlib import Path
-from typing import Any, Self
+from collections.abc import Callable, Iterable
+from typing import Any
 
-from music_evals.errors import MissingBackendError, OutputError
-
-__all__ = [
-    "EXIT_FAILURES",
-    "SHOWN_FAILURES",
-    "Bar",
-    "add_dataset_options",
-    "add_drawing_options",
-    "add_encoder_options",
-    "add_engine_options",
-    "add_interval_options",
-    "add_list",
-    "add_number",
-    "add_output_options",
-    "add_published_option",
-    "add_verb",
-    "chosen",
-    "drop_stdout",
-    "finish_scores",
-    "in_options",
-    "list_failures",
-    "print_results",
-    "quieten",
-    "say",
-    "text_extra",
-    "to_stdout",
-    "why_not_drawn",
-]
-
-EXIT_FAILURES = 1
-
-SHOWN_FAILURES = 20
+from music_evals.options import MISSING, Option, options_of
 
 
 def add_verb(
@@ -52,11 +17,13 @@ def add_verb(
     command: Callable[[argparse.Namespace], int] | None,
     *texts: str,
     needs: Callable[[argparse.Namespace], Iterable[str]] = lambda _: (),
+    options: Callable[[Any], object] | None = None,
 ) -> Any:
     """Add a verb, with its line in the list of all, its description and its examples as far as they are given."""
     # `needs` says which extras its options ask for, so that all that are missing are named at once. A verb with steps
-    # has no command: argparse asks for a step.
+    # has no command: argparse asks for a step. `options` adds the options when the verb is parsed or shown.
     verb = verbs.add_parser(name, **dict(zip(("help", "description", "epilog"), texts, strict=False)))
+    verb.later = options
     verb.set_defaults(command=command, verb=verb, needs=needs)
     return verb
 
@@ -70,6 +37,44 @@ def add_number(group: Any, flag: str, text: str, *, default: int | None = None, 
     """Add an option that is a whole number; its help ends with the default, unless it says it itself or has none."""
     suffix = "" if default is None or "%(default)s" in text else " (default: %(default)s)"
     group.add_argument(flag, type=int, default=default, metavar="N", help=f"{text}{suffix}", **more)
+
+
+def add_options(verb: Any, settings: type) -> dict[str, Any]:
+    """Add the options of a dataclass of settings, and return the groups that it names in `GROUPS`, by their keys."""
+    # groups with one title are one; the empty title is the verb itself
+    groups: dict[str, Any] = {}
+    by_title: dict[str, Any] = {"": verb}
+    options = list(options_of(settings))
+    for key, title in settings.GROUPS.items():  # type: ignore[attr-defined]
+        groups[key] = by_title[title] if title in by_title else verb.add_argument_group(title)
+        by_title[title] = groups[key]
+        for option in options:
+            if option.group == key:
+                _add_option(groups[key], option)
+    return groups
+
+
+def _add_option(group: Any, option: Option) -> None:
+    more = {name: getattr(option, name) for name in ("metavar", "choices", "nargs")}
+    more = {name: value for name, value in more.items() if value is not None}
+    names, default = [option.flag], None if option.default is MISSING else option.default
+    if option.flag.startswith("-"):
+        more |= {"dest": option.name, "required": option.default is MISSING}
+    if isinstance(default, bool):
+        more["action"] = "store_false" if default else "store_true"
+    elif option.kind.startswith(("Sequence", "Mapping")):
+        default = list(default or ())
+        more |= {} if option.nargs else {"action": "append"}
+    if "float" in option.kind:
+        more["type"] = float
+    elif "int" in option.kind:
+        more = {"metavar": "N", **more, "type": int}
+    group.add_argument(*names, default=default, help=option.text, **more)
+
+
+def settings_from(options: argparse.Namespace, settings: type, **more: Any) -> Any:
+    """Return the settings that the options ask for; `more` are those that need work."""
+    return settings(**{**chosen(options, settings), **more})
 
 
 def in_options(text: str, verb: argparse.ArgumentParser) -> str:
@@ -187,139 +192,13 @@ def add_drawing_options(where: Any, name: str, file: str) -> None:
     where.add_argument(f"--no-{name}", action="store_false", dest=name, default=None, help=f"write no {file}")
 
 
-def why_not_drawn(wanted: bool | None, file: str) -> str:  # noqa: FBT001  # the value of an option
-    """Return a remark where matplotlib is missing for a file that nobody asked for by name; else an empty text."""
-    from music_evals.benchmark.canvas import check_backend
-
-    if wanted is not None:
-        return ""
-    try:
-        check_backend()
-    except MissingBackendError as error:
-        return f"note: {file} was left out: {error}"
-    return ""
-
-
 def chosen(options: argparse.Namespace, settings: type) -> dict[str, Any]:
     """Return the options that are fields of a dataclass of settings."""
     names = {field.name for field in dataclasses.fields(settings)}
     return {key: value for key, value in vars(options).items() if key in names}
 
 
-def print_results(text: str, files: Mapping[str, Path], *, as_json: bool) -> None:
-    """Print the tables and where the files are, or the file of results alone."""
-    if as_json:
-        with to_stdout():
-            print(files["results"].read_text(encoding="utf-8"), end="")
-        say("\n".join(f"{kind}: {path}" for kind, path in files.items()))
-        return
-    folders: dict[Path, list[str]] = {}
-    for path in files.values():
-        folders.setdefault(path.parent, []).append(path.name)
-    with to_stdout():
-        print("\n".join([text, "", *(f"{folder}: {', '.join(names)}" for folder, names in folders.items())]))
-
-
 def add_published_option(where: Any, *, others: str = "") -> None:
     """Add the option that makes `finish_scores` print published results; `others` names what else it prints."""
     help_ = f"print {others}the published results of others too; table.md always has them"
     where.add_argument("--published", action="store_true", help=help_)
-
-
-def finish_scores(outcome: Any, options: argparse.Namespace, *, report: Callable[..., str] | None = None) -> int:
-    """Say what a benchmark of scores found (`score_outputs.Outcome`), and return the exit code."""
-    # What failed is listed first, so that it does not hide behind the tables. `report` makes the tables; None takes
-    # those of all scores. A system without a single defined score is a failure too.
-    from music_evals.benchmark.contents import n_failures, undefined_systems
-    from music_evals.benchmark.tables import text_report
-
-    results = outcome.results
-    failures = [
-        (
-            f"{row['item']} ({row['system']}{', ' + row['metric'] if row['metric'] else ''})",
-            in_options(row["error"], options.verb),
-        )
-        for row in results["failures"]
-    ]
-    code = list_failures(failures, "see the records", n_failures(results))
-    undefined = undefined_systems(results)
-    if undefined:
-        say(f"music-evals: nothing at all is defined for {', '.join(undefined)}; the notes tell why")
-    for note in outcome.notes if options.json else ():  # the tables have them
-        say(f"note: {in_options(note, options.verb)}")
-    text = (report or text_report)(results, published=options.published)
-    print_results(in_options(text, options.verb), outcome.files, as_json=options.json)
-    return EXIT_FAILURES if undefined else code
-
-
-def list_failures(failures: Sequence[tuple[str, str]], where: str, n: int | None = None) -> int:
-    """List what failed on stderr, `n` in all, say where the rest is found, and return the exit code."""
-    if not failures:
-        return 0
-    n = len(failures) if n is None else n
-    say(f"music-evals: {n} failed:")
-    for name, reason in failures[:SHOWN_FAILURES]:
-        say(f"  {name}: {reason}")
-    if n > SHOWN_FAILURES:
-        say(f"  and {n - SHOWN_FAILURES} more, {where}")
-    return EXIT_FAILURES
-
-
-@contextlib.contextmanager
-def to_stdout() -> Iterator[None]:
-    """Print and flush within: a disk that is full is found here and not at exit, where nobody catches it."""
-    try:
-        yield
-        sys.stdout.flush()
-    except BrokenPipeError:
-        raise
-    except OSError as error:
-        drop_stdout()
-        raise OutputError(
-            f"cannot write to standard output: {error.strerror or error}; make room or send it elsewhere"
-        ) from error
-
-
-def drop_stdout() -> None:
-    """Let what is left in the buffer go nowhere, so that it does not raise again at exit."""
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-
-
-def say(text: str) -> None:
-    print(text, file=sys.stderr)
-
-
-def quieten() -> None:
-    """Leave the progress bar to us: the data set library draws one for each split it reads."""
-    os.environ.setdefault("HF_DATASETS_DISABLE_PROGRESS_BARS", "1")  # read when it is imported, which takes long
-    if "datasets" in sys.modules:
-        sys.modules["datasets"].disable_progress_bars()
-
-
-class Bar:
-    """A progress bar on stderr, made at the first report; a new total starts a new one."""
-
-    def __init__(self, unit: str = "chunk") -> None:
-        self._bar: Any = None
-        self._unit = unit
-
-    def __call__(self, done: int, total: int, label: str) -> None:
-        from tqdm import tqdm
-
-        if self._bar is None or self._bar.total != total:
-            self._close()
-            self._bar = tqdm(total=total, file=sys.stderr, unit=self._unit, dynamic_ncols=True)
-        # tqdm draws by itself when something is done; what is only begun, as compiling, must be seen too
-        self._bar.set_description(label, refresh=done == self._bar.n)
-        self._bar.update(done - self._bar.n)
-
-    def _close(self) -> None:
-        if self._bar is not None:
-            self._bar.close()
-            self._bar = None
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._close()
