@@ -361,6 +361,8 @@ def test_a_reader_that_goes_away_is_no_crash(small: list[str]) -> None:
 def test_the_library_names_no_option_of_the_command() -> None:
     """It names settings, which the command says in its options and pages in words; pages show commands to copy."""
     verbs = next(each for each in build_parser()._actions if isinstance(each.choices, dict)).choices
+    for verb in verbs.values():
+        verb.complete()
     ours = {option for verb in verbs.values() for option in verb._option_string_actions if option.startswith("--")}
     assert {"--set", "--no-controls"} <= ours
     source = Path(cli.__file__).parents[1]

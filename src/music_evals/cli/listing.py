@@ -244,6 +244,7 @@ def _tasks(verbs: Mapping[str, argparse.ArgumentParser]) -> list[Row]:
     runs = named("RUNS")
     for task in (task for task in VERBS if task in runs):
         verb = verbs[VERBS[task]]
+        verb.complete()  # type: ignore[attr-defined]  # of `Parser`
         flags = {action.dest: action.option_strings[-1] for action in verb._actions if action.option_strings}
         fields = [field for field in dataclasses.fields(settings_of(task)) if field.init]
         rows.append(

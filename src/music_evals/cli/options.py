@@ -39,7 +39,7 @@ def add_number(group: Any, flag: str, text: str, *, default: int | None = None, 
     group.add_argument(flag, type=int, default=default, metavar="N", help=f"{text}{suffix}", **more)
 
 
-def add_options(verb: Any, settings: type) -> dict[str, Any]:
+def add_options(verb: Any, settings: type, *, required: str = "") -> dict[str, Any]:
     """Add the options of a dataclass of settings, and return the groups that it names in `GROUPS`, by their keys."""
     # groups with one title are one; the empty title is the verb itself
     groups: dict[str, Any] = {}
@@ -50,26 +50,25 @@ def add_options(verb: Any, settings: type) -> dict[str, Any]:
         by_title[title] = groups[key]
         for option in options:
             if option.group == key:
-                _add_option(groups[key], option)
+                _add_option(groups[key], option, required=option.name == required)
     return groups
 
 
-def _add_option(group: Any, option: Option) -> None:
-    more = {name: getattr(option, name) for name in ("metavar", "choices", "nargs")}
-    more = {name: value for name, value in more.items() if value is not None}
-    names, default = [option.flag], None if option.default is MISSING else option.default
-    if option.flag.startswith("-"):
-        more |= {"dest": option.name, "required": option.default is MISSING}
+def _add_option(group: Any, option: Option, *, required: bool) -> None:
+    more: dict[str, Any] = {"metavar": option.metavar, "choices": option.choices, "nargs": option.nargs}
+    default = None if option.default is MISSING else option.default
     if isinstance(default, bool):
         more["action"] = "store_false" if default else "store_true"
     elif option.kind.startswith(("Sequence", "Mapping")):
         default = list(default or ())
-        more |= {} if option.nargs else {"action": "append"}
-    if "float" in option.kind:
-        more["type"] = float
-    elif "int" in option.kind:
-        more = {"metavar": "N", **more, "type": int}
-    group.add_argument(*names, default=default, help=option.text, **more)
+        more["action"] = None if option.nargs else "append"
+    if match := re.search(r"\b(int|float)\b", option.kind):
+        more["type"] = {"int": int, "float": float}[match[1]]
+        more["metavar"] = option.metavar or ("N" if match[1] == "int" else None)
+    if option.flag.startswith("-"):
+        more |= {"dest": option.name, "required": required or option.default is MISSING, "default": default}
+    given = {name: value for name, value in more.items() if value is not None}
+    group.add_argument(option.flag, help=option.text, **given)
 
 
 def settings_from(options: argparse.Namespace, settings: type, **more: Any) -> Any:
@@ -196,6 +195,11 @@ def chosen(options: argparse.Namespace, settings: type) -> dict[str, Any]:
     """Return the options that are fields of a dataclass of settings."""
     names = {field.name for field in dataclasses.fields(settings)}
     return {key: value for key, value in vars(options).items() if key in names}
+
+
+def add_json(where: Any, text: str = "print results.json in place of the tables") -> None:
+    """Add the option that makes a verb print what programs read."""
+    where.add_argument("--json", action="store_true", help=text)
 
 
 def add_published_option(where: Any, *, others: str = "") -> None:
