@@ -14,7 +14,7 @@ from music_evals.cli.options import (
     add_list,
     add_options,
     add_verb,
-    chosen,
+    settings_from,
 )
 from music_evals.errors import InvalidInputError
 from music_evals.protocols import EDITORS
@@ -105,15 +105,15 @@ def _run(options: argparse.Namespace) -> int:
     from music_evals.benchmark.edits.task import Settings, run_edits
     from music_evals.benchmark.edits.work import read_options
 
-    values = chosen(options, Settings)
-    values["instruction"] = _instruction(options)
-    values["generate"] = _names(options.generate)
-    values["writer"] = _writer(options)
+    instruction, generate, writer = _instruction(options), _names(options.generate), _writer(options)
     loaded = {name: getattr(options, name) for name in ("weights", "weights_revision", "device")}
     texts = [f"{options.system}.{name}={value}" for name, value in loaded.items() if value is not None]
     read = read_options([*options.settings, *texts], [options.system])
-    values["parameters"], values["weights"] = read.get(options.system, ({}, {}))
-    settings = Settings(**values)
+    parameters, weights = read.get(options.system, ({}, {}))
+    settings = settings_from(
+        options, Settings, instruction=instruction, generate=generate, writer=writer, parameters=parameters,
+        weights=weights,
+    )  # fmt: skip
     quieten()
     with Bar("edit") as bar:
         edits = run_edits(settings, progress=bar, tell=lambda text: say(f"note: {text}"))

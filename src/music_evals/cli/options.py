@@ -10,6 +10,21 @@ from typing import Any
 
 from music_evals.options import MISSING, Option, options_of
 
+__all__ = [
+    "add_confidence",
+    "add_drawing_options",
+    "add_json",
+    "add_list",
+    "add_number",
+    "add_options",
+    "add_published_option",
+    "add_verb",
+    "chosen",
+    "in_options",
+    "settings_from",
+    "text_extra",
+]
+
 
 def add_verb(
     verbs: Any,
@@ -57,11 +72,15 @@ def add_options(verb: Any, settings: type, *, required: str = "") -> dict[str, A
 def _add_option(group: Any, option: Option, *, required: bool) -> None:
     more: dict[str, Any] = {"metavar": option.metavar, "choices": option.choices, "nargs": option.nargs}
     default = None if option.default is MISSING else option.default
-    if isinstance(default, bool):
+    if option.kind == "bool | None":
+        more["action"] = argparse.BooleanOptionalAction
+    elif isinstance(default, bool):
         more["action"] = "store_false" if default else "store_true"
     elif option.kind.startswith(("Sequence", "Mapping")):
         default = list(default or ())
         more["action"] = None if option.nargs else "append"
+    elif default == ():  # given as one text
+        default = None
     if match := re.search(r"\b(int|float)\b", option.kind):
         more["type"] = {"int": int, "float": float}[match[1]]
         more["metavar"] = option.metavar or ("N" if match[1] == "int" else None)
@@ -96,92 +115,15 @@ def in_options(text: str, verb: argparse.ArgumentParser) -> str:
     return re.sub(r"(?P<with>with )?`(?P<name>[a-z_]+)(?:=(?P<value>[^`]+))?`", option, text)
 
 
-def add_dataset_options(
-    group: Any,
-    *,
-    required: bool = False,
-    dataset: str = "a name (see list), a folder, a Hub id, or a file of JSON lines, each a row of CaiMD",
-    limit: str = "the first N songs only",
-) -> None:
-    """Add what names the items of a dataset; `dataset` and `limit` say what it may be, and what is left out of it."""
-    group.add_argument("--dataset", required=required, help=dataset)
-    group.add_argument("--config", help="config of the dataset")
-    group.add_argument("--split", default="test", help="split of the dataset (default: %(default)s)")
-    group.add_argument("--revision", help="commit, tag or branch of a Hub dataset")
-    group.add_argument("--limit", type=int, metavar="N", help=limit)
-
-
-def add_encoder_options(group: Any) -> None:
-    """Add how tags are compared by their embeddings."""
-    group.add_argument(
-        "--encoder",
-        default="BAAI/bge-large-zh-v1.5",
-        metavar="NAME",
-        help="sentence-transformers model, a Hub id or a folder, or char-ngrams, which needs no weights and knows no "
-        "meaning (default: %(default)s)",
-    )
-    group.add_argument("--encoder-revision", metavar="REV", help="commit, tag or branch of the encoder's Hub id")
-    group.add_argument("--device", help="where the encoder computes, as cpu or cuda:1 (default: a GPU if any)")
-    group.add_argument("--cache", metavar="DIR", help="keep the vectors of tags here, for the next run too")
-    group.add_argument("--aggregation", default="mean", help="mean of all pairs (default), best_match or f1")
-    group.add_argument(
-        "--normalize-by-self", action="store_true", help="divide by what the two lists have with themselves"
-    )
-
-
 def text_extra(encoder: str | None) -> list[str]:
     """Return the extra that an encoder of texts needs, if any."""
     return [] if encoder in {None, "char-ngrams"} else ["text"]
 
 
-def add_theme_options(group: Any) -> None:
-    """Add how lyrics are compared with the themes of their songs."""
-    group.add_argument(
-        "--theme-encoder",
-        metavar="NAME",
-        help="also compare texts with the themes of their songs, by a sentence-transformers model (Hub id or folder) "
-        "or char-ngrams, which knows no meaning (default: not compared)",
-    )
-    group.add_argument("--theme-encoder-revision", metavar="REV", help="commit, tag or branch of its Hub id")
-
-
-def add_interval_options(group: Any, *, resamples: bool = True) -> None:
-    """Add what the intervals are made with; `resamples` where there are divergences or tests."""
-    of = "of the intervals (default: %(default)s)"
-    group.add_argument("--confidence", type=float, default=0.95, metavar="P", help=of)
-    if resamples:
-        text = "of a divergence's interval; a test of a difference takes ten times as many, a mean none"
-        add_number(group, "--resamples", text, default=1000, dest="n_resamples")
-
-
-def add_engine_options(group: Any, default: str = "1") -> None:
-    """Add where the work is done; `default` says how many processes suit the task."""
-    group.add_argument(
-        "--engine",
-        metavar="NAME",
-        help="serial: in this process; local: in processes of this machine; ray: on the machines of a Ray cluster, or "
-        "on this one (default: what suits the task); changes no number",
-    )
-    add_number(group, "--workers", f"processes (default: {default}; with ray one a processor); changes no number")
-    group.add_argument(
-        "--ray-address",
-        metavar="H:P",
-        help="host:port of the head of a Ray cluster, or auto for that of this machine (default: the variable "
-        "RAY_ADDRESS, or else a new cluster on this machine, which ends with the run)",
-    )
-
-
-def add_output_options(verb: Any, *, has_figures: bool = False) -> Any:
-    """Add the group that says where results go, and return it; `has_figures` says that report.html needs matplotlib."""
-    where = verb.add_argument_group("where it goes")
-    where.add_argument("--out", required=True, metavar="DIR", help="folder for records and results")
-    where.add_argument("--overwrite", action="store_true", help="start afresh, whatever the folder holds")
-    where.add_argument("--json", action="store_true", help="print results.json in place of the tables")
-    if has_figures:
-        add_drawing_options(where, "report", "report.html")
-    else:
-        where.add_argument("--no-report", action="store_false", dest="report", help="write no report.html")
-    return where
+def add_confidence(group: Any) -> None:
+    """Add the confidence of intervals."""
+    help_ = "of the intervals (default: %(default)s)"
+    group.add_argument("--confidence", type=float, default=0.95, metavar="P", help=help_)
 
 
 def add_drawing_options(where: Any, name: str, file: str) -> None:
