@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import MISSING
 from typing import Any, NamedTuple
 
-__all__ = ["MISSING", "Option", "option", "options_of"]
+__all__ = ["MISSING", "Option", "label_of", "option", "options_of"]
 
 _KEY = "music_evals.option"
 
@@ -74,6 +74,11 @@ def options_of(settings: type) -> Iterator[Option]:
         default = () if field.default_factory is not MISSING else field.default
         words = field.name.replace("_", "-")
         flag = shown["flag"] or (f"--no-{words}" if default is True else f"--{words}")
-        label = shown["label"] or field.name.replace("_", " ")
+        label = shown["label"] or field.name.replace("_", " ").capitalize()
         own = {"name": field.name, "kind": str(field.type), "default": default}
         yield Option(**{**shown, **own, "text": text, "flag": flag, "label": label})
+
+
+def label_of(settings: type, name: str) -> str:
+    """Return how a control on a page calls an option."""
+    return next(shown.label for shown in options_of(settings) if shown.name == name)

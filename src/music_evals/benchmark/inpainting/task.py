@@ -133,7 +133,10 @@ class Settings(RunSettings):
         group="who",
     )
     decoding: str | None = option(
-        None, "decoding of the models; one that reads the true middle is labelled as leaking", group="who"
+        None,
+        "decoding of the models; one that reads the true middle is labelled as leaking",
+        group="who",
+        label="How notes are chosen",
     )
     temperature: float | None = option(None, "temperature of the models", group="who")
     cache: str | os.PathLike[str] | None = option(

@@ -142,6 +142,7 @@ class Settings(RunSettings):
         None,
         "auxiliary metrics: all, none, or names with commas (default: four with all eleven, none with others)",
         metavar="NAMES",
+        label="All auxiliary metrics of the eleven scores",
     )
     variant: str = option("corrected", "corrected (default), official, paper, or musecpeval-0.3")
     backends: Mapping[str, str] = option(
