@@ -6,14 +6,7 @@ import argparse
 from typing import Any
 
 from music_evals.cli.console import print_results, quieten, say, why_not_drawn
-from music_evals.cli.options import (
-    add_drawing_options,
-    add_json,
-    add_options,
-    add_verb,
-    settings_from,
-    text_extra,
-)
+from music_evals.cli.options import add_drawing_options, add_json, add_options, add_verb, settings_from, text_extra
 
 __all__ = ["add"]
 

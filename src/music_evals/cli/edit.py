@@ -9,13 +9,7 @@ from typing import Any
 from music_evals.annotations import EDIT_TASKS, EditInstruction
 from music_evals.benchmark.edits.sources import bars_of
 from music_evals.cli.console import Bar, list_failures, quieten, say, to_stdout
-from music_evals.cli.options import (
-    add_json,
-    add_list,
-    add_options,
-    add_verb,
-    settings_from,
-)
+from music_evals.cli.options import add_json, add_list, add_options, add_verb, settings_from
 from music_evals.errors import InvalidInputError
 from music_evals.protocols import EDITORS
 

@@ -9,14 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from music_evals.cli.console import Bar, list_failures, print_results, quieten, say, why_not_drawn
-from music_evals.cli.options import (
-    add_drawing_options,
-    add_json,
-    add_options,
-    add_verb,
-    in_options,
-    settings_from,
-)
+from music_evals.cli.options import add_drawing_options, add_json, add_options, add_verb, in_options, settings_from
 from music_evals.errors import InvalidInputError, OutputError
 
 if TYPE_CHECKING:

@@ -12,13 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from music_evals.benchmark.cells import format_value, plain
 from music_evals.cli.console import Bar, list_failures, say, to_stdout
-from music_evals.cli.options import (
-    add_confidence,
-    add_list,
-    add_options,
-    add_verb,
-    settings_from,
-)
+from music_evals.cli.options import add_confidence, add_list, add_options, add_verb, settings_from
 from music_evals.cli.studies import add_introduction_options, introduction_of
 
 if TYPE_CHECKING:

@@ -8,15 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from music_evals.cli.console import Bar, say, to_stdout
 from music_evals.cli.listening_study import BUILD_EXAMPLES, add_build, add_plan, add_report
-from music_evals.cli.options import (
-    add_confidence,
-    add_json,
-    add_list,
-    add_number,
-    add_options,
-    add_verb,
-    settings_from,
-)
+from music_evals.cli.options import add_confidence, add_json, add_list, add_number, add_options, add_verb, settings_from
 from music_evals.cli.studies import add_serve
 
 if TYPE_CHECKING:

@@ -6,14 +6,7 @@ import argparse
 from typing import Any
 
 from music_evals.cli.console import Bar, finish_scores, quieten
-from music_evals.cli.options import (
-    add_json,
-    add_options,
-    add_published_option,
-    add_verb,
-    settings_from,
-    text_extra,
-)
+from music_evals.cli.options import add_json, add_options, add_published_option, add_verb, settings_from, text_extra
 
 __all__ = ["add"]
 

@@ -7,13 +7,7 @@ import json
 from typing import Any
 
 from music_evals.cli.console import Bar, list_failures, print_results, quieten, say, to_stdout
-from music_evals.cli.options import (
-    add_json,
-    add_options,
-    add_verb,
-    in_options,
-    settings_from,
-)
+from music_evals.cli.options import add_json, add_options, add_verb, in_options, settings_from
 from music_evals.errors import InvalidInputError
 
 __all__ = ["add"]

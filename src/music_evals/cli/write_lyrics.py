@@ -8,14 +8,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from music_evals.cli.console import Bar, finish_scores, quieten
-from music_evals.cli.options import (
-    add_json,
-    add_options,
-    add_published_option,
-    add_verb,
-    settings_from,
-    text_extra,
-)
+from music_evals.cli.options import add_json, add_options, add_published_option, add_verb, settings_from, text_extra
 from music_evals.errors import InvalidInputError
 
 if TYPE_CHECKING:

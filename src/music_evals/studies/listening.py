@@ -224,9 +224,7 @@ class ListeningSettings:
     )
     listeners: int = option(12, "plans (default: %(default)s)", group="who")
     blocks: int = option(
-        1,
-        "questionnaires that the items are dealt to; each listener has one (default: %(default)s)",
-        group="who",
+        1, "questionnaires that the items are dealt to; each listener has one (default: %(default)s)", group="who"
     )
     systems: tuple[str, ...] = option((), "with commas (default: all)", group="who", metavar="NAMES")
     with_hidden_reference: bool = option(

@@ -18,13 +18,7 @@ import numpy.typing as npt
 
 from music_evals import __version__
 from music_evals.annotations import DEFAULT_BPM, MUSIB_LAYOUT, Score, Tempo, Tokens
-from music_evals.audio.rendering import (
-    RELEASE_SEC,
-    find_soundfont,
-    identify_sounds,
-    render_additive,
-    render_fluidsynth,
-)
+from music_evals.audio.rendering import RELEASE_SEC, find_soundfont, identify_sounds, render_additive, render_fluidsynth
 from music_evals.benchmark.inpainting.listening_runs import (
     TASK,
     HeardSystem,

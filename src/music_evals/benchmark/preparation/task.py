@@ -76,10 +76,7 @@ class Settings(RunSettings):
     """
 
     songs: str | os.PathLike[str] = option(
-        MISSING,
-        "folder with recordings, and lyrics as .lrc or .txt of the same name",
-        flag="songs",
-        group="data",
+        MISSING, "folder with recordings, and lyrics as .lrc or .txt of the same name", flag="songs", group="data"
     )
     steps: Sequence[str] = ()
     encoder: str | None = option(
@@ -273,11 +270,7 @@ def _record(
     wanted: Sequence[Wanted], songs: Sequence[Song], settings: Settings, progress: Progress | None
 ) -> tuple[dict[Key, Row], Path]:
     """Do what is left, one wave after the other; return the last record of each song and step, and the file."""
-    header = {
-        "task": "preparation",
-        "features": receipt(features=FEATURES),
-        "versions": package_versions(_PACKAGES),
-    }
+    header = {"task": "preparation", "features": receipt(features=FEATURES), "versions": package_versions(_PACKAGES)}
     known = {planned.step.name: planned for planned in wanted}
     path = Path(settings.out) / RECORDS
     latest: dict[Key, Row] = {}

@@ -46,13 +46,7 @@ from music_evals.numerics import n_cores
 from music_evals.options import option
 from music_evals.pipelines import preservation as pipeline
 
-__all__ = [
-    "AUDIO_PACKAGES",
-    "Outcome",
-    "Settings",
-    "describe_extractors",
-    "run_preservation",
-]
+__all__ = ["AUDIO_PACKAGES", "Outcome", "Settings", "describe_extractors", "run_preservation"]
 
 MOST_WORKERS = 4
 """By default no more processes than this; more must be asked for."""
@@ -159,9 +153,7 @@ class Settings(RunSettings):
         metavar="FACETS",
     )
     timelines: int = option(
-        SHOWN_PAIRS,
-        "pairs to draw in report.html, the worst of each system (default: %(default)s)",
-        group="output",
+        SHOWN_PAIRS, "pairs to draw in report.html, the worst of each system (default: %(default)s)", group="output"
     )
     audio: str = option(
         "beside",

@@ -169,8 +169,7 @@ class Settings(EncoderSettings, SongSettings):
     )
     trust_remote_code: bool = option(False, "run Python code that comes with a tagger's music encoder", group="data")
     empty: str = option(
-        "nan",
-        "a list without tags is undefined, and so is the average of its song: nan (default); or zero, or raise",
+        "nan", "a list without tags is undefined, and so is the average of its song: nan (default); or zero, or raise"
     )
 
     TEXTS: ClassVar = {"predictions": predictions_text('"professional": {DIMENSION: [TAGS]}, "amateur": {...}')}
@@ -198,11 +197,7 @@ class Settings(EncoderSettings, SongSettings):
     @property
     def options(self) -> dict[str, Any]:
         """Keyword arguments of `score_description`."""
-        return {
-            "aggregation": self.aggregation,
-            "normalize_by_self": self.normalize_by_self,
-            "empty": self.empty,
-        }
+        return {"aggregation": self.aggregation, "normalize_by_self": self.normalize_by_self, "empty": self.empty}
 
 
 def run_descriptions(settings: Settings, *, progress: Progress | None = None) -> Outcome:

@@ -354,11 +354,7 @@ class _LoadedWriter(NamedTuple):
 
 def _load_writers(settings: Settings) -> list[_LoadedWriter]:
     """Build the writers; what is missing is said here, before anything is asked."""
-    sampling = {
-        "temperature": settings.temperature,
-        "top_p": settings.top_p,
-        "max_new_tokens": settings.max_tokens,
-    }
+    sampling = {"temperature": settings.temperature, "top_p": settings.top_p, "max_new_tokens": settings.max_tokens}
     budget = None if settings.max_cost is None else Budget(settings.max_cost)
 
     def metered(endpoint: Endpoint) -> LyricWriter:

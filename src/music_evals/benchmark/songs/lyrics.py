@@ -255,8 +255,7 @@ class Settings(ThemeSettings, SongSettings):
         "score what the variant gives them, without a header 0, and the notes count them)",
     )
     normalise: bool = option(
-        True,
-        "score texts as they are, with code fences, remarks and other brackets, for parity with the authors' code",
+        True, "score texts as they are, with code fences, remarks and other brackets, for parity with the authors' code"
     )
     song_format: str = option(
         "auto",
