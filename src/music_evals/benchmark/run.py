@@ -110,7 +110,7 @@ def run(task: str, /, out: str | os.PathLike[str], *, progress: Progress | None 
 
 
 def workers_text(default: str) -> str:
-    """Return what the option `--workers` says of a task with another default than one process."""
+    """Return what the option `workers` says of a task with another default than one process."""
     return f"processes (default: {default}; with ray one a processor); changes no number"
 
 

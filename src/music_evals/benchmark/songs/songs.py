@@ -47,7 +47,7 @@ Tags = Mapping[str, Mapping[str, tuple[str, ...]]]
 
 
 def predictions_text(fields: str) -> str:
-    """Return what the option `--predictions` says, of lines with these fields."""
+    """Return what the option `predictions` says, of lines with these fields."""
     return (
         f'JSON lines {{"id": SONG, {fields}}}, or their URL; may be given again for other systems; without them the '
         "controls alone are scored"
