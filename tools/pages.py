@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import contextlib
 import html.parser
-import http.cookiejar
 import importlib.util
 import json
 import os
@@ -17,12 +16,11 @@ import socket
 import subprocess
 import sys
 import time
-import urllib.error
-import urllib.parse
-import urllib.request
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
+
+import httpx2
 
 __all__ = ["Fields", "list_controls"]
 
@@ -109,17 +107,16 @@ class Visitor:
 
     def __init__(self, url: str) -> None:
         self.url = url
-        self.opener = urllib.request.build_opener(urllib.request.HTTPCookieProcessor(http.cookiejar.CookieJar()))
+        self.client = httpx2.Client(base_url=url, timeout=60, follow_redirects=True, trust_env=False)
 
     def page(self, address: str, form: Mapping[str, str] | None = None) -> str:
         """Return the text of a page, or nothing where it is no page, is missing or is not for this visitor."""
-        data = urllib.parse.urlencode(form).encode() if form is not None else None
-        request = urllib.request.Request(self.url + address, data=data, headers={"Origin": self.url})  # noqa: S310
-        try:
-            with self.opener.open(request, timeout=60) as answer:
-                return answer.read().decode() if "html" in answer.headers.get_content_type() else ""
-        except urllib.error.HTTPError:
-            return ""
+        headers = {"Origin": self.url}
+        if form is None:
+            answer = self.client.get(address, headers=headers)
+        else:
+            answer = self.client.post(address, data=dict(form), headers=headers)
+        return answer.text if answer.is_success and "html" in answer.headers.get("content-type", "") else ""
 
     def press(self, page: str, action: str) -> str:
         """Send the form of a page that goes to `action`, as it is."""

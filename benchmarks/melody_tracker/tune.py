@@ -22,7 +22,6 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-import yaml
 from benchmarks.melody_tracker.evaluate import RENDERERS, performed_track, piece_items, truth_track
 from benchmarks.melody_tracker.train import read_clip
 from tqdm import tqdm
@@ -34,6 +33,7 @@ from music_evals.audio.melody_net import WEIGHTS, MelodyActivations, decode, lev
 from music_evals.errors import InvalidInputError, UndefinedMetricWarning
 from music_evals.metrics.melody import motif_jaccard, overall_accuracy, raw_pitch_accuracy, voicing_recall
 from music_evals.stats.discrimination import auc
+from music_evals.yaml_files import read_yaml_file
 
 HOP_SEC = 512 / 22050
 EDITS = Path(__file__).parents[1] / "preservation_validity" / "real_edits.yaml"
@@ -182,7 +182,7 @@ def main() -> None:
         for renderer in RENDERERS
         for item in piece_items("tuning", renderer, options.renderings)
     ]
-    plan = yaml.safe_load(EDITS.read_text(encoding="utf-8"))
+    plan = read_yaml_file(EDITS)
     real = listen_to_edits(options.recordings, plan, sessions) if options.recordings else []
     rng = np.random.default_rng(0)
     choices = PATH | NOTES

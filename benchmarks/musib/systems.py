@@ -10,12 +10,11 @@ import math
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import yaml
-
 from music_evals.benchmark.sources import split_names
 from music_evals.errors import MusicEvalsError
 from music_evals.files import write_atomically
 from music_evals.repositories import DATASETS, MODELS
+from music_evals.yaml_files import read_yaml_file
 
 ROOT = Path(__file__).resolve().parents[2]
 HERE = Path(__file__).parent
@@ -107,7 +106,7 @@ def trained_on(folder: Path) -> str | None:
     recipe = folder / "train.yaml"
     if not recipe.is_file():
         return None
-    return Path(yaml.safe_load(recipe.read_text(encoding="utf-8"))["data"]["dataset"]).name
+    return Path(read_yaml_file(recipe)["data"]["dataset"]).name
 
 
 def n_parameters(folder: Path) -> int:

@@ -20,7 +20,6 @@ from pathlib import Path
 from typing import Any
 
 import pandas as pd
-import yaml
 from analyse import SCALES, load_records
 from real_edits import PACKAGES, missing_programs, program_versions
 from real_evidence import evidence_table, real_evidence, write_pages
@@ -29,6 +28,7 @@ from real_recordings import HALVES, Recording, attach, fetch, load_manifest
 
 from music_evals.audio.extraction import receipt
 from music_evals.errors import InvalidInputError
+from music_evals.yaml_files import read_yaml_file
 
 HERE = Path(__file__).parent
 MANIFEST, EDITS = HERE / "recordings.csv", HERE / "real_edits.yaml"
@@ -38,7 +38,7 @@ COMMAND = "python benchmarks/preservation_validity/real.py --recordings FOLDER"
 def main() -> None:
     """Measure what is attached, and write the evidence where nothing of the halves is missing."""
     options = _options()
-    plan = yaml.safe_load(EDITS.read_text(encoding="utf-8"))
+    plan = read_yaml_file(EDITS)
     recordings = load_manifest(options.manifest)
     if options.write:
         run = json.loads((options.out / "real_run.json").read_text(encoding="utf-8"))

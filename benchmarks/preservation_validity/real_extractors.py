@@ -20,7 +20,6 @@ from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
-import yaml
 from extractors import SCORERS
 from real import EDITS, HERE, MANIFEST
 from real_edits import PACKAGES, make_excerpt, missing_programs
@@ -34,6 +33,7 @@ from music_evals.audio.extraction import extract
 from music_evals.audio.io import load_audio
 from music_evals.audio.store import FeatureStore
 from music_evals.errors import BackendError, InvalidInputError, MissingBackendError
+from music_evals.yaml_files import read_yaml_file
 
 
 class Annotation(NamedTuple):
@@ -66,7 +66,7 @@ def main() -> None:
     files, missing = attach(recordings, options.recordings)
     for name, reason in missing.items():
         print(f"{name} skipped: {reason}", file=sys.stderr)
-    plan = yaml.safe_load(EDITS.read_text(encoding="utf-8"))
+    plan = read_yaml_file(EDITS)
     excerpts = {
         one.name: make_excerpt(plan, one, files[one.name], options.work / f"{one.name}.wav")
         for one in recordings

@@ -5,11 +5,11 @@ from __future__ import annotations
 import csv
 import dataclasses
 import hashlib
-import urllib.request
 from collections.abc import Sequence
 from pathlib import Path, PurePosixPath
 from urllib.parse import quote
 
+import httpx2
 from tqdm import tqdm
 
 from music_evals.errors import InvalidInputError
@@ -136,14 +136,13 @@ def fetch(recordings: Sequence[Recording], folder: Path) -> None:
     ------
     InvalidInputError
         What came is not what the manifest names.
-    OSError
+    httpx2.HTTPError
         No connection, or no such file.
 
     """
     _, missing = attach(recordings, folder)
     for recording in tqdm([one for one in recordings if one.name in missing], desc="recordings", unit="file"):
-        with urllib.request.urlopen(recording.url, timeout=60) as answer:  # noqa: S310 - begins with RAW
-            content = answer.read()
+        content = httpx2.get(recording.url, timeout=60, follow_redirects=True).raise_for_status().content
         if _digest(content) != recording.sha256:
             raise InvalidInputError(f"{recording.url} is not the file of the manifest; its hash is {_digest(content)}")
         write_atomically(folder / recording.place, content, parents=True)

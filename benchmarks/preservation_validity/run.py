@@ -10,7 +10,6 @@ card. A run that was stopped goes on where it stood.
 from __future__ import annotations
 
 import argparse
-import importlib.resources
 import os
 import re
 import tempfile
@@ -20,7 +19,6 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-import yaml
 from analyse import Evidence, evidence, load_records, responses
 from measure import TRUTH, UNRELATED, measure
 
@@ -28,6 +26,7 @@ from music_evals.audio.rendering import find_soundfont
 from music_evals.datasets.known_edits import build as known_edits
 from music_evals.metrics.catalogue import AUXILIARY
 from music_evals.pipelines.preservation import FACETS
+from music_evals.yaml_files import packaged_yaml
 
 HERE = Path(__file__).parent
 ROOT = HERE.parents[1]
@@ -52,7 +51,7 @@ def main() -> None:
     )
     parser.add_argument("--write", action="store_true", help="only the cards of auxiliary metrics, from responses.csv")
     options = parser.parse_args()
-    plan = yaml.safe_load((importlib.resources.files("music_evals.datasets.known_edits") / "edits.yaml").read_text())
+    plan = packaged_yaml("music_evals.datasets.known_edits", "edits.yaml")
     if options.write:
         _write_auxiliary(pd.read_csv(HERE / "responses.csv"), plan)
         return

@@ -5,6 +5,7 @@
 - ``api FILES``: modules of the package that the page does not name itself, such as ``api editing/*.py``;
 - ``cards FOLDER``: the cards of a folder as a table, such as ``cards datasets_scripts``;
 - ``section FILE HEADING``: a section of a page at the root of the repository;
+- ``options TASK``: the options of a task as a table, such as ``options preservation``;
 - ``help``: what each command says of itself;
 - ``glossary``: the words of the project, ``tools/glossary.csv``.
 """
@@ -24,8 +25,10 @@ from typing import Any
 from mkdocs.exceptions import PluginError
 from mkdocs.utils.meta import get_data
 
+from music_evals.benchmark.run import settings_of
 from music_evals.cli.verbs import build_parser
 from music_evals.metrics import catalogue
+from music_evals.options import MISSING, options_of
 
 ROOT = Path(__file__).resolve().parents[2]
 WIDTH = "100"
@@ -45,6 +48,8 @@ def on_page_markdown(markdown: str, **_: Any) -> str:
                 return cards(folder)
             case ["section", name, heading]:
                 return section(name, heading)
+            case ["options", task]:
+                return options(task)
             case ["help"]:
                 return command_help()
             case ["glossary"]:
@@ -164,6 +169,17 @@ def section(name: str, heading: str) -> str:
     if not found:
         raise PluginError(f"{name} has no section {heading!r}")
     return re.sub(r"(?<=\])\((?!\w+:|#|/)", "(/", found[1].strip())  # from the root of the repository
+
+
+def options(task: str) -> str:
+    """Return the options of a task: flag, keyword of `music_evals.run`, default and what they do."""
+    rows = []
+    for option in options_of(settings_of(task)):
+        default = "" if option.default in {MISSING, None, ()} else f"`{option.default}`"
+        shown = [f"`{option.flag}`", f"`{option.name}`", default]
+        text = re.sub(r" ?\(default: %\(default\)[sg]\)", "", option.text)
+        rows.append([*shown, text.replace("%(default)s", str(option.default))])
+    return table(["option", "keyword", "default", "what it does"], rows)
 
 
 def command_help() -> str:

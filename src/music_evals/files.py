@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
-import itertools
 import json
 import logging
 import os
@@ -35,7 +34,6 @@ __all__ = [
     "check_no_pointer_in",
     "check_no_pointers_below",
     "check_path",
-    "check_tree",
     "decode_text",
     "folder_written_whole",
     "item_name",
@@ -46,7 +44,6 @@ __all__ = [
     "scratch_folder",
     "write_atomically",
     "written_whole",
-    "yaml_text",
 ]
 
 LOGGER = logging.getLogger(__name__)
@@ -61,7 +58,6 @@ STALE_SEC = 86_400.0
 
 _POINTER: Final = b"version https://git-lfs.github.com/spec/v1"
 """How each pointer file of Git LFS begins: https://github.com/git-lfs/git-lfs/blob/main/docs/spec.md."""
-_MOST_YAML, _MOST_VALUES, _DEEPEST = 2**20, 100_000, 100  # of YAML; the longest heads of cards have 2**19 characters
 _NAME, _PATH = 255, 3000  # bytes of a name, and of a path; with the folder that it starts from, systems take 4,096
 _TABLES: Final = frozenset({".parquet", ".arrow", ".csv", ".json", ".jsonl"})
 
@@ -176,31 +172,6 @@ def parse_json(text: str | bytes, place: str, expected: str = "") -> Any:
     except (ValueError, RecursionError) as error:  # nested thousands deep is JSON that Python cannot read
         reason = "nested too deeply" if isinstance(error, RecursionError) else error
         raise UnreadableFileError(f"{place} is not JSON ({reason}){expected and f'; expected {expected}'}") from error
-
-
-def yaml_text(content: bytes, place: object) -> str:
-    """Return the text of YAML as `decode_text` does, unless it is so long or so deep that its parser takes minutes."""
-    text = decode_text(content, place)
-    depths = itertools.accumulate(1 if mark in "[{" else -1 for mark in text if mark in "[]{}")
-    if len(text) > _MOST_YAML or max(depths, default=0) > _DEEPEST:
-        raise UnreadableFileError(
-            f"{place}: YAML of more than {_MOST_YAML} characters, or brackets more than {_DEEPEST} deep; write less"
-        )
-    return text
-
-
-def check_tree(value: Any, place: object) -> None:
-    """Raise `UnreadableFileError` where YAML names itself, or grows beyond bounds by names that stand for others."""
-    left, n_values = [(value, 0)], 0
-    while left:
-        part, depth = left.pop()
-        n_values += 1
-        if n_values > _MOST_VALUES or depth > _DEEPEST:
-            raise UnreadableFileError(
-                f"{place} holds more than {_MOST_VALUES} values, or some more than {_DEEPEST} deep; write less of it"
-            )
-        inside = part.values() if isinstance(part, Mapping) else part if isinstance(part, list | tuple) else ()
-        left += [(child, depth + 1) for child in inside]
 
 
 def json_lines(content: str | bytes, place: object) -> Iterator[tuple[int, dict[str, Any]]]:

@@ -13,8 +13,8 @@ import pytest
 import music_evals
 from music_evals import benchmark
 from music_evals.benchmark.load import load_results
-from music_evals.cli import _shared
-from music_evals.cli._shared import in_options
+from music_evals.cli.console import EXIT_FAILURES
+from music_evals.cli.options import in_options
 from music_evals.errors import InvalidInputError, UnknownNameError
 
 FOLDER = '''
@@ -41,6 +41,7 @@ from music_evals.benchmark.run import record
 from music_evals.benchmark.versions import package_versions
 from music_evals.errors import InvalidInputError, NotComparableError
 from music_evals.metrics.catalogue import Metric
+from music_evals.options import option
 
 CATALOGUE = {"nearness": Metric("nearness", "Nearness", "toy", 0.0, 1.0, "higher")}
 
@@ -64,7 +65,7 @@ def nearness(reference, estimate, *, scale):
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Settings(RunSettings):
-    numbers: str | os.PathLike[str] | None = None
+    numbers: str | os.PathLike[str] | None = option(None, "a file of JSON lines", group="data", metavar="FILE")
     scale: float = 10.0
 
     def __post_init__(self):
@@ -136,20 +137,21 @@ def run_toy(settings, *, progress=None):
 
 VERB = """
 from music_evals.benchmark.toy.task import Settings, run_toy
-from music_evals.cli import _shared
+from music_evals.cli.console import Bar, finish_scores
+from music_evals.cli.options import add_json, add_options, add_published_option, add_verb, settings_from
 
 
 def add(verbs):
-    verb = _shared.add_verb(verbs, "toy", run, "score numbers")
-    verb.add_argument("--numbers", metavar="FILE")
-    _shared.add_interval_options(verb)
-    _shared.add_published_option(_shared.add_output_options(verb))
+    verb = add_verb(verbs, "toy", run, "score numbers")
+    where = add_options(verb, Settings)["output"]
+    add_json(where)
+    add_published_option(where)
 
 
 def run(options):
-    with _shared.Bar("number") as bar:
-        outcome = run_toy(Settings(**_shared.chosen(options, Settings)), progress=bar)
-    return _shared.finish_scores(outcome, options)
+    with Bar("number") as bar:
+        outcome = run_toy(settings_from(options, Settings), progress=bar)
+    return finish_scores(outcome, options)
 """
 
 NUMBERS = [
@@ -220,7 +222,7 @@ def test_its_verb_is_a_parser_and_a_function(numbers: Path, tmp_path: Path, caps
     toy.add(parser.add_subparsers())
     given = ["toy", "--numbers", str(numbers), "--out", str(tmp_path / "out"), "--resamples", "20"]
     options = parser.parse_args(given)
-    assert options.command(options) == _shared.EXIT_FAILURES  # a number failed
+    assert options.command(options) == EXIT_FAILURES  # a number failed
     shown = capsys.readouterr()
     assert "n3 (far): NotComparableError" in shown.err
     assert "Nearness" in shown.out

@@ -11,12 +11,12 @@ import socket
 import subprocess
 import sys
 import time
-import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
+import httpx2
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -108,8 +108,8 @@ def serving(command: list[str], log: Path, path: str = "/", **options: Any) -> S
         url = f"http://127.0.0.1:{port}"
         while process.poll() is None and time.monotonic() < latest:
             try:
-                urllib.request.urlopen(f"{url}{path}", timeout=5).close()  # noqa: S310  (http, ours)
-            except OSError:
+                httpx2.get(f"{url}{path}", timeout=5, trust_env=False).raise_for_status()
+            except httpx2.HTTPError:
                 time.sleep(0.2)
             else:
                 return Served(url, process, log)

@@ -14,7 +14,6 @@ from typing import Any
 from xml.etree import ElementTree as ET
 
 import pytest
-import yaml
 from sqlalchemy import select
 from tests.caimap.test_work import describe, two_passes
 from tests.caimap_bench import StudyBench, one_verse
@@ -35,6 +34,7 @@ from music_evals.datasets.caimd.build import BuildSettings, build_release
 from music_evals.datasets.caimd.schema import features, load_rows
 from music_evals.datasets.caimd.writing import release_files
 from music_evals.errors import InvalidInputError, MusicEvalsError, NoDataError, OutputError
+from music_evals.yaml_files import load_yaml
 
 KEY = bytes(range(32))
 
@@ -122,8 +122,8 @@ def test_a_study_is_exported_by_the_verb(bench: StudyBench, tmp_path: Path, caps
 def test_any_title_stands_in_the_card_as_it_is(songs: list[FinishedSong], tmp_path: Path, title: str) -> None:
     export_songs(songs[:1], tmp_path / "a", key=KEY, title=title)
     header, text = (tmp_path / "a" / "README.md").read_text(encoding="utf-8").split("---\n", 2)[1:]
-    assert yaml.safe_load(header)["pretty_name"] == title
-    assert len(yaml.safe_load(header)["configs"]) == 2
+    assert load_yaml(header, "the card")["pretty_name"] == title
+    assert len(load_yaml(header, "the card")["configs"]) == 2
     assert f"# {title}\n" in text
 
 

@@ -12,7 +12,8 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import pytest
-import yaml
+
+from music_evals.yaml_files import load_yaml
 
 __all__ = [
     "ROOT", "SOURCE", "card_of", "code_lines", "missing_topics", "over", "place", "subfolders", "text_of", "tree_of",
@@ -85,7 +86,7 @@ def card_of(folder: Path) -> tuple[dict[str, Any], str]:
     if match is None:
         message = f"{place(folder)}/README.md must begin with YAML between two lines of ---"
         raise AssertionError(message)
-    return yaml.safe_load(match[1]), match[2]
+    return load_yaml(match[1], place(folder)), match[2]
 
 
 def code_lines(path: Path) -> int:

@@ -9,11 +9,11 @@ import re
 from pathlib import Path
 from typing import Any
 
-import yaml
 from tests.conformance.rules import card_of, missing_topics, over, place, subfolders, text_of
 
 from music_evals.datasets.manifest import rows_sha256
 from music_evals.metrics.catalogue import CATALOGUE
+from music_evals.yaml_files import load_yaml
 
 FOLDERS = subfolders("datasets_scripts")
 of_each_dataset = over(FOLDERS, place)
@@ -120,7 +120,7 @@ def test_card_tells_every_number_of_rows(folder: Path) -> None:
 
 @of_each_dataset
 def test_eval_yaml_declares_one_task_a_number(folder: Path) -> None:
-    declared = yaml.safe_load(text_of(folder / "eval.yaml"))
+    declared = load_yaml(text_of(folder / "eval.yaml"), folder)
     assert declared["name"]
     assert declared["description"]
     assert declared["evaluation_framework"]

@@ -20,8 +20,8 @@ HUB_FOLDERS = ("metrics", "datasets_scripts", "models", "spaces")
 # A room may import itself and the rooms named here; everything else is a broken arrow. "" is the package itself, which
 # offers lazily what the rooms hold. A dotted name is one module of a room.
 _GROUND = {
-    "annotations", "compiling", "csv_files", "deprecation", "errors", "files", "locations", "numerics", "processes",
-    "protocols", "remote", "repositories",
+    "annotations", "compiling", "csv_files", "deprecation", "errors", "files", "locations", "numerics", "options",
+    "processes", "protocols", "remote", "repositories", "yaml_files",
 }  # fmt: skip
 _LAYER = {"audio", "symbolic", "lyrics", "metrics", "stats"}
 _PLUGINS = {"models", "editing", "datasets"}
@@ -35,9 +35,11 @@ ARROWS: dict[str, set[str]] = {
     "files": {"errors"},
     "locations": {"errors", "files", "remote"},
     "numerics": set(),
+    "options": set(),
     "processes": {"errors"},
     "remote": {"errors"},
     "repositories": {"errors"},
+    "yaml_files": {"errors", "files"},
     "annotations": {"deprecation", "errors"},
     "protocols": {"annotations", "deprecation", "errors"},
     "symbolic": _GROUND,
@@ -49,7 +51,17 @@ ARROWS: dict[str, set[str]] = {
     "models": _PLUGIN_NEEDS,
     "editing": _PLUGIN_NEEDS | {"audio.loudness"},  # level is matched in one place, by the one measure of loudness
     "datasets": _PLUGIN_NEEDS,
-    "studies": {"annotations", "csv_files", "deprecation", "errors", "files", "symbolic", "stats"}
+    "studies": {
+        "annotations",
+        "csv_files",
+        "deprecation",
+        "errors",
+        "files",
+        "options",
+        "symbolic",
+        "stats",
+        "yaml_files",
+    }
     | {"audio.io", "audio.loudness"},
     "benchmark": _TASK | {"studies"},  # a task hands what people are to hear to the one form of all studies
     "leaderboard": _TASK | {"benchmark"},

@@ -10,11 +10,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 from tests.conformance.rules import ROOT, over, place, text_of
 
 import music_evals
 from music_evals.metrics.catalogue import CATALOGUE
+from music_evals.yaml_files import load_yaml
 
 GITHUB = ROOT / ".github"
 FORMS = sorted(path for path in (GITHUB / "ISSUE_TEMPLATE").glob("*.yml") if path.name != "config.yml")
@@ -22,7 +22,7 @@ PAPERS = sorted({metric.paper for metric in CATALOGUE.values()} - {""})
 
 
 def read(path: Path) -> Any:
-    return yaml.safe_load(text_of(path))
+    return load_yaml(text_of(path), path)
 
 
 def plain(title: str) -> str:

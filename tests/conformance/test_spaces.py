@@ -10,11 +10,11 @@ import socket
 import subprocess
 import sys
 import time
-import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import httpx2
 import pytest
 from tests.conformance.rules import ROOT, SOURCE, card_of, code_lines, over, place, subfolders, text_of, tree_of
 from tests.pages import WITH_EXAMPLES
@@ -54,7 +54,7 @@ DOCKER_HEAD = {
 }
 ABOUT = ("How to use", "Limits", "Privacy", "Licence")
 FORBIDDEN_OPTIONS = {"share", "allowed_paths", "auth"}
-FETCHERS = {"requests", "urllib.request", "httpx", "aiohttp", "ftplib"}
+FETCHERS = {"requests", "urllib.request", "httpx", "httpx2", "aiohttp", "ftplib"}
 
 
 def calls(path: Path) -> Iterator[ast.Call]:
@@ -299,8 +299,7 @@ def served(url: str, process: subprocess.Popen[bytes]) -> bytes:
     end = time.monotonic() + 120
     while time.monotonic() < end and process.poll() is None:
         try:
-            with urllib.request.urlopen(url, timeout=5) as answer:  # noqa: S310
-                return bytes(answer.read())
-        except OSError:
+            return httpx2.get(url, timeout=5, trust_env=False).raise_for_status().content
+        except httpx2.HTTPError:
             time.sleep(0.1)
     return b""

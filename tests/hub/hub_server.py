@@ -21,7 +21,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 from urllib.parse import parse_qs, unquote, urlsplit
 
-import yaml
+import yaml  # noqa: TID251  (what the client of the Hub reads cards with)
 
 LARGE = (".safetensors", ".parquet", ".onnx", ".bin")
 """What the Hub's .gitattributes put into large storage; beside it, whatever is over `LARGE_BYTES`."""

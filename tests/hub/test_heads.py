@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 import pytest
-import yaml
+import yaml  # noqa: TID251  (what the client of the Hub reads cards with)
 from hypothesis import given
 from hypothesis import strategies as st
 

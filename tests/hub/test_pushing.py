@@ -9,11 +9,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 
 from music_evals.errors import InvalidInputError
 from music_evals.hub.client import Hub
 from music_evals.hub.pushing import push_results
+from music_evals.yaml_files import load_yaml
 
 from .hub_house import House
 
@@ -135,11 +135,13 @@ def push(house: House, run: Path, *more: str, token: str | None = "", model: str
 
 
 def head(card: str) -> dict[str, Any]:
-    return yaml.safe_load(card.split("---")[1])
+    return load_yaml(card.split("---")[1], "the card")
 
 
 def entries(house: House, revision: str = "main") -> list[dict[str, Any]]:
-    return yaml.safe_load(house.hub.text("model", f"{house.org}/mine", ".eval_results/tiny_set.yaml", revision))
+    return load_yaml(
+        house.hub.text("model", f"{house.org}/mine", ".eval_results/tiny_set.yaml", revision), "the results"
+    )
 
 
 def test_one_commit_holds_both_formats_and_leaves_the_rest(hub: House, run: Path) -> None:
@@ -366,9 +368,9 @@ def test_entries_stay_in_the_file_that_they_are_in(hub: House, run: Path) -> Non
         {"dataset": {"id": f"{hub.org}/tiny_set", "task_id": "one_test_note_f1"}, "value": 0.1235, "verifyToken": "t"},
         {"dataset": {"id": "else/where", "task_id": "x"}, "value": 3, "more": "unknown"},
     ]
-    hub.hub.put("model", f"{hub.org}/mine", {".eval_results/all.yaml": yaml.safe_dump(theirs)})
+    hub.hub.put("model", f"{hub.org}/mine", {".eval_results/all.yaml": json.dumps(theirs)})
     assert push(hub, run).code == 0
-    first, second = yaml.safe_load(hub.hub.text("model", f"{hub.org}/mine", ".eval_results/all.yaml"))
+    first, second = load_yaml(hub.hub.text("model", f"{hub.org}/mine", ".eval_results/all.yaml"), "the results")
     assert first["verifyToken"] == "t"
     assert "interval" in first["notes"]
     assert second == theirs[1]
@@ -516,7 +518,7 @@ def test_from_a_published_dataset_and_model_to_a_score_on_the_card(
     assert judged.code == 0, judged.stderr
     done = house.cli("push", str(tmp_path), "--model", model)
     assert done.code == 0, done.stderr
-    found = yaml.safe_load(house.hub.text("model", model, ".eval_results/jsb_chorales.yaml"))
+    found = load_yaml(house.hub.text("model", model, ".eval_results/jsb_chorales.yaml"), "the results")
     sha = house.hub.repo("dataset", dataset).head.sha
     assert {entry["dataset"]["revision"] for entry in found} == {sha}
     assert "musib_official_test_note_f1" in {entry["dataset"]["task_id"] for entry in found}

@@ -555,8 +555,8 @@ def test_a_key_is_not_sent_in_the_open(server: Server) -> None:
         EndpointWriter(url, "m", api_key_env="SECRET_OF_A_TEST")
 
 
-def test_without_httpx(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "httpx", None)
+def test_without_http_client(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "httpx2", None)
     with pytest.raises(MissingBackendError, match=r"\.\[models\]"):
         EndpointWriter("http://localhost", "m")
 

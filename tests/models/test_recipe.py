@@ -51,7 +51,7 @@ def test_the_shipped_recipe_is_complete():
             "unknown setting of more data 'd",
         ),
         ({"data": "{config: tiny}"}, InvalidInputError, "data settings are incomplete.*dataset"),
-        ({"training": "{"}, UnreadableFileError, "cannot read the recipe"),
+        ({"training": "{"}, UnreadableFileError, "the recipe .* cannot be read as YAML"),
     ],
 )
 def test_recipes_are_checked(tmp_path, write_recipe, changes, error, message):

@@ -106,7 +106,7 @@ def forged(study: StudyFolder, key: ListeningKey, how: str, rng: np.random.Gener
 
 def test_the_eight_listeners_of_the_review_are_marked_by_the_time_that_passed(build: Any) -> None:
     """They post all answers as soon as they joined, and claim minutes."""
-    pytest.importorskip("httpx")
+    pytest.importorskip("httpx2")
     from starlette.testclient import TestClient
 
     study, key = build()

@@ -12,13 +12,12 @@ import subprocess
 import sys
 import threading
 import time
-import urllib.error
-import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import httpx2
 import numpy as np
 import pytest
 
@@ -358,8 +357,7 @@ def test_a_served_page_keeps_its_limits(tmp_path: Path) -> None:
         assert asked.returncode == 0, asked.stderr
         kept = list(temporary.rglob("small.txt"))
         for path in ("/etc/passwd", str(Path(frame.__file__))):
-            with pytest.raises(urllib.error.HTTPError, match="403"):
-                urllib.request.urlopen(f"{url}/gradio_api/file={path}", timeout=10)  # noqa: S310
+            assert httpx2.get(f"{url}/gradio_api/file={path}", timeout=10, trust_env=False).status_code == 403
     finally:
         server.send_signal(signal.SIGTERM)
         server.wait(timeout=60)
@@ -379,8 +377,8 @@ def wait_for(url: str, server: subprocess.Popen[bytes]) -> None:
     end = time.monotonic() + 120
     while time.monotonic() < end and server.poll() is None:
         try:
-            urllib.request.urlopen(f"{url}/gradio_api/info", timeout=5).close()  # noqa: S310
-        except (urllib.error.URLError, ConnectionError, TimeoutError):
+            httpx2.get(f"{url}/gradio_api/info", timeout=5, trust_env=False).raise_for_status()
+        except httpx2.HTTPError:
             time.sleep(0.2)
         else:
             return

@@ -28,6 +28,7 @@ from music_evals.errors import InvalidInputError, UnknownNameError, check_extras
 from music_evals.files import check_folder
 from music_evals.locations import check_local
 from music_evals.numerics import kernels
+from music_evals.options import MISSING, option
 from music_evals.protocols import load_plugin
 
 if TYPE_CHECKING:
@@ -108,6 +109,11 @@ def run(task: str, /, out: str | os.PathLike[str], *, progress: Progress | None 
     return outcome
 
 
+def workers_text(default: str) -> str:
+    """Return what the option `workers` says of a task with another default than one process."""
+    return f"processes (default: {default}; with ray one a processor); changes no number"
+
+
 @dataclasses.dataclass(frozen=True)
 class Settings:
     """What the settings of all tasks have in common.
@@ -149,21 +155,50 @@ class Settings:
 
     """
 
-    out: str | os.PathLike[str]
-    dataset: str | None = None
+    out: str | os.PathLike[str] = option(MISSING, "folder for records and results", group="output", metavar="DIR")
+    dataset: str | None = option(
+        None, "a name (see list), a folder, a Hub id, or a file of JSON lines, each a row of CaiMD", group="data"
+    )
     _: dataclasses.KW_ONLY
-    config: str | None = None
-    split: str = "test"
-    revision: str | None = None
-    limit: int | None = None
-    engine: str | None = None
-    workers: int | None = None
-    ray_address: str | None = None
-    confidence: float = 0.95
-    n_resamples: int = 1000
-    seed: int = 0
-    overwrite: bool = False
-    report: bool = True
+    config: str | None = option(None, "config of the dataset", group="data")
+    split: str = option("test", "split of the dataset (default: %(default)s)", group="data")
+    revision: str | None = option(None, "commit, tag or branch of a Hub dataset", group="data")
+    limit: int | None = option(None, "the first N songs only", group="data")
+    engine: str | None = option(
+        None,
+        "serial: in this process; local: in processes of this machine; ray: on the machines of a Ray cluster, or on "
+        "this one (default: what suits the task); changes no number",
+        group="run",
+        metavar="NAME",
+    )
+    workers: int | None = option(
+        None, "processes (default: 1; with ray one a processor); changes no number", group="run"
+    )
+    ray_address: str | None = option(
+        None,
+        "host:port of the head of a Ray cluster, or auto for that of this machine (default: the variable RAY_ADDRESS, "
+        "or else a new cluster on this machine, which ends with the run)",
+        group="run",
+        metavar="H:P",
+    )
+    confidence: float = option(0.95, "of the intervals (default: %(default)s)", group="run", metavar="P")
+    n_resamples: int = option(
+        1000,
+        "of a divergence's interval; a test of a difference takes ten times as many, a mean none (default: "
+        "%(default)s)",
+        flag="--resamples",
+        group="run",
+    )
+    seed: int = option(0, "of intervals and tests (default: %(default)s)", group="run", metavar="SEED")
+    overwrite: bool = option(False, "start afresh, whatever the folder holds", group="output")
+    report: bool = option(True, "write no report.html", group="output")
+
+    GROUPS: ClassVar[Mapping[str, str]] = {
+        "data": "what is scored", "how": "how", "run": "how", "output": "where it goes"
+    }  # fmt: skip
+    """Key of a group of options -> title in the help of the verb; an option of another group has no flag."""
+    TEXTS: ClassVar[Mapping[str, str | None]] = {}
+    """Option of a base class -> what it does here, or None where it is none."""
 
     BOUNDS: ClassVar[Mapping[str, tuple[int, int]]] = {
         "limit": (1, sys.maxsize),

@@ -7,7 +7,8 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
-from music_evals.cli._shared import Bar, add_list, add_number, add_verb, list_failures, quieten, say, to_stdout
+from music_evals.cli.console import Bar, list_failures, quieten, say, to_stdout
+from music_evals.cli.options import add_json, add_list, add_options, add_verb, settings_from
 from music_evals.errors import InvalidInputError
 from music_evals.protocols import EDITORS, editor_names
 
@@ -42,46 +43,22 @@ def add(verbs: Any) -> None:
     """Add the verb ``benchmark``."""
     verb = add_verb(verbs, "benchmark", _run, "run a whole study", "Run a whole study.")
     studies = verb.add_subparsers(title="studies", required=True, metavar="STUDY")
-    study = add_verb(studies, "musecpbench", _run, "what editing systems preserve", _HELP, _EXAMPLES)
-    inputs = study.add_argument_group("what is edited")
-    inputs.add_argument("--protocol", default="ours", help="ours (default) or paper")
-    inputs.add_argument(
-        "--sources",
-        metavar="TABLE",
-        help="recordings and instructions, as the verb edit reads them (default: our own pieces, rendered)",
-    )
-    inputs.add_argument("--scores", metavar="TABLE", help="the same pieces as scores; they are rendered")
-    add_number(inputs, "--pieces", "of our own", default=12, dest="n_pieces")
-    add_list(
-        inputs,
-        "--paper-sources",
-        "what the paper gave to a system, see the data sets medleydb_editing, musiccaps_edits, audioldm2_samples "
-        "and lakh_refinpaint; may be given again",
-        metavar="SYSTEM=TABLE",
-    )
-    inputs.add_argument("--limit", type=int, metavar="N", help="the first N rows of each table only")
-    inputs.add_argument("--seconds", type=float, metavar="S", help="the first S seconds of each recording only")
-    who = study.add_argument_group("who edits")
+    add_verb(studies, "musecpbench", _run, "what editing systems preserve", _HELP, _EXAMPLES, options=_add_options)
+
+
+def _add_options(study: Any) -> None:
+    from music_evals.benchmark.musecpbench.task import Settings
+
+    groups = add_options(study, Settings)
+    who = groups["who"]
     help_ = f"with commas (default: all): {', '.join(EDITORS)}; one of another package is MODULE:CLASS"
     who.add_argument("--systems", default="", metavar="NAMES", help=help_)
-    text = "edits made elsewhere: a folder with manifest.jsonl or .csv (id, estimate, sha256); may be given again"
-    add_list(who, "--outputs", text, metavar="NAME=FOLDER")
     text = "an option of a system, such as zeta.start=100 or resynth.codec=audioldm2; may be given again"
     add_list(who, "--set", text, dest="settings", metavar="SYSTEM.OPTION=VALUE")
-    add_list(
-        who,
-        "--weights",
-        "folder, or Hub id@COMMIT, of a system that needs weights; may be given again",
-        metavar="SYSTEM=PLACE",
-    )
+    text = "folder, or Hub id@COMMIT, of a system that needs weights; may be given again"
+    add_list(who, "--weights", text, metavar="SYSTEM=PLACE")
     who.add_argument("--device", help="where systems with weights compute, as cpu or cuda:1 (default: cpu)")
-    who.add_argument("--seed", type=int, default=0, help="(default: %(default)s)")
-    who.add_argument("--workers", type=int, metavar="N", help="processes (default: as edit and preserve choose)")
-    where = study.add_argument_group("where it goes")
-    where.add_argument("--out", required=True, metavar="DIR", help="folder of the study")
-    where.add_argument("--overwrite", action="store_true", help="start afresh, whatever the folder holds")
-    where.add_argument("--no-report", action="store_false", dest="report", help="no page of preserve in preserved/")
-    where.add_argument("--json", action="store_true", help="print the tables as JSON")
+    add_json(groups["output"], "print the tables as JSON")
 
 
 def _run(options: argparse.Namespace) -> int:
@@ -95,10 +72,9 @@ def _run(options: argparse.Namespace) -> int:
     if options.device and not loaded:
         raise InvalidInputError("--device goes with --weights; give that too")
     device = {"device": options.device} if options.device else {}
-    names = ("protocol", "sources", "scores", "n_pieces", "limit", "seconds", "seed", "workers", "out", "overwrite")
-    settings = Settings(
-        **{name: getattr(options, name) for name in names},
-        report=options.report,
+    settings = settings_from(
+        options,
+        Settings,
         systems=systems,
         outputs=outputs,
         paper_sources=_by_system(options.paper_sources, "--paper-sources"),

@@ -10,7 +10,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from music_evals.cli._shared import add_verb, say, to_stdout
+from music_evals.cli.console import say, to_stdout
+from music_evals.cli.options import add_verb
 from music_evals.errors import InvalidInputError, NoDataError
 from music_evals.files import private_folder
 

@@ -8,7 +8,8 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from music_evals.cli._shared import add_verb, to_stdout
+from music_evals.cli.console import to_stdout
+from music_evals.cli.options import add_verb
 
 __all__ = ["add"]
 
@@ -51,7 +52,8 @@ def _run(options: argparse.Namespace) -> int:
 
 
 def _parsers(parser: argparse.ArgumentParser) -> Iterator[argparse.ArgumentParser]:
-    """Yield a parser and those of its verbs and steps."""
+    """Yield a parser and those of its verbs and steps, with all options."""
+    parser.complete()  # type: ignore[attr-defined]  # of `Parser`
     yield parser
     for action in parser._actions:
         if isinstance(action, argparse._SubParsersAction):

@@ -5,7 +5,8 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
-from music_evals.cli._shared import add_verb, say, to_stdout
+from music_evals.cli.console import say, to_stdout
+from music_evals.cli.options import add_verb
 from music_evals.errors import importing
 
 __all__ = ["add"]

@@ -7,7 +7,8 @@ import json
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from music_evals.cli._shared import SHOWN_FAILURES, Bar, add_verb, chosen, in_options, list_failures, say, to_stdout
+from music_evals.cli.console import SHOWN_FAILURES, Bar, list_failures, say, to_stdout
+from music_evals.cli.options import add_json, add_options, add_verb, chosen, in_options, settings_from
 from music_evals.errors import InvalidInputError
 
 if TYPE_CHECKING:
@@ -41,31 +42,13 @@ def add(verbs: Any) -> None:
     """Add the verb ``corpus``."""
     verb = add_verb(verbs, "corpus", None, "make a data set of scores", _HELP, _EXAMPLES)
     steps = verb.add_subparsers(title="steps", required=True, metavar="STEP")
-    step = add_verb(steps, "build", _run, "read a folder of MIDI, MusicXML or ABC files")
-    step.add_argument("folder", help="searched with its sub-folders")
-    step.add_argument("--out", required=True, metavar="DIR", help="folder for the data set")
-    step.add_argument(
-        "--filters",
-        default="non_empty,unique",
-        help="names of filters and of recipes, with commas, as of the verb frame (default: %(default)s)",
-    )
-    step.add_argument(
-        "--split", default="8:1:1", metavar="N:N:N", help="shares of train, validation and test (default: %(default)s)"
-    )
-    step.add_argument("--seed", type=int, default=42, metavar="N", help="of the split (default: %(default)s)")
-    step.add_argument(
-        "--voices",
-        default="one",
-        choices=("one", "each", "skyline"),
-        help="of a piece with several: leave it out, take each, or the highest notes; drums are none "
-        "(default: %(default)s)",
-    )
-    step.add_argument(
-        "--measures",
-        default="notated",
-        choices=("notated", "fixed"),
-        help="as on the page, or four quarters each from the start (default: %(default)s)",
-    )
+    add_verb(steps, "build", _run, "read a folder of MIDI, MusicXML or ABC files", options=_add_options)
+
+
+def _add_options(step: Any) -> None:
+    from music_evals.datasets.corpus import CorpusSettings
+
+    add_options(step, CorpusSettings)
     step.add_argument("--style", metavar="NAME", help="make whole pieces of a style of this name, not windows")
     step.add_argument(
         "--role",
@@ -79,8 +62,7 @@ def add(verbs: Any) -> None:
     step.add_argument(
         "--ticks-per-quarter", type=int, metavar="N", help="grid of a style: 8, or 12 for triplets (default: 8)"
     )
-    step.add_argument("--workers", type=int, metavar="N", help="processes (default: one for each processor)")
-    step.add_argument("--json", action="store_true", help="print what was built as JSON")
+    add_json(step, "print what was built as JSON")
 
 
 def _run(options: argparse.Namespace) -> int:
@@ -133,7 +115,7 @@ def _build(options: argparse.Namespace, progress: Bar) -> Corpus:
     if options.style is None:
         if options.roles or options.ticks_per_quarter is not None:
             raise InvalidInputError("--role and --ticks-per-quarter are of whole pieces; name their --style too")
-        return build_corpus(CorpusSettings(**chosen(options, CorpusSettings)), progress=progress)
+        return build_corpus(settings_from(options, CorpusSettings), progress=progress)
     if (options.voices, options.measures) != ("one", "notated"):
         raise InvalidInputError("--voices and --measures are of windows; leave them out, or leave --style out")
     settings = {name: value for name, value in chosen(options, StyleCorpusSettings).items() if value not in (None, [])}

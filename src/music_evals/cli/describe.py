@@ -5,21 +5,8 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
-from music_evals.cli._shared import (
-    Bar,
-    add_encoder_options,
-    add_engine_options,
-    add_interval_options,
-    add_list,
-    add_output_options,
-    add_published_option,
-    add_verb,
-    chosen,
-    finish_scores,
-    quieten,
-    text_extra,
-)
-from music_evals.cli.lyrics import add_songs
+from music_evals.cli.console import Bar, finish_scores, quieten
+from music_evals.cli.options import add_json, add_options, add_published_option, add_verb, settings_from, text_extra
 
 __all__ = ["add"]
 
@@ -45,7 +32,7 @@ id of their song, as s_0001.flac.
 
 def add(verbs: Any) -> None:
     """Add the verb ``describe``."""
-    verb = add_verb(
+    add_verb(
         verbs,
         "describe",
         _run,
@@ -53,46 +40,22 @@ def add(verbs: Any) -> None:
         _HELP,
         _EXAMPLES,
         needs=lambda options: [*text_extra(options.encoder), *["models"] * bool(options.models)],
+        options=_add_options,
     )
-    inputs = verb.add_argument_group("what is scored")
-    add_songs(inputs, '"professional": {DIMENSION: [TAGS]}, "amateur": {...}')
-    inputs.add_argument(
-        "--text-tags",
-        metavar="HOW",
-        help='predictions may be free text, {"id": SONG, "text": ...}: find tags in it; vocabulary: those that '
-        "annotators used anywhere in the data set (default: tags alone)",
-    )
-    add_list(
-        inputs,
-        "--model",
-        "folder of a tagger with weights; may be given again; needs --audio",
-        dest="models",
-        metavar="[NAME=]DIR",
-    )
-    inputs.add_argument("--audio", metavar="DIR", help="folder of recordings, each called by the id of its song")
-    inputs.add_argument(
-        "--threshold", type=float, help="probability from which on taggers give a tag (default: theirs)"
-    )
-    inputs.add_argument(
-        "--trust-remote-code", action="store_true", help="run Python code that comes with a tagger's music encoder"
-    )
-    how = verb.add_argument_group("how")
-    add_encoder_options(how)
-    how.add_argument(
-        "--empty",
-        default="nan",
-        help="a list without tags is undefined, and so is the average of its song: nan (default); or zero, or raise",
-    )
-    add_engine_options(how)
-    add_interval_options(how)
-    how.add_argument("--seed", type=int, default=0, help="of intervals and tests (default: %(default)s)")
-    add_published_option(add_output_options(verb))
+
+
+def _add_options(verb: Any) -> None:
+    from music_evals.benchmark.songs.descriptions import Settings
+
+    where = add_options(verb, Settings)["output"]
+    add_json(where)
+    add_published_option(where)
 
 
 def _run(options: argparse.Namespace) -> int:
     from music_evals.benchmark.songs.descriptions import Settings, run_descriptions
 
-    settings = Settings(**chosen(options, Settings))
+    settings = settings_from(options, Settings)
     quieten()
     with Bar("song") as bar:
         outcome = run_descriptions(settings, progress=bar)

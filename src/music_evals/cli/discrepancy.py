@@ -5,22 +5,8 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
-from music_evals.cli._shared import (
-    add_dataset_options,
-    add_drawing_options,
-    add_encoder_options,
-    add_engine_options,
-    add_interval_options,
-    add_number,
-    add_output_options,
-    add_verb,
-    chosen,
-    print_results,
-    quieten,
-    say,
-    text_extra,
-    why_not_drawn,
-)
+from music_evals.cli.console import print_results, quieten, say, why_not_drawn
+from music_evals.cli.options import add_drawing_options, add_json, add_options, add_verb, settings_from, text_extra
 
 __all__ = ["add"]
 
@@ -42,7 +28,7 @@ examples:
 
 def add(verbs: Any) -> None:
     """Add the verb ``discrepancy``."""
-    verb = add_verb(
+    add_verb(
         verbs,
         "discrepancy",
         _run,
@@ -50,34 +36,23 @@ def add(verbs: Any) -> None:
         _HELP,
         _EXAMPLES,
         needs=lambda options: [*text_extra(options.encoder), *["report"] * (options.plot is not False)],
+        options=_add_options,
     )
-    add_dataset_options(verb.add_argument_group("which songs"), required=True)
-    _add_options(verb.add_argument_group("how"))
-    where = add_output_options(verb)
+
+
+def _add_options(verb: Any) -> None:
+    from music_evals.benchmark.songs.discrepancy import Settings
+
+    where = add_options(verb, Settings, required="dataset")["output"]
+    add_json(where)
     add_drawing_options(where, "plot", "discrepancy.svg")
-
-
-def _add_options(how: Any) -> None:
-    how.add_argument(
-        "--by",
-        default="genre,emotion,purpose",
-        metavar="NAMES",
-        help="groupings, with commas: genre, emotion, purpose, culture, audience (default: %(default)s)",
-    )
-    how.add_argument("--dimensions", metavar="NAMES", help="shared dimensions, with commas (default: all ten)")
-    how.add_argument("--level", default="tags", help="tags (default), or joined: all tags of a dimension as one text")
-    add_encoder_options(how)
-    add_engine_options(how)
-    add_interval_options(how, resamples=False)
-    add_number(how, "--permutations", "of each test", default=10_000, dest="n_permutations")
-    how.add_argument("--seed", type=int, default=0, help="of intervals and tests (default: %(default)s)")
 
 
 def _run(options: argparse.Namespace) -> int:
     from music_evals.benchmark.songs.discrepancy import Settings, run_discrepancy, text_study
 
     undrawn = why_not_drawn(options.plot, "discrepancy.svg")
-    settings = Settings(**{**chosen(options, Settings), "plot": options.plot is not False and not undrawn})
+    settings = settings_from(options, Settings, plot=options.plot is not False and not undrawn)
     quieten()
     outcome = run_discrepancy(settings)
     if undrawn:

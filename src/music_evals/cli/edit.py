@@ -8,20 +8,10 @@ from typing import Any
 
 from music_evals.annotations import EDIT_TASKS, EditInstruction
 from music_evals.benchmark.edits.sources import bars_of
-from music_evals.cli._shared import (
-    Bar,
-    add_dataset_options,
-    add_engine_options,
-    add_list,
-    add_verb,
-    chosen,
-    list_failures,
-    quieten,
-    say,
-    to_stdout,
-)
+from music_evals.cli.console import Bar, list_failures, quieten, say, to_stdout
+from music_evals.cli.options import add_json, add_list, add_options, add_verb, settings_from
 from music_evals.errors import InvalidInputError
-from music_evals.protocols import EDITORS, RENDERERS
+from music_evals.protocols import EDITORS
 
 __all__ = ["add"]
 
@@ -52,28 +42,17 @@ _INSTRUCTED = ("source_prompt", "target_prompt", "before", "after", "task", "bar
 
 def add(verbs: Any) -> None:
     """Add the verb ``edit``."""
-    verb = add_verb(verbs, "edit", _run, "let an editing system edit recordings or scores", _HELP, _EXAMPLES)
-    inputs = verb.add_argument_group("what is edited (files, or --dataset)")
-    inputs.add_argument(
-        "sources",
-        nargs="*",
-        metavar="SOURCE",
-        help="recordings, scores, folders, or manifests: CSV or JSONL with the column source and, where wanted, id, "
-        "group, instruction, source_prompt, target_prompt, before, after, bars, confidence, intended, description",
+    add_verb(
+        verbs, "edit", _run, "let an editing system edit recordings or scores", _HELP, _EXAMPLES, options=_add_options
     )
-    add_dataset_options(
-        inputs,
-        dataset="a name (see list), a folder or a Hub id with a column of recordings",
-        limit="the first N sources only",
-    )
-    inputs.add_argument("--column", default="audio", help="column with the recordings (default: %(default)s)")
-    inputs.add_argument("--seconds", type=float, metavar="S", help="the first S seconds of each recording only")
-    inputs.add_argument("--mono", action="store_true", help="mix recordings down to one channel first")
-    _add_instruction(verb.add_argument_group("what is asked"))
-    how = verb.add_argument_group("how")
-    how.add_argument(
-        "--system", required=True, metavar="NAME", help="the editing system; one of another package is MODULE:CLASS"
-    )
+
+
+def _add_options(verb: Any) -> None:
+    from music_evals.benchmark.edits.task import Settings
+
+    groups = add_options(verb, Settings)
+    how = groups["how"]
+    _add_instruction(groups["asked"])
     text = "an option of the system, with or without SYSTEM. in front; may be given again"
     add_list(how, "--set", text, dest="settings", metavar="OPTION=VALUE")
     how.add_argument(
@@ -84,17 +63,7 @@ def add(verbs: Any) -> None:
     )
     how.add_argument("--weights-revision", metavar="COMMIT", help="commit of the Hub id of --weights")
     how.add_argument("--device", help="where a system with weights computes, as cpu or cuda:1 (default: cpu)")
-    how.add_argument(
-        "--render",
-        metavar="NAME",
-        help=f"render scores and their edits ({' or '.join(RENDERERS)}), so that recordings are compared",
-    )
-    how.add_argument("--seed", type=int, default=0, help="(default: %(default)s)")
-    add_engine_options(how)
-    where = verb.add_argument_group("where it goes")
-    where.add_argument("--out", required=True, metavar="DIR", help="folder for edits and records")
-    where.add_argument("--overwrite", action="store_true", help="start afresh, whatever the folder holds")
-    where.add_argument("--json", action="store_true", help="print the records of the edits")
+    add_json(groups["output"], "print the records of the edits")
 
 
 def _add_instruction(group: Any) -> None:
@@ -130,15 +99,15 @@ def _run(options: argparse.Namespace) -> int:
     from music_evals.benchmark.edits.task import Settings, run_edits
     from music_evals.benchmark.edits.work import read_options
 
-    values = chosen(options, Settings)
-    values["instruction"] = _instruction(options)
-    values["generate"] = _names(options.generate)
-    values["writer"] = _writer(options)
+    instruction, generate, writer = _instruction(options), _names(options.generate), _writer(options)
     loaded = {name: getattr(options, name) for name in ("weights", "weights_revision", "device")}
     texts = [f"{options.system}.{name}={value}" for name, value in loaded.items() if value is not None]
     read = read_options([*options.settings, *texts], [options.system])
-    values["parameters"], values["weights"] = read.get(options.system, ({}, {}))
-    settings = Settings(**values)
+    parameters, weights = read.get(options.system, ({}, {}))
+    settings = settings_from(
+        options, Settings, instruction=instruction, generate=generate, writer=writer, parameters=parameters,
+        weights=weights,
+    )  # fmt: skip
     quieten()
     with Bar("edit") as bar:
         edits = run_edits(settings, progress=bar, tell=lambda text: say(f"note: {text}"))

@@ -8,10 +8,12 @@ import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from music_evals.cli._shared import add_list, add_number, add_verb, say, to_stdout
+from music_evals.cli.console import say, to_stdout
+from music_evals.cli.options import add_list, add_options, add_verb, settings_from
 from music_evals.cli.studies import add_introduction_options, add_serve, introduction_of
 
 if TYPE_CHECKING:
+    from music_evals.studies.editing_study import EditingSettings
     from music_evals.studies.folders import Introduction, StudyFolder
 
 __all__ = ["add"]
@@ -99,23 +101,15 @@ def add(verbs: Any) -> None:
 
 
 def _add_build(steps: Any) -> None:
-    step = add_verb(steps, "build", _build, "samples to a study in the browser", _BUILD_HELP, _BUILD_EXAMPLES)
+    text = "samples to a study in the browser"
+    add_verb(steps, "build", _build, text, _BUILD_HELP, _BUILD_EXAMPLES, options=_add_build_options)
+
+
+def _add_build_options(step: Any) -> None:
+    from music_evals.studies.editing_study import EditingSettings
+
     step.add_argument("samples", metavar="SAMPLES", help="table of the samples")
-    how = step.add_argument_group("how it is held")
-    add_number(how, "--editors", "plans", default=12, dest="n_editors")
-    add_number(how, "--per-editor", "samples of each editor, one a piece (default: as many as pieces)")
-    how.add_argument(
-        "--limit", type=float, default=1800.0, dest="limit_sec", metavar="SECONDS",
-        help="of one sample; 0 for none (default: %(default)g)",
-    )  # fmt: skip
-    how.add_argument("--may-add", default="flagged", help="whether notes may be added: flagged (default), no or yes")
-    how.add_argument("--ask-before", action="store_true", help="ask whether a sample sounds good before it is edited")
-    how.add_argument(
-        "--locked",
-        metavar="NAMES",
-        help="voices that cannot be changed, with commas (default: those named as a melody)",
-    )
-    how.add_argument("--seed", type=int, default=0, metavar="N", help="of codes and plans; one that nobody knows")
+    add_options(step, EditingSettings)
     add_introduction_options(step)
     step.add_argument("--out", required=True, metavar="DIR", help="new folder of the study")
 
@@ -164,23 +158,25 @@ def _demo(options: argparse.Namespace) -> int:
 
 
 def _build(options: argparse.Namespace) -> int:
-    how = {name: getattr(options, name) for name in ("n_editors", "per_editor", "may_add", "ask_before", "seed")}
-    how |= {
-        "limit_sec": options.limit_sec or None,
-        "locked": tuple(options.locked.split(",")) if options.locked else None,
-    }
-    study = _write_study(options.out, options.samples, options.study, introduction_of(options, "editing"), **how)
+    from music_evals.studies.editing_study import EditingSettings
+
+    locked = tuple(options.locked.split(",")) if options.locked else None
+    settings = settings_from(options, EditingSettings, limit_sec=options.limit_sec or None, locked=locked)
+    introduction = introduction_of(options, "editing")
+    study = _write_study(options.out, options.samples, options.study, introduction, settings)
     n_samples = len(study.settings["samples"]) - 1
     say(f"{len(study.plans)} plans over {n_samples} samples; key/ stays with you, page/ is what editors see")
     return 0
 
 
-def _write_study(out: str, samples: str | Path, name: str, introduction: Introduction, **how: Any) -> StudyFolder:
+def _write_study(
+    out: str, samples: str | Path, name: str, introduction: Introduction, settings: EditingSettings | None = None
+) -> StudyFolder:
     """Make the folder of a study, and print where it is."""
     from music_evals.studies.editing_study import EditingSettings, build_editing_study
     from music_evals.ui.studies.page import study_page
 
-    page, settings = study_page("editing", introduction.title), EditingSettings(**how)
+    page, settings = study_page("editing", introduction.title), settings or EditingSettings()
     study = build_editing_study(out, samples, study=name, introduction=introduction, page=page, settings=settings)
     with to_stdout():
         print(study.folder)

@@ -6,7 +6,8 @@ import argparse
 from pathlib import Path
 from typing import Any
 
-from music_evals.cli._shared import add_verb, say, to_stdout
+from music_evals.cli.console import say, to_stdout
+from music_evals.cli.options import add_verb
 from music_evals.errors import NoDataError, OutputError
 
 __all__ = ["add"]

@@ -15,7 +15,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from music_evals.benchmark.cells import format_value, plain
-from music_evals.cli._shared import Bar, add_number, add_verb, quieten, say, to_stdout
+from music_evals.cli.console import Bar, quieten, say, to_stdout
+from music_evals.cli.options import add_number, add_verb
 from music_evals.errors import InvalidInputError, NoDataError, UnknownNameError
 
 if TYPE_CHECKING:

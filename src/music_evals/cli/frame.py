@@ -8,7 +8,8 @@ import sys
 from typing import Any
 
 from music_evals.benchmark.cells import plain
-from music_evals.cli._shared import Bar, add_verb, list_failures, say, to_stdout
+from music_evals.cli.console import Bar, list_failures, say, to_stdout
+from music_evals.cli.options import add_verb
 
 __all__ = ["add"]
 

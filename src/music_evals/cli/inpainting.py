@@ -8,22 +8,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from music_evals.cli._shared import (
-    Bar,
-    add_dataset_options,
-    add_engine_options,
-    add_interval_options,
-    add_list,
-    add_output_options,
-    add_verb,
-    chosen,
-    in_options,
-    list_failures,
-    print_results,
-    quieten,
-    say,
-    why_not_drawn,
-)
+from music_evals.cli.console import Bar, list_failures, print_results, quieten, say, why_not_drawn
+from music_evals.cli.options import add_drawing_options, add_json, add_options, add_verb, in_options, settings_from
 from music_evals.errors import InvalidInputError, OutputError
 
 if TYPE_CHECKING:
@@ -53,7 +39,7 @@ examples:
 
 def add(verbs: Any) -> None:
     """Add the verb ``inpainting``."""
-    verb = add_verb(
+    add_verb(
         verbs,
         "inpainting",
         _run,
@@ -61,65 +47,16 @@ def add(verbs: Any) -> None:
         _HELP,
         _EXAMPLES,
         needs=lambda options: ["models"] * bool(options.models) + ["report"] * (options.report is not False),
+        options=_add_options,
     )
-    inputs = verb.add_argument_group("the data (one of --dataset and --pairs)")
-    add_dataset_options(
-        inputs,
-        dataset="a name (see list), a folder or a Hub id",
-        limit="evaluate the first N items only; best baselines are still chosen on all of validation",
-    )
-    inputs.add_argument(
-        "--pairs", metavar="PATH", help="folder or manifest (CSV, JSONL) of reference and prediction files"
-    )
-    inputs.add_argument(
-        "--voice", metavar="NAME", help="of --pairs: name or number of the voice, where several have notes"
-    )
-    inputs.add_argument(
-        "--highest",
-        action="store_true",
-        help="of --pairs: score the highest notes, of the --voice or of all but drums, where several sound at once",
-    )
-    inputs.add_argument(
-        "--measures",
-        choices=("notated", "fixed"),
-        help="of --pairs: as on the page, where files in another meter than 4/4 fail by name (the default), or four "
-        "quarters each from the start, wherever the bar lines are",
-    )
-    who = verb.add_argument_group("what is evaluated")
-    add_list(
-        who,
-        "--model",
-        "a name (see list), a folder or a Hub id[@revision], and :DECODING after it to evaluate one that is not its "
-        "default; may be given again",
-        dest="models",
-    )
-    who.add_argument(
-        "--predictions", metavar="FILE", help='JSON lines {"item_id": ..., "middle": [96 tokens]}, or their URL'
-    )
-    who.add_argument(
-        "--allow-missing",
-        action="store_true",
-        help="take --predictions or --pairs for part of the items; the others count as failed: they are listed, score "
-        "0 at note F1 and position, and rank the system below all that were scored on more",
-    )
-    who.add_argument("--baselines", default="all", help="all, none, or names with commas (default: %(default)s)")
-    who.add_argument("--seeds", type=int, default=5, dest="n_seeds", metavar="N", help="seeds (default: %(default)s)")
-    who.add_argument("--decoding", help="decoding of the models; one that reads the true middle is labelled as leaking")
-    who.add_argument("--temperature", type=float, help="temperature of the models")
-    who.add_argument("--cache", metavar="DIR", help="keep what models answer here, for other runs and machines too")
-    how = verb.add_argument_group("how")
-    how.add_argument(
-        "--extensions",
-        default="none",
-        metavar="NAMES",
-        help="further scores, consonance_pitch_accuracy and self_replication_rate: all, none, or names with commas "
-        "(default: %(default)s; interval divergence and repeated notes are always shown)",
-    )
-    how.add_argument("--variant", help="corrected (default), official or paper")
-    how.add_argument("--protocol", help="official: the published conditions, beside the published table")
-    add_interval_options(how)
-    add_engine_options(how, "number of cores, at most 4, for networks on many items, else 1")
-    where = add_output_options(verb, has_figures=True)
+
+
+def _add_options(verb: Any) -> None:
+    from music_evals.benchmark.inpainting.task import Settings
+
+    where = add_options(verb, Settings)["output"]
+    add_json(where)
+    add_drawing_options(where, "report", "report.html")
     where.add_argument("--update-card", action="store_true", help="write the scores into the model folder's README.md")
 
 
@@ -133,7 +70,7 @@ def _run(options: argparse.Namespace) -> int:
 
     _check_card(options)
     undrawn = why_not_drawn(options.report, "report.html")
-    settings = Settings(**{**chosen(options, Settings), "report": options.report is not False and not undrawn})
+    settings = settings_from(options, Settings, report=options.report is not False and not undrawn)
     quieten()
     with Bar() as bar:
         outcome = run_inpainting(settings, progress=bar)

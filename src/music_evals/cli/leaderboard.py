@@ -6,7 +6,8 @@ import argparse
 import json
 from typing import Any
 
-from music_evals.cli._shared import Bar, add_list, add_verb, say, to_stdout
+from music_evals.cli.console import Bar, say, to_stdout
+from music_evals.cli.options import add_list, add_verb
 
 __all__ = ["add"]
 

@@ -11,24 +11,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from music_evals.benchmark.cells import format_value, plain
-from music_evals.cli._shared import (
-    Bar,
-    add_interval_options,
-    add_list,
-    add_number,
-    add_verb,
-    chosen,
-    list_failures,
-    say,
-    to_stdout,
-)
+from music_evals.cli.console import Bar, list_failures, say, to_stdout
+from music_evals.cli.options import add_confidence, add_list, add_options, add_verb, settings_from
 from music_evals.cli.studies import add_introduction_options, introduction_of
 
 if TYPE_CHECKING:
     from music_evals.studies.listening import ListeningSettings
     from music_evals.studies.listening_build import BuiltTest
 
-__all__ = ["BUILD_EXAMPLES", "add_build", "add_loudness", "add_plan", "add_report"]
+__all__ = ["BUILD_EXAMPLES", "add_build", "add_plan", "add_report"]
 
 _BUILD_HELP = """\
 Build a blind listening test in the browser out of a table of sounds, of any task: audio edits, filled gaps, transfers.
@@ -85,59 +76,23 @@ examples:
 
 def add_build(steps: Any) -> None:
     """Add the step ``build``."""
-    step = add_verb(steps, "build", _build, "sounds to a test in the browser", _BUILD_HELP, BUILD_EXAMPLES)
+    add_verb(
+        steps, "build", _build, "sounds to a test in the browser", _BUILD_HELP, BUILD_EXAMPLES, options=_add_options
+    )
+
+
+def _add_options(step: Any) -> None:
+    from music_evals.studies.listening import ListeningSettings
+
     step.add_argument("pairs", nargs="+", metavar="PAIRS", help="table of the sounds, or folders of runs of edit")
-    step.add_argument("--type", default="rating", help="rating (default), ab or mushra")
-    content = step.add_argument_group("what is asked")
-    content.add_argument(
-        "--questions",
-        metavar="NAMES",
-        help="with commas: LQ1 (sounds good), overall, preference (ab), harmony, rhythm, structure, melody (default: "
-        "LQ1; preference for ab; overall for mushra)",
-    )
-    content.add_argument("--styles", metavar="NAMES", help="ask how near each sound is to these styles, with commas")
-    add_list(content, "--question", "a question of your own; may be repeated", metavar="NAME=TEXT")
-    who = step.add_argument_group("who is heard, by how many")
-    who.add_argument("--systems", metavar="NAMES", help="with commas (default: all)")
-    who.add_argument("--against", default="", metavar="NAME", help="ab: only pairs with this system (default: all)")
-    who.add_argument(
-        "--hidden-reference", action="store_true", dest="with_hidden_reference", help="rate the original too, unnamed"
-    )
-    who.add_argument(
-        "--open-reference",
-        action=argparse.BooleanOptionalAction,
-        dest="with_open_reference",
-        help="let the original be heard beside (default: in mushra, and where a question asks about it)",
-    )
-    who.add_argument("--listeners", type=int, default=12, metavar="N", help="plans (default: %(default)s)")
-    add_number(who, "--blocks", "questionnaires that the items are dealt to; each listener has one", default=1)
-    how = step.add_argument_group("how it is held")
-    how.add_argument("--checks", type=int, default=3, metavar="N", help="attention checks (default: %(default)s)")
-    how.add_argument(
-        "--least-heard", type=float, metavar="SHARE",
-        help="of each sound, before it can be answered (default: 0.9; ab 0.5; mushra 0.25)",
-    )  # fmt: skip
-    how.add_argument("--anchor-hz", type=float, default=3500.0, metavar="HZ", help="mushra (default: %(default)g)")
-    how.add_argument(
-        "--lengths", default="refuse",
-        help="sounds of an item that are not equally long: refuse (default), or cut to the shortest",
-    )  # fmt: skip
-    add_loudness(how)
-    how.add_argument("--seed", type=int, default=0, metavar="N", help="of names and plans; one that nobody knows")
-    out = step.add_argument_group("who is left out afterwards (stated now, kept in the study)")
-    add_number(out, "--allow-failures", "attention checks that may be failed", default=1, dest="allowed_failures")
-    out.add_argument(
-        "--least-agreement", type=float, default=0.4, metavar="SHARE",
-        help="of the middle listener's agreement with the others; 0: no such rule (default: %(default)g)",
-    )  # fmt: skip
+    groups = add_options(step, ListeningSettings)
+    text = "ask how near each sound is to these styles, with commas"
+    groups["asked"].add_argument("--styles", metavar="NAMES", help=text)
+    add_list(groups["asked"], "--question", "a question of your own; may be repeated", metavar="NAME=TEXT")
+    text = "of every file (default: %(default)g)"
+    groups["how"].add_argument("--loudness", type=float, default=-23.0, dest="loudness_lufs", metavar="LUFS", help=text)
     add_introduction_options(step)
     step.add_argument("--out", required=True, metavar="DIR", help="new folder of the study")
-
-
-def add_loudness(how: Any) -> None:
-    """Add how loud sounds are made."""
-    options = {"metavar": "LUFS", "help": "of every file (default: %(default)g)"}
-    how.add_argument("--loudness", type=float, default=-23.0, dest="loudness_lufs", **options)
 
 
 def add_report(steps: Any) -> None:
@@ -149,7 +104,7 @@ def add_report(steps: Any) -> None:
     add_list(step, "--run", text, dest="runs", metavar="DIR")
     text = "a listener who is left out, such as who withdrew; may be given again"
     add_list(step, "--leave-out", text, metavar="NUMBER")
-    add_interval_options(step, resamples=False)
+    add_confidence(step)
     step.add_argument("--out", metavar="DIR", help="folder of the report (default: STUDY/report)")
     step.add_argument("--json", action="store_true", help="print the tables as JSON in place of the report")
 
@@ -219,8 +174,10 @@ def _settings(options: argparse.Namespace) -> ListeningSettings:
     # without a word on it the usual question is asked, beside those on styles too
     named = named_questions(options.type, (*_names(options.questions), *options.question))
     questions = (*named, *style_questions(_names(options.styles)))
-    settings = chosen(options, ListeningSettings)
-    return ListeningSettings(**settings | {"questions": questions, "systems": _names(options.systems)})
+    settings: ListeningSettings = settings_from(
+        options, ListeningSettings, questions=questions, systems=_names(options.systems)
+    )
+    return settings
 
 
 def _names(text: str | None) -> tuple[str, ...]:

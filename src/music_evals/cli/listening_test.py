@@ -6,8 +6,9 @@ import argparse
 import json
 from typing import TYPE_CHECKING, Any
 
-from music_evals.cli._shared import Bar, add_interval_options, add_list, add_number, add_verb, chosen, say, to_stdout
-from music_evals.cli.listening_study import BUILD_EXAMPLES, add_build, add_loudness, add_plan, add_report
+from music_evals.cli.console import Bar, say, to_stdout
+from music_evals.cli.listening_study import BUILD_EXAMPLES, add_build, add_plan, add_report
+from music_evals.cli.options import add_confidence, add_json, add_list, add_number, add_options, add_verb, settings_from
 from music_evals.cli.studies import add_serve
 
 if TYPE_CHECKING:
@@ -64,43 +65,19 @@ def add(verbs: Any) -> None:
         BUILD_EXAMPLES,
     )
     steps = verb.add_subparsers(title="steps", required=True, metavar="STEP")
-    step = add_verb(steps, "pairs", _run, "render what is heard, and write its key", _PAIRS_HELP, _EXAMPLES)
-    inputs = step.add_argument_group("what is heard")
-    inputs.add_argument("runs", nargs="+", metavar="DIR", help="folder of a run of the verb inpainting, its --out")
-    add_number(
-        inputs,
-        "--items",
-        "how many, out of those that all systems have; one of each song, then a second, and so on",
-        default=24,
-    )
-    inputs.add_argument(
-        "--systems",
-        metavar="NAMES",
-        help="all, or names with commas (default: all models, copy_past and lag_vote); the reference is always there",
-    )
-    add_number(inputs, "--seed", "of the items and the names of files; take one that nobody knows", default=0)
-    how = step.add_argument_group("how it sounds")
-    how.add_argument(
-        "--sounds",
-        default="fluidsynth",
-        help="fluidsynth: General MIDI sounds; additive: a plain synthesiser that needs nothing, for trials "
-        "(default: %(default)s)",
-    )
-    how.add_argument("--bpm", type=float, default=120.0, help="quarters a minute (default: %(default)g)")
-    add_number(how, "--program", "General MIDI program 0..127 (default: %(default)s, a piano)", default=0)
-    add_loudness(how)
-    where = step.add_argument_group("where it goes")
-    where.add_argument(
-        "--licence", metavar="TEXT", help="terms of the music, where no card of its data set on this machine has them"
-    )
-    where.add_argument("--out", required=True, metavar="DIR", help="new or empty folder for the study")
-    where.add_argument("--overwrite", action="store_true", help="replace a study that is there")
-    where.add_argument("--json", action="store_true", help="print pairs.json in place of the summary")
+    text = "render what is heard, and write its key"
+    add_verb(steps, "pairs", _run, text, _PAIRS_HELP, _EXAMPLES, options=_add_pairs_options)
     add_build(steps)
     add_serve(steps, "listening-test")
     add_report(steps)
     add_plan(steps)
     _add_agreement(steps)
+
+
+def _add_pairs_options(step: Any) -> None:
+    from music_evals.benchmark.inpainting.listening import StudySettings
+
+    add_json(add_options(step, StudySettings)["output"], "print pairs.json in place of the summary")
 
 
 def _add_agreement(steps: Any) -> None:
@@ -125,7 +102,7 @@ def _add_agreement(steps: Any) -> None:
         default="interval",
         help="of the ratings, for Krippendorff's alpha: interval (default), ordinal or nominal",
     )
-    add_interval_options(step, resamples=False)
+    add_confidence(step)
     add_number(
         step, "--resamples", "draws of items and listeners behind the intervals", default=1000, dest="n_resamples"
     )
@@ -137,7 +114,7 @@ def _run(options: argparse.Namespace) -> int:
     from music_evals.benchmark.inpainting.listening import StudySettings, build_study
 
     with Bar("item") as bar:
-        study = build_study(StudySettings(**chosen(options, StudySettings)), progress=bar)
+        study = build_study(settings_from(options, StudySettings), progress=bar)
     same = [pair for pair in study.pairs if pair.same_as]
     if same:
         say(f"note: {len(same)} files sound exactly like one of another system of their item; see the column same_as")

@@ -11,7 +11,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from music_evals.benchmark.cells import plain
-from music_evals.cli._shared import add_verb, to_stdout
+from music_evals.cli.console import to_stdout
+from music_evals.cli.options import add_verb
 from music_evals.errors import UnreadableFileError
 from music_evals.files import check_no_pointer_in, parse_json
 
@@ -244,6 +245,7 @@ def _tasks(verbs: Mapping[str, argparse.ArgumentParser]) -> list[Row]:
     names = VERBS | {task: task.replace("_", "-") for task in runs.keys() - VERBS}
     for task, name in ((task, name) for task, name in names.items() if task in runs and name in verbs):
         verb = verbs[name]
+        verb.complete()  # type: ignore[attr-defined]  # of `Parser`
         flags = {action.dest: action.option_strings[-1] for action in verb._actions if action.option_strings}
         fields = [field for field in dataclasses.fields(settings_of(task)) if field.init]
         rows.append(

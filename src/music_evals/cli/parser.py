@@ -7,7 +7,7 @@ import difflib
 import re
 import sys
 import textwrap
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, NoReturn
 
 from music_evals.errors import UnknownNameError
@@ -24,9 +24,22 @@ class Parser(argparse.ArgumentParser):
     def __init__(self, *args: Any, **options: Any) -> None:
         super().__init__(*args, **{"formatter_class": HelpFormatter, **options})
         self._given: Sequence[str] = ()
+        self.later: Callable[[Parser], object] | None = None  # adds the options, when they are first needed
+
+    def complete(self) -> None:
+        """Add the options that wait until the verb is parsed or shown, so that no other verb's settings are loaded."""
+        later, self.later = self.later, None
+        if later is not None:
+            later(self)
+
+    def format_help(self) -> str:
+        """Return the help, with all options."""
+        self.complete()
+        return super().format_help()
 
     def parse_known_args(self, args: Iterable[str] | None = None, namespace: Any = None) -> Any:
         """Parse, and refuse what is unknown here: the verb knows its own options, and the command does not."""
+        self.complete()
         self._given = list(sys.argv[1:] if args is None else args)
         options, unknown = super().parse_known_args(self._given, namespace)
         if unknown:

@@ -6,20 +6,9 @@ import argparse
 import json
 from typing import Any
 
-from music_evals.cli._shared import (
-    Bar,
-    add_engine_options,
-    add_verb,
-    chosen,
-    in_options,
-    list_failures,
-    print_results,
-    quieten,
-    say,
-    to_stdout,
-)
+from music_evals.cli.console import Bar, list_failures, print_results, quieten, say, to_stdout
+from music_evals.cli.options import add_json, add_options, add_verb, in_options, settings_from
 from music_evals.errors import InvalidInputError
-from music_evals.protocols import MUSIC_ENCODERS
 
 __all__ = ["add"]
 
@@ -48,11 +37,13 @@ examples:
 
 def add(verbs: Any) -> None:
     """Add the verb ``prepare``."""
-    verb = add_verb(verbs, "prepare", _run, "prepare songs for annotation", _HELP, _EXAMPLES)
-    verb.add_argument("songs", help="folder with recordings, and lyrics as .lrc or .txt of the same name")
-    verb.add_argument(
-        "--out", required=True, metavar="DIR", help="folder for records, what steps make and the data set"
-    )
+    add_verb(verbs, "prepare", _run, "prepare songs for annotation", _HELP, _EXAMPLES, options=_add_options)
+
+
+def _add_options(verb: Any) -> None:
+    from music_evals.benchmark.preparation.task import Settings
+
+    groups = add_options(verb, Settings)
     verb.add_argument(
         "--steps",
         type=lambda text: [name.strip() for name in text.split(",") if name.strip()],
@@ -61,32 +52,8 @@ def add(verbs: Any) -> None:
         help="alignment, rhymes, lead_sheet, themes, embeddings, stems, phonemes, characters, clusters; with "
         "each those that it needs (default: all that can be done)",
     )
-    verb.add_argument("--limit", type=int, metavar="N", help="take the first N songs only")
-    verb.add_argument("--overwrite", action="store_true", help="start afresh in the folder, whatever it holds")
-    add_engine_options(verb)
-    verb.add_argument("--json", action="store_true", help="print the rows as JSON")
-    _add_clusters(verb.add_argument_group("embeddings and clusters"))
-    _add_themes(verb.add_argument_group("themes"))
-    _add_stems(verb.add_argument_group("stems"))
-
-
-def _add_clusters(how: Any) -> None:
-    how.add_argument(
-        "--encoder",
-        metavar="NAME",
-        help=f"{', '.join(MUSIC_ENCODERS)}, or a folder; NAME@REVISION at a commit, NAME=ID for another model of its "
-        "class. audio-statistics needs no weights: means and deviations of timbre and pitch classes",
-    )
-    how.add_argument("--device", help="where encoder and demucs compute, as cpu or cuda:1 (default: a GPU if any)")
-    how.add_argument("--trust-remote-code", action="store_true", help="run Python code that comes with the encoder")
-    how.add_argument(
-        "--n-clusters", type=int, metavar="N", help="at most as many as songs (default: 1000, or as many as songs)"
-    )
-    how.add_argument("--sample", type=int, metavar="N", help="draw N songs, as evenly from clusters as possible")
-    how.add_argument("--seed", type=int, default=0, help="of clusters and sample (default: %(default)s)")
-
-
-def _add_themes(who: Any) -> None:
+    add_json(verb, "print the rows as JSON")
+    who = groups["themes"]
     who.add_argument(
         "--theme-model",
         dest="theme_writer",
@@ -97,17 +64,6 @@ def _add_themes(who: Any) -> None:
     who.add_argument("--theme-endpoint", metavar="URL", help="OpenAI-compatible address, up to /v1")
     who.add_argument(
         "--api-key-env", metavar="VARIABLE", help="environment variable that holds its key (default: no key)"
-    )
-
-
-def _add_stems(how: Any) -> None:
-    how.add_argument("--demucs", metavar="COMMAND", help="its command, by name or path (default: demucs)")
-    how.add_argument("--stem-model", default="htdemucs", metavar="NAME", help="model of demucs (default: %(default)s)")
-    how.add_argument(
-        "--voice-and-rest",
-        action="store_true",
-        dest="two_stems",
-        help="two stems in place of voice, drums, bass, other",
     )
 
 
@@ -124,7 +80,7 @@ def _writer(options: argparse.Namespace) -> dict[str, Any] | None:
 def _run(options: argparse.Namespace) -> int:
     from music_evals.benchmark.preparation.task import Settings, run_preparation
 
-    settings = Settings(**{**chosen(options, Settings), "theme_writer": _writer(options)})
+    settings = settings_from(options, Settings, theme_writer=_writer(options))
     quieten()
     with Bar("step") as bar:
         done = run_preparation(settings, progress=bar)

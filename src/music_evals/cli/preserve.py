@@ -7,22 +7,14 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from music_evals.cli._shared import (
-    Bar,
-    add_dataset_options,
-    add_engine_options,
-    add_interval_options,
-    add_list,
-    add_number,
-    add_output_options,
+from music_evals.cli.console import Bar, finish_scores, quieten, say, to_stdout, why_not_drawn
+from music_evals.cli.options import (
+    add_drawing_options,
+    add_json,
+    add_options,
     add_published_option,
     add_verb,
-    chosen,
-    finish_scores,
-    quieten,
-    say,
-    to_stdout,
-    why_not_drawn,
+    settings_from,
 )
 from music_evals.errors import InvalidInputError
 
@@ -48,7 +40,7 @@ examples:
 
 def add(verbs: Any) -> None:
     """Add the verb ``preserve``."""
-    verb = add_verb(
+    add_verb(
         verbs,
         "preserve",
         _run,
@@ -56,10 +48,16 @@ def add(verbs: Any) -> None:
         _HELP,
         _EXAMPLES,
         needs=lambda options: ["audio"] * _hears(options) + ["report"] * (options.report is not False),
+        options=_add_options,
     )
-    _add_input(verb.add_argument_group("what is compared (one of --reference, --manifest and --dataset)"))
-    _add_measures(verb.add_argument_group("how"))
-    where = add_output_options(verb, has_figures=True)
+
+
+def _add_options(verb: Any) -> None:
+    from music_evals.benchmark.preservation.task import Settings
+
+    where = add_options(verb, Settings)["output"]
+    add_json(where)
+    add_drawing_options(where, "report", "report.html")
     add_published_option(where, others="how to read the scores, notes, remarks and ")
     where.add_argument(
         "--grade",
@@ -67,88 +65,15 @@ def add(verbs: Any) -> None:
         help="print one score over all facets too, between unrelated music (0) and the same music (1); it hides what "
         "was changed, and is written nowhere",
     )
-    add_number(where, "--timelines", "pairs to draw in report.html, the worst of each system", default=10)
-    where.add_argument(
-        "--audio",
-        default="beside",
-        metavar="PLACE",
-        help="where the music of these pairs lies, for the players of report.html: beside (in the folder report_audio, "
-        "the default), embedded (in the page) or none",
-    )
-
-
-def _add_input(group: Any) -> None:
-    group.add_argument("--reference", metavar="PATH", help="folder of originals, or one file; here or at a URL")
-    add_list(
-        group,
-        "--estimate",
-        "folder of edits with the same relative paths, or one file; may be given again for other systems",
-        dest="estimates",
-        metavar="[NAME=]PATH",
-    )
-    group.add_argument(
-        "--manifest",
-        metavar="FILE",
-        help="CSV or JSONL with the columns reference, estimate and, where wanted, id, group, system; it and its cells "
-        "may be URLs",
-    )
-    add_dataset_options(
-        group,
-        dataset="a name (see list), a folder or a Hub id with two audio columns",
-        limit="compare the first N items only: originals of a folder, ids of a manifest, each with the edits of all "
-        "systems, or rows of a dataset",
-    )
-    group.add_argument("--reference-column", default="reference", metavar="NAME", help="(default: %(default)s)")
-    group.add_argument("--estimate-column", default="estimate", metavar="NAME", help="(default: %(default)s)")
-    group.add_argument(
-        "--system-column", default="system", metavar="NAME", help="(default: %(default)s; for datasets of scores kind)"
-    )
-    group.add_argument("--renderer", help="additive (default) or fluidsynth, for datasets that hold scores")
-    group.add_argument(
-        "--group-by",
-        metavar="WHAT",
-        help="clusters of the intervals: file (each original, by what it holds; default), folder, or a column",
-    )
-    group.add_argument(
-        "--no-controls",
-        action="store_false",
-        dest="controls",
-        help="leave out the rows of the same music and of unrelated music",
-    )
-
-
-def _add_measures(how: Any) -> None:
-    how.add_argument("--metrics", metavar="NAMES", help="names or facets with commas (default: all of the variant)")
-    how.add_argument(
-        "--companions",
-        metavar="NAMES",
-        help="auxiliary metrics: all, none, or names with commas (default: four with all eleven, none with others)",
-    )
-    how.add_argument("--variant", default="corrected", help="corrected (default), official, paper, or musecpeval-0.3")
-    add_list(
-        how, "--backend", "another extractor of a feature; may be given again", dest="backends", metavar="FEATURE=NAME"
-    )
-    how.add_argument(
-        "--intended",
-        metavar="FACETS",
-        help="facets that the edits are meant to change, with commas (harmony, rhythm, structure, melody): the results "
-        "also have one score over the others, so that a change that was wanted is no damage",
-    )
-    how.add_argument("--features", metavar="DIR", help="keep extracted features here, for other runs and machines too")
-    add_engine_options(how, "number of cores, at most 4")
-    add_interval_options(how)
-    how.add_argument("--seed", type=int, default=0, help="of intervals, tests and controls (default: %(default)s)")
 
 
 def _run(options: argparse.Namespace) -> int:
     from music_evals.benchmark.preservation.screen import text_report
     from music_evals.benchmark.preservation.task import Settings, run_preservation
 
-    values = chosen(options, Settings)
-    values["backends"] = _backends(options.backends)
+    backends = _backends(options.backends)
     undrawn = why_not_drawn(options.report, "report.html")
-    values["report"] = options.report is not False and not undrawn
-    settings = Settings(**values)
+    settings = settings_from(options, Settings, backends=backends, report=options.report is not False and not undrawn)
     quieten()
     with Bar("pair") as bar:
         outcome = run_preservation(settings, progress=bar)

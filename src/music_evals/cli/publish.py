@@ -8,7 +8,8 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from music_evals.cli._shared import Bar, add_verb, list_failures, quieten, say, to_stdout
+from music_evals.cli.console import Bar, list_failures, quieten, say, to_stdout
+from music_evals.cli.options import add_verb
 from music_evals.errors import HubForeignError, HubRightsError, InvalidInputError, MusicEvalsError, worded
 
 if TYPE_CHECKING:

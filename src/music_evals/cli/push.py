@@ -6,7 +6,8 @@ import argparse
 import json
 from typing import TYPE_CHECKING, Any
 
-from music_evals.cli._shared import add_verb, say, to_stdout
+from music_evals.cli.console import say, to_stdout
+from music_evals.cli.options import add_verb
 from music_evals.cli.publish import advising, quieten_hub, say_waiting
 from music_evals.errors import HubRightsError, MusicEvalsError, OtherResultsError
 

@@ -7,7 +7,8 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from music_evals.cli._shared import add_verb, say, to_stdout
+from music_evals.cli.console import say, to_stdout
+from music_evals.cli.options import add_verb
 
 if TYPE_CHECKING:
     from music_evals.studies.folders import Introduction

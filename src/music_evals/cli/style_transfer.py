@@ -13,23 +13,15 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from music_evals import __version__
 from music_evals.benchmark.cells import plain
-from music_evals.cli._shared import (
-    Bar,
-    add_dataset_options,
-    add_engine_options,
-    add_interval_options,
-    add_list,
+from music_evals.cli.console import Bar, finish_scores, list_failures, quieten, say, to_stdout
+from music_evals.cli.options import (
+    add_json,
     add_number,
-    add_output_options,
+    add_options,
     add_published_option,
     add_verb,
-    chosen,
-    finish_scores,
     in_options,
-    list_failures,
-    quieten,
-    say,
-    to_stdout,
+    settings_from,
 )
 from music_evals.errors import InvalidInputError, MusicEvalsError, UnknownNameError, UnreadableFileError
 
@@ -87,7 +79,12 @@ class _Model(NamedTuple):
 def add(verbs: Any) -> None:
     """Add the verb ``style-transfer``."""
     words = "rewrite the accompaniment of your own pieces in a style, or evaluate models of styles"
-    verb = add_verb(verbs, "style-transfer", _run, words, _HELP, _EXAMPLES)
+    add_verb(verbs, "style-transfer", _run, words, _HELP, _EXAMPLES, options=_add_options)
+
+
+def _add_options(verb: Any) -> None:
+    from music_evals.benchmark.style_transfer.task import Settings
+
     inputs = verb.add_argument_group("what is rewritten")
     inputs.add_argument("files", nargs="*", metavar="FILE", help="a .mid, .midi, .musicxml, .xml, .mxl or .abc file")
     inputs.add_argument(
@@ -96,44 +93,11 @@ def add(verbs: Any) -> None:
     inputs.add_argument(
         "--any-meter", action="store_true", help="take pieces in metres that models hardly know, such as 6/8"
     )
-    who = verb.add_argument_group("the model or models")
-    add_list(
-        who,
-        "--style",
-        f"such as bach: the model {_DEFAULT_TYPE} that has learnt it; of a benchmark, that of the trivial rows",
-        dest="styles",
-    )
-    add_list(
-        who,
-        "--model",
-        "a name such as full_sequence, a folder or a Hub id[@revision]; of a benchmark it may be given many times",
-        dest="models",
-    )
-    how = verb.add_argument_group("how")
+    groups = add_options(verb, Settings)
+    how, where = groups["how"], groups["output"]
     how.add_argument("--sweeps", type=int, metavar="N", help="times that each step is rewritten (default: the model's)")
     add_number(how, "--samples", "accompaniments for each file", default=1)
-    how.add_argument(
-        "--seed",
-        type=int,
-        default=0,
-        help="of the first sample, those after it have the next; of a benchmark, of its tests (default: %(default)s)",
-    )
-    benchmark = verb.add_argument_group("a benchmark, in place of files")
-    whole = "a name (see list), a folder or a Hub id of whole pieces"
-    add_dataset_options(benchmark, dataset=whole, limit="the first N pieces only")
-    benchmark.add_argument(
-        "--kind",
-        default="cells",
-        help="cells: which cells of the pieces sound, each told the others (default); transfers: pieces with a melody "
-        "are carried over, and the outputs scored",
-    )
-    benchmark.add_argument(
-        "--hidden", type=int, nargs="+", default=[0, 8, 32], metavar="N", help="steps hidden around a cell: 0, 8, 32"
-    )
-    add_number(benchmark, "--seeds", "transfers of a piece", default=1, dest="n_seeds")
-    add_engine_options(benchmark)
-    add_interval_options(benchmark)
-    where = add_output_options(verb)
+    add_json(where)
     where.add_argument("--keep-sweeps", action="store_true", help="write a file after each sweep too")
     add_published_option(where)
 
@@ -148,7 +112,7 @@ def _run(options: argparse.Namespace) -> int:
 def _run_benchmark(options: argparse.Namespace) -> int:
     from music_evals.benchmark.style_transfer.task import Settings, run_style_transfer
 
-    settings = Settings(**chosen(options, Settings))
+    settings = settings_from(options, Settings)
     quieten()
     with Bar("piece") as bar:
         outcome = run_style_transfer(settings, progress=bar)

@@ -7,7 +7,8 @@ import json
 from pathlib import Path
 from typing import Any
 
-from music_evals.cli._shared import add_list, add_verb, quieten, to_stdout
+from music_evals.cli.console import quieten, to_stdout
+from music_evals.cli.options import add_list, add_verb
 from music_evals.csv_files import csv_rows
 from music_evals.errors import importing
 

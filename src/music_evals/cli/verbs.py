@@ -14,7 +14,8 @@ from typing import Any
 
 from music_evals import __version__, errors
 from music_evals.cli import completion
-from music_evals.cli._shared import EXIT_FAILURES, drop_stdout, in_options, say
+from music_evals.cli.console import EXIT_FAILURES, drop_stdout, say
+from music_evals.cli.options import in_options
 from music_evals.cli.parser import Parser
 from music_evals.errors import MissingBackendError, MusicEvalsError, check_extras
 from music_evals.files import check_folder

@@ -11,7 +11,7 @@ import hashlib
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 from music_evals.datasets.families import find_families, link
 from music_evals.datasets.pieces import VOICES, Piece, Reading, Source, Voices, read_pieces, with_own_names
@@ -20,6 +20,7 @@ from music_evals.datasets.tunes import Tune
 from music_evals.deprecation import renamed_options, warn_renamed
 from music_evals.errors import InvalidInputError, NoDataError, UnknownNameError
 from music_evals.files import Store, cache_folder
+from music_evals.options import MISSING, option
 from music_evals.symbolic.contexts import Measures, check_measures
 from music_evals.symbolic.files import READERS
 from music_evals.symbolic.filters import FilterReport, apply_filters, make_filters
@@ -82,14 +83,26 @@ class CorpusSettings:
 
     """
 
-    folder: str | os.PathLike[str]
-    out: str | os.PathLike[str]
-    filters: str = FILTERS
-    split: str = "8:1:1"
-    seed: int = 42
-    voices: Voices = "one"
-    measures: Measures = "notated"
-    workers: int | None = None
+    folder: str | os.PathLike[str] = option(MISSING, "searched with its sub-folders", flag="folder")
+    out: str | os.PathLike[str] = option(MISSING, "folder for the data set", metavar="DIR")
+    filters: str = option(
+        FILTERS, "names of filters and of recipes, with commas, as of the verb frame (default: %(default)s)"
+    )
+    split: str = option("8:1:1", "shares of train, validation and test (default: %(default)s)", metavar="N:N:N")
+    seed: int = option(42, "of the split (default: %(default)s)")
+    voices: Voices = option(
+        "one",
+        "of a piece with several: leave it out, take each, or the highest notes; drums are none (default: %(default)s)",
+        choices=("one", "each", "skyline"),
+    )
+    measures: Measures = option(
+        "notated",
+        "as on the page, or four quarters each from the start (default: %(default)s)",
+        choices=("notated", "fixed"),
+    )
+    workers: int | None = option(None, "processes (default: one for each processor)")
+
+    GROUPS: ClassVar = {"how": ""}
 
     def __post_init__(self) -> None:
         parse_shares(self.split)

@@ -6,21 +6,18 @@ change. The card classes of `huggingface_hub` write a head anew, without its com
 
 from __future__ import annotations
 
-import contextlib
 import io
 import re
-from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from music_evals.errors import UnreadableFileError
-from music_evals.files import check_tree, yaml_text
+from music_evals.yaml_files import check_tree, named_errors, yaml_text
 
 if TYPE_CHECKING:
     from ruamel.yaml import YAML
 
 __all__ = ["quoted", "read_yaml", "set_block"]
 
-_SLIPS = (ArithmeticError, AssertionError, AttributeError, LookupError, RuntimeError, TypeError, ValueError)
 _WIDTH = 2**20  # columns: a line is never broken
 _FIRST_LIST = re.compile(
     r"^(?:(?P<key> *(?:- +)*)[^\s#-].*:[ \t]*(?:#.*)?\n)?(?P<dash> *)-(?P<gap> +)(?=\S)", re.MULTILINE
@@ -29,26 +26,10 @@ _FIRST_LIST = re.compile(
 
 def read_yaml(text: str, where: str) -> Any:
     """Return the content of YAML, with its comments; raise `UnreadableFileError` if it is invalid."""
-    with _named_errors(f"{where} cannot be read as YAML"):
+    with named_errors(f"{where} cannot be read as YAML"):
         document = _yaml().load(yaml_text(text.encode(), where).replace("\r\n", "\n"))
         check_tree(document, where)
         return document
-
-
-@contextlib.contextmanager
-def _named_errors(subject: str) -> Iterator[None]:
-    """Turn what ruamel.yaml raises on a text that it cannot take, its own slips too, into `UnreadableFileError`."""
-    from ruamel.yaml.error import YAMLError
-
-    try:
-        yield
-    except UnreadableFileError:
-        raise
-    except (YAMLError, *_SLIPS) as error:
-        mark = getattr(error, "problem_mark", None)
-        line = "" if mark is None else f", line {mark.line + 1}"
-        reason = getattr(error, "problem", None) or f"{type(error).__name__}: {error}"
-        raise UnreadableFileError(f"{subject}: {reason}{line}") from error
 
 
 def set_block(text: str, place: str | int, value: object, where: str) -> str:
@@ -62,7 +43,7 @@ def set_block(text: str, place: str | int, value: object, where: str) -> str:
         comments = [line for line in text.splitlines(keepends=True) if re.match(r"\s*(#|$)", line)]
         text = _ended("".join(comments)) + _dump([quoted(value)] if place == 0 else {place: quoted(value)}, "")
         return text.replace("\n", end)
-    with _named_errors(f"{place!r} of {where} cannot be changed"):
+    with named_errors(f"{place!r} of {where} cannot be changed"):
         return _with_block(text, document, place, value, where).replace("\n", end)
 
 

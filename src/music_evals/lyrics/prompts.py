@@ -11,12 +11,12 @@ import functools
 import hashlib
 import json
 import string
-from importlib import resources
 from typing import Any, Final, NamedTuple
 
 from music_evals.annotations import sections_text
 from music_evals.errors import InvalidLyricsError, InvalidPatternError, UnknownNameError, located
 from music_evals.lyrics.patterns import read_pattern
+from music_evals.yaml_files import packaged_yaml
 
 __all__ = ["LANGUAGES", "Example", "default_example", "lyric_prompt", "prompt_receipt", "theme_prompt", "theme_receipt"]
 
@@ -151,10 +151,7 @@ def theme_receipt(language: str = "zh") -> dict[str, Any]:
 
 @functools.cache
 def _content() -> dict[str, Any]:
-    import yaml
-
-    text = resources.files("music_evals.lyrics").joinpath("prompts.yaml").read_text(encoding="utf-8")
-    content: dict[str, Any] = yaml.safe_load(text)
+    content: dict[str, Any] = packaged_yaml("music_evals.lyrics", "prompts.yaml")
     return content
 
 

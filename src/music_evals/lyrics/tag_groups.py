@@ -16,9 +16,10 @@ import functools
 import re
 import unicodedata
 from collections.abc import Iterable, Mapping
-from importlib import resources
 from types import MappingProxyType
 from typing import Any, Final, NamedTuple
+
+from music_evals.yaml_files import packaged_yaml
 
 __all__ = ["GROUPINGS", "Grouping", "TagGroup", "fold_tag"]
 
@@ -101,10 +102,7 @@ def _pattern(keywords: tuple[str, ...]) -> re.Pattern[str]:
 
 
 def _read() -> dict[str, Grouping]:
-    import yaml
-
-    text = resources.files("music_evals.lyrics").joinpath("tag_groups.yaml").read_text(encoding="utf-8")
-    reported: dict[str, dict[str, Any]] = yaml.safe_load(text)
+    reported: dict[str, dict[str, Any]] = packaged_yaml("music_evals.lyrics", "tag_groups.yaml")
     return {
         name: Grouping(
             name,

@@ -1,4 +1,4 @@
-"""A language model behind an OpenAI-compatible endpoint, asked with httpx.
+"""A language model behind an OpenAI-compatible endpoint, asked with httpx2.
 
 Why not ``huggingface_hub.InferenceClient``: without a key it sends the Hub token of this machine to whatever address it
 was given, it follows a redirect to another host with the prompt, it asks once only, it keeps one connection pool for
@@ -98,8 +98,8 @@ class EndpointWriter:
         self._cancelled = threading.Event()
         self._sleep = self._cancelled.wait if sleep is None else sleep
         with importing("models", "a language model behind an endpoint"):
-            import httpx
-        self._httpx: Any = httpx
+            import httpx2
+        self._httpx: Any = httpx2
         self._lock = threading.Lock()
         self._open_client: Any = None
 

@@ -33,10 +33,10 @@ from pathlib import Path
 from typing import Any, Final
 
 from music_evals.errors import InvalidInputError, UnknownNameError, UnreadableFileError
-from music_evals.files import check_tree, yaml_text
 from music_evals.models._schedules import SCHEDULES
 from music_evals.protocols.settings import check_rules, check_types
 from music_evals.repositories import MODELS, folders, shipped
+from music_evals.yaml_files import check_tree, load_yaml, yaml_text
 
 __all__ = [
     "SECTIONS",
@@ -359,17 +359,15 @@ def read_sections(path: str | Path, changes: Iterable[str] = ()) -> dict[str, An
 
 def _read(path: str | Path) -> dict[str, Any]:
     """Read one file."""
-    import yaml
-
+    place = f"the recipe {path}"
     try:
-        values = yaml.safe_load(yaml_text(Path(path).read_bytes(), f"the recipe {path}"))
-        check_tree(values, f"the recipe {path}")
-    except UnreadableFileError:
-        raise
-    except (yaml.YAMLError, LookupError, OSError, RecursionError, TypeError, ValueError) as error:
+        content = Path(path).read_bytes()
+    except (OSError, ValueError) as error:
         raise UnreadableFileError(
-            f"cannot read the recipe {path}: {error}; expected a YAML file such as models/anticipation_rnn/train.yaml"
+            f"cannot read {place}: {error}; expected a YAML file such as models/anticipation_rnn/train.yaml"
         ) from error
+    values = load_yaml(yaml_text(content, place), place, old_booleans=True)
+    check_tree(values, place)
     if not isinstance(values, dict) or any(not isinstance(values.get(name, {}), dict) for name in SECTIONS):
         raise InvalidInputError(
             f"the recipe {path} must be a mapping with the sections model_type, model, data and training"
@@ -422,13 +420,11 @@ def _stage(values: Mapping[str, Any], name: str) -> dict[str, Any]:
 
 def _change(values: dict[str, Any], change: str) -> None:
     """Replace one setting, given as ``section.setting=value``."""
-    import yaml
-
     place, equals, text = change.partition("=")
     *sections, name = place.strip().split(".")
     try:
-        value = yaml.safe_load(text)
-    except yaml.YAMLError as error:
+        value = load_yaml(text, change, old_booleans=True)
+    except UnreadableFileError as error:
         raise InvalidInputError(f"the value in {change!r} is not YAML: {error}") from error
     if not equals or not sections or not name:
         raise InvalidInputError(f"expected section.setting=value, as data.audio=songs, got {change!r}")

@@ -9,12 +9,13 @@ import math
 import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
 from music_evals.annotations import Score
 from music_evals.errors import InvalidInputError
+from music_evals.options import option
 from music_evals.studies.editing_design import assign_editors
 from music_evals.studies.folders import Introduction, StudyFolder, write_study_folder
 from music_evals.studies.tables import SAMPLES, TIME_LIMIT_S, located_at, rows_of, study_tables, table_text
@@ -74,13 +75,19 @@ class EditingSettings:
 
     """
 
-    n_editors: int = 12
-    per_editor: int | None = None
-    limit_sec: float | None = TIME_LIMIT_S
-    may_add: str = "flagged"
-    ask_before: bool = False
-    locked: tuple[str, ...] | None = None
-    seed: int = 0
+    n_editors: int = option(12, "plans (default: %(default)s)", flag="--editors")
+    per_editor: int | None = option(None, "samples of each editor, one a piece (default: as many as pieces)")
+    limit_sec: float | None = option(
+        TIME_LIMIT_S, "of one sample; 0 for none (default: %(default)g)", flag="--limit", metavar="SECONDS"
+    )
+    may_add: str = option("flagged", "whether notes may be added: flagged (default), no or yes")
+    ask_before: bool = option(False, "ask whether a sample sounds good before it is edited")
+    locked: tuple[str, ...] | None = option(
+        None, "voices that cannot be changed, with commas (default: those named as a melody)", metavar="NAMES"
+    )
+    seed: int = option(0, "of codes and plans; one that nobody knows")
+
+    GROUPS: ClassVar = {"how": "how it is held"}
 
     def __post_init__(self) -> None:
         if self.limit_sec is not None and not 0 < self.limit_sec < math.inf:

@@ -6,14 +6,12 @@ study answers for its texts, and for the review of its ethics.
 
 from __future__ import annotations
 
-import importlib.resources
 import os
 from pathlib import Path
-from typing import Any
 
 from music_evals.errors import InvalidInputError, NoDataError, UnreadableFileError
-from music_evals.files import yaml_text
 from music_evals.studies.folders import KINDS, Introduction
+from music_evals.yaml_files import load_yaml, packaged_yaml, yaml_text
 
 __all__ = ["default_introduction", "read_introduction"]
 
@@ -40,8 +38,7 @@ def default_introduction(kind: str, title: str, contact: str) -> Introduction:
         raise InvalidInputError(f"a study is one of {', '.join(KINDS)}, got {kind!r}")
     if not contact.strip():
         raise InvalidInputError("name who leads the study and how to reach them, with `contact`")
-    text = importlib.resources.files("music_evals.studies").joinpath(f"{kind}.yaml").read_text(encoding="utf-8")
-    values = _load(text)
+    values = packaged_yaml("music_evals.studies", f"{kind}.yaml")
     consent = tuple(paragraph.replace("{contact}", contact) for paragraph in values["consent"])
     return Introduction(title=title, consent=consent, instructions=tuple(values["instructions"]))
 
@@ -57,22 +54,14 @@ def read_introduction(path: str | os.PathLike[str]) -> Introduction:
         It is no YAML, or lacks a key.
 
     """
-    from ruamel.yaml.error import YAMLError
-
     try:
-        values = _load(yaml_text(Path(path).read_bytes(), path))
+        values = load_yaml(yaml_text(Path(path).read_bytes(), path), path)
         return Introduction(
             title=values["title"], consent=tuple(values["consent"]), instructions=tuple(values["instructions"])
         )
     except FileNotFoundError as error:
         raise NoDataError(f"{path}: there is no such file") from error
-    except (OSError, RecursionError, YAMLError, LookupError, TypeError, ValueError) as error:  # ours are among them
+    except (OSError, LookupError, TypeError, ValueError) as error:  # ours are among them
         raise UnreadableFileError(
             f"{path}: expected YAML with title, consent and instructions, the last two lists of paragraphs ({error})"
         ) from error
-
-
-def _load(text: str) -> Any:
-    from ruamel.yaml import YAML
-
-    return YAML(typ="safe", pure=True).load(text)

@@ -26,9 +26,10 @@ import dataclasses
 import math
 import re
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 from music_evals.errors import InvalidInputError, NoDataError, PairCountError, UnknownNameError
+from music_evals.options import option
 from music_evals.studies.pairs import REFERENCE, StudyPair
 from music_evals.studies.ratings import OVERALL
 from music_evals.studies.screening import ANCHOR
@@ -213,21 +214,55 @@ class ListeningSettings:
 
     """
 
-    type: str = "rating"
-    questions: tuple[Question, ...] = ()
-    listeners: int = 12
-    blocks: int = 1
-    systems: tuple[str, ...] = ()
-    with_hidden_reference: bool = False
-    with_open_reference: bool | None = None
-    against: str = ""
-    checks: int = 3
-    anchor_hz: float = 3500.0
-    least_heard: float | None = None
-    seed: int = 0
-    lengths: str = "refuse"
-    allowed_failures: int = 1
-    least_agreement: float = 0.4
+    type: str = option("rating", "rating (default), ab or mushra", group="type")
+    questions: tuple[Question, ...] = option(
+        (),
+        "with commas: LQ1 (sounds good), overall, preference (ab), harmony, rhythm, structure, melody (default: LQ1; "
+        "preference for ab; overall for mushra)",
+        group="asked",
+        metavar="NAMES",
+    )
+    listeners: int = option(12, "plans (default: %(default)s)", group="who")
+    blocks: int = option(
+        1, "questionnaires that the items are dealt to; each listener has one (default: %(default)s)", group="who"
+    )
+    systems: tuple[str, ...] = option((), "with commas (default: all)", group="who", metavar="NAMES")
+    with_hidden_reference: bool = option(
+        False, "rate the original too, unnamed", flag="--hidden-reference", group="who"
+    )
+    with_open_reference: bool | None = option(
+        None,
+        "let the original be heard beside (default: in mushra, and where a question asks about it)",
+        flag="--open-reference",
+        group="who",
+    )
+    against: str = option("", "ab: only pairs with this system (default: all)", group="who", metavar="NAME")
+    checks: int = option(3, "attention checks (default: %(default)s)")
+    anchor_hz: float = option(3500.0, "mushra (default: %(default)g)", metavar="HZ")
+    least_heard: float | None = option(
+        None, "of each sound, before it can be answered (default: 0.9; ab 0.5; mushra 0.25)", metavar="SHARE"
+    )
+    seed: int = option(0, "of names and plans; one that nobody knows")
+    lengths: str = option(
+        "refuse", "sounds of an item that are not equally long: refuse (default), or cut to the shortest"
+    )
+    allowed_failures: int = option(
+        1, "attention checks that may be failed (default: %(default)s)", flag="--allow-failures", group="left_out"
+    )
+    least_agreement: float = option(
+        0.4,
+        "of the middle listener's agreement with the others; 0: no such rule (default: %(default)g)",
+        group="left_out",
+        metavar="SHARE",
+    )
+
+    GROUPS: ClassVar = {
+        "type": "",
+        "asked": "what is asked",
+        "who": "who is heard, by how many",
+        "how": "how it is held",
+        "left_out": "who is left out afterwards (stated now, kept in the study)",
+    }
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "questions", tuple(self.questions) or named_questions(self.type))

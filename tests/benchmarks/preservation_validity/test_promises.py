@@ -6,12 +6,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
+
+from music_evals.yaml_files import read_yaml_file
 
 pd = pytest.importorskip("pandas")
 
 FOLDER = Path(__file__).resolve().parents[3] / "benchmarks" / "preservation_validity"
-CONTROL = yaml.safe_load((FOLDER / "real_edits.yaml").read_text(encoding="utf-8"))["control"]
+CONTROL = read_yaml_file(FOLDER / "real_edits.yaml")["control"]
 HALVES = ("development", "test")
 
 

@@ -20,16 +20,16 @@ from typing import Any
 import numpy as np
 import pytest
 import soundfile
-import yaml
 
 from music_evals.annotations import F0Track, Features
 from music_evals.errors import InvalidInputError
 from music_evals.metrics.catalogue import AUXILIARY, PRESERVATION_METRICS, SHOWN_AUXILIARY
+from music_evals.yaml_files import packaged_yaml, read_yaml_file
 
 pd = pytest.importorskip("pandas")
 
 FOLDER = Path(__file__).resolve().parents[3] / "benchmarks" / "preservation_validity"
-PLAN = yaml.safe_load((FOLDER / "real_edits.yaml").read_text(encoding="utf-8"))
+PLAN = read_yaml_file(FOLDER / "real_edits.yaml")
 RATE = 44100
 MODULES = (
     "analyse", "measure", "run", "real", "real_edits", "real_evidence", "real_measure", "real_recordings",
@@ -69,8 +69,7 @@ def tune(semitones: float = 0.0) -> np.ndarray:
 
 
 def known_edits_plan() -> dict[str, Any]:
-    text = (importlib.resources.files("music_evals.datasets.known_edits") / "edits.yaml").read_text(encoding="utf-8")
-    plan: dict[str, Any] = yaml.safe_load(text)
+    plan: dict[str, Any] = packaged_yaml("music_evals.datasets.known_edits", "edits.yaml")
     return plan
 
 

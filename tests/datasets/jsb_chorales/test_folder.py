@@ -9,7 +9,6 @@ from collections import Counter
 
 import numpy as np
 import pytest
-import yaml
 
 from music_evals.annotations import HOLD
 from music_evals.datasets import bach_corpus, style_pieces
@@ -21,6 +20,7 @@ from music_evals.datasets.manifest import rows_sha256
 from music_evals.symbolic.measures import meter_map
 from music_evals.symbolic.noteseq import check_contexts, decode
 from music_evals.symbolic.piece_rows import score_of_row
+from music_evals.yaml_files import load_yaml, read_yaml_file
 
 COUNTS = {
     "musib": {"train": 2_504, "validation": 232, "test": 308},
@@ -49,7 +49,7 @@ def loaded(folder, tmp_path_factory):
 @pytest.fixture(scope="module")
 def card(folder):
     _, header, text = (folder / "README.md").read_text(encoding="utf-8").split("---\n", 2)
-    return yaml.safe_load(header), text
+    return load_yaml(header, "the card"), text
 
 
 @pytest.mark.parametrize("config", CONFIGS)
@@ -353,7 +353,7 @@ def test_how_often_a_middle_stands_in_its_own_context(card, loaded):
 
 
 def test_eval_yaml_names_one_task_a_number(folder):
-    declared = yaml.safe_load((folder / "eval.yaml").read_text())
+    declared = read_yaml_file(folder / "eval.yaml")
     assert {"name", "description", "evaluation_framework", "tasks"} == declared.keys()
     ids = [task["id"] for task in declared["tasks"]]
     assert len(set(ids)) == len(ids)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import http.client
 import json
 import os
 import re
@@ -12,8 +11,6 @@ import subprocess
 import sys
 import threading
 import time
-import urllib.error
-import urllib.request
 import zipfile
 from collections.abc import Callable, Iterator
 from io import BytesIO
@@ -32,7 +29,7 @@ from music_evals.ui.studies.page import study_page
 from music_evals.ui.studies.server import HEADERS, build_app
 
 pytest.importorskip("starlette")
-pytest.importorskip("httpx")
+httpx2 = pytest.importorskip("httpx2")
 
 SECRET = "a secret of sixteen"  # noqa: S105
 PAGE = {"Content-Type": "application/json", "X-Study-Page": "1"}
@@ -256,8 +253,8 @@ def started(study: StudyFolder, port: int) -> subprocess.Popen[bytes]:
     end = time.monotonic() + 120
     while time.monotonic() < end and process.poll() is None:
         try:
-            urllib.request.urlopen(f"http://127.0.0.1:{port}/", timeout=5).close()
-        except OSError:
+            httpx2.get(f"http://127.0.0.1:{port}/", timeout=5, trust_env=False).raise_for_status()
+        except httpx2.HTTPError:
             time.sleep(0.1)
         else:
             return process
@@ -269,14 +266,11 @@ def insistent(url: str, content: Any, token: str, stop: Callable[[], bool]) -> A
     """Post until it is taken, as the page does."""
     while not stop():
         headers = {**PAGE, "X-Participant": token}
-        request = urllib.request.Request(url, json.dumps(content).encode(), headers)  # noqa: S310
         try:
-            with urllib.request.urlopen(request, timeout=10) as answer:  # noqa: S310
-                return json.load(answer)
-        except urllib.error.HTTPError as error:
-            if error.code < 500:
-                raise
-        except (OSError, http.client.HTTPException, ValueError):  # killed before or while it answered
+            answer = httpx2.post(url, json=content, headers=headers, timeout=10, trust_env=False)
+            if answer.status_code < 500:
+                return answer.raise_for_status().json()
+        except (httpx2.TransportError, ValueError):  # killed before or while it answered
             time.sleep(0.05)
     return None
 

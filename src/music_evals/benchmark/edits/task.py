@@ -27,6 +27,7 @@ from music_evals.benchmark.versions import package_versions
 from music_evals.benchmark.writers import load_lyric_writer
 from music_evals.errors import InvalidInputError, MusicEvalsError, NoDataError, UnknownNameError
 from music_evals.files import write_atomically
+from music_evals.options import MISSING, option
 from music_evals.protocols import RENDERERS, LyricWriter
 
 __all__ = ["MANIFEST", "OLD_RECORDS", "RECORDS", "Edits", "Settings", "run_edits"]
@@ -82,17 +83,43 @@ class Settings(RunSettings):
 
     """
 
-    sources: Sequence[str] = ()
-    column: str = "audio"
-    system: str
+    sources: Sequence[str] = option(
+        (),
+        "recordings, scores, folders, or manifests: CSV or JSONL with the column source and, where wanted, id, group, "
+        "instruction, source_prompt, target_prompt, before, after, bars, confidence, intended, description",
+        flag="sources",
+        group="data",
+        metavar="SOURCE",
+        nargs="*",
+    )
+    column: str = option("audio", "column with the recordings (default: %(default)s)", group="data")
+    system: str = option(MISSING, "the editing system; one of another package is MODULE:CLASS", metavar="NAME")
     parameters: Mapping[str, Any] = dataclasses.field(default_factory=dict)
     weights: Mapping[str, Any] = dataclasses.field(default_factory=dict)
     instruction: EditInstruction | None = None
     generate: Sequence[str] = ()
     writer: LyricWriter | Mapping[str, Any] | None = None
-    seconds: float | None = None
-    mono: bool = False
-    render: str | None = None
+    seconds: float | None = option(None, "the first S seconds of each recording only", group="data", metavar="S")
+    mono: bool = option(False, "mix recordings down to one channel first", group="data")
+    render: str | None = option(
+        None,
+        f"render scores and their edits ({' or '.join(RENDERERS)}), so that recordings are compared",
+        metavar="NAME",
+    )
+
+    GROUPS: ClassVar = {
+        "data": "what is edited (files, or --dataset)", "asked": "what is asked", "how": "how", "run": "how",
+        "output": "where it goes",
+    }  # fmt: skip
+    TEXTS: ClassVar = {
+        "dataset": "a name (see list), a folder or a Hub id with a column of recordings",
+        "limit": "the first N sources only",
+        "seed": "(default: %(default)s)",
+        "out": "folder for edits and records",
+        "confidence": None,
+        "n_resamples": None,
+        "report": None,
+    }
 
     BOUNDS: ClassVar = RunSettings.BOUNDS
 

@@ -18,13 +18,7 @@ import numpy.typing as npt
 
 from music_evals import __version__
 from music_evals.annotations import DEFAULT_BPM, MUSIB_LAYOUT, Score, Tempo, Tokens
-from music_evals.audio.rendering import (
-    RELEASE_SEC,
-    find_soundfont,
-    identify_sounds,
-    render_additive,
-    render_fluidsynth,
-)
+from music_evals.audio.rendering import RELEASE_SEC, find_soundfont, identify_sounds, render_additive, render_fluidsynth
 from music_evals.benchmark.inpainting.listening_runs import (
     TASK,
     HeardSystem,
@@ -35,6 +29,7 @@ from music_evals.benchmark.inpainting.listening_runs import (
 )
 from music_evals.benchmark.versions import package_versions
 from music_evals.errors import InvalidInputError, UnknownNameError
+from music_evals.options import MISSING, option
 from music_evals.repositories import DATASETS, find_repository
 from music_evals.studies.pairs import REFERENCE
 from music_evals.studies.stimuli import LOUDNESS_LUFS, Stimulus, Study, StudyItem, check_out, write_study
@@ -93,17 +88,49 @@ class StudySettings:
 
     """
 
-    runs: Sequence[str | os.PathLike[str]]
-    out: str | os.PathLike[str]
-    items: int = 24
-    systems: str | None = None
-    seed: int = 0
-    sounds: str = "fluidsynth"
-    bpm: float = DEFAULT_BPM
-    program: int = 0
-    loudness_lufs: float = LOUDNESS_LUFS
-    licence: str | None = None
-    overwrite: bool = False
+    runs: Sequence[str | os.PathLike[str]] = option(
+        MISSING,
+        "folder of a run of the verb inpainting, its --out",
+        flag="runs",
+        group="data",
+        metavar="DIR",
+        nargs="+",
+    )
+    out: str | os.PathLike[str] = option(MISSING, "new or empty folder for the study", group="output", metavar="DIR")
+    items: int = option(
+        24,
+        "how many, out of those that all systems have; one of each song, then a second, and so on (default: "
+        "%(default)s)",
+        group="data",
+    )
+    systems: str | None = option(
+        None,
+        "all, or names with commas (default: all models, copy_past and lag_vote); the reference is always there",
+        group="data",
+        metavar="NAMES",
+    )
+    seed: int = option(
+        0, "of the items and the names of files; take one that nobody knows (default: %(default)s)", group="data"
+    )
+    sounds: str = option(
+        "fluidsynth",
+        "fluidsynth: General MIDI sounds; additive: a plain synthesiser that needs nothing, for trials (default: "
+        "%(default)s)",
+    )
+    bpm: float = option(DEFAULT_BPM, "quarters a minute (default: %(default)g)")
+    program: int = option(0, "General MIDI program 0..127 (default: %(default)s, a piano)")
+    loudness_lufs: float = option(
+        LOUDNESS_LUFS, "of every file (default: %(default)g)", flag="--loudness", metavar="LUFS"
+    )
+    licence: str | None = option(
+        None,
+        "terms of the music, where no card of its data set on this machine has them",
+        group="output",
+        metavar="TEXT",
+    )
+    overwrite: bool = option(False, "replace a study that is there", group="output")
+
+    GROUPS: ClassVar = {"data": "what is heard", "how": "how it sounds", "output": "where it goes"}
 
     BOUNDS: ClassVar[Mapping[str, tuple[float, float]]] = {
         "items": (1, 10_000),

@@ -25,7 +25,7 @@ from music_evals.benchmark.inpainting.systems import System, baseline_names, bas
 from music_evals.benchmark.outputs import RECORDS, VALIDATION, Outcome, remove_results, write_outcome
 from music_evals.benchmark.records import remove_records
 from music_evals.benchmark.results import build_results
-from music_evals.benchmark.run import Progress, record
+from music_evals.benchmark.run import Progress, record, workers_text
 from music_evals.benchmark.run import Settings as RunSettings
 from music_evals.benchmark.scores import ScoreTable, read_scores
 from music_evals.benchmark.sources import split_names
@@ -33,6 +33,7 @@ from music_evals.benchmark.tables import markdown_report
 from music_evals.errors import InvalidInputError, NoDataError, UnknownNameError
 from music_evals.files import Store
 from music_evals.metrics.arrays import check_variant
+from music_evals.options import option
 from music_evals.protocols import CONTROL
 from music_evals.symbolic.contexts import Measures, check_measures
 
@@ -97,21 +98,72 @@ class Settings(RunSettings):
 
     """
 
-    pairs: str | os.PathLike[str] | None = None
-    voice: str | None = None
-    highest: bool = False
-    measures: Measures | None = None
-    predictions: str | os.PathLike[str] | None = None
-    allow_missing: bool = False
-    models: Sequence[str | os.PathLike[str]] = ()
-    decoding: str | None = None
-    temperature: float | None = None
-    cache: str | os.PathLike[str] | None = None
-    baselines: str = "all"
-    n_seeds: int = 5
-    extensions: str = "none"
-    variant: str | None = None
-    protocol: str | None = None
+    pairs: str | os.PathLike[str] | None = option(
+        None, "folder or manifest (CSV, JSONL) of reference and prediction files", group="data", metavar="PATH"
+    )
+    voice: str | None = option(
+        None, "of --pairs: name or number of the voice, where several have notes", group="data", metavar="NAME"
+    )
+    highest: bool = option(
+        False,
+        "of --pairs: score the highest notes, of the --voice or of all but drums, where several sound at once",
+        group="data",
+    )
+    measures: Measures | None = option(
+        None,
+        "of --pairs: as on the page, where files in another meter than 4/4 fail by name (the default), or four "
+        "quarters each from the start, wherever the bar lines are",
+        group="data",
+        choices=("notated", "fixed"),
+    )
+    predictions: str | os.PathLike[str] | None = option(
+        None, 'JSON lines {"item_id": ..., "middle": [96 tokens]}, or their URL', group="who", metavar="FILE"
+    )
+    allow_missing: bool = option(
+        False,
+        "take --predictions or --pairs for part of the items; the others count as failed: they are listed, score 0 at "
+        "note F1 and position, and rank the system below all that were scored on more",
+        group="who",
+    )
+    models: Sequence[str | os.PathLike[str]] = option(
+        (),
+        "a name (see list), a folder or a Hub id[@revision], and :DECODING after it to evaluate one that is not its "
+        "default; may be given again",
+        flag="--model",
+        group="who",
+    )
+    decoding: str | None = option(
+        None,
+        "decoding of the models; one that reads the true middle is labelled as leaking",
+        group="who",
+        label="How notes are chosen",
+    )
+    temperature: float | None = option(None, "temperature of the models", group="who")
+    cache: str | os.PathLike[str] | None = option(
+        None, "keep what models answer here, for other runs and machines too", group="who", metavar="DIR"
+    )
+    baselines: str = option("all", "all, none, or names with commas (default: %(default)s)", group="who")
+    n_seeds: int = option(5, "seeds (default: %(default)s)", flag="--seeds", group="who")
+    extensions: str = option(
+        "none",
+        "further scores, consonance_pitch_accuracy and self_replication_rate: all, none, or names with commas "
+        "(default: %(default)s; interval divergence and repeated notes are always shown)",
+        metavar="NAMES",
+    )
+    variant: str | None = option(None, "corrected (default), official or paper")
+    protocol: str | None = option(None, "official: the published conditions, beside the published table")
+
+    GROUPS: ClassVar = {
+        "data": "the data (one of --dataset and --pairs)", "who": "what is evaluated", "how": "how", "run": "how",
+        "output": "where it goes",
+    }  # fmt: skip
+    TEXTS: ClassVar = {
+        "dataset": "a name (see list), a folder or a Hub id",
+        "limit": "evaluate the first N items only; best baselines are still chosen on all of validation",
+        "workers": workers_text("number of cores, at most 4, for networks on many items, else 1"),
+        "seed": None,  # the seeds of --seeds
+        "report": None,  # its own options, as a page with figures
+    }
 
     BOUNDS: ClassVar = {**RunSettings.BOUNDS, "n_seeds": (1, 1000)}
 

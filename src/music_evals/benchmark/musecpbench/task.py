@@ -11,7 +11,7 @@ import os
 import re
 from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 from music_evals.annotations import EditorInfo
 from music_evals.benchmark.cells import plain
@@ -30,6 +30,7 @@ from music_evals.errors import (
     UnknownNameError,
 )
 from music_evals.files import write_atomically
+from music_evals.options import MISSING, option
 from music_evals.protocols import EDIT_STUDIES, editor_names, load_plugin
 from music_evals.symbolic.files import READERS
 
@@ -103,22 +104,42 @@ class Settings:
 
     """
 
-    out: str | os.PathLike[str]
-    sources: str | os.PathLike[str] | None = None
-    scores: str | os.PathLike[str] | None = None
-    n_pieces: int = 12
-    paper_sources: Mapping[str, str | os.PathLike[str]] = dataclasses.field(default_factory=dict)
+    out: str | os.PathLike[str] = option(MISSING, "folder of the study", group="output", metavar="DIR")
+    sources: str | os.PathLike[str] | None = option(
+        None,
+        "recordings and instructions, as the verb edit reads them (default: our own pieces, rendered)",
+        group="data",
+        metavar="TABLE",
+    )
+    scores: str | os.PathLike[str] | None = option(
+        None, "the same pieces as scores; they are rendered", group="data", metavar="TABLE"
+    )
+    n_pieces: int = option(12, "of our own (default: %(default)s)", flag="--pieces", group="data")
+    paper_sources: Mapping[str, str | os.PathLike[str]] = option(
+        {},
+        "what the paper gave to a system, see the data sets medleydb_editing, musiccaps_edits, audioldm2_samples and "
+        "lakh_refinpaint; may be given again",
+        group="data",
+        metavar="SYSTEM=TABLE",
+    )
     systems: Sequence[str] = ()
-    protocol: str = "ours"
+    protocol: str = option("ours", "ours (default) or paper", group="data")
     weights: Mapping[str, Mapping[str, Any]] = dataclasses.field(default_factory=dict)
     parameters: Mapping[str, Mapping[str, Any]] = dataclasses.field(default_factory=dict)
-    outputs: Mapping[str, str | os.PathLike[str]] = dataclasses.field(default_factory=dict)
-    limit: int | None = None
-    seconds: float | None = None
-    seed: int = 0
-    workers: int | None = None
-    overwrite: bool = False
-    report: bool = True
+    outputs: Mapping[str, str | os.PathLike[str]] = option(
+        {},
+        "edits made elsewhere: a folder with manifest.jsonl or .csv (id, estimate, sha256); may be given again",
+        group="who",
+        metavar="NAME=FOLDER",
+    )
+    limit: int | None = option(None, "the first N rows of each table only", group="data")
+    seconds: float | None = option(None, "the first S seconds of each recording only", group="data", metavar="S")
+    seed: int = option(0, "(default: %(default)s)", group="who", metavar="SEED")
+    workers: int | None = option(None, "processes (default: as edit and preserve choose)", group="who")
+    overwrite: bool = option(False, "start afresh, whatever the folder holds", group="output")
+    report: bool = option(True, "no page of preserve in preserved/", group="output")
+
+    GROUPS: ClassVar = {"data": "what is edited", "who": "who edits", "output": "where it goes"}
 
     def __post_init__(self) -> None:
         if self.protocol not in PROTOCOLS:

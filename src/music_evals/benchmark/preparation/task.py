@@ -23,7 +23,8 @@ from music_evals.benchmark.run import Settings as RunSettings
 from music_evals.benchmark.versions import package_versions
 from music_evals.errors import InvalidInputError, NoDataError, UnknownNameError
 from music_evals.files import item_name, write_atomically, written_whole
-from music_evals.protocols import LyricWriter
+from music_evals.options import MISSING, option
+from music_evals.protocols import MUSIC_ENCODERS, LyricWriter
 
 __all__ = ["CONFIG", "RECORDS", "Prepared", "Settings", "find_songs", "run_preparation"]
 
@@ -74,17 +75,44 @@ class Settings(RunSettings):
 
     """
 
-    songs: str | os.PathLike[str]
+    songs: str | os.PathLike[str] = option(
+        MISSING, "folder with recordings, and lyrics as .lrc or .txt of the same name", flag="songs", group="data"
+    )
     steps: Sequence[str] = ()
-    encoder: str | None = None
-    device: str | None = None
-    trust_remote_code: bool = False
-    n_clusters: int | None = None
-    sample: int | None = None
-    demucs: str | None = None
-    stem_model: str = "htdemucs"
-    two_stems: bool = False
+    encoder: str | None = option(
+        None,
+        f"{', '.join(MUSIC_ENCODERS)}, or a folder; NAME@REVISION at a commit, NAME=ID for another model of its class. "
+        "audio-statistics needs no weights: means and deviations of timbre and pitch classes",
+        group="clusters",
+        metavar="NAME",
+    )
+    device: str | None = option(
+        None, "where encoder and demucs compute, as cpu or cuda:1 (default: a GPU if any)", group="clusters"
+    )
+    trust_remote_code: bool = option(False, "run Python code that comes with the encoder", group="clusters")
+    n_clusters: int | None = option(
+        None, "at most as many as songs (default: 1000, or as many as songs)", group="clusters"
+    )
+    sample: int | None = option(None, "draw N songs, as evenly from clusters as possible", group="clusters")
+    demucs: str | None = option(
+        None, "its command, by name or path (default: demucs)", group="stems", metavar="COMMAND"
+    )
+    stem_model: str = option("htdemucs", "model of demucs (default: %(default)s)", group="stems", metavar="NAME")
+    two_stems: bool = option(
+        False, "two stems in place of voice, drums, bass, other", flag="--voice-and-rest", group="stems"
+    )
     theme_writer: Mapping[str, Any] | LyricWriter | None = None
+
+    GROUPS: ClassVar = {
+        "data": "", "run": "", "output": "", "clusters": "embeddings and clusters", "themes": "themes", "stems": "stems"
+    }  # fmt: skip
+    TEXTS: ClassVar = {
+        "out": "folder for records, what steps make and the data set",
+        "limit": "take the first N songs only",
+        "overwrite": "start afresh in the folder, whatever it holds",
+        "seed": "of clusters and sample (default: %(default)s)",
+        **dict.fromkeys(("dataset", "config", "split", "revision", "confidence", "n_resamples", "report")),
+    }
 
     BOUNDS: ClassVar = {**RunSettings.BOUNDS, "n_clusters": (1, 1_000_000), "sample": (1, sys.maxsize)}
 
@@ -242,11 +270,7 @@ def _record(
     wanted: Sequence[Wanted], songs: Sequence[Song], settings: Settings, progress: Progress | None
 ) -> tuple[dict[Key, Row], Path]:
     """Do what is left, one wave after the other; return the last record of each song and step, and the file."""
-    header = {
-        "task": "preparation",
-        "features": receipt(features=FEATURES),
-        "versions": package_versions(_PACKAGES),
-    }
+    header = {"task": "preparation", "features": receipt(features=FEATURES), "versions": package_versions(_PACKAGES)}
     known = {planned.step.name: planned for planned in wanted}
     path = Path(settings.out) / RECORDS
     latest: dict[Key, Row] = {}

@@ -35,7 +35,7 @@ from music_evals.benchmark.preservation.results import PRESERVATION
 from music_evals.benchmark.preservation.worker import PairScorer
 from music_evals.benchmark.records import Records
 from music_evals.benchmark.rows import PairJob, Scorer
-from music_evals.benchmark.run import Progress, record
+from music_evals.benchmark.run import Progress, record, workers_text
 from music_evals.benchmark.run import Settings as RunSettings
 from music_evals.benchmark.scores import outlines_in
 from music_evals.benchmark.versions import PACKAGES, package_versions
@@ -43,15 +43,10 @@ from music_evals.errors import InvalidInputError, MissingBackendError, UnknownNa
 from music_evals.files import scratch_folder
 from music_evals.metrics.catalogue import RELEASES, SHOWN_AUXILIARY
 from music_evals.numerics import n_cores
+from music_evals.options import option
 from music_evals.pipelines import preservation as pipeline
 
-__all__ = [
-    "AUDIO_PACKAGES",
-    "Outcome",
-    "Settings",
-    "describe_extractors",
-    "run_preservation",
-]
+__all__ = ["AUDIO_PACKAGES", "Outcome", "Settings", "describe_extractors", "run_preservation"]
 
 MOST_WORKERS = 4
 """By default no more processes than this; more must be asked for."""
@@ -107,23 +102,78 @@ class Settings(RunSettings):
 
     """
 
-    reference: str | os.PathLike[str] | None = None
-    estimates: Sequence[str | os.PathLike[str]] = ()
-    manifest: str | os.PathLike[str] | None = None
-    renderer: str | None = None
-    reference_column: str = "reference"
-    estimate_column: str = "estimate"
-    system_column: str = "system"
-    group_by: str | None = None
-    metrics: str | None = None
-    companions: str | None = None
-    variant: str = "corrected"
-    backends: Mapping[str, str] = dataclasses.field(default_factory=dict)
-    features: str | os.PathLike[str] | None = None
-    controls: bool = True
-    intended: str | None = None
-    timelines: int = SHOWN_PAIRS
-    audio: str = "beside"
+    reference: str | os.PathLike[str] | None = option(
+        None, "folder of originals, or one file; here or at a URL", group="data", metavar="PATH"
+    )
+    estimates: Sequence[str | os.PathLike[str]] = option(
+        (),
+        "folder of edits with the same relative paths, or one file; may be given again for other systems",
+        flag="--estimate",
+        group="data",
+        metavar="[NAME=]PATH",
+    )
+    manifest: str | os.PathLike[str] | None = option(
+        None,
+        "CSV or JSONL with the columns reference, estimate and, where wanted, id, group, system; it and its cells may "
+        "be URLs",
+        group="data",
+        metavar="FILE",
+    )
+    renderer: str | None = option(None, "additive (default) or fluidsynth, for datasets that hold scores", group="data")
+    reference_column: str = option("reference", "(default: %(default)s)", group="data", metavar="NAME")
+    estimate_column: str = option("estimate", "(default: %(default)s)", group="data", metavar="NAME")
+    system_column: str = option(
+        "system", "(default: %(default)s; for datasets of scores kind)", group="data", metavar="NAME"
+    )
+    group_by: str | None = option(
+        None,
+        "clusters of the intervals: file (each original, by what it holds; default), folder, or a column",
+        group="data",
+        metavar="WHAT",
+    )
+    metrics: str | None = option(None, "names or facets with commas (default: all of the variant)", metavar="NAMES")
+    companions: str | None = option(
+        None,
+        "auxiliary metrics: all, none, or names with commas (default: four with all eleven, none with others)",
+        metavar="NAMES",
+        label="All auxiliary metrics of the eleven scores",
+    )
+    variant: str = option("corrected", "corrected (default), official, paper, or musecpeval-0.3")
+    backends: Mapping[str, str] = option(
+        {}, "another extractor of a feature; may be given again", flag="--backend", metavar="FEATURE=NAME"
+    )
+    features: str | os.PathLike[str] | None = option(
+        None, "keep extracted features here, for other runs and machines too", metavar="DIR"
+    )
+    controls: bool = option(True, "leave out the rows of the same music and of unrelated music", group="data")
+    intended: str | None = option(
+        None,
+        "facets that the edits are meant to change, with commas (harmony, rhythm, structure, melody): the results also "
+        "have one score over the others, so that a change that was wanted is no damage",
+        metavar="FACETS",
+    )
+    timelines: int = option(
+        SHOWN_PAIRS, "pairs to draw in report.html, the worst of each system (default: %(default)s)", group="output"
+    )
+    audio: str = option(
+        "beside",
+        "where the music of these pairs lies, for the players of report.html: beside (in the folder report_audio, the "
+        "default), embedded (in the page) or none",
+        group="output",
+        metavar="PLACE",
+    )
+
+    GROUPS: ClassVar = {
+        **RunSettings.GROUPS, "data": "what is compared (one of --reference, --manifest and --dataset)"
+    }  # fmt: skip
+    TEXTS: ClassVar = {
+        "dataset": "a name (see list), a folder or a Hub id with two audio columns",
+        "limit": "compare the first N items only: originals of a folder, ids of a manifest, each with the edits of all "
+        "systems, or rows of a dataset",
+        "workers": workers_text("number of cores, at most 4"),
+        "seed": "of intervals, tests and controls (default: %(default)s)",
+        "report": None,  # its own options, as a page with figures
+    }
 
     BOUNDS: ClassVar = {**RunSettings.BOUNDS, "timelines": (0, sys.maxsize)}
 

@@ -18,7 +18,7 @@ import random
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, ClassVar, Final
 
 import numpy as np
 import numpy.typing as npt
@@ -31,7 +31,7 @@ from music_evals.benchmark.results import ScoreTask
 from music_evals.benchmark.rows import PairJob
 from music_evals.benchmark.run import Progress, record
 from music_evals.benchmark.scores import ABSENT, ERROR, UNDEFINED, ScoreTable
-from music_evals.benchmark.songs.songs import Song, SongSet, SongSettings
+from music_evals.benchmark.songs.songs import EncoderSettings, Song, SongSet, SongSettings, predictions_text
 from music_evals.benchmark.songs.tag_predictions import TAGS, plain_tags, tag_songs
 from music_evals.benchmark.songs.text_controls import (
     ANOTHER_SONG,
@@ -47,9 +47,10 @@ from music_evals.benchmark.songs.text_pairs import TextPair, TextSide, score_or_
 from music_evals.benchmark.songs.text_predictions import Prediction, pairs_of_predictions, read_predictions
 from music_evals.benchmark.versions import package_versions
 from music_evals.errors import InvalidInputError, InvalidTagsError, NoDataError, UnknownNameError, located
-from music_evals.lyrics.embeddings import DEFAULT_ENCODER, embed, load_encoder
+from music_evals.lyrics.embeddings import embed, load_encoder
 from music_evals.metrics.catalogue import DESCRIPTION_SCORES
 from music_evals.metrics.semantics import check_options
+from music_evals.options import option
 from music_evals.pipelines.descriptions import TOTAL, check_description, score_description
 from music_evals.pipelines.tag_extraction import EXTRACTIONS, Vocabulary, extract_tags, vocabulary_of
 from music_evals.protocols import TextEncoder
@@ -114,7 +115,7 @@ DESCRIPTIONS: Final = ScoreTask(
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class Settings(SongSettings):
+class Settings(EncoderSettings, SongSettings):
     """What to score, and how.
 
     Parameters
@@ -146,18 +147,32 @@ class Settings(SongSettings):
 
     """
 
-    text_tags: str | None = None
-    models: Sequence[str | os.PathLike[str]] = ()
-    audio: str | os.PathLike[str] | None = None
-    threshold: float | None = None
-    trust_remote_code: bool = False
-    encoder: str = DEFAULT_ENCODER
-    encoder_revision: str | None = None
-    device: str | None = None
-    cache: str | os.PathLike[str] | None = None
-    aggregation: str = "mean"
-    normalize_by_self: bool = False
-    empty: str = "nan"
+    text_tags: str | None = option(
+        None,
+        'predictions may be free text, {"id": SONG, "text": ...}: find tags in it; vocabulary: those that annotators '
+        "used anywhere in the data set (default: tags alone)",
+        group="data",
+        metavar="HOW",
+    )
+    models: Sequence[str | os.PathLike[str]] = option(
+        (),
+        "folder of a tagger with weights; may be given again; needs --audio",
+        flag="--model",
+        group="data",
+        metavar="[NAME=]DIR",
+    )
+    audio: str | os.PathLike[str] | None = option(
+        None, "folder of recordings, each called by the id of its song", group="data", metavar="DIR"
+    )
+    threshold: float | None = option(
+        None, "probability from which on taggers give a tag (default: theirs)", group="data"
+    )
+    trust_remote_code: bool = option(False, "run Python code that comes with a tagger's music encoder", group="data")
+    empty: str = option(
+        "nan", "a list without tags is undefined, and so is the average of its song: nan (default); or zero, or raise"
+    )
+
+    TEXTS: ClassVar = {"predictions": predictions_text('"professional": {DIMENSION: [TAGS]}, "amateur": {...}')}
 
     def __post_init__(self) -> None:
         if self.dataset is None:
@@ -182,11 +197,7 @@ class Settings(SongSettings):
     @property
     def options(self) -> dict[str, Any]:
         """Keyword arguments of `score_description`."""
-        return {
-            "aggregation": self.aggregation,
-            "normalize_by_self": self.normalize_by_self,
-            "empty": self.empty,
-        }
+        return {"aggregation": self.aggregation, "normalize_by_self": self.normalize_by_self, "empty": self.empty}
 
 
 def run_descriptions(settings: Settings, *, progress: Progress | None = None) -> Outcome:

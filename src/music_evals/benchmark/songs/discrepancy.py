@@ -14,7 +14,6 @@ import functools
 import hashlib
 import json
 import math
-import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, ClassVar, Final
@@ -32,13 +31,14 @@ from music_evals.benchmark.run import Job, Progress, Row, record
 from music_evals.benchmark.run import Settings as RunSettings
 from music_evals.benchmark.songs.discrepancy_plots import plot_study
 from music_evals.benchmark.songs.discrepancy_tables import markdown_study, render_study, text_study
-from music_evals.benchmark.songs.songs import SongSet, read_songs
+from music_evals.benchmark.songs.songs import EncoderSettings, SongSet, read_songs
 from music_evals.benchmark.songs.text_pairs import score_or_reason
 from music_evals.benchmark.versions import package_versions
 from music_evals.csv_files import csv_text
 from music_evals.errors import BackendError, InvalidInputError, UnknownNameError
 from music_evals.lyrics.embeddings import CHAR_NGRAMS, DEFAULT_ENCODER, load_encoder
 from music_evals.lyrics.tag_groups import GROUPINGS
+from music_evals.options import option
 from music_evals.pipelines.discrepancy import (
     ALL,
     DEFAULT_BY,
@@ -69,7 +69,7 @@ PACKAGES = ("music_evals", "numpy", "scipy", "sentence-transformers", "transform
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class Settings(RunSettings):
+class Settings(EncoderSettings, RunSettings):
     """What to study, and how.
 
     Parameters
@@ -98,17 +98,18 @@ class Settings(RunSettings):
 
     """
 
-    by: str = ",".join(DEFAULT_BY)
-    dimensions: str | None = None
-    level: str = "tags"
-    aggregation: str = "mean"
-    normalize_by_self: bool = False
-    encoder: str = DEFAULT_ENCODER
-    encoder_revision: str | None = None
-    device: str | None = None
-    cache: str | os.PathLike[str] | None = None
-    n_permutations: int = 10_000
+    by: str = option(
+        ",".join(DEFAULT_BY),
+        "groupings, with commas: genre, emotion, purpose, culture, audience (default: %(default)s)",
+        metavar="NAMES",
+    )
+    dimensions: str | None = option(None, "shared dimensions, with commas (default: all ten)", metavar="NAMES")
+    level: str = option("tags", "tags (default), or joined: all tags of a dimension as one text")
+    n_permutations: int = option(10_000, "of each test (default: %(default)s)", flag="--permutations", group="run")
     plot: bool = True
+
+    GROUPS: ClassVar = {**RunSettings.GROUPS, "data": "which songs"}
+    TEXTS: ClassVar = {"n_resamples": None}
 
     BOUNDS: ClassVar = {**RunSettings.BOUNDS, "n_permutations": (1, 1_000_000)}
 

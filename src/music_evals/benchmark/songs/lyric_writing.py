@@ -21,7 +21,7 @@ from music_evals.benchmark.outputs import NO_EXTRA_OUTPUTS, ExtraOutputs, Outcom
 from music_evals.benchmark.records import RecordStore, dump_json, reading_rows
 from music_evals.benchmark.songs import lyrics, writing_log
 from music_evals.benchmark.songs.generations import Progress, Row, WritingSystem, ask, key_of, latest_rows
-from music_evals.benchmark.songs.songs import SongSet, SongSettings
+from music_evals.benchmark.songs.songs import SongSet, SongSettings, ThemeSettings
 from music_evals.benchmark.songs.spending import Budget, Metered
 from music_evals.benchmark.songs.text_controls import LYRIC_CONTROLS
 from music_evals.benchmark.songs.text_predictions import Prediction
@@ -32,6 +32,7 @@ from music_evals.benchmark.versions import package_versions
 from music_evals.errors import InvalidInputError, MusicEvalsError, UnknownNameError
 from music_evals.files import parse_json
 from music_evals.lyrics.prompts import Example, lyric_prompt, prompt_receipt
+from music_evals.options import option
 from music_evals.protocols import WRITERS, LyricWriter, load_plugin
 
 __all__ = ["Endpoint", "Outcome", "Prices", "Settings", "run_writing", "text_report"]
@@ -57,7 +58,7 @@ class Endpoint:
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class Settings(SongSettings):
+class Settings(ThemeSettings, SongSettings):
     """Who writes for which songs, and how it is scored.
 
     Parameters
@@ -104,35 +105,90 @@ class Settings(SongSettings):
 
     """
 
-    models: Sequence[str | os.PathLike[str]] = ()
-    endpoints: Sequence[Endpoint] = ()
+    models: Sequence[str | os.PathLike[str]] = option(
+        (), "folder or Hub id[@revision]; may be given again", flag="--model", group="models", metavar="[NAME=]ID"
+    )
+    endpoints: Sequence[Endpoint] = option(
+        (),
+        "http(s) address, up to /v1; may be given again, the next four options too, once for all or once for each",
+        flag="--endpoint",
+        group="endpoints",
+        metavar="[NAME=]URL",
+    )
     writers: Sequence[LyricWriter] = ()
-    theme_from: str | None = None
-    language: str = "zh"
-    example: str | os.PathLike[str] | None = None
-    n_seeds: int = 1
-    temperature: float | None = None
-    top_p: float | None = None
-    max_tokens: int | None = None
-    batch_size: int | None = None
-    device: str | None = None
-    dtype: str | None = None
-    trust_remote_code: bool = False
-    template_options: Mapping[str, Any] = dataclasses.field(default_factory=dict)
-    concurrency: int | None = None
-    timeout_sec: float | None = None
-    retries: int | None = None
-    allow_http: bool = False
-    endpoint_options: Mapping[str, Any] = dataclasses.field(default_factory=dict)
-    requests_per_minute: float | None = None
-    max_cost: float | None = None
-    batch: bool = False
-    variant: str = "official"
-    rhyme: str | None = None
-    normalise: bool = True
-    strict: bool = False
-    theme_encoder: str | None = None
-    theme_encoder_revision: str | None = None
+    theme_from: str | None = option(
+        None,
+        "professional or amateur: whose text is the theme (default: the professional's, else the amateur's)",
+        group="writing",
+        metavar="GROUP",
+    )
+    language: str = option("zh", "of the prompt: zh or en (default: %(default)s)", group="writing")
+    example: str | os.PathLike[str] | None = option(
+        None, "JSON with theme, structure and lyrics, for the worked example", group="writing", metavar="FILE"
+    )
+    n_seeds: int = option(1, "texts a song (default: %(default)s)", flag="--seeds", group="writing")
+    temperature: float | None = option(
+        None, "0 is deterministic (default: the model's own)", group="writing", metavar="T"
+    )
+    top_p: float | None = option(None, "(default: the model's own)", group="writing")
+    max_tokens: int | None = option(None, "the longest answer (default: 2048)", group="writing")
+    batch_size: int | None = option(None, "songs at once (default: 8)", group="models")
+    device: str | None = option(None, "cpu, cuda, cuda:1 ... (default: cuda where there is one)", group="models")
+    dtype: str | None = option(None, "float32, bfloat16, float16 (default: that of the weights)", group="models")
+    trust_remote_code: bool = option(False, "run code that comes with the model", group="models")
+    template_options: Mapping[str, Any] = option(
+        {},
+        "given to the chat template, such as enable_thinking=false; may be given again",
+        flag="--template-option",
+        group="models",
+        metavar="KEY=JSON",
+    )
+    concurrency: int | None = option(None, "requests at once (default: 4)", group="endpoints")
+    timeout_sec: float | None = option(None, "(default: 300)", flag="--timeout", group="endpoints", metavar="SECONDS")
+    retries: int | None = option(None, "after 429, a 5xx or a lost connection (default: 5)", group="endpoints")
+    allow_http: bool = option(
+        False, "send a key over plain http to another machine (default: refuse)", group="endpoints"
+    )
+    endpoint_options: Mapping[str, Any] = option(
+        {},
+        "further field of each request; null leaves one of ours out; may be given again",
+        flag="--endpoint-option",
+        group="endpoints",
+        metavar="KEY=JSON",
+    )
+    requests_per_minute: float | None = option(
+        None, "to each endpoint, evenly spaced (default: no limit)", group="endpoints", metavar="N"
+    )
+    max_cost: float | None = option(
+        None,
+        "stop before it could cost more, by the prices given; a higher ceiling goes on",
+        group="endpoints",
+        metavar="COST",
+    )
+    batch: bool = option(
+        False,
+        "use the endpoints' batch interface; the same command, given again, collects the answers",
+        group="endpoints",
+    )
+    variant: str = option("official", "official (default) or paper")
+    rhyme: str | None = option(None, "how rhymes are found: official (default), line or char, the lightest")
+    normalise: bool = option(True, "score texts as they came, fences and remarks included")
+    strict: bool = option(False, "texts that are empty or without a section header fail (default: they score 0)")
+
+    GROUPS: ClassVar = {
+        "data": "for which songs",
+        "models": "who writes: models of transformers",
+        "endpoints": "who writes: OpenAI-compatible endpoints",
+        "writing": "how it is written",
+        "how": "how it is scored",
+        "run": "how it is scored",
+        "output": "where it goes",
+    }
+    TEXTS: ClassVar = {
+        "predictions": None,
+        "controls": "leave out the reference rows",
+        "seed": "of intervals, tests and controls (default: %(default)s)",
+    }
 
     BOUNDS: ClassVar = {**SongSettings.BOUNDS, "n_seeds": (1, MOST_SEEDS)}
 
@@ -298,11 +354,7 @@ class _LoadedWriter(NamedTuple):
 
 def _load_writers(settings: Settings) -> list[_LoadedWriter]:
     """Build the writers; what is missing is said here, before anything is asked."""
-    sampling = {
-        "temperature": settings.temperature,
-        "top_p": settings.top_p,
-        "max_new_tokens": settings.max_tokens,
-    }
+    sampling = {"temperature": settings.temperature, "top_p": settings.top_p, "max_new_tokens": settings.max_tokens}
     budget = None if settings.max_cost is None else Budget(settings.max_cost)
 
     def metered(endpoint: Endpoint) -> LyricWriter:

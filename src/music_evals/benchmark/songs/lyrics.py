@@ -31,7 +31,7 @@ from music_evals.benchmark.rows import PairJob
 from music_evals.benchmark.run import Progress, record
 from music_evals.benchmark.scores import ScoreTable
 from music_evals.benchmark.songs.lyric_scoring import GATED, THEME, LyricScorer
-from music_evals.benchmark.songs.songs import Song, SongSet, SongSettings
+from music_evals.benchmark.songs.songs import Song, SongSet, SongSettings, ThemeSettings
 from music_evals.benchmark.songs.text_controls import (
     ANOTHER_SONG,
     CLIMBED,
@@ -63,6 +63,7 @@ from music_evals.lyrics.patterns import check_pattern
 from music_evals.lyrics.song_formats import AUTO, FORMATS, check_format
 from music_evals.metrics.catalogue import LYRIC_CONTENT, LYRIC_SCORES
 from music_evals.metrics.lyric_content import gated_structure
+from music_evals.options import option
 from music_evals.pipelines.lyric_content import DIVERSITY, WORDLIKENESS, word_scores
 from music_evals.pipelines.lyrics import (
     EMPTY_TEXT,
@@ -182,7 +183,7 @@ LYRICS: Final = ScoreTask(
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class Settings(SongSettings):
+class Settings(ThemeSettings, SongSettings):
     """What to score, and how.
 
     Parameters
@@ -221,21 +222,63 @@ class Settings(SongSettings):
 
     """
 
-    reference: str | os.PathLike[str] | None = None
-    generated: Sequence[str | os.PathLike[str]] = ()
-    manifest: str | os.PathLike[str] | None = None
-    variant: str = "official"
-    rhyme: str | None = None
-    section_match: str = "initial"
-    accumulate_song: bool = False
-    autojunk: bool = True
-    strict: bool = False
-    normalise: bool = True
-    song_format: str = "auto"
-    numbered: bool = True
-    theme_encoder: str | None = None
-    theme_encoder_revision: str | None = None
-    explained: int = EXPLAINED
+    reference: str | os.PathLike[str] | None = option(
+        None, "folder of patterns, one file a song, or one pattern; here or at a URL", group="data", metavar="PATH"
+    )
+    generated: Sequence[str | os.PathLike[str]] = option(
+        (),
+        "folder of texts with the same relative paths, or one text; may be given again for other systems",
+        group="data",
+        metavar="[NAME=]PATH",
+    )
+    manifest: str | os.PathLike[str] | None = option(
+        None,
+        "CSV or JSONL with the columns generated and reference, which hold texts, or generated_file and "
+        "reference_file, paths below the manifest's folder; and, where wanted, id, group, system",
+        group="data",
+        metavar="FILE",
+    )
+    variant: str = option("official", "official (default), corrected or paper; the corrected total stands beside each")
+    rhyme: str | None = option(
+        None,
+        "how rhymes are found: official (default), line, char or words; behind a plus sign the scheme of classes, "
+        "xinyun18, shisanzhe, xinyun14 or near, as words+shisanzhe",
+    )
+    section_match: str = option(
+        "initial", "what makes sections the same: initial (default), type or label", metavar="HOW"
+    )
+    accumulate_song: bool = option(False, "carry the song ratio into all other levels")
+    autojunk: bool = option(True, "song level without difflib's heuristic for long sequences; table 1 was made with it")
+    strict: bool = option(
+        False,
+        "texts that cannot be scored, as empty ones and those without a section header, are failures (default: they "
+        "score what the variant gives them, without a header 0, and the notes count them)",
+    )
+    normalise: bool = option(
+        True, "score texts as they are, with code fences, remarks and other brackets, for parity with the authors' code"
+    )
+    song_format: str = option(
+        "auto",
+        "format of the texts: auto (default), which finds it out, plain, json, lrc, diffrhythm, suno, yue, ace-step or "
+        "songgeneration; the notes name what was found",
+        flag="--format",
+        metavar="NAME",
+    )
+    numbered: bool = option(
+        True,
+        "section headers of the dataset without their numbers, as in the prompts of write-lyrics",
+        flag="--unnumbered",
+    )
+    explained: int = option(
+        EXPLAINED,
+        "texts in report.html whose lost points are explained, the worst of each system (default: %(default)s)",
+        group="output",
+    )
+
+    GROUPS: ClassVar = {
+        **SongSettings.GROUPS, "data": "what is scored (one of --dataset, --reference and --manifest)"
+    }  # fmt: skip
+    TEXTS: ClassVar = {"seed": "of intervals, tests and controls (default: %(default)s)"}
 
     BOUNDS: ClassVar = {**SongSettings.BOUNDS, "explained": (0, sys.maxsize)}
 

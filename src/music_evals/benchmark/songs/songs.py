@@ -29,7 +29,9 @@ from music_evals.errors import (
 )
 from music_evals.files import item_name
 from music_evals.locations import Remote, location
+from music_evals.lyrics.embeddings import DEFAULT_ENCODER
 from music_evals.lyrics.tag_groups import fold_tag
+from music_evals.options import option
 from music_evals.pipelines.descriptions import check_description, description_of_row
 
 __all__ = ["COLUMNS", "Song", "SongSet", "SongSettings", "check_ids", "load_songs", "read_songs"]
@@ -44,13 +46,55 @@ Tags = Mapping[str, Mapping[str, tuple[str, ...]]]
 """Group of annotators -> dimension -> tags."""
 
 
+def predictions_text(fields: str) -> str:
+    """Return what the option `predictions` says, of lines with these fields."""
+    return (
+        f'JSON lines {{"id": SONG, {fields}}}, or their URL; may be given again for other systems; without them the '
+        "controls alone are scored"
+    )
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class EncoderSettings:
+    """How tags are compared by their embeddings."""
+
+    encoder: str = option(
+        DEFAULT_ENCODER,
+        "sentence-transformers model, a Hub id or a folder, or char-ngrams, which needs no weights and knows no "
+        "meaning (default: %(default)s)",
+        metavar="NAME",
+    )
+    encoder_revision: str | None = option(None, "commit, tag or branch of the encoder's Hub id", metavar="REV")
+    device: str | None = option(None, "where the encoder computes, as cpu or cuda:1 (default: a GPU if any)")
+    cache: str | os.PathLike[str] | None = option(
+        None, "keep the vectors of tags here, for the next run too", metavar="DIR"
+    )
+    aggregation: str = option("mean", "mean of all pairs (default), best_match or f1")
+    normalize_by_self: bool = option(False, "divide by what the two lists have with themselves")
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class ThemeSettings:
+    """How lyrics are compared with the themes of their songs."""
+
+    theme_encoder: str | None = option(
+        None,
+        "also compare texts with the themes of their songs, by a sentence-transformers model (Hub id or folder) or "
+        "char-ngrams, which knows no meaning (default: not compared)",
+        metavar="NAME",
+    )
+    theme_encoder_revision: str | None = option(None, "commit, tag or branch of its Hub id", metavar="REV")
+
+
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class SongSettings(Settings):
     """What the benchmarks of what systems made for songs have in common."""
 
     # ``FILE`` or ``NAME=FILE`` for each system, a path or a URL; see `text_predictions.read_predictions`.
-    predictions: Sequence[str | os.PathLike[str]] = ()
-    controls: bool = True  # add the rows of the controls
+    predictions: Sequence[str | os.PathLike[str]] = option(
+        (), predictions_text('"text": LYRICS'), group="data", metavar="[NAME=]FILE"
+    )
+    controls: bool = option(True, "leave out the rows of controls", group="data")
 
     def __post_init__(self) -> None:
         self._goes_with("dataset", "predictions")

@@ -45,6 +45,7 @@ from music_evals.files import write_atomically
 from music_evals.metrics.catalogue import CELL_SCORES, STYLE_SCORES
 from music_evals.metrics.cell_prediction import cell_scores, count_cells
 from music_evals.metrics.style_classifier import StyleClassifier
+from music_evals.options import option
 from music_evals.pipelines.cell_prediction import HIDDEN, name_hidden
 from music_evals.pipelines.style_fidelity import (
     STRETCH_BARS,
@@ -99,13 +100,42 @@ class Settings(RunSettings):
 
     """
 
-    kind: str = CELLS
-    models: Sequence[str | os.PathLike[str]] = ()
-    hidden: Sequence[int] = HIDDEN
-    n_seeds: int = 1
-    styles: Sequence[str] = ()
+    kind: str = option(
+        CELLS,
+        "cells: which cells of the pieces sound, each told the others (default); transfers: pieces with a melody are "
+        "carried over, and the outputs scored",
+        group="data",
+    )
+    models: Sequence[str | os.PathLike[str]] = option(
+        (),
+        "a name such as full_sequence, a folder or a Hub id[@revision]; of a benchmark it may be given many times",
+        flag="--model",
+        group="who",
+    )
+    hidden: Sequence[int] = option(HIDDEN, "steps hidden around a cell: 0, 8, 32", group="data", nargs="+")
+    n_seeds: int = option(1, "transfers of a piece (default: %(default)s)", flag="--seeds", group="data")
+    styles: Sequence[str] = option(
+        (),
+        "such as bach: the model bmst that has learnt it; of a benchmark, that of the trivial rows",
+        flag="--style",
+        group="who",
+    )
     classifier: str | os.PathLike[str] = "bach_swing"
     corpus_split: str = "test"
+
+    GROUPS: ClassVar = {
+        "who": "the model or models",
+        "how": "how",
+        "data": "a benchmark, in place of files",
+        "run": "a benchmark, in place of files",
+        "output": "where it goes",
+    }
+    TEXTS: ClassVar = {
+        "dataset": "a name (see list), a folder or a Hub id of whole pieces",
+        "limit": "the first N pieces only",
+        "seed": "of the first sample, those after it have the next; of a benchmark, of its tests (default: "
+        "%(default)s)",
+    }
 
     BOUNDS: ClassVar = {**RunSettings.BOUNDS, "n_seeds": (1, 1000)}
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import functools
-import importlib.resources
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Final
 
 from music_evals.errors import UnknownNameError
+from music_evals.yaml_files import packaged_yaml
 
 if TYPE_CHECKING:
     from starlette.requests import Request
@@ -27,10 +27,8 @@ LANGUAGE_COOKIE: Final = "caimap_language"
 @functools.cache
 def catalogue() -> Mapping[str, tuple[str, str]]:
     """Return name -> (Chinese, English)."""
-    import yaml
-
-    text = importlib.resources.files("music_evals.caimap.web").joinpath("words.yaml").read_text(encoding="utf-8")
-    return {name: (texts[0], texts[1]) for name, texts in yaml.safe_load(text).items()}
+    words = packaged_yaml("music_evals.caimap.web", "words.yaml")
+    return {name: (texts[0], texts[1]) for name, texts in words.items()}
 
 
 def translator(language: str) -> Callable[[str], str]:

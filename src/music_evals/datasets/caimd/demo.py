@@ -6,13 +6,13 @@ no figure of them says anything about it.
 
 from __future__ import annotations
 
-import importlib.resources
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from music_evals.annotations import AUDIO_EFFECTS, DIMENSIONS, LyricSection, sections_of_text
 from music_evals.datasets.caimd.schema import CLEAR, LIVE, LO_FI, SECTION_TYPES, UNCLEAR, effect_tags, section_row
 from music_evals.errors import InvalidInputError
+from music_evals.yaml_files import packaged_yaml
 
 __all__ = ["SOURCE", "demo_rows", "line_pattern", "read_lyrics"]
 
@@ -30,14 +30,11 @@ Marks = Callable[[Sequence[str]], Sequence[bool]]
 
 def demo_rows(marks: Marks | None = None) -> list[dict[str, Any]]:
     """Return the demo songs as rows of `schema.features`."""
-    import yaml
-
     if marks is None:
         from music_evals.lyrics.rhyme import rhyme_marks
 
         marks = rhyme_marks
-    text = (importlib.resources.files("music_evals.datasets.caimd") / SOURCE).read_text(encoding="utf-8")
-    return [_row(song, marks) for song in yaml.safe_load(text)]
+    return [_row(song, marks) for song in packaged_yaml("music_evals.datasets.caimd", SOURCE)]
 
 
 def _row(song: Mapping[str, Any], marks: Marks) -> dict[str, Any]:

@@ -8,13 +8,13 @@ import re
 import stat
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from importlib import resources
 from pathlib import Path
 from typing import Any, Final
 
 from music_evals.annotations import sections_of_text
 from music_evals.datasets.caimd.schema import SECTION_TYPES, section_row
 from music_evals.errors import InvalidLyricsError, UnreadableFileError
+from music_evals.yaml_files import packaged_yaml
 
 __all__ = [
     "ANOMALIES",
@@ -36,10 +36,7 @@ MAX_FILE_BYTES: Final = 4 * 2**20
 
 
 def _findings() -> tuple[dict[str, str], dict[str, str]]:
-    import yaml
-
-    text = resources.files("music_evals.datasets.caimd").joinpath("findings.yaml").read_text(encoding="utf-8")
-    reported = yaml.safe_load(text)
+    reported = packaged_yaml("music_evals.datasets.caimd", "findings.yaml")
     return reported["broken"], reported["anomalies"]
 
 

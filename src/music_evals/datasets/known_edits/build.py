@@ -9,7 +9,6 @@ tempo, key, chords, melody, sections), and what `edits.yaml` says the edit left 
 import dataclasses
 import functools
 import hashlib
-import importlib.resources
 import json
 import logging
 import os
@@ -36,6 +35,7 @@ from music_evals.errors import OutputError, UnknownNameError
 from music_evals.files import cache_folder, write_atomically
 from music_evals.protocols import RENDERERS
 from music_evals.symbolic.midi import read_midi, write_midi
+from music_evals.yaml_files import packaged_yaml
 
 __all__ = [
     "SMALL_EDITS",
@@ -407,10 +407,7 @@ _VELOCITY = 90
 @functools.cache
 def _tunes() -> dict[str, dict[str, Any]]:
     """Return what `tunes.yaml` says, by id."""
-    import yaml
-
-    text = (importlib.resources.files("music_evals.datasets.known_edits") / "tunes.yaml").read_text(encoding="utf-8")
-    read: dict[str, dict[str, Any]] = yaml.safe_load(text)
+    read: dict[str, dict[str, Any]] = packaged_yaml("music_evals.datasets.known_edits", "tunes.yaml")
     return read
 
 

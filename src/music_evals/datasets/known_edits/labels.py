@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-import importlib.resources
 import itertools
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -19,6 +18,7 @@ import numpy.typing as npt
 
 from music_evals.annotations import Chords, Features, Melody
 from music_evals.datasets.known_edits.harmony import transpose_label
+from music_evals.yaml_files import packaged_yaml
 
 __all__ = ["Kind", "declared", "half_of", "holds", "kinds", "pieces"]
 
@@ -50,10 +50,7 @@ class Kind:
 @functools.cache
 def declared() -> dict[str, Any]:
     """Return `edits.yaml` as it stands."""
-    import yaml
-
-    text = (importlib.resources.files("music_evals.datasets.known_edits") / "edits.yaml").read_text(encoding="utf-8")
-    read: dict[str, Any] = yaml.safe_load(text)
+    read: dict[str, Any] = packaged_yaml("music_evals.datasets.known_edits", "edits.yaml")
     return read
 
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-import importlib.resources
 import random
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -17,6 +16,7 @@ from music_evals.annotations import Key
 from music_evals.datasets.known_edits.arranging import Plan, Texture, arrange, nearest, spread
 from music_evals.datasets.known_edits.harmony import NAMES, chord_pitch_classes, from_roman, scale_of
 from music_evals.datasets.known_edits.pieces import TPQ, Note, Piece, Span, beat_of
+from music_evals.yaml_files import packaged_yaml
 
 __all__ = ["Block", "Song", "compose", "grow_melody", "songs"]
 
@@ -66,10 +66,7 @@ class Song:
 @functools.cache
 def songs() -> dict[str, Song]:
     """Return what `songs.yaml` says, by id."""
-    import yaml
-
-    text = (importlib.resources.files("music_evals.datasets.known_edits") / "songs.yaml").read_text(encoding="utf-8")
-    reported = yaml.safe_load(text)
+    reported = packaged_yaml("music_evals.datasets.known_edits", "songs.yaml")
     return {name: _song(drums=reported["drums"], **song) for name, song in reported["songs"].items()}
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from music_evals.errors import InvalidInputError, NoDataError
+from music_evals.yaml_files import load_yaml
 
 __all__ = ["PageMetric", "load_card", "load_metric"]
 
@@ -44,12 +45,10 @@ def load_metric(name: str, app_file: str | os.PathLike[str]) -> PageMetric:
 
 def load_card(folder: str | os.PathLike[str]) -> tuple[dict[str, Any], str]:
     """Return the YAML and the text of a card, `README.md` in a metric's folder."""
-    import yaml
-
     path = Path(folder) / "README.md"
     if not path.is_file():
         raise NoDataError(f"{path}: no such card; a metric's folder holds its README.md beside app.py")
     match = re.match(r"---\n(.*?)\n---\n(.*)", path.read_text(encoding="utf-8"), flags=re.DOTALL)
     if match is None:
         raise InvalidInputError(f"{path}: expected YAML between two lines of ---, then the text")
-    return yaml.safe_load(match[1]), match[2].strip()
+    return load_yaml(match[1], path), match[2].strip()

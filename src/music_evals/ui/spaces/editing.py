@@ -23,6 +23,7 @@ from music_evals.annotations import EditInstruction, EditRequest, EditResult
 from music_evals.audio.io import encode_flac, load_audio, load_channels
 from music_evals.errors import InvalidInputError, UnknownNameError
 from music_evals.metrics.catalogue import SHOWN_AUXILIARY
+from music_evals.options import label_of
 from music_evals.pipelines.edit_conditions import extract_conditions
 from music_evals.protocols.settings import check_type
 from music_evals.ui.frame import (
@@ -266,6 +267,8 @@ def build_demo() -> gr.Blocks:
     """Build the page."""
     import gradio as gr
 
+    from music_evals.benchmark.edits.task import Settings
+
     folder = tempfile.TemporaryDirectory(prefix="music_evals_examples_")  # goes with the page
     examples = write_examples(Path(folder.name))[:3]
     offers = find_editors()
@@ -280,7 +283,7 @@ def build_demo() -> gr.Blocks:
         chosen = add_examples([[examples[0].original]], [upload], ["A tune, rendered here"], "Or press this")
         gr.Markdown("## 2. The edit")
         with gr.Row():
-            system = gr.Dropdown(list(offers), value=first, label="System", elem_id="system")
+            system = gr.Dropdown(list(offers), value=first, label=label_of(Settings, "system"), elem_id="system")
             parameters = gr.Textbox(
                 "", label="Parameters", placeholder="such as semitones=3", max_length=500, elem_id="parameters"
             )
@@ -293,7 +296,7 @@ def build_demo() -> gr.Blocks:
                 before = gr.Textbox("", label="Word of it to exchange", max_length=100)
                 after = gr.Textbox("", label="for", max_length=100)
         with gr.Row():
-            seed = gr.Number(0, precision=0, minimum=0, label="Seed", elem_id="seed")
+            seed = gr.Number(0, precision=0, minimum=0, label=label_of(Settings, "seed"), elem_id="seed")
             accepted = gr.Checkbox(
                 value=False,
                 label="I accept the licence of the weights",

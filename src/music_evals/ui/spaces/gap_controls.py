@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from music_evals.annotations import MUSIB_LAYOUT
+from music_evals.options import label_of
 from music_evals.ui import frame
 from music_evals.ui.spaces.gap_filling import (
     FIRST,
@@ -126,6 +127,8 @@ def build_controls(places: Places) -> Controls:
     """Add the controls, set for the first system."""
     import gradio as gr
 
+    from music_evals.benchmark.inpainting.task import Settings
+
     # models on the Hub are listed when a visitor comes: building the page needs no network
     here = Places(places.models, places.dataset)
     names = systems(here, here.models)
@@ -141,11 +144,11 @@ def build_controls(places: Places) -> Controls:
         )
         decoding = gr.Radio(
             **{"choices": [("as it is set", OWN), ("sample", "sample")], **shown["decoding"]},
-            label="How notes are chosen", elem_id="decoding", min_width=240,
+            label=label_of(Settings, "decoding"), elem_id="decoding", min_width=240,
         )  # fmt: skip
         temperature = gr.Slider(
-            0, MAX_TEMPERATURE, step=0.05, label="Temperature", elem_id="temperature", min_width=240,
-            **{"value": 1.0, **shown["temperature"]},
+            0, MAX_TEMPERATURE, step=0.05, label=label_of(Settings, "temperature"), elem_id="temperature",
+            **{"min_width": 240, "value": 1.0, **shown["temperature"]},
         )  # fmt: skip
     with gr.Row():
         first = gr.Slider(1, N, step=1, label="The gap begins with measure", elem_id="gap_first", **shown["first"])

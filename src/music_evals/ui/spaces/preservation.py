@@ -28,6 +28,7 @@ from music_evals.errors import (
 )
 from music_evals.metrics.arrays import VARIANTS
 from music_evals.metrics.catalogue import SHOWN_AUXILIARY
+from music_evals.options import label_of
 from music_evals.pipelines.preservation import PairScores, Settings, Source, SourceLoader, modality, score_pair
 from music_evals.ui.assets import html, style
 from music_evals.ui.frame import (
@@ -363,6 +364,8 @@ def build_demo(*, warm_up: bool = True) -> gr.Blocks:
 def _inputs() -> tuple[Any, Any, list[Any], tuple[Any, Any]]:
     import gradio as gr
 
+    from music_evals.benchmark.preservation.task import Settings as RunSettings
+
     types = [*RECORDING_TYPES, *SCORE_TYPES]
     with gr.Row():
         original = gr.File(label="Original", file_types=types, elem_id="original")
@@ -371,14 +374,14 @@ def _inputs() -> tuple[Any, Any, list[Any], tuple[Any, Any]]:
         variant = gr.Dropdown(
             list(VARIANTS),
             value=VARIANTS[0],
-            label="Variant",
+            label=label_of(RunSettings, "variant"),
             info="corrected: our definitions. official: those of the authors' code, with its extractors where they "
             "are installed. paper: the formulas of the text.",
             elem_id="variant",
         )
         companions = gr.Checkbox(
             value=False,
-            label="All auxiliary metrics of the eleven scores",
+            label=label_of(RunSettings, "companions"),
             info=f"Without it {len(SHOWN_AUXILIARY)} of them are shown.",
             elem_id="companions",
         )

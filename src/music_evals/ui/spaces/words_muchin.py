@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import functools
-import importlib.resources
 import re
 from typing import Any, Final
 
 from music_evals.ui.words import Words
+from music_evals.yaml_files import packaged_yaml
 
 __all__ = ["DESCRIPTION_WORDS", "LYRICS_WORDS", "said_in"]
 
@@ -15,10 +15,7 @@ __all__ = ["DESCRIPTION_WORDS", "LYRICS_WORDS", "said_in"]
 @functools.cache
 def _content() -> dict[str, Any]:
     """Return what the file of words holds."""
-    import yaml
-
-    source = importlib.resources.files("music_evals.ui.spaces") / "words_muchin.yaml"
-    content: dict[str, Any] = yaml.safe_load(source.read_text(encoding="utf-8"))
+    content: dict[str, Any] = packaged_yaml("music_evals.ui.spaces", "words_muchin.yaml")
     return content
 
 

@@ -1,0 +1,150 @@
+"""The options of the verbs: most are made of the fields of a task's settings."""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import re
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from music_evals.options import MISSING, Option, options_of
+
+__all__ = [
+    "add_confidence",
+    "add_drawing_options",
+    "add_json",
+    "add_list",
+    "add_number",
+    "add_options",
+    "add_published_option",
+    "add_verb",
+    "chosen",
+    "in_options",
+    "settings_from",
+    "text_extra",
+]
+
+
+def add_verb(
+    verbs: Any,
+    name: str,
+    command: Callable[[argparse.Namespace], int] | None,
+    *texts: str,
+    needs: Callable[[argparse.Namespace], Iterable[str]] = lambda _: (),
+    options: Callable[[Any], object] | None = None,
+) -> Any:
+    """Add a verb, with its line in the list of all, its description and its examples as far as they are given."""
+    # `needs` says which extras its options ask for, so that all that are missing are named at once. A verb with steps
+    # has no command: argparse asks for a step. `options` adds the options when the verb is parsed or shown.
+    verb = verbs.add_parser(name, **dict(zip(("help", "description", "epilog"), texts, strict=False)))
+    verb.later = options
+    verb.set_defaults(command=command, verb=verb, needs=needs)
+    return verb
+
+
+def add_list(group: Any, flag: str, text: str, **more: Any) -> None:
+    """Add an option that may be given again; its value is a list."""
+    group.add_argument(flag, action="append", default=[], help=text, **more)
+
+
+def add_number(group: Any, flag: str, text: str, *, default: int | None = None, **more: Any) -> None:
+    """Add an option that is a whole number; its help ends with the default, unless it says it itself or has none."""
+    suffix = "" if default is None or "%(default)s" in text else " (default: %(default)s)"
+    group.add_argument(flag, type=int, default=default, metavar="N", help=f"{text}{suffix}", **more)
+
+
+def add_options(verb: Any, settings: type, *, required: str = "") -> dict[str, Any]:
+    """Add the options of a dataclass of settings, and return the groups that it names in `GROUPS`, by their keys."""
+    # groups with one title are one; the empty title is the verb itself
+    groups: dict[str, Any] = {}
+    by_title: dict[str, Any] = {"": verb}
+    options = list(options_of(settings))
+    for key, title in settings.GROUPS.items():  # type: ignore[attr-defined]
+        groups[key] = by_title[title] if title in by_title else verb.add_argument_group(title)
+        by_title[title] = groups[key]
+        for option in options:
+            if option.group == key:
+                _add_option(groups[key], option, required=option.name == required)
+    return groups
+
+
+def _add_option(group: Any, option: Option, *, required: bool) -> None:
+    more: dict[str, Any] = {"metavar": option.metavar, "choices": option.choices, "nargs": option.nargs}
+    default = None if option.default is MISSING else option.default
+    if option.kind == "bool | None":
+        more["action"] = argparse.BooleanOptionalAction
+    elif isinstance(default, bool):
+        more["action"] = "store_false" if default else "store_true"
+    elif option.kind.startswith(("Sequence", "Mapping")):
+        default = list(default or ())
+        more["action"] = None if option.nargs else "append"
+    elif default == ():  # given as one text
+        default = None
+    if match := re.search(r"\b(int|float)\b", option.kind):
+        more["type"] = {"int": int, "float": float}[match[1]]
+        more["metavar"] = option.metavar or ("N" if match[1] == "int" else None)
+    if option.flag.startswith("-"):
+        more |= {"dest": option.name, "required": required or option.default is MISSING, "default": default}
+    given = {name: value for name, value in more.items() if value is not None}
+    group.add_argument(option.flag, help=option.text, **given)
+
+
+def settings_from(options: argparse.Namespace, settings: type, **more: Any) -> Any:
+    """Return the settings that the options ask for; `more` are those that need work."""
+    return settings(**{**chosen(options, settings), **more})
+
+
+def in_options(text: str, verb: argparse.ArgumentParser) -> str:
+    """Return a message of the library with the options of a verb in place of the settings that it names."""
+    # The library marks settings so: `` `limit` ``, `` `strict=False` ``, `` `empty='zero'` ``.
+    actions = {action.dest: action for action in verb._actions if action.option_strings}
+
+    def option(match: re.Match[str]) -> str:
+        name, value = match["name"], match["value"]
+        if name not in actions:
+            return match[0]
+        action = actions[name]
+        flag = action.option_strings[-1]
+        if value in {"True", "False"}:
+            is_set = str(action.const) == value
+            return f"{match['with'] or ''}{flag}" if is_set else f"{'without' if match['with'] else 'no'} {flag}"
+        reported = name if action.const is False else flag  # an option may say the opposite of its setting
+        return (match["with"] or "") + " ".join(filter(None, [reported, (value or "").strip("'")]))
+
+    return re.sub(r"(?P<with>with )?`(?P<name>[a-z_]+)(?:=(?P<value>[^`]+))?`", option, text)
+
+
+def text_extra(encoder: str | None) -> list[str]:
+    """Return the extra that an encoder of texts needs, if any."""
+    return [] if encoder in {None, "char-ngrams"} else ["text"]
+
+
+def add_confidence(group: Any) -> None:
+    """Add the confidence of intervals."""
+    help_ = "of the intervals (default: %(default)s)"
+    group.add_argument("--confidence", type=float, default=0.95, metavar="P", help=help_)
+
+
+def add_drawing_options(where: Any, name: str, file: str) -> None:
+    """Add the options that ask for a file that matplotlib draws, or leave it out; see `why_not_drawn`."""
+    insist = f"write {file}, or fail where matplotlib is not installed; by default it is left out there"
+    where.add_argument(f"--{name}", action="store_true", default=None, help=insist)
+    where.add_argument(f"--no-{name}", action="store_false", dest=name, default=None, help=f"write no {file}")
+
+
+def chosen(options: argparse.Namespace, settings: type) -> dict[str, Any]:
+    """Return the options that are fields of a dataclass of settings."""
+    names = {field.name for field in dataclasses.fields(settings)}
+    return {key: value for key, value in vars(options).items() if key in names}
+
+
+def add_json(where: Any, text: str = "print results.json in place of the tables") -> None:
+    """Add the option that makes a verb print what programs read."""
+    where.add_argument("--json", action="store_true", help=text)
+
+
+def add_published_option(where: Any, *, others: str = "") -> None:
+    """Add the option that makes `finish_scores` print published results; `others` names what else it prints."""
+    help_ = f"print {others}the published results of others too; table.md always has them"
+    where.add_argument("--published", action="store_true", help=help_)
