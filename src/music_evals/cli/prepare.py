@@ -122,7 +122,7 @@ def _writer(options: argparse.Namespace) -> dict[str, Any] | None:
 
 
 def _run(options: argparse.Namespace) -> int:
-    from music_evals.benchmark.preparation.task import Settings, run_preparation
+    from music_evals.preparation.task import Settings, run_preparation
 
     settings = Settings(**{**chosen(options, Settings), "theme_writer": _writer(options)})
     quieten()

@@ -13,10 +13,10 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from music_evals.benchmark.preparation import embeddings
-from music_evals.benchmark.preparation.contract import Corpus
 from music_evals.errors import InvalidInputError, MissingBackendError, NoDataError, importing
 from music_evals.numerics import one_thread
+from music_evals.preparation import embeddings
+from music_evals.preparation.contract import Corpus
 
 __all__ = ["N_CLUSTERS", "OPTIONS", "Clustering", "about", "cluster", "cluster_songs", "left_out", "sample_evenly"]
 

@@ -14,12 +14,12 @@ import soundfile
 from music_evals.annotations import NOTE_DTYPE, Beats, Chords, Features, Melody, Score, Tempo
 from music_evals.audio.io import encode_flac
 from music_evals.audio.rendering import SAMPLE_RATE, render_additive
-from music_evals.benchmark.preparation.lead_sheet import make_lead_sheet
-from music_evals.benchmark.preparation.steps import STEPS, Column, Inputs, Step
-from music_evals.benchmark.preparation.task import Settings, find_songs, run_preparation
 from music_evals.benchmark.records import read_records
 from music_evals.cli import main
 from music_evals.errors import InvalidAnnotationError, InvalidInputError, NoDataError
+from music_evals.preparation.lead_sheet import make_lead_sheet
+from music_evals.preparation.steps import STEPS, Column, Inputs, Step
+from music_evals.preparation.task import Settings, find_songs, run_preparation
 from music_evals.symbolic.midi import read_midi
 
 # written for this test: lines 1, 2 and 4 end in ang, line 3 in an

@@ -18,9 +18,9 @@ from pathlib import Path
 from typing import Any, Final
 
 from music_evals.audio.io import load_channels
-from music_evals.benchmark.preparation.contract import Inputs
-from music_evals.benchmark.preparation.programs import run_program
 from music_evals.errors import BackendError, MissingBackendError
+from music_evals.preparation.contract import Inputs
+from music_evals.preparation.programs import run_program
 
 __all__ = ["FILES", "OPTIONS", "STEMS", "TWO_STEMS", "about", "left_out", "separate"]
 

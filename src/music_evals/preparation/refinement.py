@@ -45,8 +45,10 @@ import numpy as np
 import numpy.typing as npt
 
 from music_evals.annotations import F0Track
-from music_evals.benchmark.preparation.characters import Character
-from music_evals.benchmark.preparation.evidence import (
+from music_evals.errors import InvalidAnnotationError, InvalidInputError
+from music_evals.numerics import one_thread
+from music_evals.preparation.characters import Character
+from music_evals.preparation.evidence import (
     GRID_SEC,
     SMALLEST_STEP,
     Evidence,
@@ -55,8 +57,6 @@ from music_evals.benchmark.preparation.evidence import (
     find_events,
     follow_voice,
 )
-from music_evals.errors import InvalidAnnotationError, InvalidInputError
-from music_evals.numerics import one_thread
 
 __all__ = ["MIXTURE", "VOICE_ALONE", "Model", "Refined", "Rest", "SungCharacter", "SungNote", "refine"]
 

@@ -25,9 +25,9 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from music_evals.audio.io import Audio
-from music_evals.benchmark.preparation.characters import Character, characters_of_line
-from music_evals.benchmark.preparation.programs import run_program
 from music_evals.errors import BackendError, InvalidLyricsError, MissingBackendError, UnreadableFileError
+from music_evals.preparation.characters import Character, characters_of_line
+from music_evals.preparation.programs import run_program
 
 __all__ = ["ACOUSTIC_MODEL", "DICTIONARY", "INSTALL", "Aligned", "Phone", "align_phonemes", "read_textgrid"]
 

@@ -8,14 +8,14 @@ import re
 from collections.abc import Mapping
 from typing import Any, Final
 
-from music_evals.benchmark.preparation.contract import Inputs
-from music_evals.benchmark.preparation.lyric_files import read_lyrics
 from music_evals.benchmark.records import dump_json
 from music_evals.benchmark.writers import load_lyric_writer
 from music_evals.errors import BackendError, NoDataError
 from music_evals.lyrics.normalise import drop_reasoning
 from music_evals.lyrics.patterns import LEAST_CHINESE, chinese_share
 from music_evals.lyrics.prompts import theme_prompt, theme_receipt
+from music_evals.preparation.contract import Inputs
+from music_evals.preparation.lyric_files import read_lyrics
 from music_evals.protocols import LyricWriter
 
 __all__ = ["LONGEST", "OPTIONS", "about", "checked_theme", "left_out", "write_theme"]

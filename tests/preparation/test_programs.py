@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from music_evals.benchmark.preparation.programs import run_program
 from music_evals.errors import BackendError
+from music_evals.preparation.programs import run_program
 
 
 def python(code: str) -> list[str]:

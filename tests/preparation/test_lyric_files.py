@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 import soundfile
 
-from music_evals.benchmark.preparation.lyric_files import read_timed_lines
-from music_evals.benchmark.preparation.task import Settings, run_preparation
 from music_evals.errors import InvalidLyricsError
 from music_evals.lyrics.patterns import chinese_share
+from music_evals.preparation.lyric_files import read_timed_lines
+from music_evals.preparation.task import Settings, run_preparation
 
 
 @pytest.fixture

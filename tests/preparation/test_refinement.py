@@ -12,10 +12,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from music_evals.annotations import F0Track
-from music_evals.benchmark.preparation.characters import Character
-from music_evals.benchmark.preparation.evidence import Levels, find_events, follow_voice, measure_levels
-from music_evals.benchmark.preparation.refinement import MIXTURE, VOICE_ALONE, refine
 from music_evals.errors import InvalidAnnotationError, InvalidAudioError, InvalidInputError
+from music_evals.preparation.characters import Character
+from music_evals.preparation.evidence import Levels, find_events, follow_voice, measure_levels
+from music_evals.preparation.refinement import MIXTURE, VOICE_ALONE, refine
 
 FRAME = 512 / 22050  # seconds, as our extractors have it
 CONSONANT_SEC = 0.08

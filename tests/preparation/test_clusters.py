@@ -14,13 +14,13 @@ import soundfile
 from hypothesis import given
 from hypothesis import strategies as st
 
-from music_evals.benchmark.preparation.clusters import cluster, sample_evenly
-from music_evals.benchmark.preparation.task import Settings, run_preparation
 from music_evals.benchmark.records import read_records
 from music_evals.caimap.importing import read_songs
 from music_evals.caimap.prepared import read_prepared
 from music_evals.cli import main
 from music_evals.errors import InvalidInputError, MissingBackendError
+from music_evals.preparation.clusters import cluster, sample_evenly
+from music_evals.preparation.task import Settings, run_preparation
 
 pytest.importorskip("sklearn")
 

@@ -11,10 +11,10 @@ import numpy as np
 import pytest
 import soundfile
 
-from music_evals.benchmark.preparation.stems import about
-from music_evals.benchmark.preparation.task import Settings, run_preparation
 from music_evals.cli import main
 from music_evals.errors import MissingBackendError
+from music_evals.preparation.stems import about
+from music_evals.preparation.task import Settings, run_preparation
 
 RATE = 44100
 

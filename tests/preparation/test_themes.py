@@ -10,11 +10,11 @@ from pathlib import Path
 import pytest
 from tests.writing import Server, completion
 
-from music_evals.benchmark.preparation.task import Settings, run_preparation
-from music_evals.benchmark.preparation.themes import LONGEST, checked_theme
 from music_evals.cli import main
 from music_evals.errors import BackendError
 from music_evals.models.lyric_writers import CallableWriter
+from music_evals.preparation.task import Settings, run_preparation
+from music_evals.preparation.themes import LONGEST, checked_theme
 from music_evals.protocols import Written
 
 LYRICS = "(verse)\n船过小江听见钟声\n今夜无眠\n(chorus)\n灯火微光照着归路\n"

@@ -12,17 +12,17 @@ from pathlib import Path
 from typing import Any, ClassVar, Final
 
 from music_evals.audio.extraction import receipt
-from music_evals.benchmark.preparation.contract import Column, Corpus, CorpusStep, Described, Song, Step
-from music_evals.benchmark.preparation.embeddings import write_embeddings
-from music_evals.benchmark.preparation.job import Key, PreparationJob, Wanted
-from music_evals.benchmark.preparation.lead_sheet import FEATURES
-from music_evals.benchmark.preparation.steps import CORPUS_STEPS, STEPS, all_steps, in_waves, with_earlier
 from music_evals.benchmark.records import dump_json
 from music_evals.benchmark.run import Progress, Row, record
 from music_evals.benchmark.run import Settings as RunSettings
 from music_evals.benchmark.versions import package_versions
 from music_evals.errors import InvalidInputError, NoDataError, UnknownNameError
 from music_evals.files import item_name, write_atomically, written_whole
+from music_evals.preparation.contract import Column, Corpus, CorpusStep, Described, Song, Step
+from music_evals.preparation.embeddings import write_embeddings
+from music_evals.preparation.job import Key, PreparationJob, Wanted
+from music_evals.preparation.lead_sheet import FEATURES
+from music_evals.preparation.steps import CORPUS_STEPS, STEPS, all_steps, in_waves, with_earlier
 from music_evals.protocols import LyricWriter
 
 __all__ = ["CONFIG", "RECORDS", "Prepared", "Settings", "find_songs", "run_preparation"]

@@ -10,11 +10,11 @@ from pathlib import Path
 from typing import Any
 
 from music_evals.benchmark.engines import Failed, Unit
-from music_evals.benchmark.preparation.contract import Inputs, Song, Step
-from music_evals.benchmark.preparation.steps import STEPS, StepWork
 from music_evals.benchmark.records import Records, dump_json
 from music_evals.benchmark.run import Job, Row
 from music_evals.files import write_atomically
+from music_evals.preparation.contract import Inputs, Song, Step
+from music_evals.preparation.steps import STEPS, StepWork
 
 __all__ = ["Key", "PreparationJob", "Wanted"]
 

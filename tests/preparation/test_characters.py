@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from music_evals.annotations import F0Track
-from music_evals.benchmark.preparation.characters import Character, characters_of_line, spread_lines
 from music_evals.errors import InvalidAnnotationError, InvalidLyricsError
+from music_evals.preparation.characters import Character, characters_of_line, spread_lines
 
 
 @pytest.mark.parametrize(

@@ -32,13 +32,13 @@ from music_evals.annotations import LyricSection
 from music_evals.annotations.lyrics import sections_of_text
 from music_evals.audio.extraction import extract
 from music_evals.audio.io import load_audio, load_channels
-from music_evals.benchmark.preparation import clusters, embeddings, stems, sung, themes
-from music_evals.benchmark.preparation.contract import Column, CorpusStep, Described, Inputs, Song, Step
-from music_evals.benchmark.preparation.lead_sheet import FEATURES, make_lead_sheet
-from music_evals.benchmark.preparation.lyric_files import read_lyrics, read_timed_lines
 from music_evals.errors import InvalidLyricsError, NoDataError
 from music_evals.lyrics.patterns import LEAST_CHINESE, chinese_share
 from music_evals.lyrics.rhyme import rhyme_marks
+from music_evals.preparation import clusters, embeddings, stems, sung, themes
+from music_evals.preparation.contract import Column, CorpusStep, Described, Inputs, Song, Step
+from music_evals.preparation.lead_sheet import FEATURES, make_lead_sheet
+from music_evals.preparation.lyric_files import read_lyrics, read_timed_lines
 
 __all__ = [
     "CORPUS_STEPS",
@@ -282,7 +282,7 @@ STEPS: Final[dict[str, Step]] = {
         ),
         Step(
             "characters",
-            source="music_evals.benchmark.preparation.refinement, of the step phonemes or, without it, of a draft from "
+            source="music_evals.preparation.refinement, of the step phonemes or, without it, of a draft from "
             "the lines; heard in the stem of the voice or, without it, in the mixture",
             licence="MIT",
             sure="each has its confidence; of a draft from lines, or in a mixture, few are right: see "

@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 import soundfile
 
-from music_evals.benchmark.preparation.embeddings import about, read_vector
-from music_evals.benchmark.preparation.task import Settings, run_preparation
 from music_evals.benchmark.records import read_records
 from music_evals.errors import InvalidInputError, ModelUnavailableError, NoDataError, UnknownNameError
+from music_evals.preparation.embeddings import about, read_vector
+from music_evals.preparation.task import Settings, run_preparation
 
 RATE = 24000
 HUBERT = {

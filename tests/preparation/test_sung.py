@@ -14,9 +14,9 @@ from benchmarks.lyric_alignment.songs import Song, make_song
 from benchmarks.lyric_alignment.voices import RATE
 
 from music_evals.audio.io import encode_flac
-from music_evals.benchmark.preparation.sung import about_phonemes
-from music_evals.benchmark.preparation.task import Prepared, Settings, run_preparation
 from music_evals.errors import MissingBackendError
+from music_evals.preparation.sung import about_phonemes
+from music_evals.preparation.task import Prepared, Settings, run_preparation
 
 LATE_SEC = 0.15
 

@@ -12,10 +12,10 @@ import numpy as np
 import numpy.typing as npt
 
 from music_evals.benchmark.model_folders import split_model
-from music_evals.benchmark.preparation.contract import Inputs
 from music_evals.benchmark.sources import model_type_of
 from music_evals.errors import InvalidInputError, NoDataError
 from music_evals.files import written_whole
+from music_evals.preparation.contract import Inputs
 from music_evals.protocols import MUSIC_ENCODER_TYPES, MUSIC_ENCODERS, MusicEncoder, load_plugin
 
 __all__ = ["OPTIONS", "about", "embed", "left_out", "read_vector", "write_embeddings"]
