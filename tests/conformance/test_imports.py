@@ -44,18 +44,17 @@ ARROWS: dict[str, set[str]] = {
     "lyrics": _GROUND,
     "metrics": {"annotations", "deprecation", "errors", "numerics"},
     "stats": {"annotations", "deprecation", "errors", "numerics"},
-    "pipelines": _GROUND | _LAYER | {"studies.tables"},  # what the tables of a study hold is said once
+    "pipelines": _GROUND | _LAYER,
     "models": _PLUGIN_NEEDS,
     # level is matched in one place, by the one measure of loudness; what numba compiles takes turns in one place
     "editing": _PLUGIN_NEEDS | {"audio.compiling", "audio.loudness"},
     "datasets": _PLUGIN_NEEDS,
-    "studies": {"annotations", "csv_files", "deprecation", "errors", "files", "symbolic", "stats"}
-    | {"audio.io", "audio.loudness"},
-    "benchmark": _TASK | {"studies"},  # a task hands what people are to hear to the one form of all studies
+    "benchmark": _TASK,
+    "studies": _TASK | {"benchmark"},
     "preparation": _TASK | {"benchmark"},
     "leaderboard": _TASK | {"benchmark"},
     "hub": _TASK | {"benchmark"},
-    "hf": _GROUND | {"pipelines", "metrics", "stats", "symbolic", "audio", "lyrics", "studies.tables"},
+    "hf": _GROUND | {"pipelines", "metrics", "stats", "symbolic", "audio", "lyrics"},
     "caimap": _TASK | {"datasets.caimd", "hub", "studies"},
     "ui": _TASK | {"benchmark", "leaderboard", "hub", "studies"},
     "cli": _TASK | _PLUGINS | {"benchmark", "caimap", "leaderboard", "hub", "preparation", "ui", "studies"},
@@ -213,7 +212,7 @@ def test_no_generic_module_of_the_benchmark_serves_one_task() -> None:
         if "." in name:
             reach(name, name.rpartition(".")[0])
     # for whoever reads what was written: hub, leaderboard, cards, verbs; and for the preparation of songs
-    outside = {"listening", "load", "templates", "writers"}
+    outside = {"load", "templates", "writers"}
     lonely = {name: sorted(tasks) for name, tasks in users.items() if len(tasks) < 2 and name not in outside}
     assert not lonely, f"generic modules that serve one task: {lonely}"
 

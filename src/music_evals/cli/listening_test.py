@@ -134,7 +134,7 @@ def _add_agreement(steps: Any) -> None:
 
 
 def _run(options: argparse.Namespace) -> int:
-    from music_evals.benchmark.inpainting.listening import StudySettings, build_study
+    from music_evals.studies.listening.inpainting import StudySettings, build_study
 
     with Bar("item") as bar:
         study = build_study(StudySettings(**chosen(options, StudySettings)), progress=bar)
@@ -147,7 +147,7 @@ def _run(options: argparse.Namespace) -> int:
 
 
 def _agree(options: argparse.Namespace) -> int:
-    from music_evals.benchmark.listening import agreement_of_run, agreement_text
+    from music_evals.studies.listening.agreement import agreement_of_run, agreement_text
     from music_evals.studies.pairs import read_pairs
     from music_evals.studies.ratings import read_ratings
 
