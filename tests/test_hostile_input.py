@@ -17,12 +17,12 @@ import pytest
 import soundfile
 
 from music_evals.annotations import Score
-from music_evals.benchmark.edits.task import Settings as EditSettings
-from music_evals.benchmark.edits.task import run_edits
-from music_evals.benchmark.inpainting.predictions import load_pairs
 from music_evals.benchmark.manifests import manifest_rows
-from music_evals.benchmark.preservation.pairs import pairs_in_manifest
 from music_evals.benchmark.records import RecordStore, read_records
+from music_evals.benchmark.tasks.edits.task import Settings as EditSettings
+from music_evals.benchmark.tasks.edits.task import run_edits
+from music_evals.benchmark.tasks.inpainting.predictions import load_pairs
+from music_evals.benchmark.tasks.preservation.pairs import pairs_in_manifest
 from music_evals.datasets.archives import read_archive
 from music_evals.errors import (
     CorruptRecordsError,

@@ -13,8 +13,8 @@ from pathlib import Path
 
 from benchmarks.musib.tables import fill
 
-from music_evals.benchmark.musecpbench.tables import facet_table
-from music_evals.benchmark.musecpbench.task import Settings, run_musecpbench
+from music_evals.benchmark.tasks.musecpbench.tables import facet_table
+from music_evals.benchmark.tasks.musecpbench.task import Settings, run_musecpbench
 from music_evals.files import write_atomically
 from music_evals.protocols import EDITORS, load_plugin
 

@@ -23,10 +23,10 @@ import datasets
 
 from music_evals.benchmark.cells import markdown_rows
 from music_evals.benchmark.contents import order
-from music_evals.benchmark.inpainting.compact import compact_table
-from music_evals.benchmark.inpainting.results import HEADINGS, NEAR, SUBSETS
-from music_evals.benchmark.inpainting.task import Settings, run_inpainting
 from music_evals.benchmark.results import WHOLE
+from music_evals.benchmark.tasks.inpainting.compact import compact_table
+from music_evals.benchmark.tasks.inpainting.results import HEADINGS, NEAR, SUBSETS
+from music_evals.benchmark.tasks.inpainting.task import Settings, run_inpainting
 from music_evals.files import write_atomically
 
 ROOT = Path(__file__).resolve().parents[2]

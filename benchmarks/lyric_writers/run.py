@@ -21,8 +21,8 @@ from typing import Any, Final, NamedTuple
 
 from benchmarks.machines import processor
 
-from music_evals.benchmark.songs import lyrics
-from music_evals.benchmark.songs.lyric_writing import Settings, run_writing
+from music_evals.benchmark.tasks.songs import lyrics
+from music_evals.benchmark.tasks.songs.lyric_writing import Settings, run_writing
 from music_evals.datasets.caimd.demo import demo_rows
 from music_evals.models.training import train_from_file
 from music_evals.repositories import MODELS, folders

@@ -30,11 +30,11 @@ import numpy as np
 
 from music_evals.benchmark.load import load_results
 from music_evals.benchmark.outputs import RECORDS, write_scores
-from music_evals.benchmark.preservation.pairs import MusicFile, Pair, PairSet
-from music_evals.benchmark.preservation.results import PRESERVATION
 from music_evals.benchmark.records import RecordStore, read_records, records_at
 from music_evals.benchmark.rows import PairJob
 from music_evals.benchmark.run import Settings
+from music_evals.benchmark.tasks.preservation.pairs import MusicFile, Pair, PairSet
+from music_evals.benchmark.tasks.preservation.results import PRESERVATION
 from music_evals.metrics.catalogue import PRESERVATION_METRICS
 
 HERE = Path(__file__).resolve().parent

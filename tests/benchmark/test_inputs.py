@@ -11,12 +11,12 @@ import fsspec
 import pytest
 
 from music_evals import run
-from music_evals.benchmark.inpainting.items import load_items
-from music_evals.benchmark.inpainting.predictions import load_predictions
 from music_evals.benchmark.manifests import manifest_rows, named_path
-from music_evals.benchmark.preservation.task import Settings as PairSettings
-from music_evals.benchmark.preservation.task import run_preservation
-from music_evals.benchmark.songs.songs import read_songs
+from music_evals.benchmark.tasks.inpainting.items import load_items
+from music_evals.benchmark.tasks.inpainting.predictions import load_predictions
+from music_evals.benchmark.tasks.preservation.task import Settings as PairSettings
+from music_evals.benchmark.tasks.preservation.task import run_preservation
+from music_evals.benchmark.tasks.songs.songs import read_songs
 from music_evals.errors import InvalidInputError, ModelUnavailableError, NoDataError, UnreadableFileError
 from music_evals.locations import Remote, location
 

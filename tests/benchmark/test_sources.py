@@ -11,8 +11,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from music_evals.benchmark import sources
-from music_evals.benchmark.inpainting.items import ItemSet, load_items
-from music_evals.benchmark.inpainting.task import Settings, run_inpainting
+from music_evals.benchmark.tasks.inpainting.items import ItemSet, load_items
+from music_evals.benchmark.tasks.inpainting.task import Settings, run_inpainting
 from music_evals.errors import (
     ContextLengthError,
     InvalidInputError,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import sys
 from pathlib import Path
 from typing import Any
@@ -11,7 +12,7 @@ from typing import Any
 import pytest
 
 import music_evals
-from music_evals import benchmark
+from music_evals.benchmark import tasks
 from music_evals.benchmark.load import load_results
 from music_evals.cli import _shared
 from music_evals.cli._shared import in_options
@@ -135,7 +136,7 @@ def run_toy(settings, *, progress=None):
 '''
 
 VERB = """
-from music_evals.benchmark.toy.task import Settings, run_toy
+from music_evals.benchmark.tasks.toy.task import Settings, run_toy
 from music_evals.cli import _shared
 
 
@@ -166,18 +167,18 @@ def numbers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     folder.mkdir(parents=True)
     for name, text in {"__init__": FOLDER, "task": TASK, "verb": VERB}.items():
         (folder / f"{name}.py").write_text(text)
-    monkeypatch.setattr(benchmark, "__path__", [*benchmark.__path__, str(tmp_path / "rooms")])
+    monkeypatch.setattr(tasks, "__path__", [*tasks.__path__, str(tmp_path / "rooms")])
     (tmp_path / "sitecustomize.py").write_text(  # the processes of an engine find the folder too
-        f"from music_evals import benchmark\nbenchmark.__path__.append({str(tmp_path / 'rooms')!r})\n"
+        f"from music_evals.benchmark import tasks\ntasks.__path__.append({str(tmp_path / 'rooms')!r})\n"
     )
-    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path), prepend=os.pathsep)
     path = tmp_path / "numbers.jsonl"
     path.write_text("".join(json.dumps(row) + "\n" for row in NUMBERS))
     yield path
-    for name in [name for name in sys.modules if name.startswith("music_evals.benchmark.toy")]:
+    for name in [name for name in sys.modules if name.startswith("music_evals.benchmark.tasks.toy")]:
         del sys.modules[name]
-    if hasattr(benchmark, "toy"):
-        del benchmark.toy
+    if hasattr(tasks, "toy"):
+        del tasks.toy
 
 
 def test_a_task_of_one_folder_runs_and_resumes(numbers: Path, tmp_path: Path, read_page: Any) -> None:
@@ -214,7 +215,7 @@ def test_its_settings_are_checked_like_all_others(numbers: Path, tmp_path: Path)
 
 
 def test_its_verb_is_a_parser_and_a_function(numbers: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    import music_evals.benchmark.toy.verb as toy  # type: ignore[import-not-found]
+    import music_evals.benchmark.tasks.toy.verb as toy  # type: ignore[import-not-found]
 
     parser = argparse.ArgumentParser()
     toy.add(parser.add_subparsers())

@@ -12,7 +12,7 @@ from tests.benchmark.record_files import damage
 
 from music_evals import cli
 from music_evals.annotations import Score
-from music_evals.benchmark.preservation import task as preservation
+from music_evals.benchmark.tasks.preservation import task as preservation
 from music_evals.metrics.catalogue import AUXILIARY, PRESERVATION_METRICS, SHOWN_AUXILIARY
 from music_evals.symbolic.midi import save_midi
 from music_evals.symbolic.notes import make_notes

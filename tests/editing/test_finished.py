@@ -12,7 +12,7 @@ import pytest
 import soundfile
 from tests.editing.house import RATE, audio_request, recording, score_request
 
-from music_evals.benchmark.edits.task import Settings, run_edits
+from music_evals.benchmark.tasks.edits.task import Settings, run_edits
 from music_evals.editing.finished import FinishedFiles
 from music_evals.errors import (
     InvalidInputError,

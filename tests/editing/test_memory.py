@@ -9,7 +9,7 @@ import pytest
 import soundfile
 from tests.editing.house import RATE, recording
 
-from music_evals.benchmark.edits.task import Settings, run_edits
+from music_evals.benchmark.tasks.edits.task import Settings, run_edits
 from music_evals.editing import memory
 from music_evals.editing.memory import GIB, MemoryPlan, free_bytes, musicgen_bytes
 from music_evals.errors import NotEnoughMemoryError

@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 from tests.editing.house import ASK, RATE, audio_request, recording
 
 from music_evals.annotations import Beats, Chords, EditConditions, EditInstruction
-from music_evals.benchmark.edits.task import Settings, run_edits
-from music_evals.benchmark.edits.work import make_editor
+from music_evals.benchmark.tasks.edits.task import Settings, run_edits
+from music_evals.benchmark.tasks.edits.work import make_editor
 from music_evals.editing.conversion import convert
 from music_evals.errors import (
     InvalidInputError,

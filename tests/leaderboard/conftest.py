@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from music_evals.benchmark.inpainting.task import Settings as InpaintingSettings
-from music_evals.benchmark.inpainting.task import run_inpainting
-from music_evals.benchmark.songs.lyrics import Settings as LyricSettings
-from music_evals.benchmark.songs.lyrics import run_lyrics
-from music_evals.benchmark.songs.songs import load_songs
+from music_evals.benchmark.tasks.inpainting.task import Settings as InpaintingSettings
+from music_evals.benchmark.tasks.inpainting.task import run_inpainting
+from music_evals.benchmark.tasks.songs.lyrics import Settings as LyricSettings
+from music_evals.benchmark.tasks.songs.lyrics import run_lyrics
+from music_evals.benchmark.tasks.songs.songs import load_songs
 
 
 @pytest.fixture(scope="session")

@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 from tests.leaderboard.toy_records import SETTINGS, cell_of, record, row_of, tables_of
 
-from music_evals.benchmark.songs.descriptions import Settings, run_descriptions
-from music_evals.benchmark.songs.songs import load_songs
+from music_evals.benchmark.tasks.songs.descriptions import Settings, run_descriptions
+from music_evals.benchmark.tasks.songs.songs import load_songs
 from music_evals.errors import UnknownNameError
 from music_evals.leaderboard import add_to_board, build_leaderboard
 from music_evals.leaderboard.records import ResultRecord, conditions_of

@@ -98,7 +98,7 @@ def test_inpainting_from_end_to_end(inpainting_run: Path, tmp_path: Path) -> Non
 
 
 def test_edits_from_end_to_end(write_files: Any, stub_judge: Any, tmp_path: Path) -> None:
-    from music_evals.benchmark.preservation.task import Settings, run_preservation
+    from music_evals.benchmark.tasks.preservation.task import Settings, run_preservation
 
     originals = write_files("r", {f"{name}.wav": str(number) for number, name in enumerate("abcd")})
     good = write_files("good", {f"{name}.wav": f"{number}.25" for number, name in enumerate("abcd")})

@@ -14,9 +14,9 @@ from tests.leaderboard.toy_records import row_of
 
 from music_evals import cli
 from music_evals.annotations import Score
-from music_evals.benchmark.edits.task import Settings as EditSettings
-from music_evals.benchmark.edits.task import run_edits
-from music_evals.benchmark.preservation.task import Settings, run_preservation
+from music_evals.benchmark.tasks.edits.task import Settings as EditSettings
+from music_evals.benchmark.tasks.edits.task import run_edits
+from music_evals.benchmark.tasks.preservation.task import Settings, run_preservation
 from music_evals.leaderboard import build_leaderboard
 from music_evals.symbolic.files import save_midi
 from music_evals.symbolic.notes import make_notes

@@ -20,7 +20,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence, Sized
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from music_evals import benchmark
+from music_evals.benchmark import tasks
 from music_evals.benchmark.engines import ENGINES, Answers, Unit, Work, check_address, on_ray
 from music_evals.benchmark.records import Records, RecordStore, reading_rows
 from music_evals.benchmark.versions import definitions_of, kernel_row, kernel_rows
@@ -45,11 +45,11 @@ Progress = Callable[[int, int, str], None]
 
 
 def named(registry: str) -> dict[str, str]:
-    """Return what all folders of tasks under `benchmark` name under `registry`, a dictionary of ``module:object``."""
+    """Return what all folders under `benchmark.tasks` name under `registry`, a dictionary of ``module:object``."""
     places: dict[str, str] = {}
-    for folder in pkgutil.iter_modules(benchmark.__path__):
+    for folder in pkgutil.iter_modules(tasks.__path__):
         if folder.ispkg:
-            package = f"{benchmark.__name__}.{folder.name}"
+            package = f"{tasks.__name__}.{folder.name}"
             held: Mapping[str, str] = getattr(importlib.import_module(package), registry, {})
             places |= {task: f"{package}.{place}" for task, place in held.items()}
     return places
@@ -81,7 +81,7 @@ def run(task: str, /, out: str | os.PathLike[str], *, progress: Progress | None 
     progress
         Called after each piece of work, with what is done, what there is in all, and a label.
     **settings
-        Of the task's ``Settings``, such as those of `benchmark.preservation.task`: the options of its verb.
+        Of the task's ``Settings``, such as those of `benchmark.tasks.preservation.task`: the options of its verb.
 
     Returns
     -------

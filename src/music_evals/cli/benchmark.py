@@ -85,8 +85,8 @@ def add(verbs: Any) -> None:
 
 
 def _run(options: argparse.Namespace) -> int:
-    from music_evals.benchmark.edits.work import read_options
-    from music_evals.benchmark.musecpbench.task import Settings, run_musecpbench
+    from music_evals.benchmark.tasks.edits.work import read_options
+    from music_evals.benchmark.tasks.musecpbench.task import Settings, run_musecpbench
 
     systems = [name.strip() for name in options.systems.split(",") if name.strip()]
     outputs = _by_system(options.outputs, "--outputs")

@@ -90,7 +90,7 @@ def add(verbs: Any) -> None:
 
 
 def _run(options: argparse.Namespace) -> int:
-    from music_evals.benchmark.songs.descriptions import Settings, run_descriptions
+    from music_evals.benchmark.tasks.songs.descriptions import Settings, run_descriptions
 
     settings = Settings(**chosen(options, Settings))
     quieten()

@@ -7,7 +7,7 @@ import json
 from typing import Any
 
 from music_evals.annotations import EDIT_TASKS, EditInstruction
-from music_evals.benchmark.edits.sources import bars_of
+from music_evals.benchmark.tasks.edits.sources import bars_of
 from music_evals.cli._shared import (
     Bar,
     add_dataset_options,
@@ -127,8 +127,8 @@ def _add_instruction(group: Any) -> None:
 
 
 def _run(options: argparse.Namespace) -> int:
-    from music_evals.benchmark.edits.task import Settings, run_edits
-    from music_evals.benchmark.edits.work import read_options
+    from music_evals.benchmark.tasks.edits.task import Settings, run_edits
+    from music_evals.benchmark.tasks.edits.work import read_options
 
     values = chosen(options, Settings)
     values["instruction"] = _instruction(options)

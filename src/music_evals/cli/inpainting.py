@@ -27,7 +27,7 @@ from music_evals.cli._shared import (
 from music_evals.errors import InvalidInputError, OutputError
 
 if TYPE_CHECKING:
-    from music_evals.benchmark.inpainting.task import Outcome
+    from music_evals.benchmark.tasks.inpainting.task import Outcome
 
 __all__ = ["add"]
 
@@ -128,8 +128,8 @@ def _run(options: argparse.Namespace) -> int:
     # one thread also gives the same sums on every machine. Work is spread over processes instead.
     os.environ.setdefault("OMP_NUM_THREADS", "1")
     from music_evals.benchmark.contents import n_failures
-    from music_evals.benchmark.inpainting.task import Settings, run_inpainting
     from music_evals.benchmark.tables import text_report
+    from music_evals.benchmark.tasks.inpainting.task import Settings, run_inpainting
 
     _check_card(options)
     undrawn = why_not_drawn(options.report, "report.html")

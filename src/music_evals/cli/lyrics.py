@@ -155,7 +155,7 @@ def _add_measures(how: Any) -> None:
 
 
 def _run(options: argparse.Namespace) -> int:
-    from music_evals.benchmark.songs.lyrics import Settings, run_lyrics
+    from music_evals.benchmark.tasks.songs.lyrics import Settings, run_lyrics
 
     settings = Settings(**chosen(options, Settings))
     quieten()

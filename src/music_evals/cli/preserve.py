@@ -141,8 +141,8 @@ def _add_measures(how: Any) -> None:
 
 
 def _run(options: argparse.Namespace) -> int:
-    from music_evals.benchmark.preservation.screen import text_report
-    from music_evals.benchmark.preservation.task import Settings, run_preservation
+    from music_evals.benchmark.tasks.preservation.screen import text_report
+    from music_evals.benchmark.tasks.preservation.task import Settings, run_preservation
 
     values = chosen(options, Settings)
     values["backends"] = _backends(options.backends)
@@ -162,7 +162,7 @@ def _run(options: argparse.Namespace) -> int:
 
 def _hears(options: argparse.Namespace) -> bool:
     """Tell whether recordings are certainly among what is compared."""
-    from music_evals.benchmark.preservation.pairs import AUDIO_SUFFIXES
+    from music_evals.benchmark.tasks.preservation.pairs import AUDIO_SUFFIXES
 
     place = Path(options.reference or "")
     return options.dataset is not None or any(path.suffix.lower() in AUDIO_SUFFIXES for path in place.glob("*"))
@@ -170,7 +170,7 @@ def _hears(options: argparse.Namespace) -> bool:
 
 def _print_grades(outcome: Any, confidence: float, *, as_json: bool) -> None:
     from music_evals.benchmark.cells import format_interval, format_value, plain
-    from music_evals.benchmark.preservation.facets import grade
+    from music_evals.benchmark.tasks.preservation.facets import grade
 
     lines = []
     for system, overall in grade(outcome.scores, confidence=confidence).items():

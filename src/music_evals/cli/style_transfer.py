@@ -146,7 +146,7 @@ def _run(options: argparse.Namespace) -> int:
 
 
 def _run_benchmark(options: argparse.Namespace) -> int:
-    from music_evals.benchmark.style_transfer.task import Settings, run_style_transfer
+    from music_evals.benchmark.tasks.style_transfer.task import Settings, run_style_transfer
 
     settings = Settings(**chosen(options, Settings))
     quieten()

@@ -26,7 +26,7 @@ from music_evals.cli._shared import (
 from music_evals.errors import InvalidInputError
 
 if TYPE_CHECKING:
-    from music_evals.benchmark.songs.lyric_writing import Endpoint
+    from music_evals.benchmark.tasks.songs.lyric_writing import Endpoint
 
 __all__ = ["add"]
 
@@ -166,7 +166,7 @@ def _add_scoring(how: Any) -> None:
 
 
 def _run(options: argparse.Namespace) -> int:
-    from music_evals.benchmark.songs.lyric_writing import Settings, run_writing, text_report
+    from music_evals.benchmark.tasks.songs.lyric_writing import Settings, run_writing, text_report
 
     values = chosen(options, Settings)
     values["endpoints"] = _endpoints(options)
@@ -182,7 +182,7 @@ def _run(options: argparse.Namespace) -> int:
 
 
 def _endpoints(options: argparse.Namespace) -> list[Endpoint]:
-    from music_evals.benchmark.songs.lyric_writing import Endpoint, Prices
+    from music_evals.benchmark.tasks.songs.lyric_writing import Endpoint, Prices
 
     urls: list[str] = options.endpoints
     settings = {

@@ -16,9 +16,9 @@ from tests.benchmark.record_files import damage
 from tests.judging import judge_items
 
 from music_evals.annotations import Tokens
-from music_evals.benchmark.inpainting.items import ItemSet, load_items
-from music_evals.benchmark.inpainting.systems import Role, System, baseline_system
-from music_evals.benchmark.preservation.pairs import pairs_in_manifest
+from music_evals.benchmark.tasks.inpainting.items import ItemSet, load_items
+from music_evals.benchmark.tasks.inpainting.systems import Role, System, baseline_system
+from music_evals.benchmark.tasks.preservation.pairs import pairs_in_manifest
 from music_evals.errors import (
     CorruptRecordsError,
     InvalidInputError,

@@ -7,8 +7,8 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from music_evals.benchmark.edits.task import OLD_RECORDS, RECORDS
 from music_evals.benchmark.records import read_records, records_at
+from music_evals.benchmark.tasks.edits.task import OLD_RECORDS, RECORDS
 from music_evals.errors import InvalidInputError, NoDataError
 from music_evals.studies.pairs import StudyPair, check_pairs
 

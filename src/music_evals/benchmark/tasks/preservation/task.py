@@ -1,0 +1,293 @@
+"""The benchmark of music context preservation from end to end: settings in, result files out.
+
+pairs -> controls -> records -> results, tables, report. What is compared, and how, is settled before anything runs, so
+that a wrong name costs no time.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import os
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, ClassVar
+
+from music_evals.annotations import FACETS, FEATURES
+from music_evals.audio.extraction import receipt
+from music_evals.audio.store import FeatureStore
+from music_evals.benchmark.canvas import check_backend
+from music_evals.benchmark.outputs import RECORDS, Outcome, remove_results, write_scores
+from music_evals.benchmark.records import Records
+from music_evals.benchmark.rows import PairJob, Scorer
+from music_evals.benchmark.run import Progress, record
+from music_evals.benchmark.run import Settings as RunSettings
+from music_evals.benchmark.scores import outlines_in
+from music_evals.benchmark.tasks.preservation.controls import make_controls, traits_of
+from music_evals.benchmark.tasks.preservation.pair_datasets import pairs_of_dataset
+from music_evals.benchmark.tasks.preservation.pairs import (
+    CONTROLS,
+    Columns,
+    Pair,
+    PairSet,
+    pairs_in_folders,
+    pairs_in_manifest,
+)
+from music_evals.benchmark.tasks.preservation.players import PLACES, Players
+from music_evals.benchmark.tasks.preservation.report import SHOWN_PAIRS, render_report
+from music_evals.benchmark.tasks.preservation.results import PRESERVATION
+from music_evals.benchmark.tasks.preservation.worker import PairScorer
+from music_evals.benchmark.versions import PACKAGES, package_versions
+from music_evals.errors import InvalidInputError, MissingBackendError, UnknownNameError
+from music_evals.files import scratch_folder
+from music_evals.metrics.catalogue import RELEASES, SHOWN_AUXILIARY
+from music_evals.numerics import n_cores
+from music_evals.pipelines import preservation as pipeline
+
+__all__ = [
+    "AUDIO_PACKAGES",
+    "Outcome",
+    "Settings",
+    "describe_extractors",
+    "run_preservation",
+]
+
+MOST_WORKERS = 4
+"""By default no more processes than this; more must be asked for."""
+
+
+AUDIO_PACKAGES = ("librosa", "numba", "onnxruntime", "soundfile", "soxr", "mir_eval")
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Settings(RunSettings):
+    """What to compare, and how.
+
+    Parameters
+    ----------
+    out, dataset, config, split, revision, limit, engine, workers, ray_address, confidence, n_resamples, seed,
+    overwrite, report
+        See `run.Settings` and `pair_datasets.pairs_of_dataset`. By default as many processes as there are cores, and no
+        more than four. The report needs matplotlib.
+    reference, estimates
+        Paths or URLs; see `pairs.pairs_in_folders`.
+    manifest
+        See `pairs.pairs_in_manifest`.
+    renderer
+        See `pair_datasets.pairs_of_dataset`.
+    reference_column, estimate_column, system_column, group_by
+        See `pairs.Columns`. Folders are grouped by ``"file"`` (None) or ``"folder"``.
+    metrics, companions
+        Names with commas; ``"all"`` takes all. Metrics of None are all, auxiliary metrics of None those of
+        `catalogue.SHOWN_AUXILIARY` beside all metrics, and none beside chosen ones; ``"none"`` leaves them out.
+    variant
+        One of `metrics.arrays.PRESERVATION_VARIANTS`.
+    backends
+        Feature -> extractor, where it is not the variant's.
+    features
+        Folder of the feature store, which machines may share; None keeps features for the length of the run only.
+    controls
+        Add the rows of the same music and of unrelated music.
+    intended
+        Facets that the edits are meant to change, with commas: the results also have one score over the others. It
+        needs the controls. Changes no score: a run that is done may be resumed with other facets.
+    timelines
+        Pairs to draw in the report, the worst of each system to equal shares, and at least one of each; 0 for none.
+    audio
+        Where the music of these pairs lies, for the players of the report: ``"beside"`` it in the folder
+        ``report_audio``, ``"embedded"`` in the page, or ``"none"``.
+
+    Raises
+    ------
+    InvalidInputError
+        Settings that contradict each other, or a number out of range.
+    UnknownNameError
+        A metric, auxiliary metric, variant or place of audio that does not exist.
+
+    """
+
+    reference: str | os.PathLike[str] | None = None
+    estimates: Sequence[str | os.PathLike[str]] = ()
+    manifest: str | os.PathLike[str] | None = None
+    renderer: str | None = None
+    reference_column: str = "reference"
+    estimate_column: str = "estimate"
+    system_column: str = "system"
+    group_by: str | None = None
+    metrics: str | None = None
+    companions: str | None = None
+    variant: str = "corrected"
+    backends: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    features: str | os.PathLike[str] | None = None
+    controls: bool = True
+    intended: str | None = None
+    timelines: int = SHOWN_PAIRS
+    audio: str = "beside"
+
+    BOUNDS: ClassVar = {**RunSettings.BOUNDS, "timelines": (0, sys.maxsize)}
+
+    def __post_init__(self) -> None:
+        self._one_of("reference", "manifest", "dataset")
+        if bool(self.estimates) != (self.reference is not None):
+            raise InvalidInputError("`reference` and `estimates` go together; a manifest or dataset holds both sides")
+        self._goes_with("dataset", "renderer")
+        self._local("features")
+        super().__post_init__()
+        _ = self.measures  # names are checked
+        _ = self.intended_facets
+        if self.audio not in PLACES:
+            raise UnknownNameError("place of audio", self.audio, PLACES)
+
+    @property
+    def intended_facets(self) -> list[str]:
+        """The facets that are meant to change, checked, in the order of `annotations.FACETS`."""
+        names = [name.strip() for name in (self.intended or "").split(",") if name.strip()]
+        for name in names:
+            if name not in FACETS:
+                raise UnknownNameError("facet", name, FACETS)
+        if names and not self.controls:
+            raise InvalidInputError("`intended` needs the two controls, between which facets are placed; leave them in")
+        if set(names) == set(FACETS):
+            raise InvalidInputError("`intended` names all facets: none is left that an edit should preserve")
+        return [name for name in FACETS if name in names]
+
+    @property
+    def measures(self) -> pipeline.Settings:
+        """Metrics, auxiliary metrics, variant and backends, checked."""
+        metrics = _names(self.metrics)
+        return pipeline.Settings.of(
+            metrics=metrics,
+            companions=_auxiliary(self.companions, beside_all=metrics is None and self.variant not in RELEASES),
+            variant=self.variant,
+            backends=self.backends,
+        )
+
+
+def _auxiliary(text: str | None, *, beside_all: bool) -> Sequence[str] | bool:
+    """Return the auxiliary metrics that are asked for, True for all."""
+    if text is None:
+        return SHOWN_AUXILIARY if beside_all else ()
+    names = _names(text)
+    if not text or names == ["none"]:
+        return ()
+    return True if names is None else names
+
+
+def _names(text: str | None) -> list[str] | None:
+    """Return names with commas as a list; None for nothing and for all."""
+    names = [name.strip() for name in (text or "").split(",") if name.strip()]
+    return None if names in ([], ["all"]) else names
+
+
+def run_preservation(settings: Settings, *, progress: Progress | None = None, scorer: Scorer | None = None) -> Outcome:
+    """Compare all pairs and write records, results.json, table.md and report.html."""
+    # A run that was killed is resumed where it stood when it is started again with the same settings.
+    if settings.report:
+        check_backend()
+    out, measures = Path(settings.out), settings.measures
+    # raises for a named backend that is not there, before anything takes time
+    receipt(measures.all_backends, features=[name for name in settings.backends if name in FEATURES])
+    if settings.dataset is not None:
+        describe_extractors(measures)  # what a dataset holds becomes recordings, which may take long
+    with scratch_folder() as scratch:
+        pairs = _pairs(settings, scratch / "music", progress)
+        if settings.overwrite:
+            remove_results(out)
+        store = FeatureStore(Path(settings.features or scratch / "features").absolute())
+        store.try_out()
+        stored = dataclasses.replace(measures, store=store)
+        job = PairJob(
+            header=_header(settings, pairs),
+            about=({"intended": settings.intended_facets} if settings.intended_facets else {})
+            | ({"controls": list(pairs.controls)} if pairs.controls else {}),
+            pair_set=pairs,
+            controls=(),
+            scores=measures.scores,
+            variant=settings.variant,
+            scorer=scorer or PairScorer(stored),
+            engine="local",  # an extractor may die of a recording
+            workers=min(n_cores(), MOST_WORKERS),
+        )
+        rows = _record(job, pairs.pairs, settings, progress)
+        store.try_out()  # it may be full by now
+        # recordings of a dataset lie in the scratch folder: the report is made while they are there
+        files = (file for pair in pairs.pairs for file in (pair.reference, pair.estimate))
+        players = Players(settings.audio, out, {file.content: file.path for file in files})
+        page = functools.partial(render_report, timelines=settings.timelines, players=players)
+        outcome = write_scores(PRESERVATION, rows, settings, page)
+    if players.folder is not None:
+        outcome.files["audio"] = players.folder
+    return outcome
+
+
+def _record(job: PairJob, pairs: Sequence[Pair], settings: Settings, progress: Progress | None) -> Records:
+    """Score the pairs, then the controls: unrelated pairs depend on key and tempo of the originals."""
+    path = Path(settings.out) / RECORDS
+    if not settings.controls:
+        return record(job, path, settings, progress=progress)
+    n_later = len(make_controls(pairs, seed=settings.seed))  # or nearly so many, for the progress
+
+    def begun(done: int, total: int, label: str) -> None:
+        if progress is not None:
+            progress(done, total + n_later, label)
+
+    outlines = outlines_in(record(dataclasses.replace(job, later=CONTROLS), path, settings, progress=begun))
+    controls = make_controls(pairs, lambda content: traits_of(outlines.get(content)), seed=settings.seed)
+    resumed = dataclasses.replace(settings, overwrite=False)
+    return record(dataclasses.replace(job, controls=controls), path, resumed, progress=progress)
+
+
+def _pairs(settings: Settings, scratch: Path, progress: Progress | None) -> PairSet:
+    if settings.reference is not None:
+        return pairs_in_folders(
+            settings.reference, settings.estimates, group_by=settings.group_by, limit=settings.limit
+        )
+    columns = Columns(settings.reference_column, settings.estimate_column, settings.system_column, settings.group_by)
+    if settings.manifest is not None:
+        return pairs_in_manifest(settings.manifest, columns, limit=settings.limit)
+    return pairs_of_dataset(
+        str(settings.dataset),
+        settings.config,
+        settings.split,
+        columns,
+        revision=settings.revision,
+        renderer=settings.renderer,
+        folder=scratch,
+        limit=settings.limit,
+        progress=progress,
+    )
+
+
+def _header(settings: Settings, pairs: PairSet) -> dict[str, Any]:
+    """Return what the numbers depend on, besides the files."""
+    measures = settings.measures
+    has_audio = any(pair.modality == "audio" for pair in pairs.pairs)
+    return {
+        "task": "preservation",
+        "dataset": dict(pairs.dataset),
+        "variant": settings.variant,
+        "metrics": list(measures.metrics),
+        "companions": list(measures.companions),
+        "extractors": describe_extractors(measures) if has_audio else {"features": {}},
+        "versions": package_versions((*PACKAGES, *AUDIO_PACKAGES)),
+    }
+
+
+def describe_extractors(measures: pipeline.Settings) -> dict[str, Any]:
+    """Return decoder, policy and extractors with their versions, for a receipt."""
+    # An optional one of the variant's that is not installed is named: the metrics that need it fail, and the others are
+    # computed. One that comes with the extra ``audio`` is raised as missing: nearly everything needs it.
+    features: dict[str, Any] = {}
+    reported: dict[str, Any] = {}
+    for feature in measures.features:
+        try:
+            extractor = receipt(measures.all_backends, features=[feature], policy=measures.audio_policy)
+        except MissingBackendError as error:
+            if error.extra:
+                raise
+            features[feature] = {"missing": str(error)}
+            continue
+        features |= extractor["features"]
+        reported |= extractor
+    return {**reported, "features": features}
