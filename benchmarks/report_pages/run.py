@@ -23,10 +23,10 @@ from benchmarks.machines import processor
 from music_evals.benchmark.results import build_results
 from music_evals.benchmark.scores import read_scores
 from music_evals.benchmark.tasks.inpainting import report as inpainting
-from music_evals.benchmark.tasks.inpainting.results import INPAINTING
+from music_evals.benchmark.tasks.inpainting.task import INPAINTING
 from music_evals.benchmark.tasks.preservation import report as preservation
 from music_evals.benchmark.tasks.preservation.pairs import CEILING, UNRELATED
-from music_evals.benchmark.tasks.preservation.results import PRESERVATION
+from music_evals.benchmark.tasks.preservation.task import PRESERVATION
 from music_evals.metrics.catalogue import AUXILIARY, PRESERVATION_METRICS
 
 __all__ = ["CASES", "Opened", "inpainting_page", "opened", "preservation_page"]

@@ -22,7 +22,6 @@ FOLDER = '''
 """Toy: how near numbers are to those that were asked for."""
 
 TASKS = {"toy": "task:TOY"}
-RUNS = {"toy": "task:run_toy"}
 '''
 
 TASK = '''
@@ -33,27 +32,16 @@ import os
 from pathlib import Path
 
 from music_evals.benchmark.manifests import json_lines
-from music_evals.benchmark.outputs import RECORDS, write_scores
+from music_evals.benchmark.outputs import RECORDS
 from music_evals.benchmark.report import score_page
-from music_evals.benchmark.results import ScoreTask
 from music_evals.benchmark.rows import PairJob
 from music_evals.benchmark.run import Settings as RunSettings
 from music_evals.benchmark.run import record
-from music_evals.benchmark.versions import package_versions
+from music_evals.benchmark.task import Task
 from music_evals.errors import InvalidInputError, NotComparableError
 from music_evals.metrics.catalogue import Metric
 
 CATALOGUE = {"nearness": Metric("nearness", "Nearness", "toy", 0.0, 1.0, "higher")}
-
-TOY = ScoreTask(
-    name="toy",
-    title="How near numbers are",
-    scales=CATALOGUE,
-    controls=(),
-    controls_explained="",
-    how=lambda header: f"scale {header['options']['scale']}",
-    items="numbers",
-)
 
 
 def nearness(reference, estimate, *, scale):
@@ -115,28 +103,37 @@ class Judge:
         return {"scores": {"nearness": {"value": value}}, "notes": []}
 
 
-def run_toy(settings, *, progress=None):
-    rows = [row for _, row in json_lines(Path(settings.numbers))][: settings.limit]
-    pairs = [Pair(row["id"], row["system"], Side(row["wanted"]), Side(row["found"])) for row in rows]
-    header = {
-        "task": TOY.name,
-        "dataset": {"id": Path(settings.numbers).name, "config": None, "split": None, "revision": None},
-        "variant": "corrected",
-        "metrics": list(CATALOGUE),
-        "companions": [],
-        "options": {"scale": settings.scale},
-        "versions": package_versions(["music_evals"]),
-    }
-    judged = Numbers(tuple(dict.fromkeys(pair.system for pair in pairs)), tuple(pairs))
-    job = PairJob(header, judged, (), tuple(CATALOGUE), "corrected", Judge(settings.scale), at_once=2)
-    rows = record(job, Path(settings.out) / RECORDS, settings, progress=progress)
-    return write_scores(TOY, rows, settings, lambda results, found: score_page(
-        results, found, {"scale": settings.scale}
-    ))
+class Toy(Task):
+    """How near numbers are to those that were asked for."""
+
+    name = "toy"
+    settings = Settings
+    title = "How near numbers are"
+    scales = CATALOGUE
+    packages = ("music_evals",)
+    items = "numbers"
+
+    def run(self, settings, *, progress=None):
+        rows = [row for _, row in json_lines(Path(settings.numbers))][: settings.limit]
+        pairs = [Pair(row["id"], row["system"], Side(row["wanted"]), Side(row["found"])) for row in rows]
+        dataset = {"id": Path(settings.numbers).name, "config": None, "split": None, "revision": None}
+        header = self.header(dataset, "corrected", CATALOGUE, options={"scale": settings.scale})
+        judged = Numbers(tuple(dict.fromkeys(pair.system for pair in pairs)), tuple(pairs))
+        job = PairJob(header, judged, (), tuple(CATALOGUE), "corrected", Judge(settings.scale), at_once=2)
+        rows = record(job, Path(settings.out) / RECORDS, settings, progress=progress)
+        return self.write(rows, settings, lambda results, scores: score_page(
+            results, scores, {"scale": settings.scale}
+        ))
+
+    def describe_run(self, header):
+        return f"scale {header['options']['scale']}"
+
+
+TOY = Toy()
 '''
 
 VERB = """
-from music_evals.benchmark.tasks.toy.task import Settings, run_toy
+from music_evals.benchmark.tasks.toy.task import TOY, Settings
 from music_evals.cli import _shared
 
 
@@ -149,7 +146,7 @@ def add(verbs):
 
 def run(options):
     with _shared.Bar("number") as bar:
-        outcome = run_toy(Settings(**_shared.chosen(options, Settings)), progress=bar)
+        outcome = TOY.run(Settings(**_shared.chosen(options, Settings)), progress=bar)
     return _shared.finish_scores(outcome, options)
 """
 

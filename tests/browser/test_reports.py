@@ -16,7 +16,7 @@ from music_evals.benchmark.report import score_page
 from music_evals.benchmark.results import build_results
 from music_evals.benchmark.scores import read_scores
 from music_evals.benchmark.tasks.inpainting.report import render_report
-from music_evals.benchmark.tasks.inpainting.results import INPAINTING
+from music_evals.benchmark.tasks.inpainting.task import INPAINTING
 from music_evals.benchmark.tasks.preservation import report as preservation
 from music_evals.benchmark.tasks.preservation.players import Players
 

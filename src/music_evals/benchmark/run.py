@@ -32,8 +32,9 @@ from music_evals.protocols import load_plugin
 
 if TYPE_CHECKING:
     from music_evals.benchmark.outputs import Outcome
+    from music_evals.benchmark.task import Task
 
-__all__ = ["Job", "Progress", "Row", "Settings", "find", "named", "record", "run", "settings_of"]
+__all__ = ["Job", "Progress", "Row", "Settings", "load_task", "record", "run", "settings_of", "task_places"]
 
 RAY = "ray"
 
@@ -44,29 +45,31 @@ Progress = Callable[[int, int, str], None]
 """Called with what is done, what there is in all, and what is worked on."""
 
 
-def named(registry: str) -> dict[str, str]:
-    """Return what all folders under `benchmark.tasks` name under `registry`, a dictionary of ``module:object``."""
+def task_places() -> dict[str, str]:
+    """Return task -> ``module:object``, as the folders under `benchmark.tasks` name theirs in ``TASKS``."""
     places: dict[str, str] = {}
     for folder in pkgutil.iter_modules(tasks.__path__):
         if folder.ispkg:
             package = f"{tasks.__name__}.{folder.name}"
-            held: Mapping[str, str] = getattr(importlib.import_module(package), registry, {})
+            held: Mapping[str, str] = getattr(importlib.import_module(package), "TASKS", {})
             places |= {task: f"{package}.{place}" for task, place in held.items()}
     return places
 
 
-def find(registry: str, name: str, kind: str) -> Any:
-    """Return what the folder of a task names so under `registry`."""
-    return load_plugin(named(registry), name, kind)
+def load_task(name: str, kind: str = "task") -> Task:
+    """Return a task by its name; `kind` is what an error calls it."""
+    task: Task = load_plugin(task_places(), name, kind)
+    return task
 
 
 def settings_of(task: str) -> type[Settings]:
     """Return the settings of a task."""
-    kind: type[Settings] = sys.modules[find("RUNS", task, "task").__module__].Settings
-    return kind
+    return load_task(task).settings
 
 
-def run(task: str, /, out: str | os.PathLike[str], *, progress: Progress | None = None, **settings: Any) -> Outcome:
+def run(
+    task: str | Task, /, out: str | os.PathLike[str], *, progress: Progress | None = None, **settings: Any
+) -> Outcome:
     """Run a benchmark into a folder: records, results.json, table.md and report.html.
 
     A run that was killed is resumed where it stood when it is started again with the same settings.
@@ -75,7 +78,7 @@ def run(task: str, /, out: str | os.PathLike[str], *, progress: Progress | None 
     ----------
     task
         ``"preservation"``, ``"inpainting"``, ``"lyrics"``, ``"descriptions"``, ``"discrepancy"``,
-        ``"lyric_writing"``, ``"style-transfer"``.
+        ``"lyric_writing"``, ``"style-transfer"``; or a `Task` of your own.
     out
         Folder for records and results; made where it is missing.
     progress
@@ -97,14 +100,13 @@ def run(task: str, /, out: str | os.PathLike[str], *, progress: Progress | None 
         What the task raises for its input; see its function.
 
     """
-    function = find("RUNS", task, "task")
-    kind = settings_of(task)
-    known = [field.name for field in dataclasses.fields(kind)]
+    chosen = load_task(task) if isinstance(task, str) else task
+    known = [field.name for field in dataclasses.fields(chosen.settings)]
     for name in settings:
         if name not in known:
-            option = f"setting of {task}"
+            option = f"setting of {chosen.name}"
             raise UnknownNameError(option, name, known)
-    outcome: Outcome = function(kind(out, **settings), progress=progress)
+    outcome: Outcome = chosen.run(chosen.settings(out, **settings), progress=progress)
     return outcome
 
 

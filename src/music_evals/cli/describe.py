@@ -90,10 +90,10 @@ def add(verbs: Any) -> None:
 
 
 def _run(options: argparse.Namespace) -> int:
-    from music_evals.benchmark.tasks.songs.descriptions import Settings, run_descriptions
+    from music_evals.benchmark.tasks.songs.descriptions import DESCRIPTIONS, Settings
 
     settings = Settings(**chosen(options, Settings))
     quieten()
     with Bar("song") as bar:
-        outcome = run_descriptions(settings, progress=bar)
+        outcome = DESCRIPTIONS.run(settings, progress=bar)
     return finish_scores(outcome, options)

@@ -74,12 +74,12 @@ def _add_options(how: Any) -> None:
 
 
 def _run(options: argparse.Namespace) -> int:
-    from music_evals.benchmark.tasks.songs.discrepancy import Settings, run_discrepancy, text_study
+    from music_evals.benchmark.tasks.songs.discrepancy import DISCREPANCY, Settings, text_study
 
     undrawn = why_not_drawn(options.plot, "discrepancy.svg")
     settings = Settings(**{**chosen(options, Settings), "plot": options.plot is not False and not undrawn})
     quieten()
-    outcome = run_discrepancy(settings)
+    outcome = DISCREPANCY.run(settings)
     if undrawn:
         say(undrawn)
     notes = "\n".join(f"note: {note}" for note in outcome.results["notes"])

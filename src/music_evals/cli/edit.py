@@ -127,7 +127,7 @@ def _add_instruction(group: Any) -> None:
 
 
 def _run(options: argparse.Namespace) -> int:
-    from music_evals.benchmark.tasks.edits.task import Settings, run_edits
+    from music_evals.benchmark.tasks.edits.task import EDITS, Settings
     from music_evals.benchmark.tasks.edits.work import read_options
 
     values = chosen(options, Settings)
@@ -141,7 +141,7 @@ def _run(options: argparse.Namespace) -> int:
     settings = Settings(**values)
     quieten()
     with Bar("edit") as bar:
-        edits = run_edits(settings, progress=bar, tell=lambda text: say(f"note: {text}"))
+        edits = EDITS.run(settings, progress=bar, tell=lambda text: say(f"note: {text}"))
     code = list_failures(edits.failures, f"see {edits.files['records']}")
     warned = [(row["item"], text) for row in edits.rows for text in row.get("warnings", ())]
     for item, text in warned:

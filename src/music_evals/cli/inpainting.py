@@ -129,14 +129,14 @@ def _run(options: argparse.Namespace) -> int:
     os.environ.setdefault("OMP_NUM_THREADS", "1")
     from music_evals.benchmark.contents import n_failures
     from music_evals.benchmark.tables import text_report
-    from music_evals.benchmark.tasks.inpainting.task import Settings, run_inpainting
+    from music_evals.benchmark.tasks.inpainting.task import INPAINTING, Settings
 
     _check_card(options)
     undrawn = why_not_drawn(options.report, "report.html")
     settings = Settings(**{**chosen(options, Settings), "report": options.report is not False and not undrawn})
     quieten()
     with Bar() as bar:
-        outcome = run_inpainting(settings, progress=bar)
+        outcome = INPAINTING.run(settings, progress=bar)
     failures, n_failed = outcome.results["failures"], n_failures(outcome.results)
     update = options.update_card and not failures
     files = {**outcome.files, **_write_cards(outcome, Path(options.out), update=update)}

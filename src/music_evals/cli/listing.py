@@ -236,11 +236,11 @@ def _model_line(row: Row) -> list[str]:
 
 
 def _tasks(verbs: Mapping[str, argparse.ArgumentParser]) -> list[Row]:
-    from music_evals.benchmark.run import named, settings_of
+    from music_evals.benchmark.run import settings_of, task_places
     from music_evals.metrics.catalogue import CATALOGUE
 
     rows = []
-    runs = named("RUNS")
+    runs = task_places()
     for task in (task for task in VERBS if task in runs):
         verb = verbs[VERBS[task]]
         flags = {action.dest: action.option_strings[-1] for action in verb._actions if action.option_strings}

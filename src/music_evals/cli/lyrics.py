@@ -155,10 +155,10 @@ def _add_measures(how: Any) -> None:
 
 
 def _run(options: argparse.Namespace) -> int:
-    from music_evals.benchmark.tasks.songs.lyrics import Settings, run_lyrics
+    from music_evals.benchmark.tasks.songs.lyrics import LYRICS, Settings
 
     settings = Settings(**chosen(options, Settings))
     quieten()
     with Bar("text") as bar:
-        outcome = run_lyrics(settings, progress=bar)
+        outcome = LYRICS.run(settings, progress=bar)
     return finish_scores(outcome, options)

@@ -142,7 +142,7 @@ def _add_measures(how: Any) -> None:
 
 def _run(options: argparse.Namespace) -> int:
     from music_evals.benchmark.tasks.preservation.screen import text_report
-    from music_evals.benchmark.tasks.preservation.task import Settings, run_preservation
+    from music_evals.benchmark.tasks.preservation.task import PRESERVATION, Settings
 
     values = chosen(options, Settings)
     values["backends"] = _backends(options.backends)
@@ -151,7 +151,7 @@ def _run(options: argparse.Namespace) -> int:
     settings = Settings(**values)
     quieten()
     with Bar("pair") as bar:
-        outcome = run_preservation(settings, progress=bar)
+        outcome = PRESERVATION.run(settings, progress=bar)
     if undrawn:
         say(undrawn)
     code = finish_scores(outcome, options, report=text_report)

@@ -146,12 +146,12 @@ def _run(options: argparse.Namespace) -> int:
 
 
 def _run_benchmark(options: argparse.Namespace) -> int:
-    from music_evals.benchmark.tasks.style_transfer.task import Settings, run_style_transfer
+    from music_evals.benchmark.tasks.style_transfer.task import STYLE_TRANSFER, Settings
 
     settings = Settings(**chosen(options, Settings))
     quieten()
     with Bar("piece") as bar:
-        outcome = run_style_transfer(settings, progress=bar)
+        outcome = STYLE_TRANSFER.run(settings, progress=bar)
     return finish_scores(outcome, options)
 
 

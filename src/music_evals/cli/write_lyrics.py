@@ -166,7 +166,7 @@ def _add_scoring(how: Any) -> None:
 
 
 def _run(options: argparse.Namespace) -> int:
-    from music_evals.benchmark.tasks.songs.lyric_writing import Settings, run_writing, text_report
+    from music_evals.benchmark.tasks.songs.lyric_writing import LYRIC_WRITING, Settings, text_report
 
     values = chosen(options, Settings)
     values["endpoints"] = _endpoints(options)
@@ -177,7 +177,7 @@ def _run(options: argparse.Namespace) -> int:
     if settings.models:
         _quieten_transformers()
     with Bar("lyric") as bar:
-        outcome = run_writing(settings, progress=bar)
+        outcome = LYRIC_WRITING.run(settings, progress=bar)
     return finish_scores(outcome, options, report=text_report)
 
 

@@ -15,7 +15,7 @@ from tests.editing.house import RATE, recording, triads
 from music_evals import protocols
 from music_evals.annotations import EditInstruction, EditRequest
 from music_evals.benchmark.tasks.edits.sources import bars_of, sources_in_files
-from music_evals.benchmark.tasks.edits.task import Edits, Settings, run_edits
+from music_evals.benchmark.tasks.edits.task import EDITS, Edits, Settings
 from music_evals.benchmark.tasks.edits.work import make_editor
 from music_evals.benchmark.tasks.preservation.pairs import pairs_in_manifest
 from music_evals.editing.controls import Identity
@@ -42,7 +42,7 @@ def folder(tmp_path: Path) -> Path:
 
 
 def edit(folder: Path, out: Path, **settings: Any) -> Edits:
-    return run_edits(Settings(out, **{"sources": [str(folder)], "system": "effects", **settings}))
+    return EDITS.run(Settings(out, **{"sources": [str(folder)], "system": "effects", **settings}))
 
 
 def bytes_below(folder: Path) -> dict[str, bytes]:
@@ -216,7 +216,7 @@ class TestLanguageModel:
 def test_a_dataset_gives_its_originals_once(tmp_path: Path, root: Path) -> None:
     dataset = str(root / "datasets_scripts" / "known_edits")
     settings = Settings(tmp_path, dataset, config="small", limit=1, seconds=2.0, system="identity")
-    edits = run_edits(settings)
+    edits = EDITS.run(settings)
     assert [row["item"] for row in edits.rows] == ["folk_auld_lang_syne"]
     assert not edits.failures
 
@@ -229,12 +229,12 @@ def test_a_dataset_of_recordings(folder: Path, tmp_path: Path) -> None:
     (tmp_path / "set").mkdir()
     rows.cast_column("audio", datasets.Audio(decode=False)).to_parquet(tmp_path / "set" / "test.parquet")
     instruction = EditInstruction(text="x", before="a", after="jazz")
-    edits = run_edits(Settings(tmp_path / "out", str(tmp_path / "set"), system="identity", instruction=instruction))
+    edits = EDITS.run(Settings(tmp_path / "out", str(tmp_path / "set"), system="identity", instruction=instruction))
     assert not edits.failures
     assert edits.rows[0]["item"] == "x"
     assert edits.rows[0]["instruction"]["before"] == "rock"
     with pytest.raises(InvalidInputError, match="no column music"):
-        run_edits(Settings(tmp_path / "b", str(tmp_path / "set"), system="identity", column="music"))
+        EDITS.run(Settings(tmp_path / "b", str(tmp_path / "set"), system="identity", column="music"))
 
 
 @pytest.mark.parametrize("item", ["../x", "/x", "a/../../x", "a\nb"])
@@ -255,7 +255,7 @@ def test_bad_input_is_named_before_anything_is_edited(folder: Path, tmp_path: Pa
     with pytest.raises(InvalidInputError, match="neither a recording"):
         sources_in_files([__file__])
     with pytest.raises(PairCountError, match="unique"):
-        run_edits(Settings(out, sources=[str(folder / "a.wav")] * 2, system="identity"))
+        EDITS.run(Settings(out, sources=[str(folder / "a.wav")] * 2, system="identity"))
     with pytest.raises(UnknownNameError, match="additive"):
         Settings(out, sources=["x"], system="identity", render="additiv")
     for seconds in (0, float("nan"), float("inf")):

@@ -13,8 +13,8 @@ from scipy.spatial.distance import jensenshannon
 from music_evals.benchmark import aggregate, results, scores
 from music_evals.benchmark.contents import mark, table_of, verdict
 from music_evals.benchmark.tables import cell_note, markdown_report, markdown_table, part_blocks, text_report
-from music_evals.benchmark.tasks.inpainting.results import INPAINTING
 from music_evals.benchmark.tasks.inpainting.runner import METRICS, NLL
+from music_evals.benchmark.tasks.inpainting.task import INPAINTING
 from music_evals.errors import CorruptRecordsError
 from music_evals.metrics.catalogue import INPAINTING_METRICS
 from music_evals.pipelines.inpainting import FEATURES
@@ -215,7 +215,7 @@ VOICES = ["soprano", "bass", "soprano", "bass"]
 
 def parts(rows: list[dict[str, Any]]) -> dict[str, Any]:
     found = results.build_results(collect(rows), INPAINTING, n_resamples=20)
-    assert found["wording"]["on_parts"] == list(INPAINTING.on_parts(found.get("parts", {})))
+    assert found["wording"]["on_parts"] == list(INPAINTING.part_notes(found.get("parts", {})))
     return found.get("parts", {})
 
 
@@ -233,7 +233,7 @@ def test_each_part_of_the_windows_has_its_note_f1() -> None:
         "voice soprano": (2, pytest.approx(0.25)),
         "voice bass": (2, pytest.approx(0.5)),
     }
-    (sentence,) = INPAINTING.on_parts(made)
+    (sentence,) = INPAINTING.part_notes(made)
     assert sentence.startswith("2 of 4 windows (50%) are near copies of a training passage")
 
 

@@ -16,9 +16,9 @@ from music_evals.benchmark.results import build_results
 from music_evals.benchmark.scores import read_scores
 from music_evals.benchmark.tables import blocks, text_report
 from music_evals.benchmark.tasks.inpainting.items import ItemSet, load_items
-from music_evals.benchmark.tasks.inpainting.results import INPAINTING
 from music_evals.benchmark.tasks.inpainting.runner import InpaintingJob, extension_names
 from music_evals.benchmark.tasks.inpainting.systems import System, baseline_system, stored_system
+from music_evals.benchmark.tasks.inpainting.task import INPAINTING
 from music_evals.errors import CorruptRecordsError, UnknownNameError
 from music_evals.metrics import melodic_intervals
 from music_evals.metrics.divergence import normalised_jensen_shannon

@@ -13,9 +13,8 @@ from tests.benchmark.record_files import write_json_lines
 from music_evals.benchmark.records import read_records
 from music_evals.benchmark.scores import read_scores
 from music_evals.benchmark.tasks.inpainting import items as tasks
-from music_evals.benchmark.tasks.inpainting.results import INPAINTING
 from music_evals.benchmark.tasks.inpainting.systems import stored_system
-from music_evals.benchmark.tasks.inpainting.task import Settings, run_inpainting
+from music_evals.benchmark.tasks.inpainting.task import INPAINTING, Settings
 from music_evals.errors import CorruptRecordsError, InvalidInputError, InvalidTokensError
 from music_evals.pipelines.inpainting import evaluate_inpainting, evaluate_nll
 from music_evals.stats import bootstrap_divergence, null_divergence, paired_mean_test
@@ -87,7 +86,7 @@ def finished(tiny_dataset: Path, tmp_path_factory: pytest.TempPathFactory) -> Se
         tmp_path_factory.mktemp("run"), dataset=str(tiny_dataset), config="musib", limit=3, baselines="none",
         n_resamples=5, report=False,
     )  # fmt: skip
-    run_inpainting(settings)
+    INPAINTING.run(settings)
     return settings
 
 
@@ -99,7 +98,7 @@ def test_wrong_rows_under_a_good_checksum(
     next(row for row in rows if row["kind"] == kind).update(change)
     write_json_lines(tmp_path / "records.jsonl", rows)  # the store itself refuses some of it
     with pytest.raises(CorruptRecordsError, match="overwrite"):
-        run_inpainting(Settings(**{**vars(finished), "out": tmp_path}))
+        INPAINTING.run(Settings(**{**vars(finished), "out": tmp_path}))
 
 
 @pytest.mark.parametrize("missing", ["kind", "item", "system", "metric"])
@@ -110,11 +109,11 @@ def test_rows_without_a_field(finished: Settings, tmp_path: Path, missing: str) 
         read_scores(rows, INPAINTING)
     write_json_lines(tmp_path / "records.jsonl", rows)
     with pytest.raises(CorruptRecordsError):
-        run_inpainting(Settings(**{**vars(finished), "out": tmp_path}))
+        INPAINTING.run(Settings(**{**vars(finished), "out": tmp_path}))
 
 
 def test_a_run_of_the_control_alone_has_a_report(finished: Settings, tmp_path: Path) -> None:
-    outcome = run_inpainting(Settings(**{**vars(finished), "out": tmp_path, "report": True}))
+    outcome = INPAINTING.run(Settings(**{**vars(finished), "out": tmp_path, "report": True}))
     assert "Nothing is ranked" in outcome.files["report"].read_text()
     assert json.loads(outcome.files["results"].read_text())["tables"]["all"]["ranking"] == []
 

@@ -16,7 +16,7 @@ from music_evals.benchmark.tasks.inpainting.items import load_items
 from music_evals.benchmark.tasks.inpainting.prediction_cache import PredictionCache
 from music_evals.benchmark.tasks.inpainting.runner import InpaintingJob
 from music_evals.benchmark.tasks.inpainting.systems import baseline_system, load_model
-from music_evals.benchmark.tasks.inpainting.task import Settings, run_inpainting
+from music_evals.benchmark.tasks.inpainting.task import INPAINTING, Settings
 from music_evals.files import Store
 
 
@@ -117,7 +117,7 @@ def test_what_fails_is_not_kept(judge: Any, asked: list[int], tmp_path: Path, mo
 
 def test_a_run_with_a_cache_is_the_same_run(settings: dict[str, Any], fake_model: Path, tmp_path: Path) -> None:
     settings |= {"models": [fake_model], "baselines": "none", "report": False}
-    outcome = run_inpainting(Settings(**settings, cache=tmp_path / "cache"))
-    plain = run_inpainting(Settings(**settings))  # resumes it: the header is the same
+    outcome = INPAINTING.run(Settings(**settings, cache=tmp_path / "cache"))
+    plain = INPAINTING.run(Settings(**settings))  # resumes it: the header is the same
     assert plain.results == outcome.results
     assert Store(tmp_path / "cache").size() > 0

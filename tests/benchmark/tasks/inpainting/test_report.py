@@ -17,9 +17,8 @@ from music_evals.benchmark.scores import read_scores
 from music_evals.benchmark.tasks.inpainting import plots
 from music_evals.benchmark.tasks.inpainting.items import ItemSet, load_items
 from music_evals.benchmark.tasks.inpainting.report import render_report
-from music_evals.benchmark.tasks.inpainting.results import INPAINTING
 from music_evals.benchmark.tasks.inpainting.systems import baseline_system, stored_system
-from music_evals.benchmark.tasks.inpainting.task import Settings, run_inpainting
+from music_evals.benchmark.tasks.inpainting.task import INPAINTING, Settings
 from music_evals.errors import MissingBackendError
 from music_evals.symbolic.midi import read_midi
 
@@ -38,7 +37,7 @@ def page(tiny_dataset: Path, tmp_path_factory: pytest.TempPathFactory) -> str:
                 middle[::6] = rng.integers(60, 72, 16)
                 row = {"item_id": item, "middle": middle.tolist(), "system": "fake", "seed": seed}
                 file.write(json.dumps(row) + "\n")
-    run_inpainting(Settings(out, dataset=str(tiny_dataset), config="musib", predictions=predictions, n_resamples=50))
+    INPAINTING.run(Settings(out, dataset=str(tiny_dataset), config="musib", predictions=predictions, n_resamples=50))
     return (out / "report.html").read_text(encoding="utf-8")
 
 

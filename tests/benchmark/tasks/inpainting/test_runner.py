@@ -17,8 +17,8 @@ from music_evals.annotations import Tokens
 from music_evals.benchmark.scores import read_scores
 from music_evals.benchmark.tasks.inpainting import runner
 from music_evals.benchmark.tasks.inpainting.items import ItemSet, load_items
-from music_evals.benchmark.tasks.inpainting.results import INPAINTING
 from music_evals.benchmark.tasks.inpainting.systems import System, baseline_system, load_model, stored_system
+from music_evals.benchmark.tasks.inpainting.task import INPAINTING
 from music_evals.benchmark.versions import package_versions
 from music_evals.errors import CorruptRecordsError, InvalidInputError
 from music_evals.pipelines.inpainting import evaluate_inpainting

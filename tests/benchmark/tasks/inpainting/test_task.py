@@ -22,7 +22,7 @@ from music_evals.benchmark.published import JSB_TABLE
 from music_evals.benchmark.records import read_records
 from music_evals.benchmark.tables import markdown_table, text_report
 from music_evals.benchmark.tasks.inpainting.items import load_items
-from music_evals.benchmark.tasks.inpainting.task import Settings, run_inpainting
+from music_evals.benchmark.tasks.inpainting.task import INPAINTING, Settings
 from music_evals.errors import (
     CorruptRecordsError,
     InvalidInputError,
@@ -38,15 +38,15 @@ FEW = "copy_past,mode_pitch_beats,silence"
 # Slow enough to be killed, by sleeping after each chunk.
 CHILD = """
 import sys, time
-from music_evals.benchmark.tasks.inpainting.task import Settings, run_inpainting
+from music_evals.benchmark.tasks.inpainting.task import Settings, INPAINTING
 out, dataset = sys.argv[1:]
 settings = Settings(out, dataset=dataset, config="musib", n_seeds=2, n_resamples=50, report=False)
-run_inpainting(settings, progress=lambda *_: time.sleep(0.02))
+INPAINTING.run(settings, progress=lambda *_: time.sleep(0.02))
 """
 
 
 def test_a_whole_run(settings: dict[str, Any], fake_model: Path) -> None:
-    outcome = run_inpainting(Settings(**settings, models=[str(fake_model)]))
+    outcome = INPAINTING.run(Settings(**settings, models=[str(fake_model)]))
     out = settings["out"]
     check_marks(outcome.results)
     assert {path.name for path in out.iterdir()} == {
@@ -135,24 +135,24 @@ def test_a_disk_that_fills_up_in_mid_run(tiny_dataset: Path, tmp_path: Path) -> 
 
 def test_other_options_are_refused(settings: dict[str, Any]) -> None:
     small = {**settings, "baselines": "copy_past", "limit": 5, "report": False}
-    run_inpainting(Settings(**small))
+    INPAINTING.run(Settings(**small))
     with pytest.raises(CorruptRecordsError, match="belongs to another run"):
-        run_inpainting(Settings(**{**small, "limit": 6}))
+        INPAINTING.run(Settings(**{**small, "limit": 6}))
     with pytest.raises(CorruptRecordsError, match=r"systems\.markov"):
-        run_inpainting(Settings(**{**small, "baselines": "markov"}))
-    run_inpainting(Settings(**{**small, "limit": 6, "overwrite": True}))
+        INPAINTING.run(Settings(**{**small, "baselines": "markov"}))
+    INPAINTING.run(Settings(**{**small, "limit": 6, "overwrite": True}))
     # how it is summed up is no part of the run
-    changed = run_inpainting(Settings(**{**small, "limit": 6, "confidence": 0.5}))
+    changed = INPAINTING.run(Settings(**{**small, "limit": 6, "confidence": 0.5}))
     assert changed.results["intervals"]["confidence"] == 0.5
 
 
 def test_damaged_records_are_not_built_upon(settings: dict[str, Any]) -> None:
     small = {**settings, "baselines": "copy_past", "limit": 5, "report": False}
-    run_inpainting(Settings(**small))
+    INPAINTING.run(Settings(**small))
     path = settings["out"] / "records"
     damage(path)
     with pytest.raises(CorruptRecordsError, match="damaged"):
-        run_inpainting(Settings(**small))
+        INPAINTING.run(Settings(**small))
 
 
 def test_nothing_is_written_before_all_names_are_known(settings: dict[str, Any]) -> None:
@@ -166,7 +166,7 @@ def test_nothing_is_written_before_all_names_are_known(settings: dict[str, Any])
     ]
     for change, error in wrong:
         with pytest.raises(error):
-            run_inpainting(Settings(**{**settings, **change}))
+            INPAINTING.run(Settings(**{**settings, **change}))
         assert not settings["out"].exists(), change
 
 
@@ -201,15 +201,15 @@ def test_settings_that_make_no_sense(
 def test_a_folder_that_cannot_be_written(settings: dict[str, Any], tmp_path: Path) -> None:
     (tmp_path / "file").write_text("in the way")
     with pytest.raises(InvalidInputError, match="`out`"):
-        run_inpainting(Settings(**{**settings, "out": tmp_path / "file", "baselines": "copy_past"}))
+        INPAINTING.run(Settings(**{**settings, "out": tmp_path / "file", "baselines": "copy_past"}))
 
 
 def test_without_matplotlib_the_run_does_not_start(settings: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     with pytest.raises(MissingBackendError, match=r"\.\[report\]"):
-        run_inpainting(Settings(**settings))
+        INPAINTING.run(Settings(**settings))
     assert not settings["out"].exists()
-    outcome = run_inpainting(Settings(**settings, report=False, limit=4, baselines="copy_past"))
+    outcome = INPAINTING.run(Settings(**settings, report=False, limit=4, baselines="copy_past"))
     assert "report" not in outcome.files
 
 
@@ -218,7 +218,7 @@ def test_the_official_protocol(settings: dict[str, Any], tiny_dataset: Path, tmp
     chorales.symlink_to(tiny_dataset)
     official = {**settings, "dataset": str(chorales), "config": None, "protocol": "official"}
     official |= {"decoding": "teacher_forced", "baselines": f"{FEW},markov"}
-    outcome = run_inpainting(Settings(**official, models=[str(fake_model)]))
+    outcome = INPAINTING.run(Settings(**official, models=[str(fake_model)]))
     results = outcome.results
     assert results["dataset"]["config"] == "musib_official"
     assert results["variant"] == "official"
@@ -243,7 +243,7 @@ def test_the_official_protocol(settings: dict[str, Any], tiny_dataset: Path, tmp
 
 def test_the_published_table_stands_beside_its_own_data_alone(settings: dict[str, Any]) -> None:
     official = {**settings, "config": None, "protocol": "official", "baselines": "copy_past"}
-    outcome = run_inpainting(Settings(**official))
+    outcome = INPAINTING.run(Settings(**official))
     assert outcome.results["variant"] == "official"
     assert outcome.results["published"] == {"source": "", "table": {}, "differences": {}}
     assert "The published table" not in (settings["out"] / "report.html").read_text()
@@ -259,7 +259,7 @@ def test_predictions_made_elsewhere(settings: dict[str, Any], tmp_path: Path) ->
     path = tmp_path / "mine.jsonl"
     write_true_middles(path, settings, slice(None))
     few = {**settings, "baselines": FEW, "report": False}
-    outcome = run_inpainting(Settings(**few, predictions=path))
+    outcome = INPAINTING.run(Settings(**few, predictions=path))
     cells = outcome.results["tables"]["all"]["scores"]["mine"]
     assert cells["note_f1"]["value"] == 1
     assert cells["note_f1"]["test"]["difference"] > 0
@@ -270,8 +270,8 @@ def test_predictions_for_part_of_the_items_are_failures_of_the_rest(settings: di
     write_true_middles(path, settings, slice(5, None))
     few = {**settings, "baselines": FEW, "report": False, "n_resamples": 20}
     with pytest.raises(PairCountError, match=r"no prediction for 5 of 70 items.*`allow_missing=True`"):
-        run_inpainting(Settings(**few, predictions=path))
-    results = run_inpainting(Settings(**few, predictions=path, allow_missing=True)).results
+        INPAINTING.run(Settings(**few, predictions=path))
+    results = INPAINTING.run(Settings(**few, predictions=path, allow_missing=True)).results
     table = results["tables"]["all"]
     assert [row["error"] for row in results["failures"]] == ["no prediction was given"] * 5
     for name, cell in table["scores"]["part"].items():
@@ -291,7 +291,7 @@ def test_the_official_accuracies_of_a_missing_prediction_are_0(settings: dict[st
     path = tmp_path / "part.jsonl"
     write_true_middles(path, settings, slice(5, None))
     few = {**settings, "report": False, "n_resamples": 20, "baselines": "none", "variant": "official"}
-    table = run_inpainting(Settings(**few, predictions=path, allow_missing=True)).results["tables"]["all"]
+    table = INPAINTING.run(Settings(**few, predictions=path, allow_missing=True)).results["tables"]["all"]
     assert table["scores"]["part"]["pitch_accuracy"]["value"] == pytest.approx(65 / 70)
 
 
@@ -299,7 +299,7 @@ def test_right_answers_to_a_few_windows_win_nothing(settings: dict[str, Any], tm
     path = tmp_path / "few.jsonl"
     n = write_true_middles(path, settings, slice(None, None, 35))
     few = {**settings, "baselines": FEW, "report": True}
-    outcome = run_inpainting(Settings(**few, predictions=path, allow_missing=True))
+    outcome = INPAINTING.run(Settings(**few, predictions=path, allow_missing=True))
     results = outcome.results
     cells = results["tables"]["all"]["scores"]["few"]
     assert cells["note_f1"]["value"] == pytest.approx(n / 70)
@@ -315,9 +315,9 @@ def test_right_answers_to_a_few_windows_win_nothing(settings: dict[str, Any], tm
 
 def test_a_run_shows_and_corrects_what_it_asks_for(settings: dict[str, Any]) -> None:
     few = {**settings, "report": False, "baselines": FEW}
-    plain = run_inpainting(Settings(**few)).results
-    more = run_inpainting(Settings(**few, extensions="all")).results
-    again = run_inpainting(Settings(**few)).results
+    plain = INPAINTING.run(Settings(**few)).results
+    more = INPAINTING.run(Settings(**few, extensions="all")).results
+    again = INPAINTING.run(Settings(**few)).results
     extensions = {"consonance_pitch_accuracy", "self_replication_rate"}
     assert set(more["scales"]) == set(plain["scales"]) | extensions
     assert again == plain
@@ -350,12 +350,12 @@ def test_without_a_train_split_fitted_baselines_are_left_out(settings: dict[str,
     (tmp_path / "only_test").mkdir()
     pq.write_table(pq.read_table(source), tmp_path / "only_test" / "test.parquet")
     plain = {**settings, "dataset": str(tmp_path / "only_test"), "config": None, "report": False}
-    outcome = run_inpainting(Settings(**plain))
+    outcome = INPAINTING.run(Settings(**plain))
     assert "markov, corpus_prior" in outcome.notes[0]
     assert "copy_past" in outcome.results["systems"]
     assert outcome.results["best_baseline"] == {}  # there is no validation split either
     with pytest.raises(NoDataError, match="markov"):
-        run_inpainting(Settings(**{**plain, "baselines": "markov", "overwrite": True}))
+        INPAINTING.run(Settings(**{**plain, "baselines": "markov", "overwrite": True}))
 
 
 def test_the_backend_is_there() -> None:

@@ -20,7 +20,7 @@ from music_evals.benchmark.published import published_preservation
 from music_evals.benchmark.records import read_records
 from music_evals.benchmark.tasks.musecpbench import tables, task
 from music_evals.benchmark.tasks.musecpbench.folders import RESULTS, scores_folder
-from music_evals.benchmark.tasks.musecpbench.task import PAPER_DATA, Settings, Study, run_musecpbench
+from music_evals.benchmark.tasks.musecpbench.task import MUSECPBENCH, PAPER_DATA, Settings, Study
 from music_evals.cli import main
 from music_evals.datasets.edit_study import write_study_sources
 from music_evals.editing.system import Edited, Editor, Seeds
@@ -51,7 +51,7 @@ def follower(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def study(out: Path, **settings: Any) -> Study:
-    return run_musecpbench(Settings(**{"out": out, "n_pieces": 2, "seconds": 10.0, "report": False, **settings}))
+    return MUSECPBENCH.run(Settings(**{"out": out, "n_pieces": 2, "seconds": 10.0, "report": False, **settings}))
 
 
 @pytest.fixture(scope="module")
@@ -193,7 +193,7 @@ class TestEdits:
 
         def run(**settings: Any) -> tuple[Any, list[dict[str, Any]]]:
             given = {"sources": table} if settings.get("protocol") != "paper" else {}
-            found = run_musecpbench(Settings(out=tmp_path / "out", report=False, **given | settings))
+            found = MUSECPBENCH.run(Settings(out=tmp_path / "out", report=False, **given | settings))
             return found, [json.loads(line) for line in (tmp_path / "out" / "manifest.jsonl").read_text().splitlines()]
 
         return run
@@ -335,9 +335,9 @@ def test_the_paper_gives_each_its_own_sources(tmp_path: Path) -> None:
     table = write_study_sources(tmp_path / "own", n_pieces=1).recordings
     given: dict[str, Any] = {"protocol": "paper", "systems": ["follower", "zeta", "effects"], "out": tmp_path / "out"}
     with pytest.raises(NoDataError, match=r"no system edited anything: follower: not a system of the paper; zeta: no"):
-        run_musecpbench(Settings(**given))
+        MUSECPBENCH.run(Settings(**given))
     with pytest.raises(NoDataError, match="zeta: zeta needs the weights"):
-        run_musecpbench(Settings(**given, paper_sources={"zeta": table}))
+        MUSECPBENCH.run(Settings(**given, paper_sources={"zeta": table}))
 
 
 @pytest.mark.parametrize(

@@ -17,8 +17,8 @@ from music_evals.benchmark.tables import markdown_report, text_report
 from music_evals.benchmark.tasks.preservation.facets import grade
 from music_evals.benchmark.tasks.preservation.pairs import CEILING, UNRELATED
 from music_evals.benchmark.tasks.preservation.report import render_report
-from music_evals.benchmark.tasks.preservation.results import PRESERVATION
 from music_evals.benchmark.tasks.preservation.screen import text_report as screen_text
+from music_evals.benchmark.tasks.preservation.task import PRESERVATION
 from music_evals.cli.preserve import _print_grades
 
 METRICS = ("circle_of_fifths_distance", "major_minor_score", "beat_f_measure", "voicing_recall")

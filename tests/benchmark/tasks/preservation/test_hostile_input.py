@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from music_evals.benchmark.tasks.preservation.task import Settings, run_preservation
+from music_evals.benchmark.tasks.preservation.task import PRESERVATION, Settings
 from music_evals.metrics.catalogue import PRESERVATION_METRICS
 
 RATE = 22050
@@ -106,7 +106,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
         folder / "out", reference=folder / "reference", estimates=(str(folder / "estimate"),),
         metrics=",".join(METRICS), workers=1, n_resamples=20, controls=False,
     )  # fmt: skip
-    outcome = run_preservation(settings)
+    outcome = PRESERVATION.run(settings)
     return {"results": outcome.results, "found": outcome.scores, "folder": folder}
 
 
@@ -216,7 +216,7 @@ def test_a_store_other_workers_and_a_second_run_change_no_digit(run: dict[str, A
             metrics=",".join(METRICS), workers=2, n_resamples=20, controls=False,
             features=tmp_path / "store", report=False,
         )  # fmt: skip
-        found = run_preservation(settings).scores
+        found = PRESERVATION.run(settings).scores
         for name in kept:
             expected, got = scores(run, name), scores_of(found, name)
             told = {metric: _told(score) for metric, score in got.items()}
@@ -239,6 +239,6 @@ def test_a_folder_in_place_of_a_file_is_a_failure(tmp_path: Path) -> None:
     (tmp_path / "folder.wav").mkdir()
     (tmp_path / "list.csv").write_text("reference,estimate\nfolder.wav,folder.wav\n")
     settings = Settings(tmp_path / "out", manifest=tmp_path / "list.csv", report=False)
-    (failure,) = run_preservation(settings).results["failures"]
+    (failure,) = PRESERVATION.run(settings).results["failures"]
     assert failure["error"].startswith("UnreadableFileError: ")
     assert os.fspath(tmp_path / "folder.wav") in failure["error"]

@@ -22,7 +22,7 @@ from music_evals.benchmark.tasks.preservation.pairs import CEILING, UNRELATED
 from music_evals.benchmark.tasks.preservation.players import AUDIO_FOLDER, Players
 from music_evals.benchmark.tasks.preservation.plots import note_name, timeline
 from music_evals.benchmark.tasks.preservation.report import render_report
-from music_evals.benchmark.tasks.preservation.results import PRESERVATION
+from music_evals.benchmark.tasks.preservation.task import PRESERVATION
 from music_evals.stats import paired_mean_test
 
 soundfile = pytest.importorskip("soundfile")

@@ -28,7 +28,7 @@ from music_evals.benchmark.tasks.preservation.plots import (
     unmatched,
 )
 from music_evals.benchmark.tasks.preservation.report import _left_out, render_report, worst_pairs
-from music_evals.benchmark.tasks.preservation.results import PRESERVATION
+from music_evals.benchmark.tasks.preservation.task import PRESERVATION
 from music_evals.benchmark.versions import definitions_of
 from music_evals.errors import CorruptRecordsError
 from music_evals.metrics.catalogue import PRESERVATION_METRICS

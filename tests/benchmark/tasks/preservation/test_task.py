@@ -15,7 +15,7 @@ from music_evals.benchmark.load import load_results
 from music_evals.benchmark.tasks.preservation.pair_datasets import pairs_of_dataset
 from music_evals.benchmark.tasks.preservation.pairs import CEILING, UNRELATED, Columns
 from music_evals.benchmark.tasks.preservation.report import SHOWN_PAIRS
-from music_evals.benchmark.tasks.preservation.task import Settings, run_preservation
+from music_evals.benchmark.tasks.preservation.task import PRESERVATION, Settings
 from music_evals.datasets.known_edits.labels import kinds
 from music_evals.errors import (
     CorruptRecordsError,
@@ -50,7 +50,7 @@ def folders(write_files: Write) -> dict[str, Any]:
 
 
 def test_a_run_writes_all_its_files(folders: dict[str, Any], tmp_path: Path, judge: Any) -> None:
-    outcome = run_preservation(Settings(tmp_path / "out", **folders), scorer=judge)
+    outcome = PRESERVATION.run(Settings(tmp_path / "out", **folders), scorer=judge)
     assert set(outcome.files) == {"records", "results", "table", "report"}
     results = json.loads(outcome.files["results"].read_text())
     assert results == outcome.results
@@ -82,7 +82,7 @@ def test_the_page_needs_nothing_from_outside_and_escapes_names(
     files = {f"{n}.wav": str(n) for n in range(10)}
     folder = write_files("m", {**files, "list.jsonl": "\n".join(map(json.dumps, rows))})
     settings = Settings(tmp_path / "out", manifest=folder / "list.jsonl", n_resamples=20, workers=1, backends=LIGHT)
-    page = run_preservation(settings, scorer=judge).files["report"].read_text()
+    page = PRESERVATION.run(settings, scorer=judge).files["report"].read_text()
     parsed = read_page(page)
     assert "http" not in page
     assert not re.search(r"@import|url\((?!#)", page)
@@ -118,7 +118,7 @@ def test_the_worst_pairs_are_drawn_first(write_files: Write, tmp_path: Path, stu
     metrics = "beat_f_measure,information_gain,segment_ari"
     how: dict[str, Any] = {"metrics": metrics, "n_resamples": 20, "workers": 1, "backends": LIGHT}
     settings = Settings(tmp_path / "out", reference=reference, estimates=(str(estimate),), **how)
-    page = run_preservation(settings, scorer=stub_judge(settings.measures.scores)).files["report"].read_text()
+    page = PRESERVATION.run(settings, scorer=stub_judge(settings.measures.scores)).files["report"].read_text()
     shown = re.findall(r'aria-label="Timeline of (\d\d), e"', page)
     assert shown == sorted(names, reverse=True)[:SHOWN_PAIRS]
 
@@ -174,7 +174,7 @@ def test_a_companion_that_is_asked_for_as_a_metric_has_its_place(
     folders: dict[str, Any], tmp_path: Path, judge: Any
 ) -> None:
     names = "ssm_correlation,motif_recall"
-    results = run_preservation(Settings(tmp_path / "out", **folders, metrics=names), scorer=judge).results
+    results = PRESERVATION.run(Settings(tmp_path / "out", **folders, metrics=names), scorer=judge).results
     assert set(results["facets"]["separation"]) == {"ssm_correlation", "motif_recall"}
     assert set(results["facets"]["scores"]["one"]) == {"structure", "melody"}
 
@@ -182,11 +182,11 @@ def test_a_companion_that_is_asked_for_as_a_metric_has_its_place(
 @pytest.mark.usefixtures("without_essentia")
 def test_backends_that_are_not_there(folders: dict[str, Any], tmp_path: Path) -> None:
     with pytest.raises(UnknownNameError, match="beats backend"):
-        run_preservation(Settings(tmp_path / "out", **{**folders, "backends": {"beats": "tcnn"}}))
+        PRESERVATION.run(Settings(tmp_path / "out", **{**folders, "backends": {"beats": "tcnn"}}))
     with pytest.raises(UnknownNameError, match="feature 'beat'"):
-        run_preservation(Settings(tmp_path / "out", **{**folders, "backends": {"beat": "tcn"}}))
+        PRESERVATION.run(Settings(tmp_path / "out", **{**folders, "backends": {"beat": "tcn"}}))
     with pytest.raises(MissingBackendError, match="essentia"):
-        run_preservation(Settings(tmp_path / "out", **{**folders, "backends": {"key": "essentia_bgate"}}))
+        PRESERVATION.run(Settings(tmp_path / "out", **{**folders, "backends": {"key": "essentia_bgate"}}))
     assert not (tmp_path / "out").exists()
 
 
@@ -196,7 +196,7 @@ def test_missing_extractors_of_a_variant_are_told_and_cost_their_metrics_alone(
 ) -> None:
     changes = {"variant": "official", "metrics": "circle_of_fifths_distance,delta_bpm", "backends": {}}
     settings = Settings(tmp_path / "out", **{**folders, **changes})
-    told = run_preservation(settings, scorer=judge).results["extractors"]["features"]
+    told = PRESERVATION.run(settings, scorer=judge).results["extractors"]["features"]
     assert "essentia" in told["key"]["missing"]
     assert told["beats"]["backend"] == "librosa_official"
 
@@ -205,7 +205,7 @@ def test_a_run_of_nothing_but_failures_has_all_its_files(
     write_files: Write, tmp_path: Path, judge: Any, read_page: Any
 ) -> None:
     folder = write_files("m", {"list.csv": "reference,estimate\na.wav,b.wav\n"})
-    outcome = run_preservation(Settings(tmp_path / "out", manifest=folder / "list.csv"), scorer=judge)
+    outcome = PRESERVATION.run(Settings(tmp_path / "out", manifest=folder / "list.csv"), scorer=judge)
     assert outcome.results["failures"][0]["error"].startswith("NoDataError: ")
     assert outcome.results["scores"]["list"]["delta_bpm"] == {
         "value": None, "low": None, "high": None, "n": 1, "n_defined": 0, "n_failed": 1, "n_groups": 0,
@@ -218,7 +218,7 @@ def test_a_run_of_nothing_but_failures_has_all_its_files(
 def test_results_do_not_depend_on_workers_order_or_resume(folders: dict[str, Any], tmp_path: Path, judge: Any) -> None:
     def results(name: str, **changes: Any) -> dict[str, Any]:
         settings = Settings(tmp_path / name, **{**folders, "report": False, **changes})
-        return run_preservation(settings, scorer=judge).results
+        return PRESERVATION.run(settings, scorer=judge).results
 
     first = results("a", workers=1)
     assert results("b", workers=3) == first
@@ -232,9 +232,9 @@ def test_results_do_not_depend_on_workers_order_or_resume(folders: dict[str, Any
 def test_an_added_system_leaves_the_first_alone(folders: dict[str, Any], tmp_path: Path, judge: Any) -> None:
     calls: list[str] = []
     one = {**folders, "estimates": folders["estimates"][:1], "report": False, "controls": False}
-    run_preservation(Settings(tmp_path / "out", **one), scorer=judge)
+    PRESERVATION.run(Settings(tmp_path / "out", **one), scorer=judge)
     both = {**one, "estimates": folders["estimates"]}
-    outcome = run_preservation(
+    outcome = PRESERVATION.run(
         Settings(tmp_path / "out", **both), scorer=judge, progress=lambda *call: calls.append(call[2])
     )
     assert len(calls) == 5  # of the second system alone
@@ -249,7 +249,7 @@ def test_facets_that_were_meant_to_change_are_named_afterwards_too(
     def results(name: str, intended: str | None) -> tuple[dict[str, Any], list[str]]:
         calls: list[str] = []
         settings = Settings(tmp_path / name, **{**folders, "report": False}, intended=intended)
-        run_preservation(settings, scorer=judge, progress=lambda *call: calls.append(call[2]))
+        PRESERVATION.run(settings, scorer=judge, progress=lambda *call: calls.append(call[2]))
         return load_results(tmp_path / name).results, calls
 
     plain, first = results("a", None)
@@ -261,7 +261,7 @@ def test_facets_that_were_meant_to_change_are_named_afterwards_too(
     assert results("a", "melody")[0]["intended"] == ["melody"]
     assert results("a", None) == (plain, [])
     with pytest.raises(CorruptRecordsError, match="variant was 'corrected' and is now 'paper'"):
-        run_preservation(Settings(tmp_path / "a", **{**folders, "variant": "paper", "backends": {}}), scorer=judge)
+        PRESERVATION.run(Settings(tmp_path / "a", **{**folders, "variant": "paper", "backends": {}}), scorer=judge)
 
 
 def save_tune(path: Path, pitches: list[int], *, bpm: float = 120.0) -> None:
@@ -285,7 +285,7 @@ def test_scores_are_compared_without_rendering(tmp_path: Path) -> None:
     settings = Settings(
         tmp_path / "out", reference=tmp_path / "r", estimates=estimates, n_resamples=20, workers=1, report=False
     )
-    results = run_preservation(settings).results
+    results = PRESERVATION.run(settings).results
     assert results["failures"] == []
     assert results["systems"]["same"]["entrances"] == ["symbolic"]
     same, up = results["scores"]["same"], results["scores"]["up"]
@@ -309,7 +309,7 @@ def test_intervals_are_those_of_the_library(tmp_path: Path) -> None:
     settings = Settings(
         tmp_path / "out", reference=tmp_path / "r", estimates=(str(tmp_path / "e"),), n_resamples=100, report=False
     )
-    results = run_preservation(settings).results
+    results = PRESERVATION.run(settings).results
     assert results["systems"]["e"]["n_groups"] == 3  # five files, three originals
     sides = ([tmp_path / side / f"{name}.mid" for name in shifts] for side in "re")
     with warnings.catch_warnings():
@@ -393,7 +393,7 @@ def test_a_manifest_says_which_systems_are_controls(write_files: Write, tmp_path
         lines += [f"{n},.1{n}.wav,{side}{n}.wav,{system},{role},{n}" for n in range(4)]
     (folder / "list.csv").write_text("\n".join(lines))
     settings = {"manifest": folder / "list.csv", "report": False, "backends": LIGHT, "intended": "melody"}
-    results = run_preservation(Settings(tmp_path / "out", **settings), scorer=judge).results
+    results = PRESERVATION.run(Settings(tmp_path / "out", **settings), scorer=judge).results
     roles = {name: about["role"] for name, about in results["systems"].items()}
     assert roles == {
         "mine": "system", "copy": "control", "yours": "system", CEILING: "control", UNRELATED: "control",

@@ -25,7 +25,7 @@ from music_evals.benchmark.tasks.preservation.pairs import (
     pairs_in_folders,
     pairs_in_manifest,
 )
-from music_evals.benchmark.tasks.preservation.task import Settings, run_preservation
+from music_evals.benchmark.tasks.preservation.task import PRESERVATION, Settings
 from music_evals.benchmark.tasks.preservation.worker import PairScorer
 from music_evals.errors import InvalidInputError, NoDataError, UnreadableFileError
 from music_evals.pipelines import preservation as pipeline
@@ -81,7 +81,7 @@ def judged(out: Path, **settings: Any) -> dict[str, Any]:
     """Return results, and names and scores of the pairs by item and system."""
     judge = PairScorer(pipeline.Settings.of(metrics=METRICS))
     made = Settings(out, metrics=",".join(METRICS), n_resamples=20, report=False, **settings)
-    outcome = run_preservation(made, scorer=judge)
+    outcome = PRESERVATION.run(made, scorer=judge)
     found = outcome.scores
     pairs = {
         (pair["item"], system): pair for system in found.systems for pair in found.of(system) if "error" not in pair
@@ -170,7 +170,7 @@ def test_no_secret_is_recorded(web: WebServer, tmp_path: Path) -> None:
     for cell in ("https://me:SECRET@host/a.wav", "https://host/a.wav?token=SECRET"):
         manifest.write_text(f"reference,estimate\n{web.url}/originals/four.flac,{cell}\n")
         with pytest.raises(InvalidInputError, match="may hold secrets") as told:
-            run_preservation(Settings(tmp_path / "out", manifest=manifest))
+            PRESERVATION.run(Settings(tmp_path / "out", manifest=manifest))
         assert "SECRET" not in str(told.value)
         assert not (tmp_path / "out").exists()
 

@@ -14,7 +14,7 @@ from music_evals.annotations import GROUPS, SCORED
 from music_evals.benchmark.caveats import caveats
 from music_evals.benchmark.tables import markdown_report, text_report
 from music_evals.benchmark.tasks.songs import descriptions
-from music_evals.benchmark.tasks.songs.descriptions import Settings, run_descriptions
+from music_evals.benchmark.tasks.songs.descriptions import DESCRIPTIONS, Settings
 from music_evals.benchmark.tasks.songs.songs import load_songs
 from music_evals.benchmark.tasks.songs.text_controls import ANOTHER_SONG, COMMON_TAGS, OWN_TAGS, RANDOM_TAGS
 from music_evals.errors import (
@@ -57,7 +57,7 @@ def predictions(path: Path, tags: dict[str, Tags], **fields: Any) -> str:
 
 
 def test_the_controls_alone(settings: dict[str, Any], tags: dict[str, Tags], read_page: Any) -> None:
-    outcome = run_descriptions(Settings(**settings | {"report": True}))
+    outcome = DESCRIPTIONS.run(Settings(**settings | {"report": True}))
     results = json.loads(outcome.files["results"].read_text())
     assert results == outcome.results
     assert list(results["systems"]) == [OWN_TAGS, ANOTHER_SONG, COMMON_TAGS, RANDOM_TAGS]
@@ -82,7 +82,7 @@ def test_the_controls_alone(settings: dict[str, Any], tags: dict[str, Tags], rea
 def test_systems_beside_the_published_averages(settings: dict[str, Any], tags: dict[str, Tags], tmp_path: Path) -> None:
     turned = dict(zip(tags, [*list(tags.values())[1:], tags["s1"]], strict=True))
     files = [f"same={predictions(tmp_path / 'a.jsonl', tags)}", f"turned={predictions(tmp_path / 'b.jsonl', turned)}"]
-    results = run_descriptions(Settings(**settings, predictions=files, normalize_by_self=True)).results
+    results = DESCRIPTIONS.run(Settings(**settings, predictions=files, normalize_by_self=True)).results
     assert results["best"]["tag_semantic_similarity"] == ["same"]
     assert results["scores"]["same"]["amateur/song_purpose"]["value"] == pytest.approx(1)
     assert results["scores"]["same"] == results["scores"][OWN_TAGS]
@@ -98,7 +98,7 @@ def test_a_system_for_one_group_has_no_score_over_both(
 ) -> None:
     half = {item: {"amateur": described["amateur"]} for item, described in tags.items()}
     path = predictions(tmp_path / "half.jsonl", half)
-    alone = run_descriptions(Settings(**settings, predictions=[path])).results
+    alone = DESCRIPTIONS.run(Settings(**settings, predictions=[path])).results
     assert (
         list(alone["scales"]) == alone["metrics"] == [name for name in DESCRIPTION_SCORES if name.startswith("amateur")]
     )
@@ -107,12 +107,12 @@ def test_a_system_for_one_group_has_no_score_over_both(
     # the records hold all scores, so that a system for the other group can be added
     other = {item: {"professional": described["professional"]} for item, described in tags.items()}
     added = [path, predictions(tmp_path / "other.jsonl", other)]
-    grown = run_descriptions(Settings(**settings, predictions=added)).results
+    grown = DESCRIPTIONS.run(Settings(**settings, predictions=added)).results
     assert grown["scores"]["half"]["amateur_average"] == alone["scores"]["half"]["amateur_average"]
     assert grown["scores"]["other"]["professional_average"]["n_defined"] == 4
     assert "tag_semantic_similarity" not in grown["scales"]
     both = [path, predictions(tmp_path / "whole.jsonl", tags)]
-    results = run_descriptions(Settings(**settings | {"out": tmp_path / "both"}, predictions=both)).results
+    results = DESCRIPTIONS.run(Settings(**settings | {"out": tmp_path / "both"}, predictions=both)).results
     cells = results["scores"]["half"]
     assert cells["amateur_average"]["n_defined"] == 4
     assert (cells["tag_semantic_similarity"]["n_defined"], cells["professional_average"]["n_defined"]) == (0, 0)
@@ -129,15 +129,15 @@ def test_dimensions_without_tags(settings: dict[str, Any], tags: dict[str, Tags]
     gaps["s1"]["amateur"]["song_purpose"] = []
     del gaps["s2"]["amateur"]["song_purpose"]
     settings["predictions"] = [predictions(tmp_path / "gaps.jsonl", gaps)]
-    results = run_descriptions(Settings(**settings)).results
+    results = DESCRIPTIONS.run(Settings(**settings)).results
     assert results["scores"]["gaps"]["amateur/song_purpose"]["n_defined"] == 2
     assert results["scores"]["gaps"]["amateur_average"]["n_defined"] == 2
     reasons = {row["metric"]: row["reason"] for row in results["undefined"]}
     assert reasons["amateur/song_purpose"] == "no generated tags"
     assert reasons["amateur_average"] == "no generated tags in 1 of 10 dimensions; `empty='zero'` counts them as 0"
-    zero = run_descriptions(Settings(**settings | {"out": tmp_path / "zero"}, empty="zero")).results
+    zero = DESCRIPTIONS.run(Settings(**settings | {"out": tmp_path / "zero"}, empty="zero")).results
     assert zero["scores"]["gaps"]["amateur/song_purpose"]["n_defined"] == 4
-    strict = run_descriptions(Settings(**settings | {"out": tmp_path / "strict"}, empty="raise")).results
+    strict = DESCRIPTIONS.run(Settings(**settings | {"out": tmp_path / "strict"}, empty="raise")).results
     assert [(row["item"], row["metric"]) for row in strict["failures"]] == [("s1", None), ("s2", None)]
     assert strict["failures"][0]["error"].startswith("InvalidTagsError: ")
 
@@ -156,7 +156,7 @@ def test_with_gaps_the_library_says_the_same(
     gaps["s2"]["professional"]["tempo_rhythm"] = []
     del gaps["s3"]["amateur"]
     settings |= {"dataset": str(dataset), "predictions": [predictions(tmp_path / "mine.jsonl", gaps)]}
-    results = run_descriptions(Settings(**settings, empty=empty)).results
+    results = DESCRIPTIONS.run(Settings(**settings, empty=empty)).results
     own = [song.tags for song in load_songs(str(dataset))]
     expected = evaluate_descriptions(
         own, list(gaps.values()), encoder="char-ngrams", groups=["1", "2", "3", "3"], empty=empty
@@ -178,7 +178,7 @@ def test_leaving_dimensions_out_does_not_win(settings: dict[str, Any], tags: dic
         for item, described in tags.items()
     }
     files = [predictions(tmp_path / "whole.jsonl", turned), predictions(tmp_path / "easy.jsonl", easy)]
-    outcome = run_descriptions(Settings(**settings, predictions=files))
+    outcome = DESCRIPTIONS.run(Settings(**settings, predictions=files))
     assert outcome.results["best"]["tag_semantic_similarity"] == ["whole"]
     assert outcome.results["scores"]["easy"]["professional_average"]["value"] is None
     reason = ": no generated tags in 9 of 10 dimensions; `empty='zero'` counts them as 0 (4 songs)"
@@ -199,27 +199,27 @@ def test_each_tag_is_encoded_once(
     load = descriptions.load_encoder
     monkeypatch.setattr(descriptions, "load_encoder", counting)
     settings["predictions"] = [predictions(tmp_path / "mine.jsonl", tags)]
-    first = run_descriptions(Settings(**settings)).results
+    first = DESCRIPTIONS.run(Settings(**settings)).results
     scored = {tag for song in tags.values() for group in GROUPS for name in SCORED[group] for tag in song[group][name]}
     assert sorted(asked) == sorted(scored)
     asked.clear()
-    assert run_descriptions(Settings(**settings)).results == first  # all is there already
+    assert DESCRIPTIONS.run(Settings(**settings)).results == first  # all is there already
     assert asked == []
 
 
 def test_a_cache_changes_nothing(settings: dict[str, Any], tmp_path: Path) -> None:
-    first = run_descriptions(Settings(**settings)).results
+    first = DESCRIPTIONS.run(Settings(**settings)).results
     cached = settings | {"out": tmp_path / "cached", "cache": tmp_path / "cache"}
-    assert run_descriptions(Settings(**cached)).results == first
+    assert DESCRIPTIONS.run(Settings(**cached)).results == first
     assert any((tmp_path / "cache").rglob("*"))
     cached["overwrite"] = True
-    assert run_descriptions(Settings(**cached)).results == first
+    assert DESCRIPTIONS.run(Settings(**cached)).results == first
 
 
 def test_another_aggregation_is_another_run(settings: dict[str, Any]) -> None:
-    run_descriptions(Settings(**settings))
+    DESCRIPTIONS.run(Settings(**settings))
     with pytest.raises(CorruptRecordsError, match="variant was 'mean' and is now 'f1'"):
-        run_descriptions(Settings(**settings, aggregation="f1"))
+        DESCRIPTIONS.run(Settings(**settings, aggregation="f1"))
 
 
 @pytest.mark.parametrize(
@@ -243,7 +243,7 @@ def test_predictions_that_are_none(
     path = tmp_path / "bad.jsonl"
     path.write_text(json.dumps(row) + "\n")
     with pytest.raises(error, match=message):
-        run_descriptions(Settings(**settings, predictions=[str(path)]))
+        DESCRIPTIONS.run(Settings(**settings, predictions=[str(path)]))
     assert not settings["out"].exists()
 
 
@@ -266,7 +266,7 @@ def test_settings_that_make_no_sense(
     settings: dict[str, Any], change: dict[str, Any], error: type[Exception], message: str
 ) -> None:
     with pytest.raises(error, match=message):
-        run_descriptions(Settings(**settings | change))
+        DESCRIPTIONS.run(Settings(**settings | change))
     assert not settings["out"].exists()
 
 
@@ -324,7 +324,7 @@ def test_a_tagger_hears_each_recording_once(
     audio = write_files("audio", {"s1.wav": "抒情", "more/s2.flac": "noise", "s3.mp3": "安静", "other.wav": "x"})
     settings |= {"audio": audio, "models": [str(tagger)], "limit": 3}
     seen: list[tuple[int, int, str]] = []
-    results = run_descriptions(Settings(**settings), progress=lambda *told: seen.append(told)).results
+    results = DESCRIPTIONS.run(Settings(**settings), progress=lambda *told: seen.append(told)).results
     from fake_tagger import Fake
 
     assert Fake.heard == ["s1", "s2", "s3"]
@@ -335,22 +335,22 @@ def test_a_tagger_hears_each_recording_once(
         ("s2", "UnreadableFileError")
     ]
     (audio / "more" / "s2.flac").write_text("明亮")
-    again = run_descriptions(Settings(**settings)).results
+    again = DESCRIPTIONS.run(Settings(**settings)).results
     assert Fake.heard == ["s1", "s2", "s3", "s2"]  # only what failed is heard again
     assert again["failures"] == []
     Fake.commit = "2"  # another encoder hears everything again
-    run_descriptions(Settings(**settings))
+    DESCRIPTIONS.run(Settings(**settings))
     assert Fake.heard[4:] == ["s1", "s2", "s3"]
     Fake.suffixes = (".txt",)  # one that reads files made of recordings
     write_files("audio", {"s1.txt": "慢", "s2.txt": "快", "s3.txt": "noise"})
-    run_descriptions(Settings(**settings))
+    DESCRIPTIONS.run(Settings(**settings))
     assert Fake.heard[7:] == ["s1", "s2", "s3"]  # others than the recordings beside them
     (audio / "s1.txt").write_text("很慢")
-    run_descriptions(Settings(**settings))
+    DESCRIPTIONS.run(Settings(**settings))
     assert Fake.heard[10:] == ["s1", "s3"]
     del Fake.suffixes
     named = settings | {"models": [f"mine={tagger}"], "limit": None, "threshold": 0.25, "overwrite": True}
-    results = run_descriptions(Settings(**named)).results
+    results = DESCRIPTIONS.run(Settings(**named)).results
     assert [row["item"] for row in results["failures"]] == ["s4"]
     assert "no recording called s4.wav" in results["failures"][0]["error"]
     assert next(iter(results["systems"])) == "mine"
@@ -361,14 +361,14 @@ def test_old_results_are_gone_before_anything_is_heard(
 ) -> None:
     audio = write_files("audio", {f"s{number}.wav": "x" for number in range(1, 5)})
     settings |= {"audio": audio, "models": [str(tagger)]}
-    files = run_descriptions(Settings(**settings)).files
+    files = DESCRIPTIONS.run(Settings(**settings)).files
     assert files["results"].exists()
 
     def stop(*_: Any) -> None:
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        run_descriptions(Settings(**settings, overwrite=True), progress=stop)
+        DESCRIPTIONS.run(Settings(**settings, overwrite=True), progress=stop)
     assert not files["results"].exists()
 
 
@@ -390,7 +390,7 @@ def test_taggers_and_recordings_that_are_not_there(
         ([model, model], audio, InvalidInputError, "systems need different names"),
     ):
         with pytest.raises(error, match=message):
-            run_descriptions(Settings(**settings, models=models, audio=folder))
+            DESCRIPTIONS.run(Settings(**settings, models=models, audio=folder))
     (empty / "config.json").write_text('{"model_type": "fakes"}')
     with pytest.raises(UnknownNameError, match="did you mean fake"):
-        run_descriptions(Settings(**settings, models=[str(empty)], audio=audio))
+        DESCRIPTIONS.run(Settings(**settings, models=[str(empty)], audio=audio))

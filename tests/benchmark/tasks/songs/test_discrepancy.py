@@ -10,7 +10,7 @@ import pytest
 
 from music_evals.benchmark.records import read_records
 from music_evals.benchmark.tasks.songs import discrepancy
-from music_evals.benchmark.tasks.songs.discrepancy import Settings, run_discrepancy, text_study
+from music_evals.benchmark.tasks.songs.discrepancy import DISCREPANCY, Settings, text_study
 from music_evals.errors import (
     CorruptRecordsError,
     InvalidInputError,
@@ -55,7 +55,7 @@ def settings(songs: Path, **options: Any) -> Settings:
 
 
 def test_files(songs: Path) -> None:
-    outcome = run_discrepancy(settings(songs))
+    outcome = DISCREPANCY.run(settings(songs))
     assert sorted(path.name for path in (songs.parent / "out").iterdir()) == [
         "cells.csv", "discrepancy.svg", "records", "report.html", "results.json", "table.md",
     ]  # fmt: skip
@@ -78,7 +78,7 @@ def test_files(songs: Path) -> None:
 
 
 def test_what_a_reader_is_told(songs: Path) -> None:
-    outcome = run_discrepancy(settings(songs))
+    outcome = DISCREPANCY.run(settings(songs))
     notes = " ".join(outcome.results["notes"])
     assert "char-ngrams compares spelling and knows no meaning" in notes
     assert "left out: tempo 1" in notes
@@ -93,13 +93,13 @@ def test_what_a_reader_is_told(songs: Path) -> None:
 
 
 def test_the_picture_is_a_document_of_its_own_and_stable(songs: Path) -> None:
-    first = run_discrepancy(settings(songs)).files["plot"].read_text(encoding="utf-8")
+    first = DISCREPANCY.run(settings(songs)).files["plot"].read_text(encoding="utf-8")
     root = ET.fromstring(first)  # noqa: S314 (our own file)
     assert root.tag.endswith("svg")
     for text in ("By genre", "By emotion", "Tempo", "Emotional impact", "All songs", "n = 12", "char-ngrams"):
         assert text in first, text
-    assert run_discrepancy(settings(songs)).files["plot"].read_text(encoding="utf-8") == first
-    one = run_discrepancy(settings(songs, by="purpose", dimensions="audio_effects", overwrite=True)).files["plot"]
+    assert DISCREPANCY.run(settings(songs)).files["plot"].read_text(encoding="utf-8") == first
+    one = DISCREPANCY.run(settings(songs, by="purpose", dimensions="audio_effects", overwrite=True)).files["plot"]
     assert "Audio effects" in one.read_text(encoding="utf-8")
 
 
@@ -121,13 +121,13 @@ def test_dots_are_not_joined_and_means_of_few_songs_are_hidden() -> None:
 
 
 def test_the_picture_shows_all_dimensions(songs: Path) -> None:
-    shown = run_discrepancy(settings(songs, dimensions="tempo,audio_effects")).files["plot"].read_text(encoding="utf-8")
+    shown = DISCREPANCY.run(settings(songs, dimensions="tempo,audio_effects")).files["plot"].read_text(encoding="utf-8")
     assert "By genre, audio effects" in shown
     assert ", hidden" in shown
 
 
 def test_records_hold_every_similarity_and_are_taken_up(songs: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    first = run_discrepancy(settings(songs))
+    first = DISCREPANCY.run(settings(songs))
     header, *rows = read_records(first.files["records"])
     assert header["task"] == "discrepancy"
     scores = [row for row in rows if row["kind"] == "score"]
@@ -136,15 +136,15 @@ def test_records_hold_every_similarity_and_are_taken_up(songs: Path, monkeypatch
     tempo = [row["value"] for row in scores if row["metric"] == "tempo" and row["value"] is not None]
     assert sum(tempo) / 11 == pytest.approx(first.results["cells"][0]["similarity"])
     monkeypatch.setattr(discrepancy, "facing_similarities", None)  # nothing is compared again
-    assert run_discrepancy(settings(songs)).results == first.results
-    other = run_discrepancy(settings(songs, by="purpose")).results  # groupings may be others
+    assert DISCREPANCY.run(settings(songs)).results == first.results
+    other = DISCREPANCY.run(settings(songs, by="purpose")).results  # groupings may be others
     assert other["cells"][0]["similarity"] == first.results["cells"][0]["similarity"]
     with pytest.raises(CorruptRecordsError, match=r"options\.dimensions was"):
-        run_discrepancy(settings(songs, dimensions="tempo"))
+        DISCREPANCY.run(settings(songs, dimensions="tempo"))
 
 
 def test_the_page(songs: Path, read_page: Any) -> None:
-    outcome = run_discrepancy(settings(songs))
+    outcome = DISCREPANCY.run(settings(songs))
     page = outcome.files["report"].read_text(encoding="utf-8")
     parsed = read_page(page)
     text = " ".join(parsed.text)
@@ -159,14 +159,14 @@ def test_the_page(songs: Path, read_page: Any) -> None:
     ):
         assert shown in text, shown
     assert all(note in text for note in outcome.results["notes"])
-    without = run_discrepancy(settings(songs, plot=False))
+    without = DISCREPANCY.run(settings(songs, plot=False))
     assert "plot" not in without.files
     assert "<svg" not in without.files["report"].read_text(encoding="utf-8")
-    assert "report" not in run_discrepancy(settings(songs, report=False)).files
+    assert "report" not in DISCREPANCY.run(settings(songs, report=False)).files
 
 
 def test_no_picture_joined_texts_and_a_cache(songs: Path) -> None:
-    outcome = run_discrepancy(settings(songs, plot=False, level="joined", cache=songs.parent / "cache", limit=4))
+    outcome = DISCREPANCY.run(settings(songs, plot=False, level="joined", cache=songs.parent / "cache", limit=4))
     assert "plot" not in outcome.files
     assert outcome.results["n_songs"] == 4
     assert outcome.results["settings"]["level"] == "joined"
@@ -197,7 +197,7 @@ def test_no_picture_joined_texts_and_a_cache(songs: Path) -> None:
 def test_settings_that_are_wrong(songs: Path, options: dict[str, Any], error: type[Exception], message: str) -> None:
     given = {"out": songs.parent / "out", "dataset": str(songs), "encoder": "char-ngrams", **options}
     with pytest.raises(error, match=message):
-        run_discrepancy(Settings(**given))
+        DISCREPANCY.run(Settings(**given))
 
 
 def test_rows_that_are_wrong(songs: Path, tmp_path: Path) -> None:
@@ -205,11 +205,11 @@ def test_rows_that_are_wrong(songs: Path, tmp_path: Path) -> None:
     twice = tmp_path / "twice.jsonl"
     twice.write_text("\n".join([lines[0], lines[0]]), encoding="utf-8")
     with pytest.raises(PairCountError, match="s00"):
-        run_discrepancy(settings(twice))
+        DISCREPANCY.run(settings(twice))
     lonely = tmp_path / "lonely.jsonl"
     lonely.write_text(json.dumps({"id": "a", "professional": row(0)["professional"]}), encoding="utf-8")
     with pytest.raises(InvalidInputError, match="amateur"):
-        run_discrepancy(settings(lonely))
+        DISCREPANCY.run(settings(lonely))
     (tmp_path / "file").write_text("", encoding="utf-8")
     with pytest.raises(InvalidInputError, match="`out`"):
-        run_discrepancy(Settings(out=tmp_path / "file" / "out", dataset=str(songs), encoder="char-ngrams", plot=False))
+        DISCREPANCY.run(Settings(out=tmp_path / "file" / "out", dataset=str(songs), encoder="char-ngrams", plot=False))

@@ -16,9 +16,9 @@ from music_evals.benchmark import outputs
 from music_evals.benchmark.records import RecordStore, read_records
 from music_evals.benchmark.tasks.songs import generations, lyric_writing, writing_log
 from music_evals.benchmark.tasks.songs.generations import WritingSystem, ask
-from music_evals.benchmark.tasks.songs.lyric_writing import Settings, run_writing
+from music_evals.benchmark.tasks.songs.lyric_writing import LYRIC_WRITING, Settings
+from music_evals.benchmark.tasks.songs.lyrics import LYRICS
 from music_evals.benchmark.tasks.songs.lyrics import Settings as Scoring
-from music_evals.benchmark.tasks.songs.lyrics import run_lyrics
 from music_evals.benchmark.tasks.songs.text_controls import LYRIC_CONTROLS
 from music_evals.benchmark.tasks.songs.writing_log import Prices
 from music_evals.errors import (
@@ -377,7 +377,7 @@ def value(results: Mapping[str, Any], system: str, score: str = "lyric_structure
 
 
 def test_without_a_writer_the_reference_rows_are_scored(settings: Callable[..., Settings], tmp_path: Path) -> None:
-    results = run_writing(settings()).results
+    results = LYRIC_WRITING.run(settings()).results
     assert tuple(results["systems"]) == LYRIC_CONTROLS
     assert value(results, "true lyrics") > value(results, "another song")
     assert value(results, "true lyrics") > value(results, "shuffled structure")
@@ -387,7 +387,7 @@ def test_without_a_writer_the_reference_rows_are_scored(settings: Callable[..., 
 
 def test_texts_are_written_scored_and_logged(settings: Callable[..., Settings], tmp_path: Path) -> None:
     poet, other = Poet("poet", deterministic=True), FakeWriter("babbler")
-    outcome = run_writing(settings(writers=[poet, other], n_seeds=2, report=True))
+    outcome = LYRIC_WRITING.run(settings(writers=[poet, other], n_seeds=2, report=True))
     results, out = outcome.results, tmp_path / "out"
     assert results["systems"]["poet"]["n_pairs"] == 3
     assert results["systems"]["babbler"]["n_pairs"] == 6
@@ -420,7 +420,7 @@ def test_results_are_written_once(settings: Callable[..., Settings], monkeypatch
         real(path, content)
 
     monkeypatch.setattr(outputs, "write_atomically", counting)
-    run_writing(settings(writers=[Poet("poet")], report=True))
+    LYRIC_WRITING.run(settings(writers=[Poet("poet")], report=True))
     assert sorted(written) == ["report.html", "results.json", "table.md", "texts.jsonl", "writing_log.csv"]
 
 
@@ -446,38 +446,38 @@ def test_texts_without_a_header_can_be_made_failures(settings: Callable[..., Set
             super().write(prompts, seed=seed)
             return [Written("床前明月光")] * len(prompts)
 
-    loose = run_writing(settings(writers=[Formless("formless")]))
+    loose = LYRIC_WRITING.run(settings(writers=[Formless("formless")]))
     told = [note for note in loose.notes if note.startswith("formless: 3 texts scored 0: no section header was found")]
-    strict = run_writing(settings(writers=[Formless("formless")], strict=True, overwrite=True)).results
+    strict = LYRIC_WRITING.run(settings(writers=[Formless("formless")], strict=True, overwrite=True)).results
     assert (len(told), len(strict["failures"])) == (1, 3)
 
 
 def test_the_texts_can_be_scored_again(settings: Callable[..., Settings], tmp_path: Path) -> None:
-    results = run_writing(settings(writers=[Poet("poet"), FakeWriter("babbler")], n_seeds=2)).results
+    results = LYRIC_WRITING.run(settings(writers=[Poet("poet"), FakeWriter("babbler")], n_seeds=2)).results
     texts = str(tmp_path / "out" / "texts.jsonl")
     scoring = Scoring(
         out=tmp_path / "again", dataset=str(tmp_path / "songs.jsonl"), predictions=[texts], rhyme="char",
         n_resamples=20, report=False, numbered=False,
     )  # fmt: skip
-    assert run_lyrics(scoring).results["scores"] == results["scores"]
+    assert LYRICS.run(scoring).results["scores"] == results["scores"]
 
 
 def test_a_second_run_asks_nothing_and_gives_the_same(settings: Callable[..., Settings]) -> None:
-    first = run_writing(settings(writers=[Poet("poet")]))
+    first = LYRIC_WRITING.run(settings(writers=[Poet("poet")]))
     poet = Poet("poet")
-    second = run_writing(settings(writers=[poet]))
+    second = LYRIC_WRITING.run(settings(writers=[poet]))
     assert poet.asked == []
     assert second.results["scores"] == first.results["scores"]
     assert second.results["writing"]["totals"] == first.results["writing"]["totals"]
     fresh = Poet("poet")
-    run_writing(settings(writers=[fresh], overwrite=True))
+    LYRIC_WRITING.run(settings(writers=[fresh], overwrite=True))
     assert len(fresh.asked) == 3
 
 
 def test_writers_may_be_added_later(settings: Callable[..., Settings]) -> None:
-    run_writing(settings(writers=[Poet("poet")]))
+    LYRIC_WRITING.run(settings(writers=[Poet("poet")]))
     poet, late = Poet("poet"), Poet("late")
-    results = run_writing(settings(writers=[poet, late])).results
+    results = LYRIC_WRITING.run(settings(writers=[poet, late])).results
     assert (len(poet.asked), len(late.asked)) == (0, 3)
     assert value(results, "poet") == value(results, "late")
 
@@ -492,14 +492,14 @@ def test_failed_answers_and_songs_without_a_theme(settings: Callable[..., Settin
     for group in ("professional", "amateur"):
         rows[2][group]["dimensions"]["lyric_themes"]["text"] = None
     (tmp_path / "songs.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
-    results = run_writing(settings(writers=[Poet("poet", trouble=fail)])).results
+    results = LYRIC_WRITING.run(settings(writers=[Poet("poet", trouble=fail)])).results
     failures = {row["item"]: row["error"] for row in results["failures"]}
     assert failures["moon"] == "BackendError: status 500"
     assert failures["heron"].startswith("InvalidLyricsError: the theme of a lyric must be a text that is not empty")
     assert results["scores"]["poet"]["lyric_structure"]["n_defined"] == 1
     assert results["writing"]["totals"]["poet"]["n_failed"] == 1
     healed = Poet("poet")
-    results = run_writing(settings(writers=[healed])).results
+    results = LYRIC_WRITING.run(settings(writers=[healed])).results
     assert len(healed.asked) == 1
     assert [row["item"] for row in results["failures"]] == ["heron"]
 
@@ -508,7 +508,7 @@ def test_theme_language_and_example_reach_the_prompt(settings: Callable[..., Set
     example = tmp_path / "example.json"
     example.write_text(json.dumps({"theme": "Rain.", "structure": "(verse)\nccR", "lyrics": "(verse)\n下雨天"}))
     poet = Poet("poet")
-    results = run_writing(settings(writers=[poet], language="en", theme_from="amateur", example=example)).results
+    results = LYRIC_WRITING.run(settings(writers=[poet], language="en", theme_from="amateur", example=example)).results
     prompt = poet.asked[0][1]
     assert prompt.startswith("You are")
     assert "Theme: 春天的早晨！\n" in prompt
@@ -517,13 +517,13 @@ def test_theme_language_and_example_reach_the_prompt(settings: Callable[..., Set
     receipt = results["writing"]["prompt"]
     assert (receipt["language"], receipt["example"], receipt["theme_from"]) == ("en", "given", "amateur")
     with pytest.raises(CorruptRecordsError, match=r"prompt.language was 'en' and is now 'zh'"):
-        run_writing(settings(writers=[poet]))
+        LYRIC_WRITING.run(settings(writers=[poet]))
 
 
 def test_texts_that_were_cut_off_are_noted(settings: Callable[..., Settings]) -> None:
     poet = Poet("poet")
     poet.cut_off = True
-    outcome = run_writing(settings(writers=[poet]))
+    outcome = LYRIC_WRITING.run(settings(writers=[poet]))
     assert outcome.results["writing"]["totals"]["poet"]["n_cut_off"] == 3
     note = "poet: 3 texts cut off at the limit of tokens; raise `max_tokens`"
     assert note in outcome.notes
@@ -533,14 +533,14 @@ def test_texts_that_were_cut_off_are_noted(settings: Callable[..., Settings]) ->
 def test_a_model_of_transformers_writes(settings: Callable[..., Settings], tmp_path: Path) -> None:
     folder = build_model(tmp_path / "tiny-chat", room=4096, do_sample=True, temperature=0.9)
     options = {"models": [f"tiny={folder}"], "n_seeds": 2, "max_tokens": 8, "limit": 2}
-    outcome = run_writing(settings(**options))
+    outcome = LYRIC_WRITING.run(settings(**options))
     assert outcome.results["systems"]["tiny"]["n_pairs"] == 4
     about = outcome.results["writing"]["writers"]["tiny"]
     assert about["sampling"] == {"temperature": 0.9}
     assert about["max_new_tokens"] == 8
     texts = (tmp_path / "out" / "texts.jsonl").read_text()
     assert len(set(texts.splitlines())) == 4
-    run_writing(settings(**options, overwrite=True))
+    LYRIC_WRITING.run(settings(**options, overwrite=True))
     assert (tmp_path / "out" / "texts.jsonl").read_text() == texts  # seeded
 
 
@@ -568,7 +568,7 @@ def test_what_is_wrong_is_said_before_anything_is_asked(
 ) -> None:
     writers = options.pop("writers", [FakeWriter()])
     with pytest.raises(error, match=message):
-        run_writing(settings(writers=writers, **options))
+        LYRIC_WRITING.run(settings(writers=writers, **options))
     assert all(writer.asked == [] for writer in writers)
     assert not (tmp_path / "out").exists()
 
@@ -587,4 +587,4 @@ def test_examples_that_are_none(
 ) -> None:
     (tmp_path / "example.json").write_text(text)
     with pytest.raises(error, match="example"):
-        run_writing(settings(example=tmp_path / "example.json"))
+        LYRIC_WRITING.run(settings(example=tmp_path / "example.json"))

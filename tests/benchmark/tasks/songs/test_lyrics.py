@@ -17,7 +17,7 @@ from music_evals.benchmark.results import build_results
 from music_evals.benchmark.scores import read_scores
 from music_evals.benchmark.tables import markdown_report, text_report
 from music_evals.benchmark.tasks.songs import lyrics
-from music_evals.benchmark.tasks.songs.lyrics import LYRICS, Settings, run_lyrics, worst_texts
+from music_evals.benchmark.tasks.songs.lyrics import LYRICS, Settings, worst_texts
 from music_evals.benchmark.tasks.songs.songs import load_songs
 from music_evals.benchmark.tasks.songs.text_controls import (
     ANOTHER_SONG,
@@ -73,7 +73,7 @@ def settings(songs_file: Path, tmp_path: Path) -> dict[str, Any]:
 @pytest.mark.filterwarnings("ignore::music_evals.errors.NoChineseWarning")
 @pytest.mark.filterwarnings("ignore::music_evals.errors.UndefinedMetricWarning")
 def test_the_controls_alone(settings: dict[str, Any], songs_file: Path) -> None:
-    outcome = run_lyrics(Settings(**settings | {"report": True}))
+    outcome = LYRICS.run(Settings(**settings | {"report": True}))
     results = json.loads(outcome.files["results"].read_text())
     assert results == outcome.results
     assert tuple(results["systems"]) == LYRIC_CONTROLS
@@ -106,7 +106,7 @@ def test_systems_beside_the_published_table(
     good = predictions(tmp_path / "good.jsonl", words)
     poor = predictions(tmp_path / "poor.jsonl", dict.fromkeys(words, "(verse)\n床前明月光"))
     named = [f"{NASTY}={good}", poor]
-    outcome = run_lyrics(Settings(**settings | {"predictions": named, "report": True}))
+    outcome = LYRICS.run(Settings(**settings | {"predictions": named, "report": True}))
     results = outcome.results
     assert [name for name, about in results["systems"].items() if about["role"] == "system"] == [NASTY, "poor"]
     assert results["best"]["lyric_structure"] == [NASTY]
@@ -141,7 +141,7 @@ def test_several_seeds_are_runs_of_the_same_songs(
     for seed in (3, 7):
         predictions(path, words, seed=seed)
     once = predictions(tmp_path / "once.jsonl", words)
-    results = run_lyrics(Settings(**settings, predictions=[str(path), once], controls=False)).results
+    results = LYRICS.run(Settings(**settings, predictions=[str(path), once], controls=False)).results
     assert (results["systems"]["drawn"]["n_pairs"], results["systems"]["drawn"]["n_groups"]) == (8, 3)
     assert {test["n"] for test in results["comparisons"]} == {4}  # the first run of each
     assert results["n_shared"] == 4
@@ -152,12 +152,12 @@ def test_what_models_write_around_lyrics_is_taken_off(
 ) -> None:
     wrapped = {item: f"```\n{text}\n```" for item, text in words.items()}
     settings["predictions"] = [predictions(tmp_path / "wrapped.jsonl", wrapped)]
-    clean = run_lyrics(Settings(**settings)).results
+    clean = LYRICS.run(Settings(**settings)).results
     assert clean["scores"]["wrapped"] == clean["scores"][TRUE_LYRICS]
     assert [row["item"] for row in clean["notes"]] == ["s1", "s2", "s3", "s4"]
     with pytest.raises(CorruptRecordsError, match=r"options.normalise was True and is now False"):
-        run_lyrics(Settings(**settings, normalise=False))
-    raw = run_lyrics(Settings(**settings, normalise=False, overwrite=True)).results
+        LYRICS.run(Settings(**settings, normalise=False))
+    raw = LYRICS.run(Settings(**settings, normalise=False, overwrite=True)).results
     assert raw["scores"]["wrapped"]["lyric_structure"]["value"] < clean["scores"]["wrapped"]["lyric_structure"]["value"]
 
 
@@ -166,7 +166,7 @@ def test_a_text_without_a_header_scores_nothing_and_strictly_fails(
 ) -> None:
     texts = words | {"s2": "床前明月光", "s3": ""}
     settings["predictions"] = [predictions(tmp_path / "mine.jsonl", texts)]
-    results = run_lyrics(Settings(**settings)).results
+    results = LYRICS.run(Settings(**settings)).results
     assert results["failures"] == []
     cell = results["scores"]["mine"]["lyric_structure"]
     assert (cell["n"], cell["n_defined"]) == (4, 4)
@@ -175,13 +175,13 @@ def test_a_text_without_a_header_scores_nothing_and_strictly_fails(
     told = caveats(results)
     assert "mine: 1 text scored 0: no section header was found; with `strict` such texts are failures" in told
     assert "mine: 1 empty text scored 0; with `strict` such texts are failures" in told
-    strict = run_lyrics(Settings(**settings, strict=True, overwrite=True)).results
+    strict = LYRICS.run(Settings(**settings, strict=True, overwrite=True)).results
     assert [(row["item"], row["metric"]) for row in strict["failures"]] == [("s2", None), ("s3", None)]
     assert strict["failures"][0]["error"].startswith(f"{InvalidLyricsError.__name__}: ")
     assert strict["scores"]["mine"]["lyric_structure"]["n_failed"] == 2
     assert strict["failures"][0]["error"].endswith("give lyrics with headers, or score them with `strict=False`")
     settings |= {"out": tmp_path / "raw", "normalise": False}
-    [raw, _] = run_lyrics(Settings(**settings, strict=True)).results["failures"]
+    [raw, _] = LYRICS.run(Settings(**settings, strict=True)).results["failures"]
     assert raw["error"].endswith("read them with `normalise=True`, or score them with `strict=False`")
 
 
@@ -193,7 +193,7 @@ def test_lines_that_are_removed_are_counted(settings: dict[str, Any], words: dic
         "s4": words["s4"],
     }
     settings["predictions"] = [predictions(tmp_path / "mine.jsonl", made)]
-    outcome = run_lyrics(Settings(**settings))
+    outcome = LYRICS.run(Settings(**settings))
     [note] = [note for note in outcome.notes if "before scoring" in note]
     changes = [change for row in outcome.results["notes"] for change in row["notes"]]
     assert note.startswith("mine: removed before scoring: 6 lines with words, in 2 texts"), changes
@@ -203,24 +203,24 @@ def test_songs_without_a_prediction_fail_and_unknown_ids_are_refused(
     settings: dict[str, Any], words: dict[str, str], tmp_path: Path
 ) -> None:
     some = predictions(tmp_path / "some.jsonl", {"s1": words["s1"]})
-    results = run_lyrics(Settings(**settings, predictions=[some])).results
+    results = LYRICS.run(Settings(**settings, predictions=[some])).results
     assert [row["item"] for row in results["failures"]] == ["s2", "s3", "s4"]
     assert "no prediction for 's2' with seed 0" in results["failures"][0]["error"]
-    limited = run_lyrics(Settings(**settings, predictions=[some], limit=1)).results
+    limited = LYRICS.run(Settings(**settings, predictions=[some], limit=1)).results
     assert limited["failures"] == []
     other = predictions(tmp_path / "other.jsonl", {"s9": "", "s8": ""})
     with pytest.raises(PairCountError, match=r"system 'other': 2 ids are not songs of songs.jsonl: s9, s8"):
-        run_lyrics(Settings(**settings, predictions=[other]))
+        LYRICS.run(Settings(**settings, predictions=[other]))
     predictions(tmp_path / "some.jsonl", {"s1": "again"})
     with pytest.raises(PairCountError, match="line 2: a second prediction for 's1' of system 'some'"):
-        run_lyrics(Settings(**settings, predictions=[some]))
+        LYRICS.run(Settings(**settings, predictions=[some]))
 
 
 def test_a_run_goes_on_where_it_stood(
     settings: dict[str, Any], words: dict[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     settings["predictions"] = [predictions(tmp_path / "mine.jsonl", words)]
-    whole = run_lyrics(Settings(**settings)).results
+    whole = LYRICS.run(Settings(**settings)).results
     asked: list[str] = []
     real = lyrics.score_lyrics
 
@@ -229,30 +229,30 @@ def test_a_run_goes_on_where_it_stood(
         return real(*pair, **options)
 
     monkeypatch.setattr(lyrics, "score_lyrics", counted)
-    assert run_lyrics(Settings(**settings)).results == whole
+    assert LYRICS.run(Settings(**settings)).results == whole
     assert len(asked) == 1  # a trial
     records = tmp_path / "out" / "records"
     cut(records, len(read_records(records)) - 25)
-    assert run_lyrics(Settings(**settings)).results == whole
+    assert LYRICS.run(Settings(**settings)).results == whole
     assert 1 < len(asked) - 2 < 40
 
 
 def test_blocks_and_processes_change_nothing(
     settings: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    whole = run_lyrics(Settings(**settings)).results
+    whole = LYRICS.run(Settings(**settings)).results
     monkeypatch.setattr(lyrics, "AT_ONCE", 3)
     seen: list[tuple[int, int]] = []
     settings["out"] = tmp_path / "again"
-    again = run_lyrics(Settings(**settings), progress=lambda done, total, _: seen.append((done, total)))
+    again = LYRICS.run(Settings(**settings), progress=lambda done, total, _: seen.append((done, total)))
     assert again.results == whole
     assert seen == [(done, 36) for done in range(3, 37, 3)]
 
 
 @pytest.mark.slow
 def test_processes_change_nothing(settings: dict[str, Any], tmp_path: Path) -> None:
-    whole = run_lyrics(Settings(**settings)).results
-    assert run_lyrics(Settings(**settings | {"out": tmp_path / "two"}, workers=2)).results == whole
+    whole = LYRICS.run(Settings(**settings)).results
+    assert LYRICS.run(Settings(**settings | {"out": tmp_path / "two"}, workers=2)).results == whole
 
 
 PATTERN = "(verse1)\nccccR\nccccR\nccccc\nccccR"
@@ -262,7 +262,7 @@ POEM = "(verse1)\n床前明月光\n疑是地上霜\n举头望明月\n低头思�
 def test_folders_and_files(write_files: Write, tmp_path: Path) -> None:
     reference = write_files("r", {"a.txt": PATTERN, "x/b": PATTERN, "c.txt": "(verse1)\nccx", ".hidden": ""})
     one = write_files("one", {"a.md": POEM, "x/b.txt": POEM, "c.txt": POEM, "extra.txt": POEM})
-    outcome = run_lyrics(Settings(tmp_path / "out", reference=reference, generated=[f"mine={one}"], **QUICK))
+    outcome = LYRICS.run(Settings(tmp_path / "out", reference=reference, generated=[f"mine={one}"], **QUICK))
     results = outcome.results
     assert list(results["systems"]) == ["mine", *OF_PATTERNS]
     assert {about["n_pairs"] for name, about in results["systems"].items() if name != "mine"} == {2}
@@ -275,14 +275,14 @@ def test_folders_and_files(write_files: Write, tmp_path: Path) -> None:
         ("extra", "PairCountError"),
     ]
     files = Settings(tmp_path / "files", reference=reference / "a.txt", generated=[str(one / "x" / "b.txt")], **QUICK)
-    assert run_lyrics(files).results["scores"]["b"]["lyric_structure"]["n_defined"] == 1
+    assert LYRICS.run(files).results["scores"]["b"]["lyric_structure"]["n_defined"] == 1
     ended = write_files("ended", {"r.txt": PATTERN + "\n", "g.txt": POEM + "\n"})
     lines = Settings(tmp_path / "ends", reference=ended / "r.txt", generated=[f"b={ended / 'g.txt'}"], **QUICK)
-    assert run_lyrics(lines).results["scores"] == run_lyrics(files).results["scores"]
+    assert LYRICS.run(lines).results["scores"] == LYRICS.run(files).results["scores"]
     with pytest.raises(PairCountError, match="one is a folder and the other a file"):
-        run_lyrics(Settings(tmp_path / "o", reference=reference, generated=[str(one / "a.md")], **QUICK))
+        LYRICS.run(Settings(tmp_path / "o", reference=reference, generated=[str(one / "a.md")], **QUICK))
     with pytest.raises(NoDataError, match="holds no texts"):
-        run_lyrics(Settings(tmp_path / "o", reference=tmp_path / "empty", generated=[str(one)], **QUICK))
+        LYRICS.run(Settings(tmp_path / "o", reference=tmp_path / "empty", generated=[str(one)], **QUICK))
 
 
 @pytest.fixture(autouse=True)
@@ -309,7 +309,7 @@ def test_a_manifest_of_texts_and_paths(write_files: Write, tmp_path: Path) -> No
     files = {"list.jsonl": "\n".join(map(json.dumps, rows)), "b.txt": POEM, "p/b": PATTERN}
     folder = write_files("m", files)
     (folder / "link.txt").symlink_to(tmp_path / "secret.txt")
-    results = run_lyrics(Settings(tmp_path / "out", manifest=folder / "list.jsonl", **QUICK)).results
+    results = LYRICS.run(Settings(tmp_path / "out", manifest=folder / "list.jsonl", **QUICK)).results
     assert results["systems"]["x"]["n_groups"] == 1
     assert results["scores"]["x"]["lyric_structure"]["value"] == pytest.approx(109.91, abs=0.01)
     assert results["scores"]["y"]["lyric_structure"]["value"] == 0
@@ -323,7 +323,7 @@ def test_a_manifest_of_texts_and_paths(write_files: Write, tmp_path: Path) -> No
     assert "section headers as in the files" in results["wording"]["how"]
     content = f'generated,generated_file,reference\n"{POEM}",,"{PATTERN}"\n,a.txt,"{PATTERN}"\n'
     table = write_files("n", {"list.csv": content, "a.txt": POEM})
-    results = run_lyrics(Settings(tmp_path / "csv", manifest=table / "list.csv", **QUICK)).results
+    results = LYRICS.run(Settings(tmp_path / "csv", manifest=table / "list.csv", **QUICK)).results
     assert results["scores"]["list"]["lyric_structure"]["n_defined"] == 2
 
 
@@ -341,7 +341,7 @@ def test_manifests_that_are_none(
 ) -> None:
     folder = write_files("m", {"list.csv": content})
     with pytest.raises(error, match=message):
-        run_lyrics(Settings(tmp_path / "out", manifest=folder / "list.csv", **QUICK))
+        LYRICS.run(Settings(tmp_path / "out", manifest=folder / "list.csv", **QUICK))
     assert not (tmp_path / "out").exists()
 
 
@@ -367,13 +367,13 @@ def test_settings_that_make_no_sense(
     settings: dict[str, Any], change: dict[str, Any], error: type[Exception], message: str
 ) -> None:
     with pytest.raises(error, match=message):
-        run_lyrics(Settings(**settings | change))
+        LYRICS.run(Settings(**settings | change))
     assert not settings["out"].exists()
 
 
 def test_other_variants_are_other_scores(settings: dict[str, Any], tmp_path: Path) -> None:
-    official = run_lyrics(Settings(**settings)).results
-    paper = run_lyrics(Settings(**settings | {"out": tmp_path / "paper"}, variant="paper")).results
+    official = LYRICS.run(Settings(**settings)).results
+    paper = LYRICS.run(Settings(**settings | {"out": tmp_path / "paper"}, variant="paper")).results
     assert paper["wording"]["how"] == (
         "variant paper, rhymes by char, texts normalised, section headers numbered, themes not compared, as no encoder "
         "was named (`theme_encoder`)"
@@ -382,8 +382,8 @@ def test_other_variants_are_other_scores(settings: dict[str, Any], tmp_path: Pat
 
 
 def test_patterns_without_numbers_are_other_references(settings: dict[str, Any], tmp_path: Path) -> None:
-    numbered = run_lyrics(Settings(**settings)).results["scores"][TRUE_LYRICS]
-    outcome = run_lyrics(Settings(**settings | {"out": tmp_path / "n", "report": True}, numbered=False))
+    numbered = LYRICS.run(Settings(**settings)).results["scores"][TRUE_LYRICS]
+    outcome = LYRICS.run(Settings(**settings | {"out": tmp_path / "n", "report": True}, numbered=False))
     assert "section headers without numbers" in text_report(outcome.results)
     assert "<td>section headers</td><td>without numbers</td>" in outcome.files["report"].read_text()
     unnumbered = outcome.results["scores"][TRUE_LYRICS]
@@ -406,7 +406,7 @@ def test_a_shuffled_structure_is_another_order() -> None:
 def test_one_group_has_no_other_song(settings: dict[str, Any], song_rows: Any, tmp_path: Path) -> None:
     path = tmp_path / "one.jsonl"
     path.write_text("".join(json.dumps(row) + "\n" for row in song_rows[2:]))
-    outcome = run_lyrics(Settings(**settings | {"dataset": str(path)}))
+    outcome = LYRICS.run(Settings(**settings | {"dataset": str(path)}))
     assert list(outcome.results["systems"]) == [name for name in LYRIC_CONTROLS if name != ANOTHER_SONG]
     assert any("all songs are of one group" in note for note in outcome.notes)
 
@@ -420,14 +420,14 @@ def test_patterns_without_words_have_the_controls_of_patterns(
     path = tmp_path / "patterns.jsonl"
     path.write_text("".join(json.dumps(row) + "\n" for row in song_rows))
     settings["dataset"] = str(path)
-    assert tuple(run_lyrics(Settings(**settings)).results["systems"]) == OF_PATTERNS
+    assert tuple(LYRICS.run(Settings(**settings)).results["systems"]) == OF_PATTERNS
     mine = predictions(tmp_path / "mine.jsonl", {row["id"]: POEM for row in song_rows})
-    results = run_lyrics(Settings(**settings, predictions=[mine], controls=False, overwrite=True)).results
+    results = LYRICS.run(Settings(**settings, predictions=[mine], controls=False, overwrite=True)).results
     assert list(results["systems"]) == ["mine"]
 
 
 def test_records_alone_make_the_results(settings: dict[str, Any]) -> None:
-    outcome = run_lyrics(Settings(**settings))
+    outcome = LYRICS.run(Settings(**settings))
     found = read_scores(read_records(outcome.files["records"]), LYRICS)
     assert found.header["task"] == "lyrics"
     assert found.value("s1", TRUE_LYRICS, "lyric_section") == 32.5
@@ -436,7 +436,7 @@ def test_records_alone_make_the_results(settings: dict[str, Any]) -> None:
 @pytest.mark.skipif(not REAL_SONGS.exists(), reason="the development songs are not here")
 @pytest.mark.slow
 def test_the_development_songs(tmp_path: Path) -> None:
-    results = run_lyrics(Settings(tmp_path / "out", dataset=str(REAL_SONGS), report=False, n_resamples=20)).results
+    results = LYRICS.run(Settings(tmp_path / "out", dataset=str(REAL_SONGS), report=False, n_resamples=20)).results
     totals = {name: cells["lyric_structure"]["value"] for name, cells in results["scores"].items()}
     assert totals[TRUE_LYRICS] == pytest.approx(107.5, abs=0.3)
     assert totals[ANOTHER_SONG] == pytest.approx(43.7, abs=1.5)
@@ -449,7 +449,7 @@ def test_a_prompt_that_is_echoed_does_not_score_in_silence(
 ) -> None:
     patterns = {song.id: song.pattern_text() for song in load_songs(str(songs_file))}
     lazy = predictions(tmp_path / "lazy.jsonl", patterns | {"s4": words["s4"]})
-    results = run_lyrics(Settings(**settings, predictions=[lazy, predictions(tmp_path / "good.jsonl", words)])).results
+    results = LYRICS.run(Settings(**settings, predictions=[lazy, predictions(tmp_path / "good.jsonl", words)])).results
     [told] = [note for note in caveats(results) if "Chinese" in note]
     assert told.startswith("lazy: 3 texts without a Chinese character")
     assert [(row["item"], row["system"]) for row in results["notes"]] == [
@@ -477,12 +477,12 @@ def test_controls_of_files_are_one_a_pattern(tmp_path: Path) -> None:
     ]
     manifest = tmp_path / "list.jsonl"
     manifest.write_text("\n".join(map(json.dumps, rows)))
-    found = run_lyrics(Settings(tmp_path / "out", manifest=manifest, **QUICK)).results
+    found = LYRICS.run(Settings(tmp_path / "out", manifest=manifest, **QUICK)).results
     assert list(found["systems"]) == ["x", "y", *OF_PATTERNS]
     assert {found["systems"][name]["n_pairs"] for name in OF_PATTERNS} == {1}
     assert [(row["item"], row["system"]) for row in found["failures"]] == [("c", "x")]
     alone = Settings(tmp_path / "alone", manifest=manifest, controls=False, **QUICK)
-    assert list(run_lyrics(alone).results["systems"]) == ["x", "y"]
+    assert list(LYRICS.run(alone).results["systems"]) == ["x", "y"]
 
 
 def test_records_of_before_these_controls_are_read(
@@ -490,7 +490,7 @@ def test_records_of_before_these_controls_are_read(
 ) -> None:
     """A run without the rows of the new controls, in which a system was called like one of them."""
     settings["predictions"] = [predictions(tmp_path / "mine.jsonl", words)]
-    rows = read_records(run_lyrics(Settings(**settings)).files["records"])
+    rows = read_records(LYRICS.run(Settings(**settings)).files["records"])
     old = [row for row in rows if row.get("system") not in {*OF_PATTERNS, SHUFFLED_WORDS}]
     text = "\n".join(json.dumps(row).replace('"mine"', f'"{ECHO}"') for row in old)
     found = read_scores([json.loads(line) for line in text.splitlines()], LYRICS)
@@ -505,7 +505,7 @@ def test_no_system_may_be_called_like_a_control(
 ) -> None:
     settings["predictions"] = [f"{ECHO}={predictions(tmp_path / 'mine.jsonl', words)}"]
     with pytest.raises(InvalidInputError, match=ECHO):
-        run_lyrics(Settings(**settings))
+        LYRICS.run(Settings(**settings))
 
 
 def test_themes_are_compared_where_an_encoder_is_named(tmp_path: Path) -> None:
@@ -520,7 +520,7 @@ def test_themes_are_compared_where_an_encoder_is_named(tmp_path: Path) -> None:
     rows = [json.dumps({"id": item, "text": text}, ensure_ascii=False) for item, text in texts.items()]
     (tmp_path / "one.jsonl").write_text("\n".join(rows), encoding="utf-8")
     given = {"dataset": str(songs), "predictions": [f"mine={tmp_path / 'one.jsonl'}"], "rhyme": "char", "report": False}
-    outcome = run_lyrics(Settings(out=tmp_path / "out", **given, theme_encoder="char-ngrams"))
+    outcome = LYRICS.run(Settings(out=tmp_path / "out", **given, theme_encoder="char-ngrams"))
     assert outcome.results["wording"]["how"].split(", themes ")[1].startswith("by the encoder char-ngrams")
     records = read_records(tmp_path / "out" / "records")
     found = {(row["item"], row["system"]): row for row in records if row.get("metric") == "lyric_theme_similarity"}
@@ -529,7 +529,7 @@ def test_themes_are_compared_where_an_encoder_is_named(tmp_path: Path) -> None:
     assert found["moon", "mine"]["value"] is None
     assert found["heron", "mine"]["value"] is None
     assert found["moon", "true lyrics"]["value"] is not None
-    plain = run_lyrics(Settings(out=tmp_path / "plain", **given))
+    plain = LYRICS.run(Settings(out=tmp_path / "plain", **given))
     assert "lyric_theme_similarity" in outcome.results["scores"]["mine"]
     assert "lyric_theme_similarity" not in plain.results["scores"]["mine"]
     with pytest.raises(InvalidInputError, match="themes of a dataset"):
@@ -543,5 +543,5 @@ def test_an_encoder_without_weights_stops_the_run_before_it_begins(tmp_path: Pat
 
     songs = write_songs(tmp_path / "songs.jsonl")
     with pytest.raises(ModelUnavailableError):
-        run_lyrics(Settings(out=tmp_path / "out", dataset=str(songs), theme_encoder=str(tmp_path / "none")))
+        LYRICS.run(Settings(out=tmp_path / "out", dataset=str(songs), theme_encoder=str(tmp_path / "none")))
     assert not (tmp_path / "out" / "records").exists()

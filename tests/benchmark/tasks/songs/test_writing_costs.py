@@ -14,8 +14,7 @@ import pytest
 from tests.writing import POEMS, Server, completion, poem_text, write_songs
 
 from music_evals import cli
-from music_evals.benchmark.tasks.songs import lyric_writing
-from music_evals.benchmark.tasks.songs.lyric_writing import Endpoint, Prices, Settings, run_writing
+from music_evals.benchmark.tasks.songs.lyric_writing import LYRIC_WRITING, Endpoint, Prices, Settings
 from music_evals.benchmark.tasks.songs.spending import OVERHEAD, Budget
 from music_evals.benchmark.tasks.songs.writing_batches import BATCHES
 from music_evals.errors import BatchPendingError, CorruptRecordsError, CostCeilingError, InvalidInputError
@@ -89,37 +88,37 @@ def test_a_cancelled_writer_does_not_send_what_waits_for_its_turn(server: Server
 
 
 def test_a_run_stops_before_its_ceiling_and_goes_on_with_a_higher_one(tmp_path: Path, server: Server) -> None:
-    run_writing(settings(tmp_path / "free", server.url))
+    LYRIC_WRITING.run(settings(tmp_path / "free", server.url))
     bound = max(most_of(request["body"]) for request in server.requests)
     server.requests.clear()
     ceiling = COST + bound * 1.001  # room for one answer, and for the most that a second can cost; not for a third
     with pytest.raises(CostCeilingError, match="raise the ceiling"):
-        run_writing(settings(tmp_path, server.url, max_cost=ceiling))
+        LYRIC_WRITING.run(settings(tmp_path, server.url, max_cost=ceiling))
     assert len(server.requests) == 2
     assert 2 * COST < ceiling < 2 * COST + bound
     with pytest.raises(CostCeilingError):
-        run_writing(settings(tmp_path, server.url, max_cost=ceiling))  # what was spent is remembered
+        LYRIC_WRITING.run(settings(tmp_path, server.url, max_cost=ceiling))  # what was spent is remembered
     assert len(server.requests) == 2
-    outcome = run_writing(settings(tmp_path, server.url, max_cost=2 * COST + bound * 1.001))
+    outcome = LYRIC_WRITING.run(settings(tmp_path, server.url, max_cost=2 * COST + bound * 1.001))
     assert len(server.requests) == 3
     assert outcome.results["writing"]["totals"]["poet"]["cost"] == pytest.approx(3 * COST)
 
 
 def test_answers_that_do_not_tell_their_tokens_count_with_the_most(tmp_path: Path, server: Server) -> None:
-    run_writing(settings(tmp_path / "free", server.url))
+    LYRIC_WRITING.run(settings(tmp_path / "free", server.url))
     bounds = [most_of(request["body"]) for request in server.requests]
     server.requests.clear()
     server.answers((200, completion(poem_text("spring"))))
     with pytest.raises(CostCeilingError):
-        run_writing(settings(tmp_path, server.url, max_cost=bounds[0] + bounds[1] + bounds[2] / 2))
+        LYRIC_WRITING.run(settings(tmp_path, server.url, max_cost=bounds[0] + bounds[1] + bounds[2] / 2))
     assert len(server.requests) == 2
 
 
 def test_a_ceiling_needs_prices_and_a_limit_of_tokens(tmp_path: Path, server: Server) -> None:
     with pytest.raises(InvalidInputError, match="prices of poet"):
-        run_writing(settings(tmp_path, server.url, max_cost=1.0, prices=Prices()))
+        LYRIC_WRITING.run(settings(tmp_path, server.url, max_cost=1.0, prices=Prices()))
     with pytest.raises(InvalidInputError, match="limit of tokens"):
-        run_writing(settings(tmp_path, server.url, max_cost=1.0, endpoint_options={"max_tokens": None}))
+        LYRIC_WRITING.run(settings(tmp_path, server.url, max_cost=1.0, endpoint_options={"max_tokens": None}))
     with pytest.raises(InvalidInputError, match="ceiling"):
         Budget(0.0)
     assert server.requests == []
@@ -236,12 +235,12 @@ def batches() -> Iterator[BatchServer]:
 def test_a_batch_is_handed_in_once_and_collected_later(tmp_path: Path, batches: BatchServer) -> None:
     chosen = settings(tmp_path, batches.url, batch=True)
     with pytest.raises(BatchPendingError, match="3 requests were handed in as the batch batch-0"):
-        run_writing(chosen)
+        LYRIC_WRITING.run(chosen)
     with pytest.raises(BatchPendingError, match="in_progress"):
-        run_writing(chosen)
+        LYRIC_WRITING.run(chosen)
     assert [path for method, path in batches.seen if method == "POST"] == ["/v1/files", "/v1/batches"]
     batches.finish("batch-0", broken=frozenset({"moon"}))
-    outcome = run_writing(chosen)
+    outcome = LYRIC_WRITING.run(chosen)
     totals = outcome.results["writing"]["totals"]["poet"]
     assert (totals["n_texts"], totals["n_failed"]) == (2, 1)
     texts = [json.loads(line) for line in (tmp_path / "out" / "texts.jsonl").read_text(encoding="utf-8").splitlines()]
@@ -249,24 +248,24 @@ def test_a_batch_is_handed_in_once_and_collected_later(tmp_path: Path, batches: 
     assert json.loads((tmp_path / "out" / BATCHES).read_text()) == {}
     # what failed is handed in again, alone
     with pytest.raises(BatchPendingError, match="1 requests"):
-        run_writing(chosen)
+        LYRIC_WRITING.run(chosen)
     batches.finish("batch-1")
-    assert run_writing(chosen).results["writing"]["totals"]["poet"]["n_texts"] == 3
+    assert LYRIC_WRITING.run(chosen).results["writing"]["totals"]["poet"]["n_texts"] == 3
 
 
 def test_what_a_batch_answered_is_not_asked_again_without_batches(tmp_path: Path, batches: BatchServer) -> None:
     with pytest.raises(BatchPendingError):
-        run_writing(settings(tmp_path, batches.url, batch=True))
+        LYRIC_WRITING.run(settings(tmp_path, batches.url, batch=True))
     batches.finish("batch-0")
-    run_writing(settings(tmp_path, batches.url, batch=True))
+    LYRIC_WRITING.run(settings(tmp_path, batches.url, batch=True))
     n = len(batches.seen)
-    run_writing(settings(tmp_path, batches.url))
+    LYRIC_WRITING.run(settings(tmp_path, batches.url))
     assert len(batches.seen) == n
 
 
 def test_a_batch_that_could_cost_too_much_is_not_handed_in(tmp_path: Path, batches: BatchServer) -> None:
     with pytest.raises(CostCeilingError):
-        run_writing(settings(tmp_path, batches.url, batch=True, max_cost=1e-4))
+        LYRIC_WRITING.run(settings(tmp_path, batches.url, batch=True, max_cost=1e-4))
     assert batches.seen == []
 
 
@@ -275,10 +274,10 @@ def test_models_without_batches_and_damaged_files_are_named(tmp_path: Path, batc
 
     chosen = settings(tmp_path, batches.url, batch=True, writers=[CallableWriter(str, "echoing")])
     with pytest.raises(InvalidInputError, match="only endpoints"):
-        run_writing(chosen)
+        LYRIC_WRITING.run(chosen)
     (tmp_path / "out" / BATCHES).write_text("[]")
     with pytest.raises(CorruptRecordsError, match="damaged"):
-        run_writing(chosen)
+        LYRIC_WRITING.run(chosen)
 
 
 def test_the_options_reach_the_writers(
@@ -286,8 +285,8 @@ def test_the_options_reach_the_writers(
 ) -> None:
     songs = write_songs(tmp_path / "songs.jsonl")
     found: list[Settings] = []
-    run = lyric_writing.run_writing
-    monkeypatch.setattr(lyric_writing, "run_writing", lambda one, **more: (found.append(one), run(one, **more))[1])
+    run = LYRIC_WRITING.run
+    monkeypatch.setattr(LYRIC_WRITING, "run", lambda one, **more: (found.append(one), run(one, **more))[1])
     arguments = [
         "write-lyrics", "--dataset", str(songs), "--rhyme", "char", "--resamples", "20", "--no-report", "--out",
         str(tmp_path / "out"), "--endpoint", server.url, "--endpoint-model", "poet", "--price-in", "2", "--price-out",

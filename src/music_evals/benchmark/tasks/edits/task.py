@@ -12,7 +12,7 @@ import math
 import os
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Final
 
 from music_evals.annotations import EditInstruction, EditorInfo
 from music_evals.benchmark.engines import Failed, Unit
@@ -20,16 +20,17 @@ from music_evals.benchmark.manifests import hash_file
 from music_evals.benchmark.records import Records, dump_json
 from music_evals.benchmark.run import Job, Progress, Row, record
 from music_evals.benchmark.run import Settings as RunSettings
+from music_evals.benchmark.task import Task
 from music_evals.benchmark.tasks.edits.instructions import Generate, by_model, by_templates
 from music_evals.benchmark.tasks.edits.sources import Source, expand, sources_in_files, sources_of_dataset
-from music_evals.benchmark.tasks.edits.work import EditWork, Task, is_score, sounds_of
+from music_evals.benchmark.tasks.edits.work import EditUnit, EditWork, check_editor, is_score, sounds_of
 from music_evals.benchmark.versions import package_versions
 from music_evals.benchmark.writers import load_lyric_writer
 from music_evals.errors import InvalidInputError, MusicEvalsError, NoDataError, UnknownNameError
 from music_evals.files import write_atomically
 from music_evals.protocols import RENDERERS, LyricWriter
 
-__all__ = ["MANIFEST", "OLD_RECORDS", "RECORDS", "Edits", "Settings", "run_edits"]
+__all__ = ["EDITS", "MANIFEST", "OLD_RECORDS", "RECORDS", "Editing", "Edits", "Settings"]
 
 MOST_SECONDS = 30.0  # that systems with weights take; for the plan of the memory where nothing says less
 
@@ -37,8 +38,6 @@ RECORDS, MANIFEST = "edit_records", "manifest.jsonl"
 
 OLD_RECORDS = "edits.jsonl"
 """Where older versions wrote the records."""
-
-PACKAGES = ("music_evals", "numpy", "scipy", "librosa", "soxr", "torch", "diffusers", "transformers")
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -128,70 +127,84 @@ class Edits:
     files: dict[str, Path]
 
 
-def run_edits(
-    settings: Settings,
-    *,
-    work: EditWork | None = None,
-    progress: Progress | None = None,
-    tell: Callable[[str], None] | None = None,
-) -> Edits:
-    """Let a system edit all sources, and write the edits, their records and the manifest.
+class Editing(Task):
+    """Edits that a system makes of sources; the task `preservation` scores them."""
 
-    Parameters
-    ----------
-    settings
-        What is edited, by which system, and how.
-    work
-        The system, where it is loaded already; `settings` then only say what records call it.
-    progress
-        Called after each edit.
-    tell
-        Called before the first edit with what it will need of the device, where the system has weights.
+    name = "edits"
+    settings = Settings
+    packages = ("music_evals", "numpy", "scipy", "librosa", "soxr", "torch", "diffusers", "transformers")
+    work = EditWork  # what loads a system, and edits in other processes
+    check_editor = staticmethod(check_editor)
 
-    Raises
-    ------
-    UnknownNameError, MissingBackendError, ModelUnavailableError
-        The system cannot be built; nothing was read.
-    NotEnoughMemoryError
-        The device has less than the edits need; nothing was edited.
-    NoDataError, PairCountError, InvalidInputError
-        The sources, or what is asked of them; nothing was edited.
+    def run(
+        self,
+        settings: Settings,
+        *,
+        work: EditWork | None = None,
+        progress: Progress | None = None,
+        tell: Callable[[str], None] | None = None,
+    ) -> Edits:
+        """Let a system edit all sources, and write the edits, their records and the manifest.
 
-    """
-    out = Path(settings.out)
-    work = work or EditWork(settings.system, dict(settings.parameters), dict(settings.weights))
-    editor = work.editor
-    info = editor.info
-    sources, about = _sources(settings, out)
-    default = f"What the parameters of {info.name} say."
-    ready = expand(
-        sources,
-        settings.instruction,
-        generate=settings.generate,
-        default=default,
-        seed=settings.seed,
-        write=_instructed_by(settings, out),
-    )
-    _plan(editor, settings, tell)
-    header = {
-        "task": "edits",
-        "dataset": about,
-        "system": {**dataclasses.asdict(info), "parameters": dict(info.parameters)},
-        "seed": settings.seed,
-        "seconds": settings.seconds,
-        "mono": settings.mono,
-        "render": sounds_of(settings.render),
-        "versions": package_versions(PACKAGES),
-    }
-    job = EditJob(header, ready, settings, work)
-    if (out / OLD_RECORDS).is_file():
-        (out / OLD_RECORDS).rename(out / f"{RECORDS}.jsonl")
-    records = record(job, out / RECORDS, settings, progress=progress)
-    rows = job.latest(records)
-    failures = [(row["item"], row["error"]) for row in rows if "error" in row]
-    good = [_manifest_row(row, info) for row in rows if "error" not in row]
-    manifest = write_atomically(out / MANIFEST, "".join(f"{dump_json(row)}\n" for row in good).encode())
-    return Edits(rows, failures, {"records": out / RECORDS, "manifest": manifest})
+        Parameters
+        ----------
+        settings
+            What is edited, by which system, and how.
+        work
+            The system, where it is loaded already; `settings` then only say what records call it.
+        progress
+            Called after each edit.
+        tell
+            Called before the first edit with what it will need of the device, where the system has weights.
+
+        Raises
+        ------
+        UnknownNameError, MissingBackendError, ModelUnavailableError
+            The system cannot be built; nothing was read.
+        NotEnoughMemoryError
+            The device has less than the edits need; nothing was edited.
+        NoDataError, PairCountError, InvalidInputError
+            The sources, or what is asked of them; nothing was edited.
+
+        """
+        out = Path(settings.out)
+        work = work or EditWork(settings.system, dict(settings.parameters), dict(settings.weights))
+        editor = work.editor
+        info = editor.info
+        sources, about = _sources(settings, out)
+        default = f"What the parameters of {info.name} say."
+        ready = expand(
+            sources,
+            settings.instruction,
+            generate=settings.generate,
+            default=default,
+            seed=settings.seed,
+            write=_instructed_by(settings, out),
+        )
+        _plan(editor, settings, tell)
+        header = {
+            "task": self.name,
+            "dataset": about,
+            "system": {**dataclasses.asdict(info), "parameters": dict(info.parameters)},
+            "seed": settings.seed,
+            "seconds": settings.seconds,
+            "mono": settings.mono,
+            "render": sounds_of(settings.render),
+            "versions": package_versions(self.packages),
+        }
+        job = EditJob(header, ready, settings, work)
+        if (out / OLD_RECORDS).is_file():
+            (out / OLD_RECORDS).rename(out / f"{RECORDS}.jsonl")
+        records = record(job, out / RECORDS, settings, progress=progress)
+        rows = job.latest(records)
+        failures = [(row["item"], row["error"]) for row in rows if "error" in row]
+        good = [_manifest_row(row, info) for row in rows if "error" not in row]
+        manifest = write_atomically(out / MANIFEST, "".join(f"{dump_json(row)}\n" for row in good).encode())
+        return Edits(rows, failures, {"records": out / RECORDS, "manifest": manifest})
+
+
+EDITS: Final = Editing()
+"""The task."""
 
 
 def _plan(editor: Any, settings: Settings, tell: Callable[[str], None] | None) -> None:
@@ -281,7 +294,7 @@ class EditJob(Job):
         }
         if isinstance(answer, Failed):
             return [about | {"error": answer.reason}]
-        task: Task = unit.payload
+        task: EditUnit = unit.payload
         estimate = write_atomically(
             self._out / "edits" / f"{source.item}{answer['suffix']}", answer["edit"], parents=True
         )
@@ -296,11 +309,11 @@ class EditJob(Job):
         fields = ("key", "content", "seconds", "log", "warnings", "provenance")
         return [about | {"files": files} | {name: answer[name] for name in fields}]
 
-    def _task(self, source: Source) -> Task:
+    def _task(self, source: Source) -> EditUnit:
         assert source.instruction is not None
         chosen = self.settings
         render = chosen.render if is_score(source.path) else None
-        return Task(
+        return EditUnit(
             source.item,
             source.path,
             source.instruction,

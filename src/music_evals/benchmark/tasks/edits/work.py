@@ -24,8 +24,8 @@ from music_evals.protocols.settings import check_parameters
 from music_evals.symbolic.files import READERS, read_score, write_midi
 
 __all__ = [
+    "EditUnit",
     "EditWork",
-    "Task",
     "check_editor",
     "is_score",
     "make_editor",
@@ -47,7 +47,7 @@ def is_score(path: str) -> bool:
 
 
 @dataclasses.dataclass(frozen=True)
-class Task:
+class EditUnit:
     """One edit."""
 
     item: str
@@ -157,7 +157,7 @@ class EditWork:
     def __getstate__(self) -> dict[str, Any]:
         return {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}
 
-    def __call__(self, task: Task) -> dict[str, Any]:
+    def __call__(self, task: EditUnit) -> dict[str, Any]:
         """Return the bytes of the edit, those of the source where it is not the file itself, and what records say."""
         request = _request(task, self.editor.info.needs)
         (result,) = self.editor.edit([request])
@@ -183,7 +183,7 @@ class EditWork:
         }
 
 
-def _request(task: Task, needs: Sequence[str]) -> EditRequest:
+def _request(task: EditUnit, needs: Sequence[str]) -> EditRequest:
     if task.problem:
         raise InvalidInputError(task.problem)
     given: dict[str, Any] = {"source_id": task.item, "instruction": task.instruction, "seed": task.seed}

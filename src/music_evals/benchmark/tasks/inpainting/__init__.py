@@ -1,4 +1,3 @@
 """Score inpainting: items, systems, tables against the best baseline, pictures."""
 
-TASKS = {"inpainting": "results:INPAINTING"}
-RUNS = {"inpainting": "task:run_inpainting"}
+TASKS = {"inpainting": "task:INPAINTING"}

@@ -8,7 +8,7 @@ from typing import Any
 from music_evals.benchmark.cells import markdown_rows
 from music_evals.benchmark.contents import heading, mark, order
 from music_evals.benchmark.tables import MARKDOWN
-from music_evals.benchmark.tasks.inpainting.results import HEADINGS
+from music_evals.benchmark.tasks.inpainting.task import HEADINGS
 
 __all__ = ["compact_table"]
 

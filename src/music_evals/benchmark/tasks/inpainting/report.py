@@ -17,8 +17,7 @@ from music_evals.benchmark.report import score_page
 from music_evals.benchmark.results import OUTSIDE
 from music_evals.benchmark.scores import ScoreTable
 from music_evals.benchmark.tasks.inpainting import plots
-from music_evals.benchmark.tasks.inpainting.results import RANKING
-from music_evals.benchmark.tasks.inpainting.runner import INTERVALS
+from music_evals.benchmark.tasks.inpainting.runner import INTERVALS, RANKING
 from music_evals.benchmark.templates import Section, render, static
 from music_evals.metrics.divergence import histogram_bins, masses, n_bins
 from music_evals.metrics.melodic_intervals import INTERVAL_BINS

@@ -32,7 +32,7 @@ from music_evals.pipelines.inpainting import FEATURES, item_features, item_score
 from music_evals.protocols import LikelihoodInpainter
 from music_evals.symbolic import noteseq
 
-__all__ = ["COMPANION", "EXTENSIONS", "INTERVALS", "METRICS", "NLL", "InpaintingJob", "extension_names"]
+__all__ = ["COMPANION", "EXTENSIONS", "INTERVALS", "METRICS", "NLL", "RANKING", "InpaintingJob", "extension_names"]
 
 CHUNK_ITEMS = 64
 """Items in a unit: enough for a network to run them together, few enough to lose little by a kill."""
@@ -41,6 +41,9 @@ MOST_WORKERS = 4
 """Processes by default: each holds PyTorch and the networks."""
 
 NLL = "inpainting_nll"
+
+RANKING = "note_f1"
+"""Rankings use it: the accuracies are conditional on shared onsets, and one sure note would score 1."""
 
 INTERVALS = "interval_divergence"
 """Of a whole set of predictions, from their notes: nothing of it is recorded of an item."""

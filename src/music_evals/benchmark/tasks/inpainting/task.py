@@ -2,44 +2,97 @@
 
 tasks -> systems -> runner -> records -> aggregate -> results, report. What is judged, and by whom, is settled before
 anything runs, so that a wrong name costs no time.
+
+Every system with a prediction is tested against the best baseline of each score, which is chosen on the validation
+split; note F1 ranks. `inpainting_nll` is not compared between models: what it counts differs from model to model.
+
+Note F1 rewards monotone output: the commonest pitch at every beat finds many notes. The divergence of melodic intervals
+and the rate of repeated notes see it, and stand beside note F1 in every table.
 """
 
 from __future__ import annotations
 
 import dataclasses
-import functools
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import ClassVar
+from typing import Any, ClassVar, Final
 
-from music_evals.annotations import Tokens
+import numpy as np
+
+from music_evals.annotations import MUSIB_LAYOUT, Tokens
 from music_evals.benchmark.canvas import check_backend
-from music_evals.benchmark.outputs import RECORDS, VALIDATION, Outcome, remove_results, write_outcome
-from music_evals.benchmark.records import remove_records
-from music_evals.benchmark.results import build_results
+from music_evals.benchmark.outputs import RECORDS, VALIDATION, ExtraOutputs, Outcome, remove_results
+from music_evals.benchmark.published import published_section
+from music_evals.benchmark.records import Records, remove_records
+from music_evals.benchmark.results import WHOLE
 from music_evals.benchmark.run import Progress, record
 from music_evals.benchmark.run import Settings as RunSettings
-from music_evals.benchmark.scores import ScoreTable, read_scores
+from music_evals.benchmark.scores import HistogramFeature, ScoreTable
 from music_evals.benchmark.sources import split_names
-from music_evals.benchmark.tables import markdown_report
+from music_evals.benchmark.task import Task
 from music_evals.benchmark.tasks.inpainting.items import TRAIN_CONFIGS, ItemSet, load_items
 from music_evals.benchmark.tasks.inpainting.prediction_cache import PredictionCache
 from music_evals.benchmark.tasks.inpainting.predictions import load_pairs, load_predictions
 from music_evals.benchmark.tasks.inpainting.report import render_report
-from music_evals.benchmark.tasks.inpainting.results import INPAINTING, OFFICIAL
-from music_evals.benchmark.tasks.inpainting.runner import InpaintingJob, extension_names
+from music_evals.benchmark.tasks.inpainting.runner import (
+    COMPANION,
+    EXTENSIONS,
+    INTERVALS,
+    NLL,
+    RANKING,
+    InpaintingJob,
+    extension_names,
+)
 from music_evals.benchmark.tasks.inpainting.systems import System, baseline_names, baseline_system, load_model
 from music_evals.errors import InvalidInputError, NoDataError, UnknownNameError
 from music_evals.files import Store
 from music_evals.metrics.arrays import check_variant
-from music_evals.protocols import CONTROL
+from music_evals.metrics.catalogue import INPAINTING_METRICS, Metric, metric_of
+from music_evals.metrics.melodic_intervals import INTERVAL_BINS, interval_bins
+from music_evals.pipelines.inpainting import FEATURES
+from music_evals.protocols import CONTROL, CONTROLS, NEAR_COPY
 from music_evals.symbolic.contexts import Measures, check_measures
 
-__all__ = ["PROTOCOLS", "Outcome", "Settings", "run_inpainting"]
+__all__ = ["FLOOR", "HEADINGS", "INPAINTING", "OFFICIAL", "PROTOCOLS", "SUBSETS", "Inpainting", "Outcome", "Settings"]
 
+OFFICIAL = "official"
 PROTOCOLS = (OFFICIAL,)
 """Published conditions that can be asked for by name."""
+
+PUBLISHED_ON = "jsb_chorales"
+"""The data set of the published table: its name, the last part of its folder or of its Hub id."""
+
+HEADINGS = {
+    name: metric_of(name).heading for name in (RANKING, INTERVALS, COMPANION, *INPAINTING_METRICS, *EXTENSIONS, NLL)
+}
+"""Metric -> short heading, in the order of the tables: what ranks stands first, beside it what sees monotone output."""
+
+SUBSETS = {
+    WHOLE: "all windows",
+    "unseen": "windows whose middle does not occur in the training split",
+}
+
+MONOTONE = (
+    "Note F1 rewards monotone output, such as the commonest pitch at every beat: read it beside the divergence of "
+    "melodic intervals, and the rate of repeated notes beside that of the reference."
+)
+NEAR, REPEATS = "near copies of training", "repeats in context"
+
+SPLITS: Final[Mapping[str, tuple[Callable[[Any], bool], str, str]]] = {
+    "seen_in_train": (bool, "", "unseen"),
+    "near_train": (lambda value: value >= NEAR_COPY, NEAR, "no near copies"),
+    "repeats_in_context": (lambda value: value >= NEAR_COPY, REPEATS, "does not repeat"),
+}
+"""Column of the items -> what divides them in two parts, and the names of both; no name, no part."""
+
+MOST_VOICES = 8
+"""Where a data set has more voices, there is no part for each: they are names of instruments or files."""
+
+FLOOR = (
+    "The noise floor is what a divergence is on average when reference and prediction are swapped at random, song by "
+    "song; about half of pure noise lies above it."
+)
 
 OFFICIAL_CONFIG = "musib_official"
 CARDS = "model_card*.md"
@@ -150,59 +203,138 @@ class Settings(RunSettings):
         return self.variant or (OFFICIAL if self.protocol == OFFICIAL else "corrected")
 
 
-def run_inpainting(settings: Settings, *, progress: Progress | None = None) -> Outcome:
-    """Judge the systems and write records, results.json, table.md and report.html."""
-    # A run that was killed is taken up where it stood when it is started again with the same settings.
-    if settings.report:
-        check_backend()
-    items, systems = _judged(settings)
-    # everything else is read from the same commit as what is judged
-    settings = dataclasses.replace(settings, revision=items.revision)
-    baselines, notes = _baselines(settings)
-    validation_items = _validation_items(settings, baselines)
-    systems = [*systems, *baselines, baseline_system(CONTROL, None)]
-    out = Path(settings.out)
-    if settings.overwrite:
-        remove_results(out, *(path.name for path in out.glob(CARDS)))
-        remove_records(out / VALIDATION)
+def _scale(name: str) -> Metric:
+    """Return a metric as the tables group it."""
+    facet = "likelihood" if name == NLL else "divergences" if name in FEATURES else "notes"
+    return dataclasses.replace(metric_of(name), facet=facet)
 
-    cache = None if settings.cache is None else PredictionCache(Store(Path(settings.cache).absolute()))
-    if cache is not None:
-        cache.store.try_out()
 
-    def scored(items: ItemSet, systems: Sequence[System], name: str) -> ScoreTable:
-        options = {option: getattr(settings, option) for option in ("limit", "decoding", "temperature")}
-        fixed = settings.measures if settings.measures == "fixed" else None
-        taken = {"voice": settings.voice, "highest": settings.highest, "measures": fixed}
-        options |= {option: value for option, value in taken.items() if value}  # older records do not have them
-        seeds = range(settings.n_seeds)
-        extensions = extension_names(settings.extensions)
-        job = InpaintingJob(
-            items, systems, settings.scored_variant, seeds, settings.protocol, options, cache, extensions
-        )
-        return read_scores(record(job, out / name, settings, progress=progress), INPAINTING)
+class Inpainting(Task):
+    """Middles of melodies filled in by models and by rules, against the best rule for each score."""
 
-    score_table = scored(items, systems, RECORDS)
-    validation = None
-    if validation_items is not None:
-        competing = [system for system in baselines if system.role == "baseline"]
-        validation = scored(validation_items, [*competing, systems[-1]], VALIDATION)
-    results = build_results(
-        score_table,
-        INPAINTING,
-        validation,
-        confidence=settings.confidence,
-        n_resamples=settings.n_resamples,
-        seed=settings.seed,
+    name = "inpainting"
+    settings = Settings
+    title = "Score inpainting"
+    scales: ClassVar = {name: _scale(name) for name in HEADINGS}
+    controls = CONTROLS
+    controls_explained = (
+        "reference: the true middle. best_lag: of the stretches of its own context the one that has the best note F1 "
+        "with the true middle, so that no copy can do better."
     )
-    return write_outcome(
-        out,
-        results,
-        score_table,
-        table=markdown_report(results),
-        page=functools.partial(render_report, results, score_table) if settings.report else None,
-        notes=notes,
-    )
+    explained = f"{MONOTONE} {FLOOR}"
+    items, groups = "windows", "songs"
+    divergences = FEATURES
+    histogram_features: ClassVar = {INTERVALS: HistogramFeature(interval_bins, INTERVAL_BINS)}
+    on_request = (COMPANION, *EXTENSIONS)
+    without_prediction = (NLL,)
+    ranked_by = RANKING
+    view_titles = SUBSETS
+
+    def run(self, settings: Settings, *, progress: Progress | None = None) -> Outcome:
+        """Judge the systems and write records, results.json, table.md and report.html."""
+        if settings.report:
+            check_backend()
+        items, systems = _judged(settings)
+        # everything else is read from the same commit as what is judged
+        settings = dataclasses.replace(settings, revision=items.revision)
+        baselines, notes = _baselines(settings)
+        validation_items = _validation_items(settings, baselines)
+        systems = [*systems, *baselines, baseline_system(CONTROL, None)]
+        out = Path(settings.out)
+        if settings.overwrite:
+            remove_results(out, *(path.name for path in out.glob(CARDS)))
+            remove_records(out / VALIDATION)
+
+        cache = None if settings.cache is None else PredictionCache(Store(Path(settings.cache).absolute()))
+        if cache is not None:
+            cache.store.try_out()
+
+        def scored(items: ItemSet, systems: Sequence[System], name: str) -> Records:
+            options = {option: getattr(settings, option) for option in ("limit", "decoding", "temperature")}
+            fixed = settings.measures if settings.measures == "fixed" else None
+            taken = {"voice": settings.voice, "highest": settings.highest, "measures": fixed}
+            options |= {option: value for option, value in taken.items() if value}  # older records do not have them
+            seeds = range(settings.n_seeds)
+            extensions = extension_names(settings.extensions)
+            job = InpaintingJob(
+                items, systems, settings.scored_variant, seeds, settings.protocol, options, cache, extensions
+            )
+            return record(job, out / name, settings, progress=progress)
+
+        rows, validation = scored(items, systems, RECORDS), None
+        if validation_items is not None:
+            competing = [system for system in baselines if system.role == "baseline"]
+            validation = scored(validation_items, [*competing, systems[-1]], VALIDATION)
+        return self.write(rows, settings, render_report, validation=validation, extra=ExtraOutputs(notes=notes))
+
+    def check_scores(self, scores: ScoreTable) -> None:
+        """Raise for tokens of another number or size: they would be drawn."""
+        for row in scores.records.of("item", "prediction"):
+            if row["kind"] == "prediction":
+                np.array(row["middle"], dtype=np.uint8).reshape(MUSIB_LAYOUT.middle_steps)
+            elif "error" not in row:
+                np.array(row["tokens"], dtype=np.uint8).reshape(MUSIB_LAYOUT.n_steps)
+
+    def missing_scores(self, header: Mapping[str, Any]) -> dict[str, float]:
+        """Return what an empty prediction scores where it is defined: at the official accuracies, but not at ours."""
+        accuracies = ("pitch_accuracy", "rhythm_accuracy") if header["variant"] == OFFICIAL else ()
+        return dict.fromkeys((RANKING, "position_score", *accuracies), 0.0)
+
+    def describe_run(self, header: Mapping[str, Any]) -> str:
+        """Name the variant and the protocol."""
+        protocol = f", protocol {header['protocol']}" if header.get("protocol") else ""
+        return f"variant {header['variant']}{protocol}"
+
+    def published_scores(self, header: Mapping[str, Any]) -> dict[str, Any]:
+        """Return table 3 of MUSIB where the run is under its conditions and on its data; nothing elsewhere."""
+        if header.get("protocol") == OFFICIAL and Path(header["dataset"]["id"]).name == PUBLISHED_ON:
+            return published_section()
+        return super().published_scores(header)
+
+    def views(self, scores: ScoreTable) -> dict[str, set[str]]:
+        """Return all windows, and those whose middle was not seen in training where that is known and not all were."""
+        in_train = {item: row["seen_in_train"] for item, row in scores.item_rows.items()}
+        views = {WHOLE: set(in_train)}
+        if None not in in_train.values() and not all(in_train.values()):
+            views["unseen"] = {item for item, known in in_train.items() if not known}
+        return views
+
+    def parts(self, scores: ScoreTable) -> dict[str, set[str]]:
+        """Return the windows of each part that gets the score that ranks; none where nothing divides them."""
+        columns = (*SPLITS, "voice")
+        # records of before a column was known do not have it
+        known = {item: [row.get(column) for column in columns] for item, row in scores.item_rows.items()}
+        by_column = {column: {item: row[n] for item, row in known.items()} for n, column in enumerate(columns)}
+        whole = {column: values for column, values in by_column.items() if None not in values.values()}
+        parts: dict[str, set[str]] = {}
+        for column, (divides, with_it, without) in SPLITS.items():
+            values = whole.get(column, {})
+            held = {item for item, value in values.items() if divides(value)}
+            if 0 < len(held) < len(values):
+                parts |= {with_it: held, without: values.keys() - held}
+        voices = whole.get("voice", {})
+        names = list(dict.fromkeys(voices.values()))
+        if 1 < len(names) <= MOST_VOICES:
+            parts |= {f"voice {name}": {item for item, voice in voices.items() if voice == name} for name in names}
+        parts.pop("", None)
+        return {WHOLE: set(known), **parts} if parts else {}
+
+    def caveats(self, results: Mapping[str, Any]) -> Sequence[str]:  # noqa: ARG002
+        """Return nothing: table.md and the report have them."""
+        return ()
+
+    def part_notes(self, parts: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:
+        """Yield the share of near copies: such windows can be answered from memory."""
+        if NEAR in parts:
+            near, n = parts[NEAR]["n_items"], parts[WHOLE]["n_items"]
+            yield (
+                f"{near} of {n} windows ({near / n:.0%}) are near copies of a training passage, up to transposition: "
+                "the report and table.md have note F1 with and without them"
+            )
+
+
+INPAINTING: Final = Inpainting()
+"""The task."""
 
 
 def _judged(settings: Settings) -> tuple[ItemSet, list[System]]:

@@ -11,13 +11,14 @@ import os
 import re
 from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from music_evals.annotations import EditorInfo
 from music_evals.benchmark.cells import plain
 from music_evals.benchmark.manifests import manifest_rows
 from music_evals.benchmark.records import dump_json
-from music_evals.benchmark.run import Progress, find, run
+from music_evals.benchmark.run import Progress, load_task, run
+from music_evals.benchmark.task import Task
 from music_evals.benchmark.tasks.musecpbench.folders import PRESERVED, RESULTS, TABLE
 from music_evals.benchmark.tasks.musecpbench.tables import markdown, study
 from music_evals.errors import (
@@ -33,7 +34,7 @@ from music_evals.files import write_atomically
 from music_evals.protocols import EDIT_STUDIES, editor_names, load_plugin
 from music_evals.symbolic.files import READERS
 
-__all__ = ["CONTROLS", "PAPER_DATA", "PROTOCOLS", "Settings", "Study", "run_musecpbench"]
+__all__ = ["CONTROLS", "MUSECPBENCH", "PAPER_DATA", "PROTOCOLS", "MuseCPBench", "Settings", "Study"]
 
 PROTOCOLS = ("ours", "paper")
 """``"ours"``: all systems edit the same sources. ``"paper"``: each those that the paper gave it."""
@@ -139,10 +140,10 @@ class Settings:
             if not re.fullmatch(r"\w[\w.+-]*", name) or name in {*CONTROLS, *self.weights}:
                 others = f"none of {', '.join(CONTROLS)}, none with weights"
                 raise InvalidInputError(f"`outputs` are of systems with simple names, {others}; got {name!r}")
-        check = find("MAKERS", "check_editor", "maker")
+        edits: Any = load_task("edits")
         for name in given:
             with contextlib.suppress(MissingBackendError, ModelUnavailableError):  # which cost it its row, and no more
-                check(*self.maker(name))
+                edits.check_editor(*self.maker(name))
 
     @property
     def named(self) -> list[str]:
@@ -172,69 +173,83 @@ class Study(NamedTuple):
     files: dict[str, Path]  # ``study``, ``table`` and the ``results`` of preservation
 
 
-def run_musecpbench(settings: Settings, *, progress: Progress | None = None) -> Study:
-    """Let all systems edit, score what they preserved, and write musecpbench.json and musecpbench.md.
+class MuseCPBench(Task):
+    """Editing systems on the same sources, and what each preserves."""
 
-    Raises
-    ------
-    NoDataError
-        No system edited anything; the message has the reasons.
-    MusicEvalsError
-        What edits and preservation raise for their input.
+    name = "musecpbench"
+    settings = Settings
 
-    """
-    out = Path(settings.out)
-    held = _own_pieces(settings, out)
-    infos: dict[str, EditorInfo] = {}
-    left_out: dict[str, str] = {}
-    edits: list[dict[str, Any]] = []
-    manifest: list[dict[str, Any]] = []
-    for system in settings.chosen:
-        if system in CONTROLS and system not in settings.systems and not manifest:
-            continue  # nobody is there whom they would be beside
-        try:
-            info, made = _edited(system, held, list(infos), progress)
-        except OutputError:
-            raise
-        except Exception as error:  # noqa: BLE001 (whatever it raises, it costs this system its row and no other)
-            left_out[system] = str(error) if isinstance(error, MusicEvalsError) else f"{type(error).__name__}: {error}"
-            continue
-        infos[system] = info
-        edits += made.rows
-        manifest += _from(out, _folder(held, system), made.files["manifest"])
-        if len(made.failures) == len(made.rows):
-            left_out[system] = made.failures[0][1]
-    if not manifest:
-        raise NoDataError(f"no system edited anything: {'; '.join(f'{name}: {why}' for name, why in left_out.items())}")
-    infos = {name: infos[name] for name in sorted(infos, key=lambda name: name not in CONTROLS)}
-    written = "".join(f"{dump_json(row)}\n" for row in manifest).encode()
-    merged = write_atomically(out / "manifest.jsonl", written, parents=True)
-    outcome = run(
-        "preservation",
-        out / PRESERVED,
-        progress=progress,
-        manifest=str(merged),
-        seed=settings.seed,
-        workers=settings.workers,
-        overwrite=settings.overwrite,
-        report=settings.report,
-    )
-    about = {
-        "protocol": settings.protocol,
-        "variant": outcome.results["variant"],
-        "left_out": left_out,
-        "refused": [name for name in left_out if name in settings.named],
-        "paper_data": dict(PAPER_DATA),
-    }
-    results = plain(study(outcome.results, outcome.scores, infos, edits, about))
-    files = {
-        "study": write_atomically(out / RESULTS, f"{dump_json(results)}\n".encode()),
-        "table": write_atomically(out / TABLE, markdown(results).encode()),
-        "results": outcome.files["results"],
-    }
-    failures = [(name, left_out[name]) for name in about["refused"] if name not in infos]
-    failures += [(f"{row['item']} ({row['system']})", row["error"]) for row in edits if "error" in row]
-    return Study(results, failures, files)
+    def run(self, settings: Settings, *, progress: Progress | None = None) -> Study:
+        """Let all systems edit, score what they preserved, and write musecpbench.json and musecpbench.md.
+
+        Raises
+        ------
+        NoDataError
+            No system edited anything; the message has the reasons.
+        MusicEvalsError
+            What edits and preservation raise for their input.
+
+        """
+        out = Path(settings.out)
+        held = _own_pieces(settings, out)
+        infos: dict[str, EditorInfo] = {}
+        left_out: dict[str, str] = {}
+        edits: list[dict[str, Any]] = []
+        manifest: list[dict[str, Any]] = []
+        for system in settings.chosen:
+            if system in CONTROLS and system not in settings.systems and not manifest:
+                continue  # nobody is there whom they would be beside
+            try:
+                info, made = _edited(system, held, list(infos), progress)
+            except OutputError:
+                raise
+            except Exception as error:  # noqa: BLE001 (whatever it raises, it costs this system its row and no other)
+                left_out[system] = (
+                    str(error) if isinstance(error, MusicEvalsError) else f"{type(error).__name__}: {error}"
+                )
+                continue
+            infos[system] = info
+            edits += made.rows
+            manifest += _from(out, _folder(held, system), made.files["manifest"])
+            if len(made.failures) == len(made.rows):
+                left_out[system] = made.failures[0][1]
+        if not manifest:
+            raise NoDataError(
+                f"no system edited anything: {'; '.join(f'{name}: {why}' for name, why in left_out.items())}"
+            )
+        infos = {name: infos[name] for name in sorted(infos, key=lambda name: name not in CONTROLS)}
+        written = "".join(f"{dump_json(row)}\n" for row in manifest).encode()
+        merged = write_atomically(out / "manifest.jsonl", written, parents=True)
+        outcome = run(
+            "preservation",
+            out / PRESERVED,
+            progress=progress,
+            manifest=str(merged),
+            seed=settings.seed,
+            workers=settings.workers,
+            overwrite=settings.overwrite,
+            report=settings.report,
+        )
+        about = {
+            "protocol": settings.protocol,
+            "variant": outcome.results["variant"],
+            "left_out": left_out,
+            "refused": [name for name in left_out if name in settings.named],
+            "paper_data": dict(PAPER_DATA),
+        }
+        results = plain(study(outcome.results, outcome.scores, infos, edits, about))
+        files = {
+            "study": write_atomically(out / RESULTS, f"{dump_json(results)}\n".encode()),
+            "table": write_atomically(out / TABLE, markdown(results).encode()),
+            "results": outcome.files["results"],
+        }
+        failures = [(name, left_out[name]) for name in about["refused"] if name not in infos]
+        failures += [(f"{row['item']} ({row['system']})", row["error"]) for row in edits if "error" in row]
+        return Study(results, failures, files)
+
+
+MUSECPBENCH: Final = MuseCPBench()
+"""The task."""
 
 
 def _own_pieces(settings: Settings, out: Path) -> Settings:
@@ -255,7 +270,8 @@ def _edited(
         took = f"; the paper took {PAPER_DATA[system]}" if system in PAPER_DATA else ""
         known = took or system in settings.outputs
         raise NoDataError(f"no sources attached{took}" if known else "not a system of the paper")
-    work = find("MAKERS", "edit_work", "maker")(*settings.maker(system))
+    edits: Any = load_task("edits")
+    work = edits.work(*settings.maker(system))
     info = work.editor.info
     is_audio = "audio" in info.entrances
     if paper:  # a control edits what the systems edited
@@ -272,7 +288,7 @@ def _edited(
         path = _folder(settings, system)
         table = _each_once(tables, path.with_name(f"{path.name}.jsonl"), of_each, skipped)
         limit = None if of_each else limit
-    edit_settings = find("MAKERS", "edit_settings", "maker")(
+    edit_settings = edits.settings(
         out=_folder(settings, system),
         sources=[os.fspath(table)],
         system=system,
@@ -285,7 +301,7 @@ def _edited(
         workers=settings.workers,
         overwrite=settings.overwrite or system in settings.outputs,  # what lies there is taken as it is now
     )
-    return info, find("MAKERS", "edits", "maker")(edit_settings, work=work, progress=progress)
+    return info, edits.run(edit_settings, work=work, progress=progress)
 
 
 def _each_once(

@@ -2,6 +2,9 @@
 
 pairs -> controls -> records -> results, tables, report. What is compared, and how, is settled before anything runs, so
 that a wrong name costs no time.
+
+By default the interval is clustered by the music of the originals: pairs whose originals hold the same music are one
+group, as the records tell. The controls are the same music played back otherwise, and unrelated music.
 """
 
 from __future__ import annotations
@@ -10,24 +13,32 @@ import dataclasses
 import functools
 import os
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Final
+
+import numpy as np
+import numpy.typing as npt
 
 from music_evals.annotations import FACETS, FEATURES
 from music_evals.audio.extraction import receipt
 from music_evals.audio.store import FeatureStore
 from music_evals.benchmark.canvas import check_backend
-from music_evals.benchmark.outputs import RECORDS, Outcome, remove_results, write_scores
+from music_evals.benchmark.outputs import RECORDS, Outcome, remove_results
+from music_evals.benchmark.published import published_preservation
 from music_evals.benchmark.records import Records
 from music_evals.benchmark.rows import PairJob, Scorer
 from music_evals.benchmark.run import Progress, record
 from music_evals.benchmark.run import Settings as RunSettings
-from music_evals.benchmark.scores import outlines_in
+from music_evals.benchmark.scores import ScoreTable, outlines_in
+from music_evals.benchmark.task import Task
 from music_evals.benchmark.tasks.preservation.controls import make_controls, traits_of
+from music_evals.benchmark.tasks.preservation.facets import describe_controls, facets, on_shared, sides
 from music_evals.benchmark.tasks.preservation.pair_datasets import pairs_of_dataset
 from music_evals.benchmark.tasks.preservation.pairs import (
+    CEILING,
     CONTROLS,
+    UNRELATED,
     Columns,
     Pair,
     PairSet,
@@ -35,22 +46,23 @@ from music_evals.benchmark.tasks.preservation.pairs import (
     pairs_in_manifest,
 )
 from music_evals.benchmark.tasks.preservation.players import PLACES, Players
+from music_evals.benchmark.tasks.preservation.reencoding import REENCODED_AUDIO, REENCODED_SCORE
 from music_evals.benchmark.tasks.preservation.report import SHOWN_PAIRS, render_report
-from music_evals.benchmark.tasks.preservation.results import PRESERVATION
 from music_evals.benchmark.tasks.preservation.worker import PairScorer
-from music_evals.benchmark.versions import PACKAGES, package_versions
+from music_evals.benchmark.versions import PACKAGES
 from music_evals.errors import InvalidInputError, MissingBackendError, UnknownNameError
 from music_evals.files import scratch_folder
-from music_evals.metrics.catalogue import RELEASES, SHOWN_AUXILIARY
+from music_evals.metrics.catalogue import AUXILIARY, PRESERVATION_METRICS, RELEASE_SCORES, RELEASES, SHOWN_AUXILIARY
 from music_evals.numerics import n_cores
 from music_evals.pipelines import preservation as pipeline
 
 __all__ = [
     "AUDIO_PACKAGES",
+    "PRESERVATION",
     "Outcome",
+    "Preservation",
     "Settings",
     "describe_extractors",
-    "run_preservation",
 ]
 
 MOST_WORKERS = 4
@@ -180,45 +192,108 @@ def _names(text: str | None) -> list[str] | None:
     return None if names in ([], ["all"]) else names
 
 
-def run_preservation(settings: Settings, *, progress: Progress | None = None, scorer: Scorer | None = None) -> Outcome:
-    """Compare all pairs and write records, results.json, table.md and report.html."""
-    # A run that was killed is resumed where it stood when it is started again with the same settings.
-    if settings.report:
-        check_backend()
-    out, measures = Path(settings.out), settings.measures
-    # raises for a named backend that is not there, before anything takes time
-    receipt(measures.all_backends, features=[name for name in settings.backends if name in FEATURES])
-    if settings.dataset is not None:
-        describe_extractors(measures)  # what a dataset holds becomes recordings, which may take long
-    with scratch_folder() as scratch:
-        pairs = _pairs(settings, scratch / "music", progress)
-        if settings.overwrite:
-            remove_results(out)
-        store = FeatureStore(Path(settings.features or scratch / "features").absolute())
-        store.try_out()
-        stored = dataclasses.replace(measures, store=store)
-        job = PairJob(
-            header=_header(settings, pairs),
-            about=({"intended": settings.intended_facets} if settings.intended_facets else {})
-            | ({"controls": list(pairs.controls)} if pairs.controls else {}),
-            pair_set=pairs,
-            controls=(),
-            scores=measures.scores,
-            variant=settings.variant,
-            scorer=scorer or PairScorer(stored),
-            engine="local",  # an extractor may die of a recording
-            workers=min(n_cores(), MOST_WORKERS),
+class Preservation(Task):
+    """What edits preserved of originals: pairs, and the controls beside them."""
+
+    name = "preservation"
+    settings = Settings
+    title = "What the edits preserved"
+    scales: ClassVar = {**PRESERVATION_METRICS, **RELEASE_SCORES, **AUXILIARY}
+    auxiliary = AUXILIARY
+    packages = (*PACKAGES, *AUDIO_PACKAGES)
+    controls = CONTROLS
+    controls_explained = (
+        f"{CEILING}: each original against a copy of itself, {REENCODED_AUDIO} (scores: {REENCODED_SCORE}), which is "
+        f"as near as extractors find the same music. {UNRELATED}: originals of different groups, chosen so that key "
+        "and tempo differ where the corpus allows it, which is what chance gives."
+    )
+
+    def run(self, settings: Settings, *, progress: Progress | None = None, scorer: Scorer | None = None) -> Outcome:
+        """Compare all pairs and write records, results.json, table.md and report.html."""
+        if settings.report:
+            check_backend()
+        out, measures = Path(settings.out), settings.measures
+        # raises for a named backend that is not there, before anything takes time
+        receipt(measures.all_backends, features=[name for name in settings.backends if name in FEATURES])
+        if settings.dataset is not None:
+            describe_extractors(measures)  # what a dataset holds becomes recordings, which may take long
+        with scratch_folder() as scratch:
+            pairs = _pairs(settings, scratch / "music", progress)
+            if settings.overwrite:
+                remove_results(out)
+            store = FeatureStore(Path(settings.features or scratch / "features").absolute())
+            store.try_out()
+            stored = dataclasses.replace(measures, store=store)
+            job = PairJob(
+                header=self._header(settings, pairs),
+                about=({"intended": settings.intended_facets} if settings.intended_facets else {})
+                | ({"controls": list(pairs.controls)} if pairs.controls else {}),
+                pair_set=pairs,
+                controls=(),
+                scores=measures.scores,
+                variant=settings.variant,
+                scorer=scorer or PairScorer(stored),
+                engine="local",  # an extractor may die of a recording
+                workers=min(n_cores(), MOST_WORKERS),
+            )
+            rows = _record(job, pairs.pairs, settings, progress)
+            store.try_out()  # it may be full by now
+            # recordings of a dataset lie in the scratch folder: the report is made while they are there
+            files = (file for pair in pairs.pairs for file in (pair.reference, pair.estimate))
+            players = Players(settings.audio, out, {file.content: file.path for file in files})
+            page = functools.partial(render_report, timelines=settings.timelines, players=players)
+            outcome = self.write(rows, settings, page)
+        if players.folder is not None:
+            outcome.files["audio"] = players.folder
+        return outcome
+
+    def _header(self, settings: Settings, pairs: PairSet) -> dict[str, Any]:
+        """Return what the numbers depend on, besides the files."""
+        measures = settings.measures
+        has_audio = any(pair.modality == "audio" for pair in pairs.pairs)
+        return self.header(
+            pairs.dataset,
+            settings.variant,
+            measures.metrics,
+            companions=list(measures.companions),
+            extractors=describe_extractors(measures) if has_audio else {"features": {}},
         )
-        rows = _record(job, pairs.pairs, settings, progress)
-        store.try_out()  # it may be full by now
-        # recordings of a dataset lie in the scratch folder: the report is made while they are there
-        files = (file for pair in pairs.pairs for file in (pair.reference, pair.estimate))
-        players = Players(settings.audio, out, {file.content: file.path for file in files})
-        page = functools.partial(render_report, timelines=settings.timelines, players=players)
-        outcome = write_scores(PRESERVATION, rows, settings, page)
-    if players.folder is not None:
-        outcome.files["audio"] = players.folder
-    return outcome
+
+    def check_scores(self, scores: ScoreTable) -> None:
+        """Where pairs are grouped by the file of their original, take what it holds: other tags make no other music."""
+        scores.group_by(scores.music_of(set(scores.columns["group"].categories.to_pylist())))
+
+    def paired_groups(self, scores: ScoreTable, system: str) -> npt.NDArray[np.int64] | None:
+        """Return the originals of both sides, where both are originals."""
+        return sides(scores, system)
+
+    def describe_run(self, header: Mapping[str, Any]) -> str:
+        """Name the variant."""
+        return f"variant {header['variant']}"
+
+    def describe_systems(self, scores: ScoreTable) -> Mapping[str, Mapping[str, Any]]:
+        """Describe the controls."""
+        return describe_controls(scores)
+
+    def facet_scores(self, scores: ScoreTable, *, confidence: float) -> Mapping[str, Any]:
+        """Place each facet between the two controls."""
+        return facets(scores, confidence=confidence)
+
+    def published_scores(self, header: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the tables of papers that have these metrics."""
+        return published_preservation(header["metrics"])
+
+    def control_notes(self, systems: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:
+        """Say where the row of unrelated music is missing, or rests on few originals."""
+        if CEILING in systems and UNRELATED not in systems:
+            yield "all originals are of one group: there is no row of unrelated music to compare with"
+        if UNRELATED in systems and systems[UNRELATED]["n_pairs"] == 2:
+            yield f"the two pairs of {UNRELATED} share originals, and do not say how far those of others may lie"
+        yield from on_shared(systems.get(UNRELATED, {}))
+
+
+PRESERVATION: Final = Preservation()
+"""The task."""
 
 
 def _record(job: PairJob, pairs: Sequence[Pair], settings: Settings, progress: Progress | None) -> Records:
@@ -257,21 +332,6 @@ def _pairs(settings: Settings, scratch: Path, progress: Progress | None) -> Pair
         limit=settings.limit,
         progress=progress,
     )
-
-
-def _header(settings: Settings, pairs: PairSet) -> dict[str, Any]:
-    """Return what the numbers depend on, besides the files."""
-    measures = settings.measures
-    has_audio = any(pair.modality == "audio" for pair in pairs.pairs)
-    return {
-        "task": "preservation",
-        "dataset": dict(pairs.dataset),
-        "variant": settings.variant,
-        "metrics": list(measures.metrics),
-        "companions": list(measures.companions),
-        "extractors": describe_extractors(measures) if has_audio else {"features": {}},
-        "versions": package_versions((*PACKAGES, *AUDIO_PACKAGES)),
-    }
 
 
 def describe_extractors(measures: pipeline.Settings) -> dict[str, Any]:

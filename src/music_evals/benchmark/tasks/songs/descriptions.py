@@ -16,7 +16,7 @@ import math
 import os
 import random
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
@@ -24,13 +24,13 @@ import numpy as np
 import numpy.typing as npt
 
 from music_evals.annotations import GROUPS, SCORED
-from music_evals.benchmark.outputs import RECORDS, Outcome, remove_results, write_scores
+from music_evals.benchmark.outputs import RECORDS, Outcome, remove_results
 from music_evals.benchmark.published import published_descriptions
 from music_evals.benchmark.report import score_page
-from music_evals.benchmark.results import ScoreTask
 from music_evals.benchmark.rows import PairJob
 from music_evals.benchmark.run import Progress, record
 from music_evals.benchmark.scores import ABSENT, ERROR, UNDEFINED, ScoreTable
+from music_evals.benchmark.task import Task
 from music_evals.benchmark.tasks.songs.songs import Song, SongSet, SongSettings
 from music_evals.benchmark.tasks.songs.tag_predictions import TAGS, plain_tags, tag_songs
 from music_evals.benchmark.tasks.songs.text_controls import (
@@ -45,7 +45,6 @@ from music_evals.benchmark.tasks.songs.text_controls import (
 )
 from music_evals.benchmark.tasks.songs.text_pairs import TextPair, TextSide, score_or_reason
 from music_evals.benchmark.tasks.songs.text_predictions import Prediction, pairs_of_predictions, read_predictions
-from music_evals.benchmark.versions import package_versions
 from music_evals.errors import InvalidInputError, InvalidTagsError, NoDataError, UnknownNameError, located
 from music_evals.lyrics.embeddings import DEFAULT_ENCODER, embed, load_encoder
 from music_evals.metrics.catalogue import DESCRIPTION_SCORES
@@ -54,63 +53,20 @@ from music_evals.pipelines.descriptions import TOTAL, check_description, score_d
 from music_evals.pipelines.tag_extraction import EXTRACTIONS, Vocabulary, extract_tags, vocabulary_of
 from music_evals.protocols import TextEncoder
 
-__all__ = ["DESCRIPTIONS", "Settings", "run_descriptions"]
+__all__ = ["DESCRIPTIONS", "Descriptions", "Settings"]
 
 MODALITY = "tags"
 AT_ONCE = 16
 """Songs that are written down together: each takes milliseconds."""
 
 EXPECTED = '"professional": {dimension: [tags]}, "amateur": {...}'
-PACKAGES = ("music_evals", "numpy", "sentence-transformers", "transformers", "torch")
 
 Tags = Mapping[str, Mapping[str, Sequence[str]]]
 """Group of annotators -> dimension -> tags."""
 
 
-def _how(header: Mapping[str, Any]) -> str:
-    encoder = header["encoder"]
-    revision = f" at {encoder['revision']}" if encoder["revision"] else ""
-    normalized = ", divided by self-similarity" if header["options"]["normalize_by_self"] else ""
-    return f"aggregation {header['variant']}{normalized}, encoder {encoder['name']}{revision}"
-
-
 def _unspoken(group: str) -> str:
     return f"the system does not speak for the {group} group"
-
-
-def _shown(score_table: ScoreTable) -> tuple[str, ...]:
-    """Return the scores of which any system has a value; all without a system."""
-    unspoken = [place for place, text in enumerate(score_table.matrix.texts) if text in set(map(_unspoken, GROUPS))]
-    judged, spoken = False, set()
-    for pairs in (score_table.of(system) for system in score_table.systems if system not in score_table.controls):
-        for name in score_table.metrics:
-            scored = ~np.isin(pairs.states(name), (ABSENT, ERROR))
-            judged |= bool(scored.any())
-            if (scored & ~np.isin(pairs.messages(UNDEFINED, name), unspoken)).any():
-                spoken.add(name)
-    return tuple(name for name in score_table.metrics if name in spoken or not judged)
-
-
-DESCRIPTIONS: Final = ScoreTask(
-    name="descriptions",
-    title="Music description",
-    scales=DESCRIPTION_SCORES,
-    controls=TAG_CONTROLS,
-    controls_explained=(
-        f"{OWN_TAGS}: the tags of each song against themselves. Under the mean of all pairs that is below 1, and no "
-        "strict ceiling: a description of a few tags that are near to all others can have more. "
-        f"{ANOTHER_SONG}: the tags of the next song of another group, which is what a description has that knows "
-        f"nothing of the song. {COMMON_TAGS} and {RANDOM_TAGS}: as many tags in each dimension as the song has, those "
-        "that songs have most often, or drawn from those of all songs."
-    ),
-    how=_how,
-    published=lambda header: published_descriptions(header["metrics"]),
-    items="songs",
-    remarks="dimensions that the reference leaves empty",
-    shown=_shown,
-    on_controls=without_another_song,
-)
-"""What this benchmark hands to the shared results, tables and pages."""
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -189,47 +145,95 @@ class Settings(SongSettings):
         }
 
 
-def run_descriptions(settings: Settings, *, progress: Progress | None = None) -> Outcome:
-    """Score all descriptions and write records, results.json, table.md and report.html."""
-    # A run that was killed is taken up where it stood when it is started again with the same settings.
-    songs = settings.read_songs(GROUPS)
-    out = Path(settings.out)
-    words = vocabulary_of(song.tags for song in songs.songs) if settings.text_tags else None
-    predictions = read_predictions(settings.predictions, functools.partial(_tags, words=words), EXPECTED)
-    encoder = load_encoder(
-        settings.encoder, revision=settings.encoder_revision, device=settings.device, cache=settings.cache
+class Descriptions(Task):
+    """Tags of songs, against those that people gave."""
+
+    name = "descriptions"
+    settings = Settings
+    title = "Music description"
+    scales = DESCRIPTION_SCORES
+    packages = ("music_evals", "numpy", "sentence-transformers", "transformers", "torch")
+    controls = TAG_CONTROLS
+    controls_explained = (
+        f"{OWN_TAGS}: the tags of each song against themselves. Under the mean of all pairs that is below 1, and no "
+        "strict ceiling: a description of a few tags that are near to all others can have more. "
+        f"{ANOTHER_SONG}: the tags of the next song of another group, which is what a description has that knows "
+        f"nothing of the song. {COMMON_TAGS} and {RANDOM_TAGS}: as many tags in each dimension as the song has, those "
+        "that songs have most often, or drawn from those of all songs."
     )
-    if settings.overwrite:  # before anything is heard: they would stand beside what another run made
-        remove_results(out)
-    if settings.audio is not None:
-        predictions += tag_songs(
-            settings.models,
-            settings.audio,
-            songs,
-            out / TAGS,
-            settings,
-            options=settings.model_options,
-            progress=progress,
+    items = "songs"
+    remarks = "dimensions that the reference leaves empty"
+
+    def run(self, settings: Settings, *, progress: Progress | None = None) -> Outcome:
+        """Score all descriptions and write records, results.json, table.md and report.html."""
+        songs = settings.read_songs(GROUPS)
+        out = Path(settings.out)
+        words = vocabulary_of(song.tags for song in songs.songs) if settings.text_tags else None
+        predictions = read_predictions(settings.predictions, functools.partial(_tags, words=words), EXPECTED)
+        encoder = load_encoder(
+            settings.encoder, revision=settings.encoder_revision, device=settings.device, cache=settings.cache
         )
-    predictions = _with_all_groups(predictions)
-    judged = pairs_of_predictions(predictions, songs, _own, modality=MODALITY, controls=TAG_CONTROLS)
-    controls = _controls(songs, settings.seed) if settings.controls else []
-    if not judged.pairs and not judged.failures and not controls:
-        raise NoDataError("nothing to score: give `predictions`, or leave the controls on")
-    header = {
-        "task": DESCRIPTIONS.name,
-        "dataset": dict(judged.dataset),
-        "variant": settings.aggregation,
-        "metrics": list(DESCRIPTION_SCORES),
-        "companions": [],
-        "encoder": {"name": encoder.name, "revision": encoder.revision},
-        "options": settings.options | ({"text_tags": settings.text_tags} if settings.text_tags else {}),
-        "versions": package_versions(PACKAGES),
-    }
-    scorer = DescriptionScorer(encoder, settings.options)
-    scores = tuple(DESCRIPTION_SCORES)
-    job = PairJob(header, judged, controls, scores, settings.aggregation, scorer, at_once=AT_ONCE, before=scorer.learn)
-    return write_scores(DESCRIPTIONS, record(job, out / RECORDS, settings, progress=progress), settings, _render)
+        if settings.overwrite:  # before anything is heard: they would stand beside what another run made
+            remove_results(out)
+        if settings.audio is not None:
+            predictions += tag_songs(
+                settings.models,
+                settings.audio,
+                songs,
+                out / TAGS,
+                settings,
+                options=settings.model_options,
+                progress=progress,
+            )
+        predictions = _with_all_groups(predictions)
+        judged = pairs_of_predictions(predictions, songs, _own, modality=MODALITY, controls=TAG_CONTROLS)
+        controls = _controls(songs, settings.seed) if settings.controls else []
+        if not judged.pairs and not judged.failures and not controls:
+            raise NoDataError("nothing to score: give `predictions`, or leave the controls on")
+        header = self.header(
+            judged.dataset,
+            settings.aggregation,
+            DESCRIPTION_SCORES,
+            encoder={"name": encoder.name, "revision": encoder.revision},
+            options=settings.options | ({"text_tags": settings.text_tags} if settings.text_tags else {}),
+        )
+        scorer = DescriptionScorer(encoder, settings.options)
+        scores = tuple(DESCRIPTION_SCORES)
+        job = PairJob(
+            header, judged, controls, scores, settings.aggregation, scorer, at_once=AT_ONCE, before=scorer.learn
+        )
+        return self.write(record(job, out / RECORDS, settings, progress=progress), settings, _render)
+
+    def shown_metrics(self, scores: ScoreTable) -> tuple[str, ...]:
+        """Return the scores of which any system has a value; all without a system."""
+        unspoken = [place for place, text in enumerate(scores.matrix.texts) if text in set(map(_unspoken, GROUPS))]
+        judged, spoken = False, set()
+        for pairs in (scores.of(system) for system in scores.systems if system not in scores.controls):
+            for name in scores.metrics:
+                scored = ~np.isin(pairs.states(name), (ABSENT, ERROR))
+                judged |= bool(scored.any())
+                if (scored & ~np.isin(pairs.messages(UNDEFINED, name), unspoken)).any():
+                    spoken.add(name)
+        return tuple(name for name in scores.metrics if name in spoken or not judged)
+
+    def describe_run(self, header: Mapping[str, Any]) -> str:
+        """Name aggregation and encoder."""
+        encoder = header["encoder"]
+        revision = f" at {encoder['revision']}" if encoder["revision"] else ""
+        normalized = ", divided by self-similarity" if header["options"]["normalize_by_self"] else ""
+        return f"aggregation {header['variant']}{normalized}, encoder {encoder['name']}{revision}"
+
+    def published_scores(self, header: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the table of the MuChin paper."""
+        return published_descriptions(header["metrics"])
+
+    def control_notes(self, systems: Mapping[str, Mapping[str, Any]]) -> Iterable[str]:
+        """Say where there is no other song to compare with."""
+        return without_another_song(systems)
+
+
+DESCRIPTIONS: Final = Descriptions()
+"""The task."""
 
 
 def _tags(row: Mapping[str, Any], where: str, *, words: Vocabulary | None = None) -> dict[str, Any]:

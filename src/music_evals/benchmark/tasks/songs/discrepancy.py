@@ -30,6 +30,7 @@ from music_evals.benchmark.outputs import RECORDS, Outcome, remove_results, writ
 from music_evals.benchmark.records import reading_rows
 from music_evals.benchmark.run import Job, Progress, Row, record
 from music_evals.benchmark.run import Settings as RunSettings
+from music_evals.benchmark.task import Task
 from music_evals.benchmark.tasks.songs.discrepancy_plots import plot_study
 from music_evals.benchmark.tasks.songs.discrepancy_tables import markdown_study, render_study, text_study
 from music_evals.benchmark.tasks.songs.songs import SongSet, read_songs
@@ -51,9 +52,7 @@ from music_evals.pipelines.discrepancy import (
 )
 from music_evals.protocols import TextEncoder
 
-__all__ = ["CELLS", "PLOT", "Settings", "markdown_study", "run_discrepancy", "text_study"]
-
-TASK: Final = "discrepancy"
+__all__ = ["CELLS", "DISCREPANCY", "PLOT", "Discrepancy", "Settings", "markdown_study", "text_study"]
 
 CELLS: Final = "cells.csv"
 PLOT: Final = "discrepancy.svg"
@@ -64,8 +63,6 @@ Descriptions = Mapping[str, Mapping[str, Mapping[str, Sequence[str]]]]
 
 FEW_SONGS = 10
 """Groups with fewer songs get a remark."""
-
-PACKAGES = ("music_evals", "numpy", "scipy", "sentence-transformers", "transformers", "torch")
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -153,52 +150,63 @@ def _names(text: str) -> list[str]:
     return list(dict.fromkeys(name.strip() for name in text.split(",") if name.strip()))
 
 
-def run_discrepancy(settings: Settings, *, progress: Progress | None = None) -> Outcome:
-    """Compare professionals and amateurs on the songs of a dataset and write the results."""
-    out = Path(settings.out)
-    if settings.plot:
-        check_backend()
-    songs = read_songs(
-        str(settings.dataset),
-        settings.config,
-        settings.split,
-        revision=settings.revision,
-        limit=settings.limit,
-        columns=GROUPS,
-    )
-    encoder = load_encoder(
-        settings.encoder, revision=settings.encoder_revision, device=settings.device, cache=settings.cache
-    )
-    reported = {song.id: song.tags for song in songs.songs}
-    job = _Similarities(settings, songs, reported, encoder)
-    rows = record(job, out / RECORDS, settings, progress=progress)
-    # other groupings may be asked for with the same records: what was made of them tells of another run
-    remove_results(out, CELLS, PLOT)
-    values = job.values(rows)
-    study = study_discrepancy(
-        reported,
-        encoder=encoder,
-        by=settings.groupings,
-        similarities=values,
-        **settings.comparison,
-        groups=[song.group for song in songs.songs],
-        confidence=settings.confidence,
-        n_permutations=settings.n_permutations,
-        seed=settings.seed,
-    )
-    results = _results(study, songs, reported)
-    picture = plot_study(study) if settings.plot else ""
-    others = {"cells": (CELLS, csv_text(Cell._fields, study.cells))}
-    others |= {"plot": (PLOT, picture)} if settings.plot else {}
-    return write_outcome(
-        out,
-        results,
-        study,
-        table=markdown_study(study, results["notes"]),
-        page=functools.partial(render_study, study, results, picture) if settings.report else None,
-        others=others,
-        notes=results["notes"],
-    )
+class Discrepancy(Task):
+    """Where professionals and amateurs describe the same songs differently: a study, whose results are its own."""
+
+    name = "discrepancy"
+    settings = Settings
+    packages = ("music_evals", "numpy", "scipy", "sentence-transformers", "transformers", "torch")
+
+    def run(self, settings: Settings, *, progress: Progress | None = None) -> Outcome:
+        """Compare professionals and amateurs on the songs of a dataset and write the results."""
+        out = Path(settings.out)
+        if settings.plot:
+            check_backend()
+        songs = read_songs(
+            str(settings.dataset),
+            settings.config,
+            settings.split,
+            revision=settings.revision,
+            limit=settings.limit,
+            columns=GROUPS,
+        )
+        encoder = load_encoder(
+            settings.encoder, revision=settings.encoder_revision, device=settings.device, cache=settings.cache
+        )
+        reported = {song.id: song.tags for song in songs.songs}
+        job = _Similarities(settings, songs, reported, encoder)
+        rows = record(job, out / RECORDS, settings, progress=progress)
+        # other groupings may be asked for with the same records: what was made of them tells of another run
+        remove_results(out, CELLS, PLOT)
+        values = job.values(rows)
+        study = study_discrepancy(
+            reported,
+            encoder=encoder,
+            by=settings.groupings,
+            similarities=values,
+            **settings.comparison,
+            groups=[song.group for song in songs.songs],
+            confidence=settings.confidence,
+            n_permutations=settings.n_permutations,
+            seed=settings.seed,
+        )
+        results = _results(study, songs, reported)
+        picture = plot_study(study) if settings.plot else ""
+        others = {"cells": (CELLS, csv_text(Cell._fields, study.cells))}
+        others |= {"plot": (PLOT, picture)} if settings.plot else {}
+        return write_outcome(
+            out,
+            results,
+            study,
+            table=markdown_study(study, results["notes"]),
+            page=functools.partial(render_study, study, results, picture) if settings.report else None,
+            others=others,
+            notes=results["notes"],
+        )
+
+
+DISCREPANCY: Final = Discrepancy()
+"""The task."""
 
 
 class _Similarities(Job):
@@ -209,11 +217,11 @@ class _Similarities(Job):
     def __init__(self, settings: Settings, songs: SongSet, descriptions: Descriptions, encoder: TextEncoder) -> None:
         self._descriptions, self._encoder, self._settings = descriptions, encoder, settings
         self.header = {
-            "task": TASK,
+            "task": DISCREPANCY.name,
             "dataset": {**songs.about, "fingerprint": _fingerprint(descriptions)},
             "options": settings.comparison,
             "encoder": {"name": encoder.name, "revision": encoder.revision},
-            "versions": package_versions(PACKAGES),
+            "versions": package_versions(DISCREPANCY.packages),
         }
 
     @property
@@ -254,12 +262,12 @@ def _fingerprint(reported: Descriptions) -> str:
 def _results(study: DiscrepancyStudy, songs: SongSet, descriptions: Descriptions) -> dict[str, Any]:
     results: dict[str, Any] = plain(
         {
-            "task": TASK,
+            "task": DISCREPANCY.name,
             "dataset": {**songs.about, "fingerprint": _fingerprint(descriptions)},
             "n_clusters": len({song.group for song in songs.songs}),
             **study.to_dict(),
             "notes": _notes(study),
-            "versions": package_versions(PACKAGES),
+            "versions": package_versions(DISCREPANCY.packages),
         }
     )
     return results

@@ -1,6 +1,6 @@
 """Lyrics written by language models and scored: songs in; texts, scores, time and cost out.
 
-songs -> prompts -> writers -> answers on the disk -> `lyrics.run_lyrics`. The theme of a song is what its professional
+songs -> prompts -> writers -> answers on the disk -> `lyrics.LYRICS`. The theme of a song is what its professional
 annotator wrote of its lyrics; the structure is its pattern, without the numbers of the sections, which is also what the
 text is scored against. Without a writer the controls of `lyrics` are scored alone.
 """
@@ -11,7 +11,7 @@ import dataclasses
 import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar, Final, NamedTuple
 
 from music_evals.annotations import GROUPS
 from music_evals.benchmark.cells import counted
@@ -20,6 +20,7 @@ from music_evals.benchmark.model_folders import split_model
 from music_evals.benchmark.outputs import NO_EXTRA_OUTPUTS, ExtraOutputs, Outcome, remove_results
 from music_evals.benchmark.records import RecordStore, dump_json, reading_rows
 from music_evals.benchmark.tables import text_report as scores_text
+from music_evals.benchmark.task import Task
 from music_evals.benchmark.tasks.songs import lyrics, writing_log
 from music_evals.benchmark.tasks.songs.generations import Progress, Row, WritingSystem, ask, key_of, latest_rows
 from music_evals.benchmark.tasks.songs.songs import SongSet, SongSettings
@@ -34,7 +35,7 @@ from music_evals.files import parse_json
 from music_evals.lyrics.prompts import Example, lyric_prompt, prompt_receipt
 from music_evals.protocols import WRITERS, LyricWriter, load_plugin
 
-__all__ = ["Endpoint", "Outcome", "Prices", "Settings", "run_writing", "text_report"]
+__all__ = ["LYRIC_WRITING", "Endpoint", "LyricWriting", "Outcome", "Prices", "Settings", "text_report"]
 
 GENERATIONS, TEXTS, LOG = "writing", "texts.jsonl", "writing_log.csv"
 """Records of what was asked, the texts that are scored, and what each took."""
@@ -155,29 +156,39 @@ class Settings(SongSettings):
         return lyrics.Settings(**own, numbered=False)
 
 
-def run_writing(settings: Settings, *, progress: Progress | None = None) -> Outcome:
-    """Let all writers write for all songs, score the texts, and write everything into a folder."""
-    # A run that was killed is taken up where it stood when it is started again with the same settings: what was
-    # answered is not asked again, what failed is. Writers may be added later; other texts than those of the last
-    # settings stay in the records and count no more.
-    out = Path(settings.out)
-    lyrics.score_lyrics(*_TRIAL, **settings.scoring.options)
-    example = _read_example(settings.example)
-    writers = _load_writers(settings)
-    songs = settings.read_songs(["structure"])
-    if settings.overwrite:
-        remove_results(out, TEXTS, LOG)
-    written = _write(settings, songs, writers, example, progress) if writers else _Written()
-    scoring = dataclasses.replace(settings.scoring, revision=songs.about["revision"])  # the commit that was read
-    about = written.about
-    extra, sections = NO_EXTRA_OUTPUTS, []
-    if about:
-        table = writing_log.markdown_section(about["totals"])
-        extra = ExtraOutputs({"writing": about}, table, about["notes"], written.files)
-        sections = [writing_log.html_section(about["totals"])]
-    outcome = lyrics.run_lyrics(scoring, made=written.made, extra=extra, sections=sections, progress=progress)
-    records = {"generations": out / GENERATIONS} if writers else {}
-    return dataclasses.replace(outcome, files={**outcome.files, **records})
+class LyricWriting(Task):
+    """Language models write lyrics for songs, which are then scored as the task `lyrics` scores them."""
+
+    name = "lyric_writing"
+    settings = Settings
+
+    def run(self, settings: Settings, *, progress: Progress | None = None) -> Outcome:
+        """Let all writers write for all songs, score the texts, and write everything into a folder."""
+        # A run that was killed is taken up where it stood when it is started again with the same settings: what was
+        # answered is not asked again, what failed is. Writers may be added later; other texts than those of the last
+        # settings stay in the records and count no more.
+        out = Path(settings.out)
+        lyrics.score_lyrics(*_TRIAL, **settings.scoring.options)
+        example = _read_example(settings.example)
+        writers = _load_writers(settings)
+        songs = settings.read_songs(["structure"])
+        if settings.overwrite:
+            remove_results(out, TEXTS, LOG)
+        written = _write(settings, songs, writers, example, progress) if writers else _Written()
+        scoring = dataclasses.replace(settings.scoring, revision=songs.about["revision"])  # the commit that was read
+        about = written.about
+        extra, sections = NO_EXTRA_OUTPUTS, []
+        if about:
+            table = writing_log.markdown_section(about["totals"])
+            extra = ExtraOutputs({"writing": about}, table, about["notes"], written.files)
+            sections = [writing_log.html_section(about["totals"])]
+        outcome = lyrics.LYRICS.run(scoring, made=written.made, extra=extra, sections=sections, progress=progress)
+        records = {"generations": out / GENERATIONS} if writers else {}
+        return dataclasses.replace(outcome, files={**outcome.files, **records})
+
+
+LYRIC_WRITING: Final = LyricWriting()
+"""The task."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -199,7 +210,7 @@ def _write(
     systems = [loaded.system for loaded in writers]
     prompts, reasons = _prompts(songs, settings, example)
     receipt = {**prompt_receipt(settings.language, example), "theme_from": settings.theme_from or "any"}
-    header = {"task": "lyric_writing", "dataset": dict(songs.about), "prompt": receipt}
+    header = {"task": LYRIC_WRITING.name, "dataset": dict(songs.about), "prompt": receipt}
     with RecordStore(Path(settings.out) / GENERATIONS, header, overwrite=settings.overwrite) as records:
         _count_spent(systems, records.rows)
         batched = systems if settings.batch else []

@@ -16,20 +16,20 @@ import os
 import re
 import sys
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, ClassVar, Final
 
 import numpy as np
 
 from music_evals.benchmark.cells import counted, format_value
-from music_evals.benchmark.outputs import NO_EXTRA_OUTPUTS, RECORDS, ExtraOutputs, Outcome, remove_results, write_scores
+from music_evals.benchmark.outputs import NO_EXTRA_OUTPUTS, RECORDS, ExtraOutputs, Outcome, remove_results
 from music_evals.benchmark.published import published_lyrics
 from music_evals.benchmark.report import Ranked, score_page, shares
-from music_evals.benchmark.results import ScoreTask
 from music_evals.benchmark.rows import PairJob
 from music_evals.benchmark.run import Progress, record
 from music_evals.benchmark.scores import ScoreTable
+from music_evals.benchmark.task import Task
 from music_evals.benchmark.tasks.songs.lyric_scoring import GATED, THEME, LyricScorer
 from music_evals.benchmark.tasks.songs.songs import Song, SongSet, SongSettings
 from music_evals.benchmark.tasks.songs.text_controls import (
@@ -55,7 +55,6 @@ from music_evals.benchmark.tasks.songs.text_files import texts_in_folders, texts
 from music_evals.benchmark.tasks.songs.text_pairs import TextPair, TextPairSet, TextSide, score_or_reason
 from music_evals.benchmark.tasks.songs.text_predictions import Prediction, pairs_of_predictions, read_predictions
 from music_evals.benchmark.templates import Section, render
-from music_evals.benchmark.versions import package_versions
 from music_evals.errors import InvalidInputError, NoDataError
 from music_evals.lyrics.embeddings import load_encoder
 from music_evals.lyrics.normalise import FORMAT_FOUND
@@ -75,7 +74,7 @@ from music_evals.pipelines.lyrics import (
     scores_of,
 )
 
-__all__ = ["LYRICS", "Settings", "pattern_side", "run_lyrics", "score_lyrics"]
+__all__ = ["LYRICS", "Lyrics", "Settings", "pattern_side", "score_lyrics"]
 
 EXPLAINED = 10
 """Texts that are explained by default: the worst of each system, to equal shares."""
@@ -85,8 +84,6 @@ NO_BIGRAM = "no section has two words in a line"
 NO_CHARACTER = "the text has no Chinese character"
 AT_ONCE = 16
 """Texts that are written down together: each takes milliseconds."""
-
-PACKAGES = ("music_evals", "numpy", "jieba", "pypinyin", "pypinyin-dict", "opencc")
 
 _TRIAL = "(verse)\nccccc", "```\n(verse)\n春眠不觉晓\n```"
 """A pattern and its text: what is missing for scoring is said before anything runs."""
@@ -103,82 +100,9 @@ _REMOVED = re.compile(r"[\w ]+: (?:'.*'|\".*\")(?: and (?P<more>\d+) more)? remo
 """What `lyrics.normalise` says of a step that removed lines with words in them."""
 
 
-def _how(header: Mapping[str, Any]) -> str:
-    options = header["options"]
-    normalised = "normalised" if options["normalise"] else "as they are"
-    form = (
-        f"variant {header['variant']}, rhymes by {options['rhyme']}, texts {normalised}, section headers "
-        f"{_headers_text(header)}"
-    )
-    encoder = header.get("encoder")
-    if encoder is None:
-        return f"{form}, themes not compared, as no encoder was named (`theme_encoder`)"
-    revision = f" at {encoder['revision']}" if encoder["revision"] else ""
-    return f"{form}, themes by the encoder {encoder['name']}{revision}"
-
-
-def _on_remarks(notes: Sequence[Mapping[str, Any]]) -> Iterator[str]:
-    """Yield what must not be overlooked, by system: texts that scored 0, echoes, and words that were removed."""
-    for system in dict.fromkeys(row["system"] for row in notes):
-        texts = [row["notes"] for row in notes if row["system"] == system]
-        for note, (noun, outcome) in _NOTHING_TO_SCORE.items():
-            n = sum(note in reported for reported in texts)
-            if n:
-                yield f"{system}: {counted(n, noun)} {outcome}; with `strict` such texts are failures"
-        for note in WITHOUT_CHINESE:
-            if n := sum(note in reported for reported in texts):
-                suffix = note.removeprefix("the lyrics have no Chinese character")
-                without = f"{counted(n, 'texts')} without a Chinese character{suffix}"
-                yield f"{system}: {without}: compare the control {ECHO!r}"
-        named = (
-            note.removeprefix(FORMAT_FOUND) for remarks in texts for note in remarks if note.startswith(FORMAT_FOUND)
-        )
-        formats = Counter(name for name in named if name in FORMATS)
-        if formats:
-            formatted = ", ".join(f"{name} ({counted(n, 'texts')})" for name, n in formats.most_common())
-            yield f"{system}: read in the formats {formatted}"
-        lines = [n for reported in texts if (n := sum(map(_n_removed, reported)))]
-        if lines:
-            yield (
-                f"{system}: removed before scoring: {counted(sum(lines), 'lines')} with words, in "
-                f"{counted(len(lines), 'texts')}; the remarks tell which"
-            )
-
-
 def _n_removed(note: str) -> int:
     match = _REMOVED.fullmatch(note)
     return 1 + int(match["more"] or 0) if match else 0
-
-
-LYRICS: Final = ScoreTask(
-    name="lyrics",
-    title="Structured lyrics",
-    scales={**LYRIC_SCORES, **LYRIC_CONTENT},
-    controls=LYRIC_CONTROLS,
-    controls_explained=(
-        f"{TRUE_LYRICS}: each song's own words against its own pattern, the best that can be expected. "
-        f"{ANOTHER_SONG}: the words of the next song of another group. {SHUFFLED}: its own sections in another "
-        f"order. {SHUFFLED_WORDS}: its own words in another order. {ECHO}: the pattern itself, handed back without "
-        f"a Chinese character. {ONE_CHARACTER}: the same character in all places of the pattern. "
-        f"{RANDOM_CHARACTERS}: common ones that rhyme. {RANDOM_WORDS}: words of the dictionary that fit and rhyme. "
-        f"{CLIMBED}: the same, changed line by line until words, diversity and repetition are like people's. Only "
-        "form is in the points, and these rows tell what it earns without a song. Points are out of 110: song 10, "
-        "section 32.5, phrase 17.5, word 20, rhyme 20, reward 10; the corrected total is out of 100, without a "
-        "reward, and falls with every edit that the lyrics are away from what was asked for. Gated, it is 0 where "
-        "words, diversity or repetition are not like people's, and never above that of the song's true lyrics, "
-        "where these are known: order systems by it. Wordlikeness is 0 where as many characters stand in words as "
-        "in lyrics by people. Diversity, distinct bigrams of sections, has no direction: compare it with that of "
-        "the true lyrics."
-    ),
-    how=_how,
-    published=lambda header: published_lyrics(header["metrics"]),
-    items="texts",
-    remarks="what was taken off before they were scored",
-    on_controls=without_another_song,
-    on_remarks=_on_remarks,
-    extra_keys=("writing",),
-)
-"""What this benchmark hands to the shared results, tables and pages."""
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -263,47 +187,126 @@ class Settings(SongSettings):
         return options | {"rhyme": self.rhyme or "official"} | named
 
 
-def run_lyrics(
-    settings: Settings,
-    *,
-    made: Sequence[Prediction] | None = None,
-    extra: ExtraOutputs = NO_EXTRA_OUTPUTS,
-    sections: Sequence[Section] = (),
-    progress: Progress | None = None,
-) -> Outcome:
-    """Score all texts and write records, results.json, table.md and report.html."""
-    # A run that was killed is taken up where it stood when it is started again with the same settings.
-    score_lyrics(*_TRIAL, **settings.options | {"song_format": AUTO})
-    judged, controls, songs = _pairs(settings, made)
-    if not judged.pairs and not judged.failures and not controls:
-        raise NoDataError("nothing to score: no texts, and no controls, which are made of songs' patterns and words")
-    encoder = (
-        None
-        if settings.theme_encoder is None
-        else load_encoder(settings.theme_encoder, revision=settings.theme_encoder_revision)
+class Lyrics(Task):
+    """Structured lyrics, against the patterns and themes of their songs."""
+
+    name = "lyrics"
+    settings = Settings
+    title = "Structured lyrics"
+    scales: ClassVar = {**LYRIC_SCORES, **LYRIC_CONTENT}
+    packages = ("music_evals", "numpy", "jieba", "pypinyin", "pypinyin-dict", "opencc")
+    controls = LYRIC_CONTROLS
+    controls_explained = (
+        f"{TRUE_LYRICS}: each song's own words against its own pattern, the best that can be expected. "
+        f"{ANOTHER_SONG}: the words of the next song of another group. {SHUFFLED}: its own sections in another "
+        f"order. {SHUFFLED_WORDS}: its own words in another order. {ECHO}: the pattern itself, handed back without "
+        f"a Chinese character. {ONE_CHARACTER}: the same character in all places of the pattern. "
+        f"{RANDOM_CHARACTERS}: common ones that rhyme. {RANDOM_WORDS}: words of the dictionary that fit and rhyme. "
+        f"{CLIMBED}: the same, changed line by line until words, diversity and repetition are like people's. Only "
+        "form is in the points, and these rows tell what it earns without a song. Points are out of 110: song 10, "
+        "section 32.5, phrase 17.5, word 20, rhyme 20, reward 10; the corrected total is out of 100, without a "
+        "reward, and falls with every edit that the lyrics are away from what was asked for. Gated, it is 0 where "
+        "words, diversity or repetition are not like people's, and never above that of the song's true lyrics, "
+        "where these are known: order systems by it. Wordlikeness is 0 where as many characters stand in words as "
+        "in lyrics by people. Diversity, distinct bigrams of sections, has no direction: compare it with that of "
+        "the true lyrics."
     )
-    out = Path(settings.out)
-    if settings.overwrite:
-        remove_results(out)
-    scores = (*score_names(settings.variant), GATED, WORDLIKENESS, DIVERSITY, *([] if encoder is None else [THEME]))
-    header = {
-        "task": LYRICS.name,
-        "dataset": dict(judged.dataset),
-        "variant": settings.variant,
-        "metrics": list(scores),
-        "companions": [],
-        "options": settings.options,
-        "numbered": None if settings.dataset is None else settings.numbered,
-        "versions": package_versions(PACKAGES),
-    }
-    if encoder is not None:
-        header["encoder"] = {"name": encoder.name, "revision": encoder.revision}
-    form = functools.partial(_score_pair, explained=judged.systems, options=settings.options)
-    scorer = LyricScorer(form, settings.options, judged.systems, encoder, songs)
-    job = PairJob(header, judged, controls, scores, settings.variant, scorer, at_once=AT_ONCE, before=scorer.learn)
-    rows = record(job, out / RECORDS, settings, progress=progress)
-    page = functools.partial(_render_report, explained=settings.explained, sections=sections)
-    return write_scores(LYRICS, rows, settings, page, extra=extra)
+    items = "texts"
+    remarks = "what was taken off before they were scored"
+    extra_keys = ("writing",)
+
+    def run(
+        self,
+        settings: Settings,
+        *,
+        made: Sequence[Prediction] | None = None,
+        extra: ExtraOutputs = NO_EXTRA_OUTPUTS,
+        sections: Sequence[Section] = (),
+        progress: Progress | None = None,
+    ) -> Outcome:
+        """Score all texts and write records, results.json, table.md and report.html."""
+        score_lyrics(*_TRIAL, **settings.options | {"song_format": AUTO})
+        judged, controls, songs = _pairs(settings, made)
+        if not judged.pairs and not judged.failures and not controls:
+            raise NoDataError(
+                "nothing to score: no texts, and no controls, which are made of songs' patterns and words"
+            )
+        encoder = (
+            None
+            if settings.theme_encoder is None
+            else load_encoder(settings.theme_encoder, revision=settings.theme_encoder_revision)
+        )
+        out = Path(settings.out)
+        if settings.overwrite:
+            remove_results(out)
+        scores = (*score_names(settings.variant), GATED, WORDLIKENESS, DIVERSITY, *([] if encoder is None else [THEME]))
+        header = self.header(
+            judged.dataset,
+            settings.variant,
+            scores,
+            options=settings.options,
+            numbered=None if settings.dataset is None else settings.numbered,
+            **({} if encoder is None else {"encoder": {"name": encoder.name, "revision": encoder.revision}}),
+        )
+        form = functools.partial(_score_pair, explained=judged.systems, options=settings.options)
+        scorer = LyricScorer(form, settings.options, judged.systems, encoder, songs)
+        job = PairJob(header, judged, controls, scores, settings.variant, scorer, at_once=AT_ONCE, before=scorer.learn)
+        rows = record(job, out / RECORDS, settings, progress=progress)
+        page = functools.partial(_render_report, explained=settings.explained, sections=sections)
+        return self.write(rows, settings, page, extra=extra)
+
+    def describe_run(self, header: Mapping[str, Any]) -> str:
+        """Name variant, rhymes, normalisation and encoder."""
+        options = header["options"]
+        normalised = "normalised" if options["normalise"] else "as they are"
+        form = (
+            f"variant {header['variant']}, rhymes by {options['rhyme']}, texts {normalised}, section headers "
+            f"{_headers_text(header)}"
+        )
+        encoder = header.get("encoder")
+        if encoder is None:
+            return f"{form}, themes not compared, as no encoder was named (`theme_encoder`)"
+        revision = f" at {encoder['revision']}" if encoder["revision"] else ""
+        return f"{form}, themes by the encoder {encoder['name']}{revision}"
+
+    def published_scores(self, header: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the table of the MuChin paper."""
+        return published_lyrics(header["metrics"])
+
+    def control_notes(self, systems: Mapping[str, Mapping[str, Any]]) -> Iterable[str]:
+        """Say where there is no other song to compare with."""
+        return without_another_song(systems)
+
+    def remark_notes(self, remarks: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+        """Yield what must not be overlooked, by system: texts that scored 0, echoes, and words that were removed."""
+        for system in dict.fromkeys(row["system"] for row in remarks):
+            texts = [row["notes"] for row in remarks if row["system"] == system]
+            for note, (noun, outcome) in _NOTHING_TO_SCORE.items():
+                n = sum(note in reported for reported in texts)
+                if n:
+                    yield f"{system}: {counted(n, noun)} {outcome}; with `strict` such texts are failures"
+            for note in WITHOUT_CHINESE:
+                if n := sum(note in reported for reported in texts):
+                    suffix = note.removeprefix("the lyrics have no Chinese character")
+                    without = f"{counted(n, 'texts')} without a Chinese character{suffix}"
+                    yield f"{system}: {without}: compare the control {ECHO!r}"
+            named = (
+                note.removeprefix(FORMAT_FOUND) for noted in texts for note in noted if note.startswith(FORMAT_FOUND)
+            )
+            formats = Counter(name for name in named if name in FORMATS)
+            if formats:
+                formatted = ", ".join(f"{name} ({counted(n, 'texts')})" for name, n in formats.most_common())
+                yield f"{system}: read in the formats {formatted}"
+            lines = [n for reported in texts if (n := sum(map(_n_removed, reported)))]
+            if lines:
+                yield (
+                    f"{system}: removed before scoring: {counted(sum(lines), 'lines')} with words, in "
+                    f"{counted(len(lines), 'texts')}; the remarks tell which"
+                )
+
+
+LYRICS: Final = Lyrics()
+"""The task."""
 
 
 def _pairs(

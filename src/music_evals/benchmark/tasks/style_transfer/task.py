@@ -24,15 +24,14 @@ import numpy as np
 from music_evals.annotations import LOWEST_PITCH, Arrangement, PianoRoll
 from music_evals.benchmark.cells import plain
 from music_evals.benchmark.model_folders import derive_rng, hash_of
-from music_evals.benchmark.outputs import NO_EXTRA_OUTPUTS, RECORDS, ExtraOutputs, Outcome, remove_results, write_scores
+from music_evals.benchmark.outputs import NO_EXTRA_OUTPUTS, RECORDS, ExtraOutputs, Outcome, remove_results
 from music_evals.benchmark.report import score_page
 from music_evals.benchmark.rows import Failure, PairJob
 from music_evals.benchmark.run import Progress, record
 from music_evals.benchmark.run import Settings as RunSettings
 from music_evals.benchmark.sources import load_split, resolve_revision, split_names
-from music_evals.benchmark.tasks.style_transfer.results import CELLS, KINDS, STYLE_TRANSFER, TRANSFER_SCORES, TRANSFERS
+from music_evals.benchmark.task import Task
 from music_evals.benchmark.tasks.style_transfer.systems import System, load_model, rules, trivial_transfers
-from music_evals.benchmark.versions import package_versions
 from music_evals.errors import (
     InvalidInputError,
     MusicEvalsError,
@@ -42,11 +41,13 @@ from music_evals.errors import (
     located,
 )
 from music_evals.files import write_atomically
-from music_evals.metrics.catalogue import CELL_SCORES, STYLE_SCORES
+from music_evals.metrics.catalogue import CELL_SCORES, HIDDEN_CELL_SCORES, MELODY_SCORES, STYLE_SCORES, metric_of
 from music_evals.metrics.cell_prediction import cell_scores, count_cells
 from music_evals.metrics.style_classifier import StyleClassifier
 from music_evals.pipelines.cell_prediction import HIDDEN, name_hidden
 from music_evals.pipelines.style_fidelity import (
+    MELODY_AUXILIARY,
+    MELODY_METRICS,
     STRETCH_BARS,
     evaluate_melody,
     evaluate_style,
@@ -57,7 +58,26 @@ from music_evals.symbolic.midi import write_midi
 from music_evals.symbolic.piano_rolls import arrange, arrangement_score, piano_roll, roll_notes
 from music_evals.symbolic.piece_rows import score_of_row
 
-__all__ = ["CORPORA", "OUTPUTS", "Settings", "run_style_transfer"]
+__all__ = [
+    "CELLS",
+    "CORPORA",
+    "KINDS",
+    "OUTPUTS",
+    "STYLE_TRANSFER",
+    "TRANSFERS",
+    "TRANSFER_SCORES",
+    "Settings",
+    "StyleTransfer",
+]
+
+CELLS, TRANSFERS = "cells", "transfers"
+KINDS = (CELLS, TRANSFERS)
+"""What a run judges: the cells that models predict, or the pieces that they carry over."""
+
+TRANSFER_SCORES: Final = (
+    *MELODY_SCORES, *MELODY_METRICS, *MELODY_AUXILIARY, *(n for n, m in STYLE_SCORES.items() if m.kind == "item")
+)  # fmt: skip
+"""What is recorded of an output; divergences are of all outputs of a system together."""
 
 CORPORA: Final[Mapping[str, str]] = MappingProxyType({"bach": "jsb_chorales/style", "swing": "swing_synth/swing_synth"})
 """Style -> ``dataset/config`` of its pieces."""
@@ -123,60 +143,88 @@ class Settings(RunSettings):
                 raise UnknownNameError("style", style, CORPORA)
 
 
-def run_style_transfer(settings: Settings, *, progress: Progress | None = None) -> Outcome:
-    """Judge models and trivial rows, and write records, results.json, table.md, report.html and MIDI files."""
-    # A run that was killed is taken up where it stood when it is started again with the same settings.
-    models = [load_model(name) for name in settings.models]
-    revision = resolve_revision(str(settings.dataset), settings.revision)
-    settings = dataclasses.replace(settings, revision=revision)
-    pieces, config = _pieces(settings)
-    out = Path(settings.out)
-    if settings.overwrite:
-        remove_results(out)
-    scorer: _CellScorer | _TransferScorer
-    if settings.kind == CELLS:
-        systems = [*models, *rules(_train_rolls(settings), settings.hidden)]
-        by_name = _by_name(systems)
-        scorer = _CellScorer(by_name, tuple(settings.hidden))
-        names = tuple(name_hidden(name, steps) for steps in settings.hidden for name in CELL_SCORES)
-        options: dict[str, Any] = {"hidden": list(settings.hidden)}
-    else:
-        styles = settings.styles or list(dict.fromkeys(model.style for model in models)) or list(CORPORA)
-        systems = [*models, *trivial_transfers(styles)]
-        by_name = _by_name(systems)
-        classifier = load_style_classifier(settings.classifier)
-        scorer, names = _TransferScorer(by_name, classifier, STRETCH_BARS), TRANSFER_SCORES
-        options = {
-            "n_seeds": settings.n_seeds,
-            "classifier": hash_of(repr(classifier.to_dict()).encode()),
-            "corpus_split": settings.corpus_split,
-        }
-    pairs = _pairs(settings, systems, pieces)
-    header = {
-        "task": STYLE_TRANSFER.name,
-        "dataset": {
+class StyleTransfer(Task):
+    """Cells that models predict of a corpus, or pieces that they carry over to its style."""
+
+    name = "style-transfer"
+    settings = Settings
+    title = "Style transfer"
+    scales: ClassVar = {
+        **CELL_SCORES,
+        **HIDDEN_CELL_SCORES,
+        **{name: dataclasses.replace(metric_of(name), facet="melody kept") for name in TRANSFER_SCORES},
+        **{name: STYLE_SCORES[name] for name in TRANSFER_SCORES if name in STYLE_SCORES},
+    }
+    items, groups = "pieces", "tunes"
+    extra_keys = ("fidelity",)
+    explained = (
+        "Means over pieces, each of which counts alike. Of cells, silence and the rules that copy a neighbour are what "
+        "a model has to beat: on a grid of 32nd notes a rule of two lines has almost no error unless neighbours are "
+        "hidden. Of transfers, `unchanged` is the input and `melody_alone` the input without accompaniment."
+    )
+
+    def run(self, settings: Settings, *, progress: Progress | None = None) -> Outcome:
+        """Judge models and trivial rows, and write records, results.json, table.md, report.html and MIDI files."""
+        models = [load_model(name) for name in settings.models]
+        revision = resolve_revision(str(settings.dataset), settings.revision)
+        settings = dataclasses.replace(settings, revision=revision)
+        pieces, config = _pieces(settings)
+        out = Path(settings.out)
+        if settings.overwrite:
+            remove_results(out)
+        scorer: _CellScorer | _TransferScorer
+        if settings.kind == CELLS:
+            systems = [*models, *rules(_train_rolls(settings), settings.hidden)]
+            by_name = _by_name(systems)
+            scorer = _CellScorer(by_name, tuple(settings.hidden))
+            names = tuple(name_hidden(name, steps) for steps in settings.hidden for name in CELL_SCORES)
+            options: dict[str, Any] = {"hidden": list(settings.hidden)}
+        else:
+            styles = settings.styles or list(dict.fromkeys(model.style for model in models)) or list(CORPORA)
+            systems = [*models, *trivial_transfers(styles)]
+            by_name = _by_name(systems)
+            classifier = load_style_classifier(settings.classifier)
+            scorer, names = _TransferScorer(by_name, classifier, STRETCH_BARS), TRANSFER_SCORES
+            options = {
+                "n_seeds": settings.n_seeds,
+                "classifier": hash_of(repr(classifier.to_dict()).encode()),
+                "corpus_split": settings.corpus_split,
+            }
+        pairs = _pairs(settings, systems, pieces)
+        dataset = {
             "id": settings.dataset,
             "config": config,
             "split": settings.split,
             "revision": revision,
             "fingerprint": hash_of("".join(piece.content for piece in pieces).encode()),
-        },
-        "variant": "corrected",
-        "metrics": list(names),
-        "companions": [],
-        "options": {"kind": settings.kind, "limit": settings.limit, **options},
-        "versions": package_versions(),
-        "judged": {system.name: system.header for system in systems},
-    }
-    judged = _PairSet(tuple(by_name), tuple(pairs))
-    job = PairJob(header, judged, (), names, "corrected", scorer)
-    rows = record(job, out / RECORDS, settings, progress=progress)
-    extra = NO_EXTRA_OUTPUTS
-    if settings.kind == TRANSFERS:
-        extra = _fidelity(settings, by_name, _outputs(rows, pairs))
-    facts = {"kind": settings.kind, **options}
-    page = functools.partial(score_page, facts=facts)
-    return write_scores(STYLE_TRANSFER, rows, settings, page, extra=extra)
+        }
+        header = self.header(
+            dataset,
+            "corrected",
+            names,
+            options={"kind": settings.kind, "limit": settings.limit, **options},
+            judged={system.name: system.header for system in systems},
+        )
+        judged = _PairSet(tuple(by_name), tuple(pairs))
+        job = PairJob(header, judged, (), names, "corrected", scorer)
+        rows = record(job, out / RECORDS, settings, progress=progress)
+        extra = NO_EXTRA_OUTPUTS
+        if settings.kind == TRANSFERS:
+            extra = _fidelity(settings, by_name, _outputs(rows, pairs))
+        facts = {"kind": settings.kind, **options}
+        page = functools.partial(score_page, facts=facts)
+        return self.write(rows, settings, page, extra=extra)
+
+    def describe_run(self, header: Mapping[str, Any]) -> str:
+        """Say what was predicted or carried over."""
+        options = header["options"]
+        if options["kind"] == CELLS:
+            return f"cells of whole pieces, {', '.join(map(str, options['hidden']))} steps hidden on either side"
+        return f"melodies carried over, {options['n_seeds']} seeds"
+
+
+STYLE_TRANSFER: Final = StyleTransfer()
+"""The task."""
 
 
 def _by_name(systems: Sequence[System]) -> dict[str, System]:
