@@ -194,7 +194,9 @@ def _warn_of_other_contexts(judged: ItemSet, predictions: Sequence[Tokens | str]
         for item, context, prediction in zip(judged.item_ids, judged.contexts, predictions, strict=True)
         if not isinstance(prediction, str)
         and len(prediction) == MUSIB_LAYOUT.n_steps
-        and not _same_context(context, prediction)
+        and not all(
+            np.array_equal(context[part], prediction[part]) for part in (MUSIB_LAYOUT.past, MUSIB_LAYOUT.future)
+        )
     ]
     if differing:
         msg = (
@@ -202,10 +204,6 @@ def _warn_of_other_contexts(judged: ItemSet, predictions: Sequence[Tokens | str]
             f"{some(differing)}"
         )
         warnings.warn(msg, ContextMismatchWarning, stacklevel=3)
-
-
-def _same_context(context: Tokens, prediction: Tokens) -> bool:
-    return all(np.array_equal(context[part], prediction[part]) for part in (MUSIB_LAYOUT.past, MUSIB_LAYOUT.future))
 
 
 def _middle(prediction: Tokens | str) -> Tokens:

@@ -108,8 +108,14 @@ def _strangers(originals: Sequence[Pair], traits: Sequence[Traits], seed: int) -
         for column, second in enumerate(originals):
             along = (column - row - 1) % len(originals)
             chance = int(_draw(f"{first.reference.content}\0{second.reference.content}", seed)[:12], 16) / 16**12
-            cost[row, column] = _ALONG * along + _RANDOM * chance + _SHARED * _alike(traits[row], traits[column])
-            if not _may_meet(first, second, traits[row], traits[column]):
+            own, theirs = traits[row], traits[column]
+            # how much they share, 0 to 2; what is not known counts for half
+            known = (shares_key(own, theirs), shares_tempo(own, theirs))
+            shared = sum(0.5 if is_shared is None else float(is_shared) for is_shared in known)
+            cost[row, column] = _ALONG * along + _RANDOM * chance + _SHARED * shared
+            # the same music may stand in two files, with other tags
+            same_music = own.music is not None and own.music == theirs.music
+            if first.group == second.group or first.modality != second.modality or same_music:
                 cost[row, column] = _FORBIDDEN
     rows, columns = linear_sum_assignment(cost)
     return [
@@ -117,18 +123,6 @@ def _strangers(originals: Sequence[Pair], traits: Sequence[Traits], seed: int) -
         for row, column in zip(rows, columns, strict=True)
         if cost[row, column] < _FORBIDDEN
     ]
-
-
-def _alike(first: Traits, second: Traits) -> float:
-    """Return how much two originals share, 0 to 2; what is not known counts for half."""
-    shared = (shares_key(first, second), shares_tempo(first, second))
-    return sum(0.5 if is_shared is None else float(is_shared) for is_shared in shared)
-
-
-def _may_meet(first: Pair, second: Pair, first_traits: Traits, second_traits: Traits) -> bool:
-    # the same music may stand in two files, with other tags
-    same_music = first_traits.music is not None and first_traits.music == second_traits.music
-    return first.group != second.group and first.modality == second.modality and not same_music
 
 
 def _distinct(pairs: Sequence[Pair]) -> list[Pair]:

@@ -122,7 +122,9 @@ def preserved_sentence(results: Mapping[str, Any], system: str) -> str:
             where, words = _between(WORDS[name], *numbers)
         else:
             lower = results["scales"][name]["direction"] == "lower"
-            where, words = _beside(WORDS[name], *(-number if lower else number for number in numbers))
+            # in the digits that are shown
+            own, same = (round(-number if lower else number, 3) for number in numbers)
+            where, words = ("as near as the same music in " if own >= same else "less near in "), WORDS[name]
         groups.setdefault(where, []).append(words)
     if not groups:
         return ""
@@ -140,11 +142,6 @@ def _between(word: str, own: float, same: float, unrelated: float) -> tuple[str,
     if share >= FULL:
         return "in full: ", word
     return ("in part: ", f"{word} {100 * share:.0f} %") if share >= NONE else ("not: ", word)
-
-
-def _beside(word: str, own: float, same: float) -> tuple[str, str]:
-    """Compare two scores of which the higher is better, in the digits that are shown."""
-    return ("as near as the same music in " if round(own, 3) >= round(same, 3) else "less near in "), word
 
 
 def _remarks(results: Mapping[str, Any], *, published: bool) -> Iterator[str]:

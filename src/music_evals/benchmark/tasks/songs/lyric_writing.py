@@ -212,13 +212,25 @@ def _write(
     receipt = {**prompt_receipt(settings.language, example), "theme_from": settings.theme_from or "any"}
     header = {"task": LYRIC_WRITING.name, "dataset": dict(songs.about), "prompt": receipt}
     with RecordStore(Path(settings.out) / GENERATIONS, header, overwrite=settings.overwrite) as records:
-        _count_spent(systems, records.rows)
+        with reading_rows():  # what earlier runs in this folder spent
+            for system in systems:
+                if isinstance(system.writer, Metered):
+                    content = system.content
+                    made = (row for row in records.rows if row["kind"] == "generation")
+                    system.writer.count(row for row in made if row["writer"] == content)
         batched = systems if settings.batch else []
         ask_in_batches(batched, prompts, records, Path(settings.out))
         direct = [system for system in systems if system not in batched]
         rows = ask(direct, prompts, records, versions=package_versions(), progress=progress)
     with reading_rows():
-        current = _current(rows, systems, prompts)
+        # the last generation of all that was asked for in this run, in the order of asking
+        latest = latest_rows(rows)
+        current = [
+            latest[system.content, seed, item, prompt]
+            for system in systems
+            for seed in system.seeds
+            for item, prompt in prompts.items()
+        ]
         prices = {loaded.system.name: loaded.prices for loaded in writers}
         log = writing_log.log_rows(current, prices)
         keys = set(map(key_of, current))
@@ -233,45 +245,22 @@ def _write(
         "wall_time_sec": wall_time_sec,
         "notes": _notes(totals),
     }
-    return _Written(
-        (*map(_prediction, current), *_without_prompt(systems, reasons)),
-        about,
-        {"texts": (TEXTS, _texts(current)), "log": (LOG, writing_log.log_csv(log))},
-    )
-
-
-def _count_spent(systems: Sequence[WritingSystem], rows: Sequence[Row]) -> None:
-    """Count what earlier runs in this folder spent."""
-    with reading_rows():
-        for system in systems:
-            if isinstance(system.writer, Metered):
-                content = system.content
-                system.writer.count(row for row in rows if row["kind"] == "generation" and row["writer"] == content)
-
-
-def _current(rows: Sequence[Row], systems: Sequence[WritingSystem], prompts: Mapping[str, str]) -> list[Row]:
-    """Return the last generation of all that was asked for in this run, in the order of asking."""
-    latest = latest_rows(rows)
-    return [
-        latest[system.content, seed, item, prompt]
-        for system in systems
-        for seed in system.seeds
-        for item, prompt in prompts.items()
-    ]
-
-
-def _prediction(row: Row) -> Prediction:
-    where = f"{GENERATIONS}, {row['item']}, seed {row['seed']}"
-    return Prediction(row["item"], row["system"], row.get("text"), row["seed"], where, row.get("error", ""))
-
-
-def _without_prompt(systems: Sequence[WritingSystem], reasons: Mapping[str, str]) -> list[Prediction]:
-    return [
+    without_prompt = [
         Prediction(item, system.name, None, seed, item, reason)
         for system in systems
         for seed in system.seeds
         for item, reason in reasons.items()
     ]
+    return _Written(
+        (*map(_prediction, current), *without_prompt),
+        about,
+        {"texts": (TEXTS, _texts(current)), "log": (LOG, writing_log.log_csv(log))},
+    )
+
+
+def _prediction(row: Row) -> Prediction:
+    where = f"{GENERATIONS}, {row['item']}, seed {row['seed']}"
+    return Prediction(row["item"], row["system"], row.get("text"), row["seed"], where, row.get("error", ""))
 
 
 def _texts(current: Sequence[Row]) -> str:

@@ -314,20 +314,17 @@ def _pairs(
 ) -> tuple[TextPairSet, list[TextPair], tuple[Song, ...]]:
     """Return the pairs to score, the controls, and the songs if they are known."""
     if settings.dataset is None:
-        judged = _texts_in_files(settings)
+        if settings.manifest is not None:
+            judged = texts_in_manifest(settings.manifest, controls=LYRIC_CONTROLS, limit=settings.limit)
+        else:
+            reference = str(settings.reference)
+            judged = texts_in_folders(reference, settings.generated, controls=LYRIC_CONTROLS, limit=settings.limit)
         return judged, pattern_controls(judged.pairs, seed=settings.seed) if settings.controls else [], ()
     songs = settings.read_songs(["structure"])
     songs = songs if settings.numbered else songs.unnumbered()
     predictions = made if made is not None else read_predictions(settings.predictions, _text, '"text": text')
     judged = pairs_of_predictions(predictions, songs, pattern_side, modality=MODALITY, controls=LYRIC_CONTROLS)
     return judged, _controls(songs, settings.seed) if settings.controls else [], songs.songs
-
-
-def _texts_in_files(settings: Settings) -> TextPairSet:
-    if settings.manifest is not None:
-        return texts_in_manifest(settings.manifest, controls=LYRIC_CONTROLS, limit=settings.limit)
-    reference = str(settings.reference)
-    return texts_in_folders(reference, settings.generated, controls=LYRIC_CONTROLS, limit=settings.limit)
 
 
 def _text(row: Mapping[str, Any], where: str) -> str:

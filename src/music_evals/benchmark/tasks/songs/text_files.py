@@ -47,21 +47,17 @@ def texts_in_folders(
             texts = dict(zip(patterns, texts.values(), strict=True))
         extra = [] if limit is not None else [item for item in texts if item not in patterns]
         items = (*patterns, *extra)
-        pairs += [_read_pair(item, system, patterns.get(item), texts.get(item)) for item in items]
+        for item in items:
+            try:
+                sides = (_read_side(item, PATTERN, patterns.get(item)), _read_side(item, "text", texts.get(item)))
+                pairs.append(_pair(item, system, "", *sides))
+            except MusicEvalsError as error:
+                pairs.append(Failure(item, system, f"{type(error).__name__}: {error}"))
     return _pair_set(root.resolve().name, [name for name, _ in named], pairs)
 
 
 def _texts_of(path: Location) -> dict[str, tuple[Location, str]]:
     return files_of(path, TEXT_SUFFIXES, "no texts; expected files such as .txt, one a song")
-
-
-def _read_pair(
-    item: str, system: str, reference: tuple[Location, str] | None, generated: tuple[Location, str] | None
-) -> TextPair | Failure:
-    try:
-        return _pair(item, system, "", _read_side(item, PATTERN, reference), _read_side(item, "text", generated))
-    except MusicEvalsError as error:
-        return Failure(item, system, f"{type(error).__name__}: {error}")
 
 
 def _pair(item: str, system: str, group: str, reference: TextSide, generated: TextSide) -> TextPair:
