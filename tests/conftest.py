@@ -212,7 +212,7 @@ import dataclasses
 import os
 from pathlib import Path
 
-from music_evals.benchmark.preservation.pairs import CONTROLS
+from music_evals.benchmark.tasks.preservation.pairs import CONTROLS
 from music_evals.errors import UnreadableFileError
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from music_evals.studies.edit_logs import count_log, replay_log
+from music_evals.studies.editing.logs import count_log, replay_log
 from music_evals.studies.folders import StudyFolder
 
 

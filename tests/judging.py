@@ -7,10 +7,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from music_evals.benchmark.inpainting.items import ItemSet
-from music_evals.benchmark.inpainting.runner import InpaintingJob
-from music_evals.benchmark.inpainting.systems import System
 from music_evals.benchmark.run import Settings, record
+from music_evals.benchmark.tasks.inpainting.items import ItemSet
+from music_evals.benchmark.tasks.inpainting.runner import InpaintingJob
+from music_evals.benchmark.tasks.inpainting.systems import System
 
 __all__ = ["judge_items"]
 

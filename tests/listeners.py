@@ -7,8 +7,8 @@ from pathlib import PurePosixPath
 from typing import Any
 
 from music_evals.studies.folders import StudyFolder
-from music_evals.studies.listening_answers import ListeningKey
-from music_evals.studies.listening_results import ANSWERS
+from music_evals.studies.listening.answers import ListeningKey
+from music_evals.studies.listening.results import ANSWERS
 from music_evals.studies.slots import SlotBook
 from music_evals.studies.storage import SubmissionStore, new_token
 

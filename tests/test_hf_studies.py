@@ -16,8 +16,8 @@ import pytest
 from music_evals.errors import InvalidInputError, NoDataError, PairCountError, UnknownNameError, UnsupportedTypeError
 from music_evals.metrics.catalogue import EDITING_SCORES, EFFORT_RATIOS
 from music_evals.pipelines.editing_test import TABLES, evaluate_answers, evaluate_effort
-from music_evals.studies.simulation import StudyDesign, simulate_study
-from music_evals.studies.tables import StudyTables
+from music_evals.pipelines.study_tables import StudyTables
+from music_evals.studies.editing.simulation import StudyDesign, simulate_study
 
 ROOT = Path(__file__).resolve().parents[1]
 SCORES = {"editing_effort_ratio": EFFORT_RATIOS, "editing_test": EDITING_SCORES}

@@ -17,12 +17,12 @@ import pytest
 import soundfile
 
 from music_evals.annotations import Score
-from music_evals.benchmark.edits.task import Settings as EditSettings
-from music_evals.benchmark.edits.task import run_edits
-from music_evals.benchmark.inpainting.predictions import load_pairs
 from music_evals.benchmark.manifests import manifest_rows
-from music_evals.benchmark.preservation.pairs import pairs_in_manifest
 from music_evals.benchmark.records import RecordStore, read_records
+from music_evals.benchmark.tasks.edits.task import EDITS
+from music_evals.benchmark.tasks.edits.task import Settings as EditSettings
+from music_evals.benchmark.tasks.inpainting.predictions import load_pairs
+from music_evals.benchmark.tasks.preservation.pairs import pairs_in_manifest
 from music_evals.datasets.archives import read_archive
 from music_evals.errors import (
     CorruptRecordsError,
@@ -205,7 +205,7 @@ class TestRows:
         rows = [{"source": "a.wav", "id": "x"}, *({"source": name, "id": ""} for name in HOSTILE)]
         rows += [*({"source": "a.wav", "id": name} for name in HOSTILE), {"source": "a.wav", "id": "y"}]
         path = table(tmp_path / f"list{suffix}", rows)
-        edits = run_edits(EditSettings(tmp_path / "out", sources=[str(path)], system="identity", workers=1))
+        edits = EDITS.run(EditSettings(tmp_path / "out", sources=[str(path)], system="identity", workers=1))
         assert [row["item"] for row in edits.rows if "error" not in row] == ["x", "y"]
         assert len(edits.failures) == 2 * len(HOSTILE)
         for number, (item, reason) in enumerate(edits.failures, start=2):

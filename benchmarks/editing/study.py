@@ -13,8 +13,8 @@ from pathlib import Path
 
 from benchmarks.musib.tables import fill
 
-from music_evals.benchmark.musecpbench.tables import facet_table
-from music_evals.benchmark.musecpbench.task import Settings, run_musecpbench
+from music_evals.benchmark.tasks.musecpbench.tables import facet_table
+from music_evals.benchmark.tasks.musecpbench.task import MUSECPBENCH, Settings
 from music_evals.files import write_atomically
 from music_evals.protocols import EDITORS, load_plugin
 
@@ -34,7 +34,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     settings = Settings(
         out=options.out, systems=systems, n_pieces=options.pieces, seconds=options.seconds, report=False
     )
-    table = facet_table(run_musecpbench(settings).results)
+    table = facet_table(MUSECPBENCH.run(settings).results)
     print(table)
     if options.write:
         page = fill(options.page.read_text(encoding="utf-8"), {"study": table})

@@ -2,8 +2,8 @@
 
 Usage: python -m benchmarks.editing_study.run [--draws N] [--write]
 
-Studies with a known effect (`studies.simulation`; the published design but for the number of pieces) are judged by the
-geometric mean ratio clustered by piece, and by the mixed model with and without samples as a term.
+Studies with a known effect (`studies.editing.simulation`; the published design but for the number of pieces) are judged
+by the geometric mean ratio clustered by piece, and by the mixed model with and without samples as a term.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ import numpy as np
 from benchmarks.musib.tables import fill, write_csv
 from tqdm import tqdm
 
-from music_evals.benchmark.editing_study.mixed import mixed_models
 from music_evals.files import write_atomically
 from music_evals.pipelines.editing_test import evaluate_effort
-from music_evals.studies.simulation import StudyDesign, simulate_study
-from music_evals.studies.tables import StudyTables
+from music_evals.pipelines.study_tables import StudyTables
+from music_evals.studies.editing.mixed_model import mixed_models
+from music_evals.studies.editing.simulation import StudyDesign, simulate_study
 
 HERE = Path(__file__).parent
 COLUMNS = ("pieces", "edits", "ratio", "learning", "interval", "draws", "undefined", "coverage", "power", "width")

@@ -24,7 +24,7 @@ from benchmarks.musib.systems import ROOT
 from benchmarks.musib.tables import fill, write_csv
 
 from music_evals.benchmark.cells import markdown_rows
-from music_evals.benchmark.inpainting.items import ItemSet, load_items
+from music_evals.benchmark.tasks.inpainting.items import ItemSet, load_items
 from music_evals.files import write_atomically
 from music_evals.metrics.inpainting import note_f1
 from music_evals.models.baselines import make_baseline

@@ -19,7 +19,7 @@ import torch
 from benchmarks.musib.systems import ROOT
 
 from music_evals.annotations import Tokens
-from music_evals.benchmark.inpainting.items import load_items
+from music_evals.benchmark.tasks.inpainting.items import load_items
 from music_evals.models.baselines import make_baseline
 from music_evals.models.infill_transformer import InfillTransformer
 from music_evals.symbolic.noteseq import mask_middle

@@ -23,10 +23,9 @@ import datasets
 
 from music_evals.benchmark.cells import markdown_rows
 from music_evals.benchmark.contents import order
-from music_evals.benchmark.inpainting.compact import compact_table
-from music_evals.benchmark.inpainting.results import HEADINGS, NEAR, SUBSETS
-from music_evals.benchmark.inpainting.task import Settings, run_inpainting
 from music_evals.benchmark.results import WHOLE
+from music_evals.benchmark.tasks.inpainting.compact import compact_table
+from music_evals.benchmark.tasks.inpainting.task import HEADINGS, INPAINTING, NEAR, SUBSETS, Settings
 from music_evals.files import write_atomically
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -51,7 +50,7 @@ def judge(protocol: str, out: Path, models: Iterable[str] | None = None) -> dict
     models = MODELS[protocol] if models is None else tuple(models)
     options = {key: value for key, value in PROTOCOLS[protocol].items() if models or key != "decoding"}
     settings = Settings(out, dataset=str(DATASET), models=tuple(models), report=False, **options)
-    return run_inpainting(settings).results
+    return INPAINTING.run(settings).results
 
 
 def rows_of(protocol: str, results: Mapping[str, Any]) -> Iterator[dict[str, str]]:

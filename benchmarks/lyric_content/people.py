@@ -22,9 +22,9 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from music_evals.benchmark.songs import nonsense
-from music_evals.benchmark.songs.songs import Song, load_songs
-from music_evals.benchmark.songs.text_controls import on_one_character
+from music_evals.benchmark.tasks.songs import nonsense
+from music_evals.benchmark.tasks.songs.songs import Song, load_songs
+from music_evals.benchmark.tasks.songs.text_controls import on_one_character
 from music_evals.errors import UndefinedMetricWarning
 from music_evals.lyrics.words import cut_words
 from music_evals.metrics.lyric_content import (

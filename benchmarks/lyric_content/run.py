@@ -24,8 +24,8 @@ import numpy as np
 from benchmarks import encoders
 from benchmarks.lyric_structure import damage
 from music_evals.annotations import sections_of_rows, sections_text, theme_of_row
-from music_evals.benchmark.songs import nonsense
-from music_evals.benchmark.songs.text_controls import on_one_character
+from music_evals.benchmark.tasks.songs import nonsense
+from music_evals.benchmark.tasks.songs.text_controls import on_one_character
 from music_evals.datasets.caimd.demo import demo_rows
 from music_evals.lyrics.embeddings import CHAR_NGRAMS
 from music_evals.pipelines.lyric_content import evaluate_diversity, evaluate_themes

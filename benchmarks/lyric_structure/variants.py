@@ -21,7 +21,7 @@ import numpy as np
 from benchmarks.lyric_structure.run import DATA, HERE, ROOT, Song, read_songs
 
 from benchmarks.lyric_structure import damage
-from music_evals.benchmark.songs.text_controls import on_one_character
+from music_evals.benchmark.tasks.songs.text_controls import on_one_character
 from music_evals.metrics.lyric_structure import VARIANTS
 from music_evals.pipelines.lyrics import lyric_structure
 

@@ -20,10 +20,10 @@ from typing import Any, Final, NamedTuple
 
 from benchmarks.lyric_content.people import frequent, permuted
 
-from music_evals.benchmark.songs import nonsense
-from music_evals.benchmark.songs.lyrics import Settings, run_lyrics
-from music_evals.benchmark.songs.songs import Song, load_songs
-from music_evals.benchmark.songs.text_controls import TRUE_LYRICS, on_one_character
+from music_evals.benchmark.tasks.songs import nonsense
+from music_evals.benchmark.tasks.songs.lyrics import LYRICS, Settings
+from music_evals.benchmark.tasks.songs.songs import Song, load_songs
+from music_evals.benchmark.tasks.songs.text_controls import TRUE_LYRICS, on_one_character
 from music_evals.datasets.caimd.demo import demo_rows
 from music_evals.lyrics.embeddings import CHAR_NGRAMS
 from music_evals.lyrics.words import dictionary_words
@@ -152,7 +152,7 @@ def measure(songs: Path, folder: Path, *, seed: int = 0, limit: int | None = Non
         n_resamples=100,
         report=False,
     )
-    return run_lyrics(settings).results
+    return LYRICS.run(settings).results
 
 
 def rows_of(results: Mapping[str, Any]) -> list[Row]:

@@ -21,8 +21,8 @@ from typing import Any, Final, NamedTuple
 
 from benchmarks.machines import processor
 
-from music_evals.benchmark.songs import lyrics
-from music_evals.benchmark.songs.lyric_writing import Settings, run_writing
+from music_evals.benchmark.tasks.songs import lyrics
+from music_evals.benchmark.tasks.songs.lyric_writing import LYRIC_WRITING, Settings
 from music_evals.datasets.caimd.demo import demo_rows
 from music_evals.models.training import train_from_file
 from music_evals.repositories import MODELS, folders
@@ -90,7 +90,7 @@ def measure(folder: Path, size: Size) -> tuple[list[Row], dict[str, tuple[float,
         n_resamples=100,
         report=False,
     )
-    found = _rows(run_writing(written).results, VARIANTS[0])
+    found = _rows(LYRIC_WRITING.run(written).results, VARIANTS[0])
     for variant in VARIANTS[1:]:  # what was written is scored again
         settings = lyrics.Settings(
             out=folder / variant,
@@ -101,7 +101,7 @@ def measure(folder: Path, size: Size) -> tuple[list[Row], dict[str, tuple[float,
             n_resamples=100,
             report=False,
         )
-        found += _rows(lyrics.run_lyrics(settings).results, variant)
+        found += _rows(lyrics.LYRICS.run(settings).results, variant)
     return found, losses
 
 

@@ -21,9 +21,9 @@ from benchmarks.musib.tables import Row, interval_of_mean, number
 
 from music_evals.annotations import MUSIB_LAYOUT
 from music_evals.benchmark.cells import markdown_rows
-from music_evals.benchmark.inpainting.items import ItemSet, load_items
-from music_evals.benchmark.inpainting.systems import load_model
 from music_evals.benchmark.published import read_published
+from music_evals.benchmark.tasks.inpainting.items import ItemSet, load_items
+from music_evals.benchmark.tasks.inpainting.systems import load_model
 from music_evals.files import write_atomically
 from music_evals.metrics.likelihood import inpainting_nll
 

@@ -14,7 +14,7 @@ from benchmarks.musib.systems import DESIGNS
 
 from music_evals.annotations import HOLD, MUSIB_LAYOUT
 from music_evals.benchmark.contents import table_of
-from music_evals.benchmark.inpainting.results import HEADINGS
+from music_evals.benchmark.tasks.inpainting.task import HEADINGS
 from music_evals.protocols import CONTROLS
 
 COLOURS = dict(zip((design.name for design in DESIGNS), (INK, ORANGE, "#3d8b4f", "#7a4fa3"), strict=True))

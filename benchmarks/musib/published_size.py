@@ -23,8 +23,8 @@ import music_evals
 from benchmarks.musib import tables
 from music_evals.benchmark.aggregate import Resampling, compare_divergences
 from music_evals.benchmark.cells import markdown_rows
-from music_evals.benchmark.inpainting.results import HEADINGS, INPAINTING
-from music_evals.benchmark.inpainting.runner import COMPANION, INTERVALS
+from music_evals.benchmark.tasks.inpainting.runner import COMPANION, INTERVALS
+from music_evals.benchmark.tasks.inpainting.task import HEADINGS, INPAINTING
 from music_evals.files import write_atomically
 from music_evals.pipelines.inpainting import FEATURES
 

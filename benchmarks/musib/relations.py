@@ -23,7 +23,7 @@ from benchmarks.musib.reasons import NLL
 from benchmarks.musib.tables import Row
 from scipy import stats
 
-from music_evals.benchmark.inpainting.runner import INTERVALS
+from music_evals.benchmark.tasks.inpainting.runner import INTERVALS
 from music_evals.metrics.divergence import histogram_bins, jensen_shannon, n_bins
 from music_evals.pipelines.inpainting import FEATURES
 from music_evals.protocols import CONTROL

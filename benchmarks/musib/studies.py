@@ -33,7 +33,7 @@ from benchmarks.musib.shortening import Limits, shortened
 from benchmarks.musib.study_scores import BITS, decode_by, judge, shipped_decoding
 from benchmarks.musib.systems import DATA, DESIGNS, absent, size_of
 
-from music_evals.benchmark.inpainting.items import ItemSet, load_items
+from music_evals.benchmark.tasks.inpainting.items import ItemSet, load_items
 from music_evals.files import write_atomically
 from music_evals.models._checkpoints import seeded
 from music_evals.models.recipe import Recipe, from_mapping, read_recipe

@@ -17,7 +17,7 @@ import numpy as np
 from benchmarks.musib.likelihood import bits_a_note, own_loss
 from benchmarks.musib.systems import DATA, DESIGNS, weights_of
 
-from music_evals.benchmark.inpainting.items import ItemSet
+from music_evals.benchmark.tasks.inpainting.items import ItemSet
 from music_evals.pipelines.inpainting import item_scores
 from music_evals.symbolic.noteseq import mask_middle
 

@@ -20,13 +20,13 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 from benchmarks.machines import processor
 
-from music_evals.benchmark.inpainting import report as inpainting
-from music_evals.benchmark.inpainting.results import INPAINTING
-from music_evals.benchmark.preservation import report as preservation
-from music_evals.benchmark.preservation.pairs import CEILING, UNRELATED
-from music_evals.benchmark.preservation.results import PRESERVATION
 from music_evals.benchmark.results import build_results
 from music_evals.benchmark.scores import read_scores
+from music_evals.benchmark.tasks.inpainting import report as inpainting
+from music_evals.benchmark.tasks.inpainting.task import INPAINTING
+from music_evals.benchmark.tasks.preservation import report as preservation
+from music_evals.benchmark.tasks.preservation.pairs import CEILING, UNRELATED
+from music_evals.benchmark.tasks.preservation.task import PRESERVATION
 from music_evals.metrics.catalogue import AUXILIARY, PRESERVATION_METRICS
 
 __all__ = ["CASES", "Opened", "inpainting_page", "opened", "preservation_page"]

@@ -29,12 +29,12 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from music_evals.benchmark.load import load_results
-from music_evals.benchmark.outputs import RECORDS, write_scores
-from music_evals.benchmark.preservation.pairs import MusicFile, Pair, PairSet
-from music_evals.benchmark.preservation.results import PRESERVATION
+from music_evals.benchmark.outputs import RECORDS
 from music_evals.benchmark.records import RecordStore, read_records, records_at
 from music_evals.benchmark.rows import PairJob
 from music_evals.benchmark.run import Settings
+from music_evals.benchmark.tasks.preservation.pairs import MusicFile, Pair, PairSet
+from music_evals.benchmark.tasks.preservation.task import PRESERVATION
 from music_evals.metrics.catalogue import PRESERVATION_METRICS
 
 HERE = Path(__file__).resolve().parent
@@ -129,7 +129,7 @@ def build(_: Run, folder: Path) -> dict[str, float]:
     start = time.perf_counter()
     place = records_at(folder / RECORDS)
     assert place is not None
-    write_scores(PRESERVATION, read_records(place), Settings(folder, report=False), lambda *_: "")
+    PRESERVATION.write(read_records(place), Settings(folder, report=False), lambda *_: "")
     return _measured(start)
 
 

@@ -28,14 +28,14 @@ import soundfile
 from benchmarks.musib.tables import fill
 
 from music_evals.benchmark.cells import markdown_rows
-from music_evals.benchmark.listening_study.analysis import evaluate_listening
-from music_evals.benchmark.listening_study.plan import SPREADS
 from music_evals.files import write_atomically
 from music_evals.studies.folders import Introduction, StudyFolder
-from music_evals.studies.listening import SCALES, TYPES, ListeningSettings
-from music_evals.studies.listening_answers import ListeningKey
-from music_evals.studies.listening_build import build_listening_test, read_listening_key
-from music_evals.studies.listening_results import ANSWERS, read_listening_results
+from music_evals.studies.listening.analysis import evaluate_listening
+from music_evals.studies.listening.answers import ListeningKey
+from music_evals.studies.listening.build import build_listening_test, read_listening_key
+from music_evals.studies.listening.plan import SPREADS
+from music_evals.studies.listening.results import ANSWERS, read_listening_results
+from music_evals.studies.listening.settings import SCALES, TYPES, ListeningSettings
 from music_evals.studies.slots import SlotBook
 from music_evals.studies.storage import SubmissionStore
 

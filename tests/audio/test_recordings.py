@@ -3,7 +3,7 @@ from pathlib import Path
 import pytest
 
 from music_evals.audio.io import AUDIO_SUFFIXES, recordings
-from music_evals.benchmark.preservation import pairs
+from music_evals.benchmark.tasks.preservation import pairs
 from music_evals.errors import NoDataError, PairCountError
 
 

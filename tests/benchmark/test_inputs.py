@@ -11,12 +11,12 @@ import fsspec
 import pytest
 
 from music_evals import run
-from music_evals.benchmark.inpainting.items import load_items
-from music_evals.benchmark.inpainting.predictions import load_predictions
 from music_evals.benchmark.manifests import manifest_rows, named_path
-from music_evals.benchmark.preservation.task import Settings as PairSettings
-from music_evals.benchmark.preservation.task import run_preservation
-from music_evals.benchmark.songs.songs import read_songs
+from music_evals.benchmark.tasks.inpainting.items import load_items
+from music_evals.benchmark.tasks.inpainting.predictions import load_predictions
+from music_evals.benchmark.tasks.preservation.task import PRESERVATION
+from music_evals.benchmark.tasks.preservation.task import Settings as PairSettings
+from music_evals.benchmark.tasks.songs.songs import read_songs
 from music_evals.errors import InvalidInputError, ModelUnavailableError, NoDataError, UnreadableFileError
 from music_evals.locations import Remote, location
 
@@ -71,7 +71,7 @@ class TestPathsInLists:
         settings = PairSettings(
             tmp_path / "out", reference=folders[0], estimates=folders[1:], metrics="delta_bpm", engine="serial", **QUICK
         )
-        results = run_preservation(settings, scorer=stub_judge(("delta_bpm",))).results
+        results = PRESERVATION.run(settings, scorer=stub_judge(("delta_bpm",))).results
         assert {"edits", "others"} < {*results["systems"]}
         assert results["failures"] == []
 

@@ -13,16 +13,16 @@ from tests.benchmark.record_files import shards
 from music_evals.benchmark import versions
 from music_evals.benchmark.caveats import caveats
 from music_evals.benchmark.engines import ENGINES, Answered, Unit
-from music_evals.benchmark.inpainting import task as inpainting
-from music_evals.benchmark.inpainting.report import render_report
-from music_evals.benchmark.preservation.pairs import PairSet, pairs_in_folders
-from music_evals.benchmark.preservation.results import PRESERVATION
 from music_evals.benchmark.records import RecordStore, read_records
 from music_evals.benchmark.results import build_results
 from music_evals.benchmark.rows import PairJob
 from music_evals.benchmark.run import Job, Settings, record
 from music_evals.benchmark.scores import read_scores
 from music_evals.benchmark.tables import text_report
+from music_evals.benchmark.tasks.inpainting import task as inpainting
+from music_evals.benchmark.tasks.inpainting.report import render_report
+from music_evals.benchmark.tasks.preservation.pairs import PairSet, pairs_in_folders
+from music_evals.benchmark.tasks.preservation.task import PRESERVATION
 from music_evals.benchmark.versions import UNKNOWN, kernel_rows, kernels_of, on_kernels
 from music_evals.numerics import kernels
 
@@ -133,7 +133,7 @@ class TestPairs:
 def test_inpainting_goes_on_and_says_so(settings: dict[str, Any], fake_model: Path, elsewhere: Elsewhere) -> None:
     chosen = inpainting.Settings(**settings, models=[str(fake_model)])
     elsewhere("A")
-    whole = inpainting.run_inpainting(chosen)
+    whole = inpainting.INPAINTING.run(chosen)
     assert whole.results["kernels"] == ["A"]
     assert "processor kernels" not in text_report(whole.results)
     # what a run that was killed after its first chunk leaves
@@ -144,7 +144,7 @@ def test_inpainting_goes_on_and_says_so(settings: dict[str, Any], fake_model: Pa
     with RecordStore(path, header, overwrite=True) as records:
         records.append(rows[1 : first + 1])
     elsewhere("B")
-    resumed = inpainting.run_inpainting(chosen)
+    resumed = inpainting.INPAINTING.run(chosen)
     assert resumed.results["kernels"] == ["A", "B"]
     assert resumed.results["tables"] == whole.results["tables"]
     told = on_kernels(["A", "B"])[0]

@@ -19,7 +19,7 @@ from music_evals.errors import ChangedResultsError, CorruptRecordsError, NoDataE
 from music_evals.symbolic.midi import save_midi
 from music_evals.symbolic.notes import make_notes
 
-from .inpainting.test_numbers import BEFORE, records
+from .tasks.inpainting.test_numbers import BEFORE, records
 
 
 @pytest.fixture(scope="module")

@@ -17,24 +17,23 @@ from music_evals.benchmark import records, results, scores
 from music_evals.benchmark.aggregate import Resampling, table_of_scores
 from music_evals.benchmark.caveats import caveats
 from music_evals.benchmark.contents import n_failures
-from music_evals.benchmark.inpainting.results import INPAINTING
-from music_evals.benchmark.inpainting.runner import METRICS as RECORDED
 from music_evals.benchmark.load import load_results
-from music_evals.benchmark.outputs import write_scores
-from music_evals.benchmark.preservation.results import PRESERVATION
 from music_evals.benchmark.records import RecordStore, read_records
 from music_evals.benchmark.results import build_results
 from music_evals.benchmark.run import Settings, record
 from music_evals.benchmark.scores import ERROR, UNDEFINED, Categorical, ScoreTable, read_scores
 from music_evals.benchmark.tables import markdown_report
+from music_evals.benchmark.tasks.inpainting.runner import METRICS as RECORDED
+from music_evals.benchmark.tasks.inpainting.task import INPAINTING
+from music_evals.benchmark.tasks.preservation.task import PRESERVATION
 from music_evals.errors import ChangedResultsError, CorruptRecordsError, InvalidInputError
 from music_evals.hub.scores import system_scores
 from music_evals.leaderboard.details import details_of_run
 from music_evals.leaderboard.records import read_run, records_of_run
 from music_evals.metrics.catalogue import PRESERVATION_METRICS
 
-from .inpainting.test_numbers import records as inpainting_records
 from .record_files import write_json_lines
+from .tasks.inpainting.test_numbers import records as inpainting_records
 
 METRICS = ("beat_f_measure", "motif_recall")
 HEADER: dict[str, Any] = {
@@ -311,8 +310,8 @@ def test_inpainting_gives_the_same_results_in_shards(tmp_path: Path) -> None:
 
 @pytest.fixture
 def job(write_files: Any, stub_judge: Any) -> Any:
-    from music_evals.benchmark.preservation.pairs import pairs_in_folders
     from music_evals.benchmark.rows import PairJob
+    from music_evals.benchmark.tasks.preservation.pairs import pairs_in_folders
 
     reference = write_files("r", {f"{name}.wav": str(number) for number, name in enumerate("abcdef")})
     edits = {"a": "0", "b": "1.5", "c": "undefined", "d": "half", "e": "4.25", "f": "5"}
@@ -336,7 +335,7 @@ def test_a_run_is_resumed_where_it_stood(tmp_path: Path, job: Any) -> None:
 def test_results_are_loaded_pushed_and_ranked(tmp_path: Path, job: Any) -> None:
     out = tmp_path / "out"
     chosen = Settings(out, report=False, n_resamples=20)
-    outcome = write_scores(PRESERVATION, record(job, out / "records", chosen), chosen, lambda *_: "")
+    outcome = PRESERVATION.write(record(job, out / "records", chosen), chosen, lambda *_: "")
     assert outcome.files["records"] == out / "records"
     loaded = load_results(out)
     assert loaded.results == outcome.results

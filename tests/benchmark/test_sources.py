@@ -11,8 +11,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from music_evals.benchmark import sources
-from music_evals.benchmark.inpainting.items import ItemSet, load_items
-from music_evals.benchmark.inpainting.task import Settings, run_inpainting
+from music_evals.benchmark.tasks.inpainting.items import ItemSet, load_items
+from music_evals.benchmark.tasks.inpainting.task import INPAINTING, Settings
 from music_evals.errors import (
     ContextLengthError,
     InvalidInputError,
@@ -190,7 +190,7 @@ def test_a_hub_dataset_is_pinned_to_its_commit(hub: list[tuple[str, str | None]]
 def test_a_run_reads_one_commit(hub: list[tuple[str, str | None]], tmp_path: Path) -> None:
     settings = Settings(tmp_path, dataset="somebody/tiny", config="musib", revision="v1", limit=2, report=False,
                         baselines="markov", n_resamples=5, n_seeds=1)  # fmt: skip
-    assert run_inpainting(settings).results["dataset"]["revision"] == SHA
+    assert INPAINTING.run(settings).results["dataset"]["revision"] == SHA
     assert {revision for name, revision in hub if not name.startswith("info")} == {SHA}
     assert [name for name, _ in hub].count("load_dataset") == 3  # test, train, validation
 

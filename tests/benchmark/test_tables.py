@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -12,9 +11,10 @@ from music_evals.benchmark.caveats import caveats
 from music_evals.benchmark.cells import coverage_note
 from music_evals.benchmark.contents import MOST_COLUMNS, tables, undefined_systems
 from music_evals.benchmark.report import ROOM_PX, score_page
-from music_evals.benchmark.results import ScoreTask, build_results
-from music_evals.benchmark.scores import read_scores
+from music_evals.benchmark.results import build_results
+from music_evals.benchmark.scores import ScoreTable, read_scores
 from music_evals.benchmark.tables import MOST_CHARACTERS, markdown_report, summary, text_report
+from music_evals.benchmark.task import Task
 from music_evals.benchmark.templates import Section
 from music_evals.errors import UnknownNameError
 from music_evals.metrics.catalogue import Metric, block
@@ -27,28 +27,28 @@ SCALES = block(
 )
 
 
-def on_controls(systems: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:
-    if "oracle" in systems:
-        yield "the oracle is our own"
+class Toys(Task):
+    name = "toys"
+    title = "Toys"
+    scales = SCALES
+    controls = ("oracle",)
+    controls_explained = "oracle: it knows."
+    items = "toys"
+    remarks = "broken wheels"
+
+    def describe_run(self, header: Mapping[str, Any]) -> str:
+        return f"setting {header['variant']}"
+
+    def published_scores(self, header: Mapping[str, Any]) -> dict[str, Any]:
+        table = {"Old": dict.fromkeys(header["metrics"], 1.0)}
+        return {"source": "A paper", "table": table, "spread": {"Old": {"loss": 0.25}}, "differences": {"age": "old"}}
+
+    def control_notes(self, systems: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:
+        if "oracle" in systems:
+            yield "the oracle is our own"
 
 
-def published(header: Mapping[str, Any]) -> dict[str, Any]:
-    table = {"Old": dict.fromkeys(header["metrics"], 1.0)}
-    return {"source": "A paper", "table": table, "spread": {"Old": {"loss": 0.25}}, "differences": {"age": "old"}}
-
-
-TASK = ScoreTask(
-    name="toys",
-    title="Toys",
-    scales=SCALES,
-    controls=("oracle",),
-    controls_explained="oracle: it knows.",
-    how=lambda header: f"setting {header['variant']}",
-    published=published,
-    items="toys",
-    remarks="broken wheels",
-    on_controls=on_controls,
-)
+TASK = Toys()
 
 
 def records(values: Mapping[tuple[str, str], float], **header: Any) -> list[dict[str, Any]]:
@@ -91,6 +91,27 @@ def test_what_differs_is_handed_in(rows: list[dict[str, Any]]) -> None:
     assert "a wheel (toys: 1)" in text
     assert "sd 0.250" in text
     assert "(sd 0.250)" in markdown_report(results)
+
+
+def test_a_task_of_the_last_release_is_a_task(rows: list[dict[str, Any]]) -> None:
+    from music_evals.benchmark import results
+
+    with pytest.warns(DeprecationWarning, match=r"ScoreTask is called benchmark\.task\.Task"):
+        make = results.ScoreTask
+    told = make(
+        name="toys",
+        title="Toys",
+        scales=SCALES,
+        controls=("oracle",),
+        controls_explained="oracle: it knows.",
+        how=lambda header: f"setting {header['variant']}",
+        items="toys",
+        on_controls=lambda systems: ["the oracle is our own"] if "oracle" in systems else [],
+    )
+    old, new = (build_results(read_scores(rows, task), task, n_resamples=20) for task in (told, TASK))
+    assert old["scores"] == new["scores"]
+    for key in ("how", "controls", "on_controls"):
+        assert old["wording"][key] == new["wording"][key]
 
 
 def test_published_results_are_told_on_request(rows: list[dict[str, Any]]) -> None:
@@ -198,7 +219,11 @@ def test_why_nothing_is_defined(rows: list[dict[str, Any]]) -> None:
 
 
 def test_scores_that_are_not_shown(rows: list[dict[str, Any]]) -> None:
-    task = dataclasses.replace(TASK, shown=lambda found: [name for name in found.metrics if name != "loss"])
+    class Fewer(Toys):
+        def shown_metrics(self, scores: ScoreTable) -> list[str]:
+            return [name for name in scores.metrics if name != "loss"]
+
+    task = Fewer()
     results = build_results(read_scores(rows, task), task)
     assert "loss" not in results["scales"]
     assert "loss" not in results["metrics"]

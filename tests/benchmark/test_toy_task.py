@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import sys
 from pathlib import Path
 from typing import Any
@@ -11,7 +12,7 @@ from typing import Any
 import pytest
 
 import music_evals
-from music_evals import benchmark
+from music_evals.benchmark import tasks
 from music_evals.benchmark.load import load_results
 from music_evals.cli.console import EXIT_FAILURES
 from music_evals.cli.options import in_options
@@ -21,7 +22,6 @@ FOLDER = '''
 """Toy: how near numbers are to those that were asked for."""
 
 TASKS = {"toy": "task:TOY"}
-RUNS = {"toy": "task:run_toy"}
 '''
 
 TASK = '''
@@ -32,28 +32,17 @@ import os
 from pathlib import Path
 
 from music_evals.benchmark.manifests import json_lines
-from music_evals.benchmark.outputs import RECORDS, write_scores
+from music_evals.benchmark.outputs import RECORDS
 from music_evals.benchmark.report import score_page
-from music_evals.benchmark.results import ScoreTask
 from music_evals.benchmark.rows import PairJob
 from music_evals.benchmark.run import Settings as RunSettings
 from music_evals.benchmark.run import record
-from music_evals.benchmark.versions import package_versions
+from music_evals.benchmark.task import Task
 from music_evals.errors import InvalidInputError, NotComparableError
 from music_evals.metrics.catalogue import Metric
 from music_evals.options import option
 
 CATALOGUE = {"nearness": Metric("nearness", "Nearness", "toy", 0.0, 1.0, "higher")}
-
-TOY = ScoreTask(
-    name="toy",
-    title="How near numbers are",
-    scales=CATALOGUE,
-    controls=(),
-    controls_explained="",
-    how=lambda header: f"scale {header['options']['scale']}",
-    items="numbers",
-)
 
 
 def nearness(reference, estimate, *, scale):
@@ -115,28 +104,37 @@ class Judge:
         return {"scores": {"nearness": {"value": value}}, "notes": []}
 
 
-def run_toy(settings, *, progress=None):
-    rows = [row for _, row in json_lines(Path(settings.numbers))][: settings.limit]
-    pairs = [Pair(row["id"], row["system"], Side(row["wanted"]), Side(row["found"])) for row in rows]
-    header = {
-        "task": TOY.name,
-        "dataset": {"id": Path(settings.numbers).name, "config": None, "split": None, "revision": None},
-        "variant": "corrected",
-        "metrics": list(CATALOGUE),
-        "companions": [],
-        "options": {"scale": settings.scale},
-        "versions": package_versions(["music_evals"]),
-    }
-    judged = Numbers(tuple(dict.fromkeys(pair.system for pair in pairs)), tuple(pairs))
-    job = PairJob(header, judged, (), tuple(CATALOGUE), "corrected", Judge(settings.scale), at_once=2)
-    rows = record(job, Path(settings.out) / RECORDS, settings, progress=progress)
-    return write_scores(TOY, rows, settings, lambda results, found: score_page(
-        results, found, {"scale": settings.scale}
-    ))
+class Toy(Task):
+    """How near numbers are to those that were asked for."""
+
+    name = "toy"
+    settings = Settings
+    title = "How near numbers are"
+    scales = CATALOGUE
+    packages = ("music_evals",)
+    items = "numbers"
+
+    def run(self, settings, *, progress=None):
+        rows = [row for _, row in json_lines(Path(settings.numbers))][: settings.limit]
+        pairs = [Pair(row["id"], row["system"], Side(row["wanted"]), Side(row["found"])) for row in rows]
+        dataset = {"id": Path(settings.numbers).name, "config": None, "split": None, "revision": None}
+        header = self.header(dataset, "corrected", CATALOGUE, options={"scale": settings.scale})
+        judged = Numbers(tuple(dict.fromkeys(pair.system for pair in pairs)), tuple(pairs))
+        job = PairJob(header, judged, (), tuple(CATALOGUE), "corrected", Judge(settings.scale), at_once=2)
+        rows = record(job, Path(settings.out) / RECORDS, settings, progress=progress)
+        return self.write(rows, settings, lambda results, scores: score_page(
+            results, scores, {"scale": settings.scale}
+        ))
+
+    def describe_run(self, header):
+        return f"scale {header['options']['scale']}"
+
+
+TOY = Toy()
 '''
 
 VERB = """
-from music_evals.benchmark.toy.task import Settings, run_toy
+from music_evals.benchmark.tasks.toy.task import TOY, Settings
 from music_evals.cli.console import Bar, finish_scores
 from music_evals.cli.options import add_json, add_options, add_published_option, add_verb, settings_from
 
@@ -150,7 +148,7 @@ def add(verbs):
 
 def run(options):
     with Bar("number") as bar:
-        outcome = run_toy(settings_from(options, Settings), progress=bar)
+        outcome = TOY.run(settings_from(options, Settings), progress=bar)
     return finish_scores(outcome, options)
 """
 
@@ -168,18 +166,18 @@ def numbers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     folder.mkdir(parents=True)
     for name, text in {"__init__": FOLDER, "task": TASK, "verb": VERB}.items():
         (folder / f"{name}.py").write_text(text)
-    monkeypatch.setattr(benchmark, "__path__", [*benchmark.__path__, str(tmp_path / "rooms")])
+    monkeypatch.setattr(tasks, "__path__", [*tasks.__path__, str(tmp_path / "rooms")])
     (tmp_path / "sitecustomize.py").write_text(  # the processes of an engine find the folder too
-        f"from music_evals import benchmark\nbenchmark.__path__.append({str(tmp_path / 'rooms')!r})\n"
+        f"from music_evals.benchmark import tasks\ntasks.__path__.append({str(tmp_path / 'rooms')!r})\n"
     )
-    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path), prepend=os.pathsep)
     path = tmp_path / "numbers.jsonl"
     path.write_text("".join(json.dumps(row) + "\n" for row in NUMBERS))
     yield path
-    for name in [name for name in sys.modules if name.startswith("music_evals.benchmark.toy")]:
+    for name in [name for name in sys.modules if name.startswith("music_evals.benchmark.tasks.toy")]:
         del sys.modules[name]
-    if hasattr(benchmark, "toy"):
-        del benchmark.toy
+    if hasattr(tasks, "toy"):
+        del tasks.toy
 
 
 def test_a_task_of_one_folder_runs_and_resumes(numbers: Path, tmp_path: Path, read_page: Any) -> None:
@@ -216,7 +214,7 @@ def test_its_settings_are_checked_like_all_others(numbers: Path, tmp_path: Path)
 
 
 def test_its_verb_is_a_parser_and_a_function(numbers: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    import music_evals.benchmark.toy.verb as toy  # type: ignore[import-not-found]
+    import music_evals.benchmark.tasks.toy.verb as toy  # type: ignore[import-not-found]
 
     parser = argparse.ArgumentParser()
     toy.add(parser.add_subparsers())

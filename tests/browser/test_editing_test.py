@@ -17,8 +17,8 @@ from tests.browser.conftest import Served, end, serving
 
 from music_evals.annotations import Score, Tempo
 from music_evals.errors import TamperedLogError
-from music_evals.studies.edit_logs import check_log, count_log, replay_log
-from music_evals.studies.editing_answers import collect_edits
+from music_evals.studies.editing.answers import collect_edits
+from music_evals.studies.editing.logs import check_log, count_log, replay_log
 from music_evals.studies.folders import StudyFolder, read_study_folder
 from music_evals.symbolic.midi import read_midi, save_midi
 from music_evals.symbolic.notes import make_notes

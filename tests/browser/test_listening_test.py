@@ -21,11 +21,11 @@ import pytest
 import soundfile
 from tests.browser.conftest import Watch, end, serving
 
+from music_evals.pipelines.study_tables import LISTENING, read_table
 from music_evals.studies.folders import Introduction, StudyFolder, read_study_folder
-from music_evals.studies.listening import ListeningSettings
-from music_evals.studies.listening_build import build_listening_test, read_listening_key
-from music_evals.studies.listening_results import read_listening_results
-from music_evals.studies.tables import LISTENING, read_table
+from music_evals.studies.listening.build import build_listening_test, read_listening_key
+from music_evals.studies.listening.results import read_listening_results
+from music_evals.studies.listening.settings import ListeningSettings
 from music_evals.ui.studies.page import study_page
 from music_evals.ui.studies.server import HEADERS
 

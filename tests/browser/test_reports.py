@@ -7,18 +7,18 @@ from typing import Any
 
 import pytest
 from benchmarks.report_pages.run import inpainting_page, opened, preservation_page
-from tests.benchmark.inpainting.test_numbers import records
-from tests.benchmark.preservation.test_report import SCORES, made, tone
+from tests.benchmark.tasks.inpainting.test_numbers import records
+from tests.benchmark.tasks.preservation.test_report import SCORES, made, tone
 from tests.benchmark.test_tables import TASK
 from tests.benchmark.test_tables import records as toys
 
-from music_evals.benchmark.inpainting.report import render_report
-from music_evals.benchmark.inpainting.results import INPAINTING
-from music_evals.benchmark.preservation import report as preservation
-from music_evals.benchmark.preservation.players import Players
 from music_evals.benchmark.report import score_page
 from music_evals.benchmark.results import build_results
 from music_evals.benchmark.scores import read_scores
+from music_evals.benchmark.tasks.inpainting.report import render_report
+from music_evals.benchmark.tasks.inpainting.task import INPAINTING
+from music_evals.benchmark.tasks.preservation import report as preservation
+from music_evals.benchmark.tasks.preservation.players import Players
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow]
 

@@ -347,7 +347,7 @@ def test_the_exit_code_of_an_interrupt(
     def interrupt(*_: object, **__: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("music_evals.benchmark.inpainting.task.run_inpainting", interrupt)
+    monkeypatch.setattr("music_evals.benchmark.tasks.inpainting.task.Inpainting.run", interrupt)
     assert cli.main(small) == 130
     assert "go on" in capsys.readouterr().err
 

@@ -9,8 +9,8 @@ import pytest
 from tests.editing.house import triads
 from tests.writing import Server, completion
 
-from music_evals.benchmark.edits.work import read_parameters
 from music_evals.benchmark.records import read_records
+from music_evals.benchmark.tasks.edits.work import read_parameters
 from music_evals.cli import main
 from music_evals.errors import InvalidInputError
 from music_evals.symbolic.files import save_midi

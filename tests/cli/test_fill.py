@@ -12,7 +12,7 @@ import pytest
 from tests import filling
 
 from music_evals import protocols
-from music_evals.benchmark.inpainting import systems
+from music_evals.benchmark.tasks.inpainting import systems
 from music_evals.cli import main
 from music_evals.symbolic.notes import make_notes
 from music_evals.symbolic.tunes import Tune, open_tune

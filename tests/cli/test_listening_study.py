@@ -13,11 +13,11 @@ import soundfile
 from tests.listeners import QUALITY, sent, submit
 
 from music_evals.cli import main
+from music_evals.pipelines.study_tables import LISTENING, read_table
 from music_evals.studies.folders import StudyFolder, read_study_folder
-from music_evals.studies.listening_build import read_listening_key
+from music_evals.studies.listening.build import read_listening_key
+from music_evals.studies.listening.screening import rule_texts
 from music_evals.studies.pairs import read_pairs
-from music_evals.studies.screening import rule_texts
-from music_evals.studies.tables import LISTENING, read_table
 
 
 @pytest.fixture(scope="module")

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from music_evals.benchmark.inpainting.listening import StudySettings
 from music_evals.cli import main
 from music_evals.cli.verbs import build_parser
+from music_evals.studies.listening.inpainting import StudySettings
 from music_evals.studies.pairs import read_pairs
 
 

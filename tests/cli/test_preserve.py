@@ -12,7 +12,7 @@ from tests.benchmark.record_files import damage
 
 from music_evals import cli
 from music_evals.annotations import Score
-from music_evals.benchmark.preservation import task as preservation
+from music_evals.benchmark.tasks.preservation import task as preservation
 from music_evals.metrics.catalogue import AUXILIARY, PRESERVATION_METRICS, SHOWN_AUXILIARY
 from music_evals.symbolic.midi import save_midi
 from music_evals.symbolic.notes import make_notes
@@ -45,8 +45,8 @@ def quick(
     monkeypatch: pytest.MonkeyPatch,
 ) -> list[str]:
     """Arguments of a run over files of numbers, which a stub compares."""
-    run = functools.partial(preservation.run_preservation, scorer=stub_judge((*PRESERVATION_METRICS, *AUXILIARY)))
-    monkeypatch.setattr(preservation, "run_preservation", run)
+    run = functools.partial(preservation.PRESERVATION.run, scorer=stub_judge((*PRESERVATION_METRICS, *AUXILIARY)))
+    monkeypatch.setattr(preservation.PRESERVATION, "run", run)
     reference = write_files("r", {f"{name}.mid": "0" for name in "abc"})
     estimate = write_files("e", {f"{name}.mid": "0.5" for name in "abc"})
     return [

@@ -65,7 +65,7 @@ class Recorder:
 
 @pytest.fixture
 def recorder(monkeypatch: pytest.MonkeyPatch) -> type[Recorder]:
-    from music_evals.benchmark.songs import lyric_writing
+    from music_evals.benchmark.tasks.songs import lyric_writing
 
     monkeypatch.setattr(lyric_writing, "load_plugin", lambda *_: Recorder)
     return Recorder

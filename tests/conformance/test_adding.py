@@ -124,10 +124,10 @@ def test_a_metric_is_a_function_a_row_and_a_folder(tmp_path: Path) -> None:
 
 def test_a_task_is_a_folder_and_a_verb(tmp_path: Path) -> None:
     clone = Clone(tmp_path / "clone")
-    files = {"benchmark/toy/__init__": FOLDER, "benchmark/toy/task": TASK, "cli/toy": VERB}
+    files = {"benchmark/tasks/toy/__init__": FOLDER, "benchmark/tasks/toy/task": TASK, "cli/toy": VERB}
     for name, text in files.items():
         clone._write(clone.root / "src" / "music_evals" / f"{name}.py", "python", text.lstrip())
-    assert clone.places() == {"src/music_evals/benchmark/toy", "src/music_evals/cli/toy.py"}
+    assert clone.places() == {"src/music_evals/benchmark/tasks/toy", "src/music_evals/cli/toy.py"}
     numbers = tmp_path / "numbers.jsonl"
     numbers.write_text("".join(json.dumps(row) + "\n" for row in NUMBERS if row["found"] >= 0))
     printed = clone.run("music-evals", "toy", "--numbers", str(numbers), "--out", str(tmp_path / "out"), "--json")

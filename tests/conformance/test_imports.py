@@ -47,29 +47,19 @@ ARROWS: dict[str, set[str]] = {
     "lyrics": _GROUND,
     "metrics": {"annotations", "deprecation", "errors", "numerics"},
     "stats": {"annotations", "deprecation", "errors", "numerics"},
-    "pipelines": _GROUND | _LAYER | {"studies.tables"},  # what the tables of a study hold is said once
+    "pipelines": _GROUND | _LAYER,
     "models": _PLUGIN_NEEDS,
     "editing": _PLUGIN_NEEDS | {"audio.loudness"},  # level is matched in one place, by the one measure of loudness
     "datasets": _PLUGIN_NEEDS,
-    "studies": {
-        "annotations",
-        "csv_files",
-        "deprecation",
-        "errors",
-        "files",
-        "options",
-        "symbolic",
-        "stats",
-        "yaml_files",
-    }
-    | {"audio.io", "audio.loudness"},
-    "benchmark": _TASK | {"studies"},  # a task hands what people are to hear to the one form of all studies
+    "benchmark": _TASK,
+    "studies": _TASK | {"benchmark"},
+    "preparation": _TASK | {"benchmark"},
     "leaderboard": _TASK | {"benchmark"},
     "hub": _TASK | {"benchmark"},
-    "hf": _GROUND | {"pipelines", "metrics", "stats", "symbolic", "audio", "lyrics", "studies.tables"},
+    "hf": _GROUND | {"pipelines", "metrics", "stats", "symbolic", "audio", "lyrics"},
     "caimap": _TASK | {"datasets.caimd", "hub", "studies"},
     "ui": _TASK | {"benchmark", "leaderboard", "hub", "studies"},
-    "cli": _TASK | _PLUGINS | {"benchmark", "caimap", "leaderboard", "hub", "ui", "studies"},
+    "cli": _TASK | _PLUGINS | {"benchmark", "caimap", "leaderboard", "hub", "preparation", "ui", "studies"},
     "__main__": {"cli"},
 }
 
@@ -223,7 +213,8 @@ def test_no_generic_module_of_the_benchmark_serves_one_task() -> None:
     for name in imports:
         if "." in name:
             reach(name, name.rpartition(".")[0])
-    outside = {"listening", "load", "templates"}  # for whoever reads what was written: hub, leaderboard, cards, verbs
+    # for whoever reads what was written: hub, leaderboard, cards, verbs; and for the preparation of songs
+    outside = {"load", "templates", "writers"}
     lonely = {name: sorted(tasks) for name, tasks in users.items() if len(tasks) < 2 and name not in outside}
     assert not lonely, f"generic modules that serve one task: {lonely}"
 

@@ -20,7 +20,7 @@ DOCS = ROOT / "docs"
 PAGES = sorted(DOCS.rglob("*.md"))
 API = (DOCS / "api").glob("*.md")
 ROOMS = ("annotations", "errors", "hf", "leaderboard", "lyrics", "metrics", "models", "pipelines", "protocols", "stats")
-ROOMS += ("symbolic", "audio", "studies", "editing")
+ROOMS += ("symbolic", "audio", "studies", "studies.editing", "studies.listening", "editing")
 PICKED = (
     "benchmark.load", "benchmark.run", "hub.publishing", "hub.pushing", "datasets.known_edits.build",
     "datasets.caimd.schema", "datasets.medleydb_editing.build",
@@ -46,7 +46,7 @@ def public_modules() -> list[str]:
     """Return the modules of the public rooms; where a room names what is public itself, it speaks for its modules."""
     found = [f"music_evals.{name}" for name in PICKED]
     for room in ROOMS:
-        folder = SOURCE / room
+        folder = SOURCE / room.replace(".", "/")
         front = folder / "__init__.py" if folder.is_dir() else SOURCE / f"{room}.py"
         if "\n__all__ = " in front.read_text(encoding="utf-8"):
             found.append(f"music_evals.{room}")

@@ -12,7 +12,7 @@ import pytest
 import soundfile
 from tests.editing.house import RATE, audio_request, recording, score_request
 
-from music_evals.benchmark.edits.task import Settings, run_edits
+from music_evals.benchmark.tasks.edits.task import EDITS, Settings
 from music_evals.editing.finished import FinishedFiles
 from music_evals.errors import (
     InvalidInputError,
@@ -92,7 +92,7 @@ def test_a_manifest_that_is_none_is_refused(tmp_path: Path) -> None:
 
 def test_what_edit_wrote_elsewhere_is_such_a_folder(tmp_path: Path) -> None:
     soundfile.write(tmp_path / "song.wav", recording().T, RATE)
-    made = run_edits(Settings(tmp_path / "theirs", sources=[str(tmp_path / "song.wav")], system="effects"))
+    made = EDITS.run(Settings(tmp_path / "theirs", sources=[str(tmp_path / "song.wav")], system="effects"))
     edited, _ = soundfile.read(tmp_path / "theirs" / "edits" / "song.flac", dtype="float32")
     (result,) = FinishedFiles(made.files["manifest"].parent, name="effects").edit([audio_request()])
     assert result.audio is not None

@@ -9,7 +9,7 @@ import pytest
 import soundfile
 from tests.editing.house import RATE, recording
 
-from music_evals.benchmark.edits.task import Settings, run_edits
+from music_evals.benchmark.tasks.edits.task import EDITS, Settings
 from music_evals.editing import memory
 from music_evals.editing.memory import GIB, MemoryPlan, free_bytes, musicgen_bytes
 from music_evals.errors import NotEnoughMemoryError
@@ -61,13 +61,13 @@ def test_a_run_says_its_plan_and_stops_before_it_edits(folder: Path, monkeypatch
         parameters={"text": "instruction"},
         weights={"source": str(folder / "tiny")},
     )
-    edits = run_edits(settings, tell=said.append)
+    edits = EDITS.run(settings, tell=said.append)
     assert not edits.failures
     (text,) = said
     assert text.startswith("memory on cpu: 0.00 GiB for the weights and about 0.")
     monkeypatch.setattr("music_evals.editing.system.free_bytes", lambda _: 1000)
     with pytest.raises(NotEnoughMemoryError, match="memory on cpu"):
-        run_edits(settings)
+        EDITS.run(settings)
 
 
 def test_weights_that_are_too_large_are_not_loaded(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:

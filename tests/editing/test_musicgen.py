@@ -13,7 +13,7 @@ import pytest
 from tests.editing.house import ASK, audio_request
 
 from music_evals.annotations import EditInstruction
-from music_evals.benchmark.edits.work import make_editor
+from music_evals.benchmark.tasks.edits.work import make_editor
 from music_evals.editing.musicgen import MusicGen
 from music_evals.editing.musicgen_melody import MusicGenMelody, strongest_pitch_class
 from music_evals.editing.resynth import Resynth

@@ -14,7 +14,7 @@ import pytest
 from tests.editing.house import ASK, audio_request
 
 from music_evals.annotations import EditInstruction
-from music_evals.benchmark.edits.work import make_editor
+from music_evals.benchmark.tasks.edits.work import make_editor
 from music_evals.errors import (
     FileTooLargeError,
     InvalidAudioError,

@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 from tests.editing.house import ASK, RATE, audio_request, recording
 
 from music_evals.annotations import Beats, Chords, EditConditions, EditInstruction
-from music_evals.benchmark.edits.task import Settings, run_edits
-from music_evals.benchmark.edits.work import make_editor
+from music_evals.benchmark.tasks.edits.task import EDITS, Settings
+from music_evals.benchmark.tasks.edits.work import make_editor
 from music_evals.editing.conversion import convert
 from music_evals.errors import (
     InvalidInputError,
@@ -461,8 +461,8 @@ def test_the_run_hears_what_the_system_is_told(folder: Path, tmp_path: Path) -> 
         weights={"source": str(folder)},
         instruction=ROCK,
     )
-    edits = run_edits(settings)
+    edits = EDITS.run(settings)
     assert edits.failures == []
     soundfile.write(tmp_path / "song.wav", recording(seconds=1).T, RATE)
-    ((_, why),) = run_edits(settings).failures
+    ((_, why),) = EDITS.run(settings).failures
     assert "no beats" in why

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from tests.editing.house import audio_request, score_request, triads
 
 from music_evals.annotations import DRUMS, EditInstruction, Score, Tempo, TimeSignature
-from music_evals.benchmark.edits.work import make_editor
+from music_evals.benchmark.tasks.edits.work import make_editor
 from music_evals.cli import main
 from music_evals.editing import _refinpaint_tokens as codec
 from music_evals.errors import (

@@ -15,7 +15,7 @@ import soundfile
 from tests.editing.house import ASK, audio_request
 
 from music_evals.annotations import EditInstruction
-from music_evals.benchmark.edits.work import make_editor
+from music_evals.benchmark.tasks.edits.work import make_editor
 from music_evals.cli import main
 from music_evals.errors import (
     FileTooLargeError,

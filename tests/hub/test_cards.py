@@ -8,11 +8,11 @@ import pytest
 from huggingface_hub import ModelCard
 from tests.judging import judge_items
 
-from music_evals.benchmark.inpainting.items import load_items
-from music_evals.benchmark.inpainting.results import INPAINTING
-from music_evals.benchmark.inpainting.systems import baseline_system, stored_system
 from music_evals.benchmark.results import build_results
 from music_evals.benchmark.scores import read_scores
+from music_evals.benchmark.tasks.inpainting.items import load_items
+from music_evals.benchmark.tasks.inpainting.systems import baseline_system, stored_system
+from music_evals.benchmark.tasks.inpainting.task import INPAINTING
 from music_evals.errors import InvalidInputError, UnknownNameError, UnreadableFileError
 from music_evals.hub.cards import RESULTS_END, RESULTS_START, fill_card
 

@@ -9,7 +9,7 @@ import pytest
 from tests.editors import part
 from tests.studies.conftest import build, samples
 
-from music_evals.studies.editing_study import CONSENT
+from music_evals.studies.editing.study import CONSENT
 from music_evals.studies.storage import SubmissionStore, new_token
 
 __all__ = ["build", "samples"]

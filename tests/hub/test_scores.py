@@ -94,9 +94,9 @@ def defaults(settings: type) -> dict[str, Any]:
 
 
 def test_what_ranks_are_the_defaults_of_the_benchmarks() -> None:
-    from music_evals.benchmark.inpainting import task as inpainting
-    from music_evals.benchmark.preservation import task as preservation
-    from music_evals.benchmark.songs import descriptions, lyrics
+    from music_evals.benchmark.tasks.inpainting import task as inpainting
+    from music_evals.benchmark.tasks.preservation import task as preservation
+    from music_evals.benchmark.tasks.songs import descriptions, lyrics
 
     def ranked(task: str) -> dict[str, Any]:
         return {place.rpartition(".")[2]: wanted for place, wanted in TASKS[task].ranked.items()}

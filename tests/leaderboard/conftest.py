@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from music_evals.benchmark.inpainting.task import Settings as InpaintingSettings
-from music_evals.benchmark.inpainting.task import run_inpainting
-from music_evals.benchmark.songs.lyrics import Settings as LyricSettings
-from music_evals.benchmark.songs.lyrics import run_lyrics
-from music_evals.benchmark.songs.songs import load_songs
+from music_evals.benchmark.tasks.inpainting.task import INPAINTING
+from music_evals.benchmark.tasks.inpainting.task import Settings as InpaintingSettings
+from music_evals.benchmark.tasks.songs.lyrics import LYRICS
+from music_evals.benchmark.tasks.songs.lyrics import Settings as LyricSettings
+from music_evals.benchmark.tasks.songs.songs import load_songs
 
 
 @pytest.fixture(scope="session")
@@ -26,7 +26,7 @@ def lyrics_run_of_all(songs_of_all: Path, tmp_path_factory: pytest.TempPathFacto
         path.write_text("".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows), encoding="utf-8")
         options.append(f"{name}={path}")
     out = folder / "out"
-    run_lyrics(
+    LYRICS.run(
         LyricSettings(out, str(songs_of_all), predictions=options, rhyme="char", n_resamples=50, report=False, seed=1)
     )
     return out
@@ -47,7 +47,7 @@ def cut(text: str, share: float) -> str:
 def inpainting_run_of_all(tiny_dataset: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     out = tmp_path_factory.mktemp("inpainting_run") / "out"
     settings = {"dataset": str(tiny_dataset), "config": "musib", "n_seeds": 2, "n_resamples": 50}
-    run_inpainting(InpaintingSettings(out, **settings, baselines="silence,copy_past,markov", report=False))
+    INPAINTING.run(InpaintingSettings(out, **settings, baselines="silence,copy_past,markov", report=False))
     return out
 
 

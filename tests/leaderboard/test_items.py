@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 from tests.leaderboard.toy_records import SETTINGS, cell_of, record, row_of, tables_of
 
-from music_evals.benchmark.songs.descriptions import Settings, run_descriptions
-from music_evals.benchmark.songs.songs import load_songs
+from music_evals.benchmark.tasks.songs.descriptions import DESCRIPTIONS, Settings
+from music_evals.benchmark.tasks.songs.songs import load_songs
 from music_evals.errors import UnknownNameError
 from music_evals.leaderboard import add_to_board, build_leaderboard
 from music_evals.leaderboard.records import ResultRecord, conditions_of
@@ -219,7 +219,7 @@ def test_half_of_the_tags_missing_stand_below_all_of_them(songs_file: Path, tmp_
     settings = Settings(
         tmp_path / "run", str(songs_file), predictions=files, encoder="char-ngrams", n_resamples=20, report=False
     )
-    results = run_descriptions(settings).results["scores"]
+    results = DESCRIPTIONS.run(settings).results["scores"]
     metric = "tag_semantic_similarity"
     halves = [results[name][metric]["value"] for name in ("half", "other half")]
     assert max(halves) > results["all"][metric]["value"]  # what an average over the defined songs rewards

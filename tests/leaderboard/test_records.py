@@ -98,7 +98,7 @@ def test_inpainting_from_end_to_end(inpainting_run: Path, tmp_path: Path) -> Non
 
 
 def test_edits_from_end_to_end(write_files: Any, stub_judge: Any, tmp_path: Path) -> None:
-    from music_evals.benchmark.preservation.task import Settings, run_preservation
+    from music_evals.benchmark.tasks.preservation.task import PRESERVATION, Settings
 
     originals = write_files("r", {f"{name}.wav": str(number) for number, name in enumerate("abcd")})
     good = write_files("good", {f"{name}.wav": f"{number}.25" for number, name in enumerate("abcd")})
@@ -107,7 +107,7 @@ def test_edits_from_end_to_end(write_files: Any, stub_judge: Any, tmp_path: Path
     options["backends"] = {"beats": "librosa", "f0": "harmonic_sum", "melody": "from_f0"}
     options |= {"reference": originals, "estimates": (f"good={good}", f"lacking={lacking}")}
     settings = Settings(tmp_path / "out", **options)
-    results = run_preservation(settings, scorer=stub_judge(settings.measures.scores)).results
+    results = PRESERVATION.run(settings, scorer=stub_judge(settings.measures.scores)).results
     new = add_to_board(tmp_path / "out", tmp_path / "board", media=[good]).new
     found = {(row.system, row.metric): row for row in read_board(tmp_path / "board")}
     for system, cells in results["scores"].items():

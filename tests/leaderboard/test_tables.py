@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from tests.leaderboard.toy_records import SETTINGS, A, B, C, cell_of, record, row_of, tables_of
 
-from music_evals.benchmark.inpainting.items import load_items
+from music_evals.benchmark.tasks.inpainting.items import load_items
 from music_evals.leaderboard import tables
 from music_evals.leaderboard.export import html_page, text_tables
 from music_evals.leaderboard.presets import PRESETS, PUBLISHED, fits

@@ -14,9 +14,9 @@ from tests.leaderboard.toy_records import row_of
 
 from music_evals import cli
 from music_evals.annotations import Score
-from music_evals.benchmark.edits.task import Settings as EditSettings
-from music_evals.benchmark.edits.task import run_edits
-from music_evals.benchmark.preservation.task import Settings, run_preservation
+from music_evals.benchmark.tasks.edits.task import EDITS
+from music_evals.benchmark.tasks.edits.task import Settings as EditSettings
+from music_evals.benchmark.tasks.preservation.task import PRESERVATION, Settings
 from music_evals.leaderboard import build_leaderboard
 from music_evals.symbolic.files import save_midi
 from music_evals.symbolic.notes import make_notes
@@ -45,7 +45,7 @@ def chord(root: int) -> Score:
 def study(out: Path, sources: Path, system: str, **parameters: Any) -> Path:
     """Edit a folder and judge the edits; return the folder of the run, whose data set is called manifest.jsonl."""
     asked = EditSettings(out / "edits", sources=[str(sources)], system=system, parameters=parameters, workers=1)
-    manifest = Path(run_edits(asked).files["manifest"])
+    manifest = Path(EDITS.run(asked).files["manifest"])
     rows = [json.loads(line) for line in manifest.read_text(encoding="utf-8").splitlines()]
     for row in rows:  # a system that hands the input back does not say that it is a control
         row.pop("role", None)
@@ -58,7 +58,7 @@ def study(out: Path, sources: Path, system: str, **parameters: Any) -> Path:
         n_resamples=20,
         workers=1,
     )
-    run_preservation(settings, scorer=BytesJudge())
+    PRESERVATION.run(settings, scorer=BytesJudge())
     return out / "run"
 
 

@@ -12,7 +12,7 @@ import pytest
 import torch
 
 from music_evals.annotations import HOLD, MASK, REST
-from music_evals.benchmark.inpainting.systems import load_model
+from music_evals.benchmark.tasks.inpainting.systems import load_model
 from music_evals.errors import (
     ContextLengthError,
     InvalidInputError,

@@ -216,7 +216,7 @@ def test_near_copies_are_found_from_half_of_the_long_lines_on() -> None:
 
 
 def test_what_is_learnt_is_the_answer_under_the_prompt_of_write_lyrics(tmp_path: Path, base: str) -> None:
-    from music_evals.benchmark.songs.lyric_writing import Settings, _prompts
+    from music_evals.benchmark.tasks.songs.lyric_writing import Settings, _prompts
 
     songs = write_songs(tmp_path / "songs.jsonl")
     settings = Settings(out=tmp_path / "none", dataset=str(songs))

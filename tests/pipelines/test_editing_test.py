@@ -11,8 +11,8 @@ import pytest
 
 from music_evals.errors import InvalidInputError, PairCountError
 from music_evals.pipelines.editing_test import TABLES, evaluate_editing_test
-from music_evals.studies.simulation import StudyDesign, simulate_study
-from music_evals.studies.tables import ROLES, StudyTables, Table, study_tables
+from music_evals.pipelines.study_tables import ROLES, StudyTables, Table, study_tables
+from music_evals.studies.editing.simulation import StudyDesign, simulate_study
 
 
 def rows_of(table: Table) -> list[dict[str, Any]]:

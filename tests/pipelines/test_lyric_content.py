@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from music_evals.annotations import sections_of_rows, sections_text, theme_of_row
-from music_evals.benchmark.songs.nonsense import random_characters
-from music_evals.benchmark.songs.text_controls import on_one_character
+from music_evals.benchmark.tasks.songs.nonsense import random_characters
+from music_evals.benchmark.tasks.songs.text_controls import on_one_character
 from music_evals.datasets.caimd.demo import demo_rows
 from music_evals.errors import (
     InvalidInputError,

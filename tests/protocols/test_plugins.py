@@ -9,7 +9,7 @@ from types import SimpleNamespace
 import pytest
 
 from music_evals import protocols
-from music_evals.benchmark.edits.work import EditWork, make_editor
+from music_evals.benchmark.tasks.edits.work import EditWork, make_editor
 from music_evals.editing.weightless import Effects
 from music_evals.errors import InvalidInputError, ModelUnavailableError, UnknownNameError
 from music_evals.protocols import editor_names, load_editor

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from music_evals.annotations import Score, Tempo, TimeSignature
-from music_evals.studies.editing_study import EditingSettings, build_editing_study
+from music_evals.studies.editing.study import EditingSettings, build_editing_study
 from music_evals.studies.folders import Introduction, StudyFolder
 from music_evals.symbolic.midi import save_midi
 from music_evals.symbolic.notes import make_notes

@@ -51,7 +51,7 @@ from music_evals.stats.calibration import Clustered, mean_intervals_of_pairs
 from music_evals.stats.paired import NOT_COMPARED
 
 if TYPE_CHECKING:
-    from music_evals.benchmark.results import ScoreTask
+    from music_evals.benchmark.task import Task
 
 __all__ = [
     "Resampling",
@@ -89,9 +89,7 @@ class Resampling(NamedTuple):
         return self._replace(n_resamples=TESTS_PER_RESAMPLE * self.n_resamples)._asdict()
 
 
-def table_of_scores(
-    scores: ScoreTable, task: ScoreTask, best: Mapping[str, str], resampling: Resampling
-) -> dict[str, Any]:
+def table_of_scores(scores: ScoreTable, task: Task, best: Mapping[str, str], resampling: Resampling) -> dict[str, Any]:
     """Return the numbers of some items; `best` names the best baseline of each metric, for a task that ranks."""
     cells = {system: _cells(scores, task, system, resampling) for system in scores.systems}
     if not task.ranked_by:
@@ -128,7 +126,7 @@ def n_distinct(numbers: Integers) -> int:
 # --- cells
 
 
-def _cells(scores: ScoreTable, task: ScoreTask, system: str, resampling: Resampling) -> dict[str, Cell]:
+def _cells(scores: ScoreTable, task: Task, system: str, resampling: Resampling) -> dict[str, Cell]:
     pairs = scores.of(system)
     cells: dict[str, Cell] = {}
     for failed in (False, True):
@@ -141,7 +139,7 @@ def _cells(scores: ScoreTable, task: ScoreTask, system: str, resampling: Resampl
     if task.ranked_by:
         n_scored, absent = len(scores.scored(system)), pairs.take(pairs.failed)
         cells = {name: {**cell, "n_scored": n_scored} for name, cell in cells.items()}
-        for name in task.not_given(scores.header).keys() & cells.keys():
+        for name in task.missing_scores(scores.header).keys() & cells.keys():
             cells[name]["n_not_given"] = int(np.count_nonzero(absent.states(name) != ABSENT))
     return {
         name: {**cells[name], "n": len(pairs), "n_failed": _n_failed(pairs, task, name)}
@@ -150,12 +148,12 @@ def _cells(scores: ScoreTable, task: ScoreTask, system: str, resampling: Resampl
     }
 
 
-def _counts_failed(scores: ScoreTable, task: ScoreTask, name: str) -> bool:
+def _counts_failed(scores: ScoreTable, task: Task, name: str) -> bool:
     """Tell whether items count at a score although there is no prediction for them."""
-    return name in task.without_prediction or name in task.not_given(scores.header)
+    return name in task.without_prediction or name in task.missing_scores(scores.header)
 
 
-def _n_failed(pairs: ScoreTable, task: ScoreTask, name: str) -> int:
+def _n_failed(pairs: ScoreTable, task: Task, name: str) -> int:
     if name in task.histogram_features:
         return int(np.count_nonzero(pairs.failed))
     states = pairs.states(task.divergences.get(name, name))[:, 0]
@@ -163,13 +161,13 @@ def _n_failed(pairs: ScoreTable, task: ScoreTask, name: str) -> int:
 
 
 def _mean_cells(
-    scores: ScoreTable, task: ScoreTask, system: str, names: Sequence[str], confidence: float
+    scores: ScoreTable, task: Task, system: str, names: Sequence[str], confidence: float
 ) -> dict[str, Cell]:
     """Return the cells of scores that all have a prediction, or all do without one."""
     pairs = scores.scored(system, failed=_counts_failed(scores, task, names[0]))
     values, groups = pairs.values(*names), pairs.codes("group")
     spans = [(task.scale(name).low, task.scale(name).high) for name in names]
-    sides = task.sides(scores, system)
+    sides = task.paired_groups(scores, system)
     if sides is None:
         intervals = mean_intervals(values, groups, confidence=confidence, spans=spans)
     else:
@@ -201,7 +199,7 @@ def _seed_std(values: Iterable[float]) -> float:
 # --- against the best baseline
 
 
-def best_baselines(scores: ScoreTable, task: ScoreTask) -> dict[str, str]:
+def best_baselines(scores: ScoreTable, task: Task) -> dict[str, str]:
     """Return score -> the baseline with the best value, from the records of the validation split."""
     # A rate that is compared with the reference's own has no best value. A baseline without a defined value cannot be
     # the best; one that was scored on more items comes before one that was scored on fewer. Of equals the first in the
@@ -218,7 +216,7 @@ def best_baselines(scores: ScoreTable, task: ScoreTask) -> dict[str, str]:
     return best
 
 
-def _value(scores: ScoreTable, task: ScoreTask, system: str, metric: str) -> float:
+def _value(scores: ScoreTable, task: Task, system: str, metric: str) -> float:
     if task.is_divergence(metric):
         histograms = _histograms(scores, task, system, metric)
         return float(np.mean(histograms.by_seed())) if histograms.estimate.size else math.nan
@@ -227,7 +225,7 @@ def _value(scores: ScoreTable, task: ScoreTask, system: str, metric: str) -> flo
 
 
 def _tests_against_best(
-    scores: ScoreTable, task: ScoreTask, system: str, best: Mapping[str, str], resampling: Resampling
+    scores: ScoreTable, task: Task, system: str, best: Mapping[str, str], resampling: Resampling
 ) -> dict[str, Cell]:
     """Test a system against the best baseline of each score, with Holm's correction over the scores."""
     tests: dict[str, Cell] = {}
@@ -249,7 +247,7 @@ def _correct(tests: Sequence[Cell]) -> None:
 
 
 def _compare_means(
-    scores: ScoreTable, task: ScoreTask, both: tuple[str, str], metric: str, resampling: Resampling
+    scores: ScoreTable, task: Task, both: tuple[str, str], metric: str, resampling: Resampling
 ) -> PairedTest:
     (a, b), scale = scores.paired(*both, failed=_counts_failed(scores, task, metric)), task.scale(metric)
     first, second = (side.values(metric)[:, 0] for side in (a, b))
@@ -259,7 +257,7 @@ def _compare_means(
 # --- two by two
 
 
-def _best(scores: ScoreTable, task: ScoreTask) -> dict[str, list[str]]:
+def _best(scores: ScoreTable, task: Task) -> dict[str, list[str]]:
     """Return score -> the best of those who define it for the most items."""
     items, held = _shared_by_all(scores), {name: scores.scored(name, failed=True) for name in scores.compared}
     shared = {system: pairs.take(np.searchsorted(pairs.codes("item"), items)) for system, pairs in held.items()}
@@ -305,7 +303,7 @@ def _merit(direction: str, value: float) -> float:
     return value if direction == "higher" else -value if direction == "lower" else -abs(value)
 
 
-def _comparisons(scores: ScoreTable, task: ScoreTask, resampling: Resampling) -> list[Cell]:
+def _comparisons(scores: ScoreTable, task: Task, resampling: Resampling) -> list[Cell]:
     spans = [(scale.low, scale.high) for scale in map(task.scale, scores.metrics)]
     tests: list[Cell] = []
     for first, second in itertools.combinations(scores.compared, 2):
@@ -351,9 +349,7 @@ class _Histograms(NamedTuple):
         )
 
 
-def _histograms(
-    scores: ScoreTable, task: ScoreTask, system: str, metric: str, among: Integers | None = None
-) -> _Histograms:
+def _histograms(scores: ScoreTable, task: Task, system: str, metric: str, among: Integers | None = None) -> _Histograms:
     """Return both sides of a divergence, over the items that define it, `among` some where they are given."""
     pairs, control = scores.scored(system), task.controls[0]
     chosen = np.ones(len(pairs), dtype=bool) if among is None else np.isin(pairs.codes("item"), among)
@@ -434,7 +430,7 @@ def swap_test_over_seeds(
     return test._replace(n=test.n // n_seeds)
 
 
-def _divergence_cell(scores: ScoreTable, task: ScoreTask, system: str, metric: str, resampling: Resampling) -> Cell:
+def _divergence_cell(scores: ScoreTable, task: Task, system: str, metric: str, resampling: Resampling) -> Cell:
     """Return the value of a divergence with its interval, noise floor, numbers and spread between seeds."""
     sides = _histograms(scores, task, system, metric)
     n_items = None
@@ -477,7 +473,7 @@ def _divergence_cell(scores: ScoreTable, task: ScoreTask, system: str, metric: s
 
 
 def compare_divergences(
-    scores: ScoreTable, task: ScoreTask, both: tuple[str, str], metric: str, resampling: Resampling
+    scores: ScoreTable, task: Task, both: tuple[str, str], metric: str, resampling: Resampling
 ) -> PairedTest:
     """Test the divergences of two systems on the items that both define."""
     first, second = (_histograms(scores, task, system, metric).items for system in both)

@@ -8,15 +8,18 @@ import math
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from music_evals.benchmark.outputs import RECORDS, RESULTS, VALIDATION
 from music_evals.benchmark.records import Records, read_records, reading_rows, records_at
-from music_evals.benchmark.results import ScoreTask, build_results
-from music_evals.benchmark.run import find
+from music_evals.benchmark.results import build_results
+from music_evals.benchmark.run import load_task, task_places
 from music_evals.benchmark.scores import ScoreTable, read_scores
 from music_evals.deprecation import warn_renamed
-from music_evals.errors import ChangedResultsError, NoDataError, UnreadableFileError
+from music_evals.errors import ChangedResultsError, NoDataError, UnknownNameError, UnreadableFileError
+
+if TYPE_CHECKING:
+    from music_evals.benchmark.task import Task
 
 __all__ = ["LoadedResults", "find_task", "load_results"]
 
@@ -117,9 +120,12 @@ def _check_there(folder: Path, name: str, is_there: bool) -> None:  # noqa: FBT0
         )
 
 
-def find_task(name: str) -> ScoreTask:
-    """Return a task by its name in the records; every folder under `benchmark` names its own as ``TASKS``."""
-    task: ScoreTask = find("TASKS", name, "task with results")
+def find_task(name: str) -> Task:
+    """Return a task by its name in the records; one whose results are made of the records alone."""
+    kind = "task with results"
+    task = load_task(name, kind)
+    if not task.scales:
+        raise UnknownNameError(kind, name, [other for other in task_places() if load_task(other).scales])
     return task
 
 

@@ -3,22 +3,14 @@
 from __future__ import annotations
 
 import dataclasses
-import functools
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
-from music_evals.benchmark.caveats import caveats
 from music_evals.benchmark.records import dump_json, records_at, remove_file
-from music_evals.benchmark.results import ScoreTask, build_results
-from music_evals.benchmark.scores import ScoreTable, read_scores
-from music_evals.benchmark.tables import markdown_report
 from music_evals.deprecation import warn_renamed
 from music_evals.files import write_atomically
-
-if TYPE_CHECKING:
-    from music_evals.benchmark.run import Settings
 
 __all__ = [
     "NO_EXTRA_OUTPUTS",
@@ -31,7 +23,6 @@ __all__ = [
     "Outcome",
     "remove_results",
     "write_outcome",
-    "write_scores",
 ]
 
 RECORDS, RESULTS, TABLE, REPORT = "records", "results.json", "table.md", "report.html"
@@ -87,31 +78,6 @@ class ExtraOutputs(NamedTuple):
 
 
 NO_EXTRA_OUTPUTS: Final = ExtraOutputs()
-
-
-def write_scores(
-    task: ScoreTask,
-    rows: Iterable[Mapping[str, Any]],
-    settings: Settings,
-    page: Callable[[dict[str, Any], ScoreTable], str],
-    *,
-    extra: ExtraOutputs = NO_EXTRA_OUTPUTS,
-) -> Outcome:
-    """Make the results of a task of pairs from its records, and write its files; `page` makes report.html."""
-    scores = read_scores(rows, task)
-    results = build_results(
-        scores, task, confidence=settings.confidence, n_resamples=settings.n_resamples, seed=settings.seed
-    )
-    results |= extra.results
-    return write_outcome(
-        Path(settings.out),
-        results,
-        scores,
-        table="\n\n".join(filter(None, [markdown_report(results), extra.markdown])),
-        page=functools.partial(page, results, scores) if settings.report else None,
-        others=extra.files,
-        notes=[*caveats(results), *extra.notes],
-    )
 
 
 def write_outcome(

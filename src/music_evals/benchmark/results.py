@@ -2,7 +2,7 @@
 
 A score of a system is the mean over the items that define it; `n` counts all its items, `n_failed` those without a
 score for this metric because something failed, `n_defined` those in the mean. The interval is clustered by group. What
-differs between benchmarks is handed in as a `ScoreTask`; the statistics stand in `aggregate`.
+differs between benchmarks is said by its `task.Task`; the statistics stand in `aggregate`.
 
 The records are read by `scores.read_scores` as a `ScoreTable`.
 """
@@ -10,21 +10,22 @@ The records are read by `scores.read_scores` as a `ScoreTable`.
 from __future__ import annotations
 
 import dataclasses
+import importlib
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from typing import Any, TypeVar
-
-import numpy as np
-import numpy.typing as npt
+from collections.abc import Callable, Collection, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from music_evals.benchmark import aggregate
 from music_evals.benchmark.cells import plain
-from music_evals.benchmark.scores import MOST_LISTED, OUTSIDE, HistogramFeature, ScoreTable
+from music_evals.benchmark.scores import MOST_LISTED, OUTSIDE, ScoreTable
 from music_evals.benchmark.versions import definition_in
-from music_evals.errors import UnknownNameError
+from music_evals.deprecation import warn_renamed
 from music_evals.metrics.catalogue import Metric
 
-__all__ = ["OUTSIDE", "WHOLE", "ScoreTable", "ScoreTask", "build_results"]
+if TYPE_CHECKING:
+    from music_evals.benchmark.task import Task
+
+__all__ = ["OUTSIDE", "WHOLE", "ScoreTable", "build_results"]
 
 WHOLE = "all"
 """The view that holds every item."""
@@ -32,96 +33,32 @@ WHOLE = "all"
 Row = Mapping[str, Any]
 Key = TypeVar("Key")
 
-
-def _nothing_published(_: Mapping[str, Any]) -> dict[str, Any]:
-    return {"source": "", "table": {}, "differences": {}}
-
-
-def _all_scores(scores: ScoreTable) -> Sequence[str]:
-    return scores.metrics
-
-
-def _none(*_: Any) -> None:
-    """Change nothing, and know of nothing."""
+_OLD_FIELDS = {
+    "how": "describe_run", "about": "describe_systems", "published": "published_scores", "facets": "facet_scores",
+    "sides": "paired_groups", "finish": "check_scores", "shown": "shown_metrics", "not_given": "missing_scores",
+    "on_controls": "control_notes", "on_remarks": "remark_notes", "on_parts": "part_notes",
+}  # fmt: skip
+"""Field of a `ScoreTask` of the last release -> the method of `task.Task` in place of it."""
 
 
-def _empty(*_: Any, **__: Any) -> dict[str, Any]:
-    """Return what stands where a task has nothing to say, by name."""
-    return {}
+def __getattr__(name: str) -> Any:
+    if name != "ScoreTask":
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    warn_renamed(f"{__name__}.ScoreTask", "benchmark.task.Task, and a task is a subclass of it,")
+    return _score_task
 
 
-@dataclasses.dataclass(frozen=True)
-class ScoreTask:
-    """What one benchmark hands to the results, tables and pages that all share."""
-
-    name: str  # the task in the header of its records
-    title: str  # of its report, before the name of the dataset
-    scales: Mapping[str, Metric]  # main or auxiliary metric -> its scale, in the order of the tables
-    # Systems of our own that stand outside of all comparisons; the first has the distributions that divergences compare
-    # with.
-    controls: tuple[str, ...]
-    controls_explained: str  # A sentence or two on what they are, for below the tables
-    how: Callable[[Mapping[str, Any]], str]  # header -> what the scores were made with, in a few words
-    auxiliary: Collection[str] = ()  # auxiliary metrics: they get tables of their own
-    # Header -> ``source``, ``table`` (system -> metric -> value), ``differences`` (what -> why) and, where it is
-    # printed, ``spread`` (system -> metric -> standard deviation).
-    published: Callable[[Mapping[str, Any]], dict[str, Any]] = _nothing_published
-    items: str = "pairs"  # what is counted, as ``"pairs"`` of ``"groups"``
-    groups: str = "groups"
-    remarks: str = "lengths that differ"  # what remarks are about, as ``"lengths that differ"``
-    # Records -> what else is known of systems, by name; ``note`` stands beside the name.
-    about: Callable[[ScoreTable], Mapping[str, Mapping[str, Any]]] = _empty
-    # Records and a system -> the groups of both sides of its pairs that could be read, shape (n, 2), where the other
-    # side is of a group too; None where it is not.
-    sides: Callable[[ScoreTable, str], npt.NDArray[np.int64] | None] = _none
-    # Records and the confidence of intervals -> one score a facet, as `tables.facet_blocks` shows them, with remarks.
-    facets: Callable[..., Mapping[str, Any]] = _empty
-    # ``systems`` of the results -> what a reader should know of the controls.
-    on_controls: Callable[[Mapping[str, Mapping[str, Any]]], Iterable[str]] = _empty
-    # ``notes`` of the results -> what a reader should know of the remarks, beside their number.
-    on_remarks: Callable[[Sequence[Mapping[str, Any]]], Iterable[str]] = _empty
-    # Records -> the scores out of their header that results are made of, by default all.
-    shown: Callable[[ScoreTable], Sequence[str]] = _all_scores
-    # Changes records that were read, e.g. the groups of pairs, or refuses them.
-    finish: Callable[[ScoreTable], None] = _none
-    extra_keys: tuple[str, ...] = ()  # keys of results.json that are made of other files than the records
-    # Score of a whole set of items -> the recorded feature of items whose distribution it compares with the control's.
-    divergences: Mapping[str, str] = dataclasses.field(default_factory=dict)
-    # Score of a whole set of items -> a feature of which an item has many values, compared with the control's too.
-    histogram_features: Mapping[str, HistogramFeature] = dataclasses.field(default_factory=dict)
-    on_request: Collection[str] = ()  # scores that are shown only where they were asked for, and the records hold them
-    # Scores that a system has although it failed to predict; they are compared with nobody.
-    without_prediction: Collection[str] = ()
-    # Header -> what an item scores for which no prediction was given, by score: the worst. At scores that are not named
-    # it counts nowhere.
-    not_given: Callable[[Mapping[str, Any]], Mapping[str, float]] = _empty
-    # The score that ranks. Systems are then tested against the best baseline of each score, which is chosen on the
-    # validation records, and not two by two.
-    ranked_by: str = ""
-    # Records -> items of each part that gets tables of its own, by name; `WHOLE` first. None has one table for all.
-    views: Callable[[ScoreTable], Mapping[str, Collection[str]]] = _empty
-    view_titles: Mapping[str, str] = dataclasses.field(default_factory=dict)  # view -> what it holds, in words
-    explained: str = ""  # sentences on the scores, for below the tables
-    # Records -> items of each part for which the score that ranks is worked out, by its name in words; `WHOLE` first.
-    parts: Callable[[ScoreTable], Mapping[str, Collection[str]]] = _empty
-    # ``parts`` of the results -> what a reader should know of them.
-    on_parts: Callable[[Mapping[str, Mapping[str, Any]]], Iterable[str]] = _empty
-
-    def is_divergence(self, name: str) -> bool:
-        """Tell whether a score compares how something is distributed over a whole set of items."""
-        return name in self.divergences or name in self.histogram_features
-
-    def scale(self, name: str) -> Metric:
-        """Return the scale of a main or auxiliary metric."""
-        if name not in self.scales:
-            kind = f"score of {self.name}"
-            raise UnknownNameError(kind, name, self.scales)
-        return self.scales[name]
+def _score_task(**fields: Any) -> Task:
+    """Return a task out of the fields of a `ScoreTask`."""
+    base = importlib.import_module("music_evals.benchmark.task").Task  # which stands above this module
+    own = {name: staticmethod(value) if callable(value) else value for name, value in fields.items()}
+    task: Task = type("ScoreTask", (base,), {_OLD_FIELDS.get(name, name): value for name, value in own.items()})()
+    return task
 
 
 def build_results(
     scores: ScoreTable,
-    task: ScoreTask,
+    task: Task,
     validation: ScoreTable | None = None,
     *,
     confidence: float = 0.95,
@@ -135,7 +72,7 @@ def build_results(
     scores
         From `scores.read_scores`.
     task
-        What this benchmark hands in.
+        The benchmark.
     validation
         Records of the baselines on what the best of them are chosen on; None makes no tests against them.
     confidence
@@ -160,12 +97,12 @@ def build_results(
 
     """
     resampling = aggregate.Resampling(confidence, n_resamples, seed)
-    more = task.about(scores)
+    more = task.describe_systems(scores)
     systems = {
         name: {**scores.header.get("systems", {}).get(name, {}), **_about(scores, name), **more.get(name, {})}
         for name in scores.systems
     }
-    facets = task.facets(scores, confidence=confidence)
+    facets = task.facet_scores(scores, confidence=confidence)
     scales = {name: task.scale(name) for name in scores.metrics}
     undefined, n_undefined = scores.undefined()
     best = {} if validation is None else aggregate.best_baselines(validation, task)
@@ -184,16 +121,16 @@ def build_results(
         "kernels": list(dict.fromkeys([*scores.matrix.kernels, *(validation.matrix.kernels if validation else ())])),
         "wording": {
             "title": task.title,
-            "how": task.how(scores.header),
+            "how": task.describe_run(scores.header),
             "items": task.items,
             "groups": task.groups,
             "remarks": task.remarks,
             "controls": task.controls_explained,
             "explained": task.explained,
             "views": {name: task.view_titles[name] for name in views},
-            "on_controls": list(task.on_controls(systems)),
-            "on_remarks": list(task.on_remarks(scores.remarks)),
-            "on_parts": list(task.on_parts(parts)),
+            "on_controls": list(task.control_notes(systems)),
+            "on_remarks": list(task.remark_notes(scores.remarks)),
+            "on_parts": list(task.part_notes(parts)),
         },
         "intervals": {
             "confidence": confidence,
@@ -213,15 +150,13 @@ def build_results(
         "undefined": undefined,
         "notes": list(scores.remarks[:MOST_LISTED]),
         **_unlisted(scores, undefined, n_undefined),
-        "published": task.published(scores.header),
+        "published": task.published_scores(scores.header),
     }
     content: dict[str, Any] = plain(results)
     return content
 
 
-def _part(
-    scores: ScoreTable, task: ScoreTask, items: Collection[str], resampling: aggregate.Resampling
-) -> dict[str, Any]:
+def _part(scores: ScoreTable, task: Task, items: Collection[str], resampling: aggregate.Resampling) -> dict[str, Any]:
     """Return ``n_items``, ``n_songs`` and, for each system, the score that ranks, over some items."""
     ranking = dataclasses.replace(scores.only(items), header=scores.header | {"metrics": [task.ranked_by]})
     table = aggregate.table_of_scores(ranking, task, {}, resampling)

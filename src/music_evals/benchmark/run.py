@@ -20,7 +20,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence, Sized
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from music_evals import benchmark
+from music_evals.benchmark import tasks
 from music_evals.benchmark.engines import ENGINES, Answers, Unit, Work, check_address, on_ray
 from music_evals.benchmark.records import Records, RecordStore, reading_rows
 from music_evals.benchmark.versions import definitions_of, kernel_row, kernel_rows
@@ -33,8 +33,9 @@ from music_evals.protocols import load_plugin
 
 if TYPE_CHECKING:
     from music_evals.benchmark.outputs import Outcome
+    from music_evals.benchmark.task import Task
 
-__all__ = ["Job", "Progress", "Row", "Settings", "find", "named", "record", "run", "settings_of"]
+__all__ = ["Job", "Progress", "Row", "Settings", "load_task", "record", "run", "settings_of", "task_places"]
 
 RAY = "ray"
 
@@ -45,29 +46,31 @@ Progress = Callable[[int, int, str], None]
 """Called with what is done, what there is in all, and what is worked on."""
 
 
-def named(registry: str) -> dict[str, str]:
-    """Return what all folders of tasks under `benchmark` name under `registry`, a dictionary of ``module:object``."""
+def task_places() -> dict[str, str]:
+    """Return task -> ``module:object``, as the folders under `benchmark.tasks` name theirs in ``TASKS``."""
     places: dict[str, str] = {}
-    for folder in pkgutil.iter_modules(benchmark.__path__):
+    for folder in pkgutil.iter_modules(tasks.__path__):
         if folder.ispkg:
-            package = f"{benchmark.__name__}.{folder.name}"
-            held: Mapping[str, str] = getattr(importlib.import_module(package), registry, {})
+            package = f"{tasks.__name__}.{folder.name}"
+            held: Mapping[str, str] = getattr(importlib.import_module(package), "TASKS", {})
             places |= {task: f"{package}.{place}" for task, place in held.items()}
     return places
 
 
-def find(registry: str, name: str, kind: str) -> Any:
-    """Return what the folder of a task names so under `registry`."""
-    return load_plugin(named(registry), name, kind)
+def load_task(name: str, kind: str = "task") -> Task:
+    """Return a task by its name; `kind` is what an error calls it."""
+    task: Task = load_plugin(task_places(), name, kind)
+    return task
 
 
 def settings_of(task: str) -> type[Settings]:
     """Return the settings of a task."""
-    kind: type[Settings] = sys.modules[find("RUNS", task, "task").__module__].Settings
-    return kind
+    return load_task(task).settings
 
 
-def run(task: str, /, out: str | os.PathLike[str], *, progress: Progress | None = None, **settings: Any) -> Outcome:
+def run(
+    task: str | Task, /, out: str | os.PathLike[str], *, progress: Progress | None = None, **settings: Any
+) -> Outcome:
     """Run a benchmark into a folder: records, results.json, table.md and report.html.
 
     A run that was killed is resumed where it stood when it is started again with the same settings.
@@ -76,13 +79,13 @@ def run(task: str, /, out: str | os.PathLike[str], *, progress: Progress | None 
     ----------
     task
         ``"preservation"``, ``"inpainting"``, ``"lyrics"``, ``"descriptions"``, ``"discrepancy"``,
-        ``"lyric_writing"``, ``"style-transfer"``.
+        ``"lyric_writing"``, ``"style-transfer"``; or a `Task` of your own.
     out
         Folder for records and results; made where it is missing.
     progress
         Called after each piece of work, with what is done, what there is in all, and a label.
     **settings
-        Of the task's ``Settings``, such as those of `benchmark.preservation.task`: the options of its verb.
+        Of the task's ``Settings``, such as those of `benchmark.tasks.preservation.task`: the options of its verb.
 
     Returns
     -------
@@ -98,14 +101,13 @@ def run(task: str, /, out: str | os.PathLike[str], *, progress: Progress | None 
         What the task raises for its input; see its function.
 
     """
-    function = find("RUNS", task, "task")
-    kind = settings_of(task)
-    known = [field.name for field in dataclasses.fields(kind)]
+    chosen = load_task(task) if isinstance(task, str) else task
+    known = [field.name for field in dataclasses.fields(chosen.settings)]
     for name in settings:
         if name not in known:
-            option = f"setting of {task}"
+            option = f"setting of {chosen.name}"
             raise UnknownNameError(option, name, known)
-    outcome: Outcome = function(kind(out, **settings), progress=progress)
+    outcome: Outcome = chosen.run(chosen.settings(out, **settings), progress=progress)
     return outcome
 
 

@@ -29,7 +29,7 @@ from music_evals.errors import CorruptRecordsError, InvalidTokensError
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from music_evals.benchmark.results import ScoreTask
+    from music_evals.benchmark.task import Task
 
 __all__ = [
     "ABSENT",
@@ -462,7 +462,7 @@ class ScoreTable(Sequence[Row]):
 
 
 @reading_rows()
-def read_scores(rows: Iterable[Row], task: ScoreTask) -> ScoreTable:
+def read_scores(rows: Iterable[Row], task: Task) -> ScoreTable:
     """Read the scores in the records of a run; of two rows for one score the later one counts.
 
     Raises
@@ -478,8 +478,8 @@ def read_scores(rows: Iterable[Row], task: ScoreTask) -> ScoreTable:
     by_item = "systems" in header
     table = (_from_items if by_item else _from_pairs)(records, header, task)
     table.wall_time_sec = float(sum(row["wall_time_sec"] for row in records.of("sitting")))
-    task.finish(table)
-    names = task.shown(table)
+    task.check_scores(table)
+    names = task.shown_metrics(table)
     if not by_item:
         table.header |= {key: [name for name in header[key] if name in names] for key in ("metrics", "companions")}
         table.failures, table.n_failures = _failures_of_pairs(table)
@@ -547,7 +547,7 @@ def index_pairs(
     return rows_of
 
 
-def _from_pairs(records: Records, header: dict[str, Any], task: ScoreTask) -> ScoreTable:
+def _from_pairs(records: Records, header: dict[str, Any], task: Task) -> ScoreTable:
     """Read records whose selections name the pairs."""
     import pyarrow as pa
 
@@ -709,13 +709,13 @@ class SeededScores:
         return [dict(zip(keys, (*key, error), strict=True)) for key, error in errors.items()]
 
 
-def _from_items(records: Records, header: dict[str, Any], task: ScoreTask) -> ScoreTable:
+def _from_items(records: Records, header: dict[str, Any], task: Task) -> ScoreTable:
     """Read records whose header names the systems with their seeds: a pair of each item with each system."""
     numbers, songs, failures = _item_rows(records)
     columns = tuple(dict.fromkeys((*task.scales, *task.divergences.values())))
     seeds = {name: about["seeds"] for name, about in header["systems"].items()}
     runs = SeededScores(records, list(numbers), seeds, columns, without_prediction=task.without_prediction)
-    n, worst, texts = len(numbers), task.not_given(header), runs.matrix.texts
+    n, worst, texts = len(numbers), task.missing_scores(header), runs.matrix.texts
     lowest = np.array([worst.get(name, np.nan) for name in columns])
     matrix = ScoreMatrix.empty(columns, n * len(seeds))
     matrix.texts, matrix.kernels = texts, runs.matrix.kernels
@@ -772,7 +772,7 @@ def _item_rows(records: Records) -> tuple[dict[str, int], list[str], list[dict[s
     return numbers, list(songs.values()), broken
 
 
-def _shown_metrics(records: Records, matrix: ScoreMatrix, task: ScoreTask) -> list[str]:
+def _shown_metrics(records: Records, matrix: ScoreMatrix, task: Task) -> list[str]:
     """Return the metrics of a run: those that its last selection asked for, where it has one, and those of all runs."""
     selections = list(records.of("selection"))
     left_out = set(task.on_request).difference(selections[-1]["scores"]) if selections else set()

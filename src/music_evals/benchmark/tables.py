@@ -493,16 +493,13 @@ def markdown_table(results: Mapping[str, Any], view: str = WHOLE, systems: Colle
 
 def _markdown_block(block: Block) -> str:
     rule = ["---", *("---:" for _ in block.head)]
-    rows = [[_markdown_label(row), *map(_markdown_cell, row.cells)] for row in block.rows]
+    rows = []
+    for row in block.rows:
+        role = f"({row.role})" if row.role in {*OUTSIDE, "published"} else ""
+        cells = [" ".join(filter(None, [MARKDOWN.name(row.name), role, row.note]))]
+        for cell in row.cells:
+            value = f"{cell.value} {MARKDOWN.marks[cell.mark]}".rstrip()
+            notes = "; ".join(filter(None, (cell.spread, cell.note)))
+            cells.append(f"{value} ({notes})" if notes else value)
+        rows.append(cells)
     return markdown_rows([["system", *block.head], rule, *rows])
-
-
-def _markdown_label(row: Row) -> str:
-    role = f"({row.role})" if row.role in {*OUTSIDE, "published"} else ""
-    return " ".join(filter(None, [MARKDOWN.name(row.name), role, row.note]))
-
-
-def _markdown_cell(cell: Cell) -> str:
-    value = f"{cell.value} {MARKDOWN.marks[cell.mark]}".rstrip()
-    notes = "; ".join(filter(None, (cell.spread, cell.note)))
-    return f"{value} ({notes})" if notes else value

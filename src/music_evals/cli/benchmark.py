@@ -47,7 +47,7 @@ def add(verbs: Any) -> None:
 
 
 def _add_options(study: Any) -> None:
-    from music_evals.benchmark.musecpbench.task import Settings
+    from music_evals.benchmark.tasks.musecpbench.task import Settings
 
     groups = add_options(study, Settings)
     who = groups["who"]
@@ -62,8 +62,8 @@ def _add_options(study: Any) -> None:
 
 
 def _run(options: argparse.Namespace) -> int:
-    from music_evals.benchmark.edits.work import read_options
-    from music_evals.benchmark.musecpbench.task import Settings, run_musecpbench
+    from music_evals.benchmark.tasks.edits.work import read_options
+    from music_evals.benchmark.tasks.musecpbench.task import MUSECPBENCH, Settings
 
     systems = [name.strip() for name in options.systems.split(",") if name.strip()]
     outputs = _by_system(options.outputs, "--outputs")
@@ -83,7 +83,7 @@ def _run(options: argparse.Namespace) -> int:
     )
     quieten()
     with Bar("piece") as bar:
-        study = run_musecpbench(settings, progress=bar)
+        study = MUSECPBENCH.run(settings, progress=bar)
     code = list_failures(study.failures, f"see the records below {settings.out}")
     for system, why in study.results["left_out"].items():
         if system not in study.results["refused"]:

@@ -45,7 +45,7 @@ def add(verbs: Any) -> None:
 
 
 def _add_options(verb: Any) -> None:
-    from music_evals.benchmark.songs.descriptions import Settings
+    from music_evals.benchmark.tasks.songs.descriptions import Settings
 
     where = add_options(verb, Settings)["output"]
     add_json(where)
@@ -53,10 +53,10 @@ def _add_options(verb: Any) -> None:
 
 
 def _run(options: argparse.Namespace) -> int:
-    from music_evals.benchmark.songs.descriptions import Settings, run_descriptions
+    from music_evals.benchmark.tasks.songs.descriptions import DESCRIPTIONS, Settings
 
     settings = settings_from(options, Settings)
     quieten()
     with Bar("song") as bar:
-        outcome = run_descriptions(settings, progress=bar)
+        outcome = DESCRIPTIONS.run(settings, progress=bar)
     return finish_scores(outcome, options)

@@ -41,7 +41,7 @@ def add(verbs: Any) -> None:
 
 
 def _add_options(verb: Any) -> None:
-    from music_evals.benchmark.songs.discrepancy import Settings
+    from music_evals.benchmark.tasks.songs.discrepancy import Settings
 
     where = add_options(verb, Settings, required="dataset")["output"]
     add_json(where)
@@ -49,12 +49,12 @@ def _add_options(verb: Any) -> None:
 
 
 def _run(options: argparse.Namespace) -> int:
-    from music_evals.benchmark.songs.discrepancy import Settings, run_discrepancy, text_study
+    from music_evals.benchmark.tasks.songs.discrepancy import DISCREPANCY, Settings, text_study
 
     undrawn = why_not_drawn(options.plot, "discrepancy.svg")
     settings = settings_from(options, Settings, plot=options.plot is not False and not undrawn)
     quieten()
-    outcome = run_discrepancy(settings)
+    outcome = DISCREPANCY.run(settings)
     if undrawn:
         say(undrawn)
     notes = "\n".join(f"note: {note}" for note in outcome.results["notes"])

@@ -7,7 +7,7 @@ import json
 from typing import Any
 
 from music_evals.annotations import EDIT_TASKS, EditInstruction
-from music_evals.benchmark.edits.sources import bars_of
+from music_evals.benchmark.tasks.edits.sources import bars_of
 from music_evals.cli.console import Bar, list_failures, quieten, say, to_stdout
 from music_evals.cli.options import add_json, add_list, add_options, add_verb, settings_from
 from music_evals.errors import InvalidInputError
@@ -48,7 +48,7 @@ def add(verbs: Any) -> None:
 
 
 def _add_options(verb: Any) -> None:
-    from music_evals.benchmark.edits.task import Settings
+    from music_evals.benchmark.tasks.edits.task import Settings
 
     groups = add_options(verb, Settings)
     how = groups["how"]
@@ -96,8 +96,8 @@ def _add_instruction(group: Any) -> None:
 
 
 def _run(options: argparse.Namespace) -> int:
-    from music_evals.benchmark.edits.task import Settings, run_edits
-    from music_evals.benchmark.edits.work import read_options
+    from music_evals.benchmark.tasks.edits.task import EDITS, Settings
+    from music_evals.benchmark.tasks.edits.work import read_options
 
     instruction, generate, writer = _instruction(options), _names(options.generate), _writer(options)
     loaded = {name: getattr(options, name) for name in ("weights", "weights_revision", "device")}
@@ -110,7 +110,7 @@ def _run(options: argparse.Namespace) -> int:
     )  # fmt: skip
     quieten()
     with Bar("edit") as bar:
-        edits = run_edits(settings, progress=bar, tell=lambda text: say(f"note: {text}"))
+        edits = EDITS.run(settings, progress=bar, tell=lambda text: say(f"note: {text}"))
     code = list_failures(edits.failures, f"see {edits.files['records']}")
     warned = [(row["item"], text) for row in edits.rows for text in row.get("warnings", ())]
     for item, text in warned:

@@ -13,7 +13,7 @@ from music_evals.cli.options import add_list, add_options, add_verb, settings_fr
 from music_evals.cli.studies import add_introduction_options, add_serve, introduction_of
 
 if TYPE_CHECKING:
-    from music_evals.studies.editing_study import EditingSettings
+    from music_evals.studies.editing.study import EditingSettings
     from music_evals.studies.folders import Introduction, StudyFolder
 
 __all__ = ["add"]
@@ -106,7 +106,7 @@ def _add_build(steps: Any) -> None:
 
 
 def _add_build_options(step: Any) -> None:
-    from music_evals.studies.editing_study import EditingSettings
+    from music_evals.studies.editing.study import EditingSettings
 
     step.add_argument("samples", metavar="SAMPLES", help="table of the samples")
     add_options(step, EditingSettings)
@@ -147,7 +147,7 @@ def _add_plan(steps: Any) -> None:
 
 def _demo(options: argparse.Namespace) -> int:
     from music_evals.datasets.style_transfer_pieces.build import PIECES, piece_score
-    from music_evals.studies.demo import write_demo_samples
+    from music_evals.studies.editing.demo import write_demo_samples
     from music_evals.studies.introductions import default_introduction
 
     introduction = default_introduction("editing", "An editing test to try", "Who serves this page")
@@ -158,7 +158,7 @@ def _demo(options: argparse.Namespace) -> int:
 
 
 def _build(options: argparse.Namespace) -> int:
-    from music_evals.studies.editing_study import EditingSettings
+    from music_evals.studies.editing.study import EditingSettings
 
     locked = tuple(options.locked.split(",")) if options.locked else None
     settings = settings_from(options, EditingSettings, limit_sec=options.limit_sec or None, locked=locked)
@@ -173,7 +173,7 @@ def _write_study(
     out: str, samples: str | Path, name: str, introduction: Introduction, settings: EditingSettings | None = None
 ) -> StudyFolder:
     """Make the folder of a study, and print where it is."""
-    from music_evals.studies.editing_study import EditingSettings, build_editing_study
+    from music_evals.studies.editing.study import EditingSettings, build_editing_study
     from music_evals.ui.studies.page import study_page
 
     page, settings = study_page("editing", introduction.title), settings or EditingSettings()
@@ -186,10 +186,10 @@ def _write_study(
 def _collect(options: argparse.Namespace) -> int:
     from music_evals.errors import InvalidInputError
     from music_evals.hub.folders import send_folder
-    from music_evals.studies.edit_publishing import write_logs
-    from music_evals.studies.editing_answers import collect_edits, write_collected
+    from music_evals.pipelines.study_tables import tell_marks
+    from music_evals.studies.editing.answers import collect_edits, write_collected
+    from music_evals.studies.editing.publishing import write_logs
     from music_evals.studies.folders import read_study_folder
-    from music_evals.studies.tables import tell_marks
 
     if options.push and not options.logs:
         raise InvalidInputError("name the folder of the data set too, with --logs")
@@ -214,12 +214,12 @@ def _collect(options: argparse.Namespace) -> int:
 
 
 def _report(options: argparse.Namespace) -> int:
-    from music_evals.benchmark.editing_study.figures import draw_figures
-    from music_evals.benchmark.editing_study.mixed import mixed_models
-    from music_evals.benchmark.editing_study.report import report_text, write_report
     from music_evals.errors import MissingBackendError
     from music_evals.pipelines.editing_test import evaluate_editing_test
-    from music_evals.studies.tables import read_study
+    from music_evals.pipelines.study_tables import read_study
+    from music_evals.studies.editing.figures import draw_figures
+    from music_evals.studies.editing.mixed_model import mixed_models
+    from music_evals.studies.editing.report import report_text, write_report
 
     study = read_study(options.study)
     shared = {"confidence": options.confidence, "epsilon": options.epsilon}
@@ -241,9 +241,9 @@ def _report(options: argparse.Namespace) -> int:
 
 
 def _plan(options: argparse.Namespace) -> int:
-    from music_evals.benchmark.editing_study.plan import plan_sizes
     from music_evals.errors import InvalidInputError
-    from music_evals.studies.simulation import StudyDesign
+    from music_evals.studies.editing.plan import plan_sizes
+    from music_evals.studies.editing.simulation import StudyDesign
 
     try:
         pieces = [int(size) for size in options.pieces.split(",")]

@@ -20,7 +20,7 @@ from music_evals.cli.options import add_number, add_verb
 from music_evals.errors import InvalidInputError, NoDataError, UnknownNameError
 
 if TYPE_CHECKING:
-    from music_evals.benchmark.inpainting.systems import System
+    from music_evals.benchmark.tasks.inpainting.systems import System
     from music_evals.pipelines.gap_filling import Candidate, Filling
     from music_evals.pipelines.gap_stretches import Stretch
     from music_evals.symbolic.tunes import Tune
@@ -198,7 +198,7 @@ def _sha256(content: bytes) -> str:
 
 
 def _system(options: argparse.Namespace) -> System:
-    from music_evals.benchmark.inpainting.systems import baseline_system, load_model, split_decoding
+    from music_evals.benchmark.tasks.inpainting.systems import baseline_system, load_model, split_decoding
     from music_evals.protocols import BASELINES, CONTROLS, INPAINTERS
     from music_evals.repositories import MODELS, find_repository
 
@@ -298,7 +298,7 @@ _ROLL_WIDTH, _HEAD, _SPACE = 960, 44, 18
 def _picture(filling: Filling, tune: Tune, title: str) -> str:
     """Draw the truth, where there is one, and each candidate, in what the model was shown."""
     from music_evals.annotations import ContextLayout
-    from music_evals.benchmark.inpainting.plots import piano_roll
+    from music_evals.benchmark.tasks.inpainting.plots import piano_roll
 
     stretch = filling.stretch
     gap = stretch.gap

@@ -13,7 +13,7 @@ from music_evals.cli.options import add_drawing_options, add_json, add_options, 
 from music_evals.errors import InvalidInputError, OutputError
 
 if TYPE_CHECKING:
-    from music_evals.benchmark.inpainting.task import Outcome
+    from music_evals.benchmark.tasks.inpainting.task import Outcome
 
 __all__ = ["add"]
 
@@ -52,7 +52,7 @@ def add(verbs: Any) -> None:
 
 
 def _add_options(verb: Any) -> None:
-    from music_evals.benchmark.inpainting.task import Settings
+    from music_evals.benchmark.tasks.inpainting.task import Settings
 
     where = add_options(verb, Settings)["output"]
     add_json(where)
@@ -65,15 +65,15 @@ def _run(options: argparse.Namespace) -> int:
     # one thread also gives the same sums on every machine. Work is spread over processes instead.
     os.environ.setdefault("OMP_NUM_THREADS", "1")
     from music_evals.benchmark.contents import n_failures
-    from music_evals.benchmark.inpainting.task import Settings, run_inpainting
     from music_evals.benchmark.tables import text_report
+    from music_evals.benchmark.tasks.inpainting.task import INPAINTING, Settings
 
     _check_card(options)
     undrawn = why_not_drawn(options.report, "report.html")
     settings = settings_from(options, Settings, report=options.report is not False and not undrawn)
     quieten()
     with Bar() as bar:
-        outcome = run_inpainting(settings, progress=bar)
+        outcome = INPAINTING.run(settings, progress=bar)
     failures, n_failed = outcome.results["failures"], n_failures(outcome.results)
     update = options.update_card and not failures
     files = {**outcome.files, **_write_cards(outcome, Path(options.out), update=update)}

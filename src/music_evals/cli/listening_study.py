@@ -16,8 +16,8 @@ from music_evals.cli.options import add_confidence, add_list, add_options, add_v
 from music_evals.cli.studies import add_introduction_options, introduction_of
 
 if TYPE_CHECKING:
-    from music_evals.studies.listening import ListeningSettings
-    from music_evals.studies.listening_build import BuiltTest
+    from music_evals.studies.listening.build import BuiltTest
+    from music_evals.studies.listening.settings import ListeningSettings
 
 __all__ = ["BUILD_EXAMPLES", "add_build", "add_plan", "add_report"]
 
@@ -82,7 +82,7 @@ def add_build(steps: Any) -> None:
 
 
 def _add_options(step: Any) -> None:
-    from music_evals.studies.listening import ListeningSettings
+    from music_evals.studies.listening.settings import ListeningSettings
 
     step.add_argument("pairs", nargs="+", metavar="PAIRS", help="table of the sounds, or folders of runs of edit")
     groups = add_options(step, ListeningSettings)
@@ -128,8 +128,8 @@ def add_plan(steps: Any) -> None:
 
 
 def _build(options: argparse.Namespace) -> int:
-    from music_evals.studies.listening_build import build_listening_test
-    from music_evals.studies.screening import rule_texts
+    from music_evals.studies.listening.build import build_listening_test
+    from music_evals.studies.listening.screening import rule_texts
     from music_evals.ui.studies.page import study_page
 
     introduction, settings = introduction_of(options, "listening"), _settings(options)
@@ -154,8 +154,8 @@ def _build(options: argparse.Namespace) -> int:
 @contextlib.contextmanager
 def _table(places: Sequence[str]) -> Iterator[Path]:
     """Yield the table of the sounds; one that is made of runs of edits is there for as long as the ``with`` lasts."""
-    from music_evals.benchmark.edits.listening import pairs_of_edits
     from music_evals.errors import InvalidInputError
+    from music_evals.studies.listening.edits import pairs_of_edits
     from music_evals.studies.pairs import write_pairs
 
     if not Path(places[0]).is_dir():
@@ -169,7 +169,7 @@ def _table(places: Sequence[str]) -> Iterator[Path]:
 
 
 def _settings(options: argparse.Namespace) -> ListeningSettings:
-    from music_evals.studies.listening import ListeningSettings, named_questions, style_questions
+    from music_evals.studies.listening.settings import ListeningSettings, named_questions, style_questions
 
     # without a word on it the usual question is asked, beside those on styles too
     named = named_questions(options.type, (*_names(options.questions), *options.question))
@@ -205,11 +205,11 @@ def _notes_of(built: BuiltTest) -> list[str]:
 
 
 def _report(options: argparse.Namespace) -> int:
-    from music_evals.benchmark.listening import agreement_of_run
-    from music_evals.benchmark.listening_study.analysis import evaluate_listening
-    from music_evals.benchmark.listening_study.report import report_text, write_report
-    from music_evals.studies.listening_answers import ratings_of
-    from music_evals.studies.listening_results import read_listening_results
+    from music_evals.studies.listening.agreement import agreement_of_run
+    from music_evals.studies.listening.analysis import evaluate_listening
+    from music_evals.studies.listening.answers import ratings_of
+    from music_evals.studies.listening.report import report_text, write_report
+    from music_evals.studies.listening.results import read_listening_results
 
     results = read_listening_results(options.folder, options.files, leave_out=options.leave_out)
     settings, level = results.key.settings, options.confidence
@@ -232,9 +232,9 @@ def _report(options: argparse.Namespace) -> int:
 
 
 def _plan(options: argparse.Namespace) -> int:
-    from music_evals.benchmark.listening_study.plan import plan_listening, world_of
     from music_evals.errors import InvalidInputError
-    from music_evals.studies.listening import ListeningSettings
+    from music_evals.studies.listening.plan import plan_listening, world_of
+    from music_evals.studies.listening.settings import ListeningSettings
 
     try:
         sizes = [int(size) for size in options.listeners.split(",")]

@@ -75,7 +75,7 @@ def add(verbs: Any) -> None:
 
 
 def _add_pairs_options(step: Any) -> None:
-    from music_evals.benchmark.inpainting.listening import StudySettings
+    from music_evals.studies.listening.inpainting import StudySettings
 
     add_json(add_options(step, StudySettings)["output"], "print pairs.json in place of the summary")
 
@@ -111,7 +111,7 @@ def _add_agreement(steps: Any) -> None:
 
 
 def _run(options: argparse.Namespace) -> int:
-    from music_evals.benchmark.inpainting.listening import StudySettings, build_study
+    from music_evals.studies.listening.inpainting import StudySettings, build_study
 
     with Bar("item") as bar:
         study = build_study(settings_from(options, StudySettings), progress=bar)
@@ -124,7 +124,7 @@ def _run(options: argparse.Namespace) -> int:
 
 
 def _agree(options: argparse.Namespace) -> int:
-    from music_evals.benchmark.listening import agreement_of_run, agreement_text
+    from music_evals.studies.listening.agreement import agreement_of_run, agreement_text
     from music_evals.studies.pairs import read_pairs
     from music_evals.studies.ratings import read_ratings
 

@@ -237,11 +237,11 @@ def _model_line(row: Row) -> list[str]:
 
 
 def _tasks(verbs: Mapping[str, argparse.ArgumentParser]) -> list[Row]:
-    from music_evals.benchmark.run import named, settings_of
+    from music_evals.benchmark.run import settings_of, task_places
     from music_evals.metrics.catalogue import CATALOGUE
 
     rows = []
-    runs = named("RUNS")
+    runs = task_places()
     names = VERBS | {task: task.replace("_", "-") for task in runs.keys() - VERBS}
     for task, name in ((task, name) for task, name in names.items() if task in runs and name in verbs):
         verb = verbs[name]

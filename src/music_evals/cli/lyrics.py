@@ -47,7 +47,7 @@ def add(verbs: Any) -> None:
 
 
 def _add_options(verb: Any) -> None:
-    from music_evals.benchmark.songs.lyrics import Settings
+    from music_evals.benchmark.tasks.songs.lyrics import Settings
 
     where = add_options(verb, Settings)["output"]
     add_json(where)
@@ -55,10 +55,10 @@ def _add_options(verb: Any) -> None:
 
 
 def _run(options: argparse.Namespace) -> int:
-    from music_evals.benchmark.songs.lyrics import Settings, run_lyrics
+    from music_evals.benchmark.tasks.songs.lyrics import LYRICS, Settings
 
     settings = settings_from(options, Settings)
     quieten()
     with Bar("text") as bar:
-        outcome = run_lyrics(settings, progress=bar)
+        outcome = LYRICS.run(settings, progress=bar)
     return finish_scores(outcome, options)

@@ -41,7 +41,7 @@ def add(verbs: Any) -> None:
 
 
 def _add_options(verb: Any) -> None:
-    from music_evals.benchmark.preparation.task import Settings
+    from music_evals.preparation.task import Settings
 
     groups = add_options(verb, Settings)
     verb.add_argument(
@@ -78,7 +78,7 @@ def _writer(options: argparse.Namespace) -> dict[str, Any] | None:
 
 
 def _run(options: argparse.Namespace) -> int:
-    from music_evals.benchmark.preparation.task import Settings, run_preparation
+    from music_evals.preparation.task import Settings, run_preparation
 
     settings = settings_from(options, Settings, theme_writer=_writer(options))
     quieten()

@@ -53,7 +53,7 @@ def add(verbs: Any) -> None:
 
 
 def _add_options(verb: Any) -> None:
-    from music_evals.benchmark.preservation.task import Settings
+    from music_evals.benchmark.tasks.preservation.task import Settings
 
     where = add_options(verb, Settings)["output"]
     add_json(where)
@@ -68,15 +68,15 @@ def _add_options(verb: Any) -> None:
 
 
 def _run(options: argparse.Namespace) -> int:
-    from music_evals.benchmark.preservation.screen import text_report
-    from music_evals.benchmark.preservation.task import Settings, run_preservation
+    from music_evals.benchmark.tasks.preservation.screen import text_report
+    from music_evals.benchmark.tasks.preservation.task import PRESERVATION, Settings
 
     backends = _backends(options.backends)
     undrawn = why_not_drawn(options.report, "report.html")
     settings = settings_from(options, Settings, backends=backends, report=options.report is not False and not undrawn)
     quieten()
     with Bar("pair") as bar:
-        outcome = run_preservation(settings, progress=bar)
+        outcome = PRESERVATION.run(settings, progress=bar)
     if undrawn:
         say(undrawn)
     code = finish_scores(outcome, options, report=text_report)
@@ -87,7 +87,7 @@ def _run(options: argparse.Namespace) -> int:
 
 def _hears(options: argparse.Namespace) -> bool:
     """Tell whether recordings are certainly among what is compared."""
-    from music_evals.benchmark.preservation.pairs import AUDIO_SUFFIXES
+    from music_evals.benchmark.tasks.preservation.pairs import AUDIO_SUFFIXES
 
     place = Path(options.reference or "")
     return options.dataset is not None or any(path.suffix.lower() in AUDIO_SUFFIXES for path in place.glob("*"))
@@ -95,7 +95,7 @@ def _hears(options: argparse.Namespace) -> bool:
 
 def _print_grades(outcome: Any, confidence: float, *, as_json: bool) -> None:
     from music_evals.benchmark.cells import format_interval, format_value, plain
-    from music_evals.benchmark.preservation.facets import grade
+    from music_evals.benchmark.tasks.preservation.facets import grade
 
     lines = []
     for system, overall in grade(outcome.scores, confidence=confidence).items():

@@ -83,7 +83,7 @@ def add(verbs: Any) -> None:
 
 
 def _add_options(verb: Any) -> None:
-    from music_evals.benchmark.style_transfer.task import Settings
+    from music_evals.benchmark.tasks.style_transfer.task import Settings
 
     inputs = verb.add_argument_group("what is rewritten")
     inputs.add_argument("files", nargs="*", metavar="FILE", help="a .mid, .midi, .musicxml, .xml, .mxl or .abc file")
@@ -110,12 +110,12 @@ def _run(options: argparse.Namespace) -> int:
 
 
 def _run_benchmark(options: argparse.Namespace) -> int:
-    from music_evals.benchmark.style_transfer.task import Settings, run_style_transfer
+    from music_evals.benchmark.tasks.style_transfer.task import STYLE_TRANSFER, Settings
 
     settings = settings_from(options, Settings)
     quieten()
     with Bar("piece") as bar:
-        outcome = run_style_transfer(settings, progress=bar)
+        outcome = STYLE_TRANSFER.run(settings, progress=bar)
     return finish_scores(outcome, options)
 
 

@@ -12,7 +12,7 @@ from music_evals.cli.options import add_json, add_options, add_published_option,
 from music_evals.errors import InvalidInputError
 
 if TYPE_CHECKING:
-    from music_evals.benchmark.songs.lyric_writing import Endpoint
+    from music_evals.benchmark.tasks.songs.lyric_writing import Endpoint
 
 __all__ = ["add"]
 
@@ -53,7 +53,7 @@ def add(verbs: Any) -> None:
 
 
 def _add_options(verb: Any) -> None:
-    from music_evals.benchmark.songs.lyric_writing import Settings
+    from music_evals.benchmark.tasks.songs.lyric_writing import Settings
 
     groups = add_options(verb, Settings, required="dataset")
     for option, texts in {
@@ -70,7 +70,7 @@ def _add_options(verb: Any) -> None:
 
 
 def _run(options: argparse.Namespace) -> int:
-    from music_evals.benchmark.songs.lyric_writing import Settings, run_writing, text_report
+    from music_evals.benchmark.tasks.songs.lyric_writing import LYRIC_WRITING, Settings, text_report
 
     settings = settings_from(
         options,
@@ -83,12 +83,12 @@ def _run(options: argparse.Namespace) -> int:
     if settings.models:
         _quieten_transformers()
     with Bar("lyric") as bar:
-        outcome = run_writing(settings, progress=bar)
+        outcome = LYRIC_WRITING.run(settings, progress=bar)
     return finish_scores(outcome, options, report=text_report)
 
 
 def _endpoints(options: argparse.Namespace) -> list[Endpoint]:
-    from music_evals.benchmark.songs.lyric_writing import Endpoint, Prices
+    from music_evals.benchmark.tasks.songs.lyric_writing import Endpoint, Prices
 
     urls: list[str] = options.endpoints
     settings = {

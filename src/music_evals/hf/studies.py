@@ -10,7 +10,7 @@ import numpy as np
 
 from music_evals.hf.cells import CITATION, CODEBASE
 from music_evals.hf.module import LoneModule, check_filled
-from music_evals.studies.tables import EDITS, StudyTables, read_table, rows_of, samples_of_edits, study_tables
+from music_evals.pipelines.study_tables import EDITS, StudyTables, read_table, rows_of, samples_of_edits, study_tables
 
 __all__ = ["StudyMetric", "join_study"]
 
@@ -51,7 +51,7 @@ class StudyMetric(LoneModule):
         UnsupportedTypeError
             No table.
         NoDataError, InvalidInputError, UnreadableFileError
-            As `studies.tables.read_table`; the message names the row. Nothing of the batch was added.
+            As `pipelines.study_tables.read_table`; the message names the row. Nothing of the batch was added.
 
         """
         rows = rows_of(predictions, table_name="edits")
@@ -75,7 +75,7 @@ def join_study(edits: Sequence[str], samples: Any = None, listening: Any = None)
     Raises
     ------
     NoDataError, InvalidInputError, PairCountError, UnreadableFileError, UnsupportedTypeError
-        As `studies.tables.study_tables`.
+        As `pipelines.study_tables.study_tables`.
 
     """
     rows = [json.loads(text) for text in edits]

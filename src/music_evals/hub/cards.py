@@ -8,8 +8,8 @@ from typing import Any
 
 from music_evals.benchmark.cells import format_difference, format_value
 from music_evals.benchmark.contents import verdict
-from music_evals.benchmark.inpainting.results import HEADINGS, SUBSETS
 from music_evals.benchmark.tables import MARKDOWN, legend, markdown_table
+from music_evals.benchmark.tasks.inpainting.task import HEADINGS, SUBSETS
 from music_evals.errors import InvalidInputError, UnknownNameError, UnreadableFileError
 from music_evals.hub.model_index import Key, find_key, merge_index, read_index, write_index
 from music_evals.hub.scores import SystemScores, index_entry, read_scores

@@ -260,7 +260,7 @@ def _departures(results: Results, task: Task) -> Iterator[str]:
 
 
 def _inpainting(results: Results, system: str) -> tuple[Mapping[str, Any], Mapping[str, str], str]:
-    from music_evals.benchmark.inpainting.results import HEADINGS
+    from music_evals.benchmark.tasks.inpainting.task import HEADINGS
 
     return results["tables"]["all"]["scores"][system], HEADINGS, "windows"
 

@@ -38,10 +38,10 @@ from music_evals.metrics.editing import (
     moments,
     stars,
 )
+from music_evals.pipelines.study_tables import ROLES, SIMILARITY, TIME_LIMIT_S, StudyTables, Table, tell_marks
 from music_evals.stats.correlations import adjusted_correlation, correlation, jackknife_interval, mean_test
 from music_evals.stats.intervals import MANY_CLUSTERS, check_confidence, mean_interval
 from music_evals.stats.multiplicity import benjamini_hochberg, holm
-from music_evals.studies.tables import ROLES, SIMILARITY, TIME_LIMIT_S, StudyTables, Table, tell_marks
 
 __all__ = ["ALL_STYLES", "TABLES", "evaluate_answers", "evaluate_editing_test", "evaluate_effort"]
 
@@ -64,7 +64,7 @@ def evaluate_editing_test(
     Parameters
     ----------
     tables
-        As `studies.tables.study_tables` or `read_study` give them.
+        As `pipelines.study_tables.study_tables` or `read_study` give them.
     confidence
         Nominal coverage of the intervals, above 0 and below 1.
     epsilon

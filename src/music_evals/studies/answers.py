@@ -18,10 +18,10 @@ from typing import Any, NamedTuple
 
 from music_evals.errors import InvalidInputError, NoDataError
 from music_evals.files import reading
+from music_evals.pipelines.study_tables import located_at
 from music_evals.studies.folders import StudyFolder
 from music_evals.studies.slots import SlotBook
 from music_evals.studies.storage import MAX_BYTES, SubmissionStore, is_token
-from music_evals.studies.tables import located_at
 
 __all__ = ["MAX_PARTS", "Part", "Participant", "check_part", "participants_of", "read_export"]
 

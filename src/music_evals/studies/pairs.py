@@ -25,7 +25,7 @@ licence, source
 run, run_system, run_seed
     The results that the estimate is taken from, by the name of their folder, and what they call it.
 sample_id
-    The row of an editing test's table of samples (`studies.tables`) that the estimate is.
+    The row of an editing test's table of samples (`pipelines.study_tables`) that the estimate is.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ from pathlib import Path
 from music_evals.csv_files import csv_rows, csv_text
 from music_evals.errors import InvalidInputError, NoDataError, PairCountError, UnreadableFileError
 from music_evals.files import decode_text, reading, write_atomically
-from music_evals.studies.tables import located_at
+from music_evals.pipelines.study_tables import located_at
 
 __all__ = ["COLUMNS", "REFERENCE", "StudyPair", "check_pairs", "pairs_text", "read_pairs", "write_pairs"]
 

@@ -29,8 +29,8 @@ from pathlib import Path
 from typing import Any
 
 from music_evals.errors import InvalidInputError, NoDataError, PairCountError
+from music_evals.pipelines.study_tables import located_at, read_rows
 from music_evals.studies.pairs import StudyPair
-from music_evals.studies.tables import located_at, read_rows
 
 __all__ = ["OVERALL", "Rating", "check_ratings", "read_ratings"]
 

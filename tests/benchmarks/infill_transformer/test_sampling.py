@@ -11,7 +11,7 @@ import pytest
 pytest.importorskip("torch")
 from benchmarks.infill_transformer import sampling
 from music_evals.annotations import Tokens
-from music_evals.benchmark.inpainting.items import ItemSet
+from music_evals.benchmark.tasks.inpainting.items import ItemSet
 from music_evals.models.infill_transformer import InfillTransformer, InfillTransformerConfig
 
 N_SONGS, WINDOWS = 12, 4

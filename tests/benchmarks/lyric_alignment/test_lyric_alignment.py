@@ -10,7 +10,7 @@ from benchmarks.lyric_alignment.run import FIRST, Case, first_alignment, judge
 from benchmarks.lyric_alignment.songs import WORDS, Song, f0_truth, make_song, mixed
 from benchmarks.lyric_alignment.voices import RATE, VOICES
 
-from music_evals.benchmark.preparation.evidence import measure_levels
+from music_evals.preparation.evidence import measure_levels
 
 
 @pytest.fixture(scope="module")

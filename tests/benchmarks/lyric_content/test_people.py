@@ -7,7 +7,7 @@ import csv
 import pytest
 
 from benchmarks.lyric_content import people
-from music_evals.benchmark.songs.songs import load_songs
+from music_evals.benchmark.tasks.songs.songs import load_songs
 from music_evals.metrics.lyric_content import DIVERSITY_OF_PEOPLE, REPETITION_OF_PEOPLE, WORDS_OF_PEOPLE
 
 NONSENSE = (

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from benchmarks.lyric_writers import degenerate
-from music_evals.benchmark.songs.text_controls import LYRIC_CONTROLS, TRUE_LYRICS
+from music_evals.benchmark.tasks.songs.text_controls import LYRIC_CONTROLS, TRUE_LYRICS
 from music_evals.datasets.caimd.demo import demo_rows
 from music_evals.leaderboard import add_to_board, build_leaderboard
 

@@ -5,7 +5,7 @@ import sys
 import pytest
 
 from benchmarks.lyric_writers import run
-from music_evals.benchmark.songs.text_controls import LYRIC_CONTROLS
+from music_evals.benchmark.tasks.songs.text_controls import LYRIC_CONTROLS
 
 
 @pytest.fixture(scope="module")

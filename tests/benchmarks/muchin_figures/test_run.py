@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from benchmarks.muchin_figures import run
-from music_evals.benchmark.songs.songs import COLUMNS, Song, read_songs
+from music_evals.benchmark.tasks.songs.songs import COLUMNS, Song, read_songs
 
 
 @pytest.fixture(scope="module")

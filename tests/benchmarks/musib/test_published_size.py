@@ -13,7 +13,7 @@ pytest.importorskip("matplotlib")
 from benchmarks.musib.systems import DATA
 
 from benchmarks.musib import published_size, tables
-from music_evals.benchmark.inpainting.items import load_items
+from music_evals.benchmark.tasks.inpainting.items import load_items
 from music_evals.pipelines.inpainting import evaluate_inpainting
 
 

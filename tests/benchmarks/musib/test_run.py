@@ -19,8 +19,8 @@ from benchmarks.musib.likelihood import bits_a_note, own_loss, published_table  
 from benchmarks.musib.systems import DATA, DESIGNS, Data, n_parameters, size_of, weights_of  # noqa: E402
 
 from benchmarks.musib import hypotheses, judging, relations, run, systems, tables  # noqa: E402 - after the checks
-from music_evals.benchmark.inpainting.results import HEADINGS  # noqa: E402
-from music_evals.benchmark.inpainting.runner import EXTENSIONS  # noqa: E402
+from music_evals.benchmark.tasks.inpainting.runner import EXTENSIONS  # noqa: E402
+from music_evals.benchmark.tasks.inpainting.task import HEADINGS  # noqa: E402
 from music_evals.models.anticipation_rnn import AnticipationRNN, AnticipationRNNConfig  # noqa: E402
 from music_evals.models.recipe import DataConfig, Recipe, TrainingConfig  # noqa: E402
 from music_evals.models.training import fit  # noqa: E402

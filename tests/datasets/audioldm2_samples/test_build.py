@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from music_evals.benchmark.edits.sources import expand, sources_in_files
+from music_evals.benchmark.tasks.edits.sources import expand, sources_in_files
 from music_evals.datasets.audioldm2_samples import build as samples
 from music_evals.datasets.edit_sources import STAND_IN_PIECES, write_sources
 from music_evals.errors import NoDataError

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from music_evals.annotations import DRUMS, Score, TimeSignature
-from music_evals.benchmark.edits.sources import expand, sources_in_files
+from music_evals.benchmark.tasks.edits.sources import expand, sources_in_files
 from music_evals.datasets.lakh_refinpaint import build as lakh
 from music_evals.datasets.manifest import rows_sha256
 from music_evals.editing import _refinpaint_tokens as tokens

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from music_evals.benchmark.edits.sources import expand, sources_in_files
+from music_evals.benchmark.tasks.edits.sources import expand, sources_in_files
 from music_evals.datasets.edit_sources import STAND_IN_PIECES, write_sources
 from music_evals.datasets.manifest import rows_sha256
 from music_evals.datasets.musiccaps_edits import build as caps

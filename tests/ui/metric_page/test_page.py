@@ -16,7 +16,7 @@ import pytest
 
 from music_evals.annotations import Score
 from music_evals.benchmark.records import read_records
-from music_evals.benchmark.songs.text_controls import LYRIC_CONTROLS
+from music_evals.benchmark.tasks.songs.text_controls import LYRIC_CONTROLS
 from music_evals.errors import (
     FileTooLargeError,
     InvalidInputError,

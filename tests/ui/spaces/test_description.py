@@ -15,7 +15,7 @@ import soundfile
 
 from music_evals.annotations import DIMENSIONS, GROUPS, SCORED
 from music_evals.benchmark.records import read_records
-from music_evals.benchmark.songs.songs import load_songs
+from music_evals.benchmark.tasks.songs.songs import load_songs
 from music_evals.cli import main
 from music_evals.datasets.caimd.demo import demo_rows
 from music_evals.errors import (

@@ -17,8 +17,8 @@ import pytest
 from tests.filling import Walker
 
 from music_evals.annotations import HOLD, MUSIB_LAYOUT, REST, Score, TimeSignature
-from music_evals.benchmark.inpainting.predictions import load_pairs
-from music_evals.benchmark.inpainting.systems import System
+from music_evals.benchmark.tasks.inpainting.predictions import load_pairs
+from music_evals.benchmark.tasks.inpainting.systems import System
 from music_evals.errors import (
     FileTooLargeError,
     InvalidInputError,

@@ -17,7 +17,7 @@ import pytest
 
 from music_evals.annotations import NOTE_DTYPE, Score, Tempo
 from music_evals.audio.loudness import integrated_loudness
-from music_evals.benchmark.preservation.worker import outline
+from music_evals.benchmark.tasks.preservation.worker import outline
 from music_evals.errors import (
     FileTooLargeError,
     InvalidInputError,

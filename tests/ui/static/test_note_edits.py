@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from music_evals.studies.edit_logs import check_log, count_log, replay_log
+from music_evals.studies.editing.logs import check_log, count_log, replay_log
 from music_evals.ui.assets import script
 
 NOTES = [[0, 120, 60, 80, 0], [120, 120, 64, 80, 0], [120, 240, 60, 70, 1], [480, 60, 67, 90, 1]]

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from music_evals.annotations import Beats, Chords, F0Track, Features, Key, Melody, Segments
-from music_evals.benchmark.preservation.worker import outline
+from music_evals.benchmark.tasks.preservation.worker import outline
 from music_evals.ui.widgets.findings import findings, move_text
 from music_evals.ui.widgets.moves import UNMOVED, Move, find_move, kept_notes, unmoved
 from music_evals.ui.widgets.timeline_view import disagreements

@@ -7,7 +7,7 @@ import re
 import numpy as np
 
 from music_evals.annotations import Beats, Chords, Features, Melody, Segments
-from music_evals.benchmark.preservation.worker import outline
+from music_evals.benchmark.tasks.preservation.worker import outline
 from music_evals.ui.widgets.timeline_view import clock, disagreements, timeline_html
 
 

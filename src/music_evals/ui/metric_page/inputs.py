@@ -251,7 +251,7 @@ def metric_names(scores: list[str]) -> list[str]:
 
 def _extractors(scores: list[str], variant: str) -> dict[str, str]:
     """Return the extractors of the recordings: feature -> backend and version."""
-    from music_evals.benchmark.preservation.task import describe_extractors
+    from music_evals.benchmark.tasks.preservation.task import describe_extractors
     from music_evals.pipelines.preservation import Settings
 
     reported = describe_extractors(Settings.of(metrics=metric_names(scores), companions=True, variant=variant))

@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from music_evals.annotations import GROUPS
 from music_evals.audio.io import load_channels
-from music_evals.benchmark.songs.songs import Song, load_songs
 from music_evals.benchmark.sources import model_type_of
+from music_evals.benchmark.tasks.songs.songs import Song, load_songs
 from music_evals.benchmark.versions import package_versions
 from music_evals.errors import (
     FileTooLargeError,

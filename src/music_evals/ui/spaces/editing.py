@@ -267,7 +267,7 @@ def build_demo() -> gr.Blocks:
     """Build the page."""
     import gradio as gr
 
-    from music_evals.benchmark.edits.task import Settings
+    from music_evals.benchmark.tasks.edits.task import Settings
 
     folder = tempfile.TemporaryDirectory(prefix="music_evals_examples_")  # goes with the page
     examples = write_examples(Path(folder.name))[:3]

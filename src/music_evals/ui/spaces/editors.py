@@ -15,7 +15,7 @@ from collections.abc import Mapping
 from typing import Any, Final, NamedTuple
 
 from music_evals.annotations import EditorInfo
-from music_evals.benchmark.edits.work import check_editor, make_editor, read_parameters
+from music_evals.benchmark.tasks.edits.work import check_editor, make_editor, read_parameters
 from music_evals.errors import InvalidInputError, UnknownNameError
 from music_evals.protocols import EDITORS, EditingSystem, editor_names, load_editor
 

@@ -11,7 +11,7 @@ from music_evals.ui.widgets.roll_editor import write_melody
 __all__ = ["python_code", "shell_code"]
 
 _CODE = """\
-from music_evals.benchmark.inpainting.systems import {imported}
+from music_evals.benchmark.tasks.inpainting.systems import {imported}
 from music_evals.pipelines.gap_filling import draw_candidates
 from music_evals.pipelines.gap_steering import {steering}
 from music_evals.ui.widgets.roll_editor import read_melody
@@ -52,7 +52,7 @@ def python_code(places: Places, filling: Filling) -> str:
         imported = "baseline_system"
         data = DATASET if os.path.isdir(str(places.dataset)) else places.dataset  # noqa: PTH112  (a Hub id is no path)
         system = (
-            "from music_evals.benchmark.inpainting.items import load_items\n\n"
+            "from music_evals.benchmark.tasks.inpainting.items import load_items\n\n"
             f'train = load_items("{data}", "{DATASET_CONFIG}", "train").contexts\n'
             f'system = baseline_system("{request.system}", train)'
         )

@@ -127,7 +127,7 @@ def build_controls(places: Places) -> Controls:
     """Add the controls, set for the first system."""
     import gradio as gr
 
-    from music_evals.benchmark.inpainting.task import Settings
+    from music_evals.benchmark.tasks.inpainting.task import Settings
 
     # models on the Hub are listed when a visitor comes: building the page needs no network
     here = Places(places.models, places.dataset)

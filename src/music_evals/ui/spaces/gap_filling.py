@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from music_evals.annotations import HOLD, MUSIB_LAYOUT, Tokens
-from music_evals.benchmark.inpainting.systems import baseline_system, load_model
+from music_evals.benchmark.tasks.inpainting.systems import baseline_system, load_model
 from music_evals.benchmark.versions import package_versions
 from music_evals.errors import InvalidInputError, UnknownNameError
 from music_evals.pipelines.gap_filling import Candidate, draw_candidates
@@ -36,7 +36,7 @@ from music_evals.ui.widgets.note_diff import pitch_name, place_text
 from music_evals.ui.widgets.roll_editor import Melody
 
 if TYPE_CHECKING:
-    from music_evals.benchmark.inpainting.systems import System
+    from music_evals.benchmark.tasks.inpainting.systems import System
 
 __all__ = [
     "MAX_CANDIDATES",
@@ -280,7 +280,7 @@ def _baseline(name: str, dataset: str | None) -> System:
 
 @functools.lru_cache(maxsize=1)
 def _train(dataset: str) -> Tokens:
-    from music_evals.benchmark.inpainting.items import load_items
+    from music_evals.benchmark.tasks.inpainting.items import load_items
 
     return load_items(dataset, DATASET_CONFIG, "train").contexts
 

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from music_evals.annotations import MUSIB_LAYOUT
-from music_evals.benchmark.inpainting.systems import baseline_names
+from music_evals.benchmark.tasks.inpainting.systems import baseline_names
 from music_evals.errors import UnreadableFileError, hub_errors
 from music_evals.files import parse_json
 from music_evals.protocols import CONTROLS, GapLimits

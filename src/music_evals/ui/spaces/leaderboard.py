@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from music_evals.benchmark.cells import plain
-from music_evals.benchmark.preservation.pairs import AUDIO_SUFFIXES
+from music_evals.benchmark.tasks.preservation.pairs import AUDIO_SUFFIXES
 from music_evals.errors import (
     HubError,
     InvalidInputError,

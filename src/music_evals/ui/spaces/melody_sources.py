@@ -120,7 +120,7 @@ def example(name: str) -> Melody:
 
 def chorale(dataset: str) -> Melody:
     """Return the first soprano window of the test split of a data set in the form of `jsb_chorales`."""
-    from music_evals.benchmark.inpainting.items import load_items
+    from music_evals.benchmark.tasks.inpainting.items import load_items
 
     items = load_items(dataset, "musib", "test")
     row = next((row for row, item in enumerate(items.item_ids) if "soprano" in item), 0)

@@ -276,7 +276,7 @@ def results_of(pair: Compared) -> dict[str, Any]:
 
 def _receipt(pair: Compared) -> dict[str, Any]:
     """Return what the numbers depend on."""
-    from music_evals.benchmark.preservation.task import AUDIO_PACKAGES, describe_extractors
+    from music_evals.benchmark.tasks.preservation.task import AUDIO_PACKAGES, describe_extractors
     from music_evals.benchmark.versions import PACKAGES, package_versions
 
     settings = pair.settings
@@ -364,7 +364,7 @@ def build_demo(*, warm_up: bool = True) -> gr.Blocks:
 def _inputs() -> tuple[Any, Any, list[Any], tuple[Any, Any]]:
     import gradio as gr
 
-    from music_evals.benchmark.preservation.task import Settings as RunSettings
+    from music_evals.benchmark.tasks.preservation.task import Settings as RunSettings
 
     types = [*RECORDING_TYPES, *SCORE_TYPES]
     with gr.Row():

@@ -8,7 +8,7 @@
 //   idle [milliseconds]      nothing was done for so long, and now something is
 //   absent [milliseconds]    the page was closed for so long; what is over a minute is not in the time
 //
-// The library counts the same from the same list (studies/edit_logs.py), and is the reference.
+// The library counts the same from the same list (studies/editing/logs.py), and is the reference.
 ((ns) => {
   "use strict";
 

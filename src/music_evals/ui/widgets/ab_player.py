@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from music_evals.audio.io import encode_flac
 from music_evals.audio.loudness import integrated_loudness, level_gains
-from music_evals.benchmark.preservation.players import clock, levels_text
+from music_evals.benchmark.tasks.preservation.players import clock, levels_text
 from music_evals.ui.assets import html, script, style
 from music_evals.ui.widgets.timeline_view import TIMELINE_STYLE
 

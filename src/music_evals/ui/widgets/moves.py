@@ -8,7 +8,7 @@ from typing import Any, Final, NamedTuple
 
 from music_evals.annotations import Features, Melody
 from music_evals.audio.chords import CHORD_LABELS
-from music_evals.benchmark.preservation.plots import differing_notes
+from music_evals.benchmark.tasks.preservation.plots import differing_notes
 
 __all__ = ["UNMOVED", "Move", "find_move", "kept_notes", "unmoved"]
 

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from music_evals.annotations import DIMENSIONS, GROUPS, SCORED
-from music_evals.benchmark.songs.songs import Song
+from music_evals.benchmark.tasks.songs.songs import Song
 from music_evals.lyrics.embeddings import CHAR_NGRAMS
 from music_evals.ui.spaces.tag_comparison import Compared, Say, Tags, compare, title_of
 from music_evals.ui.spaces.words_muchin import DESCRIPTION_WORDS

@@ -1,6 +1,6 @@
 """Timelines of a pair that a player follows, and a list of the places where the two sides disagree.
 
-The picture is the benchmark's (`benchmark.preservation.plots.timeline`); the list says the same for the keyboard and
+The picture is the benchmark's (`preservation.plots.timeline`); the list says the same for the keyboard and
 for readers who do not see it. Whatever carries ``data-sec`` moves the player there.
 """
 
@@ -10,8 +10,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
 from music_evals.annotations import Features
-from music_evals.benchmark.preservation.players import clock
-from music_evals.benchmark.preservation.plots import (
+from music_evals.benchmark.tasks.preservation.players import clock
+from music_evals.benchmark.tasks.preservation.plots import (
     PICTURE_STYLE,
     differing_notes,
     differing_spans,
@@ -19,7 +19,7 @@ from music_evals.benchmark.preservation.plots import (
     timeline,
     unmatched,
 )
-from music_evals.benchmark.preservation.worker import outline
+from music_evals.benchmark.tasks.preservation.worker import outline
 from music_evals.metrics.rhythm import TOLERANCE_SEC
 from music_evals.metrics.structure import WINDOW_SEC
 from music_evals.ui.assets import html, style

@@ -1,1 +1,0 @@
-"""The editing test as a study: its report from tables, and how large one must be."""

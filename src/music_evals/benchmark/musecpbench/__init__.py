@@ -1,1 +1,0 @@
-"""MuseCPBench whole: systems edit the same sources, preservation is scored, and the tables of the study."""

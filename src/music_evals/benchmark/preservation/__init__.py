@@ -1,4 +1,0 @@
-"""What an edit preserved: pairs, controls, extractors, pictures."""
-
-TASKS = {"preservation": "results:PRESERVATION"}
-RUNS = {"preservation": "task:run_preservation"}

@@ -1,0 +1,387 @@
+"""Edits from end to end: settings in; records, the edited files and a manifest for `music-evals preserve` out.
+
+A run that was killed goes on where it stood: an edit is done where its record says so and its file has the hash that
+the record states. What failed is tried again. No edit depends on the others, on the engine or on the order.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import math
+import os
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, ClassVar, Final
+
+from music_evals.annotations import EditInstruction, EditorInfo
+from music_evals.benchmark.engines import Failed, Unit
+from music_evals.benchmark.manifests import hash_file
+from music_evals.benchmark.records import Records, dump_json
+from music_evals.benchmark.run import Job, Progress, Row, record
+from music_evals.benchmark.run import Settings as RunSettings
+from music_evals.benchmark.task import Task
+from music_evals.benchmark.tasks.edits.instructions import Generate, by_model, by_templates
+from music_evals.benchmark.tasks.edits.sources import Source, expand, sources_in_files, sources_of_dataset
+from music_evals.benchmark.tasks.edits.work import EditUnit, EditWork, check_editor, is_score, sounds_of
+from music_evals.benchmark.versions import package_versions
+from music_evals.benchmark.writers import load_lyric_writer
+from music_evals.errors import InvalidInputError, MusicEvalsError, NoDataError, UnknownNameError
+from music_evals.files import write_atomically
+from music_evals.options import MISSING, option
+from music_evals.protocols import RENDERERS, LyricWriter
+
+__all__ = ["EDITS", "MANIFEST", "OLD_RECORDS", "RECORDS", "Editing", "Edits", "Settings"]
+
+MOST_SECONDS = 30.0  # that systems with weights take; for the plan of the memory where nothing says less
+
+RECORDS, MANIFEST = "edit_records", "manifest.jsonl"
+
+OLD_RECORDS = "edits.jsonl"
+"""Where older versions wrote the records."""
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Settings(RunSettings):
+    """What is edited, by which system, and how.
+
+    Parameters
+    ----------
+    out, dataset, config, split, revision, limit, engine, workers, ray_address, seed, overwrite
+        See `run.Settings`. `limit` takes the first sources.
+    sources
+        Files, folders and manifests; see `sources.sources_in_files`.
+    column
+        Of a dataset: the one with the recordings.
+    system
+        A name that `protocols.load_editor` knows.
+    parameters
+        Of the system.
+    weights
+        For a system with weights: ``source`` (folder or Hub id), ``revision``, ``device``, ``dtype``.
+    instruction
+        For all sources; the columns of a manifest or dataset have precedence, each for itself.
+    generate
+        Tasks for which instructions are written from the description of each source: by templates, or by `writer`.
+    writer
+        A language model that writes them; asked once, its answers are kept in ``instructions.jsonl``. The options of
+        `writers.load_lyric_writer`, or a `protocols.LyricWriter`.
+    seconds
+        Cut each recording to its beginning; the manifest then names the cut source.
+    mono
+        Mix each recording down; the manifest then names what was edited.
+    render
+        ``"additive"`` or ``"fluidsynth"``: render sources and edits that are scores, so that recordings are compared.
+
+    Raises
+    ------
+    InvalidInputError
+        Settings that contradict each other.
+    UnknownNameError
+        A renderer that does not exist.
+
+    """
+
+    sources: Sequence[str] = option(
+        (),
+        "recordings, scores, folders, or manifests: CSV or JSONL with the column source and, where wanted, id, group, "
+        "instruction, source_prompt, target_prompt, before, after, bars, confidence, intended, description",
+        flag="sources",
+        group="data",
+        metavar="SOURCE",
+        nargs="*",
+    )
+    column: str = option("audio", "column with the recordings (default: %(default)s)", group="data")
+    system: str = option(MISSING, "the editing system; one of another package is MODULE:CLASS", metavar="NAME")
+    parameters: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+    weights: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+    instruction: EditInstruction | None = None
+    generate: Sequence[str] = ()
+    writer: LyricWriter | Mapping[str, Any] | None = None
+    seconds: float | None = option(None, "the first S seconds of each recording only", group="data", metavar="S")
+    mono: bool = option(False, "mix recordings down to one channel first", group="data")
+    render: str | None = option(
+        None,
+        f"render scores and their edits ({' or '.join(RENDERERS)}), so that recordings are compared",
+        metavar="NAME",
+    )
+
+    GROUPS: ClassVar = {
+        "data": "what is edited (files, or --dataset)", "asked": "what is asked", "how": "how", "run": "how",
+        "output": "where it goes",
+    }  # fmt: skip
+    TEXTS: ClassVar = {
+        "dataset": "a name (see list), a folder or a Hub id with a column of recordings",
+        "limit": "the first N sources only",
+        "seed": "(default: %(default)s)",
+        "out": "folder for edits and records",
+        "confidence": None,
+        "n_resamples": None,
+        "report": None,
+    }
+
+    BOUNDS: ClassVar = RunSettings.BOUNDS
+
+    def __post_init__(self) -> None:
+        self._one_of("sources", "dataset")
+        if self.writer is not None and not self.generate:
+            raise InvalidInputError("a language model writes instructions for the tasks of `generate`; name some")
+        if self.seconds is not None and not 1 <= self.seconds < math.inf:
+            raise InvalidInputError(f"`seconds` must be at least 1 and finite, got {self.seconds}")
+        if self.render not in {None, *RENDERERS}:
+            noun = "renderer"
+            raise UnknownNameError(noun, str(self.render), RENDERERS)
+        super().__post_init__()
+
+
+@dataclasses.dataclass(frozen=True)
+class Edits:
+    """What a run of edits made.
+
+    Attributes
+    ----------
+    rows
+        One record an edit, in the order of the sources.
+    failures
+        Item and error of those that failed.
+    files
+        ``records`` and ``manifest``.
+
+    """
+
+    rows: list[dict[str, Any]]
+    failures: list[tuple[str, str]]
+    files: dict[str, Path]
+
+
+class Editing(Task):
+    """Edits that a system makes of sources; the task `preservation` scores them."""
+
+    name = "edits"
+    settings = Settings
+    packages = ("music_evals", "numpy", "scipy", "librosa", "soxr", "torch", "diffusers", "transformers")
+    work = EditWork  # what loads a system, and edits in other processes
+    check_editor = staticmethod(check_editor)
+
+    def run(
+        self,
+        settings: Settings,
+        *,
+        work: EditWork | None = None,
+        progress: Progress | None = None,
+        tell: Callable[[str], None] | None = None,
+    ) -> Edits:
+        """Let a system edit all sources, and write the edits, their records and the manifest.
+
+        Parameters
+        ----------
+        settings
+            What is edited, by which system, and how.
+        work
+            The system, where it is loaded already; `settings` then only say what records call it.
+        progress
+            Called after each edit.
+        tell
+            Called before the first edit with what it will need of the device, where the system has weights.
+
+        Raises
+        ------
+        UnknownNameError, MissingBackendError, ModelUnavailableError
+            The system cannot be built; nothing was read.
+        NotEnoughMemoryError
+            The device has less than the edits need; nothing was edited.
+        NoDataError, PairCountError, InvalidInputError
+            The sources, or what is asked of them; nothing was edited.
+
+        """
+        out = Path(settings.out)
+        work = work or EditWork(settings.system, dict(settings.parameters), dict(settings.weights))
+        editor = work.editor
+        info = editor.info
+        sources, about = _sources(settings, out)
+        default = f"What the parameters of {info.name} say."
+        ready = expand(
+            sources,
+            settings.instruction,
+            generate=settings.generate,
+            default=default,
+            seed=settings.seed,
+            write=_instructed_by(settings, out),
+        )
+        _plan(editor, settings, tell)
+        header = {
+            "task": self.name,
+            "dataset": about,
+            "system": {**dataclasses.asdict(info), "parameters": dict(info.parameters)},
+            "seed": settings.seed,
+            "seconds": settings.seconds,
+            "mono": settings.mono,
+            "render": sounds_of(settings.render),
+            "versions": package_versions(self.packages),
+        }
+        job = EditJob(header, ready, settings, work)
+        if (out / OLD_RECORDS).is_file():
+            (out / OLD_RECORDS).rename(out / f"{RECORDS}.jsonl")
+        records = record(job, out / RECORDS, settings, progress=progress)
+        rows = job.latest(records)
+        failures = [(row["item"], row["error"]) for row in rows if "error" in row]
+        good = [_manifest_row(row, info) for row in rows if "error" not in row]
+        manifest = write_atomically(out / MANIFEST, "".join(f"{dump_json(row)}\n" for row in good).encode())
+        return Edits(rows, failures, {"records": out / RECORDS, "manifest": manifest})
+
+
+EDITS: Final = Editing()
+"""The task."""
+
+
+def _plan(editor: Any, settings: Settings, tell: Callable[[str], None] | None) -> None:
+    """Say what the edits need of the device, and stop where it has less; a system of others may not know."""
+    if not hasattr(editor, "plan"):
+        return
+    longest = min(settings.seconds or math.inf, editor.info.max_seconds or math.inf, MOST_SECONDS)
+    plan = editor.plan(longest, device=settings.weights.get("device", "cpu"), processes=settings.workers or 1)
+    if plan is None:
+        return
+    if tell is not None:
+        tell(plan.text)
+    plan.check()
+
+
+def _instructed_by(settings: Settings, out: Path) -> Generate:
+    if settings.writer is None:
+        return by_templates
+    writer = load_lyric_writer(settings.writer) if isinstance(settings.writer, Mapping) else settings.writer
+    return by_model(writer, out, afresh=settings.overwrite)
+
+
+def _sources(settings: Settings, out: Path) -> tuple[list[Source], dict[str, Any]]:
+    if settings.dataset is None:
+        sources = sources_in_files(list(map(os.fspath, settings.sources)))[: settings.limit]
+        about: dict[str, Any] = {"id": "files", "config": None, "split": None, "revision": None}
+    else:
+        sources, about = sources_of_dataset(
+            settings.dataset,
+            settings.config,
+            settings.split,
+            column=settings.column,
+            revision=settings.revision,
+            limit=settings.limit,
+            folder=out / "dataset",
+        )
+    if not sources:
+        raise NoDataError("no sources; nothing can be edited")
+    return sources, about
+
+
+@dataclasses.dataclass
+class EditJob(Job):
+    """Edits into one store of records, each with its file beside it."""
+
+    header: Mapping[str, Any]
+    sources: Sequence[Source]
+    settings: Settings
+    does: EditWork
+
+    def __post_init__(self) -> None:
+        self.size = len(self.sources)
+        self._out = Path(self.settings.out)
+        self._hashes: dict[str, str] = {}
+
+    @property
+    def work(self) -> EditWork:
+        """Edit the source of a unit."""
+        return self.does
+
+    def left(self, rows: Records) -> list[Unit]:
+        """Leave out what is done by the same request and whose file is as it was written."""
+        done = {row["item"]: row for row in self.latest(rows) if "error" not in row and self._is_whole(row)}
+        units = []
+        for source in self.sources:
+            if source.item in done and done[source.item]["asked"] == self._identity(source):
+                continue
+            units.append(Unit(self._task(source), source.item, source.path))
+        return units
+
+    def latest(self, rows: Records) -> list[Row]:
+        """Return the last record of each source, in the order of the sources."""
+        last = {row["item"]: row for row in rows.of("edit")}
+        return [last[source.item] for source in self.sources if source.item in last]
+
+    def rows(self, unit: Unit, answer: Any) -> list[Row]:
+        """Write the files of an edit, and return its record."""
+        source = next(source for source in self.sources if source.item == unit.label)
+        assert source.instruction is not None
+        about: Row = {
+            "kind": "edit",
+            "item": source.item,
+            "system": self.settings.system,
+            "group": source.group,
+            "instruction": source.instruction.to_dict(),
+            "asked": self._identity(source),
+        }
+        if isinstance(answer, Failed):
+            return [about | {"error": answer.reason}]
+        task: EditUnit = unit.payload
+        estimate = write_atomically(
+            self._out / "edits" / f"{source.item}{answer['suffix']}", answer["edit"], parents=True
+        )
+        reference = Path(source.path).resolve()
+        if task.copied:
+            reference = write_atomically(self._out / "sources" / f"{source.item}.flac", answer["source"], parents=True)
+        files = {
+            "reference": os.path.relpath(reference, self._out.resolve()),
+            "estimate": os.path.relpath(estimate.resolve(), self._out.resolve()),
+            "sha256": hashlib.sha256(answer["edit"]).hexdigest(),
+        }
+        fields = ("key", "content", "seconds", "log", "warnings", "provenance")
+        return [about | {"files": files} | {name: answer[name] for name in fields}]
+
+    def _task(self, source: Source) -> EditUnit:
+        assert source.instruction is not None
+        chosen = self.settings
+        render = chosen.render if is_score(source.path) else None
+        return EditUnit(
+            source.item,
+            source.path,
+            source.instruction,
+            chosen.seed,
+            chosen.seconds,
+            chosen.mono,
+            render,
+            source.problem,
+        )
+
+    def _identity(self, source: Source) -> list[Any]:
+        """Return what decides an edit besides the header: the bytes of the source and the instruction."""
+        assert source.instruction is not None
+        if source.path not in self._hashes:
+            try:
+                self._hashes[source.path] = hash_file(Path(source.path))
+            except MusicEvalsError as error:  # which is that of its row
+                self._hashes[source.path] = str(error)
+        return [self._hashes[source.path], source.instruction.to_dict()]
+
+    def _is_whole(self, row: Row) -> bool:
+        path = self._out / row["files"]["estimate"]
+        reference = self._out / row["files"]["reference"]
+        try:
+            return reference.is_file() and bool(hashlib.sha256(path.read_bytes()).hexdigest() == row["files"]["sha256"])
+        except OSError:
+            return False
+
+
+def _manifest_row(row: Row, info: EditorInfo) -> dict[str, Any]:
+    """Return a row of a manifest that preservation reads, with what people want to read in it."""
+    instruction = row["instruction"]
+    return {
+        "id": row["item"],
+        "reference": row["files"]["reference"],
+        "estimate": row["files"]["estimate"],
+        "system": row["system"],
+        "group": row["group"],
+        "instruction": instruction["text"],
+        "intended": ",".join(instruction["intended_facets"] or info.changes),
+        "key": row["key"],
+        "sha256": row["files"]["sha256"],
+        "role": "control" if info.control else "system",
+    }

@@ -1,0 +1,3 @@
+"""Score inpainting: items, systems, tables against the best baseline, pictures."""
+
+TASKS = {"inpainting": "task:INPAINTING"}

@@ -1,0 +1,354 @@
+"""Every system on every item: what is recorded of inpainting, and how it is worked out.
+
+A unit of work is some consecutive items, one system and one seed; the likelihoods of a system are units of their own,
+so that they may fail by themselves. Its randomness depends on these names alone, so that a run that was killed and
+resumed, or spread over processes, gives the same predictions as one that was not.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from music_evals.annotations import MUSIB_LAYOUT, Tokens
+from music_evals.benchmark.engines import Failed, Unit
+from music_evals.benchmark.model_folders import derive_rng
+from music_evals.benchmark.records import Records
+from music_evals.benchmark.run import Job, Row
+from music_evals.benchmark.scores import SeededScores
+from music_evals.benchmark.tasks.inpainting.items import ItemSet
+from music_evals.benchmark.tasks.inpainting.prediction_cache import PredictionCache
+from music_evals.benchmark.tasks.inpainting.systems import System, chosen_names
+from music_evals.benchmark.versions import package_versions
+from music_evals.errors import InvalidInputError, InvalidTokensError, MusicEvalsError
+from music_evals.metrics.catalogue import INPAINTING_EXTENSIONS, INPAINTING_METRICS
+from music_evals.metrics.likelihood import inpainting_nll
+from music_evals.numerics import n_cores
+from music_evals.pipelines.inpainting import FEATURES, item_features, item_scores
+from music_evals.protocols import LikelihoodInpainter
+from music_evals.symbolic import noteseq
+
+__all__ = ["COMPANION", "EXTENSIONS", "INTERVALS", "METRICS", "NLL", "RANKING", "InpaintingJob", "extension_names"]
+
+CHUNK_ITEMS = 64
+"""Items in a unit: enough for a network to run them together, few enough to lose little by a kill."""
+
+MOST_WORKERS = 4
+"""Processes by default: each holds PyTorch and the networks."""
+
+NLL = "inpainting_nll"
+
+RANKING = "note_f1"
+"""Rankings use it: the accuracies are conditional on shared onsets, and one sure note would score 1."""
+
+INTERVALS = "interval_divergence"
+"""Of a whole set of predictions, from their notes: nothing of it is recorded of an item."""
+
+METRICS = (*(name for name, info in INPAINTING_METRICS.items() if info.kind == "item"), *FEATURES.values())
+"""What is recorded of a prediction: item metrics, and in place of each divergence the feature that it compares."""
+
+COMPANION = "repeated_note_rate"
+"""Recorded of every prediction too, and shown beside what ranks."""
+
+EXTENSIONS = tuple(name for name, info in INPAINTING_EXTENSIONS.items() if info.kind == "item" and name != COMPANION)
+"""What is recorded where a run asks for it."""
+
+
+def extension_names(choice: str) -> tuple[str, ...]:
+    """Read a choice of extensions; those that every run has may be named too."""
+    chosen = chosen_names(choice, INPAINTING_EXTENSIONS, "extension")
+    return tuple(name for name in EXTENSIONS if name in chosen)
+
+
+PLUGIN_ERRORS = (ArithmeticError, LookupError, RuntimeError, TypeError, ValueError)
+"""What a plug-in may raise for some items together, which are then tried one by one."""
+
+Floats = npt.NDArray[np.float64]
+
+
+class _Chunk(NamedTuple):
+    """What a unit is about: rows of the items, for one system and seed."""
+
+    system: int
+    seed: int
+    start: int
+    stop: int
+    likelihood: bool = False
+
+    @property
+    def rows(self) -> range:
+        return range(self.start, self.stop)
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class InpaintingJob(Job):
+    """Every system on every item; it is its own work, so that items and systems travel once to each process."""
+
+    judged: ItemSet  # what is judged on
+    systems: Sequence[System]  # who is judged; names must differ
+    variant: str = "corrected"  # variant of the metrics
+    seeds: Sequence[int] = (0,)  # seeds of the systems that use randomness
+    protocol: str | None = None  # name of a published protocol, for the header
+    # What else the header should say of how the run was asked for. A run with others is another run.
+    options: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+    cache: PredictionCache | None = None  # predictions of other runs; changes no number
+    extensions: Sequence[str] = ()  # names out of `EXTENSIONS` that are recorded too
+
+    def __post_init__(self) -> None:
+        names = [system.name for system in self.systems]
+        twice = sorted({name for name in names if names.count(name) > 1})
+        if twice:
+            raise InvalidInputError(
+                f"systems need different names, got {', '.join(twice)} more than once; rename one of them"
+            )
+        if not self.seeds:
+            raise InvalidInputError("expected at least one seed, got none")
+
+    @property
+    def recorded(self) -> tuple[str, ...]:
+        """Scores and features of a prediction."""
+        return (*METRICS, COMPANION, *self.extensions)
+
+    def _metrics(self, chunk: _Chunk) -> tuple[str, ...]:
+        return (NLL,) if chunk.likelihood else self.recorded
+
+    @property
+    def header(self) -> Row:  # type: ignore[override]
+        """What the numbers depend on."""
+        judged = self.judged
+        return {
+            "task": "inpainting",
+            "protocol": self.protocol,
+            "variant": self.variant,
+            "dataset": {
+                "id": judged.dataset,
+                "config": judged.config,
+                "split": judged.split,
+                "revision": judged.revision,
+                "fingerprint": judged.fingerprint,
+                "n_items": len(judged),
+            },
+            "systems": {system.name: system.header(self.seeds) for system in self.systems},
+            "extractors": {},
+            "seeds": list(self.seeds),
+            "options": dict(self.options),
+            "versions": package_versions(),
+        }
+
+    @property
+    def items(self) -> list[Row]:  # type: ignore[override]
+        """Rows of the items, with their tokens and what is known of them."""
+        judged = self.judged
+        known: dict[str, Any] = {
+            "seen_in_train": judged.seen_in_train,
+            "near_train": judged.near_train,
+            "repeats_in_context": judged.repeats_in_context,
+            "voice": judged.voices,
+        }
+        columns: dict[str, Sequence[Any]] = {
+            "item": judged.item_ids,
+            "song": judged.songs,
+            **{
+                name: [None] * len(judged) if values is None else np.array(values).tolist()
+                for name, values in known.items()
+            },
+            "tokens": judged.contexts.tolist(),
+        }
+        rows: list[Row] = [
+            {"kind": "item", **dict(zip(columns, row, strict=True))} for row in zip(*columns.values(), strict=True)
+        ]
+        failures = sorted(judged.failures.items())
+        return rows + [{"kind": "item", "item": item, "error": reason} for item, reason in failures]
+
+    @property
+    def size(self) -> int:  # type: ignore[override]
+        """Items, for each system and seed."""
+        return sum(len(chunk.rows) for chunk in self._chunks())
+
+    @property
+    def workers(self) -> int:  # type: ignore[override]
+        """Processes that suit it: networks, which take long, decode a chunk with one thread; rules are soon done."""
+        networks = [system for system in self.systems if system.role in {"model", "leaking"} and system.make]
+        full = sum(len(system.seeds(self.seeds)) for system in networks) * (len(self.judged) // CHUNK_ITEMS)
+        return max(min(n_cores(), MOST_WORKERS, full), 1)
+
+    @property
+    def work(self) -> InpaintingJob:
+        """Judge the items of a chunk."""
+        return self
+
+    def left(self, rows: Records) -> list[Unit]:
+        """Leave out the chunks of which every item has its scores; one failed item brings its chunk back."""
+        seeds = {system.name: list(system.seeds(self.seeds)) for system in self.systems}
+        made = SeededScores(rows, self.judged.item_ids, seeds, (*self.recorded, NLL))
+
+        def finished(chunk: _Chunk) -> bool:
+            name = self.systems[chunk.system].name
+            return made.are_scored(name, chunk.seed, range(chunk.start, chunk.stop), self._metrics(chunk))
+
+        return [self._unit(chunk) for chunk in self._chunks() if not finished(chunk)]
+
+    def selection(self, rows: Records) -> list[Row]:
+        """Return what is asked for from here on, where the last selection does not say it."""
+        row = {"kind": "selection", "scores": [COMPANION, *self.extensions]}
+        return [] if [row] == list(rows.of("selection"))[-1:] else [row]
+
+    def _chunks(self) -> Iterator[_Chunk]:
+        starts = range(0, len(self.judged), CHUNK_ITEMS)
+        for index, system in enumerate(self.systems):
+            seeds = [(seed, False) for seed in system.seeds(self.seeds)]
+            if isinstance(system.inpainter, LikelihoodInpainter):
+                # the likelihood of the true middle does not depend on the seed: it is worked out once
+                seeds.append((seeds[0][0], True))
+            for seed, likelihood in seeds:
+                for start in starts:
+                    yield _Chunk(index, seed, start, min(start + CHUNK_ITEMS, len(self.judged)), likelihood)
+
+    def _unit(self, chunk: _Chunk) -> Unit:
+        rows = chunk.rows if len(chunk.rows) > 1 else ()
+        single = tuple(self._unit(chunk._replace(start=row, stop=row + 1)) for row in rows)
+        return Unit(chunk, self.systems[chunk.system].name, size=len(chunk.rows), parts=single)
+
+    def rows(self, unit: Unit, answer: Any) -> list[Row]:
+        """Return the rows that a chunk was answered with, or that its items failed."""
+        if not isinstance(answer, Failed):
+            rows: list[Row] = answer
+            return rows
+        chunk: _Chunk = unit.payload
+        nothing = np.full(len(chunk.rows), np.nan)
+        reasons = dict.fromkeys(chunk.rows, answer.reason)
+        return self._rows(chunk, dict.fromkeys(self._metrics(chunk), nothing), reasons)
+
+    def __call__(self, chunk: _Chunk) -> list[Row]:
+        """Return the prediction and score rows of one chunk."""
+        system, rows = self.systems[chunk.system], chunk.rows
+        if chunk.likelihood:
+            likelihoods, errors = _likelihoods(self, system, rows)
+            return self._rows(chunk, {NLL: likelihoods}, errors)
+        middles, errors = _inpaint(self, system, rows, chunk.seed)
+        return self._rows(chunk, _scores(self, rows, middles, errors), errors, middles)
+
+    def _rows(
+        self, chunk: _Chunk, scores: Mapping[str, Floats], errors: Mapping[int, str], middles: Tokens | None = None
+    ) -> list[Row]:
+        rows: list[Row] = []
+        for position, row in enumerate(chunk.rows):
+            name = self.systems[chunk.system].name
+            who = {"item": self.judged.item_ids[row], "system": name, "seed": chunk.seed}
+            reason = errors.get(row)
+            if reason is None and middles is not None:
+                rows.append({"kind": "prediction", **who, "middle": middles[position].tolist()})
+            rows.extend(
+                _score_row({**who, "metric": metric, "variant": self.variant}, values[position], reason)
+                for metric, values in scores.items()
+            )
+        return rows
+
+
+def _score_row(about: Row, value: float, reason: str | None) -> Row:
+    """Return a score of one item; a value of None is undefined, which is not the same as failed."""
+    if reason is not None:
+        return {"kind": "score", **about, "error": reason, "n": 0}
+    # JSON has neither NaN nor infinity
+    number = None if np.isnan(value) else float(value) if np.isfinite(value) else "inf"
+    return {"kind": "score", **about, "value": number, "n": 1}
+
+
+def _inpaint(job: InpaintingJob, system: System, rows: Sequence[int], seed: int) -> tuple[Tokens, dict[int, str]]:
+    """Return middles (len(rows), 96) and the reason for each row that failed."""
+    # Where a chunk fails as a whole, its items are tried one by one, so that one bad item does not take the others
+    # down.
+    errors = {
+        row: system.failures[job.judged.item_ids[row]] for row in rows if job.judged.item_ids[row] in system.failures
+    }
+    try:
+        return _ask(job, system, rows, seed, f"chunk {rows[0]}"), errors
+    except PLUGIN_ERRORS:
+        middles = np.zeros((len(rows), MUSIB_LAYOUT.middle_steps), dtype=np.uint8)
+    for position, row in enumerate(rows):
+        try:
+            middles[position] = _ask(job, system, [row], seed, f"item {job.judged.item_ids[row]}")[0]
+        except PLUGIN_ERRORS as error:
+            errors.setdefault(row, f"{type(error).__name__}: {error}")
+    return middles, errors
+
+
+def _ask(job: InpaintingJob, system: System, rows: Sequence[int], seed: int, label: str) -> Tokens:
+    contexts = job.judged.contexts[rows[0] : rows[-1] + 1]
+    visible = contexts.copy() if system.sees_reference else noteseq.mask_middle(contexts)
+
+    def ask() -> Tokens:
+        middles = noteseq.check_tokens(
+            system.inpaint(visible, rows, seed=seed, rng=derive_rng(seed, system.name, label))
+        )
+        expected = (len(rows), MUSIB_LAYOUT.middle_steps)
+        if middles.shape != expected:
+            raise InvalidTokensError(f"{system.name} returned middles of shape {middles.shape}, expected {expected}")
+        return middles
+
+    if job.cache is None:
+        return ask()
+    return job.cache.get_or_compute(system, {"asked": "middles", "seed": seed, "label": label}, visible, ask, "u1")
+
+
+def _scores(job: InpaintingJob, rows: Sequence[int], middles: Tokens, errors: dict[int, str]) -> dict[str, Floats]:
+    """Return metric or feature -> values (len(rows),), undefined ones NaN; adds the rows that fail to `errors`."""
+    contexts = job.judged.contexts[rows[0] : rows[-1] + 1]
+    try:
+        return _score(contexts, middles, job)
+    except MusicEvalsError:
+        scores = {name: np.full(len(rows), np.nan) for name in job.recorded}
+    # one item that the variant cannot score must not take the others of its chunk down
+    for position, row in enumerate(rows):
+        try:
+            item_scores = _score(contexts[[position]], middles[[position]], job)
+        except MusicEvalsError as error:
+            errors.setdefault(row, f"{type(error).__name__}: {error}")
+            continue
+        for name, value in item_scores.items():
+            scores[name][position] = value[0]
+    return scores
+
+
+def _score(contexts: Tokens, middles: Tokens, job: InpaintingJob) -> dict[str, Floats]:
+    features = item_features(contexts, middles, variant=job.variant)
+    filled = {FEATURES[name]: estimate for name, (_, estimate) in features.items()}
+    extensions = (COMPANION, *job.extensions)
+    scores = {**item_scores(contexts, middles, variant=job.variant, extensions=extensions), **filled}
+    return {name: scores[name] for name in job.recorded}
+
+
+def _likelihoods(job: InpaintingJob, system: System, rows: Sequence[int]) -> tuple[Floats, dict[int, str]]:
+    """Return the negative log-likelihoods (len(rows),) and the reason for each row that failed; see `_inpaint`."""
+    model: Any = system.inpainter
+
+    def ask(start: int, stop: int) -> Floats:
+        contexts = job.judged.contexts[start:stop]
+
+        def likelihoods() -> Floats:
+            values = np.asarray(inpainting_nll(-model.nll(contexts)), dtype=np.float64)
+            if values.shape != (stop - start,):
+                raise InvalidInputError(
+                    f"{model.name} returned likelihoods of {values.size} items, expected {stop - start}"
+                )
+            return values
+
+        if job.cache is None:
+            return likelihoods()
+        return job.cache.get_or_compute(system, {"asked": "likelihoods"}, contexts, likelihoods, "<f8").reshape(-1)
+
+    errors: dict[int, str] = {}
+    try:
+        return ask(rows[0], rows[-1] + 1), errors
+    except PLUGIN_ERRORS:
+        losses = np.full(len(rows), np.nan)
+    for position, row in enumerate(rows):
+        try:
+            losses[position] = ask(row, row + 1)[0]
+        except PLUGIN_ERRORS as error:
+            errors[row] = f"{type(error).__name__}: {error}"
+    return losses, errors

@@ -1,0 +1,313 @@
+"""The tables of the study: by facet, by task of the instruction and by backbone, and the published one beside them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from music_evals.annotations import FACETS, EditorInfo
+from music_evals.benchmark.cells import format_interval, format_value, markdown_name, markdown_rows
+from music_evals.benchmark.published import published_preservation
+from music_evals.benchmark.scores import ScoreTable
+from music_evals.benchmark.tasks.musecpbench.findings import findings_table, weigh_findings
+from music_evals.metrics.catalogue import PRESERVATION_METRICS
+from music_evals.stats.intervals import mean_intervals
+from music_evals.stats.multiplicity import holm
+
+__all__ = ["PUBLISHED_AS", "facet_table", "markdown", "study"]
+
+PUBLISHED_AS: Mapping[str, tuple[str, int]] = {
+    "Vanilla": ("musicgen", 20),
+    "MusicGen": ("musicgen_melody", 100),
+    "MusiConGen": ("musicongen", 100),
+    "MusicMagus": ("musicmagus", 60),
+    "ZETA": ("zeta", 697),
+    "RefinPaint": ("refinpaint", 300),
+}
+"""Row of the published table -> its system here, and over how many edits it says that it is."""
+
+PUBLISHED_PROMPTS = 696
+"""Target prompts of MedleyMDPrompts as published; the paper has 697, which are the lines of the file with its head."""
+
+Cells = dict[str, dict[str, Any]]
+
+
+def study(
+    results: Mapping[str, Any],
+    score_table: ScoreTable,
+    infos: Mapping[str, EditorInfo],
+    edits: Sequence[Mapping[str, Any]],
+    about: Mapping[str, Any],
+) -> dict[str, Any]:
+    """Return the tables of a study, as musecpbench.json holds them.
+
+    Parameters
+    ----------
+    results, score_table
+        Of the run of preservation over the edits of all systems.
+    infos
+        System -> what it is; of those that ran.
+    edits
+        The records of all edits.
+    about
+        ``protocol``, ``variant`` of the scores, ``left_out`` (system -> why), ``refused`` (those of them that were
+        asked for by name) and ``paper_data``.
+
+    Returns
+    -------
+    dict
+        ``systems``: backbone, counts and whether it is a control; ``facets``: system -> facet -> cell, 0 at unrelated
+        and 1 at the same music; ``unchanged``: system -> the facets that none of its edits was meant to change, and
+        the mean over them; ``overall``, ``tasks`` and ``backbones``: means of the metrics with intervals clustered by
+        original; ``comparisons``: differences of systems over edits of the same sources, controls left out, with p
+        corrected by Holm; ``findings``, see `findings.weigh_findings`; ``published``: each printed cell, whether it is
+        the best or second, ours, and why they are not compared; and `about`.
+
+    """
+    judged = [name for name in infos if name in score_table.systems]
+    instructions = {(str(row["system"]), str(row["item"])): row["instruction"] for row in edits if "error" not in row}
+    names = [name for name in score_table.metrics if name in PRESERVATION_METRICS]
+    scores = (results.get("facets") or {}).get("scores", {})
+    tasks = sorted({str(instruction["task"]) for instruction in instructions.values()})
+    backbones = list(dict.fromkeys(infos[name].backbone for name in judged if not infos[name].control))
+    overall = {
+        name: _means(score_table, names, {name: None}) for name in dict.fromkeys((*score_table.controls, *judged))
+    }
+    return {
+        **about,
+        "systems": {
+            name: {
+                "backbone": infos[name].backbone,
+                "control": infos[name].control,
+                "n": sum(row["system"] == name for row in edits),
+                "n_failed": sum(row["system"] == name and "error" in row for row in edits),
+            }
+            for name in infos
+        },
+        "facets": {name: scores[name] for name in judged if name in scores},
+        "unchanged": {
+            name: _unchanged(scores[name], _intended(name, infos, instructions)) for name in judged if name in scores
+        },
+        "overall": overall,
+        "tasks": {
+            task: {
+                name: _means(score_table, names, {name: items})
+                for name in judged
+                if (
+                    items := {
+                        item
+                        for (who, item), instruction in instructions.items()
+                        if who == name and instruction["task"] == task
+                    }
+                )
+            }
+            for task in tasks
+        },
+        "backbones": {
+            kind: _means(
+                score_table,
+                names,
+                {name: None for name in judged if infos[name].backbone == kind and not infos[name].control},
+            )
+            for kind in backbones
+        },
+        "findings": weigh_findings(score_table),
+        "comparisons": _comparisons(results, {name for name in judged if not infos[name].control}, names),
+        "published": _published(overall, about, names),
+    }
+
+
+def _means(score_table: ScoreTable, names: Sequence[str], chosen: Mapping[str, Collection[str] | None]) -> Cells:
+    """Return the means of some edits of some systems; clusters are originals, so that systems may be put together."""
+    values, groups = [], []
+    for system, items in chosen.items():
+        pairs = score_table.scored(system)
+        if items is not None:
+            held = score_table.columns["item"].codes_of(sorted(items))
+            pairs = pairs.take(np.isin(pairs.codes("item"), held))
+        values.append(pairs.values(*names))
+        groups.append(pairs.codes("group"))
+    table = np.concatenate(values)
+    if not len(table):
+        return {}
+    spans = [(PRESERVATION_METRICS[name].low, PRESERVATION_METRICS[name].high) for name in names]
+    made = mean_intervals(table, np.concatenate(groups), spans=spans)
+    defined = np.count_nonzero(~np.isnan(table), axis=0)
+    return {
+        name: {"value": interval.estimate, "low": interval.low, "high": interval.high, "n": int(n), "n_all": len(table)}
+        for name, interval, n in zip(names, made, defined, strict=True)
+    }
+
+
+def _intended(system: str, infos: Mapping[str, EditorInfo], instructions: Mapping[tuple[str, str], Any]) -> set[str]:
+    wanted = [
+        instruction["intended_facets"] or infos[system].changes
+        for (who, _), instruction in instructions.items()
+        if who == system
+    ]
+    return {facet for facets in wanted for facet in facets}
+
+
+def _unchanged(cells: Mapping[str, Mapping[str, Any]], intended: Collection[str]) -> dict[str, Any]:
+    """Return the mean over the facets that were not meant to change; no value where one of them has none."""
+    unchanged = [facet for facet in FACETS if facet in cells and facet not in intended]
+    values = [math.nan if cells[facet]["value"] is None else float(cells[facet]["value"]) for facet in unchanged]
+    return {"facets": unchanged, "value": float(np.mean(values)) if values else math.nan}
+
+
+def _comparisons(results: Mapping[str, Any], systems: Collection[str], names: Collection[str]) -> list[dict[str, Any]]:
+    comparisons = [
+        dict(test)
+        for test in results.get("comparisons", ())
+        if {test["a"], test["b"]} <= set(systems) and test["metric"] in names
+    ]
+    known = [test for test in comparisons if test["p_value"] is not None and not math.isnan(test["p_value"])]
+    for test, p in zip(known, holm([test["p_value"] for test in known]) if known else (), strict=True):
+        test["p_holm"] = float(p)
+    return comparisons
+
+
+def _published(overall: Mapping[str, Cells], about: Mapping[str, Any], names: Sequence[str]) -> dict[str, Any]:
+    printed = published_preservation(names)
+    rows = {}
+    for label, cells in printed["table"].items():
+        system = PUBLISHED_AS[label][0]
+        rows[label] = {
+            metric: {
+                "printed": value,
+                "mark": printed["marks"].get(label, {}).get(metric, ""),
+                "ours": overall.get(system, {}).get(metric, {}).get("value"),
+                "why_not": [
+                    *_other_edits(label, overall.get(system, {}).get(metric), about),
+                    *_other_scores(metric, printed["table"], about["variant"]),
+                ],
+            }
+            for metric, value in cells.items()
+        }
+    return {"source": printed["source"], "rows": rows, "systems": {row: PUBLISHED_AS[row][0] for row in rows}}
+
+
+def _other_edits(label: str, ours: Mapping[str, Any] | None, about: Mapping[str, Any]) -> Iterator[str]:
+    """Yield why the edits behind a printed cell are not those behind ours."""
+    system, n_printed = PUBLISHED_AS[label]
+    if ours is None:
+        yield f"{system} did not run here: {about['left_out'].get(system, 'it was not asked for')}"
+    elif about["protocol"] != "paper":
+        yield "other sources than the paper's"
+    elif ours["n_all"] != n_printed:
+        yield f"{ours['n_all']} edits here, {n_printed} in the paper"
+    if n_printed == PUBLISHED_PROMPTS + 1:
+        yield f"the paper's {n_printed} edits do not add up: its source holds {PUBLISHED_PROMPTS} prompts"
+
+
+def _other_scores(metric: str, table: Mapping[str, Mapping[str, float]], variant: str) -> Iterator[str]:
+    """Yield why a printed column is not what ours measures: looked up in its numbers and in the variant of this run."""
+    facet = PRESERVATION_METRICS[metric].facet
+    ones = [label for label, cells in table.items() if cells.get("boundary_f_measure") == 1]
+    if facet == "structure" and len(ones) >= len(table) - 1:
+        yield f"boundary F is 1.000 in {len(ones)} of {len(table)} printed rows, as where files are cut by the clock"
+    if facet == "melody" and variant != "official":
+        yield "printed with pYIN on mixtures and motifs of frames; variant=official would do the same"
+    if metric == "chroma_dtw_similarity" and variant != "official":
+        yield "printed without taking the mean chroma away"
+
+
+def markdown(results: Mapping[str, Any]) -> str:
+    """Return the tables of a study as Markdown."""
+    return "\n\n".join(_parts(results)) + "\n"
+
+
+def _parts(results: Mapping[str, Any]) -> Iterator[str]:
+    yield f"# MuseCPBench, protocol {results['protocol']}"
+    yield "## By facet"
+    yield "0 is unrelated music, 1 the same music. The last columns leave out what the edits were meant to change."
+    yield facet_table(results)
+    systems = results["systems"]
+    outside = {name for name in results["overall"] if name not in systems or systems[name]["control"]}
+    for title, cells in _tables(results):
+        yield f"## {title}"
+        yield _scores(cells, outside)
+    yield "## What the paper found, on this run"
+    yield (
+        "Systems are compared over the sources that both edited; the intervals of a finding hold together at 95 %. The "
+        "parts with their intervals are in musecpbench.json."
+    )
+    yield findings_table(results["findings"])
+    if results["comparisons"]:
+        yield "## Differences over edits of the same sources"
+        yield _differences(results["comparisons"])
+    yield "## The published table beside ours"
+    yield (
+        f"{results['published']['source']}. A cell is printed / ours; of the printed values the best is bold, the "
+        "second in italics. No cell is compared without its reasons below."
+    )
+    yield _published_table(results["published"])
+    if results["left_out"]:
+        yield "## What did not run"
+        yield "\n".join(f"- {markdown_name(name)}: {why}" for name, why in results["left_out"].items())
+
+
+def _tables(results: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, Cells]]]:
+    yield "All metrics", results["overall"]
+    yield from ((f"Instructions of the task {task}", cells) for task, cells in results["tasks"].items())
+    yield "By backbone, controls left out", results["backbones"]
+
+
+def facet_table(results: Mapping[str, Any]) -> str:
+    """Return the scores of the facets as a Markdown table, a row a system."""
+    lines = [["system", "backbone", *FACETS, "unchanged", "over"], ["---"] * (len(FACETS) + 4)]
+    for name, cells in results["facets"].items():
+        rest, about = results["unchanged"][name], results["systems"][name]
+        values = [_with_interval(cells.get(facet)) for facet in FACETS]
+        kind = "control" if about["control"] else about["backbone"]
+        lines.append([markdown_name(name), kind, *values, format_value(rest["value"]), ", ".join(rest["facets"])])
+    return markdown_rows(lines)
+
+
+def _scores(rows: Mapping[str, Cells], outside: Collection[str]) -> str:
+    names = list(dict.fromkeys(name for cells in rows.values() for name in cells))
+    lines = [["", *(PRESERVATION_METRICS[name].heading for name in names), "n"], ["---"] * (len(names) + 2)]
+    for name, cells in rows.items():
+        n = max((cell["n_all"] for cell in cells.values()), default=0)
+        label = f"{markdown_name(name)} (control)" if name in outside else markdown_name(name)
+        lines.append([label, *(_with_interval(cells.get(metric)) for metric in names), str(n)])
+    return markdown_rows(lines)
+
+
+def _with_interval(cell: Mapping[str, Any] | None) -> str:
+    if cell is None:
+        return "n/a"
+    return f"{format_value(cell['value'])} {format_interval(cell)}".rstrip()
+
+
+def _differences(tests: Sequence[Mapping[str, Any]]) -> str:
+    lines = [["a", "b", "metric", "a - b", "n", "p (Holm)"], ["---"] * 6]
+    for test in tests:
+        interval = {"value": test["difference"], "low": test["low"], "high": test["high"]}
+        who = (markdown_name(test["a"]), markdown_name(test["b"]), PRESERVATION_METRICS[test["metric"]].heading)
+        lines.append([*who, _with_interval(interval), str(test["n"]), format_value(test.get("p_holm"))])
+    return markdown_rows(lines)
+
+
+def _published_table(published: Mapping[str, Any]) -> str:
+    rows = published["rows"]
+    names = list(next(iter(rows.values()))) if rows else []
+    lines = [["", *(PRESERVATION_METRICS[name].heading for name in names)], ["---"] * (len(names) + 1)]
+    reasons: dict[str, list[str]] = {}
+    for label, cells in rows.items():
+        shown = []
+        for name, cell in cells.items():
+            around = {"best": "**", "second": "_"}.get(cell["mark"], "")
+            shown.append(f"{around}{format_value(cell['printed'])}{around} / {format_value(cell['ours'])}")
+            for why in cell["why_not"]:
+                reasons.setdefault(why, []).append(f"{label} {PRESERVATION_METRICS[name].heading}")
+        lines.append([label, *shown])
+    notes = [f"- {why}: {_listed(cells, names)}" for why, cells in reasons.items()]
+    return "\n\n".join([markdown_rows(lines), "\n".join(notes)])
+
+
+def _listed(cells: Sequence[str], names: Sequence[str]) -> str:
+    return ", ".join(cells) if len(cells) < len(names) else f"{len(cells)} cells, such as {cells[0]}"

@@ -1,0 +1,3 @@
+"""What an edit preserved: pairs, controls, extractors, pictures."""
+
+TASKS = {"preservation": "task:PRESERVATION"}

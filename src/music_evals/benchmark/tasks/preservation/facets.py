@@ -1,0 +1,326 @@
+"""What readers can hold: one score a facet, 0 at unrelated music and 1 at the same music of the user's own corpus.
+
+A facet is the mean of the positions of its metrics between the two controls of the run (`stats.calibration`), so that
+it follows from the means in the tables. The metrics are those of the run without auxiliary ones; one whose controls
+overlap or lie next to each other is left out of it for all systems, and named. There is no score over facets unless it
+is asked for: `grade`.
+
+Beside it stands what the controls of this very run say of its scores: how far from their ends unrelated music and the
+same music lie, and how many of the unrelated pairs share key or tempo.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from music_evals.benchmark.cells import counted
+from music_evals.benchmark.scores import ScoreTable
+from music_evals.benchmark.tasks.preservation.controls import shares_key, shares_tempo, traits_of
+from music_evals.benchmark.tasks.preservation.pairs import CEILING, CONTROLS, UNRELATED
+from music_evals.deprecation import renamed_options
+from music_evals.metrics.catalogue import CATALOGUE, Metric
+from music_evals.stats.calibration import LEAST_AUC, Clustered, Position, combined_positions, separation
+
+__all__ = ["FAR_FROM_WORST", "LEAST_GAP", "NEAR_BEST", "describe_controls", "facets", "grade", "on_shared", "sides"]
+
+FAR_FROM_WORST, NEAR_BEST = 0.5, 0.9
+"""Shares of the range of a score: unrelated music above the first, and the same music below the second, are named."""
+
+LEAST_GAP = 0.1
+"""Share of the range of a score by which the means of both controls must lie apart: places between two that are closer
+are quotients of small numbers. It is not asked of scores without bounds."""
+
+MANY_SHARED = 0.2
+"""From this share of unrelated pairs on, a corpus is said to share its key or tempo."""
+
+MANY_UNDEFINED = 0.2
+"""From this share of scores without a value on, a facet is said to rest upon the others."""
+
+_SHARED = {"key": (shares_key, "harmony and melody"), "tempo": (shares_tempo, "rhythm")}
+
+
+def describe_controls(score_table: ScoreTable) -> dict[str, dict[str, Any]]:
+    """Return how many unrelated pairs share key and tempo, of those with both known, and a note on it."""
+    pairs = score_table.of(UNRELATED)
+    if UNRELATED not in score_table.controls or not len(pairs):
+        return {}
+    pairs = pairs.take(~pairs.failed)
+    sides = [
+        [traits_of(score_table.outlines.get(pair[side]["content"])) for side in ("reference", "estimate")]
+        for pair in pairs
+    ]
+    shared: dict[str, dict[str, int]] = {}
+    for trait, (shares, _) in _SHARED.items():
+        known = [is_shared for is_shared in (shares(*both) for both in sides) if is_shared is not None]
+        shared[trait] = {"shared": sum(known), "known": len(known)}
+    alike = [f"{n['shared']} of {n['known']} in one {trait}" for trait, n in shared.items() if n["shared"]]
+    return {UNRELATED: {"shared": shared, "note": f"[{', '.join(alike)}]" if alike else ""}}
+
+
+def on_shared(about: Mapping[str, Any]) -> Iterator[str]:
+    """Yield what a reader should know of unrelated pairs that share key or tempo."""
+    for trait, (_, facet) in _SHARED.items():
+        n = about.get("shared", {}).get(trait, {"shared": 0, "known": 0})
+        if n["shared"] > MANY_SHARED * n["known"]:
+            yield (
+                f"originals of this corpus share their {trait}: {n['shared']} of {n['known']} pairs of {UNRELATED} are "
+                f"in one {trait}, though chosen to differ; their scores of {facet} may lie above those of chance"
+            )
+
+
+def sides(score_table: ScoreTable, system: str) -> npt.NDArray[np.int64] | None:
+    """Return the groups of both sides of unrelated pairs; an edit is of no group but its original's."""
+    return _both_groups(score_table) if system == UNRELATED and CEILING in score_table.controls else None
+
+
+def _both_groups(score_table: ScoreTable) -> npt.NDArray[np.int64]:
+    """Return the groups of the two originals of each unrelated pair, shape (n, 2)."""
+    same, unrelated = score_table.scored(CEILING), score_table.scored(UNRELATED)
+    # every original stands in the first control: the group of one that is met
+    groups = dict(zip((pair["reference"]["content"] for pair in same), same.codes("group").tolist(), strict=True))
+    own = unrelated.codes("group").tolist()
+    met = [groups.get(pair["estimate"]["content"], group) for pair, group in zip(unrelated, own, strict=True)]
+    return np.column_stack([own, met]).astype(np.int64).reshape(len(own), 2)
+
+
+@dataclasses.dataclass(frozen=True)
+class _Calibrated:
+    """Metrics with their facets, the controls, how well each metric tells them apart, and how far they lie apart."""
+
+    scales: Mapping[str, Metric]
+    same: Clustered
+    unrelated: Clustered
+    apart: Mapping[str, float]
+
+    @functools.cached_property
+    def gaps(self) -> dict[str, float]:
+        """Distance of the means of both controls, as a share of the range; infinite for scores without bounds."""
+        pairs = zip(self.scales.items(), _means(self.same), _means(self.unrelated), strict=True)
+        return {
+            name: abs(_share(same, scale) - _share(unrelated, scale)) if np.isfinite(scale.high) else np.inf
+            for (name, scale), same, unrelated in pairs
+        }
+
+    @functools.cached_property
+    def used(self) -> list[str]:
+        return [name for name, chance in self.apart.items() if chance >= LEAST_AUC and self.gaps[name] >= LEAST_GAP]
+
+    def why_not(self, name: str) -> str:
+        """Return what keeps a metric out, in short."""
+        if np.isnan(self.apart[name]):
+            return "too few"
+        auc = self.apart[name]
+        return f"AUC {auc:.2f}" if auc < LEAST_AUC else f"means {100 * self.gaps[name]:.0f} % of its range apart"
+
+    @property
+    def by_facet(self) -> dict[str, list[str]]:
+        """All metrics of each facet."""
+        names = list(dict.fromkeys(scale.facet for scale in self.scales.values()))
+        return {facet: [name for name, scale in self.scales.items() if scale.facet == facet] for facet in names}
+
+    def weights(self, facet: str) -> npt.NDArray[np.float64]:
+        """Return the share of each metric in a facet, shape (n_metrics,); all 0 where none is used."""
+        used = [name in self.used and scale.facet == facet for name, scale in self.scales.items()]
+        shares: npt.NDArray[np.float64] = np.array(used, dtype=np.float64) / max(sum(used), 1)
+        return shares
+
+
+@renamed_options(found="score_table")
+def facets(score_table: ScoreTable, *, confidence: float = 0.95) -> dict[str, Any]:
+    """Return the calibrated scores of the facets, as results.json holds them; nothing without both controls.
+
+    Parameters
+    ----------
+    score_table
+        The records of a run.
+    confidence
+        Nominal coverage of the intervals.
+
+    Returns
+    -------
+    dict
+        ``scores``: system -> facet -> ``value`` (0 unrelated, 1 the same music, higher is better, not clipped),
+        ``low``, ``high``, ``undefined`` (share of the scores of its metrics that have no value), ``n`` pairs and
+        ``n_groups``; ``metrics``: facet -> ``used`` and ``left_out``, since its controls differ too little;
+        ``separation``: metric -> the chance that the same music scores better than unrelated music; ``remarks``, in
+        words. NaN where there is no score. Where the run names facets that the edits are meant to change, ``others``
+        has these as ``intended`` and, as ``scores``, a cell for each system over the other facets, which count alike.
+
+    """
+    held = _calibrated(score_table)
+    if held is None:
+        return {}
+    scores = {
+        system: _scores(score_table.of(system), held, confidence)
+        for system in score_table.systems
+        if system not in CONTROLS
+    }
+    return {
+        "scores": scores,
+        **_others(score_table, held, confidence),
+        "metrics": {
+            facet: {
+                "used": [name for name in names if name in held.used],
+                "left_out": [name for name in names if name not in held.used],
+            }
+            for facet, names in held.by_facet.items()
+        },
+        "separation": dict(held.apart),
+        "remarks": [*_on_range(held), *_on_facets(held, scores)],
+    }
+
+
+@renamed_options(found="score_table")
+def grade(score_table: ScoreTable, *, confidence: float = 0.95) -> dict[str, Position]:
+    """Return for each system one score over all facets, which count alike: the mean of what `facets` returns.
+
+    A single number hides what a system changed. It is in no result and on no page, and only worked out here.
+
+    Parameters
+    ----------
+    score_table
+        The records of a run, as ``Outcome.scores`` or `benchmark.load.load_results` has them.
+    confidence
+        Nominal coverage of the intervals.
+
+    Returns
+    -------
+    dict
+        System -> `stats.calibration.Position`; NaN where a facet has no score. Empty without both controls.
+
+    """
+    held = _calibrated(score_table)
+    if held is None:
+        return {}
+    rows = np.array([held.weights(facet) for facet in held.by_facet])
+    whole = rows.sum(axis=0) * bool(rows.any(axis=1).all())
+    return {
+        system: combined_positions(
+            _clustered(score_table.of(system), held), held.same, held.unrelated, [whole], confidence=confidence
+        )[0]
+        for system in score_table.compared
+    }
+
+
+def _others(score_table: ScoreTable, held: _Calibrated, confidence: float) -> dict[str, Any]:
+    """Return the scores over the facets that were not meant to change; nothing if the run names no intended facets."""
+    intended = score_table.header.get("intended", ())
+    if not intended:
+        return {}
+    unintended = [facet for facet in held.by_facet if facet not in intended]
+    placed = [system for system in score_table.systems if system not in CONTROLS]
+    scores = {system: _over(score_table.of(system), held, unintended, confidence) for system in placed}
+    return {"others": {"intended": list(intended), "facets": unintended, "scores": scores}}
+
+
+def _over(pairs: ScoreTable, held: _Calibrated, names: Sequence[str], confidence: float) -> dict[str, Any]:
+    """Return the mean of some facets; NaN where one of them has no score."""
+    clustered, rows = _clustered(pairs, held), [held.weights(facet) for facet in names]
+    whole = np.sum(rows, axis=0) * all(row.any() for row in rows) if rows else np.zeros(len(held.scales))
+    (position,) = combined_positions(clustered, held.same, held.unrelated, [whole], confidence=confidence)
+    return _cell(position, pairs, clustered, whole)
+
+
+def _calibrated(score_table: ScoreTable) -> _Calibrated | None:
+    if not {CEILING, UNRELATED} <= set(score_table.controls):
+        return None
+    every = {name: CATALOGUE[name] for name in score_table.header["metrics"]}
+    scales = {name: scale for name, scale in every.items() if scale.direction in {"higher", "lower"}}
+    same, unrelated = score_table.scored(CEILING), score_table.scored(UNRELATED)
+    values = [pairs.values(*scales) for pairs in (same, unrelated)]
+    apart = {
+        name: separation(*(column[:, place] for column in values), lower_is_better=scale.direction == "lower")
+        for place, (name, scale) in enumerate(scales.items())
+    }
+    return _Calibrated(
+        scales, Clustered(values[0], same.codes("group")), Clustered(values[1], _both_groups(score_table)), apart
+    )
+
+
+def _clustered(pairs: ScoreTable, held: _Calibrated) -> Clustered:
+    readable = pairs.take(~pairs.failed)
+    return Clustered(readable.values(*held.scales), readable.codes("group"))
+
+
+def _scores(pairs: ScoreTable, held: _Calibrated, confidence: float) -> dict[str, dict[str, Any]]:
+    clustered, names = _clustered(pairs, held), list(held.by_facet)
+    weights = np.array([held.weights(facet) for facet in names])
+    positions = combined_positions(clustered, held.same, held.unrelated, weights, confidence=confidence)
+    return {
+        facet: _cell(position, pairs, clustered, row)
+        for facet, position, row in zip(names, positions, weights, strict=True)
+    }
+
+
+def _cell(position: Position, pairs: ScoreTable, clustered: Clustered, row: npt.NDArray[np.float64]) -> dict[str, Any]:
+    """Return a score, which share of the scores of its metrics has no value, and of how many pairs and groups."""
+    n_defined = np.count_nonzero(~np.isnan(clustered.values), axis=0)
+    share = 1 - n_defined[row > 0] / max(len(pairs), 1)  # what failed has no value either
+    return {
+        "value": position.estimate,
+        "low": position.low,
+        "high": position.high,
+        "undefined": float(share.mean()) if len(share) else np.nan,
+        "n": len(pairs),
+        "n_groups": len(np.unique(np.asarray(clustered.groups))),
+    }
+
+
+def _on_range(held: _Calibrated) -> Iterator[str]:
+    """Yield which scores do not begin or end where their range does, by the controls of this run."""
+    for side, sign, bound, where in (
+        (held.unrelated, 1, FAR_FROM_WORST, f"{UNRELATED} of this run reaches "),
+        (held.same, -1, NEAR_BEST, f"{CEILING} of this run reaches no more than "),
+    ):
+        named = [
+            f"{mean:.2f} in {scale.heading}"
+            for scale, mean in zip(held.scales.values(), _means(side), strict=True)
+            if np.isfinite(scale.high) and scale.direction == "higher" and sign * (_share(mean, scale) - bound) > 0
+        ]
+        if named:
+            yield f"{where}{_listed(named)}: read each score between the two controls"
+
+
+def _means(side: Clustered) -> list[float]:
+    columns = np.asarray(side.values).T
+    return [float(column[~np.isnan(column)].mean()) if (~np.isnan(column)).any() else np.nan for column in columns]
+
+
+def _share(mean: float, scale: Metric) -> float:
+    # scores that are below 0 for what is worse than chance begin at 0
+    return (mean - max(scale.low, 0.0)) / (scale.high - max(scale.low, 0.0))
+
+
+def _on_facets(held: _Calibrated, scores: Mapping[str, Mapping[str, Mapping[str, Any]]]) -> Iterator[str]:
+    """Yield which metrics and scores the summary does without."""
+    dropped = [
+        f"{scale.heading} ({held.why_not(name)})" for name, scale in held.scales.items() if name not in held.used
+    ]
+    if dropped:
+        yield (
+            f"left out of the summary by facet, since they hardly tell {CEILING} from {UNRELATED} in this run: "
+            f"{', '.join(dropped)}"
+        )
+    thin = [
+        f"{100 * cell['undefined']:.0f} % of {facet} of {system}"
+        for system, cells in scores.items()
+        for facet, cell in cells.items()
+        if cell["undefined"] > MANY_UNDEFINED
+    ]
+    if thin:
+        yield f"the summary by facet rests upon what is defined; without a value are {_listed(thin)}"
+    if len(np.unique(np.asarray(held.unrelated.groups))) == 2:
+        yield "two originals give the summary by facet no interval: without one of them there is no unrelated music"
+
+
+def _listed(parts: Sequence[str], most: int = 6) -> str:
+    """Return some of many parts as one text."""
+    more = len(parts) - most
+    shown = [*parts[:most], counted(more, "others")] if more > 0 else list(parts)
+    return " and ".join(filter(None, [", ".join(shown[:-1]), shown[-1]]))

@@ -1,0 +1,112 @@
+"""Scores of one text of a run: its form, its words and, if an encoder is named, its nearness to its theme.
+
+The vectors of all themes and sections are worked out before anything is scored, for other processes need these alone.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, Final
+
+from music_evals.benchmark.run import Progress
+from music_evals.benchmark.tasks.songs.songs import Song
+from music_evals.benchmark.tasks.songs.text_controls import TRUE_LYRICS
+from music_evals.benchmark.tasks.songs.text_pairs import TextPair, TextSide, score_or_reason
+from music_evals.errors import InvalidLyricsError
+from music_evals.lyrics.embeddings import embed
+from music_evals.pipelines.lyric_content import theme_parts, theme_score
+from music_evals.protocols import TextEncoder
+
+__all__ = ["GATED", "THEME", "LyricScorer"]
+
+THEME: Final = "lyric_theme_similarity"
+GATED: Final = "lyric_structure_gated"
+
+NO_THEME = "the song has no theme"
+NO_WORDS = "the text has no words"
+
+
+class LyricScorer:
+    """Judges pairs by a function of the form, held to what the true lyrics get, and adds the similarity to the theme.
+
+    Parameters
+    ----------
+    form
+        From a pair to an answer as in `rows.Scorer`.
+    options
+        Of the scores; `normalise` and `song_format` say how a text is read.
+    judged
+        Systems that are judged; the texts of controls are never in a format of their own.
+    encoder
+        None leaves the themes out.
+    songs
+        What each is about, and its true lyrics; none where patterns alone are known.
+
+    """
+
+    def __init__(
+        self,
+        form: Callable[[TextPair], dict[str, Any]],
+        options: Mapping[str, Any],
+        judged: Sequence[str],
+        encoder: TextEncoder | None,
+        songs: Sequence[Song],
+    ) -> None:
+        self._form, self._options, self._judged = form, options, judged
+        self._encoder, self._themes = encoder, {song.id: song.theme for song in songs}
+        self._true = {song.id: song.words_text() for song in songs if song.has_words}
+        self._ceilings: dict[str, float] = {}
+        self._vectors = None if encoder is None else embed(encoder, ())
+
+    def learn(self, pairs: Sequence[TextPair], _: Progress | None) -> None:
+        """Encode each distinct theme and section of the pairs."""
+        if self._encoder is not None:
+            self._vectors = embed(self._encoder, self._texts(pairs))
+        self._encoder = None  # let go: other processes need the vectors alone
+
+    def __call__(self, pair: TextPair) -> dict[str, Any]:
+        """Return an answer as in `rows.Scorer`."""
+        answer = self._form(pair)
+        gated = min(answer["scores"][GATED]["value"], self._ceiling(pair))
+        more: dict[str, Any] = {GATED: {"value": gated}}
+        if self._vectors is not None:
+            more[THEME] = self._score(pair)
+        return {**answer, "scores": answer["scores"] | more}
+
+    def _ceiling(self, pair: TextPair) -> float:
+        """Return what the true lyrics of the song get, worked out once a song."""
+        song = pair.reference.name
+        if song not in self._true:
+            return math.inf
+        if song not in self._ceilings:
+            true = dataclasses.replace(pair, system=TRUE_LYRICS, estimate=TextSide(song, self._true[song]))
+            self._ceilings[song] = self._form(true)["scores"][GATED]["value"]
+        return self._ceilings[song]
+
+    def _score(self, pair: TextPair) -> dict[str, Any]:
+        theme, parts = self._themes.get(pair.reference.name, ""), self._parts(pair)
+        if not theme:
+            return {"value": None, "reason": NO_THEME}
+        assert self._vectors is not None  # as the caller knows
+        return score_or_reason(theme_score(self._vectors, theme, parts), NO_WORDS)
+
+    def _texts(self, pairs: Sequence[TextPair]) -> Iterable[str]:
+        for pair in pairs:
+            if theme := self._themes.get(pair.reference.name, ""):
+                yield theme
+                yield from self._parts(pair)
+
+    def _parts(self, pair: TextPair) -> list[str]:
+        """Return the sections of a text as it is read for its form; none of one that cannot be read."""
+        text = pair.estimate.value
+        if self._options["normalise"]:
+            from music_evals.lyrics.normalise import normalise_lyrics
+
+            named = self._options.get("song_format", "auto") if pair.system in self._judged else "auto"
+            try:
+                text = normalise_lyrics(text, song_format=named).text
+            except InvalidLyricsError:
+                return []  # the form says why
+        return theme_parts(text)

@@ -1,0 +1,185 @@
+"""Tags of recordings by models: each recording is tagged once, and its tags are recorded.
+
+The records are, after their header, rows of the kind ``prediction``: system, hash of the model's files, its options
+and what it says of itself (`protocols.Tagger.describe`), song, hash of the file that was read, and its tags or the
+error in their place. A run that was killed goes on where it stood; a
+recording that failed is tagged again.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from music_evals.audio.io import AUDIO_SUFFIXES, recordings
+from music_evals.benchmark.engines import Failed, Unit, Work
+from music_evals.benchmark.manifests import HASH_DIGITS, check_systems, hash_file, named_path, some
+from music_evals.benchmark.records import dump_json, reading_rows
+from music_evals.benchmark.run import Job, Progress, Row, Settings, record
+from music_evals.benchmark.sources import model_type_of
+from music_evals.benchmark.tasks.songs.songs import SongSet
+from music_evals.benchmark.tasks.songs.text_predictions import Prediction
+from music_evals.errors import MusicEvalsError, NoDataError
+from music_evals.locations import exists
+from music_evals.lyrics.model_files import unavailable
+from music_evals.pipelines.descriptions import check_description
+from music_evals.protocols import TAGGERS, Tagger, load_plugin
+from music_evals.repositories import MODELS, find_repository
+
+__all__ = ["TAGS", "plain_tags", "tag_songs"]
+
+TAGS = "tags"
+"""File of the records in the folder of a run."""
+
+
+class _Model(NamedTuple):
+    system: str
+    content: str
+    tagger: Tagger
+
+
+def tag_songs(
+    models: Sequence[str | os.PathLike[str]],
+    audio: str | os.PathLike[str],
+    songs: SongSet,
+    path: Path,
+    settings: Settings,
+    *,
+    options: Mapping[str, Any],
+    progress: Progress | None = None,
+) -> list[Prediction]:
+    """Let models describe the recordings of songs, and record it."""
+    if not Path(audio).is_dir():
+        raise NoDataError(f"{audio}: no such folder of recordings; check the path")
+    loaded = [_load(text, options) for text in models]
+    check_systems([model.system for model in loaded], (), "models")
+    job = _TaggingJob(
+        [_recording(model, item, file) for model in loaded for item, file in _files(model, Path(audio), songs).items()]
+    )
+    # a network is loaded once, into this process
+    here = dataclasses.replace(settings, engine="serial", workers=None, ray_address=None)
+    rows = record(job, path, here, progress=progress)
+    with reading_rows():
+        latest = {(row["system"], row["model"], row["content"]): row for row in rows if row["kind"] == "prediction"}
+        return [_prediction(recording, latest.get(recording.key, {})) for recording in job.recordings]
+
+
+class _Recording(NamedTuple):
+    """What a model reads for a song, or why there is nothing."""
+
+    model: _Model
+    item: str
+    file: Path | None
+    content: str
+    error: str = ""
+
+    @property
+    def key(self) -> tuple[str, str, str]:
+        return self.model.system, self.model.content, self.content
+
+
+class _TaggingJob(Job):
+    """Each model tags each recording once; the tags are recorded."""
+
+    def __init__(self, recordings: Sequence[_Recording]) -> None:
+        self.header = {"task": "tagging"}
+        self.recordings = recordings
+        self.size = len(recordings)
+
+    @property
+    def work(self) -> Work:
+        return _describe
+
+    def left(self, rows: Sequence[Row]) -> list[Unit]:
+        known = {
+            (row["system"], row["model"], row["content"])
+            for row in rows
+            if row["kind"] == "prediction" and "error" not in row
+        }
+        return [
+            Unit(recording, recording.item)
+            for recording in self.recordings
+            if recording.file is not None and recording.key not in known
+        ]
+
+    def rows(self, unit: Unit, answer: Any) -> list[Row]:
+        recording: _Recording = unit.payload
+        system, model, content = recording.key
+        outcome = {"error": answer.reason} if isinstance(answer, Failed) else {"tags": answer}
+        return [
+            {
+                "kind": "prediction",
+                "system": system,
+                "model": model,
+                "item": recording.item,
+                "content": content,
+                **outcome,
+            }
+        ]
+
+
+def _recording(model: _Model, item: str, file: Path | str) -> _Recording:
+    if isinstance(file, str):
+        return _Recording(model, item, None, "", file)
+    try:
+        return _Recording(model, item, file, hash_file(file))
+    except MusicEvalsError as error:  # it went away, or may not be read
+        return _Recording(model, item, None, "", f"{type(error).__name__}: {error}")
+
+
+def _describe(recording: _Recording) -> dict[str, dict[str, list[str]]]:
+    return plain_tags(
+        check_description(
+            recording.model.tagger.tag(str(recording.file)), f"{recording.model.system}, {recording.item}"
+        )
+    )
+
+
+def _prediction(recording: _Recording, row: Mapping[str, Any]) -> Prediction:
+    where = str(recording.file or recording.item)
+    return Prediction(
+        recording.item,
+        recording.model.system,
+        row.get("tags"),
+        where=where,
+        error=recording.error or row.get("error", ""),
+    )
+
+
+def _files(model: _Model, audio: Path, songs: SongSet) -> dict[str, Path | str]:
+    """Return song -> the file that a model reads for it, or why it has no file."""
+    ids = [song.id for song in songs.songs]
+    suffixes = getattr(model.tagger, "suffixes", AUDIO_SUFFIXES)
+    there = recordings(audio, ids, suffixes)
+    shown = "recording" if suffixes == AUDIO_SUFFIXES else "file"
+    if not there:
+        raise NoDataError(
+            f"{audio}: no {shown} is called by the id of a song; the ids are like {some(sorted(ids)[:2])}"
+        )
+    ends = ".wav, .flac or the like" if suffixes == AUDIO_SUFFIXES else " or ".join(sorted(suffixes))
+    return {item: there.get(item, f"NoDataError: no {shown} called {item}{ends} in {audio}; add it") for item in ids}
+
+
+def _load(text: str | os.PathLike[str], options: Mapping[str, Any]) -> _Model:
+    name, place = named_path(text, "models")
+    repository, local = find_repository(str(place), MODELS, "model", TAGGERS)
+    if not local:
+        raise unavailable(str(place), "a tagger is loaded from a folder, and there is none")
+    folder = Path(repository)
+    plugin = load_plugin(TAGGERS, model_type_of(folder, TAGGERS), "model type")
+    tagger: Tagger = plugin.from_pretrained(str(folder), **options)
+    files = sorted(file for file in folder.iterdir() if file.suffix in {".json", ".safetensors"})
+    hashes = {file.name: hash_file(file) for file in files}
+    reported = {"options": dict(options), "files": hashes, "about": dict(tagger.describe())}
+    content = hashlib.sha256(dump_json(reported).encode()).hexdigest()[:HASH_DIGITS]
+    named = isinstance(text, str) and "=" in text and not exists(text)
+    return _Model(name if named else tagger.name, content, tagger)
+
+
+def plain_tags(tags: Mapping[str, Mapping[str, Sequence[str]]]) -> dict[str, dict[str, list[str]]]:
+    """Return tags as values that JSON can hold."""
+    return {group: {name: list(values) for name, values in named.items()} for group, named in tags.items()}

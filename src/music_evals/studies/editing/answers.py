@@ -1,0 +1,235 @@
+"""What editors sent, played again from the first note on: the tables that the report reads, and the edited samples."""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from music_evals.annotations import Score, Tempo, TimeSignature
+from music_evals.errors import InvalidInputError, NoDataError, TamperedLogError
+from music_evals.files import folder_written_whole, write_atomically
+from music_evals.pipelines.study_tables import StudyTables, located_at, read_study, rows_of, table_text
+from music_evals.studies.answers import Participant, participants_of
+from music_evals.studies.editing.logs import check_counts, check_log, replay_log
+from music_evals.studies.editing.marks import copies, edit_marks, mark_editor
+from music_evals.studies.folders import StudyFolder
+from music_evals.studies.storage import SubmissionStore
+from music_evals.symbolic.midi import write_midi
+from music_evals.symbolic.note_changes import note_changes
+from music_evals.symbolic.notes import make_notes
+
+__all__ = ["TOOL", "Collected", "collect_edits", "write_collected"]
+
+TOOL = "music_evals piano roll"
+"""What the column `tool` of the edits says."""
+_LATE_MS = 2_000
+"""A page looks at its clock at least so often while it is in front."""
+
+
+class Collected(NamedTuple):
+    """What editors sent, as tables.
+
+    Attributes
+    ----------
+    tables
+        Rows of ``samples``, ``edits`` and, where editors were asked before, ``listening``.
+    midi
+        Name of a file -> the edited sample.
+    participants
+        Token -> what an editor said of themselves.
+    logs
+        Events, one list a row of ``edits``.
+    n_left_out
+        Edits that were marked and are not here.
+
+    """
+
+    tables: dict[str, list[dict[str, Any]]]
+    midi: dict[str, bytes]
+    participants: dict[str, dict[str, Any]]
+    logs: list[list[list[Any]]]
+    n_left_out: int = 0
+
+
+def collect_edits(
+    study: StudyFolder,
+    files: Sequence[str | os.PathLike[str]] = (),
+    *,
+    store: SubmissionStore | None = None,
+    leave_out: Sequence[str] = (),
+    leave_out_marked: bool = False,
+) -> Collected:
+    """Play every log again, count it, and return the tables that the report of an editing test reads.
+
+    Parameters
+    ----------
+    study
+        From `studies.folders.read_study_folder`.
+    files, store
+        As of `studies.answers.participants_of`.
+    leave_out
+        Tokens of editors who are left out.
+    leave_out_marked
+        Leave out the edits that are marked as hard to believe (`edit_marks`).
+
+    Returns
+    -------
+    Collected
+        Tables, edited samples and what editors said of themselves.
+
+    Raises
+    ------
+    InvalidInputError
+        The study is not an editing test, or an answer is invalid; the message says whose.
+    TamperedLogError
+        A log that is impossible, or whose notes or counts differ from those that the page sent.
+    NoDataError
+        Nobody finished a sample.
+
+    """
+    if study.kind != "editing":
+        raise InvalidInputError(f"{study.folder} is a study of the kind {study.kind}; name an editing test")
+    key = {row["code"]: dict(row) for row in rows_of(study.key / "samples.csv", table_name="key/samples.csv")}
+    edits: list[_Edited] = []
+    participants: dict[str, dict[str, Any]] = {}
+    for editor in participants_of(study, files, store=store):
+        if editor.token not in leave_out:
+            about = editor.parts.get("about")
+            answers = about.get("answers") if isinstance(about, dict) else None
+            participants[editor.token] = answers if isinstance(answers, dict) else {}
+            edits += _edits_of(study, editor, key)
+    for place in copies([edit.log for edit in edits], [edit.received_at for edit in edits]):
+        edits[place].row["marks"].append("same_as_another")
+    left = [edit for edit in edits if not (leave_out_marked and edit.row["marks"])]
+    if not left:
+        raise NoDataError(f"nobody finished a sample of {study.folder}{', but for marked ones' if edits else ''}")
+    for edit in left:
+        edit.row["marks"] = " ".join(edit.row["marks"])
+    tables = {
+        "samples": [{name: value for name, value in row.items() if name != "code"} for row in key.values()],
+        "edits": [edit.row for edit in left],
+        "listening": [
+            {"sample_id": edit.row["sample_id"], "listener_id": edit.row["editor_id"],
+             "order_index": edit.row["order_index"], **edit.before}
+            for edit in left if edit.before
+        ],
+    }  # fmt: skip
+    tables = {name: rows for name, rows in tables.items() if rows}
+    midi = {f"{edit.row['sample_id']}-{edit.row['editor_id'][:8]}.mid": edit.midi for edit in left}
+    return Collected(tables, midi, participants, [edit.log for edit in left], len(edits) - len(left))
+
+
+class _Edited(NamedTuple):
+    row: dict[str, Any]
+    before: dict[str, Any]
+    midi: bytes
+    log: list[list[Any]]
+    received_at: float
+
+
+def _edits_of(study: StudyFolder, editor: Participant, key: Mapping[str, Mapping[str, Any]]) -> list[_Edited]:
+    edits = {}
+    for order, code in enumerate(study.plans[editor.slot]["samples"]):
+        name = f"sample-{order + 1}"
+        if name not in editor.parts:
+            continue
+        with located_at(f"{editor.token}, {name}"):
+            edit = _edit(study, editor, name, code)
+        whose = {"sample_id": key[code]["sample_id"], "editor_id": editor.token, "order_index": order, "tool": TOOL}
+        edits[name] = edit._replace(row=whose | edit.row)
+    questions = [question["name"] for question in study.settings["questions"]]
+    mark_editor(editor, {name: edit.row for name, edit in edits.items()}, questions)
+    return list(edits.values())
+
+
+def _edit(study: StudyFolder, editor: Participant, name: str, code: str) -> _Edited:
+    """Return what an editor did with a sample."""
+    part, sample = editor.parts[name], study.settings["samples"][code]
+    if not isinstance(part, dict) or part.get("code") != code:
+        raise InvalidInputError(f"this is not the sample {code} of plan {editor.slot + 1}")
+    log = check_log(part.get("events"))
+    notes = replay_log(sample["notes"], log, locked=sample["locked"])
+    if part.get("notes") != [[id_, *note] for id_, note in sorted(notes.items())]:
+        raise TamperedLogError("the notes that were sent are not those of the log")
+    counted = part.get("counts")
+    counts = check_counts(log, counted if isinstance(counted, dict) else {})
+    limit = study.settings["limit_sec"]
+    if counts.hit_limit and (limit is None or counts.time_ms < 1000 * limit - _LATE_MS):
+        raise TamperedLogError(f"it ends at a time limit after {counts.time_ms} ms, which the study does not have")
+    edited = _score(sample, notes)
+    changes = note_changes(_score(sample, dict(enumerate(sample["notes"]))), edited)
+    adds = any(event[1:3] in (["edit", "add"], ["edit", "duplicate"]) for event in log)
+    if adds and study.settings["may_add"] == "no":
+        raise TamperedLogError("notes were added, which this study does not allow")
+    answers = part.get("answers")
+    questions = [question["name"] for question in study.settings["questions"]]
+    before = [question["name"] for question in study.settings["before"]]
+    if not isinstance(answers, dict) or not all(type(answers.get(key)) is int for key in (*questions, *before)):
+        raise InvalidInputError(f"expected answers to {', '.join((*before, *questions))}, got {answers!r}")
+    row = {
+        "time_s": counts.time_ms / 1000, "key_presses": counts.key_presses, "mouse_clicks": counts.mouse_clicks,
+        "hit_limit": counts.hit_limit, **{name: answers[name] for name in questions},
+        "active_time_s": counts.active_ms / 1000, "edit_key_presses": counts.edit_key_presses,
+        "edit_clicks": counts.edit_clicks, "n_inserted": changes.n_inserted, "n_deleted": changes.n_deleted,
+        "n_moved": changes.n_moved, "n_resized": changes.n_resized, "n_repitched": changes.n_repitched,
+        "cells_inserted": changes.cells_inserted, "cells_deleted": changes.cells_deleted,
+        "edit_distance": changes.distance, "playback_s": counts.playback_ms / 1000,
+        "n_edits": counts.n_edits, "n_undone": counts.n_undone, "n_midi": counts.n_midi,
+        "marks": edit_marks(log, counts, is_changed=sorted(notes.values()) != sorted(map(tuple, sample["notes"]))),
+    }  # fmt: skip
+    received_at = editor.received_at.get(name, math.inf)
+    return _Edited(row, {key: answers[key] for key in before}, write_midi(edited), log, received_at)
+
+
+def _score(sample: Mapping[str, Any], notes: Mapping[int, Sequence[int]]) -> Score:
+    """Return the notes of a sample as a score."""
+    values = np.array(list(notes.values()), dtype=np.int64).reshape(-1, 5)
+    score_notes = make_notes(*(values[:, column] for column in range(5)))
+    return Score(
+        score_notes,
+        sample["ticks_per_quarter"],
+        tuple(TimeSignature(*fields) for fields in sample["time_signatures"]),
+        tuple(Tempo(*fields) for fields in sample["tempos"]),
+        voices=tuple(sample["voices"]),
+    )
+
+
+def write_collected(collected: Collected, folder: str | os.PathLike[str]) -> StudyTables:
+    """Write the tables as CSV, the edited samples as ``midi/`` and what editors said, whole or not at all.
+
+    Parameters
+    ----------
+    collected
+        From `collect_edits`.
+    folder
+        Replaced where it holds what this function wrote.
+
+    Returns
+    -------
+    StudyTables
+        As the report reads them.
+
+    Raises
+    ------
+    InvalidInputError
+        The folder holds something else; or a table is wrong.
+    OutputError
+        It cannot be written.
+
+    """
+    target = Path(folder)
+    if target.exists() and not (target / "edits.csv").is_file() and any(target.iterdir()):
+        raise InvalidInputError(f"{target} holds something else; name a new folder")
+    with folder_written_whole(target) as part:
+        for name, rows in collected.tables.items():
+            write_atomically(part / f"{name}.csv", table_text(rows).encode())
+        for name, content in collected.midi.items():
+            write_atomically(part / "midi" / name, content, parents=True, sync=False)
+        rows = [{"editor_id": ""} | answers | {"editor_id": token} for token, answers in collected.participants.items()]
+        write_atomically(part / "editors.csv", table_text(rows).encode())
+    return read_study(target)

@@ -1,0 +1,254 @@
+"""Listening tests that nobody heard: answers with known effects, to size a test and to prove its statistics.
+
+What a listener says of a sound is the mean of its system and what its item, the two together, the listener, what the
+listener thinks of the system, the place in the test, and what is left add to it. It is rounded and held to the scale;
+of two sounds the one with the greater sum is chosen. Careless listeners answer at random, attention checks among them.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from music_evals.errors import InvalidInputError
+from music_evals.studies.listening.answers import (
+    MOST_TONES,
+    Answers,
+    ListeningKey,
+    ListeningTables,
+    check_answers,
+    listening_tables,
+)
+from music_evals.studies.listening.design import make_plans
+from music_evals.studies.listening.screening import ANCHOR
+from music_evals.studies.listening.settings import SCALES, ListeningSettings, played_systems
+from music_evals.studies.pairs import REFERENCE, StudyPair
+
+__all__ = ["ListeningWorld", "SimulatedTest", "expected_rating", "expected_share", "simulate_listening_test"]
+
+SECONDS = 10.0
+"""Length of every sound."""
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class ListeningWorld:
+    """What is true in a simulated test.
+
+    Parameters
+    ----------
+    effects
+        System -> its mean, on the scale of the test: 1 to 5, 0 to 100; in ``ab`` any number. At least one.
+    n_items
+        How many items; each is a group of its own.
+    listener_sd, item_sd
+        Spread of listeners and items, in the unit of the scale.
+    taste_sd, sound_sd
+        Spread of what a listener thinks of a system, and of what a system made of an item.
+    rating_sd
+        Spread of what is left.
+    order_effect
+        By how much ratings rise from the first page to the last; in ``ab`` by how much the first sound is preferred.
+    careless
+        Share of listeners who answer at random, 0 to 1; the number of them is rounded.
+    slips
+        Share of attention checks that a careful listener fails.
+    is_reference_harsh
+        In ``mushra`` harsh listeners rate the hidden reference low as well; otherwise they recognise it.
+
+    Raises
+    ------
+    InvalidInputError
+        No system, fewer than two items, or a spread or share out of its range.
+
+    """
+
+    effects: Mapping[str, float]
+    n_items: int = 12
+    listener_sd: float = 0.4
+    item_sd: float = 0.4
+    taste_sd: float = 0.2
+    sound_sd: float = 0.3
+    rating_sd: float = 0.7
+    order_effect: float = 0.0
+    careless: float = 0.0
+    slips: float = 0.02
+    is_reference_harsh: bool = False
+
+    def __post_init__(self) -> None:
+        if not self.effects or self.n_items < 2:
+            raise InvalidInputError("a simulated test needs a system and two items at least")
+        spreads = (self.listener_sd, self.item_sd, self.taste_sd, self.sound_sd, self.rating_sd)
+        if not (all(spread >= 0 for spread in spreads) and 0 <= self.careless <= 1 and 0 <= self.slips <= 1):
+            raise InvalidInputError("no spread is negative, and shares lie from 0 to 1")
+
+    @property
+    def sd(self) -> float:
+        """Spread of one rating of a system, all sources together."""
+        spreads = (self.listener_sd, self.item_sd, self.taste_sd, self.sound_sd, self.rating_sd)
+        return math.hypot(*spreads)
+
+
+class SimulatedTest(NamedTuple):
+    """A test that was simulated: its tables, as one that was held would give them, and who answered at random."""
+
+    tables: ListeningTables
+    careless: frozenset[str]
+
+
+def simulate_listening_test(
+    world: ListeningWorld, settings: ListeningSettings, *, rng: np.random.Generator
+) -> SimulatedTest:
+    """Draw the answers of one listening test, along the plans that a real one would have.
+
+    Parameters
+    ----------
+    world
+        What is true.
+    settings
+        Of the test; all planned listeners take part.
+    rng
+        Draws everything, the plans too.
+
+    Returns
+    -------
+    SimulatedTest
+        Its answers went through the checks of real ones.
+
+    Raises
+    ------
+    NoDataError, PairCountError, UnknownNameError
+        As `design.make_plans`.
+
+    Examples
+    --------
+    >>> world = ListeningWorld(effects={"a": 3.5, "b": 3.0}, n_items=4)
+    >>> test = simulate_listening_test(world, ListeningSettings(listeners=2), rng=np.random.default_rng(0))
+    >>> len(test.tables.ratings), len(test.tables.checks)
+    (16, 6)
+
+    """
+    seeded = dataclasses.replace(settings, seed=int(rng.integers(2**31)))
+    pairs = _pairs(world, played_systems(settings, list(world.effects)))
+    checks = {f"check{number}.flac": int(rng.integers(1, MOST_TONES + 1)) for number in range(settings.checks)}
+    by_file = {pair.estimate: pair for pair in pairs}
+    lengths = dict.fromkeys([*by_file, *checks, *(pair.reference for pair in pairs)], SECONDS)
+    key = ListeningKey(seeded, by_file, checks, lengths)
+    plans = make_plans(pairs, seeded, list(checks))
+    careless = set(rng.permutation(len(plans))[: round(world.careless * len(plans))].tolist())
+    minds = _Minds(world, key, rng)
+    answered: list[Answers] = []
+    for slot, plan in enumerate(plans):
+        content = {"slot": slot, "trials": minds.trials(plan, is_careless=slot in careless)}
+        answered.append(check_answers(content, listener=f"l{slot:03d}", plans=plans, key=key))
+    return SimulatedTest(listening_tables(answered, key), frozenset(f"l{slot:03d}" for slot in careless))
+
+
+def _pairs(world: ListeningWorld, systems: Sequence[str]) -> list[StudyPair]:
+    return [
+        StudyPair(
+            item_id=f"item {item}",
+            group=f"item {item}",
+            system=system,
+            reference=f"r{item}.flac",
+            estimate=f"{item}-{number}.flac",
+        )
+        for item in range(world.n_items)
+        for number, system in enumerate(systems)
+    ]
+
+
+class _Minds:
+    """What listeners think; each is drawn in turn."""
+
+    def __init__(self, world: ListeningWorld, key: ListeningKey, rng: np.random.Generator) -> None:
+        self.world = world
+        self.key = key
+        self.rng = rng
+        items = {pair.item_id: rng.normal(0, world.item_sd) for pair in key.pairs.values()}
+        # a hidden reference is what it is, and so is the anchor: neither was made by chance
+        fixed = {REFERENCE, ANCHOR} if key.settings.type == "mushra" else set()
+        self.recognised = set() if world.is_reference_harsh else fixed
+        self.sounds = {
+            file: world.effects[pair.system]
+            + (0.0 if pair.system in fixed else items[pair.item_id] + rng.normal(0, world.sound_sd))
+            for file, pair in key.pairs.items()
+        }
+
+    def trials(self, plan: Mapping[str, Any], *, is_careless: bool) -> list[dict[str, Any]]:
+        """Return what one listener sends."""
+        harsh = self.rng.normal(0, self.world.listener_sd)
+        taste = {system: self.rng.normal(0, self.world.taste_sd) for system in self.world.effects}
+        rows = []
+        for place, trial in enumerate(plan["trials"]):
+            played = [*trial["stimuli"], *filter(None, [trial["reference"]])]
+            shift = harsh + self.world.order_effect * place / max(len(plan["trials"]) - 1, 1)
+            answers = {name: self._answer(trial, shift, taste, is_careless=is_careless) for name in trial["questions"]}
+            row = {"answers": answers, "heard_sec": dict.fromkeys(played, SECONDS)}
+            rows.append({**row, "seconds": SECONDS * len(played)})
+        return rows
+
+    def _answer(
+        self, trial: Mapping[str, Any], shift: float, taste: Mapping[str, float], *, is_careless: bool
+    ) -> dict[str, int]:
+        kind, files = trial["type"], trial["stimuli"]
+        if kind == "check":
+            right = self.key.checks[files[0]]
+            is_wrong = is_careless or self.rng.random() < self.world.slips
+            return {files[0]: int(self.rng.integers(1, MOST_TONES + 1)) if is_wrong else right}
+        low, high = SCALES[kind]
+        if kind == "ab":
+            first, second = (self._perceived(file, shift, taste) for file in files)
+            is_first = first + self.world.order_effect > second
+            if is_careless:
+                is_first = self.rng.random() < 0.5
+            return {files[0]: int(is_first), files[1]: int(not is_first)}
+        if is_careless:
+            return {file: int(self.rng.integers(low, high + 1)) for file in files}
+        return {file: int(np.clip(round(self._perceived(file, shift, taste)), low, high)) for file in files}
+
+    def _perceived(self, file: str, shift: float, taste: Mapping[str, float]) -> float:
+        system = self.key.pairs[file].system
+        own = 0.0 if system in self.recognised else shift + taste[system]
+        return float(self.sounds[file] + own + self.rng.normal(0, self.world.rating_sd))
+
+
+def expected_rating(world: ListeningWorld, system: str, kind: str) -> float:
+    """Return the mean rating of a system over all listeners and items that there could be, each held to the scale.
+
+    Parameters
+    ----------
+    world
+        What is true, without an effect of order.
+    system
+        Whose.
+    kind
+        ``rating`` or ``mushra``.
+
+    """
+    from scipy.special import ndtr
+
+    low, high = SCALES[kind]
+    edges = (np.arange(low, high) + 0.5 - world.effects[system]) / world.sd
+    return float(low + (1 - ndtr(edges)).sum())
+
+
+def expected_share(world: ListeningWorld, first: str, second: str) -> float:
+    """Return how often one system is preferred to another by all listeners on all items that there could be.
+
+    Parameters
+    ----------
+    world
+        What is true; with an effect of order each side comes first equally often.
+    first, second
+        The two systems.
+
+    """
+    from scipy.special import ndtr
+
+    spread = math.sqrt(2) * math.hypot(world.taste_sd, world.sound_sd, world.rating_sd)
+    away = world.effects[first] - world.effects[second]
+    return float(np.mean([ndtr((away + side * world.order_effect) / spread) for side in (-1, 1)]))
