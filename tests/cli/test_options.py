@@ -11,7 +11,8 @@ from typing import ClassVar
 
 import pytest
 
-from music_evals.benchmark.run import settings_of, task_places
+from music_evals.benchmark.run import settings_of
+from music_evals.cli.listing import VERBS
 from music_evals.cli.options import add_options, settings_from
 from music_evals.cli.verbs import build_parser
 from music_evals.options import MISSING, option, options_of
@@ -89,7 +90,7 @@ def test_what_is_inherited_may_say_something_else_or_be_none() -> None:
         parsed("--out", "x", "--limit", "3")
 
 
-@pytest.mark.parametrize("task", sorted(task_places()))
+@pytest.mark.parametrize("task", sorted(VERBS))
 def test_the_verb_of_a_task_has_every_option_of_its_settings(task: str) -> None:
     settings = settings_of(task)
     verbs = next(action.choices for action in build_parser()._actions if isinstance(action.choices, dict))
