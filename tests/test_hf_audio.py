@@ -176,9 +176,7 @@ def test_numbers_are_those_of_the_library(tmp_path: Path) -> None:
     module = Fifths(cache_dir=str(tmp_path))
     through = module.compute(predictions=[(second, 16000)], references=[(first, 16000)])
     plain = evaluate_preservation(
-        [load_audio(first, rate=16000)],
-        [load_audio(second, rate=16000)],
-        metrics=["chroma_dtw_similarity"],
+        [load_audio(first, rate=16000)], [load_audio(second, rate=16000)], metrics=["chroma_dtw_similarity"]
     )
     assert through["chroma_dtw_similarity"] == plain["chroma_dtw_similarity"]
 

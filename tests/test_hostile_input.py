@@ -24,13 +24,7 @@ from music_evals.benchmark.tasks.edits.task import Settings as EditSettings
 from music_evals.benchmark.tasks.inpainting.predictions import load_pairs
 from music_evals.benchmark.tasks.preservation.pairs import pairs_in_manifest
 from music_evals.datasets.archives import read_archive
-from music_evals.errors import (
-    CorruptRecordsError,
-    InvalidInputError,
-    MusicEvalsError,
-    NoDataError,
-    UnreadableFileError,
-)
+from music_evals.errors import CorruptRecordsError, InvalidInputError, MusicEvalsError, NoDataError, UnreadableFileError
 from music_evals.hub.eval_files import read_eval_yaml, read_results_file, write_results_file
 from music_evals.hub.heads import read_head, replace_block
 from music_evals.hub.model_index import held_values, merge_index, read_index, write_index

@@ -76,12 +76,7 @@ def test_the_number_of_threads_changes_no_number(kernel: str | None) -> None:
     environment = {key: value for key, value in os.environ.items() if not key.endswith("_NUM_THREADS")}
     environment |= {"OPENBLAS_CORETYPE": kernel} if kernel else {}
     done = subprocess.run(
-        [sys.executable, "-c", NUMBERS],
-        env=environment,
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=300,
+        [sys.executable, "-c", NUMBERS], env=environment, capture_output=True, text=True, check=False, timeout=300
     )
     assert done.returncode == 0, done.stderr
     told = json.loads(done.stdout)

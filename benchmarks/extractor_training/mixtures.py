@@ -287,10 +287,7 @@ def _swung(tick: npt.NDArray[np.int64], beat: int, swing: float) -> npt.NDArray[
 
 
 def _monophonic(
-    onset: npt.NDArray[np.int64],
-    duration: npt.NDArray[np.int64],
-    pitch: npt.NDArray[np.int64],
-    ticks_per_sec: float,
+    onset: npt.NDArray[np.int64], duration: npt.NDArray[np.int64], pitch: npt.NDArray[np.int64], ticks_per_sec: float
 ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64], npt.NDArray[np.int64]]:
     """Put the notes of the melody in order again, and end each before the next begins."""
     order = np.argsort(onset, kind="stable")

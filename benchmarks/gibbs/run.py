@@ -66,10 +66,7 @@ def measured(name: str, options: argparse.Namespace) -> list[dict[str, Any]]:
     """Return the rows of a network: the whole piece, and the two samplers on its beginning."""
     network = load(name, options.device)
     settings = GibbsSettings(
-        sweeps=options.sweeps,
-        mode=options.mode,
-        windows_at_once=options.windows_at_once,
-        call_cost=options.call_cost,
+        sweeps=options.sweeps, mode=options.mode, windows_at_once=options.windows_at_once, call_cost=options.call_cost
     )
     piece = first_steps(ode_to_joy(), options.bars * STEPS_A_BAR)
     whole = timed_run(network, piece, settings, progress=lambda line: print(f"{name}: {line}", file=sys.stderr))

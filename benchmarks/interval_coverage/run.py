@@ -246,11 +246,7 @@ def text(rows: Sequence[Found]) -> str:
     """Return the tables as Markdown."""
     parts = ["### What the tables of this package say below 30 effective clusters", _bands_text(rows)]
     parts += [f"Where sizes are very unequal (`all songs`), at any number of clusters: {unequal(rows):.2f} at worst."]
-    titles = {
-        "mean": "Means",
-        "divergence": "Divergences",
-        "difference": "Differences of two systems' divergences",
-    }
+    titles = {"mean": "Means", "divergence": "Divergences", "difference": "Differences of two systems' divergences"}
     for kind, title in titles.items():
         for n_clusters in SHOWN:
             wanted = (kind, n_clusters, CONFIDENCE)

@@ -27,13 +27,7 @@ from music_evals.benchmark.tasks.songs.songs import Song, load_songs
 from music_evals.benchmark.tasks.songs.text_controls import on_one_character
 from music_evals.errors import UndefinedMetricWarning
 from music_evals.lyrics.words import cut_words
-from music_evals.metrics.lyric_content import (
-    WORDS_OF_PEOPLE,
-    line_repetition,
-    lyric_diversity,
-    outside,
-    word_share,
-)
+from music_evals.metrics.lyric_content import WORDS_OF_PEOPLE, line_repetition, lyric_diversity, outside, word_share
 from music_evals.pipelines.lyric_content import lines_of
 
 HERE = Path(__file__).resolve().parent

@@ -256,11 +256,7 @@ Levels = npt.NDArray[np.float32]
 
 
 def make_targets(
-    intervals_sec: FloatArray,
-    pitches: FloatArray,
-    n_frames: int,
-    hop_sec: float,
-    sounding: FloatArray | None = None,
+    intervals_sec: FloatArray, pitches: FloatArray, n_frames: int, hop_sec: float, sounding: FloatArray | None = None
 ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.float32]]:
     """Return what the network should say of a melody: classes (n_frames,) and onsets (61, n_frames).
 

@@ -154,11 +154,7 @@ def judge(heard: list[Heard], settings: dict[str, float]) -> dict[str, float]:
     for item in heard:
         found, notes = notes_of(item.activations, settings)
         scores.append(
-            (
-                raw_pitch_accuracy(item.f0, found),
-                overall_accuracy(item.f0, found),
-                motif_jaccard(item.melody, notes),
-            )
+            (raw_pitch_accuracy(item.f0, found), overall_accuracy(item.f0, found), motif_jaccard(item.melody, notes))
         )
     means = np.nanmean(np.array(scores), axis=0)
     return dict(zip(("raw_pitch_accuracy", "overall_accuracy", "motif_jaccard"), means.tolist(), strict=True))

@@ -110,9 +110,7 @@ def _loop(recorder: Recorder, theirs: Any, pair: tuple[Any, Any], ours: Any, sco
     for index, round_ in enumerate(ROUNDS):
         recorder.stage(f"kept tokens, round {round_}", ~official.redrawn[index], ~reference.redrawn[index])
     recorder.stage("tokens after each round", official.tokens, reference.tokens)
-    recorder.keep(
-        **{"loop/redrawn": reference.redrawn, "loop/tokens": reference.tokens.astype(np.int16)},
-    )
+    recorder.keep(**{"loop/redrawn": reference.redrawn, "loop/tokens": reference.tokens.astype(np.int16)})
     note = "`corrected` draws the last two of those that are not kept, too"
     recorder.stage("tokens drawn in each round", *_n_drawn(corrected, reference), note=note)
     note = "`corrected` draws by a grammar; theirs draws tokens that say nothing where they stand"

@@ -115,10 +115,7 @@ def _run(recorder: Recorder, theirs: Any, process: Any, system: Zeta, latent: An
     recorder.stage(f"edited latent, {steps} steps", edited, changed, kept=True)
     default = invert(latent, told, schedule, torch.Generator().manual_seed(SEED))
     recorder.stage(
-        f"edited latent, {steps} steps, by default",
-        forward(default, asked, schedule, start),
-        changed,
-        note=ENDS,
+        f"edited latent, {steps} steps, by default", forward(default, asked, schedule, start), changed, note=ENDS
     )
 
 

@@ -16,11 +16,7 @@ import numpy as np
 import soundfile
 from real_recordings import Recording
 
-PROGRAMS = {
-    "ffmpeg": ("ffmpeg", "-version"),
-    "sox": ("sox", "--version"),
-    "rubberband": ("rubberband", "--version"),
-}
+PROGRAMS = {"ffmpeg": ("ffmpeg", "-version"), "sox": ("sox", "--version"), "rubberband": ("rubberband", "--version")}
 """Program -> what makes it say its version."""
 
 PACKAGES = "apt install ffmpeg sox rubberband-cli"

@@ -79,10 +79,7 @@ def measure(options: argparse.Namespace) -> list[dict[str, Any]]:
     seconds = statistics.fmean(soundfile.info(path).duration for path in recordings_of(manifest))
     tasks: dict[str, tuple[str, dict[str, Any]]] = {
         f"preserve, recordings of {seconds:.0f} s": ("preservation", {"manifest": manifest, "controls": False}),
-        "inpainting, one baseline": (
-            "inpainting",
-            {"dataset": str(contexts), "baselines": "copy_past", "n_seeds": 1},
-        ),
+        "inpainting, one baseline": ("inpainting", {"dataset": str(contexts), "baselines": "copy_past", "n_seeds": 1}),
     }
     warm_up(options.work, manifest)
     measured = []

@@ -16,13 +16,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
-from music_evals.errors import (
-    InvalidInputError,
-    MusicEvalsError,
-    NoDataError,
-    OutputError,
-    UnreadableFileError,
-)
+from music_evals.errors import InvalidInputError, MusicEvalsError, NoDataError, OutputError, UnreadableFileError
 
 __all__ = [
     "CACHE_VARIABLE",

@@ -15,13 +15,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path, PurePath, PurePosixPath
 from typing import Final
 
-from music_evals.errors import (
-    InvalidInputError,
-    MusicEvalsError,
-    OutputError,
-    UnreadableFileError,
-    worded,
-)
+from music_evals.errors import InvalidInputError, MusicEvalsError, OutputError, UnreadableFileError, worded
 from music_evals.files import check_path, reading
 from music_evals.remote import HASH_DIGITS, WEB, Remote, without_secrets
 

@@ -21,29 +21,12 @@ from music_evals.caimap.ledger import Rates
 from music_evals.caimap.machine import SONG, states
 from music_evals.caimap.roles import RIGHTS
 from music_evals.caimap.storage.store import Store, migrate, sqlite_url
-from music_evals.caimap.storage.tables import (
-    AuditRow,
-    LedgerRow,
-    PersonRow,
-    SheetRow,
-    SongRow,
-    TaskRow,
-    WarningRow,
-)
+from music_evals.caimap.storage.tables import AuditRow, LedgerRow, PersonRow, SheetRow, SongRow, TaskRow, WarningRow
 from music_evals.caimap.web.answering import COOKIE
 from music_evals.caimap.web.app import build_app
 from music_evals.caimap.web.pages import PAGES
 from music_evals.caimap.web.words import translator
-from music_evals.caimap.work import (
-    accounts,
-    lessons,
-    managing,
-    people,
-    practising,
-    settlements,
-    vocabulary,
-    weeks,
-)
+from music_evals.caimap.work import accounts, lessons, managing, people, practising, settlements, vocabulary, weeks
 from music_evals.caimap.work.service import Settings, StudyService
 from music_evals.cli import main
 from music_evals.cli.caimap import PASSWORD_VARIABLE

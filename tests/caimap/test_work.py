@@ -14,23 +14,11 @@ from music_evals.caimap import assurance, ledger
 from music_evals.caimap.machine import ForbiddenStepError
 from music_evals.caimap.roles import ForbiddenError
 from music_evals.caimap.storage.store import StaleError, Store, migrate, sqlite_url
-from music_evals.caimap.storage.tables import (
-    EventRow,
-    MessageRow,
-    SessionRow,
-    SheetRow,
-    SongRow,
-    TaskRow,
-    WarningRow,
-)
+from music_evals.caimap.storage.tables import EventRow, MessageRow, SessionRow, SheetRow, SongRow, TaskRow, WarningRow
 from music_evals.caimap.values import ScoreSheet, Song
 from music_evals.caimap.work import accounts, annotating, inspecting, managing, practising, views, watching
 from music_evals.caimap.work.service import Settings
-from music_evals.errors import (
-    InvalidAnnotationError,
-    InvalidInputError,
-    MusicEvalsError,
-)
+from music_evals.errors import InvalidAnnotationError, InvalidInputError, MusicEvalsError
 
 
 def state(bench: StudyBench, song: str = "s1") -> str:

@@ -39,10 +39,7 @@ def small(tmp_path: Path) -> list[str]:
 
 @pytest.fixture
 def quick(
-    write_files: Callable[[str, dict[str, str]], Path],
-    stub_judge: Any,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
+    write_files: Callable[[str, dict[str, str]], Path], stub_judge: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> list[str]:
     """Arguments of a run over files of numbers, which a stub compares."""
     run = functools.partial(preservation.PRESERVATION.run, scorer=stub_judge((*PRESERVATION_METRICS, *AUXILIARY)))

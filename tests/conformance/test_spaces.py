@@ -34,10 +34,7 @@ HEAD = {
 COLOURS = {"red", "yellow", "green", "blue", "indigo", "purple", "pink", "gray"}  # what the Hub takes
 MAX_SHORT = 60  # characters of a short description
 MAX_FILE = 2**20
-DOCKER_PAGES = {
-    "editing_study": b'<script type="application/json" id="study">',
-    "caimap": b'name="password"',
-}
+DOCKER_PAGES = {"editing_study": b'<script type="application/json" id="study">', "caimap": b'name="password"'}
 """Docker Space -> what its first page holds."""
 DOCKER_FILES = {"Dockerfile", "README.md", "requirements.txt", "start.sh"}
 DOCKER_HEAD = {

@@ -112,11 +112,7 @@ def test_abc_books_and_names(tmp_path: Path) -> None:
     write_abc(tmp_path / "in/sub/book.abc", [(1, "One", melody(1, 16)), (1, "Two", melody(2, 16))])
     save_midi(score(melody(3)), tmp_path / "in/tune.MID")
     found = [(source.name, source.collection, source.suffix) for source in score_sources(tmp_path / "in")]
-    assert found == [
-        ("sub/book.abc/1", "sub", ".abc"),
-        ("sub/book.abc/1.2", "sub", ".abc"),
-        ("tune.MID", "in", ".mid"),
-    ]
+    assert found == [("sub/book.abc/1", "sub", ".abc"), ("sub/book.abc/1.2", "sub", ".abc"), ("tune.MID", "in", ".mid")]
 
 
 def test_all_voices_of_a_piece_stand_in_one_split(tmp_path: Path) -> None:

@@ -18,26 +18,11 @@ from music_evals.annotations import Beats, Chords, EditConditions, EditInstructi
 from music_evals.benchmark.tasks.edits.task import EDITS, Settings
 from music_evals.benchmark.tasks.edits.work import make_editor
 from music_evals.editing.conversion import convert
-from music_evals.errors import (
-    InvalidInputError,
-    ModelUnavailableError,
-    UnreadableFileError,
-    UnsupportedEditError,
-)
+from music_evals.errors import InvalidInputError, ModelUnavailableError, UnreadableFileError, UnsupportedEditError
 
 torch = pytest.importorskip("torch")
 pytest.importorskip("transformers")
-from tests.editing.tiny_musicgen import (  # noqa: E402
-    GREEDY,
-    TEXT,
-    furthest,
-    recorded,
-    save,
-    song,
-    steps_of,
-    tiny_musicgen,
-    without,
-)
+from tests.editing.tiny_musicgen import GREEDY, TEXT, furthest, recorded, save, song, steps_of, tiny_musicgen, without  # noqa: E402
 
 from music_evals.editing import musicongen  # noqa: E402
 from music_evals.editing._musicgen import CHECKPOINT, PICKLED  # noqa: E402

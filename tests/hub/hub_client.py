@@ -101,9 +101,7 @@ class HubClient:
         assert self.process.stdout is not None
         environment = {} if token is None else {"HF_TOKEN": token}
         print(
-            json.dumps({**task, "cwd": str(cwd or self.root), "env": environment}),
-            file=self.process.stdin,
-            flush=True,
+            json.dumps({**task, "cwd": str(cwd or self.root), "env": environment}), file=self.process.stdin, flush=True
         )
         return Answer(**json.loads(self.process.stdout.readline()))
 

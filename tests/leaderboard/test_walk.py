@@ -51,12 +51,7 @@ def study(out: Path, sources: Path, system: str, **parameters: Any) -> Path:
         row.pop("role", None)
     manifest.write_text("".join(f"{json.dumps(row)}\n" for row in rows), encoding="utf-8")
     settings = Settings(
-        out / "run",
-        manifest=str(manifest),
-        metrics=",".join(METRICS),
-        report=False,
-        n_resamples=20,
-        workers=1,
+        out / "run", manifest=str(manifest), metrics=",".join(METRICS), report=False, n_resamples=20, workers=1
     )
     PRESERVATION.run(settings, scorer=BytesJudge())
     return out / "run"

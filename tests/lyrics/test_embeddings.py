@@ -14,20 +14,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from music_evals.errors import (
-    BackendError,
-    InvalidInputError,
-    MissingBackendError,
-    ModelUnavailableError,
-)
-from music_evals.lyrics.embeddings import (
-    CharNgrams,
-    Embeddings,
-    StoredEncoder,
-    as_encoder,
-    embed,
-    load_encoder,
-)
+from music_evals.errors import BackendError, InvalidInputError, MissingBackendError, ModelUnavailableError
+from music_evals.lyrics.embeddings import CharNgrams, Embeddings, StoredEncoder, as_encoder, embed, load_encoder
 from music_evals.protocols import TextEncoder
 
 TAGS = ["快歌", "慢歌", "忧伤的男声", "钢琴, 吉他", "快歌"]

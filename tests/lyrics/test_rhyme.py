@@ -16,14 +16,7 @@ from hypothesis import strategies as st
 from music_evals.errors import MissingBackendError, UnknownNameError, UnsupportedTypeError
 from music_evals.lyrics import _readings, _words
 from music_evals.lyrics._readings import rhyme_of_bopomofo
-from music_evals.lyrics.rhyme import (
-    METHODS,
-    RHYME_CLASSES,
-    last_character,
-    rhyme_class,
-    rhyme_function,
-    rhyme_marks,
-)
+from music_evals.lyrics.rhyme import METHODS, RHYME_CLASSES, last_character, rhyme_class, rhyme_function, rhyme_marks
 
 DEV = Path(__file__).resolve().parents[2] / "../shared/data/muchin/dev.jsonl"
 ROOT = Path(__file__).resolve().parents[2]

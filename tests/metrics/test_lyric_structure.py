@@ -294,8 +294,7 @@ def test_the_reward_has_a_reason(found: str, variant: str, reason: str) -> None:
 
 # ----------------------------------------------------------------------------------------------------- bad input
 @pytest.mark.parametrize(
-    ("options", "word"),
-    [({"variant": "correct"}, "variant"), ({"section_match": "first"}, "match sections")],
+    ("options", "word"), [({"variant": "correct"}, "variant"), ({"section_match": "first"}, "match sections")]
 )
 def test_names_that_do_not_exist(options: dict[str, str], word: str) -> None:
     with pytest.raises(UnknownNameError, match=word):

@@ -12,9 +12,7 @@ import pytest
 import torch
 
 from music_evals.annotations import HOLD, REST
-from music_evals.errors import (
-    InvalidInputError,
-)
+from music_evals.errors import InvalidInputError
 from music_evals.models.anticipation_rnn import DECODINGS, AnticipationRNN, AnticipationRNNConfig, _varied_masks
 
 from .tiny_networks import TINY as TINY_OF

@@ -327,10 +327,7 @@ def test_an_endpoint_answers(server: Server, writer: EndpointWriter, caplog: pyt
     server.answers((200, completion("春风 PROMPT", {"prompt_tokens": 12, "completion_tokens": 5})))
     assert isinstance(writer, LyricWriter)
     assert writer.name == "poet-1"
-    assert writer.write(["甲", "乙"], seed=9) == [
-        Written("春风 甲", 12, 5),
-        Written("春风 乙", 12, 5),
-    ]
+    assert writer.write(["甲", "乙"], seed=9) == [Written("春风 甲", 12, 5), Written("春风 乙", 12, 5)]
     request = server.requests[0]
     assert request["path"] == "/v1/chat/completions"
     assert request["key"] == f"Bearer {KEY}"

@@ -19,13 +19,7 @@ from music_evals.errors import (
 )
 from music_evals.metrics.inpainting import note_f1, rhythm_accuracy
 from music_evals.pipelines.gap_diff import NoteChange, diff_notes
-from music_evals.pipelines.gap_filling import (
-    MAX_DRAWS,
-    SCORES,
-    draw_candidates,
-    fill,
-    fill_gap,
-)
+from music_evals.pipelines.gap_filling import MAX_DRAWS, SCORES, draw_candidates, fill, fill_gap
 from music_evals.pipelines.gap_stretches import cut_stretch
 from music_evals.pipelines.inpainting import evaluate_inpainting
 from music_evals.symbolic.measures import MeterMap, meter_map

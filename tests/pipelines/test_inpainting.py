@@ -16,12 +16,7 @@ from music_evals.errors import (
 )
 from music_evals.metrics import arrays, divergence, inpainting, melodic_intervals
 from music_evals.metrics.catalogue import INPAINTING_EXTENSIONS, INPAINTING_METRICS, metric_of
-from music_evals.pipelines.inpainting import (
-    evaluate_inpainting,
-    evaluate_nll,
-    item_features,
-    item_scores,
-)
+from music_evals.pipelines.inpainting import evaluate_inpainting, evaluate_nll, item_features, item_scores
 from music_evals.stats import bootstrap_divergence, mean_interval, null_divergence
 
 H, R = 128, 129

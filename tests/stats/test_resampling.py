@@ -8,12 +8,7 @@ import scipy.stats
 from scipy.spatial.distance import jensenshannon
 
 from music_evals.errors import InvalidInputError, PairCountError
-from music_evals.stats import (
-    _clusters,
-    bootstrap_divergence,
-    null_divergence,
-    null_divergences,
-)
+from music_evals.stats import _clusters, bootstrap_divergence, null_divergence, null_divergences
 from music_evals.stats.intervals import degrees_of_freedom
 
 

@@ -87,11 +87,7 @@ def test_two_columns_are_a_table_too(tmp_path: Path) -> None:
         ("reference,estimate,start_sec,end_sec\na,b,2,1\n", InvalidInputError, "row 1: expected start_sec < end_sec"),
         ("reference,estimate,system\na,b,x\na,c,x\n", PairCountError, "row 2: item 'a' of system 'x' occurs twice"),
         ("reference,estimate,same_as\na,b,y\n", InvalidInputError, "row 1: same_as names 'y'"),
-        (
-            "item_id,reference,estimate,system\na,r,b,x\na,q,c,y\n",
-            InvalidInputError,
-            "row 2: item 'a' has the ",
-        ),
+        ("item_id,reference,estimate,system\na,r,b,x\na,q,c,y\n", InvalidInputError, "row 2: item 'a' has the "),
     ],
 )
 def test_a_wrong_table_is_refused_with_its_row(

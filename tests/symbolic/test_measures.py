@@ -82,9 +82,7 @@ meters = st.tuples(st.integers(1, 12), st.sampled_from([1, 2, 4, 8, 16]))
 
 
 @given(
-    st.lists(st.tuples(st.integers(0, 300), meters), max_size=5),
-    st.integers(1, 600),
-    st.sampled_from([4, 6, 24, 480]),
+    st.lists(st.tuples(st.integers(0, 300), meters), max_size=5), st.integers(1, 600), st.sampled_from([4, 6, 24, 480])
 )
 def test_bars_cover_the_piece_without_holes(changes, end, tpq):
     signatures = [TimeSignature(tick, *meter) for tick, meter in sorted(changes)]

@@ -218,10 +218,7 @@ CORRUPTED = {
         UnreadableFileError,
     ),
     "thousands of entries": (mxl({f"{index}": "" for index in range(1500)}), UnreadableFileError),
-    "zip bomb": (
-        mxl({"META-INF/container.xml": container(), "score.xml": b"\0" * (20 * 2**20)}),
-        FileTooLargeError,
-    ),
+    "zip bomb": (mxl({"META-INF/container.xml": container(), "score.xml": b"\0" * (20 * 2**20)}), FileTooLargeError),
     "ages long": (PIECE.replace("<duration>8", "<duration>99999999").encode(), FileTooLargeError),
 }
 

@@ -124,10 +124,7 @@ def test_a_file_over_the_limit_is_told_without_the_names_of_our_code(tmp_path: P
 
 @pytest.mark.parametrize(
     ("space", "said", "spoken"),
-    [
-        (None, "stays on the machine", "只留在提供本页面的机器上"),
-        ("a/b", "sent to the server", "本 Space 的服务器"),
-    ],
+    [(None, "stays on the machine", "只留在提供本页面的机器上"), ("a/b", "sent to the server", "本 Space 的服务器")],
 )
 def test_where_uploads_go_is_said_as_it_is(
     monkeypatch: pytest.MonkeyPatch, space: str | None, said: str, spoken: str

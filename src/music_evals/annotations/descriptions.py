@@ -77,11 +77,7 @@ AMATEUR: Final = _table(
     Dimension("perception_of_uniqueness", "What feels special", "特色感受", ("95b5fb62",), "Perc. of Uniq."),
     Dimension("perception_of_tempo", "Fast or slow feeling", "快慢感受", ("c956cb74",), "Perc. of Tempo"),
     Dimension(
-        "expressive_impact_singer",
-        "Expressive impact (singer)",
-        "表现力感受（歌手）",
-        ("f219eec6",),
-        "Exp. Impact (S)",
+        "expressive_impact_singer", "Expressive impact (singer)", "表现力感受（歌手）", ("f219eec6",), "Exp. Impact (S)"
     ),
     Dimension(
         "emotional_impact_lyrics", "Emotional impact (lyrics)", "情绪感受（歌词）", ("f9570894",), "Emo. Impact (L)"

@@ -23,14 +23,7 @@ from music_evals.audio.io import SAMPLE_RATE
 from music_evals.audio.optional._process import installed_version
 from music_evals.errors import BackendError, MissingBackendError, UnknownNameError
 
-__all__ = [
-    "BACKENDS",
-    "DEFAULT_BACKENDS",
-    "Backend",
-    "UndefinedFeature",
-    "choose_backends",
-    "get_backend",
-]
+__all__ = ["BACKENDS", "DEFAULT_BACKENDS", "Backend", "UndefinedFeature", "choose_backends", "get_backend"]
 
 WEIGHTS = Path(__file__).parent / "weights"
 
@@ -268,23 +261,13 @@ _ALL = (
     ),
     _essentia("f0", "essentia_melodia", "track_melodia"),
     Backend(
-        "melody",
-        "from_f0",
-        f"{_HERE}.melody:notes_from_f0",
-        version=2,
-        packages=_ONNX,
-        inputs=("f0",),
-        weights=_MELODY,
+        "melody", "from_f0", f"{_HERE}.melody:notes_from_f0", version=2, packages=_ONNX, inputs=("f0",), weights=_MELODY
     ),
     Backend("structure", "timbre_harmony", f"{_HERE}.structure:compute_structure"),
     Backend("segments", "foote", f"{_HERE}.segments:segment_foote", inputs=("structure",)),
     Backend("segments", "form", f"{_HERE}.segments:segment_form", version=2),
     Backend(
-        "segments",
-        "agglomerative",
-        f"{_HERE}.segments:segment_agglomerative",
-        packages=_LIBROSA,
-        inputs=("structure",),
+        "segments", "agglomerative", f"{_HERE}.segments:segment_agglomerative", packages=_LIBROSA, inputs=("structure",)
     ),
     _msaf("msaf_sf", "segment_sf"),
     _msaf("musecpeval_0.3", "segment_sf_labelled", *_LIBROSA),

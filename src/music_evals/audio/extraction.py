@@ -118,11 +118,7 @@ def receipt(
         name: chosen[name].describe() | {"inputs": list(chosen[name].inputs), "licence": chosen[name].licence}
         for name in sorted(wanted)
     }
-    return {
-        "policy": dataclasses.asdict(policy),
-        "decoder": decoder_versions(policy.decoder),
-        "features": described,
-    }
+    return {"policy": dataclasses.asdict(policy), "decoder": decoder_versions(policy.decoder), "features": described}
 
 
 def _checked(features: Iterable[str] | None) -> tuple[str, ...]:

@@ -18,14 +18,7 @@ import numpy.typing as npt
 
 from music_evals.annotations import F0Track
 from music_evals.audio.io import Audio
-from music_evals.audio.melody_net import (
-    LOWEST_PITCH,
-    N_PITCHES,
-    RANGE_DB,
-    decode,
-    levels_of,
-    melody_activations,
-)
+from music_evals.audio.melody_net import LOWEST_PITCH, N_PITCHES, RANGE_DB, decode, levels_of, melody_activations
 from music_evals.audio.spectra import BINS_PER_OCTAVE, CQT_MIDI, HOP_LENGTH
 from music_evals.compiling import compiled_by_numba
 

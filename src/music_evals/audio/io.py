@@ -40,12 +40,7 @@ from music_evals.audio._samples import (
     join_channels,
     resample,
 )
-from music_evals.errors import (
-    FileTooLargeError,
-    InvalidAudioError,
-    InvalidInputError,
-    UnreadableFileError,
-)
+from music_evals.errors import FileTooLargeError, InvalidAudioError, InvalidInputError, UnreadableFileError
 from music_evals.files import check_no_pointer_in, reading
 
 __all__ = [
@@ -349,10 +344,7 @@ def load_channels(
 
 
 def check_header(
-    path: str | os.PathLike[str],
-    *,
-    policy: AudioPolicy = DEFAULT_POLICY,
-    limits: AudioLimits = DEFAULT_AUDIO_LIMITS,
+    path: str | os.PathLike[str], *, policy: AudioPolicy = DEFAULT_POLICY, limits: AudioLimits = DEFAULT_AUDIO_LIMITS
 ) -> int:
     """Raise what `load_audio` raises of a file before it decodes it: a quick look at whether it may be read at all.
 

@@ -192,10 +192,7 @@ def decode(
 
 
 def _best_path(
-    sustain: npt.NDArray[np.float64],
-    attack: npt.NDArray[np.float64],
-    rest: npt.NDArray[np.float64],
-    rest_cost: float,
+    sustain: npt.NDArray[np.float64], attack: npt.NDArray[np.float64], rest: npt.NDArray[np.float64], rest_cost: float
 ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.bool_]]:
     """Return the state of each frame (a pitch, or `N_PITCHES` for a rest) and whether a note begins in it."""
     # Where a note stands is one number a pitch: the better of attacking and sustaining it. An attack may follow

@@ -156,11 +156,7 @@ def stock_timbre(program: int) -> Timbre:
 
 
 def render_additive(
-    score: Score,
-    *,
-    seed: int = 0,
-    timbres: Mapping[int, Timbre | Kit] | None = None,
-    sample_rate: int = SAMPLE_RATE,
+    score: Score, *, seed: int = 0, timbres: Mapping[int, Timbre | Kit] | None = None, sample_rate: int = SAMPLE_RATE
 ) -> Samples:
     """Render a score with the additive synthesiser, by its tempi (`Score.seconds`).
 

@@ -108,11 +108,7 @@ OFFICIAL_DIFFERENCES: dict[str, str] = {
 
 def published_section() -> dict[str, Any]:
     """Return the published table with its source and the differences, as the results file holds it."""
-    return {
-        "source": _MUSIB.source,
-        "table": JSB_TABLE,
-        "differences": OFFICIAL_DIFFERENCES,
-    }
+    return {"source": _MUSIB.source, "table": JSB_TABLE, "differences": OFFICIAL_DIFFERENCES}
 
 
 _MUSECPBENCH = read_published("musecpbench_table2")

@@ -7,24 +7,12 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from music_evals.errors import (
-    InvalidInputError,
-    NoDataError,
-    UnknownNameError,
-    UnreadableFileError,
-    hub_errors,
-)
+from music_evals.errors import InvalidInputError, NoDataError, UnknownNameError, UnreadableFileError, hub_errors
 from music_evals.files import check_no_pointers_below, parse_json
 from music_evals.protocols import PREPARED_DATASETS, prepared_place
 from music_evals.repositories import DATASETS, find_repository, folders
 
-__all__ = [
-    "find_dataset",
-    "load_split",
-    "model_type_of",
-    "resolve_revision",
-    "split_names",
-]
+__all__ = ["find_dataset", "load_split", "model_type_of", "resolve_revision", "split_names"]
 
 _COMMIT = re.compile("[0-9a-f]{40}")
 

@@ -54,12 +54,7 @@ class Offer(NamedTuple):
 
 
 def offers(
-    person: Person,
-    states: Mapping[str, str],
-    tasks: Iterable[Task],
-    *,
-    now: dt.datetime,
-    gap: dt.timedelta = PASS_GAP,
+    person: Person, states: Mapping[str, str], tasks: Iterable[Task], *, now: dt.datetime, gap: dt.timedelta = PASS_GAP
 ) -> list[Offer]:
     """List what a person may be given now.
 

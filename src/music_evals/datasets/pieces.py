@@ -23,13 +23,7 @@ import numpy as np
 from music_evals.annotations import MUSIB_LAYOUT, Score
 from music_evals.datasets.style_pieces import whole_columns
 from music_evals.datasets.tunes import Tune, tune_from_score
-from music_evals.errors import (
-    ContextLengthError,
-    MusicEvalsError,
-    NoDataError,
-    PolyphonyError,
-    UnreadableFileError,
-)
+from music_evals.errors import ContextLengthError, MusicEvalsError, NoDataError, PolyphonyError, UnreadableFileError
 from music_evals.files import Store
 from music_evals.processes import ReaderProcess
 from music_evals.symbolic.contexts import Measures

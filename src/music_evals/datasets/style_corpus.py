@@ -14,14 +14,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
-from music_evals.datasets.corpus import (
-    CONFIG,
-    FILTERS,
-    Corpus,
-    check_out,
-    corpus_card,
-    filtered_pieces,
-)
+from music_evals.datasets.corpus import CONFIG, FILTERS, Corpus, check_out, corpus_card, filtered_pieces
 from music_evals.datasets.families import incipit_families
 from music_evals.datasets.manifest import rows_sha256, write_dataset
 from music_evals.datasets.pieces import Piece, Reading

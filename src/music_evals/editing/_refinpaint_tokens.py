@@ -198,10 +198,5 @@ def decode(tokens: Tokens, like: Score, *, official: bool = False) -> tuple[Scor
     unit, moved = finer // STEPS_PER_QUARTER, finer // like.ticks_per_quarter
     onsets, pitches, lengths = np.array(distinct, dtype=np.int64).reshape(-1, 3).T
     notes = make_notes(onsets * unit, lengths * unit, pitches, VELOCITY) if distinct else np.zeros(0, NOTE_DTYPE)
-    score = Score(
-        notes,
-        finer,
-        programs=(0,),
-        **moved_changes(like, lambda tick: tick * moved),
-    )
+    score = Score(notes, finer, programs=(0,), **moved_changes(like, lambda tick: tick * moved))
     return score, dropped

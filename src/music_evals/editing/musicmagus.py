@@ -419,12 +419,7 @@ class _Processor:
         self.owner = owner
 
     def __call__(
-        self,
-        attn: Any,
-        hidden_states: Any,
-        encoder_hidden_states: Any = None,
-        attention_mask: Any = None,
-        **_: Any,
+        self, attn: Any, hidden_states: Any, encoder_hidden_states: Any = None, attention_mask: Any = None, **_: Any
     ) -> Any:
         """Return (batch, rows, width) as softmax(QK' / sqrt(d) + mask) V, with the map in sight."""
         batch, n_heads = len(hidden_states), attn.heads

@@ -106,12 +106,7 @@ class RefinPaint(Editor):
     BOUNDS: ClassVar = {"top_p": (0.001, 1)}
 
     def __init__(
-        self,
-        model: Any = None,
-        *,
-        top_p: float = 0.95,
-        variant: str = "corrected",
-        weights: Weights | None = None,
+        self, model: Any = None, *, top_p: float = 0.95, variant: str = "corrected", weights: Weights | None = None
     ) -> None:
         if model is None:
             raise ModelUnavailableError(

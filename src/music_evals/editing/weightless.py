@@ -21,15 +21,7 @@ from music_evals.errors import UnsupportedEditError, importing
 from music_evals.protocols.settings import check_types
 from music_evals.symbolic.notes import make_notes
 
-__all__ = [
-    "Effects",
-    "Equaliser",
-    "HpssRemix",
-    "NoiseVocoder",
-    "Reorchestration",
-    "TimeStretch",
-    "Transposition",
-]
+__all__ = ["Effects", "Equaliser", "HpssRemix", "NoiseVocoder", "Reorchestration", "TimeStretch", "Transposition"]
 
 SYSTEMS = {
     "transposition": "Transposition",

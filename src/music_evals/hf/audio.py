@@ -18,13 +18,7 @@ import numpy as np
 
 from music_evals.annotations import Score
 from music_evals.audio.io import Audio, AudioPolicy, load_audio
-from music_evals.errors import (
-    InvalidAudioError,
-    MusicEvalsError,
-    NoDataError,
-    UnsupportedTypeError,
-    located,
-)
+from music_evals.errors import InvalidAudioError, MusicEvalsError, NoDataError, UnsupportedTypeError, located
 from music_evals.hf.module import INTERVALS, PairModule
 from music_evals.metrics.arrays import PRESERVATION_VARIANTS
 from music_evals.pipelines.suffixes import suffix_of

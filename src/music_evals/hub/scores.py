@@ -21,15 +21,7 @@ from music_evals.hub.yaml_edit import quoted
 from music_evals.metrics.catalogue import CATALOGUE
 from music_evals.protocols import RENDERED_DATASETS
 
-__all__ = [
-    "DatasetPlace",
-    "Score",
-    "SystemScores",
-    "Task",
-    "index_entry",
-    "read_scores",
-    "system_scores",
-]
+__all__ = ["DatasetPlace", "Score", "SystemScores", "Task", "index_entry", "read_scores", "system_scores"]
 
 DECIMALS = 4
 """Digits of a value in a card; those of an interval too."""

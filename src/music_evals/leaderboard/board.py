@@ -28,13 +28,7 @@ from typing import Any, Final, NamedTuple
 from music_evals.errors import CorruptRecordsError, FileTooLargeError, NoDataError, OutputError
 from music_evals.files import UNSENT, write_atomically
 from music_evals.leaderboard.details import Detail, details_of_run
-from music_evals.leaderboard.records import (
-    TASKS,
-    ResultRecord,
-    id_of,
-    read_run,
-    records_of_run,
-)
+from music_evals.leaderboard.records import TASKS, ResultRecord, id_of, read_run, records_of_run
 from music_evals.metrics.catalogue import DIRECTIONS
 
 __all__ = [

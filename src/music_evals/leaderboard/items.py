@@ -144,10 +144,7 @@ def _defined(record: ResultRecord) -> dict[str, _Score]:
 
 
 def _filled(
-    record: ResultRecord,
-    own: Mapping[str, _Score],
-    missing: Sequence[str],
-    fillers: Sequence[Mapping[str, _Score]],
+    record: ResultRecord, own: Mapping[str, _Score], missing: Sequence[str], fillers: Sequence[Mapping[str, _Score]]
 ) -> Counted:
     mean = float(np.mean([score.mean for score in own.values()]))
     rows = dict(own)

@@ -51,11 +51,7 @@ class Preset(NamedTuple):
 
 
 PRESETS: Final = (
-    Preset(
-        "Score inpainting: JSB Chorales",
-        "inpainting",
-        {"references": "16380cc094b97a30", "variant": "corrected"},
-    ),
+    Preset("Score inpainting: JSB Chorales", "inpainting", {"references": "16380cc094b97a30", "variant": "corrected"}),
     Preset(
         "Score inpainting: JSB Chorales, the published protocol",
         "inpainting",
@@ -80,9 +76,7 @@ class PublishedTable(NamedTuple):
 
 PUBLISHED_TABLES: Final = (
     PublishedTable(
-        "inpainting",
-        "MUSIB, table 3",
-        "the authors' code, 18 contexts of their JSB Chorales, transposed at random",
+        "inpainting", "MUSIB, table 3", "the authors' code, 18 contexts of their JSB Chorales, transposed at random"
     ),
     PublishedTable(
         "preservation", "MuseCPBench, table 2", "the authors' code, the sources, tools and lengths of each row its own"

@@ -181,7 +181,7 @@ INPAINTING_EXTENSIONS: Final = block(
 benchmark show the first two beside note F1: they see the monotone output that it rewards."""
 
 LIKELIHOODS: Final = block(
-    _inpainting("inpainting_nll", "Inpainting NLL", high=_INF, direction="lower", unit="nats a step", heading="NLL"),
+    _inpainting("inpainting_nll", "Inpainting NLL", high=_INF, direction="lower", unit="nats a step", heading="NLL")
 )
 """The metric of models that give a likelihood."""
 

@@ -298,11 +298,7 @@ def consonance_rows(reference: Tokens, estimate: Tokens) -> FloatArray:
 
 
 def self_replication_rate(
-    contexts: npt.ArrayLike,
-    estimate: npt.ArrayLike,
-    *,
-    corpus: npt.ArrayLike | None = None,
-    transposed: bool = False,
+    contexts: npt.ArrayLike, estimate: npt.ArrayLike, *, corpus: npt.ArrayLike | None = None, transposed: bool = False
 ) -> FloatArray:
     """Share of the middle's measures that are copies of a measure of the context, or of a corpus.
 

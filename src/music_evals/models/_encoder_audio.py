@@ -17,13 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from music_evals.audio.io import load_channels
-from music_evals.errors import (
-    InvalidAudioError,
-    MusicEvalsError,
-    UnsupportedTypeError,
-    importing,
-    located,
-)
+from music_evals.errors import InvalidAudioError, MusicEvalsError, UnsupportedTypeError, importing, located
 from music_evals.files import reading
 
 __all__ = ["LOUDNESS", "Extraction", "Feature", "Source", "content_hash", "prepare"]

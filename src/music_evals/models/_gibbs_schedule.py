@@ -24,11 +24,7 @@ _ORDER, _UNIFORMS = 0, 1  # the two streams of a seed
 _IMPOSED: Final = 0.9  # share of sweeps, from the first, that begin with the melody imposed (the authors' code)
 _FROZEN: Final = 0.8  # share of sweeps after which the code leaves cells of the melody as they are
 
-_CHOICES: Final = {
-    "mode": ("sample", "threshold"),
-    "melody": ("clamp", "code"),
-    "sampler": ("exact", "naive"),
-}
+_CHOICES: Final = {"mode": ("sample", "threshold"), "melody": ("clamp", "code"), "sampler": ("exact", "naive")}
 
 
 @dataclasses.dataclass(frozen=True)

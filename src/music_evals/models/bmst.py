@@ -25,14 +25,7 @@ from torch.nn import functional
 
 from music_evals.annotations import N_ROLL_PITCHES
 from music_evals.errors import UnknownNameError
-from music_evals.models._roll_layers import (
-    Encoder,
-    PitchNetwork,
-    ScalarPitchNetwork,
-    Sizes,
-    focal_truth,
-    sinusoids,
-)
+from music_evals.models._roll_layers import Encoder, PitchNetwork, ScalarPitchNetwork, Sizes, focal_truth, sinusoids
 from music_evals.models._roll_model import N_META, RollModel, padded
 from music_evals.models._saved_network import check_config, fill_sizes
 from music_evals.models.examples import RollWindows

@@ -92,12 +92,7 @@ class CallableWriter:
     concurrency = 1
 
     def __init__(
-        self,
-        function: Callable[..., str],
-        name: str,
-        *,
-        takes_seed: bool = False,
-        details: Mapping[str, Any] = NOTHING,
+        self, function: Callable[..., str], name: str, *, takes_seed: bool = False, details: Mapping[str, Any] = NOTHING
     ) -> None:
         self.name = checked_name(name)
         self.deterministic = not takes_seed

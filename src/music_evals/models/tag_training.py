@@ -200,10 +200,7 @@ def _config(recipe: TaggerRecipe, *, input_size: int) -> MusicTaggerConfig:
 
 def _encoder(recipe: TaggerRecipe, config: MusicTaggerConfig, device: str | None, *, trust: bool) -> Extraction:
     return load_music_encoder(
-        config.encoder_settings,
-        device=device,
-        trust_remote_code=trust,
-        cache=recipe.data.features_cache or True,
+        config.encoder_settings, device=device, trust_remote_code=trust, cache=recipe.data.features_cache or True
     )
 
 

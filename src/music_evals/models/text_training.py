@@ -25,14 +25,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from music_evals.errors import (
-    BackendError,
-    InvalidInputError,
-    NoDataError,
-    OtherRunError,
-    UnknownNameError,
-    importing,
-)
+from music_evals.errors import BackendError, InvalidInputError, NoDataError, OtherRunError, UnknownNameError, importing
 from music_evals.files import folder_written_whole
 from music_evals.lyrics.model_files import choose_device
 from music_evals.models._checkpoints import (

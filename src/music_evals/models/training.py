@@ -46,13 +46,7 @@ from music_evals.models._schedules import learning_rate, with_begun_cycles
 from music_evals.models._tracking import Log, tracking
 from music_evals.models._training_data import recipe_examples
 from music_evals.models.examples import Examples, TokenExamples, hash_arrays
-from music_evals.models.recipe import (
-    Recipe,
-    build_recipe,
-    find_recipe,
-    from_mapping,
-    read_sections,
-)
+from music_evals.models.recipe import Recipe, build_recipe, find_recipe, from_mapping, read_sections
 from music_evals.protocols import INPAINTERS, STYLE_TRANSFERS, TAGGERS, TUNED_WRITERS, load_plugin
 
 if TYPE_CHECKING:

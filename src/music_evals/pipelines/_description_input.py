@@ -85,9 +85,7 @@ def _check_dimensions(group: str, names: Iterable[Any], where: str) -> None:
 
 
 def choose_dimensions(
-    annotators: Iterable[str] | None,
-    dimensions: Mapping[str, Sequence[str]] | None,
-    generated: Iterable[Description],
+    annotators: Iterable[str] | None, dimensions: Mapping[str, Sequence[str]] | None, generated: Iterable[Description]
 ) -> dict[str, tuple[str, ...]]:
     """Return group -> dimensions to score."""
     wanted = {**SCORED, **(dimensions or {})}
@@ -108,8 +106,7 @@ def choose_dimensions(
 
 
 def pair_up(
-    generated: Descriptions,
-    references: Descriptions,
+    generated: Descriptions, references: Descriptions
 ) -> tuple[list[tuple[Description, Description]], list[str]]:
     """Return pairs of checked descriptions, and the id or the place of each song."""
     if isinstance(generated, Mapping) != isinstance(references, Mapping):

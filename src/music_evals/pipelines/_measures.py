@@ -13,13 +13,7 @@ from typing import Any, Final, NamedTuple
 
 from music_evals.errors import InvalidInputError, UnknownNameError, UnsupportedTypeError
 from music_evals.metrics.arrays import OF_AUTHORS
-from music_evals.metrics.catalogue import (
-    AUXILIARY,
-    PRESERVATION_METRICS,
-    RELEASES,
-    metric_of,
-    select_names,
-)
+from music_evals.metrics.catalogue import AUXILIARY, PRESERVATION_METRICS, RELEASES, metric_of, select_names
 from music_evals.metrics.rhythm import ALIGNMENTS
 
 __all__ = ["FACETS", "check_options", "facet_auxiliary", "measure", "select_auxiliary", "select_metrics"]
@@ -117,10 +111,7 @@ _SECONDS = (_is_seconds, "a finite number of seconds, at least 0")
 _ACCEPTED: Final[Mapping[str, tuple[Callable[[Any], bool], str]]] = MappingProxyType(
     {
         "tolerance_sec": _SECONDS,
-        "min_beat_time_sec": (
-            lambda value: value is None or _is_seconds(value),
-            f"{_SECONDS[1]}, or None",
-        ),
+        "min_beat_time_sec": (lambda value: value is None or _is_seconds(value), f"{_SECONDS[1]}, or None"),
         "window_sec": _SECONDS,
         "smooth_sec": _SECONDS,
         "min_lag_sec": _SECONDS,

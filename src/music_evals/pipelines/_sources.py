@@ -19,12 +19,7 @@ from music_evals.audio.extraction import extract
 from music_evals.audio.io import DEFAULT_POLICY, Audio, AudioPolicy, load_audio
 from music_evals.audio.store import FeatureStore
 from music_evals.deprecation import warn_renamed
-from music_evals.errors import (
-    BackendError,
-    MissingBackendError,
-    MusicEvalsError,
-    UnsupportedTypeError,
-)
+from music_evals.errors import BackendError, MissingBackendError, MusicEvalsError, UnsupportedTypeError
 from music_evals.metrics.arrays import MUSECPEVAL, PRESERVATION_VARIANTS, check_variant
 from music_evals.metrics.catalogue import features_of
 from music_evals.numerics import n_threads

@@ -40,16 +40,7 @@ if TYPE_CHECKING:
     from music_evals.protocols import Inpainter
     from music_evals.symbolic.measures import MeterMap
 
-__all__ = [
-    "MAX_DRAWS",
-    "SCORES",
-    "Candidate",
-    "Filling",
-    "draw_candidates",
-    "fill",
-    "fill_gap",
-    "rank",
-]
+__all__ = ["MAX_DRAWS", "SCORES", "Candidate", "Filling", "draw_candidates", "fill", "fill_gap", "rank"]
 
 SCORES: Final = ("note_f1", "position_score", "pitch_accuracy", "rhythm_accuracy")
 """Scores of one candidate, the one to rank with first."""

@@ -32,13 +32,7 @@ from music_evals.pipelines.intervals import check_groups, interval_of_rates, int
 from music_evals.stats import Interval, resampling
 from music_evals.stats.intervals import check_confidence, effective_clusters
 
-__all__ = [
-    "FEATURES",
-    "evaluate_inpainting",
-    "evaluate_nll",
-    "item_features",
-    "item_scores",
-]
+__all__ = ["FEATURES", "evaluate_inpainting", "evaluate_nll", "item_features", "item_scores"]
 
 
 AVERAGES: Final = ("macro", "micro")
@@ -362,13 +356,7 @@ def _of_truth(kernel: Kernel) -> Kernel:
 
 
 def _pass(
-    contexts: Tokens,
-    middles: Tokens,
-    *,
-    notes: bool,
-    features: bool,
-    extensions: Mapping[str, Kernel],
-    variant: str,
+    contexts: Tokens, middles: Tokens, *, notes: bool, features: bool, extensions: Mapping[str, Kernel], variant: str
 ) -> FloatArray:
     true = contexts[:, MUSIB_LAYOUT.middle]
     parts = []

@@ -461,6 +461,5 @@ def _notes(reference: Source, estimate: Source, settings: Settings) -> tuple[str
 
 if not TYPE_CHECKING:
     __getattr__ = module_getattr(
-        __name__,
-        {"COMPANIONS": "AUXILIARY", "Judgement": "PairScores", "entrance": "modality", "judge": "score_pair"},
+        __name__, {"COMPANIONS": "AUXILIARY", "Judgement": "PairScores", "entrance": "modality", "judge": "score_pair"}
     )

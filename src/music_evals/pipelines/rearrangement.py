@@ -161,11 +161,7 @@ def pick_melody(score: Score, melody: str | None = None) -> int | None:
 
 
 def prepare(
-    score: Score,
-    melody: str | None = None,
-    *,
-    steps_per_quarter: int = STEPS_PER_QUARTER,
-    any_meter: bool = False,
+    score: Score, melody: str | None = None, *, steps_per_quarter: int = STEPS_PER_QUARTER, any_meter: bool = False
 ) -> Prepared:
     """Split a score into melody and accompaniment, on the grid of a model.
 

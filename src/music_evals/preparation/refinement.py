@@ -48,15 +48,7 @@ from music_evals.annotations import F0Track
 from music_evals.errors import InvalidAnnotationError, InvalidInputError
 from music_evals.numerics import one_thread
 from music_evals.preparation.characters import Character
-from music_evals.preparation.evidence import (
-    GRID_SEC,
-    SMALLEST_STEP,
-    Evidence,
-    Levels,
-    Voice,
-    find_events,
-    follow_voice,
-)
+from music_evals.preparation.evidence import GRID_SEC, SMALLEST_STEP, Evidence, Levels, Voice, find_events, follow_voice
 
 __all__ = ["MIXTURE", "VOICE_ALONE", "Model", "Refined", "Rest", "SungCharacter", "SungNote", "refine"]
 

@@ -135,9 +135,7 @@ class MusicEncoder(Protocol):
         ...
 
 
-TAGGERS: dict[str, str] = {
-    "music_tagger": "music_evals.models.music_tagger:MusicTagger",
-}
+TAGGERS: dict[str, str] = {"music_tagger": "music_evals.models.music_tagger:MusicTagger"}
 """Model type -> ``module:class`` of every `Tagger`; each has `from_pretrained(folder)`."""
 
 MUSIC_ENCODERS: dict[str, str] = {
@@ -166,7 +164,5 @@ WRITERS: dict[str, str] = {
 }
 """Kind -> ``module:class`` of every `LyricWriter`."""
 
-TUNED_WRITERS: dict[str, str] = {
-    "lyric_writer": "music_evals.models.lyric_writers:TransformersWriter",
-}
+TUNED_WRITERS: dict[str, str] = {"lyric_writer": "music_evals.models.lyric_writers:TransformersWriter"}
 """Model type of a recipe -> ``module:class`` that reads what tuning a language model by it leaves."""

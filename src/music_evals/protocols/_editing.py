@@ -64,9 +64,7 @@ class EditingSystem(Protocol):
         ...
 
 
-EDIT_STUDIES: dict[str, str] = {
-    "stand_in": "music_evals.datasets.edit_study:write_study_sources",
-}
+EDIT_STUDIES: dict[str, str] = {"stand_in": "music_evals.datasets.edit_study:write_study_sources"}
 """Sources of a study of editing systems -> ``module:function`` (folder, n_pieces=), which writes the tables
 ``recordings`` and ``scores``."""
 

@@ -19,13 +19,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
-from music_evals.errors import (
-    CorruptRecordsError,
-    FileTooLargeError,
-    InvalidInputError,
-    NoDataError,
-    OutputError,
-)
+from music_evals.errors import CorruptRecordsError, FileTooLargeError, InvalidInputError, NoDataError, OutputError
 from music_evals.files import private_folder, write_atomically
 
 __all__ = [

@@ -264,10 +264,7 @@ class _Reader:
         if key not in self._voices:
             shift = octave_shift(self._fields.get(key, ""))
             self._voices[key] = voice = VoiceState(
-                self._unit or default_unit(self._meter),
-                self._key,
-                self._meter,
-                self._shift if shift is None else shift,
+                self._unit or default_unit(self._meter), self._key, self._meter, self._shift if shift is None else shift
             )
             self._state_key(voice)
             if self._tempo is not None:

@@ -306,12 +306,7 @@ def cut_context(
             f"no context starts at measure {start}: the piece has measures 0..{max(math.ceil(n_measures) - 1, 0)}"
         )
     return tokens_from_score(
-        score,
-        layout.n_steps,
-        voice=voice,
-        highest=highest,
-        steps_per_quarter=steps_per_quarter,
-        start_tick=start_tick,
+        score, layout.n_steps, voice=voice, highest=highest, steps_per_quarter=steps_per_quarter, start_tick=start_tick
     )
 
 

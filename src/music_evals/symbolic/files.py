@@ -83,10 +83,7 @@ def read_many(
 
 
 def read_many(
-    paths: Iterable[str | os.PathLike[str]],
-    *,
-    reader: Callable[[str], Any] = read_midi,
-    timeout_sec: float = 60.0,
+    paths: Iterable[str | os.PathLike[str]], *, reader: Callable[[str], Any] = read_midi, timeout_sec: float = 60.0
 ) -> Iterator[tuple[Path, Any]]:
     """Read files one by one in a process of its own, and never lose the batch.
 

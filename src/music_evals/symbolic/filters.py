@@ -174,8 +174,7 @@ def unique() -> Filter:
 def only_4_4() -> Filter:
     """Keep files with time signatures that are all 4/4; one without any is removed as missing, never taken for 4/4."""
     return Filter(
-        "only_4_4",
-        _each(lambda row: "" if row.is_4_4 else f"time signatures {', '.join(row.tsc) or 'missing'}"),
+        "only_4_4", _each(lambda row: "" if row.is_4_4 else f"time signatures {', '.join(row.tsc) or 'missing'}")
     )
 
 

@@ -38,12 +38,7 @@ _NOTE_ROW = frozenset({"onset_step", "duration_step", "pitch"})
 
 
 def read_tokens(
-    item: Any,
-    *,
-    whole: bool,
-    voice: int | str | None = None,
-    highest: bool = False,
-    measures: Measures = "notated",
+    item: Any, *, whole: bool, voice: int | str | None = None, highest: bool = False, measures: Measures = "notated"
 ) -> Tokens:
     """Return the NoteSeq tokens of one item of any kind that is offered.
 

@@ -258,11 +258,7 @@ def abc_fields(text: str, letter: str) -> tuple[str, ...]:
 
 
 def from_music21(
-    stream: Stream,
-    *,
-    expand_repeats: bool = True,
-    merge_ties: bool = True,
-    limits: Limits = DEFAULT_LIMITS,
+    stream: Stream, *, expand_repeats: bool = True, merge_ties: bool = True, limits: Limits = DEFAULT_LIMITS
 ) -> Score:
     """Take the notes of a music21 stream: those that music21 writes into a MusicXML file, as `read_musicxml` reads it.
 

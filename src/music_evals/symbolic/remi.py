@@ -136,10 +136,7 @@ def decode(ids: npt.ArrayLike) -> Score:
     positions = rows[:, BAR] * POSITIONS_PER_BAR + rows[:, POSITION]
     onsets = positions * TICKS_PER_POSITION
     notes = make_notes(
-        onsets,
-        rows[:, DURATION] + 1,
-        rows[:, PITCH] + LOWEST_PITCH,
-        np.maximum(rows[:, VELOCITY] * VELOCITY_BIN, 1),
+        onsets, rows[:, DURATION] + 1, rows[:, PITCH] + LOWEST_PITCH, np.maximum(rows[:, VELOCITY] * VELOCITY_BIN, 1)
     )
     return Score(notes, TICKS_PER_QUARTER, tempos=_tempos(onsets, rows[:, TEMPO]))
 

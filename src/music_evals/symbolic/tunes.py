@@ -290,11 +290,7 @@ def second_halves(bars: MeterMap) -> tuple[bool, ...]:
 
 
 def open_tune(
-    path: str | os.PathLike[str],
-    *,
-    tune: int | None = None,
-    meter: str | None = None,
-    limits: Limits = DEFAULT_LIMITS,
+    path: str | os.PathLike[str], *, tune: int | None = None, meter: str | None = None, limits: Limits = DEFAULT_LIMITS
 ) -> Tune:
     r"""Read a MIDI, MusicXML or ABC file so that some of its measures can be replaced.
 

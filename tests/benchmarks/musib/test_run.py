@@ -292,9 +292,7 @@ def test_correlations_by_system_are_of_means() -> None:
 def test_a_rate_stands_as_it_is_and_what_has_no_score_of_a_window_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     names = ("note_f1", "interval_divergence", "repeated_note_rate", "silence_divergence", "inpainting_nll")
     found = SimpleNamespace(
-        metrics=names,
-        item_rows=["a", "b"],
-        at=lambda *_: SimpleNamespace(values=lambda _: np.array([[0.25], [0.75]])),
+        metrics=names, item_rows=["a", "b"], at=lambda *_: SimpleNamespace(values=lambda _: np.array([[0.25], [0.75]]))
     )
     monkeypatch.setattr(relations, "_divergences", lambda *_: np.array([0.1]))
     made = relations.system_scores(SimpleNamespace(found=found), ["model"], np.array([0, 1]), np.ones((1, 2)))

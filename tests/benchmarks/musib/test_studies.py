@@ -22,18 +22,7 @@ torch = pytest.importorskip("torch")
 
 from benchmarks.musib.hypotheses import Scores  # noqa: E402
 from benchmarks.musib.shortening import Limits, decay_for, shares, shortened  # noqa: E402
-from benchmarks.musib.studies import (  # noqa: E402
-    DONE,
-    SCORES,
-    SIZES,
-    TRAINED_ON,
-    Run,
-    Studies,
-    parts,
-    runs,
-    spread,
-    subset,
-)
+from benchmarks.musib.studies import DONE, SCORES, SIZES, TRAINED_ON, Run, Studies, parts, runs, spread, subset  # noqa: E402
 from benchmarks.musib.study_scores import in_words, shipped_decoding  # noqa: E402
 from benchmarks.musib.systems import DESIGNS, ROOT  # noqa: E402
 

@@ -20,12 +20,7 @@ from music_evals.datasets.caimd.demo import demo_rows, line_pattern, read_lyrics
 from music_evals.datasets.caimd.paper_json import from_json, joined_description, to_json
 from music_evals.datasets.caimd.schema import SECTION_TYPES, effect_tags, features, load_rows, section_row, song_texts
 from music_evals.datasets.manifest import parquet_bytes, rows_sha256
-from music_evals.errors import (
-    InvalidInputError,
-    InvalidLyricsError,
-    InvalidTagsError,
-    UnknownNameError,
-)
+from music_evals.errors import InvalidInputError, InvalidLyricsError, InvalidTagsError, UnknownNameError
 from music_evals.lyrics.tag_groups import GROUPINGS
 
 from .caimd_copies import DEV, dev_rows

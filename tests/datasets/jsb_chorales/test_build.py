@@ -205,11 +205,7 @@ def test_other_readings_of_the_counting_rule_give_other_sets():
         if len(stream.parts) != 4:
             continue
         part = stream.expandRepeats().parts[0]
-        pages = {
-            "naive": part,
-            "merged first": stream.stripTies().expandRepeats().parts[0],
-            "merged": part.stripTies(),
-        }
+        pages = {"naive": part, "merged first": stream.stripTies().expandRepeats().parts[0], "merged": part.stripTies()}
         for reading, page in pages.items():
             onsets = [round(float(note.offset) * 10_080) for note in page.flatten().notes]
             readings[reading][name] = count_musib_measures(onsets, 10_080)

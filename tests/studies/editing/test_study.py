@@ -11,13 +11,7 @@ from typing import Any
 import pytest
 from tests.editors import edited, part
 
-from music_evals.errors import (
-    InvalidInputError,
-    NoDataError,
-    PairCountError,
-    TamperedLogError,
-    UnreadableFileError,
-)
+from music_evals.errors import InvalidInputError, NoDataError, PairCountError, TamperedLogError, UnreadableFileError
 from music_evals.pipelines.editing_test import evaluate_editing_test
 from music_evals.pipelines.study_tables import rows_of
 from music_evals.studies.answers import Participant

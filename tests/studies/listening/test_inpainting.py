@@ -19,13 +19,7 @@ from music_evals.annotations import Tokens
 from music_evals.benchmark.tasks.inpainting.items import ItemSet, load_items
 from music_evals.benchmark.tasks.inpainting.systems import Role, System, baseline_system
 from music_evals.benchmark.tasks.preservation.pairs import pairs_in_manifest
-from music_evals.errors import (
-    CorruptRecordsError,
-    InvalidInputError,
-    MusicEvalsError,
-    NoDataError,
-    UnknownNameError,
-)
+from music_evals.errors import CorruptRecordsError, InvalidInputError, MusicEvalsError, NoDataError, UnknownNameError
 from music_evals.studies.listening.inpainting import StudySettings, build_study
 from music_evals.studies.pairs import REFERENCE, read_pairs
 from music_evals.studies.stimuli import Study
@@ -70,10 +64,7 @@ def runs(items: ItemSet, tmp_path_factory: pytest.TempPathFactory) -> list[Path]
     best = stored("net", held_note(items, 60), items, decoding="best")
     leaks = stored("net:teacher_forced (leaks)", items.middles.copy(), items, "leaking", decoding="teacher_forced")
     sampled = stored("net:sample", {2: held_note(items, 64), 1: held_note(items, 62)}, items, decoding="sample")
-    return [
-        run(root / "careful", items, best, leaks, *baselines),
-        run(root / "alive", items, sampled, baselines[0]),
-    ]
+    return [run(root / "careful", items, best, leaks, *baselines), run(root / "alive", items, sampled, baselines[0])]
 
 
 def build(out: Path, runs: list[Path], **options: Any) -> Study:

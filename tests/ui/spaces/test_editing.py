@@ -90,8 +90,7 @@ def test_systems_of_other_packages_are_offered_where_they_are_named() -> None:
 
 
 @pytest.mark.parametrize(
-    ("calls", "backbone", "seconds"),
-    [(1504, "autoregressive", 76), (600, "diffusion", 48), (800, "diffusion", 64)],
+    ("calls", "backbone", "seconds"), [(1504, "autoregressive", 76), (600, "diffusion", 48), (800, "diffusion", 64)]
 )
 def test_the_card_is_asked_for_as_long_as_the_system_needs_it(calls: int, backbone: str, seconds: int) -> None:
     """Worked by hand, MusicGen, ZETA and MusicMagus at 30 s: 1504 tokens x 0.05 s, 600 and 800 steps x 0.08 s."""
@@ -210,14 +209,7 @@ def test_parameters_of_systems_with_weights_are_refused_before_these_are_loaded(
         monkeypatch.setattr(kind, "from_pretrained", classmethod(_unloaded(kind)))
     offers = find_editors({VARIABLE: "zeta=there musicgen=there"})
     for system, parameters in {
-        "zeta": (
-            "steps=many",
-            "steps=0",
-            "steps=2.5",
-            "start=-1",
-            "zero_last=1",
-            "target_guidance=nan",
-        ),
+        "zeta": ("steps=many", "steps=0", "steps=2.5", "start=-1", "zero_last=1", "target_guidance=nan"),
         "musicgen": ("top_k=0", "top_k=true", "guidance=inf", "temperature=hot", "text=3"),
     }.items():
         for text in parameters:

@@ -18,13 +18,7 @@ from music_evals.annotations import sections_of_rows, sections_text
 from music_evals.benchmark.records import read_records
 from music_evals.cli import main
 from music_evals.datasets.caimd.demo import demo_rows
-from music_evals.errors import (
-    InvalidInputError,
-    InvalidLyricsError,
-    InvalidPatternError,
-    NoDataError,
-    UnknownNameError,
-)
+from music_evals.errors import InvalidInputError, InvalidLyricsError, InvalidPatternError, NoDataError, UnknownNameError
 from music_evals.lyrics.normalise import STEPS
 from music_evals.lyrics.patterns import read_pattern
 from music_evals.lyrics.rhyme import METHODS

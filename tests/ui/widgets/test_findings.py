@@ -201,10 +201,7 @@ def test_what_is_undefined_is_told_with_its_reason_and_what_was_not_asked_for_is
     original = features(key=Key(0, "major"))
     edit = features(undefined={"key": "silent: the peak lies below -60 dBFS"})
     found = told(original, edit)
-    assert found["key"] == (
-        "undefined",
-        "key cannot be compared (edit: silent: the peak lies below -60 dBFS)",
-    )
+    assert found["key"] == ("undefined", "key cannot be compared (edit: silent: the peak lies below -60 dBFS)")
     assert list(found) == ["length", "key"]
 
 

@@ -292,10 +292,7 @@ def _dump(url: str, target: Path) -> None:
         _run("pg_dump", "-Fc", "--no-owner", "--no-privileges", f"--file={target}", url=url)
         _sync(target)
         return
-    with (
-        contextlib.closing(sqlite3.connect(source)) as ours,
-        contextlib.closing(sqlite3.connect(target)) as theirs,
-    ):
+    with contextlib.closing(sqlite3.connect(source)) as ours, contextlib.closing(sqlite3.connect(target)) as theirs:
         ours.backup(theirs)
         theirs.execute("PRAGMA journal_mode=DELETE")  # one file, without a log beside it
     _sync(target)

@@ -13,14 +13,7 @@ from sqlalchemy import func, select
 from music_evals.annotations import DIMENSIONS
 from music_evals.caimap import grades, ledger
 from music_evals.caimap.machine import SONG, ForbiddenStepError
-from music_evals.caimap.storage.tables import (
-    LedgerRow,
-    MessageRow,
-    PersonRow,
-    SongRow,
-    TaskRow,
-    WeekRow,
-)
+from music_evals.caimap.storage.tables import LedgerRow, MessageRow, PersonRow, SongRow, TaskRow, WeekRow
 from music_evals.caimap.training import DISCUSSIONS
 from music_evals.caimap.values import Description, FinishedSong, Song, Structure
 from music_evals.caimap.work.annotating import HANDED_IN, compare_passes, pass_tasks, pay_task

@@ -14,15 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from sqlalchemy import String, cast, func, select
 
 from music_evals.caimap import grades
-from music_evals.caimap.storage.tables import (
-    AuditRow,
-    LedgerRow,
-    PersonRow,
-    SheetRow,
-    TaskRow,
-    WarningRow,
-    WeekRow,
-)
+from music_evals.caimap.storage.tables import AuditRow, LedgerRow, PersonRow, SheetRow, TaskRow, WarningRow, WeekRow
 from music_evals.caimap.work.hiding import hidden_tasks
 from music_evals.caimap.work.service import StudyService
 

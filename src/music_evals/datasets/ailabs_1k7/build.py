@@ -21,15 +21,7 @@ import numpy as np
 from music_evals.annotations import KeySignature, Score, TimeSignature
 from music_evals.datasets.archives import read_archive
 from music_evals.datasets.pieces import Piece, Reading, Source, read_pieces
-from music_evals.datasets.tune_files import (
-    Placed,
-    families_of,
-    place,
-    shown_on,
-    split_counts,
-    write_tunes,
-    write_whole,
-)
+from music_evals.datasets.tune_files import Placed, families_of, place, shown_on, split_counts, write_tunes, write_whole
 from music_evals.datasets.tunes import Tune, tune_from_score
 from music_evals.errors import InvalidInputError, NoDataError
 from music_evals.files import Store, cache_folder

@@ -132,11 +132,4 @@ def _effects(reported: Mapping[str, Any]) -> dict[str, Any]:
     if tags != effect_tags(quality, live=live, lo_fi=lo_fi):
         raise InvalidInputError(f"{AUDIO_EFFECTS} must be {CLEAR} or {UNCLEAR}, then {LIVE}, then {LO_FI}, got {tags}")
     remarks = {"live": reported.get("live"), "lo_fi": reported.get("lo_fi")}
-    return {
-        "tags": tags,
-        "text": None,
-        "sound_quality": quality,
-        "live": live,
-        "lo_fi": lo_fi,
-        "option_texts": remarks,
-    }
+    return {"tags": tags, "text": None, "sound_quality": quality, "live": live, "lo_fi": lo_fi, "option_texts": remarks}

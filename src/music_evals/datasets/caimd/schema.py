@@ -34,10 +34,7 @@ def features() -> Any:
 
     text, seconds = Value("string"), Value("float64")
     described = {
-        group: {
-            "overall_text": text,
-            "dimensions": {name: _dimension_features(name) for name in dimensions},
-        }
+        group: {"overall_text": text, "dimensions": {name: _dimension_features(name) for name in dimensions}}
         for group, dimensions in DIMENSIONS.items()
     }
     return Features(

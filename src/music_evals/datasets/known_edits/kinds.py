@@ -196,11 +196,7 @@ def _stretch(piece: Piece, strength: float, _: random.Random) -> _Result:
 def _varispeed(piece: Piece, strength: float, _: random.Random) -> _Result:
     semitones = f"{strength:g} semitone{'s' * (strength > 1)}"
     operation = {"op": "varispeed", "semitones": int(strength)}
-    return (
-        piece,
-        [operation],
-        f"Run the recording faster, so that pitch rises by {semitones} and tempo with it.",
-    )
+    return (piece, [operation], f"Run the recording faster, so that pitch rises by {semitones} and tempo with it.")
 
 
 def _rubato(piece: Piece, strength: float, _: random.Random) -> _Result:

@@ -22,13 +22,7 @@ from music_evals.datasets import edit_sources
 from music_evals.datasets.edit_sources import STAND_IN_PIECES, Attached
 from music_evals.errors import UnreadableFileError
 
-__all__ = [
-    "CONFIGS",
-    "attach",
-    "build_config",
-    "features",
-    "published_table",
-]
+__all__ = ["CONFIGS", "attach", "build_config", "features", "published_table"]
 
 CONFIGS = ("zeta", "vanilla", "stand_in")
 """Names of the configs; `stand_in` is our own."""

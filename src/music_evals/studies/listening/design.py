@@ -32,12 +32,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from music_evals.errors import NoDataError
-from music_evals.studies.listening.settings import (
-    CHECK,
-    ListeningSettings,
-    check_pairs_of_test,
-    played_systems,
-)
+from music_evals.studies.listening.settings import CHECK, ListeningSettings, check_pairs_of_test, played_systems
 from music_evals.studies.pairs import StudyPair
 
 __all__ = ["make_plans", "order_of_items"]

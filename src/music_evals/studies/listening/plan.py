@@ -162,10 +162,7 @@ def plan_listening(
 
 
 def _simulate_once(
-    world: ListeningWorld,
-    settings: ListeningSettings,
-    confidence: float,
-    rng: np.random.Generator,
+    world: ListeningWorld, settings: ListeningSettings, confidence: float, rng: np.random.Generator
 ) -> list[float]:
     """Return estimate, low and high end, of kept listeners and of all listeners; then four counts and minutes.
 

@@ -32,13 +32,7 @@ if TYPE_CHECKING:
 
     from music_evals.ui.spaces.melody_sources import Piece
 
-__all__ = [
-    "build_page",
-    "change_voice",
-    "example_melody",
-    "fill_gap",
-    "open_file",
-]
+__all__ = ["build_page", "change_voice", "example_melody", "fill_gap", "open_file"]
 
 TITLE = "Fill the gap in a melody"
 INTRO = """\

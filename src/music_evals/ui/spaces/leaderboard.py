@@ -19,14 +19,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from music_evals.benchmark.cells import plain
 from music_evals.benchmark.tasks.preservation.pairs import AUDIO_SUFFIXES
-from music_evals.errors import (
-    HubError,
-    InvalidInputError,
-    MusicEvalsError,
-    NoDataError,
-    UnknownNameError,
-    hub_errors,
-)
+from music_evals.errors import HubError, InvalidInputError, MusicEvalsError, NoDataError, UnknownNameError, hub_errors
 from music_evals.leaderboard.board import DETAILS, RESULTS, DetailReader, read_board
 from music_evals.leaderboard.details import MAX_MEDIA_BYTES, SIDES
 from music_evals.leaderboard.export import LEGEND, csv_rows, latex_table, load_leaderboard

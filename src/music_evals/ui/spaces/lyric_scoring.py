@@ -13,12 +13,7 @@ from typing import Any, Final, NamedTuple
 from music_evals.annotations import LyricSection, sections_text
 from music_evals.benchmark.manifests import json_lines
 from music_evals.benchmark.versions import package_versions
-from music_evals.errors import (
-    InvalidInputError,
-    InvalidLyricsError,
-    InvalidPatternError,
-    UnknownNameError,
-)
+from music_evals.errors import InvalidInputError, InvalidLyricsError, InvalidPatternError, UnknownNameError
 from music_evals.lyrics.normalise import STEPS, Normalised, normalise_lyrics
 from music_evals.lyrics.patterns import check_pattern, mark_lyrics, read_pattern, split_sections
 from music_evals.lyrics.rhyme import METHODS, rhyme_function

@@ -49,11 +49,7 @@ def writer_place(environment: Mapping[str, str] | None = None) -> tuple[str, str
 
 
 def written_lyrics(
-    theme: str,
-    pattern: str,
-    seed: float = 0,
-    language: str = "en",
-    progress: Progress = lambda _share, _text: None,
+    theme: str, pattern: str, seed: float = 0, language: str = "en", progress: Progress = lambda _share, _text: None
 ) -> str:
     """Return the lyrics that the page's model writes for a theme and a pattern, as it wrote them.
 

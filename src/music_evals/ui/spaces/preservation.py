@@ -148,12 +148,7 @@ class Compared:
 
 
 def compare_uploads(
-    original: str | None,
-    edit: str | None,
-    *,
-    variant: str = "corrected",
-    companions: bool = False,
-    start: float = 0.0,
+    original: str | None, edit: str | None, *, variant: str = "corrected", companions: bool = False, start: float = 0.0
 ) -> Generator[Stage, None, Compared]:
     """Compare two uploaded files, a stage at a time; with all auxiliary metrics, or those that are shown by default."""
     # `start` is the share of the whole work that lies behind already, 0..1

@@ -79,11 +79,7 @@ def player(first: Track, second: Track, picture: str = "") -> dict[str, Any]:
         levels=levels_text(*loudness, sources=(first.source, second.source)),
         picture=Markup(picture),  # noqa: S704  (escaped where it is drawn)
     )
-    return {
-        "html": shown,
-        "tracks": tracks,
-        "seconds": round(seconds, 3),
-    }
+    return {"html": shown, "tracks": tracks, "seconds": round(seconds, 3)}
 
 
 def encode(track: Track) -> bytes:

@@ -35,11 +35,7 @@ Say = Callable[..., str]
 MARKS: Final[Mapping[str, str]] = {"kept": "✓", "missed": "✗", "extra": "+", "none": "·"}
 """What became of a rhyme -> its sign."""
 
-_NOTES: Final = {
-    NO_CHINESE: "no_chinese",
-    NO_CHINESE_FORM: "no_chinese_form",
-    NO_CHINESE_EMPTY: "no_chinese_empty",
-}
+_NOTES: Final = {NO_CHINESE: "no_chinese", NO_CHINESE_FORM: "no_chinese_form", NO_CHINESE_EMPTY: "no_chinese_empty"}
 """Note of a score -> the words of the page for it."""
 
 _BRACES: Final = str.maketrans({"{": "&#123;", "}": "&#125;", "$": "&#36;"})

@@ -303,11 +303,7 @@ def fail(rows: list[dict[str, Any]], system: str, item: str, *, seed: int = 0) -
 
 
 def test_nobody_wins_by_failing() -> None:
-    values = {
-        "picky": {"note_f1": [[1.0, 0.0, 0.0, 0.0]]},
-        "fair": {"note_f1": [[0.3, 0.3, 0.3, 0.3]]},
-        **REFERENCE,
-    }
+    values = {"picky": {"note_f1": [[1.0, 0.0, 0.0, 0.0]]}, "fair": {"note_f1": [[0.3, 0.3, 0.3, 0.3]]}, **REFERENCE}
     rows = make_rows(values, {**CONTROL, "picky": "model"})
     for item in ("i1", "i2", "i3"):
         fail(rows, "picky", item)

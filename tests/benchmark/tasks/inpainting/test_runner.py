@@ -171,9 +171,7 @@ def test_an_item_that_fails_when_its_chunk_comes_again_is_a_failure(tmp_path: Pa
     starts = items.contexts[:, 0].tolist()
     second = next(row for row, start in enumerate(starts) if start != starts[0])
     few = dataclasses.replace(
-        items.head(2),
-        contexts=items.contexts[[0, second]],
-        item_ids=(items.item_ids[0], items.item_ids[second]),
+        items.head(2), contexts=items.contexts[[0, second]], item_ids=(items.item_ids[0], items.item_ids[second])
     )
     for bad in (starts[0], starts[second]):
         system = System("moody", "model", "0", lambda bad=bad: Moody(bad, ValueError("mood")))  # type: ignore[misc]

@@ -148,8 +148,7 @@ def test_settings_that_make_no_sense(
 
 
 @pytest.mark.parametrize(
-    "change",
-    [{"metrics": "beat_f_measur"}, {"companions": "same_mod"}, {"variant": "paperr"}, {"audio": "besides"}],
+    "change", [{"metrics": "beat_f_measur"}, {"companions": "same_mod"}, {"variant": "paperr"}, {"audio": "besides"}]
 )
 def test_names_that_do_not_exist(folders: dict[str, Any], tmp_path: Path, change: dict[str, Any]) -> None:
     with pytest.raises(UnknownNameError, match="did you mean"):

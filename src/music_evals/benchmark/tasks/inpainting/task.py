@@ -69,10 +69,7 @@ HEADINGS = {
 }
 """Metric -> short heading, in the order of the tables: what ranks stands first, beside it what sees monotone output."""
 
-SUBSETS = {
-    WHOLE: "all windows",
-    "unseen": "windows whose middle does not occur in the training split",
-}
+SUBSETS = {WHOLE: "all windows", "unseen": "windows whose middle does not occur in the training split"}
 
 MONOTONE = (
     "Note F1 rewards monotone output, such as the commonest pitch at every beat: read it beside the divergence of "

@@ -126,12 +126,7 @@ class _Lanes:
         self._top, self._names, self._parts = _GAP, list[str](), list[str]()
 
     def add(
-        self,
-        name: str,
-        content: str,
-        height: int = _LANE,
-        side: str = "",
-        marks: Sequence[tuple[float, str]] = (),
+        self, name: str, content: str, height: int = _LANE, side: str = "", marks: Sequence[tuple[float, str]] = ()
     ) -> None:
         """Add a lane; `marks` are heights within it and what stands beside them."""
         if side:

@@ -57,14 +57,7 @@ from music_evals.numerics import n_cores
 from music_evals.options import option
 from music_evals.pipelines import preservation as pipeline
 
-__all__ = [
-    "AUDIO_PACKAGES",
-    "PRESERVATION",
-    "Outcome",
-    "Preservation",
-    "Settings",
-    "describe_extractors",
-]
+__all__ = ["AUDIO_PACKAGES", "PRESERVATION", "Outcome", "Preservation", "Settings", "describe_extractors"]
 
 MOST_WORKERS = 4
 """By default no more processes than this; more must be asked for."""

@@ -91,10 +91,7 @@ def _tables() -> None:
         sa.Column("role", sa.String(length=20), nullable=False),
         sa.Column("expires", sa.DateTime(), nullable=False),
         sa.Column("used_by", sa.Integer(), nullable=True),
-        sa.ForeignKeyConstraint(
-            ["used_by"],
-            ["person.id"],
-        ),
+        sa.ForeignKeyConstraint(["used_by"], ["person.id"]),
         sa.PrimaryKeyConstraint("token_hash"),
     )
     op.create_table(
@@ -105,14 +102,8 @@ def _tables() -> None:
         sa.Column("content", sa.String(length=2000), nullable=False),
         sa.Column("place", sa.String(length=100), nullable=False),
         sa.Column("moment", sa.DateTime(), nullable=False),
-        sa.ForeignKeyConstraint(
-            ["author"],
-            ["person.id"],
-        ),
-        sa.ForeignKeyConstraint(
-            ["thread"],
-            ["person.id"],
-        ),
+        sa.ForeignKeyConstraint(["author"], ["person.id"]),
+        sa.ForeignKeyConstraint(["thread"], ["person.id"]),
         sa.PrimaryKeyConstraint("id"),
     )
     op.create_index(op.f("ix_message_thread"), "message", ["thread"], unique=False)
@@ -122,10 +113,7 @@ def _tables() -> None:
         sa.Column("person", sa.Integer(), nullable=False),
         sa.Column("csrf", sa.String(length=64), nullable=False),
         sa.Column("expires", sa.DateTime(), nullable=False),
-        sa.ForeignKeyConstraint(
-            ["person"],
-            ["person.id"],
-        ),
+        sa.ForeignKeyConstraint(["person"], ["person.id"]),
         sa.PrimaryKeyConstraint("token_hash"),
     )
     op.create_index(op.f("ix_session_person"), "session", ["person"], unique=False)
@@ -147,14 +135,8 @@ def _tables() -> None:
         sa.Column("agreement", sa.Double(), nullable=True),
         sa.Column("note", sa.String(length=1000), nullable=False),
         sa.Column("version", sa.Integer(), nullable=False),
-        sa.ForeignKeyConstraint(
-            ["person"],
-            ["person.id"],
-        ),
-        sa.ForeignKeyConstraint(
-            ["song"],
-            ["song.id"],
-        ),
+        sa.ForeignKeyConstraint(["person"], ["person.id"]),
+        sa.ForeignKeyConstraint(["song"], ["song.id"]),
         sa.PrimaryKeyConstraint("id"),
         sa.UniqueConstraint("song", "kind", "person", name="task_once"),
     )
@@ -179,10 +161,7 @@ def _tables() -> None:
         sa.Column("grade_a", sa.String(length=3), nullable=False),
         sa.Column("grade_b", sa.String(length=3), nullable=False),
         sa.Column("excluded", sa.Boolean(), nullable=False),
-        sa.ForeignKeyConstraint(
-            ["person"],
-            ["person.id"],
-        ),
+        sa.ForeignKeyConstraint(["person"], ["person.id"]),
         sa.PrimaryKeyConstraint("person", "monday"),
     )
     op.create_table(
@@ -194,10 +173,7 @@ def _tables() -> None:
         sa.Column("position_sec", sa.Double(), nullable=False),
         sa.Column("received_sec", sa.Double(), nullable=False),
         sa.Column("value", sa.Double(), nullable=False),
-        sa.ForeignKeyConstraint(
-            ["task"],
-            ["task.id"],
-        ),
+        sa.ForeignKeyConstraint(["task"], ["task.id"]),
         sa.PrimaryKeyConstraint("id"),
     )
     op.create_index(op.f("ix_event_task"), "event", ["task"], unique=False)
@@ -211,14 +187,8 @@ def _tables() -> None:
         sa.Column("task", sa.Integer(), nullable=True),
         sa.Column("moment", sa.DateTime(), nullable=False),
         sa.CheckConstraint("reason <> ''", name="ledger_reason"),
-        sa.ForeignKeyConstraint(
-            ["person"],
-            ["person.id"],
-        ),
-        sa.ForeignKeyConstraint(
-            ["task"],
-            ["task.id"],
-        ),
+        sa.ForeignKeyConstraint(["person"], ["person.id"]),
+        sa.ForeignKeyConstraint(["task"], ["task.id"]),
         sa.PrimaryKeyConstraint("id"),
     )
     op.create_index(op.f("ix_ledger_person"), "ledger", ["person"], unique=False)
@@ -232,14 +202,8 @@ def _tables() -> None:
         sa.Column("total", sa.Double(), nullable=False),
         sa.Column("remark", sa.String(length=1000), nullable=False),
         sa.Column("moment", sa.DateTime(), nullable=False),
-        sa.ForeignKeyConstraint(
-            ["inspector"],
-            ["person.id"],
-        ),
-        sa.ForeignKeyConstraint(
-            ["task"],
-            ["task.id"],
-        ),
+        sa.ForeignKeyConstraint(["inspector"], ["person.id"]),
+        sa.ForeignKeyConstraint(["task"], ["task.id"]),
         sa.PrimaryKeyConstraint("id"),
         sa.UniqueConstraint("task", "inspector", "purpose", name="sheet_once"),
     )
@@ -251,14 +215,8 @@ def _tables() -> None:
         sa.Column("task", sa.Integer(), nullable=False),
         sa.Column("kind", sa.String(length=20), nullable=False),
         sa.Column("moment", sa.DateTime(), nullable=False),
-        sa.ForeignKeyConstraint(
-            ["person"],
-            ["person.id"],
-        ),
-        sa.ForeignKeyConstraint(
-            ["task"],
-            ["task.id"],
-        ),
+        sa.ForeignKeyConstraint(["person"], ["person.id"]),
+        sa.ForeignKeyConstraint(["task"], ["task.id"]),
         sa.PrimaryKeyConstraint("id"),
     )
     op.create_index(op.f("ix_warning_person"), "warning", ["person"], unique=False)

@@ -20,10 +20,7 @@ def upgrade() -> None:
         sa.Column("provider", sa.String(length=200), nullable=False),
         sa.Column("subject", sa.String(length=255), nullable=False),
         sa.Column("person", sa.Integer(), nullable=False),
-        sa.ForeignKeyConstraint(
-            ["person"],
-            ["person.id"],
-        ),
+        sa.ForeignKeyConstraint(["person"], ["person.id"]),
         sa.PrimaryKeyConstraint("provider", "subject"),
         sa.UniqueConstraint("person", "provider", name="identity_once"),
     )
