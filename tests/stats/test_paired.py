@@ -16,7 +16,7 @@ from music_evals.stats import (
     sign_flips,
     swap_test_divergence,
 )
-from music_evals.stats._clusters import random_bits
+from music_evals.stats.clusters import random_bits
 from music_evals.stats.intervals import degrees_of_freedom
 from music_evals.stats.paired import paired_tests_of_systems
 

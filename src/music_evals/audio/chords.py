@@ -8,8 +8,8 @@ import numpy as np
 import numpy.typing as npt
 
 from music_evals.annotations import NO_CHORD, Chords
-from music_evals.audio._filters import median_filter, viterbi
 from music_evals.audio.chroma import accompaniment_chroma
+from music_evals.audio.filters import median_filter, viterbi
 from music_evals.audio.io import Audio
 from music_evals.audio.spectra import HOP_LENGTH, sounding_frames
 

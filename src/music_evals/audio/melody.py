@@ -6,7 +6,7 @@ import numpy as np
 import numpy.typing as npt
 
 from music_evals.annotations import F0Track, Melody
-from music_evals.audio._filters import median_filter
+from music_evals.audio.filters import median_filter
 from music_evals.audio.io import Audio
 from music_evals.audio.melody_net import LOWEST_PITCH, N_PITCHES, melody_activations
 from music_evals.audio.spectra import HOP_LENGTH

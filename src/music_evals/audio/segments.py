@@ -11,8 +11,8 @@ import numpy as np
 import numpy.typing as npt
 
 from music_evals.annotations import Segments, StructureFrames
-from music_evals.audio._filters import moving_average, pool, standardise, unit_columns
 from music_evals.audio.backends import UndefinedFeature
+from music_evals.audio.filters import moving_average, pool, standardise, unit_columns
 from music_evals.audio.io import Audio
 from music_evals.audio.spectra import HOP_LENGTH, frame_levels
 from music_evals.audio.structure import ROWS, compute_structure, spectral_rows

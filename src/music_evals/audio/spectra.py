@@ -9,8 +9,8 @@ from typing import Any, Final, NamedTuple, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from music_evals.audio._samples import Samples, resample
 from music_evals.audio.io import Audio
+from music_evals.audio.samples import Samples, resample
 
 __all__ = [
     "BINS_PER_OCTAVE",

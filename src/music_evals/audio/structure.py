@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from music_evals.annotations import StructureFrames
-from music_evals.audio._filters import fold_matrix, pool, standardise
+from music_evals.audio.filters import fold_matrix, pool, standardise
 from music_evals.audio.io import Audio
 from music_evals.audio.spectra import HOP_LENGTH, constant_q, mel_decibels, tuning
 

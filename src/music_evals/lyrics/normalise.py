@@ -23,9 +23,9 @@ from types import MappingProxyType
 from typing import Any, Final
 
 from music_evals.errors import UnsupportedTypeError, importing
-from music_evals.lyrics import _normal_remarks as remarks
-from music_evals.lyrics._normal_headers import bare, fold, is_header, is_released_header, split_headers
-from music_evals.lyrics._normal_remarks import drop_reasoning, is_fence
+from music_evals.lyrics import remarks
+from music_evals.lyrics.headers import bare, fold, is_header, is_released_header, split_headers
+from music_evals.lyrics.remarks import drop_reasoning, is_fence
 from music_evals.lyrics.song_formats import AUTO, find_format, read_as
 
 __all__ = ["FORMAT_FOUND", "STEPS", "Normalised", "drop_reasoning", "normalise_lyrics"]

@@ -41,7 +41,7 @@ from music_evals.errors import InvalidInputError, NoDataError, UndefinedMetricWa
 from music_evals.lyrics.embeddings import DEFAULT_ENCODER, embed
 from music_evals.lyrics.tag_groups import GROUPINGS, fold_tag
 from music_evals.metrics.semantics import check_options, semantic_similarity
-from music_evals.pipelines._description_input import Description, Descriptions, check_description
+from music_evals.pipelines.description_input import Description, Descriptions, check_description
 from music_evals.pipelines.descriptions import EncoderLike, resolve_encoder
 from music_evals.pipelines.intervals import check_groups
 from music_evals.stats import holm, mean_intervals

@@ -36,9 +36,9 @@ from music_evals.annotations import (
     StructureFrames,
     TimeSignature,
 )
-from music_evals.audio._filters import pool, standardise, viterbi
 from music_evals.audio.chords import CHORD_LABELS, log_softmax, states_to_chords
 from music_evals.audio.extraction import SHORTEST_STRUCTURE_SEC
+from music_evals.audio.filters import pool, standardise, viterbi
 from music_evals.audio.io import SAMPLE_RATE
 from music_evals.audio.key import key_correlations
 from music_evals.audio.segments import POOLED_FRAMES, form_of
