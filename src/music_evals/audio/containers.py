@@ -149,7 +149,15 @@ def _read(file: IO[bytes], n_bytes: int) -> Container:
         case "AIFF":
             return _aiff(file, start + 12, n_bytes, compressed=magic[8:] == b"AIFC")
         case "FLAC":
-            return _flac(file, start)
+            file.seek(start + 18)  # after the marker, the block's header, block and frame sizes
+            packed, md5 = struct.unpack(">Q16s", file.read(24))
+            bits = (packed >> 36 & 0x1F) + 1
+            n_frames = packed & (1 << 36) - 1
+            if not n_frames:
+                raise _UnstatedError
+            return Container(
+                "FLAC", n_frames, md5=md5 if any(md5) else b"", sample_bytes=bits // 8 if bits % 8 == 0 else 0
+            )
         case "OGG":
             return _ogg(file, start, n_bytes)
         case "MP3":
@@ -317,16 +325,6 @@ def _aiff(file: IO[bytes], start: int, n_bytes: int, *, compressed: bool) -> Con
 # --- FLAC ------------------------------------------------------------------------------------------------------------
 
 
-def _flac(file: IO[bytes], start: int) -> Container:
-    file.seek(start + 18)  # after the marker, the block's header, block and frame sizes
-    packed, md5 = struct.unpack(">Q16s", file.read(24))
-    bits = (packed >> 36 & 0x1F) + 1
-    n_frames = packed & (1 << 36) - 1
-    if not n_frames:
-        raise _UnstatedError
-    return Container("FLAC", n_frames, md5=md5 if any(md5) else b"", sample_bytes=bits // 8 if bits % 8 == 0 else 0)
-
-
 # --- Ogg -------------------------------------------------------------------------------------------------------------
 
 _REVERSED = bytes(int(f"{byte:08b}"[::-1], 2) for byte in range(256))
@@ -360,15 +358,11 @@ def _ogg_page(file: IO[bytes], position: int) -> bytes:
     if len(head) < 27 or len(sizes) < head[26] or len(body) < sum(sizes):
         raise ContradictionError(f"the Ogg page at byte {position} is cut")
     content = head[:22] + bytes(4) + head[26:] + sizes + body
-    if _ogg_checksum(content) != struct.unpack("<I", head[22:26])[0]:
+    # the CRC of RFC 3533: polynomial 0x04C11DB7, first bit first, which is zlib's on mirrored bytes
+    mirrored = zlib.crc32(content.translate(_REVERSED), 0xFFFFFFFF) ^ 0xFFFFFFFF
+    if int(f"{mirrored:032b}"[::-1], 2) != struct.unpack("<I", head[22:26])[0]:
         raise ContradictionError(f"the Ogg page at byte {position} is damaged")
     return content
-
-
-def _ogg_checksum(content: bytes) -> int:
-    """Return the CRC of RFC 3533: polynomial 0x04C11DB7, first bit first, which is zlib's on mirrored bytes."""
-    mirrored = zlib.crc32(content.translate(_REVERSED), 0xFFFFFFFF) ^ 0xFFFFFFFF
-    return int(f"{mirrored:032b}"[::-1], 2)
 
 
 # --- MP3 -------------------------------------------------------------------------------------------------------------

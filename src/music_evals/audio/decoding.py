@@ -67,15 +67,17 @@ def open_ffmpeg(path: Path, container: Container) -> Iterator[FFmpegStream]:
             with path.open("rb") as file:
                 shutil.copyfileobj(Mended(file, container), mended)
             mended.seek(0)
-        process = stack.enter_context(_running(_command(path, container), mended, messages))
+        protocol, name = ("pipe", "pipe:0") if container.mends else ("file", f"file:{path.absolute()}")
+        source = ["-protocol_whitelist", protocol, "-f", _DEMUXERS[container.format], "-i", name]
+        floats = ["-map", "0:a:0", "-map_metadata", "-1", "-c:a", "pcm_f32be", "-f", "au", "pipe:1"]
+        process = stack.enter_context(
+            _running(
+                ["ffmpeg", "-nostdin", "-hide_banner", "-v", "error", "-xerror", "-threads", "1", *source, *floats],
+                mended,
+                messages,
+            )
+        )
         yield FFmpegStream(process, messages, path, container)
-
-
-def _command(path: Path, container: Container) -> list[str]:
-    protocol, name = ("pipe", "pipe:0") if container.mends else ("file", f"file:{path.absolute()}")
-    source = ["-protocol_whitelist", protocol, "-f", _DEMUXERS[container.format], "-i", name]
-    floats = ["-map", "0:a:0", "-map_metadata", "-1", "-c:a", "pcm_f32be", "-f", "au", "pipe:1"]
-    return ["ffmpeg", "-nostdin", "-hide_banner", "-v", "error", "-xerror", "-threads", "1", *source, *floats]
 
 
 @contextlib.contextmanager
@@ -193,7 +195,11 @@ def _open_soundfile(path: Path) -> Iterator[Decoded]:
             yield decoded
         return
     try:
-        with path.open("rb") as raw, Forward(Mended(raw, container) if _is_off(container) else path) as file:
+        # libsndfile would believe a header that is wrong, or take what follows the audio for a part of it
+        with (
+            path.open("rb") as raw,
+            Forward(Mended(raw, container) if container.mends or container.end is not None else path) as file,
+        ):
             if file.format not in _FORMATS[container.format]:
                 raise UnreadableFileError(
                     f"{path}: starts as {container.format} and is read as {file.format}; convert it to WAV or FLAC"
@@ -207,11 +213,6 @@ def _open_soundfile(path: Path) -> Iterator[Decoded]:
         raise UnreadableFileError(
             f"{path}: {container.format} audio that cannot be decoded ({error.error_string}); get a whole copy"
         ) from error
-
-
-def _is_off(container: Container) -> bool:
-    """Tell whether libsndfile would believe a header that is wrong, or take what follows the audio for a part of it."""
-    return bool(container.mends) or container.end is not None
 
 
 @contextlib.contextmanager

@@ -246,14 +246,10 @@ def _tone(timbre: Timbre, pitch: int, n_samples: int, *, seed: tuple[int, int], 
     total /= np.float32(np.hypot(np.linalg.norm(timbre.body), np.linalg.norm(timbre.edge)))
     if timbre.noise:
         total += np.float32(timbre.noise) * rng.standard_normal(n, dtype=np.float32)
-    return total * _envelope(timbre, time_sec)
-
-
-def _envelope(timbre: Timbre, time_sec: Samples) -> Samples:
     attack = np.minimum(time_sec / np.float32(max(timbre.attack_sec, 1e-4)), np.float32(1))
     fall = np.exp(-time_sec / np.float32(timbre.decay_sec))
     level: Samples = attack * (np.float32(timbre.sustain) + np.float32(1 - timbre.sustain) * fall)
-    return level
+    return total * level
 
 
 def _vibrato(timbre: Timbre, frequency_hz: float, time_sec: Samples) -> Samples | None:

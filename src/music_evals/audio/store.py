@@ -96,7 +96,10 @@ class FeatureStore:
 
     def put(self, key: FeatureKey, value: Any) -> None:
         """Store an annotation, or that it is `Undefined`; a folder that cannot be written to is logged once."""
-        self._entries.put(dataclasses.asdict(key), _encode(value))
+        arrays = {_REASON: np.array(value.reason)} if isinstance(value, Undefined) else value.to_arrays()
+        content = io.BytesIO()
+        np.savez(content, allow_pickle=False, **arrays)
+        self._entries.put(dataclasses.asdict(key), content.getvalue())
 
     def try_out(self) -> None:
         """Log now whether the folder cannot be written to, and keep nothing then."""
@@ -112,13 +115,6 @@ class FeatureStore:
 
 
 _REASON = "undefined"  # no annotation has a field of this name
-
-
-def _encode(value: Any) -> bytes:
-    arrays = {_REASON: np.array(value.reason)} if isinstance(value, Undefined) else value.to_arrays()
-    content = io.BytesIO()
-    np.savez(content, allow_pickle=False, **arrays)
-    return content.getvalue()
 
 
 def _decode(content: bytes, feature: str) -> Any:

@@ -67,7 +67,10 @@ class LastWords:
 
     def of_text(self, text: str) -> str:
         """Return the last word of a text that ends with a Chinese character."""
-        block = _last_block(text)
+        # the end of the text that jieba cuts as one; empty where its last character stands alone
+        block = ""
+        for match in _BLOCK.finditer(text):
+            block = match[0] if match.end() == len(text) else ""
         n = len(block)
         if n < 2:
             return text[-1]
@@ -134,14 +137,6 @@ class LastWords:
             start_m, m = (at - 1, enter) if enter > stay else (start_m, stay)
             b = next_b
         return start_e if e > s else len(run) - 1
-
-
-def _last_block(text: str) -> str:
-    """Return the end of the text that jieba cuts as one; empty where its last character stands alone."""
-    last = ""
-    for match in _BLOCK.finditer(text):
-        last = match[0] if match.end() == len(text) else ""
-    return last
 
 
 def read_weights(lines: list[str]) -> tuple[dict[str, float], float]:

@@ -179,15 +179,11 @@ def drop_remarks(text: str) -> str:
     if headers:
         head, tail = lines[headers[0] : headers[-1] + 1], lines[headers[-1] + 1 :]
     else:
-        head, tail = [], _without_opening(lines)
+        first = next((i for i, line in enumerate(lines) if bare(line)), 0)
+        words = lines[first].strip()
+        is_opening = _OPENING.match(words) and _PROSE.search(words) and _INTRODUCES.search(words)
+        head, tail = [], (lines[first + 1 :] if is_opening else lines)
     return "\n".join(head + tail[: _closing(tail)])
-
-
-def _without_opening(lines: list[str]) -> list[str]:
-    first = next((i for i, line in enumerate(lines) if bare(line)), 0)
-    words = lines[first].strip()
-    is_opening = _OPENING.match(words) and _PROSE.search(words) and _INTRODUCES.search(words)
-    return lines[first + 1 :] if is_opening else lines
 
 
 def _closing(lines: list[str]) -> int:

@@ -114,7 +114,14 @@ def pair_up(
     ids: list[str]
     if isinstance(references, Mapping) and isinstance(generated, Mapping):
         ids = list(references)
-        _check_ids(generated, references)
+        reported = []
+        for side, own, other in (("generated", generated, references), ("references", references, generated)):
+            missing = [item for item in other if item not in own]
+            if missing:
+                dots = " ..." if len(missing) > SHOWN else ""
+                reported.append(f"{side} lacks {len(missing)}: {', '.join(map(str, missing[:SHOWN]))}{dots}")
+        if reported:
+            raise PairCountError(f"song ids must pair up; {'; '.join(reported)}")
         both = [(generated[item], references[item]) for item in ids]
     else:
         first: list[Any] = list(generated)
@@ -130,14 +137,3 @@ def pair_up(
         for (estimate, reference), item in zip(both, ids, strict=True)
     ]
     return pairs, ids
-
-
-def _check_ids(generated: Mapping[str, Any], references: Mapping[str, Any]) -> None:
-    reported = []
-    for side, own, other in (("generated", generated, references), ("references", references, generated)):
-        missing = [item for item in other if item not in own]
-        if missing:
-            dots = " ..." if len(missing) > SHOWN else ""
-            reported.append(f"{side} lacks {len(missing)}: {', '.join(map(str, missing[:SHOWN]))}{dots}")
-    if reported:
-        raise PairCountError(f"song ids must pair up; {'; '.join(reported)}")

@@ -45,7 +45,7 @@ def interval_of_rates(
     groups: npt.ArrayLike | None,
     confidence: float,
 ) -> Interval:
-    """Return the micro average of rates: an item counts as often as its denominator says; clusters are those of items."""
+    """Return the micro average of rates: an item counts as often as its denominator says, in its cluster."""
     items = np.repeat(np.arange(len(values)), weights)
     clusters = items if groups is None else np.asarray(groups)[items]
     [interval] = intervals_of_means([name], values[items, None], clusters, confidence)

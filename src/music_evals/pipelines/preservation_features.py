@@ -329,7 +329,14 @@ class SourceLoader(contextlib.AbstractContextManager["SourceLoader"]):
             path: Any = source
             policy = self._settings.audio_policy
             return self._of_audio(source if isinstance(source, Audio) else load_audio(path, policy=policy))
-        return self._of_score(source if isinstance(source, Score) else self._parse(source))
+        score = source if isinstance(source, Score) else self._parse(source)
+        content = json.dumps(score.to_dict(), sort_keys=True)
+        return Source(
+            score_features(score, self._settings.features),
+            "symbolic",
+            hashlib.sha256(content.encode()).hexdigest(),
+            score_remarks(score),
+        )
 
     def load_all(self, sources: Sequence[SourceValue]) -> list[Source | MusicEvalsError]:
         """Return the features of sources, or what is wrong with a file; recordings at the same time."""
@@ -373,15 +380,6 @@ class SourceLoader(contextlib.AbstractContextManager["SourceLoader"]):
         silent = audio.silent and not audio.cancelled
         features = Features(audio.duration_sec, **values, undefined=undefined, silent=silent)
         return Source(features, "audio", audio.content_hash, tuple(notes), failures)
-
-    def _of_score(self, score: Score) -> Source:
-        content = json.dumps(score.to_dict(), sort_keys=True)
-        return Source(
-            score_features(score, self._settings.features),
-            "symbolic",
-            hashlib.sha256(content.encode()).hexdigest(),
-            score_remarks(score),
-        )
 
 
 def modality(source: object) -> str:

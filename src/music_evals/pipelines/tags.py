@@ -152,7 +152,16 @@ def evaluate_tags(
     check_confidence(confidence)
     check_options(aggregation, empty, normalize_by_self=normalize_by_self)
     options: dict[str, Any] = {"aggregation": aggregation, "normalize_by_self": normalize_by_self, "empty": empty}
-    first, second = _checked(generated, references)
+    if len(generated) != len(references):
+        raise PairCountError(
+            f"{len(references)} references and {len(generated)} predictions do not pair up; give one of each a song"
+        )
+    if not len(references):
+        raise NoDataError("no songs to judge; give at least one list of tags and its reference")
+    first, second = (
+        [check_item(item, f"predictions[{i}]") for i, item in enumerate(generated)],
+        [check_item(item, f"references[{i}]") for i, item in enumerate(references)],
+    )
     form = _common_form(first, second)
     if form == "list":
         if annotators is not None or dimensions is not None:
@@ -171,19 +180,6 @@ def evaluate_tags(
         groups=groups,
         confidence=confidence,
         **options,
-    )
-
-
-def _checked(generated: Sequence[Any], references: Sequence[Any]) -> tuple[list[Any], list[Any]]:
-    if len(generated) != len(references):
-        raise PairCountError(
-            f"{len(references)} references and {len(generated)} predictions do not pair up; give one of each a song"
-        )
-    if not len(references):
-        raise NoDataError("no songs to judge; give at least one list of tags and its reference")
-    return (
-        [check_item(item, f"predictions[{i}]") for i, item in enumerate(generated)],
-        [check_item(item, f"references[{i}]") for i, item in enumerate(references)],
     )
 
 
@@ -326,16 +322,12 @@ def _held(text: str, tags: Sequence[str]) -> list[str]:
     by_form = {fold_tag(tag): tag for tag in sorted(tags)}
     taken: list[tuple[int, int, str]] = []
     for form in sorted(filter(None, by_form), key=lambda word: (-len(word), word)):
-        place = _place(text, form, taken)
+        # where a tag first stands outside of the longer ones that were found
+        pattern = re.escape(form)
+        if re.fullmatch(r"[\x00-\x7f]+", form):
+            pattern = rf"(?<![a-z0-9]){pattern}(?![a-z0-9])"
+        spans = (match.span() for match in re.finditer(pattern, text))
+        place = next((span for span in spans if all(span[1] <= a or span[0] >= b for a, b, _ in taken)), None)
         if place is not None:
             taken.append((*place, by_form[form]))
     return [tag for _, _, tag in sorted(taken)]
-
-
-def _place(text: str, form: str, taken: Sequence[tuple[int, int, str]]) -> tuple[int, int] | None:
-    """Return where a tag first stands outside of the longer ones that were found."""
-    pattern = re.escape(form)
-    if re.fullmatch(r"[\x00-\x7f]+", form):
-        pattern = rf"(?<![a-z0-9]){pattern}(?![a-z0-9])"
-    spans = (match.span() for match in re.finditer(pattern, text))
-    return next((span for span in spans if all(span[1] <= a or span[0] >= b for a, b, _ in taken)), None)

@@ -107,7 +107,21 @@ def cut_stretch(
             )
         origin, end, lines, remarks = _sixteen(place, inpainter.name)
         notes = _without_irregular(notes, place, origin, end)
-    tokens = _encode(notes, place, origin, end)
+    # the tokens of the voice from `origin` to `end`; no note reaches over an edge of the gap
+    ends = notes["onset_tick"] + notes["duration_tick"]
+    near = _cut_at(notes[(notes["onset_tick"] < end) & (ends > origin)], place.stop)
+    try:
+        quantize_voice(near, place.ticks_per_quarter, STEPS_PER_QUARTER)
+    except PolyphonyError as error:
+        reason = str(error).partition("; ")[0]
+        raise PolyphonyError(
+            f"{reason}; a gap is filled in one melody: choose a voice of one note at a time, or its highest notes with "
+            "`highest=True`"
+        ) from None
+    # Each part by itself, so that rounding moves no note over an edge of the gap. What sounds into the gap is no note
+    # of it, and shows as holds there; what sounds out of it is cut in two above, and begins anew.
+    edges = [origin, place.start, place.stop, end]
+    tokens = np.concatenate([_encode_part(near, place, low, high) for low, high in itertools.pairwise(edges)])
     gap = slice(place.steps(start - origin), place.steps(stop - origin))
     hidden = np.zeros(len(tokens), dtype=np.bool_)
     hidden[gap] = True
@@ -240,17 +254,6 @@ def _without_irregular(notes: NoteArray, place: _Place, origin: int, end: int) -
     return notes
 
 
-def _encode(notes: NoteArray, place: _Place, origin: int, end: int) -> Tokens:
-    """Return the tokens of the voice from `origin` to `end`; no note reaches over an edge of the gap."""
-    ends = notes["onset_tick"] + notes["duration_tick"]
-    near = _cut_at(notes[(notes["onset_tick"] < end) & (ends > origin)], place.stop)
-    _check_one_voice(near, place.ticks_per_quarter)
-    # Each part by itself, so that rounding moves no note over an edge of the gap. What sounds into the gap is no note
-    # of it, and shows as holds there; what sounds out of it is cut in two above, and begins anew.
-    edges = [origin, place.start, place.stop, end]
-    return np.concatenate([_encode_part(near, place, low, high) for low, high in itertools.pairwise(edges)])
-
-
 def _encode_part(notes: NoteArray, place: _Place, low: int, high: int) -> Tokens:
     """Return the tokens from one tick to another; a note that began before shows as holds."""
     ends = notes["onset_tick"] + notes["duration_tick"]
@@ -271,17 +274,6 @@ def _cut_at(notes: NoteArray, tick: int) -> NoteArray:
     right["duration_tick"] = right["onset_tick"] + right["duration_tick"] - tick
     right["onset_tick"] = tick
     return sort_notes(np.concatenate([left, right]))
-
-
-def _check_one_voice(notes: NoteArray, ticks_per_quarter: int) -> None:
-    try:
-        quantize_voice(notes, ticks_per_quarter, STEPS_PER_QUARTER)
-    except PolyphonyError as error:
-        reason = str(error).partition("; ")[0]
-        raise PolyphonyError(
-            f"{reason}; a gap is filled in one melody: choose a voice of one note at a time, or its highest notes with "
-            "`highest=True`"
-        ) from None
 
 
 def _show(keep: NoteArray, tokens: Tokens, hidden: npt.NDArray[np.bool_], place: _Place, origin: int) -> None:

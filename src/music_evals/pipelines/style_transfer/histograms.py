@@ -59,10 +59,24 @@ def roll_histograms(roll: PianoRoll) -> dict[str, Floats]:
     phase = np.floor(roll.beat_phase[onset] * POSITIONS + _ROUNDING).astype(np.int64)
     length = np.searchsorted(np.array(LENGTHS) + _ROUNDING, notes["duration_tick"] / roll.steps_per_quarter)
     register = roll.cells.sum(axis=0).reshape(-1, REGISTER).sum(axis=1)
+    # the interval of each sounding cell above the lowest of its step, octaves folded; not the lowest itself
+    step, column = np.nonzero(roll.cells)
+    lowest = np.argmax(roll.cells, axis=1)[step]
+    above: npt.NDArray[np.int64] = (column - lowest)[column > lowest] % 12
+    # 1 - the share of differing steps of each pair of neighbouring bars of equal length, one with an onset
+    starts = roll.onsets.any(axis=1)
+    bars = np.split(starts, np.flatnonzero(np.diff(bar)) + 1) if len(roll) else []
+    pairs = [
+        (first, second)
+        for first, second in itertools.pairwise(bars)
+        if len(first) == len(second) and (first.any() or second.any())
+    ]
     counted = {
         "style_pitch_class_divergence": histogram_bins(_entropies(bar[onset], pitch)),
-        "style_interval_divergence": _intervals(roll),
-        "style_groove_divergence": histogram_bins(_grooves(roll, bar)),
+        "style_interval_divergence": above,
+        "style_groove_divergence": histogram_bins(
+            np.array([1 - np.mean(first != second) for first, second in pairs], dtype=np.float64)
+        ),
         "style_onset_divergence": phase,
         "style_duration_divergence": length,
         "style_density_divergence": np.minimum(roll.cells.sum(axis=1), MOST_PITCHES),
@@ -82,7 +96,9 @@ def stretches(roll: PianoRoll, bars: int) -> Iterator[PianoRoll]:
         yield roll
         return
     for first in range(0, len(starts) - bars, bars):
-        yield _part(roll, slice(starts[first], starts[first + bars]))
+        steps = slice(starts[first], starts[first + bars])
+        cells, onsets, offsets = roll.cells[steps], roll.onsets[steps], roll.offsets[steps]
+        yield PianoRoll(cells, onsets, offsets, roll.beat_phase[steps], roll.bar_phase[steps], roll.steps_per_quarter)
 
 
 _SHARES: Final[Mapping[str, Sequence[str]]] = MappingProxyType(
@@ -120,11 +136,6 @@ def classifier_features(roll: PianoRoll) -> Floats:
     return np.array([*np.concatenate(shares), *means])
 
 
-def _part(roll: PianoRoll, steps: slice) -> PianoRoll:
-    cells, onsets, offsets = roll.cells[steps], roll.onsets[steps], roll.offsets[steps]
-    return PianoRoll(cells, onsets, offsets, roll.beat_phase[steps], roll.bar_phase[steps], roll.steps_per_quarter)
-
-
 def _bar_of(roll: PianoRoll) -> npt.NDArray[np.int64]:
     """Return the number of the bar of each step; a bar starts where the position falls."""
     return np.cumsum(np.diff(roll.bar_phase, prepend=roll.bar_phase[:1]) < 0)
@@ -140,23 +151,3 @@ def _entropies(bar: npt.NDArray[np.int64], pitch: npt.NDArray[np.int64]) -> Floa
     bits = -(shares * np.log2(np.where(shares > 0, shares, 1))).sum(axis=1)
     entropies: Floats = np.clip(bits / np.log2(12), 0, 1)
     return entropies
-
-
-def _intervals(roll: PianoRoll) -> npt.NDArray[np.int64]:
-    """Return the interval of each sounding cell above the lowest of its step, octaves folded; not the lowest itself."""
-    step, column = np.nonzero(roll.cells)
-    lowest = np.argmax(roll.cells, axis=1)[step]
-    above: npt.NDArray[np.int64] = (column - lowest)[column > lowest] % 12
-    return above
-
-
-def _grooves(roll: PianoRoll, bar: npt.NDArray[np.int64]) -> Floats:
-    """Return 1 - the share of differing steps of each pair of neighbouring bars of equal length, one with an onset."""
-    starts = roll.onsets.any(axis=1)
-    bars = np.split(starts, np.flatnonzero(np.diff(bar)) + 1) if len(roll) else []
-    pairs = [
-        (first, second)
-        for first, second in itertools.pairwise(bars)
-        if len(first) == len(second) and (first.any() or second.any())
-    ]
-    return np.array([1 - np.mean(first != second) for first, second in pairs], dtype=np.float64)

@@ -104,7 +104,18 @@ class Written:
 
     def score(self) -> Score:
         """Return the melody as it was given over the new accompaniment, with the tempi and signatures given."""
-        return _rewritten(self.prepared.score, self.arrangement())
+        # the melody of a prepared score over another accompaniment
+        arrangement = self.arrangement()
+        melody, before = self.prepared.score.voice(0), self.prepared.score.voice(1)
+        roll = arrangement.accompaniment
+        new = roll_notes(roll)
+        velocity = int(np.median(before["velocity"])) if len(before) else _VELOCITY
+        onsets, durations = (
+            rescale_tick(new[name], roll.steps_per_quarter, self.prepared.score.ticks_per_quarter)
+            for name in ("onset_tick", "duration_tick")
+        )
+        written = make_notes(onsets, durations, new["pitch"].astype(np.int64), velocity, 1)
+        return dataclasses.replace(self.prepared.score, notes=sort_notes(np.concatenate([melody, written])))
 
 
 def pick_melody(score: Score, melody: str | None = None) -> int | None:
@@ -360,17 +371,3 @@ def _remarks(score: Score, split: Score, steps_per_quarter: int) -> Iterator[str
             f"{off} of {len(split.notes)} notes start off the model's grid of {steps_per_quarter} steps a quarter, "
             "such as triplets; it sees them rounded, the melody that is written keeps them"
         )
-
-
-def _rewritten(score: Score, arrangement: Arrangement) -> Score:
-    """Return the melody of a prepared score over another accompaniment."""
-    melody, before = score.voice(0), score.voice(1)
-    roll = arrangement.accompaniment
-    new = roll_notes(roll)
-    velocity = int(np.median(before["velocity"])) if len(before) else _VELOCITY
-    onsets, durations = (
-        rescale_tick(new[name], roll.steps_per_quarter, score.ticks_per_quarter)
-        for name in ("onset_tick", "duration_tick")
-    )
-    written = make_notes(onsets, durations, new["pitch"].astype(np.int64), velocity, 1)
-    return dataclasses.replace(score, notes=sort_notes(np.concatenate([melody, written])))

@@ -91,7 +91,13 @@ def _one_kind(
     item: Any, lengths: tuple[int, ...], voice: int | str | None, *, highest: bool, measures: Measures
 ) -> Tokens:
     if (isinstance(item, np.ndarray) and item.dtype != NOTE_DTYPE) or holds_only(item, int | np.integer):
-        return _check_length(_check_tokens(item), lengths)
+        if isinstance(item, np.ndarray) and item.dtype == np.int8:
+            raise InvalidTokensError("int8 cannot hold the tokens 128 (hold) and 129 (rest); make the array uint8")
+        tokens = noteseq.check_tokens(item)
+        if tokens.ndim != 1 or len(tokens) not in lengths:
+            wanted = " or ".join(f"{n} steps ({n // MUSIB_LAYOUT.steps_per_measure} measures)" for n in lengths)
+            raise ContextLengthError(f"expected tokens of {wanted}, got shape {tokens.shape}")
+        return tokens
     score = _read_score(item)
     if measures == "notated":
         check_four_quarters(score)
@@ -135,19 +141,6 @@ def describe(item: Any) -> str:
         name += f" of {' and '.join(inner)}" if inner else " without items"
     hint = " (one item stood where a batch of items is needed?)" if isinstance(item, int | float) else ""
     return f"{name}{hint}"
-
-
-def _check_tokens(item: Any) -> Tokens:
-    if isinstance(item, np.ndarray) and item.dtype == np.int8:
-        raise InvalidTokensError("int8 cannot hold the tokens 128 (hold) and 129 (rest); make the array uint8")
-    return noteseq.check_tokens(item)
-
-
-def _check_length(tokens: Tokens, lengths: tuple[int, ...]) -> Tokens:
-    if tokens.ndim != 1 or len(tokens) not in lengths:
-        wanted = " or ".join(f"{n} steps ({n // MUSIB_LAYOUT.steps_per_measure} measures)" for n in lengths)
-        raise ContextLengthError(f"expected tokens of {wanted}, got shape {tokens.shape}")
-    return tokens
 
 
 def _fill(tokens: Tokens, lengths: tuple[int, ...]) -> Tokens:

@@ -94,9 +94,14 @@ def encode(score: Score) -> Ids:
     notes = score.notes
     positions = rescale_tick(notes["onset_tick"], score.ticks_per_quarter, POSITIONS_PER_BAR // 4)
     lengths = rescale_tick(notes["duration_tick"], score.ticks_per_quarter, TICKS_PER_QUARTER)
+    # tempo of each position; changes are rounded like onsets, so that notes which come to start together share one
+    changes = rescale_tick([tempo.tick for tempo in score.tempos], score.ticks_per_quarter, POSITIONS_PER_BAR // 4)
+    bpm = np.array([DEFAULT_BPM, *(tempo.bpm for tempo in score.tempos)])
+    in_force = bpm[np.searchsorted(changes, positions, side="right")]
+    ids = (np.floor(np.round(in_force, 6)) - LOWEST_BPM) // BPM_BIN  # 91.9999999 is 92 that went through a MIDI file
     columns = np.stack(
         [
-            _tempo_ids(score, positions),
+            np.asarray(np.clip(ids, 0, N_VALUES[TEMPO] - 1), dtype=np.int64),
             positions // POSITIONS_PER_BAR,
             positions % POSITIONS_PER_BAR,
             notes["pitch"].astype(np.int64) - LOWEST_PITCH,
@@ -188,15 +193,6 @@ def relative_bars(ids: npt.ArrayLike) -> npt.NDArray[np.int64]:
     """
     bars = _check_ids(ids)[:, BAR]
     return np.asarray(np.minimum(np.diff(bars, prepend=bars[:1]), 1), dtype=np.int64)
-
-
-def _tempo_ids(score: Score, positions: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-    """Tempo of each position; changes are rounded like onsets, so that notes which come to start together share one."""
-    changes = rescale_tick([tempo.tick for tempo in score.tempos], score.ticks_per_quarter, POSITIONS_PER_BAR // 4)
-    bpm = np.array([DEFAULT_BPM, *(tempo.bpm for tempo in score.tempos)])
-    in_force = bpm[np.searchsorted(changes, positions, side="right")]
-    ids = (np.floor(np.round(in_force, 6)) - LOWEST_BPM) // BPM_BIN  # 91.9999999 is 92 that went through a MIDI file
-    return np.asarray(np.clip(ids, 0, N_VALUES[TEMPO] - 1), dtype=np.int64)
 
 
 def _check_ids(ids: npt.ArrayLike) -> Ids:

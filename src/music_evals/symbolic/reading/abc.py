@@ -182,7 +182,11 @@ class _Reader:
         if letter == "m":
             raise AbcError(f"the macro {value!r} is not played out; write its notes")
         if letter == "I":
-            self._instruction(value)
+            words = value.replace(":", " ").split()
+            if words[:1] == ["propagate-accidentals"] and len(words) > 1:
+                if words[1] not in {"not", "octave", "pitch"}:
+                    raise AbcError(f"propagate-accidentals {words[1]!r} is none of not, octave, pitch")
+                self._propagation = words[1]
         elif letter == "V":
             self._switch(value)
         elif letter == "P" and not self._in_header:
@@ -191,13 +195,6 @@ class _Reader:
             self._header_field(letter, value)
         elif letter in "KLMQ":
             self._body_field(self._now, letter, value)
-
-    def _instruction(self, value: str) -> None:
-        words = value.replace(":", " ").split()
-        if words[:1] == ["propagate-accidentals"] and len(words) > 1:
-            if words[1] not in {"not", "octave", "pitch"}:
-                raise AbcError(f"propagate-accidentals {words[1]!r} is none of not, octave, pitch")
-            self._propagation = words[1]
 
     def _header_field(self, letter: str, value: str) -> None:
         if letter == "L" and value != "auto":
@@ -271,11 +268,6 @@ class _Reader:
                 self._state_tempo(voice, self._tempo)
         return self._voices[key]
 
-    def _voice_now(self) -> VoiceState:
-        if self._now is None:
-            self._now = self._voice("")
-        return self._now
-
     # --- music
 
     def _music(self, text: str) -> None:
@@ -302,7 +294,9 @@ class _Reader:
         if kind == "field":
             self._field(text[1], text[3:-1].strip())
             return
-        voice = self._voice_now()
+        if self._now is None:
+            self._now = self._voice("")
+        voice = self._now
         if kind == "bar":
             self._bar(voice, text.lstrip("."))
         elif kind == "ending":

@@ -365,7 +365,9 @@ class _Reader:
                     waiting.append((tick, velocity, programs[channel], index))
                     n_started += 1
                     if self.n_notes + n_started > self.limits.max_notes:
-                        self._check_n_notes(n_started, len(notes))
+                        # raise where too many notes have ended, or sound at once
+                        n_ended = len(notes)
+                        check_n_notes(max(self.n_notes + n_ended, n_started - n_ended), self.limits, self.name)
                 elif waiting:
                     onset, velocity, program, start_event = waiting.popleft()
                     notes.append(MidiNote(onset, tick, pitch, velocity, channel, program, start_event, index))
@@ -382,10 +384,6 @@ class _Reader:
         self.n_notes += len(notes)
         check_n_notes(self.n_notes, self.limits, self.name)
         return notes
-
-    def _check_n_notes(self, n_started: int, n_ended: int) -> None:
-        """Raise where too many notes have ended, or sound at once."""
-        check_n_notes(max(self.n_notes + n_ended, n_started - n_ended), self.limits, self.name)
 
     def _read_meta(self, kind: int, value: bytes, tick: int, place: str) -> None:
         """Take the name of the track, a tempo or a signature, or raise where it is impossible."""

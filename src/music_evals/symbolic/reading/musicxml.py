@@ -252,28 +252,25 @@ class _PartReader:
                 raise self._error(f"divisions of {self._divisions}; expected more than 0")
             self._durations.clear()
         for transpose in attributes.iterfind("transpose"):
-            self._read_transpose(transpose)
+            octaves = self._whole(transpose.findtext("octave-change", "0"), "octave-change")
+            chromatic = self._number(transpose.findtext("chromatic", "0"), "chromatic")
+            if chromatic.denominator != 1:
+                raise self._error(f"a transposition by {float(chromatic)} semitones; expected whole ones")
+            semitones = [int(chromatic) + 12 * octaves]
+            if (double := transpose.find("double")) is not None:
+                semitones.append(semitones[0] + (12 if double.get("above") == "yes" else -12))
+            # as many steps of the scale as are stated, or as make the key simplest
+            diatonic = self._whole(transpose.findtext("diatonic", str(round(chromatic * 7 / 12))), "diatonic")
+            fifths = 7 * int(chromatic) - 12 * diatonic
+            number = transpose.get("number")
+            for staff in self._staves if number is None else [number.strip()]:
+                self._transpositions[staff] = _Transposition(tuple(semitones), fifths)
         if self._first_voice == 0:
             self._read_key(attributes)
         if (time := attributes.find("time")) is not None:
             self._next_meter = self._time_signature(time)
             if not self._cursor:  # one within a measure is that of the next measure
                 self._meter = self._next_meter
-
-    def _read_transpose(self, transpose: ET.Element) -> None:
-        octaves = self._whole(transpose.findtext("octave-change", "0"), "octave-change")
-        chromatic = self._number(transpose.findtext("chromatic", "0"), "chromatic")
-        if chromatic.denominator != 1:
-            raise self._error(f"a transposition by {float(chromatic)} semitones; expected whole ones")
-        semitones = [int(chromatic) + 12 * octaves]
-        if (double := transpose.find("double")) is not None:
-            semitones.append(semitones[0] + (12 if double.get("above") == "yes" else -12))
-        # as many steps of the scale as are stated, or as make the key simplest
-        diatonic = self._whole(transpose.findtext("diatonic", str(round(chromatic * 7 / 12))), "diatonic")
-        fifths = 7 * int(chromatic) - 12 * diatonic
-        number = transpose.get("number")
-        for staff in self._staves if number is None else [number.strip()]:
-            self._transpositions[staff] = _Transposition(tuple(semitones), fifths)
 
     def _read_key(self, attributes: ET.Element) -> None:
         """Read a key of the first part as it sounds; one of accidentals of its own has no name."""
@@ -330,33 +327,24 @@ class _PartReader:
             return
         staff = _staff(note)
         voice = self._first_voice + self._staves.index(staff)
-        goes_on, is_tied = _ties(note)
+        # whether a tie starts at a note, and whether one ends
+        kinds = {tie.get("type") for tie in note.iterfind("tie")}
+        kinds = kinds or {tied.get("type") for tied in note.iterfind("notations/tied")}
+        goes_on, is_tied = (not kinds.isdisjoint({"start", "continue"}), not kinds.isdisjoint({"stop", "continue"}))
         velocity = self._velocity(note)
         for semitones in self._transpositions.get(staff, _Transposition()).semitones:
+            step = pitch.findtext("step", "").strip()
+            if step not in STEPS:
+                raise self._error(f"the step {step!r}; expected one of A to G")
+            octave = self._whole(pitch.findtext("octave"), "octave")
+            alter = pitch.findtext("alter", "0")
+            number = 12 * (octave + 1) + STEPS[step] + semitones
+            number = number if alter == "0" else round(number + self._number(alter, "alter"))
+            if not 0 <= number <= 127:
+                raise self._error(f"the MIDI pitch of {step}{octave} is {number}; expected 0..127")
             self._measures[self._index].notes.append(
-                WrittenNote(
-                    self._onset,
-                    duration,
-                    self._midi_pitch(pitch, semitones),
-                    voice,
-                    self._line,
-                    goes_on,
-                    is_tied,
-                    velocity,
-                )
+                WrittenNote(self._onset, duration, number, voice, self._line, goes_on, is_tied, velocity)
             )
-
-    def _midi_pitch(self, pitch: ET.Element, semitones: int) -> int:
-        step = pitch.findtext("step", "").strip()
-        if step not in STEPS:
-            raise self._error(f"the step {step!r}; expected one of A to G")
-        octave = self._whole(pitch.findtext("octave"), "octave")
-        alter = pitch.findtext("alter", "0")
-        number = 12 * (octave + 1) + STEPS[step] + semitones
-        number = number if alter == "0" else round(number + self._number(alter, "alter"))
-        if not 0 <= number <= 127:
-            raise self._error(f"the MIDI pitch of {step}{octave} is {number}; expected 0..127")
-        return number
 
     def _velocity(self, note: ET.Element) -> int:
         """Return the MIDI velocity; 64 where a note states none."""
@@ -430,10 +418,3 @@ class _PartReader:
         if self._n_notes:
             place += f", note {self._n_notes}"
         return UnreadableFileError(f"{self._file}: cannot be read as a score ({place}: {reason}); export it anew")
-
-
-def _ties(note: ET.Element) -> tuple[bool, bool]:
-    """Tell whether a tie starts at a note, and whether one ends."""
-    kinds = {tie.get("type") for tie in note.iterfind("tie")}
-    kinds = kinds or {tied.get("type") for tied in note.iterfind("notations/tied")}
-    return not kinds.isdisjoint({"start", "continue"}), not kinds.isdisjoint({"stop", "continue"})

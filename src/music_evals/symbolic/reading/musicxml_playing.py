@@ -61,7 +61,18 @@ class PlayingMarks:
                 self._contradict(f"a jump of measure {self._name(index)} is for pass {min(times - {'1'})} alone")
             self._read_sound(index, next_start, marks, words)
         elif element.tag == "direction":
-            self._read_signs(index, next_start, element, words)
+            # read what is printed, where nothing says how it sounds
+            has_segno, has_coda = (element.find(f"direction-type/{sign}") is not None for sign in ("segno", "coda"))
+            if jump := JUMP_WORDS.fullmatch(words):
+                self._set_jump(index, _JumpMark(None if jump["dacapo"] else "segno", jump["goal"] or ""))
+            elif words in {"tocoda", "alcoda"} or (has_coda and words in {"to", "al"}):
+                self._measures[index].to_coda = True
+            elif words == "fine":
+                self._measures[index].fine = True
+            elif has_coda or words == "coda":
+                self._coda_signs.add(min(next_start, len(self._measures) - 1))
+            elif has_segno or words == "segno":
+                self._set_segno(next_start, "segno")
 
     def finish(self) -> None:
         """Decide what could not be decided before all marks were read."""
@@ -181,20 +192,6 @@ class PlayingMarks:
             jump = JUMP_WORDS.fullmatch(words)
             goal = (jump["goal"] or "") if jump else ""
             self._set_jump(index, _JumpMark(None if "dacapo" in marks else marks["dalsegno"], goal))
-
-    def _read_signs(self, index: int, next_start: int, direction: ET.Element, words: str) -> None:
-        """Read what is printed, where nothing says how it sounds."""
-        has_segno, has_coda = (direction.find(f"direction-type/{sign}") is not None for sign in ("segno", "coda"))
-        if jump := JUMP_WORDS.fullmatch(words):
-            self._set_jump(index, _JumpMark(None if jump["dacapo"] else "segno", jump["goal"] or ""))
-        elif words in {"tocoda", "alcoda"} or (has_coda and words in {"to", "al"}):
-            self._measures[index].to_coda = True
-        elif words == "fine":
-            self._measures[index].fine = True
-        elif has_coda or words == "coda":
-            self._coda_signs.add(min(next_start, len(self._measures) - 1))
-        elif has_segno or words == "segno":
-            self._set_segno(next_start, "segno")
 
     def _set_segno(self, index: int, name: str) -> None:
         if index < len(self._measures):

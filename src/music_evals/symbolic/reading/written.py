@@ -167,12 +167,18 @@ class _Player:
             measure = self._measures[place]
             if not went_back:
                 self._enter(place)
-            if self._is_skipped(place):
+            # whether an ending begins that is for other passes
+            ending = self._measures[place].ending
+            wanted = self._number if self._jump is None else self._last_pass.get(place, 1)
+            if bool(ending) and wanted not in ending:
                 place, went_back = self._ends[place], False
                 if place < self._stop and not self._measures[place].ending:
                     self._leave(place)
                 continue
-            self._add(place)
+            self._order.append(place)
+            self._played += self._measures[place].length
+            check_n_notes(len(self._order), self._limits, self._name)
+            check_end(_tick(self._played), TICKS_PER_QUARTER, self._limits, self._name)
             following = self._after(place, measure)
             went_back = following is not None and following <= place
             place = following
@@ -188,18 +194,6 @@ class _Player:
             self._passage, self._number, self._has_sign = place, 1, True
         elif measure.starts_section and not self._has_sign:
             self._leave(place)
-
-    def _is_skipped(self, place: int) -> bool:
-        """Tell whether an ending begins that is for other passes."""
-        ending = self._measures[place].ending
-        wanted = self._number if self._jump is None else self._last_pass.get(place, 1)
-        return bool(ending) and wanted not in ending
-
-    def _add(self, place: int) -> None:
-        self._order.append(place)
-        self._played += self._measures[place].length
-        check_n_notes(len(self._order), self._limits, self._name)
-        check_end(_tick(self._played), TICKS_PER_QUARTER, self._limits, self._name)
 
     def _after(self, place: int, measure: WrittenMeasure) -> int | None:
         """Return where the music goes on, None where it ends."""

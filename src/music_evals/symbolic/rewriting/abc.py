@@ -55,9 +55,15 @@ class AbcTune(Tune):
         edits = [(*tie, "") for tie in (measures[first - 1].events[-1].ties if first else ())]
         for index in gap:
             slurs = closing if index == first else 0, opening if index == gap.stop - 1 else 0
-            edits.append(
-                (measures[index].start, measures[index].stop, self._measure(measures[index], index, notes, slurs))
-            )
+            measure = measures[index]
+            verbatim = [
+                (_step(measure, item), item) for item in measure.verbatim if measure.start <= item.start < measure.stop
+            ]
+            cuts = {step for step, item in verbatim if item.kind != "line"}
+            symbols = measure_symbols(notes, self.bars, index, ticks=_tick(measure.length), cuts=cuts)
+            missing = int(self.bars.lengths[1]) - self.bars.pickup_ticks if self.bars.pickup_ticks and not index else 0
+            lead = whole_steps(missing, TICKS_PER_QUARTER)
+            edits.append((measures[index].start, measures[index].stop, _text(symbols, verbatim, measure, lead, slurs)))
         text = self.text
         for low, high, new in sorted(edits, reverse=True):
             text = text[:low] + new + text[high:]
@@ -85,16 +91,6 @@ class AbcTune(Tune):
                 f"{self.numbers[gap.start]} to {self.numbers[gap.stop - 1]} something else would be read differently"
             )
 
-    def _measure(self, measure: Measure, index: int, notes: NoteArray, slurs: tuple[int, int]) -> str:
-        verbatim = [
-            (_step(measure, item), item) for item in measure.verbatim if measure.start <= item.start < measure.stop
-        ]
-        cuts = {step for step, item in verbatim if item.kind != "line"}
-        symbols = measure_symbols(notes, self.bars, index, ticks=_tick(measure.length), cuts=cuts)
-        missing = int(self.bars.lengths[1]) - self.bars.pickup_ticks if self.bars.pickup_ticks and not index else 0
-        lead = whole_steps(missing, TICKS_PER_QUARTER)
-        return _text(symbols, verbatim, measure, lead, slurs)
-
 
 def open_abc(path: str | os.PathLike[str], *, tune: int | None = None, limits: Limits = DEFAULT_LIMITS) -> AbcTune:
     """Read a tune of an ABC file so that some of its measures can be replaced."""
@@ -114,7 +110,13 @@ def open_abc(path: str | os.PathLike[str], *, tune: int | None = None, limits: L
         raise NoDataError(f"{name}: has no measures; there is nothing to fill")
     if len({len(part.measures) for part in parts}) > 1:
         raise UnreadableFileError(f"{name}: its voices have different numbers of measures; complete them first")
-    bars = _bars(parts, name)
+    starts, signatures = [0], []
+    for index, first in enumerate(parts[0].measures):
+        if first.meter is None:
+            raise NoDataError(f"{name}: states no meter (M: field): there is no telling how much is to be filled")
+        signatures.append(TimeSignature(starts[-1], *first.meter))
+        starts.append(starts[-1] + max(_tick(part.measures[index].length) for part in parts))
+    bars = MeterMap(np.array(starts), tuple(signatures), TICKS_PER_QUARTER)
     rows = [row for index, part in enumerate(parts) for row in _rows(part, index, bars)]
     check_n_notes(len(rows), limits, name)
     score = Score(
@@ -150,16 +152,8 @@ def _decode(content: bytes) -> tuple[str, str]:
 def _region(text: str, tune: int | None, name: str) -> tuple[int, int, str]:
     """Return where a tune begins and ends in the text, and which lines of the head of the file hold for it."""
     tunes = tune_starts(text)
-    index = _chosen([number for number, _ in tunes], tune, name)
-    start = tunes[index][1] if tunes else 0
-    try:
-        return start, tune_end(text, start), file_head(text)
-    except AbcError as error:
-        raise UnreadableFileError(f"{name}: not an ABC file ({error})") from error
-
-
-def _chosen(numbers: Sequence[int | None], tune: int | None, name: str) -> int:
-    """Return the index of the tune with a number; None takes the only one."""
+    # the index of the tune with a number; None takes the only one
+    numbers = [number for number, _ in tunes]
     if tune is None and len(numbers) > 1:
         raise InvalidInputError(
             f"{name}: holds {len(numbers)} tunes ({numbers[0]}..{numbers[-1]}); choose one with tune="
@@ -172,17 +166,12 @@ def _chosen(numbers: Sequence[int | None], tune: int | None, name: str) -> int:
         raise InvalidInputError(
             f"{name}: {len(matches)} tunes have the number {tune}; give each a number of its own in its X: field"
         )
-    return matches[0] if tune is not None else 0
-
-
-def _bars(parts: Sequence[Voice], name: str) -> MeterMap:
-    starts, signatures = [0], []
-    for index, first in enumerate(parts[0].measures):
-        if first.meter is None:
-            raise NoDataError(f"{name}: states no meter (M: field): there is no telling how much is to be filled")
-        signatures.append(TimeSignature(starts[-1], *first.meter))
-        starts.append(starts[-1] + max(_tick(part.measures[index].length) for part in parts))
-    return MeterMap(np.array(starts), tuple(signatures), TICKS_PER_QUARTER)
+    index = matches[0] if tune is not None else 0
+    start = tunes[index][1] if tunes else 0
+    try:
+        return start, tune_end(text, start), file_head(text)
+    except AbcError as error:
+        raise UnreadableFileError(f"{name}: not an ABC file ({error})") from error
 
 
 def _rows(part: Voice, index: int, bars: MeterMap) -> Iterator[tuple[int, int, int, int, int]]:
@@ -268,7 +257,14 @@ def _text(
     """
     closing, opening = slurs
     waiting = list(verbatim)
-    beam = _beam(measure.meter)
+    # the steps that one beam holds together: spaces in the text break beams
+    upper, lower = measure.meter or (4, 4)
+    quarters = Fraction(1)
+    if upper % 3 == 0 and (upper > 3 or lower > 4):  # three of its units, as the dotted quarter in 6/8
+        quarters = Fraction(12, lower)
+    elif (upper, lower) == (4, 4) or lower == 2:
+        quarters = Fraction(2)
+    beam = quarters * STEPS_PER_QUARTER
     accidentals, altered = Accidentals(measure.fifths), set[str]()
     pieces: list[str] = []
     for before, symbol in zip([None, *symbols], symbols, strict=False):
@@ -284,17 +280,6 @@ def _text(
         text = _symbol(symbol, accidentals, altered, measure.unit)
         pieces.append("(" * opening * (symbol is symbols[-1]) + text + ")" * closing * (symbol is symbols[0]))
     return "".join([*pieces, *(item.text for _, item in waiting)])
-
-
-def _beam(meter: tuple[int, int] | None) -> Fraction:
-    """Return the steps that one beam holds together: spaces in the text break beams."""
-    upper, lower = meter or (4, 4)
-    quarters = Fraction(1)
-    if upper % 3 == 0 and (upper > 3 or lower > 4):  # three of its units, as the dotted quarter in 6/8
-        quarters = Fraction(12, lower)
-    elif (upper, lower) == (4, 4) or lower == 2:
-        quarters = Fraction(2)
-    return quarters * STEPS_PER_QUARTER
 
 
 def _beamed(before: Written, symbol: Written, lead: int, beam: Fraction) -> bool:

@@ -221,7 +221,11 @@ class _Reader:
         elif letter == "M":
             state.meter = read_meter(value)
         elif letter == "K":
-            self._key(state, value)
+            _check_unmoved(value)
+            key = read_key(value)
+            if key is not None:
+                state.fifths = _fifths(key, value)
+                state.accidentals.clear()
             self._in_header = False
         elif letter == "V":
             self._switch(value)
@@ -231,13 +235,6 @@ class _Reader:
             state.open.unit, state.open.fifths, state.open.meter = state.unit, state.fifths, state.meter
         elif state.open is not None and (state.unit, state.meter) != before:
             raise AbcError(f"{letter}:{value} stands in the middle of a measure; put it at a bar line")
-
-    def _key(self, state: Voice, value: str) -> None:
-        _check_unmoved(value)
-        key = read_key(value)
-        if key is not None:
-            state.fifths = _fifths(key, value)
-            state.accidentals.clear()
 
     def _switch(self, value: str) -> None:
         key, name = voice_name(value)
@@ -272,7 +269,9 @@ class _Reader:
         elif kind == "rests":
             self._silent_measure(voice, text, start)
         elif kind == "field":
-            self._inline(voice, text, start)
+            if voice.open is not None:
+                self._keep(voice.open, "field", text, start)
+            self._field(text[1], text[3:-1])
         elif kind in {"mine", "broken", "tie"}:
             self._beside_notes(voice, kind, text, start)
         elif kind != "space" and (voice.open is not None or kind == "quoted"):
@@ -291,7 +290,12 @@ class _Reader:
             event.tied, event.ties = event.pitches, (*event.ties, (start, stop))
             voice.tied = _tied(event)
         elif kind == "broken":
-            self._break(measure, voice, text)
+            if not measure.events:
+                raise AbcError("a broken rhythm has no note before it")
+            short = Fraction(1, 2 ** len(text))
+            before, after = (2 - short, short) if text[0] == ">" else (short, 2 - short)
+            measure.events[-1].duration *= before
+            voice.broken = after
         elif text in {"(", ")"}:
             measure.slurs.append(text)
         elif text.startswith("("):
@@ -312,11 +316,6 @@ class _Reader:
 
     def _keep(self, measure: Measure, kind: str, text: str, start: int) -> None:
         measure.verbatim.append(Verbatim(text, start, len(measure.events), kind))
-
-    def _inline(self, voice: Voice, text: str, start: int) -> None:
-        if voice.open is not None:
-            self._keep(voice.open, "field", text, start)
-        self._field(text[1], text[3:-1])
 
     def _event(self, voice: Voice, kind: str, text: str, start: int) -> None:
         measure = self._measure(voice)
@@ -370,14 +369,6 @@ class _Reader:
         measure = self._measure(voice)
         measure.events.append(Event(start, start + len(text), Fraction(4 * voice.meter[0], voice.meter[1])))
         self._mine(measure, start, start + len(text))
-
-    def _break(self, measure: Measure, voice: Voice, text: str) -> None:
-        if not measure.events:
-            raise AbcError("a broken rhythm has no note before it")
-        short = Fraction(1, 2 ** len(text))
-        before, after = (2 - short, short) if text[0] == ">" else (short, 2 - short)
-        measure.events[-1].duration *= before
-        voice.broken = after
 
     def _close(self, voice: Voice) -> None:
         """End a measure, if it has begun."""

@@ -60,8 +60,22 @@ class MidiTune(Tune):
         place = self.places[voice]
         events = self.file.events(place.track)
         old = _notes(self.file, place)
-        unpaired = _unpaired(events, old, place.channel)
-        self._check_ended(events, unpaired, stop)
+        # which events of a channel start a note that never ends, or end one that never starts
+        paired = {index for note in old for index in (note.start_event, note.end_event)}
+        unpaired = [
+            index
+            for index, event in enumerate(events)
+            if event.is_note and event.status & 0x0F == place.channel and index not in paired
+        ]
+        # raise where a note sounds into the measures, or starts in them, and never ends
+        for index in unpaired:
+            event = events[index]
+            if event.starts_note and event.tick < stop:
+                raise UnreadableFileError(
+                    f"{self.name}: a note of pitch {event.data[0]}, {event.tick / self.score.ticks_per_quarter:g} "
+                    "quarters after the beginning, never ends, and would sound on in what is filled; end it or take it "
+                    "out"
+                )
         track = self.file.tracks[place.track]
         used = sum(len(event.delta) + event.stored + len(event.data) for event in events)
         rest = self.file.content[track.start + used : track.stop]  # what follows the end of the track
@@ -72,17 +86,6 @@ class MidiTune(Tune):
         places = (self.places, after.places)
         check_edit(self, after, places, voice=voice, first=first, n_measures=n_measures, notes=notes)
         return content
-
-    def _check_ended(self, events: Sequence[MidiEvent], unpaired: Sequence[int], stop: int) -> None:
-        """Raise where a note sounds into the measures, or starts in them, and never ends."""
-        for index in unpaired:
-            event = events[index]
-            if event.starts_note and event.tick < stop:
-                raise UnreadableFileError(
-                    f"{self.name}: a note of pitch {event.data[0]}, {event.tick / self.score.ticks_per_quarter:g} "
-                    "quarters after the beginning, never ends, and would sound on in what is filled; end it or take it "
-                    "out"
-                )
 
 
 def open_midi(
@@ -141,16 +144,6 @@ def _names(file: MidiFile, places: Sequence[_Voice]) -> Iterator[str]:
         yield name if n_voices[place.track] == 1 else f"{name} channel {place.channel + 1}".strip()
 
 
-def _unpaired(events: Sequence[MidiEvent], notes: Sequence[MidiNote], channel: int) -> list[int]:
-    """Return which events of a channel start a note that never ends, or end one that never starts."""
-    paired = {index for note in notes for index in (note.start_event, note.end_event)}
-    return [
-        index
-        for index, event in enumerate(events)
-        if event.is_note and event.status & 0x0F == channel and index not in paired
-    ]
-
-
 def _spliced(
     events: Sequence[MidiEvent],
     old: Sequence[MidiNote],
@@ -186,11 +179,8 @@ def _spliced(
     ):
         added.append((onset, False, MidiEvent(onset, NOTE_ON | channel, bytes([pitch, velocity]))))
         added.append((onset + duration, True, MidiEvent(onset + duration, NOTE_OFF | channel, bytes([pitch, 64]))))
-    return _merged([event for index, event in enumerate(events) if index not in dropped], added)
-
-
-def _merged(existing: Sequence[MidiEvent], added: Sequence[tuple[int, bool, MidiEvent]]) -> list[MidiEvent]:
-    """Return events in the order of time; those that were there keep their order, and the end of the track is last."""
+    # events in the order of time; those that were there keep their order, and the end of the track is last
+    existing = [event for index, event in enumerate(events) if index not in dropped]
     ending = [event for event in existing if event.ends_track]
     rows = [(event.tick, 1, event) for event in existing if not event.ends_track]
     rows += [(tick, 0 if before else 2, event) for tick, before, event in added]

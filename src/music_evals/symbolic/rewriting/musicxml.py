@@ -92,17 +92,14 @@ class MusicXMLTune(Tune):
         document = self.document
         for start, stop, text in sorted(edits, reverse=True):
             document = document[:start] + text + document[stop:]
-        self._check(document, voice, first, n_measures, notes)
-        return document if self.suffix != ".mxl" and self.content == self.document else self._packed(document)
-
-    def _check(self, document: bytes, voice: int, first: int, n_measures: int, notes: NoteArray) -> None:
-        """Read a document again, and raise where it is not what it should be."""
+        # read a document again, and raise where it is not what it should be
         parts, bars, places, sounds = _read_notes(document, self.name)
         score = dataclasses.replace(self.score, notes=_notes(sounds), voices=tuple(_names(parts, places)) or ("",))
         numbers = tuple(measure.number for measure in parts[0].measures)
         after = MusicXMLTune(self.name, self.suffix, score, bars, numbers, (), document, document, parts, places)
         known = (self.places, places)
         check_edit(self, after, known, voice=voice, first=first, n_measures=n_measures, notes=notes)
+        return document if self.suffix != ".mxl" and self.content == self.document else self._packed(document)
 
     def _packed(self, document: bytes) -> bytes:
         """Return the archive with another document in it."""
@@ -166,8 +163,28 @@ def _read_notes(
         raise NoDataError(f"{name}: has no measures; there is nothing to fill")
     if len({len(part.measures) for part in parts}) > 1:
         raise UnreadableFileError(f"{name}: its parts have different numbers of measures; complete them first")
-    bars = _bars(parts, name)
-    places = tuple(dict.fromkeys((n, item.voice) for n, part in enumerate(parts) for item in _pitched(part)))
+    # the measures; each is as long as the longest part makes it, an empty one as its signature says
+    starts, signatures = [Fraction(0)], []
+    for index, first in enumerate(parts[0].measures):
+        if first.meter is None:
+            raise NoDataError(
+                f"{name}: measure {first.number} has no time signature: there is no telling how much is to be filled"
+            )
+        measures = [part.measures[index] for part in parts]
+        counted = [measure for measure in measures if not measure.gives_way] or measures
+        length = max(measure.length for measure in counted) or Fraction(4 * first.meter[0], first.meter[1])
+        signatures.append(TimeSignature(_tick(starts[-1]), *first.meter))
+        starts.append(starts[-1] + length)
+    bars = MeterMap(np.array([_tick(start) for start in starts]), tuple(signatures), TICKS_PER_QUARTER)
+    places = tuple(
+        dict.fromkeys(
+            (n, item.voice)
+            for n, part in enumerate(parts)
+            for measure in part.measures
+            for item in measure.items
+            if item.pitch is not None
+        )
+    )
     return parts, bars, places, [list(_sounds(parts[number], voice, bars)) for number, voice in places]
 
 
@@ -318,28 +335,8 @@ def _pitch(note: ET.Element, transpose: int) -> int | None:
     return round(12 * (octave + 1) + _STEPS[step] + Fraction((pitch.findtext("alter") or "0").strip()) + transpose)
 
 
-def _bars(parts: Sequence[_Part], name: str) -> MeterMap:
-    """Return the measures; each is as long as the longest part makes it, an empty one as its signature says."""
-    starts, signatures = [Fraction(0)], []
-    for index, first in enumerate(parts[0].measures):
-        if first.meter is None:
-            raise NoDataError(
-                f"{name}: measure {first.number} has no time signature: there is no telling how much is to be filled"
-            )
-        measures = [part.measures[index] for part in parts]
-        counted = [measure for measure in measures if not measure.gives_way] or measures
-        length = max(measure.length for measure in counted) or Fraction(4 * first.meter[0], first.meter[1])
-        signatures.append(TimeSignature(_tick(starts[-1]), *first.meter))
-        starts.append(starts[-1] + length)
-    return MeterMap(np.array([_tick(start) for start in starts]), tuple(signatures), TICKS_PER_QUARTER)
-
-
 def _tick(quarters: Fraction) -> int:
     return round(quarters * TICKS_PER_QUARTER)
-
-
-def _pitched(part: _Part) -> Iterator[Item]:
-    return (item for measure in part.measures for item in measure.items if item.pitch is not None)
 
 
 def _sounds(part: _Part, voice: str, bars: MeterMap) -> Iterator[_Sound]:

@@ -266,24 +266,19 @@ class _Writer:
             )
         parts.append(self._look.staff)
         notations = [f'<tied type="{tie}"/>' for tie in ties]
-        notations += self._slurred(number)
+        # the ends of slurs that reach over an edge of the gap, at its first and its last note
+        pitched = [
+            place for place, symbol in enumerate(self._symbols) if symbol.pitch is not None and not symbol.from_before
+        ]
+        if self._has_first and number == pitched[0]:
+            notations += [f'<slur type="stop" number={quoteattr(slur)}/>' for slur in self._slurs.stops]
+        if self._has_last and number == pitched[-1]:
+            notations += [f'<slur type="start" number={quoteattr(slur)}/>' for slur in self._slurs.starts]
         notations += ['<tuplet type="start"/>'] if symbol.group else []
         notations += ['<tuplet type="stop"/>'] if symbol.ends_group else []
         if notations:
             parts.append(f"<notations>{''.join(notations)}</notations>")
         return "".join([*parts, "</note>"])
-
-    def _slurred(self, number: int) -> list[str]:
-        """Return the ends of slurs that reach over an edge of the gap, at its first and its last note."""
-        pitched = [
-            place for place, symbol in enumerate(self._symbols) if symbol.pitch is not None and not symbol.from_before
-        ]
-        ends = []
-        if self._has_first and number == pitched[0]:
-            ends += [f'<slur type="stop" number={quoteattr(slur)}/>' for slur in self._slurs.stops]
-        if self._has_last and number == pitched[-1]:
-            ends += [f'<slur type="start" number={quoteattr(slur)}/>' for slur in self._slurs.starts]
-        return ends
 
 
 def _timed(tag: str, divisions: Fraction) -> str:

@@ -73,7 +73,8 @@ def write_measure(
     for low, high, note in spans:
         inner = marks[bisect.bisect_right(marks, low) : bisect.bisect_left(marks, high)]
         for start, stop in itertools.pairwise([low, *inner, high]):
-            triplet = _in_triplet(start, stop, edges, n_steps)
+            beat = start // STEPS_PER_QUARTER
+            triplet = stop <= min((beat + 1) * STEPS_PER_QUARTER, n_steps) and _beat_is_triplet(beat, edges)
             for onset, steps in _values(start, stop, _IN_TRIPLET if triplet else _PLAIN):
                 first, last = onset == low, onset + steps == high
                 symbols.append(
@@ -115,11 +116,6 @@ def _group_marks(edges: Collection[int], n_steps: int) -> Iterator[int]:
         if _beat_is_triplet(beat, edges):
             yield beat * STEPS_PER_QUARTER
             yield min((beat + 1) * STEPS_PER_QUARTER, n_steps)
-
-
-def _in_triplet(start: int, stop: int, edges: Collection[int], n_steps: int) -> bool:
-    beat = start // STEPS_PER_QUARTER
-    return stop <= min((beat + 1) * STEPS_PER_QUARTER, n_steps) and _beat_is_triplet(beat, edges)
 
 
 def _values(start: int, stop: int, values: Sequence[int]) -> Iterator[tuple[int, int]]:
