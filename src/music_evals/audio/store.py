@@ -89,7 +89,11 @@ class FeatureStore:
         if content is None:
             return None
         try:
-            return _decode(content, key.feature)
+            with np.load(io.BytesIO(content), allow_pickle=False) as file:
+                arrays = {name: file[name] for name in file.files}
+            if _REASON in arrays:
+                return Undefined(str(arrays[_REASON]))
+            return FEATURES[key.feature].from_arrays(arrays)
         except (KeyError, ValueError, EOFError, zipfile.BadZipFile) as error:  # of a version that wrote other arrays
             LOGGER.warning("%s: cannot be used (%s); the feature is worked out again", self.path(key), error)
             return None
@@ -115,11 +119,3 @@ class FeatureStore:
 
 
 _REASON = "undefined"  # no annotation has a field of this name
-
-
-def _decode(content: bytes, feature: str) -> Any:
-    with np.load(io.BytesIO(content), allow_pickle=False) as file:
-        arrays = {name: file[name] for name in file.files}
-    if _REASON in arrays:
-        return Undefined(str(arrays[_REASON]))
-    return FEATURES[feature].from_arrays(arrays)
