@@ -88,8 +88,6 @@ DECODERS = tuple(OPENERS)
 """Decoders by name: soundfile reads WAV, FLAC, Ogg, MP3 and AIFF; ffmpeg (the command, optional) these and MP4, AAC,
 WebM and Matroska; torchcodec (optional) these and CAF, Wave64, AU and ASF."""
 
-Value = TypeVar("Value")
-
 
 @dataclasses.dataclass(frozen=True)
 class AudioPolicy:
