@@ -97,14 +97,6 @@ class Column:
         return answer[self.key] if self.key else dict(answer)
 
 
-def _options(options: Mapping[str, Any]) -> Mapping[str, Any]:
-    return options
-
-
-def _runs(options: Mapping[str, Any]) -> str:  # noqa: ARG001 (as all)
-    return ""
-
-
 @dataclasses.dataclass(frozen=True)
 class Described:
     """What is known of any step.
@@ -122,7 +114,7 @@ class Described:
     options
         Names of the fields of `task.Settings` that it reads.
     about
-        Its options -> what they stand for, as JSON values: versions, commits, hashes. It is asked once a run, in the
+        Its options -> what they stand for, as JSON values: versions, commits, hashes. It is called once a run, in the
         process of the user, and raises where the step cannot be done at all: no such model, or a package is missing.
     left_out
         Its options -> why it is left out unless it is asked for by name; empty where it can be done.
@@ -137,8 +129,8 @@ class Described:
     after: tuple[str, ...] = ()
     columns: tuple[Column, ...] = ()
     options: tuple[str, ...] = ()
-    about: Callable[[Mapping[str, Any]], Mapping[str, Any]] = _options
-    left_out: Callable[[Mapping[str, Any]], str] = _runs
+    about: Callable[[Mapping[str, Any]], Mapping[str, Any]] = dict
+    left_out: Callable[[Mapping[str, Any]], str] = lambda _: ""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -173,35 +165,16 @@ class Step(Described):
 
 @dataclasses.dataclass(frozen=True)
 class Corpus:
-    """All that a step over all songs reads.
+    """All that a step over all songs reads."""
 
-    Attributes
-    ----------
-    answers
-        Song -> name of an earlier step -> its answer, of the songs that have all that the step comes `after`; sorted.
-    options
-        The settings that the step names in `options`.
-    out
-        Folder of the run.
-
-    """
-
-    answers: Mapping[str, Mapping[str, Mapping[str, Any]]]
+    answers: Mapping[str, Mapping[str, Mapping[str, Any]]]  # song -> earlier step -> its answer, where all are there
     options: Mapping[str, Any]
     out: Path
 
 
 @dataclasses.dataclass(frozen=True)
 class CorpusStep(Described):
-    """A step over all songs at once: it is repeated at the end of each run, in one process, from other steps' answers.
-
-    Attributes
-    ----------
-    does
-        `Corpus` -> song -> its answer, and what is to be known of all of them, as JSON values. It raises a named error
-        where there is no answer; the songs then have none.
-
-    """
+    """A step over all songs at once, repeated at the end of each run, in one process, from other steps' answers."""
 
     _: dataclasses.KW_ONLY
-    does: Callable[[Corpus], tuple[dict[str, dict[str, Any]], dict[str, Any]]]
+    does: Callable[[Corpus], tuple[dict[str, dict[str, Any]], dict[str, Any]]]  # song -> answer; JSON values on all
