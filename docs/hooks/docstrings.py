@@ -7,6 +7,7 @@ have a comment in place of a docstring.
 
 from __future__ import annotations
 
+import ast
 import re
 from typing import Any
 
@@ -31,6 +32,8 @@ class Markdown(griffe.Extension):
     def _visit(self, obj: griffe.Object) -> None:
         if obj.is_attribute and not obj.docstring and obj.name in (obj.module.exports or ()):
             obj.docstring = _of_comment(obj)
+        if obj.is_class and obj.docstring:
+            obj.docstring.value = _with_options(obj)
         if obj.docstring:
             text = TABLE.sub(_table, obj.docstring.value + "\n")
             text = _above_sections(text) if obj.is_module else text
@@ -46,6 +49,21 @@ def _of_comment(obj: griffe.Object) -> griffe.Docstring | None:
     """Return the comment behind a constant as its docstring."""
     _, hash_, comment = obj.source.partition("  # ")
     return griffe.Docstring(comment[:1].upper() + comment[1:] + ".", parent=obj) if hash_ else None
+
+
+def _with_options(obj: griffe.Object) -> str:
+    """Return the docstring of settings with those options among the parameters that it does not describe itself."""
+    text, missing = obj.docstring.value, ""
+    for name, member in obj.members.items():
+        call = str(getattr(member, "value", ""))
+        if not call.startswith("option(") or re.search(rf"^(?:.*, )?{name}\b", text, re.MULTILINE):
+            continue
+        default, shown = ast.parse(call, mode="eval").body.args[:2]
+        if isinstance(shown, ast.Constant):
+            words = re.sub(r"%\(default\)\w", ast.unparse(default), shown.value).replace("%%", "%")
+            missing += f"{name}\n    {words[:1].upper() + words[1:]}.\n"
+    head, rule, rest = text.partition("Parameters\n----------\n")
+    return head + rule + missing + rest if rule else text
 
 
 def _table(found: re.Match[str]) -> str:

@@ -233,8 +233,8 @@ def _report(options: argparse.Namespace) -> int:
 
 def _plan(options: argparse.Namespace) -> int:
     from music_evals.errors import InvalidInputError
-    from music_evals.studies.listening.plan import plan_listening, world_of
     from music_evals.studies.listening.settings import ListeningSettings
+    from music_evals.studies.listening.simulation import plan_listening, world_of
 
     try:
         sizes = [int(size) for size in options.listeners.split(",")]

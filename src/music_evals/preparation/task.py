@@ -38,12 +38,10 @@ _PACKAGES: Final = ("music_evals", "numpy", "scipy", "librosa", "soxr", "soundfi
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Settings(RunSettings):
-    """Which songs are prepared, and how.
+    """Which songs are prepared, and how; what is not listed here `run.Settings` and the options say.
 
     Parameters
     ----------
-    out, limit, engine, workers, ray_address, overwrite
-        See `run.Settings`. `limit` takes the first songs.
     songs
         Folder, searched with its sub-folders: recordings, and lyrics as ``.lrc`` or ``.txt`` of the same name.
     steps
@@ -54,16 +52,10 @@ class Settings(RunSettings):
         ``NAME=ID`` for another model of the same class.
     device
         Where encoder and demucs compute; None is a GPU if there is one.
-    trust_remote_code
-        Whether code that comes with the encoder may run here.
     n_clusters
         At most as many as songs; None is 1,000, or as many as songs have an embedding where these are fewer.
     sample
         Songs to draw as evenly from clusters as possible, by `seed`; None draws none.
-    demucs
-        Its command, by name or path; None looks for ``demucs``.
-    stem_model, two_stems
-        Model of demucs; and whether it gives the voice and the rest, in place of voice, drums, bass and others.
     theme_writer
         Who writes themes: ``model`` with perhaps ``endpoint`` and ``api_key_env``, as
         `writers.load_lyric_writer` takes them, or a `protocols.LyricWriter`.
@@ -126,26 +118,14 @@ class Settings(RunSettings):
 
 @dataclasses.dataclass(frozen=True)
 class Prepared:
-    """What a run of preparation made.
+    """What a run of preparation made."""
 
-    Attributes
-    ----------
-    rows
-        One a song, as in the data set.
-    failures
-        Song with step, and why it failed; a step over all songs alone.
-    files
-        ``records``, ``data`` and ``card``; ``embeddings``, ``clusters`` and ``table``, songs as ``caimap import`` takes
-        them, where there are such.
-    left_out
-        Step that was not asked for by name, and why it was left out.
-
-    """
-
-    rows: list[dict[str, Any]]
-    failures: list[tuple[str, str]]
+    rows: list[dict[str, Any]]  # one a song, as in the data set
+    failures: list[tuple[str, str]]  # song with step (a step over all songs alone), and why it failed
     files: dict[str, Path]
-    left_out: dict[str, str]
+    """``records``, ``data`` and ``card``; where there are such, ``embeddings``, ``clusters`` and ``table``, songs as
+    ``caimap import`` takes them."""
+    left_out: dict[str, str]  # step that was not asked for by name -> why it was left out
 
 
 def find_songs(folder: str | os.PathLike[str], out: str | os.PathLike[str] | None = None) -> list[Song]:

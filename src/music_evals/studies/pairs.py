@@ -53,18 +53,8 @@ REFERENCE = "reference"
 class StudyPair:
     """One row of `pairs.csv`; the module says what each column is.
 
-    Parameters
-    ----------
-    item_id, group, system, reference, estimate
-        Text without control characters, not empty.
-    task, reference_sha256, estimate_sha256, same_as, licence, source, run, run_system, sample_id
-        Text without control characters.
-    seconds, start_sec, end_sec
-        In seconds; None where it is not known. A start has an end behind it.
-    reference_lufs, estimate_lufs, gain_db
-        In LUFS and in dB; None where it is not known, as of silence.
-    run_seed
-        None if missing.
+    Texts have no control characters, and the five that are required are not empty. Seconds are not negative, a start
+    has an end behind it, loudness is in LUFS and the gain in dB; None where something is not known.
 
     Raises
     ------
@@ -138,11 +128,6 @@ def _check_text(name: str, value: str) -> None:
 def check_pairs(pairs: Sequence[StudyPair]) -> None:
     """Check what holds between the rows of a table.
 
-    Parameters
-    ----------
-    pairs
-        The rows, in their order.
-
     Raises
     ------
     NoDataError
@@ -174,41 +159,13 @@ def check_pairs(pairs: Sequence[StudyPair]) -> None:
 
 
 def pairs_text(pairs: Sequence[StudyPair]) -> str:
-    """Return the text of `pairs.csv`, checked as `check_pairs` does.
-
-    Parameters
-    ----------
-    pairs
-        The rows.
-
-    Returns
-    -------
-    str
-        All columns; numbers with as many digits as read back to the same number.
-
-    """
+    """Return the text of `pairs.csv`, checked as `check_pairs` does; numbers read back to the same number."""
     check_pairs(pairs)
     return csv_text(COLUMNS, ([getattr(pair, name) for name in COLUMNS] for pair in pairs))
 
 
 def write_pairs(path: str | os.PathLike[str], pairs: Sequence[StudyPair]) -> Path:
-    """Write `pairs.csv` whole or not at all, and return its path.
-
-    Parameters
-    ----------
-    path
-        The file; its folder must be there.
-    pairs
-        The rows.
-
-    Raises
-    ------
-    NoDataError, PairCountError, InvalidInputError
-        As `check_pairs`.
-    OutputError
-        The file cannot be written.
-
-    """
+    """Write `pairs.csv`, checked as `check_pairs` does, whole or not at all, and return its path."""
     return write_atomically(path, pairs_text(pairs).encode())
 
 
@@ -223,11 +180,6 @@ def read_pairs(path: str | os.PathLike[str], *, check_files: bool = True) -> tup
         manifests of edits. Other columns are left to whoever wrote them.
     check_files
         Look at the files: they are there, and have the hashes of the table where it has some.
-
-    Returns
-    -------
-    tuple of StudyPair
-        In the order of the file.
 
     Raises
     ------

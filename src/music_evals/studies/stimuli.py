@@ -56,27 +56,12 @@ Progress = Callable[[int, int, str], object]
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Stimulus:
-    """What is heard of one system on one item, before it sounds.
-
-    Parameters
-    ----------
-    system
-        Who made it, as the study calls it.
-    content
-        All that decides its sound: equal contents of an item are rendered once, and sound the same.
-    run, run_system, run_seed, sample_id
-        As the columns of `studies.pairs`.
-    origin
-        Where it comes from, such as a row of a table; for messages.
-    is_heard
-        Whether it is played to anybody: its length counts.
-
-    """
+    """What is heard of one system on one item, before it sounds."""
 
     system: str
-    content: bytes
-    origin: str = ""
-    is_heard: bool = True
+    content: bytes  # all that decides its sound: equal contents of an item are rendered once, and sound the same
+    origin: str = ""  # such as a row of a table; for messages
+    is_heard: bool = True  # whether it is played to anybody: its length counts
     run: str = ""
     run_system: str = ""
     run_seed: int | None = None
@@ -85,19 +70,12 @@ class Stimulus:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class StudyItem:
-    """One item with everything that is heard of it.
-
-    Parameters
-    ----------
-    item_id, group, task, start_sec, end_sec, licence, source
-        As the columns of `studies.pairs`.
-    stimuli
-        What is rated. The first is the system `studies.pairs.REFERENCE`, which is also played openly.
+    """One item with everything that is heard of it; its fields are the columns of `studies.pairs`.
 
     Raises
     ------
     InvalidInputError
-        Another system comes first, or the item has no stimuli.
+        The first stimulus, which is played openly too, is not the system `studies.pairs.REFERENCE`.
 
     """
 
@@ -116,22 +94,11 @@ class StudyItem:
 
 
 class Study(NamedTuple):
-    """A study that was written.
-
-    Attributes
-    ----------
-    folder
-        Where it lies.
-    pairs
-        The rows of `pairs.csv`.
-    about
-        The content of `pairs.json`.
-
-    """
+    """A study that was written."""
 
     folder: Path
-    pairs: tuple[StudyPair, ...]
-    about: dict[str, Any]
+    pairs: tuple[StudyPair, ...]  # rows of `pairs.csv`
+    about: dict[str, Any]  # content of `pairs.json`
 
 
 class _Studio(NamedTuple):
@@ -174,9 +141,7 @@ def write_study(
     items
         What is heard.
     render
-        Content of a stimulus -> samples of shape (n,).
-    sample_rate
-        Of the samples, in Hz.
+        Content of a stimulus -> samples of shape (n,) at `sample_rate`, in Hz.
     seed
         Of the names of the files.
     loudness_lufs
@@ -187,15 +152,8 @@ def write_study(
     about
         What else `pairs.json` is to say, as plain values. Under ``cut`` it says what was cut: item -> stimulus ->
         seconds.
-    overwrite
-        Replace a study that is there; a folder that holds anything else is always refused.
     progress
         Called with the items that are done, all items, and a word.
-
-    Returns
-    -------
-    Study
-        Folder, rows and what `pairs.json` says.
 
     Raises
     ------
@@ -336,24 +294,12 @@ _OURS = re.compile(rf"{PAIRS}|{ABOUT}|{AUDIO}|{AUDIO}/[0-9a-f]{{16}}\.flac")
 
 
 def check_out(out: str | os.PathLike[str], *, overwrite: bool) -> Path:
-    """Return the folder for a study, or raise if it is occupied.
-
-    Parameters
-    ----------
-    out
-        The folder.
-    overwrite
-        Whether a study that is there may go.
-
-    Returns
-    -------
-    Path
-        Without links and dots.
+    """Return the folder for a study, without links and dots.
 
     Raises
     ------
     InvalidInputError
-        It is a file, holds a study that may not go, or something else than a study.
+        It is a file, holds a study that may not be overwritten, or something else than a study.
 
     """
     target = Path(out).resolve()

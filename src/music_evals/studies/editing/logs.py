@@ -73,58 +73,24 @@ _ENDS = frozenset({"submit", "limit"})
 
 
 class EditCounts(NamedTuple):
-    """What can be counted from a log; times in milliseconds.
+    """What can be counted from a log; times in milliseconds."""
 
-    Attributes
-    ----------
-    time_ms
-        From the first sight to the end.
-    active_ms
-        The same without hidden tabs and gaps of more than `IDLE_MS`.
-    playback_ms
-        While the sample sounded.
-    key_presses, mouse_clicks
-        All of them.
-    edit_key_presses, edit_clicks
-        Those that changed notes.
-    n_edits, n_undone, n_redone
-        Operations.
-    hit_limit
-        Whether the time limit ended it.
-    n_midi
-        Notes that were played; pages of before do not count them.
-
-    """
-
-    time_ms: int
-    active_ms: int
-    playback_ms: int
+    time_ms: int  # from the first sight to the end
+    active_ms: int  # the same without hidden tabs and gaps of more than `IDLE_MS`
+    playback_ms: int  # while the sample sounded
     key_presses: int
     mouse_clicks: int
-    edit_key_presses: int
+    edit_key_presses: int  # those that changed notes
     edit_clicks: int
     n_edits: int
     n_undone: int
     n_redone: int
-    hit_limit: bool
-    n_midi: int = 0
+    hit_limit: bool  # the time limit ended it
+    n_midi: int = 0  # notes that were played; pages of before do not count them
 
 
 def check_log(log: Any) -> list[list[Any]]:
-    """Return a log whose every event has the form of its kind.
-
-    Parameters
-    ----------
-    log
-        As it was sent.
-
-    Raises
-    ------
-    TamperedLogError
-        It is invalid: it does not begin with ``load`` or end with ``submit``, goes back in time, or holds an event that
-        no page writes. The message says which event.
-
-    """
+    """Return a log whose every event has the form of its kind, or raise `TamperedLogError`, which names the event."""
     if not isinstance(log, list) or not 2 <= len(log) <= MAX_EVENTS:
         raise TamperedLogError("a log is a list of 2 events or more, from load to submit")
     last = 0
@@ -212,21 +178,7 @@ _FORMS: dict[str, tuple[Callable[[list[Any]], bool], str]] = {
 def replay_log(
     original: Sequence[Sequence[int]], log: Sequence[Sequence[Any]], *, locked: Sequence[int] = ()
 ) -> dict[int, Note]:
-    """Replay a log, and return the notes at its end.
-
-    Parameters
-    ----------
-    original
-        Notes that the editor was given; the first has the id 0.
-    log
-        From `check_log`.
-    locked
-        Voices that cannot be changed.
-
-    Returns
-    -------
-    dict
-        Id -> note.
+    """Replay a checked log, and return the notes at its end by their ids; the first of the original notes has the id 0.
 
     Raises
     ------
@@ -319,14 +271,7 @@ def _backwards(changes: Sequence[Sequence[Any]]) -> list[list[Any]]:
 
 
 def count_log(log: Sequence[Sequence[Any]]) -> EditCounts:
-    """Count the events of a log.
-
-    Parameters
-    ----------
-    log
-        From `check_log`.
-
-    """
+    """Count the events of a log."""
     kinds = [event[1] for event in log]
     time_ms = log[-1][0]
     keys = [event[2] for event in log if event[1] == "key"]
@@ -360,21 +305,7 @@ def _between(log: Sequence[Sequence[Any]], start: str, ends: set[str]) -> int:
 
 
 def check_counts(log: Sequence[Sequence[Any]], page_counts: Mapping[str, Any]) -> EditCounts:
-    """Return the counts of a log; those of the page must be equal.
-
-    Parameters
-    ----------
-    log
-        From `check_log`.
-    page_counts
-        What the page counted.
-
-    Raises
-    ------
-    TamperedLogError
-        A count of the page differs from that of the log.
-
-    """
+    """Return the counts of a log; raises `TamperedLogError` where the page counted something else."""
     counts = count_log(log)
     for name, value in counts._asdict().items():
         if page_counts.get(name, 0 if name == "n_midi" else None) != value:

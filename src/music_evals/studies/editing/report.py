@@ -41,14 +41,8 @@ _READINGS = {
 def report_text(tables: Mapping[str, Any], *, confidence: float = 0.95) -> str:
     """Return the report as Markdown: tables 2 to 4 of the paper for the study at hand, and at its end as published.
 
-    Parameters
-    ----------
-    tables
-        From `pipelines.editing_test.evaluate_editing_test`; ``mixed_models`` among them, the rows of
-        `mixed.mixed_models`, are written too.
-    confidence
-        The level that they were made with.
-
+    The tables are those of `pipelines.editing_test.evaluate_editing_test` at this confidence; ``mixed_models`` among
+    them, the rows of `mixed_model.mixed_models`, are written too.
     """
     level = f"{100 * confidence:g} %"
     parts = ["# Editing test", *(f"- {line}" for line in tables["warnings"]), ""]
@@ -117,21 +111,7 @@ def write_report(
     confidence: float = 0.95,
     figures: Mapping[str, bytes] | None = None,
 ) -> dict[str, Path]:
-    """Write ``report.md``, ``tables.json`` and one CSV a table, each whole or not at all.
-
-    Parameters
-    ----------
-    tables, confidence
-        As of `report_text`.
-    folder
-        Where to; it is made.
-    figures
-        From `figures.draw_figures`, written beside the tables.
-
-    Returns
-    -------
-    dict
-        Name -> path of what was written.
+    """Write ``report.md``, ``tables.json``, one CSV a table and the figures into a folder; return name -> path.
 
     Raises
     ------

@@ -91,10 +91,8 @@ def agreement_of_run(
         predictions that listeners heard. None are needed where ratings name items and systems as the run does.
     level
         Of Krippendorff's alpha: ``"interval"``, ``"ordinal"`` or ``"nominal"``.
-    confidence
-        Nominal coverage of the intervals.
-    n_resamples, seed
-        Of their bootstrap.
+    confidence, n_resamples, seed
+        Nominal coverage of the intervals, and their bootstrap.
 
     Returns
     -------
@@ -115,8 +113,6 @@ def agreement_of_run(
         As `studies.ratings.check_ratings`, or an option out of range.
     UnknownNameError
         A level that does not exist.
-    MusicEvalsError
-        What `load.load_results` raises for a folder that holds no results.
 
     """
     check_ratings(ratings)
@@ -276,19 +272,7 @@ def _notes(questions: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:
 
 
 def agreement_text(made: Mapping[str, Any]) -> str:
-    """Return the result of `agreement_of_run` as text for a terminal, a table for each question.
-
-    Parameters
-    ----------
-    made
-        What `agreement_of_run` returned.
-
-    Returns
-    -------
-    str
-        Without a line break at its end.
-
-    """
+    """Return the result of `agreement_of_run` as text for a terminal, a table for each question."""
     parts = []
     for facet, about in made["questions"].items():
         lines = [["", "stimuli", "p", "systems", "preferences", "p"]]

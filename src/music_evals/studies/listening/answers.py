@@ -40,50 +40,22 @@ Row = dict[str, Any]
 
 
 class ListeningKey(NamedTuple):
-    """What stays with the leader of a test.
-
-    Attributes
-    ----------
-    settings
-        All of them.
-    pairs
-        Every sound that is rated, by the name of its file.
-    checks
-        Name of a file -> how many tones it holds.
-    seconds
-        Name of a file -> how long it plays.
-
-    """
+    """What stays with the leader of a test."""
 
     settings: ListeningSettings
-    pairs: Mapping[str, StudyPair]
-    checks: Mapping[str, int]
-    seconds: Mapping[str, float]
+    pairs: Mapping[str, StudyPair]  # every sound that is rated, by the name of its file
+    checks: Mapping[str, int]  # name of a file -> how many tones it holds
+    seconds: Mapping[str, float]  # name of a file -> how long it plays
 
 
 class TrialAnswer(NamedTuple):
-    """What one listener did on one page.
+    """What one listener did on one page."""
 
-    Attributes
-    ----------
-    trial
-        The page, as the plan has it.
-    order_index
-        How many pages that are no attention checks came before.
-    values
-        Question -> file -> value.
-    heard_sec
-        File -> how much of it was heard, without what was heard twice.
-    seconds
-        How long the page was open.
-
-    """
-
-    trial: Mapping[str, Any]
-    order_index: int
-    values: Mapping[str, Mapping[str, float]]
-    heard_sec: Mapping[str, float]
-    seconds: float
+    trial: Mapping[str, Any]  # the page, as the plan has it
+    order_index: int  # pages that are no attention checks before it
+    values: Mapping[str, Mapping[str, float]]  # question -> file -> value
+    heard_sec: Mapping[str, float]  # file -> how much of it was heard, without what was heard twice
+    seconds: float  # how long the page was open
 
 
 class Answers(NamedTuple):
@@ -98,60 +70,20 @@ class Answers(NamedTuple):
 
 
 class ListeningTables(NamedTuple):
-    """The tidy tables of a listening test, rows as dictionaries.
-
-    Attributes
-    ----------
-    ratings
-        One row a rating, in the columns that `studies.ratings` reads, and more. For ``ab`` a rating is the share of its
-        comparisons on an item that a system won, with one listener.
-    listening
-        The table ``listening`` of an editing test (`pipelines.study_tables.LISTENING`); empty where `LQ1` was not
-        asked with the type ``rating``.
-    choices
-        One row a choice between two sounds; empty for other types.
-    checks
-        One row an attention check.
-    listeners
-        One row a listener.
-
-    """
+    """The tidy tables of a listening test, rows as dictionaries."""
 
     ratings: list[Row]
+    """In the columns that `studies.ratings` reads, and more; in ``ab`` the share of its comparisons on an item that a
+    system won, with one listener."""
     listening: list[Row]
-    choices: list[Row]
-    checks: list[Row]
+    """As of an editing test (`pipelines.study_tables.LISTENING`), where `LQ1` was asked in the type ``rating``."""
+    choices: list[Row]  # of ``ab``: one row a choice between two sounds
+    checks: list[Row]  # one row an attention check
     listeners: list[Row]
 
 
 def check_answers(content: Any, *, listener: str, plans: Sequence[Mapping[str, Any]], key: ListeningKey) -> Answers:
-    """Check the answers of one listener against the plan.
-
-    Parameters
-    ----------
-    content
-        ``slot`` and ``trials``: for each page of the plan ``answers`` (question -> file -> value), ``heard_sec`` (file
-        -> seconds) and ``seconds``, as the page sends them.
-    listener
-        A random name.
-    plans
-        From `design.make_plans`.
-    key
-        Of the test.
-
-    Returns
-    -------
-    Answers
-        In the order of the plan.
-
-    Raises
-    ------
-    InvalidInputError
-        Impossible answers; the message names the listener and the row.
-    PairCountError
-        More or fewer pages than the plan has.
-
-    """
+    """Check the answers of one listener against the plan."""
     if not isinstance(content, Mapping) or not isinstance(content.get("trials"), list):
         raise InvalidInputError(f"{listener}: expected an object with `slot` and `trials`; got no answers of this test")
     slot = content.get("slot")
@@ -231,21 +163,7 @@ def _heard_sec(value: Any, file: str, key: ListeningKey) -> float:
 
 
 def listening_tables(answered: Iterable[Answers], key: ListeningKey) -> ListeningTables:
-    """Return the tidy tables of a test.
-
-    Parameters
-    ----------
-    answered
-        From `check_answers`, each listener once.
-    key
-        Of the test.
-
-    Raises
-    ------
-    PairCountError
-        A listener twice.
-
-    """
+    """Return the tidy tables of a test."""
     tables = ListeningTables([], [], [], [], [])
     listeners: set[str] = set()
     for answers in answered:
@@ -372,14 +290,7 @@ def _check_row(answers: Answers, answer: TrialAnswer, key: ListeningKey) -> Row:
 
 
 def ratings_of(rows: Iterable[Mapping[str, Any]]) -> tuple[Rating, ...]:
-    """Return rows of the table ``ratings`` as `studies.ratings` has them: from 0 to 1.
-
-    Parameters
-    ----------
-    rows
-        Of `ListeningTables.ratings`.
-
-    """
+    """Return rows of the table ``ratings`` as `studies.ratings` has them: from 0 to 1."""
     ratings = []
     for row in rows:
         low, high = map(float, str(row["scale"]).split("-"))

@@ -49,31 +49,7 @@ class _Trial(NamedTuple):
 def make_plans(
     pairs: Sequence[StudyPair], settings: ListeningSettings, checks: Sequence[str] = ()
 ) -> list[dict[str, Any]]:
-    """Return the plans of a listening test.
-
-    Parameters
-    ----------
-    pairs
-        Every sound that is rated, the reference and the anchor among them where the test has them; `estimate` is the
-        blind file, `reference` the open one.
-    settings
-        Of the test.
-    checks
-        Files of the attention checks, `settings.checks` of them.
-
-    Returns
-    -------
-    list of dict
-        One a participant: ``slot``, its number; ``block``, the number of its questionnaire; and ``trials``, in their
-        order: ``type`` (that of the test, or ``check``), ``stimuli`` (files, in their order), ``reference`` (a file, or
-        None) and ``questions`` (names).
-
-    Raises
-    ------
-    NoDataError, PairCountError, InvalidInputError, UnknownNameError
-        As `listening.check_pairs_of_test`; or another number of checks than the test has.
-
-    """
+    """Return the plans of a listening test."""
     check_pairs_of_test(pairs, settings, makes_anchor=False)
     if len(checks) != settings.checks:
         raise NoDataError(f"the test has {settings.checks} attention checks, and {len(checks)} files for them")

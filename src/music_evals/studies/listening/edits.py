@@ -24,16 +24,9 @@ _DECIDES: Mapping[str, Callable[[Mapping[str, Any]], Any]] = {
 def pairs_of_edits(runs: Sequence[str | os.PathLike[str]]) -> tuple[StudyPair, ...]:
     """Return the rows of a listening test: the edits that all runs made of the same sources by the same instructions.
 
-    Parameters
-    ----------
-    runs
-        Folders that ``music-evals edit`` wrote, recordings or scores that were rendered. A system is called by its
-        name, or, where two runs have the same one, by the name of the folder.
-
-    Returns
-    -------
-    tuple of StudyPair
-        Item by item, in the order of the first run; paths are absolute. What failed in one run is in none.
+    The runs are folders that ``music-evals edit`` wrote, recordings or scores that were rendered. A system is called by
+    its name, or, where two runs have the same one, by the name of the folder. Rows come item by item, in the order of
+    the first run, with absolute paths; what failed in one run is in none.
 
     Raises
     ------

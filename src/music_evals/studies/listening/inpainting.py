@@ -50,34 +50,20 @@ Samples = npt.NDArray[np.float32]
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class StudySettings:
-    """Settings of a listening study: its music, systems and sounds.
+    """Settings of a listening study: its music, systems and sounds; what is not listed here its options say.
 
     Parameters
     ----------
     runs
         Folders of runs of inpainting, finished or not; what they have under the same item id must be the same music.
-    out
-        Folder for the study: new, empty, or one of a study where `overwrite` is true.
-    items
-        How many. They are drawn among those that all systems have, one of each song, then a second, and so on.
     systems
         Names with commas, as the study calls them (``infill_transformer best``) or as the records do; without a
         decoding a name takes all decodings of the model. ``"all"`` takes models and baselines; None takes all models
-        and of the baselines ``copy_past`` and ``lag_vote``. The reference is always there.
-    seed
-        Of the items and of the names of the files.
+        and of the baselines ``copy_past`` and ``lag_vote``.
     sounds
         One of `SOUNDS`.
-    bpm
-        Quarters a minute, of everything.
-    program
-        General MIDI program 0..127 that plays everything; 0 is a piano.
-    loudness_lufs
-        What all files are brought to.
     licence
         Under what terms the music may be played, where no card on this machine says that, or where another counts.
-    overwrite
-        Replace a study that is there.
 
     Raises
     ------
@@ -153,18 +139,6 @@ class StudySettings:
 
 def build_study(settings: StudySettings, *, progress: Callable[[int, int, str], object] | None = None) -> Study:
     """Build the folder of a blind listening study.
-
-    Parameters
-    ----------
-    settings
-        Which music is played, and how.
-    progress
-        Called with the items that are done, all items, and a word.
-
-    Returns
-    -------
-    Study
-        Folder, rows of `pairs.csv`, and what `pairs.json` says.
 
     Raises
     ------

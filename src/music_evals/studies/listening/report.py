@@ -33,12 +33,8 @@ def report_text(
 
     Parameters
     ----------
-    results
-        From `analysis.evaluate_listening`.
-    settings
-        Of the test.
-    confidence
-        The level that it was made with.
+    results, settings, confidence
+        Of `analysis.evaluate_listening`, and what it was given.
     runs
         Name of a run -> how its metrics agree with the listeners, from `studies.listening.agreement.agreement_of_run`.
 
@@ -134,27 +130,10 @@ def write_report(
     confidence: float = 0.95,
     runs: Mapping[str, Mapping[str, Any]] | None = None,
 ) -> dict[str, Path]:
-    """Write ``report.md``, ``tables.json`` and one CSV a table, each whole or not at all.
+    """Write ``report.md``, ``tables.json`` and one CSV a table into a folder that is made; return name -> path.
 
-    Parameters
-    ----------
-    results, settings, confidence, runs
-        As of `report_text`.
-    tables
-        The answers; ``ratings.csv``, ``listening.csv``, ``choices.csv`` and ``checks.csv`` are made of them.
-    folder
-        Where to; it is made.
-
-    Returns
-    -------
-    dict
-        Name -> path of what was written.
-
-    Raises
-    ------
-    OutputError
-        The folder or a file cannot be written.
-
+    Parameters are those of `report_text`; `tables` are the answers that ``ratings.csv``, ``listening.csv``,
+    ``choices.csv`` and ``checks.csv`` are made of. Raises `OutputError` where a file cannot be written.
     """
     about = {"confidence": confidence, "type": settings.type, "rules": rule_texts(settings)}
     content = plain({**results, "runs": dict(runs or {}), **about})
