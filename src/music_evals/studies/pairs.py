@@ -89,22 +89,21 @@ class StudyPair:
         for name in COLUMNS:
             value = getattr(self, name)
             if isinstance(value, str):
-                _check_text(name, value)
+                if name in _NEEDED and not value.strip():
+                    raise InvalidInputError(f"{name} is empty")
+                wrong = next((letter for letter in value if unicodedata.category(letter) in {"Cc", "Cs"}), None)
+                if wrong is not None:
+                    raise InvalidInputError(f"{name} holds the control character {wrong!r}: {value!r}; take it out")
             elif value is not None and not math.isfinite(value):
                 raise InvalidInputError(f"{name} must be a finite number, got {value}")
         for name in ("seconds", "start_sec"):
             value = getattr(self, name)
             if value is not None and value < 0:
                 raise InvalidInputError(f"{name} must not be negative, got {value}")
-        self._check_span()
-
-    def _check_span(self) -> None:
         if (self.start_sec is None) != (self.end_sec is None):
             raise InvalidInputError("start_sec and end_sec go together; give both or neither")
-        if self.start_sec is None or self.end_sec is None:
-            return
         latest = math.inf if self.seconds is None else self.seconds
-        if not self.start_sec < self.end_sec <= latest:
+        if self.start_sec is not None and self.end_sec is not None and not self.start_sec < self.end_sec <= latest:
             raise InvalidInputError(
                 f"expected start_sec < end_sec <= seconds, got {self.start_sec}, {self.end_sec} and {self.seconds}"
             )
@@ -115,14 +114,6 @@ COLUMNS = tuple(field.name for field in dataclasses.fields(StudyPair))
 
 _TYPES = {field.name: str(field.type).removesuffix(" | None") for field in dataclasses.fields(StudyPair)}
 _NEEDED = ("item_id", "group", "system", "reference", "estimate")
-
-
-def _check_text(name: str, value: str) -> None:
-    if name in _NEEDED and not value.strip():
-        raise InvalidInputError(f"{name} is empty")
-    wrong = next((letter for letter in value if unicodedata.category(letter) in {"Cc", "Cs"}), None)
-    if wrong is not None:
-        raise InvalidInputError(f"{name} holds the control character {wrong!r}: {value!r}; take it out")
 
 
 def check_pairs(pairs: Sequence[StudyPair]) -> None:
@@ -200,8 +191,15 @@ def read_pairs(path: str | os.PathLike[str], *, check_files: bool = True) -> tup
             pairs.append(_pair(row, place.stem))
     with located_at(place):
         check_pairs(pairs)
-    if check_files:
-        _check_files(place, pairs)
+    hashes: dict[str, str] = {}
+    for number, pair in enumerate(pairs if check_files else (), start=1):
+        for side in ("reference", "estimate"):
+            name, expected = getattr(pair, side), getattr(pair, f"{side}_sha256")
+            where = f"{place}, row {number}: the {side} {name}"
+            if name not in hashes:
+                hashes[name] = _hash(place.parent / name, where)
+            if expected and hashes[name] != expected:
+                raise UnreadableFileError(f"{where} is another file than the table says; build the study again")
     return tuple(pairs)
 
 
@@ -237,18 +235,6 @@ def _value(name: str, cell: str) -> str | float:
     except ValueError:
         kind = "a whole number" if _TYPES[name] == "int" else "a number"
         raise InvalidInputError(f"{name} must be {kind}, got {cell!r}") from None
-
-
-def _check_files(path: Path, pairs: Sequence[StudyPair]) -> None:
-    hashes: dict[str, str] = {}
-    for number, pair in enumerate(pairs, start=1):
-        for side in ("reference", "estimate"):
-            name, expected = getattr(pair, side), getattr(pair, f"{side}_sha256")
-            where = f"{path}, row {number}: the {side} {name}"
-            if name not in hashes:
-                hashes[name] = _hash(path.parent / name, where)
-            if expected and hashes[name] != expected:
-                raise UnreadableFileError(f"{where} is another file than the table says; build the study again")
 
 
 def _hash(path: Path, where: str) -> str:

@@ -109,7 +109,7 @@ class _Studio(NamedTuple):
     loudness_lufs: float
     seed: int
     veiled: str
-    cut: dict[str, dict[str, float]]
+    cut: dict[str, dict[str, float]]  # item -> stimulus -> seconds that were cut
 
 
 class _Sound(NamedTuple):
@@ -193,12 +193,18 @@ def _write_item(folder: Path, item: StudyItem, studio: _Studio) -> list[StudyPai
     first = {stimulus.content: stimulus.system for stimulus in reversed(item.stimuli)}
     original = item.stimuli[0]
     played = [("open", original), *(("judged", stimulus) for stimulus in item.stimuli)]
-    names = [f"{AUDIO}/{_token(studio.seed, item.item_id, role, stimulus)}.flac" for role, stimulus in played]
+    names = []
+    for role, stimulus in played:
+        key = json.dumps([studio.seed, item.item_id, role, stimulus.system]).encode() + stimulus.content
+        names.append(f"{AUDIO}/{hashlib.sha256(key).hexdigest()[:16]}.flac")
     samples_by_name = {
         name: sounds[stimulus.content].samples for name, (_, stimulus) in zip(names, played, strict=True)
     }
+    files: dict[str, bytes] = {}
     if studio.veiled:
-        files = {name: _veiled(samples, name, studio.sample_rate) for name, samples in samples_by_name.items()}
+        for name, samples in samples_by_name.items():  # dither that its name decides
+            dither = np.random.default_rng(int(Path(name).stem, 16)).triangular(-1, 0, 1, len(samples)) / 2**15
+            files[name] = encode_flac(samples + dither, studio.sample_rate)
         size = max(map(len, files.values())) + 4
         files = {name: _padded(file, size) for name, file in files.items()}
     else:
@@ -250,12 +256,6 @@ def _equally_long(item: StudyItem, sounds: Mapping[bytes, Samples], studio: _Stu
     return {content: samples[:shortest] * fade[: len(samples)] for content, samples in sounds.items()}
 
 
-def _veiled(samples: Samples, name: str, sample_rate: int) -> bytes:
-    """Return a file with dither that its name decides."""
-    dither = np.random.default_rng(int(Path(name).stem, 16)).triangular(-1, 0, 1, len(samples)) / 2**15
-    return encode_flac(samples + dither, sample_rate)
-
-
 def _padded(file: bytes, size: int) -> bytes:
     """Return a FLAC file with padding behind its first block, so that it has `size` bytes."""
     end = 8 + int.from_bytes(file[5:8])  # of STREAMINFO, behind "fLaC" and four bytes that say how long it is
@@ -283,11 +283,6 @@ def _level(samples: Samples, studio: _Studio, item: str) -> _Sound:
             "choose a lower `loudness_lufs`"
         )
     return _Sound(samples * np.float32(gain), seconds, wanted, round(wanted - loudness, 3))
-
-
-def _token(seed: int, item: str, role: str, stimulus: Stimulus) -> str:
-    key = json.dumps([seed, item, role, stimulus.system]).encode() + stimulus.content
-    return hashlib.sha256(key).hexdigest()[:16]
 
 
 _OURS = re.compile(rf"{PAIRS}|{ABOUT}|{AUDIO}|{AUDIO}/[0-9a-f]{{16}}\.flac")

@@ -39,9 +39,7 @@ _LATE_MS = 2_000
 class Collected(NamedTuple):
     """What editors sent, as tables."""
 
-    tables: dict[
-        str, list[dict[str, Any]]
-    ]  # ``samples``, ``edits``, and ``listening`` where editors were asked before
+    tables: dict[str, list[dict[str, Any]]]  # samples, edits; listening where editors were asked before
     midi: dict[str, bytes]  # name of a file -> the edited sample
     participants: dict[str, dict[str, Any]]  # token -> what an editor said of themselves
     logs: list[list[list[Any]]]  # events, one list a row of ``edits``

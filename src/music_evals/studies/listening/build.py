@@ -127,23 +127,20 @@ def build_listening_test(
             for name, content in checks.items()
         ]
         tested = write_study(f"{folder}/checks", items, sounds.render, **common).pairs if items else ()
-        rated = _rated_pairs(test.pairs, sounds.played)
+        rated: list[StudyPair] = []
+        first: dict[tuple[str, str], str] = {}  # who is not rated is no other's `same_as`
+        for pair in (pair for pair in test.pairs if pair.system in sounds.played):
+            same = first.setdefault((pair.item_id, pair.same_as or pair.system), pair.system)
+            rated.append(dataclasses.replace(pair, same_as="" if same == pair.system else same))
         plans = make_plans(rated, settings, [pair.estimate for pair in tested])
         lengths = {pair.estimate: pair.seconds or 0.0 for pair in (*rated, *tested)}
         if settings.is_reference_open:
             lengths |= {pair.reference: pair.seconds or 0.0 for pair in test.pairs if pair.system == REFERENCE}
         counts = {pair.estimate: int(checks[pair.item_id].split()[1]) for pair in tested}
         audio = {name: Path(folder, "checks" if name in counts else "test", name) for name in sorted(lengths)}
-        written = write_study_folder(
-            out,
-            kind=KIND,
-            study=study,
-            introduction=introduction,
-            settings=page_settings(settings),
-            plans=plans,
-            page={**page, **audio},
-            key=_key(rated, settings, counts, lengths, test),
-        )
+        key = _key(rated, settings, counts, lengths, test)
+        about: dict[str, Any] = {"kind": KIND, "study": study, "introduction": introduction, "plans": plans}
+        written = write_study_folder(out, **about, settings=page_settings(settings), page={**page, **audio}, key=key)
     return BuiltTest(written, tuple(rated), test.about["cut"])
 
 
@@ -229,17 +226,6 @@ def tones(count: int, sample_rate: int) -> Samples:
         start = round((0.25 + number * TONE_STEP_SEC) * sample_rate)
         samples[start : start + n] = tone
     return samples
-
-
-def _rated_pairs(pairs: Sequence[StudyPair], played: Sequence[str]) -> list[StudyPair]:
-    """Return the rows of those who are rated; `same_as` names no others."""
-    rated: list[StudyPair] = []
-    first: dict[tuple[str, str], str] = {}
-    for pair in pairs:
-        if pair.system in played:
-            same = first.setdefault((pair.item_id, pair.same_as or pair.system), pair.system)
-            rated.append(dataclasses.replace(pair, same_as="" if same == pair.system else same))
-    return rated
 
 
 def _key(

@@ -10,6 +10,7 @@ How large a test must be: `plan_listening` gives power and coverage of its inter
 from __future__ import annotations
 
 import dataclasses
+import itertools
 import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
@@ -117,7 +118,11 @@ def simulate_listening_test(
 ) -> SimulatedTest:
     """Draw the answers of one listening test, along the plans and through the checks of a real one."""
     seeded = dataclasses.replace(settings, seed=int(rng.integers(2**31)))
-    pairs = _pairs(world, played_systems(settings, list(world.effects)))
+    pairs = []
+    systems = enumerate(played_systems(settings, list(world.effects)))
+    for item, (number, system) in itertools.product(range(world.n_items), systems):
+        name, files = f"item {item}", {"reference": f"r{item}.flac", "estimate": f"{item}-{number}.flac"}
+        pairs.append(StudyPair(item_id=name, group=name, system=system, **files))
     checks = {f"check{number}.flac": int(rng.integers(1, MOST_TONES + 1)) for number in range(settings.checks)}
     by_file = {pair.estimate: pair for pair in pairs}
     lengths = dict.fromkeys([*by_file, *checks, *(pair.reference for pair in pairs)], SECONDS)
@@ -130,20 +135,6 @@ def simulate_listening_test(
         content = {"slot": slot, "trials": minds.trials(plan, is_careless=slot in careless)}
         answered.append(check_answers(content, listener=f"l{slot:03d}", plans=plans, key=key))
     return SimulatedTest(listening_tables(answered, key), frozenset(f"l{slot:03d}" for slot in careless))
-
-
-def _pairs(world: ListeningWorld, systems: Sequence[str]) -> list[StudyPair]:
-    return [
-        StudyPair(
-            item_id=f"item {item}",
-            group=f"item {item}",
-            system=system,
-            reference=f"r{item}.flac",
-            estimate=f"{item}-{number}.flac",
-        )
-        for item in range(world.n_items)
-        for number, system in enumerate(systems)
-    ]
 
 
 class _Minds:
@@ -322,7 +313,11 @@ def plan_listening(
     """
     if n_draws < 1 or not listeners or min(listeners) < 2:
         raise InvalidInputError(f"expected sizes from 2 on and at least one draw, got {list(listeners)}, {n_draws}")
-    truth, nothing = _truth(world, settings.type), 0.5 if settings.type == "ab" else 0.0
+    if settings.type == "ab":
+        truth, nothing = expected_share(world, "first", "second"), 0.5
+    else:
+        first, second = (expected_rating(world, system, settings.type) for system in ("first", "second"))
+        truth, nothing = first - second, 0.0
     planned = []
     for done, size in enumerate(listeners, start=1):
         rng = np.random.default_rng([seed, size])
@@ -372,9 +367,3 @@ def _simulate_once(
     counts = len(test.careless & passed), len(test.careless), len(careful - passed), len(careful)
     minutes = float(np.mean([listener["seconds"] for listener in results["listeners"]])) / 60
     return [*intervals["kept"], *intervals["all"], *counts, minutes]
-
-
-def _truth(world: ListeningWorld, kind: str) -> float:
-    if kind == "ab":
-        return expected_share(world, "first", "second")
-    return expected_rating(world, "first", kind) - expected_rating(world, "second", kind)
