@@ -1,8 +1,8 @@
 """Docstrings as Markdown: their tables and definitions keep their form, and names in backticks become links.
 
 Docstrings are written for `help()`: a table is drawn with ``=====``, a definition is a line and an indented text. Names
-in single backticks lead to where they are described, as they are seen from the place where they stand. A constant may
-have a comment in place of a docstring.
+in single backticks lead to where they are described, as they are seen from the place where they stand. A constant and
+a field of a class may have a comment in place of a docstring.
 """
 
 from __future__ import annotations
@@ -30,7 +30,8 @@ class Markdown(griffe.Extension):
         self._visit(pkg)
 
     def _visit(self, obj: griffe.Object) -> None:
-        if obj.is_attribute and not obj.docstring and obj.name in (obj.module.exports or ()):
+        is_field = obj.is_attribute and obj.parent.is_class and obj.annotation is not None
+        if obj.is_attribute and not obj.docstring and (is_field or obj.name in (obj.module.exports or ())):
             obj.docstring = _of_comment(obj)
         if obj.is_class and obj.docstring:
             obj.docstring.value = _with_options(obj)
@@ -46,9 +47,10 @@ class Markdown(griffe.Extension):
 
 
 def _of_comment(obj: griffe.Object) -> griffe.Docstring | None:
-    """Return the comment behind a constant as its docstring."""
-    _, hash_, comment = obj.source.partition("  # ")
-    return griffe.Docstring(comment[:1].upper() + comment[1:] + ".", parent=obj) if hash_ else None
+    """Return the comment behind a constant, or a field of a class, as its docstring."""
+    _, hash_, comment = obj.source.partition("\n")[0].partition("  # ")
+    is_text = hash_ and not comment.startswith(("noqa", "type:", "fmt:", "pragma"))
+    return griffe.Docstring(comment[:1].upper() + comment[1:] + ".", parent=obj) if is_text else None
 
 
 def _with_options(obj: griffe.Object) -> str:

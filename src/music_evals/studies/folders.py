@@ -65,25 +65,12 @@ _DATA = '<script type="application/json" id="study">'
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Introduction:
-    """What participants read before anything is played: title and paragraphs. Who goes on has agreed to the consent.
-
-    Parameters
-    ----------
-    consent
-        What it is for, what is stored and for how long, how to withdraw, who leads it.
-    instructions
-        What is to be done.
-
-    Raises
-    ------
-    InvalidInputError
-        A text is missing: participants are informed before they take part.
-
-    """
+    """What participants read before anything is played; raises `InvalidInputError` where a text is missing."""
 
     title: str
     consent: tuple[str, ...]
-    instructions: tuple[str, ...]
+    """Paragraphs: what it is for, what is stored for how long, how to withdraw, who leads it; who goes on agrees."""
+    instructions: tuple[str, ...]  # paragraphs: what is to be done
 
     def __post_init__(self) -> None:
         texts = {"title": (self.title,), "consent": self.consent, "instructions": self.instructions}
@@ -247,16 +234,7 @@ def default_introduction(kind: str, title: str, contact: str) -> Introduction:
 
 
 def read_introduction(path: str | os.PathLike[str]) -> Introduction:
-    """Read the texts of a study from a YAML file.
-
-    Raises
-    ------
-    NoDataError
-        There is no such file.
-    UnreadableFileError
-        It is no YAML, or lacks a key.
-
-    """
+    """Read the texts of a study from a YAML file; raises where it is missing, no YAML, or lacks a key."""
     try:
         values = load_yaml(yaml_text(Path(path).read_bytes(), path), path)
         return Introduction(

@@ -35,33 +35,7 @@ _BASES = {"time_s": 600.0, "key_presses": 150.0, "mouse_clicks": 400.0}
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class StudyDesign:
-    """Size of a study and what is true in it.
-
-    Parameters
-    ----------
-    n_pieces, n_editors, n_listeners
-        At least 1; 0 listeners is a study without a listening test.
-    styles
-        Target styles, not empty.
-    edits_per_sample
-        Editors of each sample, at most `n_editors`: those who did the fewest before, by lot among equals.
-    ratings_per_sample
-        Listeners of each sample, at most `n_listeners`.
-    ratio
-        True ratio of loads, proposed / baseline, above 0; 1 is no effect.
-    editor_sd, piece_sd, sample_sd, edit_sd
-        Spread that each adds to the logarithm of a load.
-    slope
-        By how much an answer falls where the logarithm of the load grows by 1.
-    answer_sd
-        Spread of an answer about that, before it is rounded.
-    time_limit_s
-        Edits end here, in seconds; infinity for no limit.
-    learning
-        Factor of each load for every sample that the editor has done before; below 1 where editors learn, above 1 where
-        they tire.
-    careless
-        Share of the editors who answer at random, 0 to 1; they work as the others do.
+    """Size of a study and what is true in it; spreads (`_sd`) are those that each adds to the logarithm of a load.
 
     Raises
     ------
@@ -70,22 +44,22 @@ class StudyDesign:
 
     """
 
-    n_pieces: int = 6
-    styles: tuple[str, ...] = ("bach", "jazz")
-    n_editors: int = 12
-    edits_per_sample: int = 3
-    n_listeners: int = 31
-    ratings_per_sample: int = 10
-    ratio: float = 1.0
+    n_pieces: int = 6  # at least 1
+    styles: tuple[str, ...] = ("bach", "jazz")  # target styles, not empty
+    n_editors: int = 12  # at least 1
+    edits_per_sample: int = 3  # editors of each sample, at most `n_editors`
+    n_listeners: int = 31  # 0 is a study without a listening test
+    ratings_per_sample: int = 10  # listeners of each sample, at most `n_listeners`
+    ratio: float = 1.0  # true ratio of loads, proposed / baseline, above 0; 1 is no effect
     editor_sd: float = 0.3
     piece_sd: float = 0.3
     sample_sd: float = 0.2
     edit_sd: float = 0.4
-    slope: float = 1.5
-    answer_sd: float = 0.8
-    time_limit_s: float = TIME_LIMIT_S
-    learning: float = 1.0
-    careless: float = 0.0
+    slope: float = 1.5  # by how much an answer falls where the logarithm of the load grows by 1
+    answer_sd: float = 0.8  # spread of an answer about that, before it is rounded
+    time_limit_s: float = TIME_LIMIT_S  # edits end here; infinity for no limit
+    learning: float = 1.0  # factor of each load for every sample done before; below 1 where editors learn
+    careless: float = 0.0  # share of the editors who answer at random, 0 to 1; they work as the others do
 
     def __post_init__(self) -> None:
         if not (self.n_pieces >= 1 and self.styles and 1 <= self.edits_per_sample <= self.n_editors):
@@ -195,7 +169,7 @@ def plan_sizes(
     seed: int = 0,
     progress: Callable[[int, int], object] | None = None,
 ) -> list[PlannedSize]:
-    """Simulate studies of several sizes.
+    """Simulate studies of several sizes: one row a size, in their order.
 
     Parameters
     ----------
@@ -205,10 +179,6 @@ def plan_sizes(
         Sizes, at least 2 pieces each.
     n_draws
         Studies of each size, at least 1.
-    confidence
-        Level of the intervals.
-    seed
-        Draws everything; each size has draws of its own.
     progress
         Called after each size with how many are done and how many there are.
 

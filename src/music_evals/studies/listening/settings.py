@@ -83,17 +83,6 @@ _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_ -]{0,39}")
 class Question:
     """What is asked of each sound.
 
-    Parameters
-    ----------
-    name
-        Names it in tables: a letter, then letters, digits, blanks, ``_`` and ``-``.
-    text
-        As listeners read it.
-    low, high
-        What the ends of the scale mean; not shown where one of two sounds is chosen.
-    is_of_original
-        It asks about the original, which then is open beside the sound.
-
     Raises
     ------
     InvalidInputError
@@ -101,11 +90,11 @@ class Question:
 
     """
 
-    name: str
-    text: str
-    low: str = "not at all"
+    name: str  # in tables: a letter, then letters, digits, blanks, ``_`` and ``-``
+    text: str  # as listeners read it
+    low: str = "not at all"  # what the ends of the scale mean; not shown where one of two sounds is chosen
     high: str = "very much"
-    is_of_original: bool = False
+    is_of_original: bool = False  # it asks about the original, which then is open beside the sound
 
     def __post_init__(self) -> None:
         if not _NAME.fullmatch(self.name) or self.name == CHECK:
@@ -134,12 +123,7 @@ _ENDS = {"rating": ("not at all", "very much"), "ab": ("", ""), "mushra": ("bad"
 def named_questions(test: str, names: Sequence[str] = ()) -> tuple[Question, ...]:
     """Return questions that have a name of their own here (LQ1, overall, preference and the four facets), or a text.
 
-    Parameters
-    ----------
-    test
-        Type of the test.
-    names
-        Which; by default that of the type: ``LQ1``, ``preference`` or ``overall``. ``NAME=TEXT`` is one's own.
+    Without names it is the usual one of the type; ``NAME=TEXT`` is one's own.
 
     Raises
     ------

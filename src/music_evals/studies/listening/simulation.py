@@ -50,28 +50,7 @@ SECONDS = 10.0
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class ListeningWorld:
-    """What is true in a simulated test.
-
-    Parameters
-    ----------
-    effects
-        System -> its mean, on the scale of the test: 1 to 5, 0 to 100; in ``ab`` any number. At least one.
-    n_items
-        How many items; each is a group of its own.
-    listener_sd, item_sd
-        Spread of listeners and items, in the unit of the scale.
-    taste_sd, sound_sd
-        Spread of what a listener thinks of a system, and of what a system made of an item.
-    rating_sd
-        Spread of what is left.
-    order_effect
-        By how much ratings rise from the first page to the last; in ``ab`` by how much the first sound is preferred.
-    careless
-        Share of listeners who answer at random, 0 to 1; the number of them is rounded.
-    slips
-        Share of attention checks that a careful listener fails.
-    is_reference_harsh
-        In ``mushra`` harsh listeners rate the hidden reference low as well; otherwise they recognise it.
+    """What is true in a simulated test; spreads (`_sd`) are in the unit of the scale.
 
     Raises
     ------
@@ -80,17 +59,19 @@ class ListeningWorld:
 
     """
 
-    effects: Mapping[str, float]
-    n_items: int = 12
+    effects: Mapping[str, float]  # system -> its mean: 1 to 5, or 0 to 100; in ``ab`` any number
+    n_items: int = 12  # each is a group of its own
     listener_sd: float = 0.4
     item_sd: float = 0.4
-    taste_sd: float = 0.2
-    sound_sd: float = 0.3
-    rating_sd: float = 0.7
-    order_effect: float = 0.0
-    careless: float = 0.0
-    slips: float = 0.02
-    is_reference_harsh: bool = False
+    taste_sd: float = 0.2  # of what a listener thinks of a system
+    sound_sd: float = 0.3  # of what a system made of an item
+    rating_sd: float = 0.7  # of what is left
+    order_effect: float = (
+        0.0  # rise of ratings from the first page to the last; in ``ab`` preference of the first sound
+    )
+    careless: float = 0.0  # share of listeners who answer at random, 0 to 1; their number is rounded
+    slips: float = 0.02  # share of attention checks that a careful listener fails
+    is_reference_harsh: bool = False  # ``mushra``: harsh listeners rate the hidden reference low, too
 
     def __post_init__(self) -> None:
         if not self.effects or self.n_items < 2:
@@ -251,20 +232,7 @@ class PlannedTest(NamedTuple):
 def world_of(kind: str, effect: float, **others: float) -> ListeningWorld:
     """Return a world with two systems, the first better by an effect in the unit of the scale (``ab``: of the spreads).
 
-    Parameters
-    ----------
-    kind
-        Type of the test.
-    effect
-        The difference.
-    **others
-        Parameters of `ListeningWorld`.
-
-    Raises
-    ------
-    UnknownNameError
-        No such type.
-
+    The others are parameters of `ListeningWorld`. Raises `UnknownNameError` where there is no such type of test.
     """
     if kind not in SPREADS:
         raise UnknownNameError("type of listening test", kind, tuple(SPREADS))
@@ -300,8 +268,6 @@ def plan_listening(
         Tests of each size, at least 1.
     confidence
         As of `analysis.evaluate_listening`.
-    seed
-        Draws everything; each size has draws of its own.
     progress
         Called after each size with how many are done and how many there are.
 
