@@ -30,11 +30,11 @@ class Markdown(griffe.Extension):
         self._visit(pkg)
 
     def _visit(self, obj: griffe.Object) -> None:
-        is_field = obj.is_attribute and obj.parent.is_class and obj.annotation is not None
+        is_field = isinstance(obj, griffe.Attribute) and isinstance(obj.parent, griffe.Class) and bool(obj.annotation)
         if obj.is_attribute and not obj.docstring and (is_field or obj.name in (obj.module.exports or ())):
             obj.docstring = _of_comment(obj)
         if obj.is_class and obj.docstring:
-            obj.docstring.value = _with_options(obj)
+            obj.docstring.value = _with_options(obj, obj.docstring.value)
         if obj.docstring:
             text = TABLE.sub(_table, obj.docstring.value + "\n")
             text = _above_sections(text) if obj.is_module else text
@@ -53,15 +53,16 @@ def _of_comment(obj: griffe.Object) -> griffe.Docstring | None:
     return griffe.Docstring(comment[:1].upper() + comment[1:] + ".", parent=obj) if is_text else None
 
 
-def _with_options(obj: griffe.Object) -> str:
+def _with_options(obj: griffe.Object, text: str) -> str:
     """Return the docstring of settings with those options among the parameters that it does not describe itself."""
-    text, missing = obj.docstring.value, ""
+    missing = ""
     for name, member in obj.members.items():
         call = str(getattr(member, "value", ""))
         if not call.startswith("option(") or re.search(rf"^(?:.*, )?{name}\b", text, re.MULTILINE):
             continue
-        default, shown = ast.parse(call, mode="eval").body.args[:2]
-        if isinstance(shown, ast.Constant):
+        body = ast.parse(call, mode="eval").body
+        default, shown = body.args[:2] if isinstance(body, ast.Call) else (body, body)
+        if isinstance(shown, ast.Constant) and isinstance(shown.value, str):
             words = re.sub(r"%\(default\)\w", ast.unparse(default), shown.value).replace("%%", "%")
             missing += f"{name}\n    {words[:1].upper() + words[1:]}.\n"
     head, rule, rest = text.partition("Parameters\n----------\n")

@@ -78,10 +78,10 @@ def read_timed_lines(path: str, duration_sec: float | None = None) -> list[Timed
     # lines without text that end no line before they do, or that are over at once, are left out
     end_sec = math.inf if duration_sec is None else duration_sec
     remaining: list[TimedLine] = []
-    for line, later in itertools.zip_longest(moved, moved[1:]):
-        until = min(end_sec, math.inf if later is None else later.start_sec)
-        if line.text or (remaining and remaining[-1].text and remaining[-1].start_sec < line.start_sec < until):
-            remaining.append(line)
+    for stamped, later in zip(moved, [*moved[1:], TimedLine(math.inf, "")], strict=True):
+        until = min(end_sec, later.start_sec)
+        if stamped.text or (remaining and remaining[-1].text and remaining[-1].start_sec < stamped.start_sec < until):
+            remaining.append(stamped)
     return remaining
 
 

@@ -245,10 +245,14 @@ def _record(
     path = Path(settings.out) / RECORDS
     latest: dict[Key, Row] = {}
     n_done, n_all = 0, len(songs) * len(wanted)
+
+    def of_all(done: int, _: int, label: str) -> None:
+        if progress is not None:
+            progress(n_done + done, n_all, label)
+
     for wave in in_waves(list(known)):
         job = PreparationJob(header, songs, [known[name] for name in wave], Path(settings.out), dict(latest))
-        own = progress and (lambda done, _, label, start=n_done: progress(start + done, n_all, label))
-        records = record(job, Path(settings.out) / RECORDS, settings, progress=own)
+        records = record(job, Path(settings.out) / RECORDS, settings, progress=None if progress is None else of_all)
         settings = dataclasses.replace(settings, overwrite=False)  # what the first wave wrote is to stay
         latest |= job.latest(records)
         path = records.path

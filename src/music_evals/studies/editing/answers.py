@@ -80,12 +80,23 @@ def collect_edits(
     key = {row["code"]: dict(row) for row in rows_of(study.key / "samples.csv", table_name="key/samples.csv")}
     edits: list[_Edited] = []
     participants: dict[str, dict[str, Any]] = {}
+    questions = [question["name"] for question in study.settings["questions"]]
     for editor in participants_of(study, files, store=store):
-        if editor.token not in leave_out:
-            about = editor.parts.get("about")
-            answers = about.get("answers") if isinstance(about, dict) else None
-            participants[editor.token] = answers if isinstance(answers, dict) else {}
-            edits += _edits_of(study, editor, key)
+        if editor.token in leave_out:
+            continue
+        about = editor.parts.get("about")
+        answers = about.get("answers") if isinstance(about, dict) else None
+        participants[editor.token] = answers if isinstance(answers, dict) else {}
+        own = {}
+        for order, code in enumerate(study.plans[editor.slot]["samples"]):
+            name = f"sample-{order + 1}"
+            if name in editor.parts:
+                with located_at(f"{editor.token}, {name}"):
+                    edit = _edit(study, editor, name, code)
+                whose = {"sample_id": key[code]["sample_id"], "editor_id": editor.token}
+                own[name] = edit._replace(row={**whose, "order_index": order, "tool": TOOL, **edit.row})
+        mark_editor(editor, {name: edit.row for name, edit in own.items()}, questions)
+        edits += own.values()
     for place in copies([edit.log for edit in edits], [edit.received_at for edit in edits]):
         edits[place].row["marks"].append("same_as_another")
     left = [edit for edit in edits if not (leave_out_marked and edit.row["marks"])]
@@ -113,21 +124,6 @@ class _Edited(NamedTuple):
     midi: bytes
     log: list[list[Any]]
     received_at: float
-
-
-def _edits_of(study: StudyFolder, editor: Participant, key: Mapping[str, Mapping[str, Any]]) -> list[_Edited]:
-    edits = {}
-    for order, code in enumerate(study.plans[editor.slot]["samples"]):
-        name = f"sample-{order + 1}"
-        if name not in editor.parts:
-            continue
-        with located_at(f"{editor.token}, {name}"):
-            edit = _edit(study, editor, name, code)
-        whose = {"sample_id": key[code]["sample_id"], "editor_id": editor.token, "order_index": order, "tool": TOOL}
-        edits[name] = edit._replace(row=whose | edit.row)
-    questions = [question["name"] for question in study.settings["questions"]]
-    mark_editor(editor, {name: edit.row for name, edit in edits.items()}, questions)
-    return list(edits.values())
 
 
 def _edit(study: StudyFolder, editor: Participant, name: str, code: str) -> _Edited:

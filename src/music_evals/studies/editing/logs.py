@@ -140,13 +140,12 @@ def _difference(before: list[int] | None, after: list[int] | None) -> dict[Any, 
 
 
 def _are_changes(value: Any) -> bool:
-    return isinstance(value, list) and bool(value) and all(map(_is_change, value))
-
-
-def _is_change(value: Any) -> bool:
-    if not isinstance(value, list) or len(value) != 3 or type(value[0]) is not int or value[1] == value[2]:
-        return False
-    return all(side is None or _is_note(side) for side in value[1:])
+    """Tell whether a value is a list of changes ``[id, before, after]``, each from one note or none to another."""
+    return isinstance(value, list) and bool(value) and all(
+        isinstance(change, list) and len(change) == 3 and type(change[0]) is int and change[1] != change[2]
+        and all(side is None or _is_note(side) for side in change[1:])
+        for change in value
+    )  # fmt: skip
 
 
 def _is_note(value: Any) -> bool:
@@ -244,7 +243,8 @@ def _step(done: list[list[Any]], undone: list[list[Any]], kind: str, changes: li
         return f"nothing is left to {kind}"
     known = source.pop()
     goal.append(known)
-    return "" if changes == (_backwards(known) if kind == "undo" else known) else "it is not what was done"
+    expected = [[id_, after, before] for id_, before, after in reversed(known)] if kind == "undo" else known
+    return "" if changes == expected else "it is not what was done"
 
 
 def _apply(notes: dict[int, Note], changes: Sequence[Sequence[Any]], locked: set[int]) -> str:
@@ -264,10 +264,6 @@ def _apply(notes: dict[int, Note], changes: Sequence[Sequence[Any]], locked: set
 def _note(values: Sequence[int]) -> Note:
     onset, duration, pitch, velocity, voice = values
     return onset, duration, pitch, velocity, voice
-
-
-def _backwards(changes: Sequence[Sequence[Any]]) -> list[list[Any]]:
-    return [[id_, after, before] for id_, before, after in reversed(changes)]
 
 
 def count_log(log: Sequence[Sequence[Any]]) -> EditCounts:

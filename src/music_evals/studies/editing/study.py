@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import dataclasses
 import hashlib
+import itertools
 import json
 import math
 import os
@@ -264,7 +265,12 @@ def assign_editors(
             f"{-(-len(samples) // per_editor)} editors are enough"
         )
     pieces = [pieces[index] for index in rng.permutation(len(pieces))]
-    versions = {piece: _versions(samples, piece) for piece in pieces}
+    roles = list(dict.fromkeys(row["role"] for row in samples))
+    versions = {}
+    for piece in pieces:  # its samples, roles by turns
+        mine = [row for row in samples if row["piece_id"] == piece]
+        by_role = [[row["sample_id"] for row in mine if row["role"] == role] for role in roles]
+        versions[piece] = [sample for turn in itertools.zip_longest(*by_role) for sample in turn if sample is not None]
     counts = dict.fromkeys(pieces, 0)
     plans = []
     for editor in range(n_editors):
@@ -281,15 +287,6 @@ def assign_editors(
         order = plan[shift:] + plan[:shift]
         plans.append(order if rng.random() < 0.5 else order[::-1])
     return plans
-
-
-def _versions(samples: Sequence[Mapping[str, Any]], piece: str) -> list[str]:
-    """Return the samples of a piece, roles by turns."""
-    mine = [row for row in samples if row["piece_id"] == piece]
-    roles = list(dict.fromkeys(row["role"] for row in samples))
-    by_role = {role: [row["sample_id"] for row in mine if row["role"] == role] for role in roles}
-    longest = max(map(len, by_role.values()))
-    return [ids[place] for place in range(longest) for ids in by_role.values() if place < len(ids)]
 
 
 MISTAKES = {"proposed": 0.05, "baseline": 0.3}

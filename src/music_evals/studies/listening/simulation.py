@@ -102,8 +102,8 @@ def simulate_listening_test(
     pairs = []
     systems = enumerate(played_systems(settings, list(world.effects)))
     for item, (number, system) in itertools.product(range(world.n_items), systems):
-        name, files = f"item {item}", {"reference": f"r{item}.flac", "estimate": f"{item}-{number}.flac"}
-        pairs.append(StudyPair(item_id=name, group=name, system=system, **files))
+        name, file = f"item {item}", f"{item}-{number}.flac"
+        pairs.append(StudyPair(item_id=name, group=name, system=system, reference=f"r{item}.flac", estimate=file))
     checks = {f"check{number}.flac": int(rng.integers(1, MOST_TONES + 1)) for number in range(settings.checks)}
     by_file = {pair.estimate: pair for pair in pairs}
     lengths = dict.fromkeys([*by_file, *checks, *(pair.reference for pair in pairs)], SECONDS)
