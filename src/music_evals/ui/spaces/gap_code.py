@@ -12,8 +12,8 @@ __all__ = ["python_code", "shell_code"]
 
 _CODE = """\
 from music_evals.benchmark.tasks.inpainting.systems import {imported}
-from music_evals.pipelines.gap_filling import draw_candidates
-from music_evals.pipelines.gap_steering import {steering}
+from music_evals.pipelines.gaps.filling import draw_candidates
+from music_evals.pipelines.gaps.steering import {steering}
 from music_evals.ui.widgets.roll_editor import read_melody
 
 tokens = read_melody(

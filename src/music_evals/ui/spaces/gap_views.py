@@ -11,7 +11,7 @@ from typing import Any
 
 from music_evals.annotations import Tokens
 from music_evals.metrics.catalogue import INPAINTING_METRICS
-from music_evals.pipelines.gap_filling import SCORES, Candidate
+from music_evals.pipelines.gaps.filling import SCORES, Candidate
 from music_evals.ui.assets import html
 from music_evals.ui.spaces.gap_filling import Filling
 from music_evals.ui.widgets.bars import number

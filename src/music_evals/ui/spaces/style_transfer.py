@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Final
 from music_evals.annotations import Score
 from music_evals.audio.rendering import SAMPLE_RATE, render_additive
 from music_evals.errors import FileTooLargeError, InvalidInputError, NoDataError, PolyphonyError, UnknownNameError
-from music_evals.pipelines.rearrangement import SKYLINE, Prepared, pick_melody, prepare, rearrange
+from music_evals.pipelines.style_transfer.rearrangement import SKYLINE, Prepared, pick_melody, prepare, rearrange
 from music_evals.protocols import SweptTransfer
 from music_evals.protocols.settings import check_type
 from music_evals.repositories import DATASETS, EXAMPLES, shipped

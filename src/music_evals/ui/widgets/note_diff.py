@@ -6,7 +6,7 @@ import collections
 from fractions import Fraction
 
 from music_evals.annotations import MUSIB_LAYOUT
-from music_evals.pipelines.gap_diff import CHANGES, NoteChange, NoteDiff
+from music_evals.pipelines.gaps.diff import CHANGES, NoteChange, NoteDiff
 
 __all__ = ["beats_text", "pitch_name", "place_text", "sentences", "summary"]
 
@@ -19,7 +19,7 @@ def summary(diff: NoteDiff) -> str:
 
     Examples
     --------
-    >>> from music_evals.pipelines.gap_diff import diff_notes
+    >>> from music_evals.pipelines.gaps.diff import diff_notes
     >>> summary(diff_notes([60, 128, 62, 128], [60, 129, 64, 128]))
     '1 kept (0 of them with the true length), 1 missed, 1 extra.'
 

@@ -113,7 +113,7 @@ class Settings(RunSettings):
         or the highest notes, of this voice or of all but drums. See `symbolic.contexts.pick_voice`.
     measures
         Of pairs: ``"notated"`` (None) refuses files whose bars do not all last four quarters, as in 3/4; ``"fixed"``
-        counts four quarters from their start, wherever the bar lines are. See `symbolic.items.read_tokens`.
+        counts four quarters from their start, wherever the bar lines are. See `symbolic.encodings.items.read_tokens`.
     predictions
         Path or URL of JSON lines of predictions for the dataset; see `predictions.load_predictions`.
     allow_missing

@@ -51,7 +51,7 @@ from music_evals.metrics.catalogue import DESCRIPTION_SCORES
 from music_evals.metrics.semantics import check_options
 from music_evals.options import option
 from music_evals.pipelines.descriptions import TOTAL, check_description, score_description
-from music_evals.pipelines.tag_extraction import EXTRACTIONS, Vocabulary, extract_tags, vocabulary_of
+from music_evals.pipelines.tags import EXTRACTIONS, Vocabulary, extract_tags, vocabulary_of
 from music_evals.protocols import TextEncoder
 
 __all__ = ["DESCRIPTIONS", "Descriptions", "Settings"]
@@ -82,7 +82,7 @@ class Settings(EncoderSettings, SongSettings):
         {...}}``; one of the groups is enough. Without predictions the controls alone are scored.
     text_tags
         How tags are found in predictions that are free text, ``{"id": ..., "text": ...}``: one of
-        `pipelines.tag_extraction.EXTRACTIONS`. None takes tags alone.
+        `pipelines.tags.EXTRACTIONS`. None takes tags alone.
     models
         ``DIR`` or ``NAME=DIR`` of taggers with weights; see `tag_predictions.tag_songs`.
     audio
