@@ -82,10 +82,8 @@ def _names() -> dict[str, list[str]]:
     }
 
 
-LISTS = {"metrics", "companions", "baselines"}
-"""Kinds of which several are given, with commas."""
-CLOSED = {"variant"}
-"""Kinds where nothing but a name will do; the others may be files too."""
+LISTS = {"metrics", "companions", "baselines"}  # kinds of which several are given, with commas
+CLOSED = {"variant"}  # kinds where nothing but a name will do; the others may be files too
 KIND_OF = {"models": "model", "folders": "folder"}
 FOLDERS, FILES = {"DIR"}, {"FILE", "PATH", "[NAME=]PATH", "[NAME=]FILE", "RESULTS"}
 POSITIONAL = {"recipe", "folder"}

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from music_evals.cli.console import say, to_stdout
-from music_evals.cli.options import add_list, add_options, add_verb, settings_from
+from music_evals.cli.options import add_list, add_options, add_verb, from_options, sizes_of
 from music_evals.cli.studies import add_introduction_options, add_serve, introduction_of
 
 if TYPE_CHECKING:
@@ -161,7 +161,7 @@ def _build(options: argparse.Namespace) -> int:
     from music_evals.studies.editing.study import EditingSettings
 
     locked = tuple(options.locked.split(",")) if options.locked else None
-    settings = settings_from(options, EditingSettings, limit_sec=options.limit_sec or None, locked=locked)
+    settings = from_options(options, EditingSettings, limit_sec=options.limit_sec or None, locked=locked)
     introduction = introduction_of(options, "editing")
     study = _write_study(options.out, options.samples, options.study, introduction, settings)
     n_samples = len(study.settings["samples"]) - 1
@@ -241,14 +241,10 @@ def _report(options: argparse.Namespace) -> int:
 
 
 def _plan(options: argparse.Namespace) -> int:
-    from music_evals.errors import InvalidInputError
     from music_evals.studies.editing.plan import plan_sizes
     from music_evals.studies.editing.simulation import StudyDesign
 
-    try:
-        pieces = [int(size) for size in options.pieces.split(",")]
-    except ValueError:
-        raise InvalidInputError(f"--pieces must be whole numbers with commas, got {options.pieces!r}") from None
+    pieces = sizes_of(options.pieces, "--pieces")
     design = StudyDesign(
         styles=tuple(f"style {number}" for number in range(1, options.styles + 1)),
         n_editors=options.editors,

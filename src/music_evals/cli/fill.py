@@ -114,7 +114,9 @@ def _run(options: argparse.Namespace) -> int:
 
     out = Path(options.out)
     _check_out(out, Path(options.file))
-    _check_counts(options)
+    for flag, value, least in (("--seed", options.seed, 0), ("--candidates", options.n_candidates, 1)):
+        if value < least:
+            raise InvalidInputError(f"{flag} must be {least} or more, got {value}")
     tune = open_tune(options.file, tune=options.tune, meter=options.meter)
     voice = tune.voice(options.voice)
     first, n_measures = tune.measures(options.measures)
@@ -145,12 +147,6 @@ def _run(options: argparse.Namespace) -> int:
     with to_stdout():
         print(text)
     return 0
-
-
-def _check_counts(options: argparse.Namespace) -> None:
-    for flag, value, least in (("--seed", options.seed, 0), ("--candidates", options.n_candidates, 1)):
-        if value < least:
-            raise InvalidInputError(f"{flag} must be {least} or more, got {value}")
 
 
 def _check_out(out: Path, file: Path) -> set[str]:

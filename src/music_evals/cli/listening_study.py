@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from music_evals.benchmark.cells import format_value, plain
 from music_evals.cli.console import Bar, list_failures, say, to_stdout
-from music_evals.cli.options import add_confidence, add_list, add_options, add_verb, settings_from
+from music_evals.cli.options import add_confidence, add_list, add_options, add_verb, from_options, sizes_of, with_commas
 from music_evals.cli.studies import add_introduction_options, introduction_of
 
 if TYPE_CHECKING:
@@ -172,16 +172,12 @@ def _settings(options: argparse.Namespace) -> ListeningSettings:
     from music_evals.studies.listening.settings import ListeningSettings, named_questions, style_questions
 
     # without a word on it the usual question is asked, beside those on styles too
-    named = named_questions(options.type, (*_names(options.questions), *options.question))
-    questions = (*named, *style_questions(_names(options.styles)))
-    settings: ListeningSettings = settings_from(
-        options, ListeningSettings, questions=questions, systems=_names(options.systems)
+    named = named_questions(options.type, (*with_commas(options.questions), *options.question))
+    questions = (*named, *style_questions(with_commas(options.styles)))
+    settings: ListeningSettings = from_options(
+        options, ListeningSettings, questions=questions, systems=tuple(with_commas(options.systems))
     )
     return settings
-
-
-def _names(text: str | None) -> tuple[str, ...]:
-    return tuple(name.strip() for name in text.split(",") if name.strip()) if text else ()
 
 
 def _notes_of(built: BuiltTest) -> list[str]:
@@ -232,14 +228,10 @@ def _report(options: argparse.Namespace) -> int:
 
 
 def _plan(options: argparse.Namespace) -> int:
-    from music_evals.errors import InvalidInputError
     from music_evals.studies.listening.plan import plan_listening, world_of
     from music_evals.studies.listening.settings import ListeningSettings
 
-    try:
-        sizes = [int(size) for size in options.listeners.split(",")]
-    except ValueError:
-        raise InvalidInputError(f"--listeners must be whole numbers with commas, got {options.listeners!r}") from None
+    sizes = sizes_of(options.listeners, "--listeners")
     effect = options.effect if options.effect is not None else 8.0 if options.type == "mushra" else 0.4
     planned = plan_listening(
         world_of(options.type, effect, n_items=options.items, careless=options.careless),

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from music_evals.cli.console import Bar, say, to_stdout
 from music_evals.cli.listening_study import BUILD_EXAMPLES, add_build, add_plan, add_report
-from music_evals.cli.options import add_confidence, add_json, add_list, add_number, add_options, add_verb, settings_from
+from music_evals.cli.options import add_confidence, add_json, add_list, add_number, add_options, add_verb, from_options
 from music_evals.cli.studies import add_serve
 
 if TYPE_CHECKING:
@@ -114,7 +114,7 @@ def _run(options: argparse.Namespace) -> int:
     from music_evals.studies.listening.inpainting import StudySettings, build_study
 
     with Bar("item") as bar:
-        study = build_study(settings_from(options, StudySettings), progress=bar)
+        study = build_study(from_options(options, StudySettings), progress=bar)
     same = [pair for pair in study.pairs if pair.same_as]
     if same:
         say(f"note: {len(same)} files sound exactly like one of another system of their item; see the column same_as")
@@ -129,14 +129,8 @@ def _agree(options: argparse.Namespace) -> int:
     from music_evals.studies.ratings import read_ratings
 
     key = read_pairs(options.key, check_files=False) if options.key else ()
-    agreement = agreement_of_run(
-        options.run,
-        read_ratings(options.ratings, key=key, reverse=options.reverse),
-        key=key,
-        level=options.level,
-        confidence=options.confidence,
-        n_resamples=options.n_resamples,
-        seed=options.seed,
+    agreement = from_options(
+        options, agreement_of_run, ratings=read_ratings(options.ratings, key=key, reverse=options.reverse), key=key
     )
     with to_stdout():
         print(json.dumps(agreement, indent=1, allow_nan=False) if options.json else agreement_text(agreement))

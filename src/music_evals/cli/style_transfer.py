@@ -20,8 +20,8 @@ from music_evals.cli.options import (
     add_options,
     add_published_option,
     add_verb,
+    from_options,
     in_options,
-    settings_from,
 )
 from music_evals.errors import InvalidInputError, MusicEvalsError, UnknownNameError, UnreadableFileError
 
@@ -112,7 +112,7 @@ def _run(options: argparse.Namespace) -> int:
 def _run_benchmark(options: argparse.Namespace) -> int:
     from music_evals.benchmark.tasks.style_transfer.task import STYLE_TRANSFER, Settings
 
-    settings = settings_from(options, Settings)
+    settings = from_options(options, Settings)
     quieten()
     with Bar("piece") as bar:
         outcome = STYLE_TRANSFER.run(settings, progress=bar)

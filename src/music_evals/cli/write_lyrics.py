@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from music_evals.cli.console import Bar, finish_scores, quieten
-from music_evals.cli.options import add_json, add_options, add_published_option, add_verb, settings_from, text_extra
+from music_evals.cli.options import add_json, add_options, add_published_option, add_verb, from_options, text_extra
 from music_evals.errors import InvalidInputError
 
 if TYPE_CHECKING:
@@ -72,7 +72,7 @@ def _add_options(verb: Any) -> None:
 def _run(options: argparse.Namespace) -> int:
     from music_evals.benchmark.tasks.songs.lyric_writing import LYRIC_WRITING, Settings, text_report
 
-    settings = settings_from(
+    settings = from_options(
         options,
         Settings,
         endpoints=_endpoints(options),

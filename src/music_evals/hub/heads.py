@@ -21,8 +21,7 @@ _WHERE = "the head of the card"
 class Card(NamedTuple):
     """A card in its parts, which together are the text."""
 
-    opening: str
-    """The line of ``---`` above the head, and what stands before it; empty where there is no head."""
+    opening: str  # the line of ``---`` above the head, and what stands before it; empty where there is no head
     head: str
     closing: str
     body: str

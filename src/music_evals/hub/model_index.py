@@ -38,8 +38,7 @@ class Key(NamedTuple):
     config: str | None
     split: str | None
     metric: str
-    variant: str | None
-    """``args``: variant, and settings where they are not the default."""
+    variant: str | None  # ``args``: variant, and settings where they are not the default
 
     def __str__(self) -> str:
         variant = f", variant {self.variant}" if self.variant else ""

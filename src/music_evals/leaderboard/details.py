@@ -83,8 +83,7 @@ def _recordings(folders: Sequence[str | os.PathLike[str]], wanted: Collection[st
     return paths
 
 
-Shown = tuple[str, str, str, Row]
-"""Item, system, kind and content of a detail."""
+Shown = tuple[str, str, str, Row]  # item, system, kind and content of a detail
 
 
 def _music(run: LoadedResults, systems: Collection[str]) -> Iterator[Shown]:

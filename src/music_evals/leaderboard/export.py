@@ -45,8 +45,7 @@ __all__ = [
 Table = Mapping[str, Any]
 Cell = Mapping[str, Any]
 
-TABLES = "leaderboard.json"
-"""All tables, beside the data of a board and among what is exported."""
+TABLES = "leaderboard.json"  # all tables, beside the data of a board and among what is exported
 
 MAX_TABLES_BYTES = 64 * 2**20  # of a file of tables that is read: those of 16 systems and 141 records take 130 kB
 

@@ -45,8 +45,7 @@ from music_evals.stats.paired import NOT_COMPARED, paired_tests_of_systems
 
 __all__ = ["ALPHA", "Comparison", "RankRange", "compare_pairs", "places", "rank_ranges"]
 
-ALPHA = 0.05
-"""Chance of one or more wrong ranges in a table."""
+ALPHA = 0.05  # chance of one or more wrong ranges in a table
 
 LEAST_RESAMPLES = {"mean": 10_000, "divergence": 2_000}
 RESAMPLES_PER_TEST = {"mean": 4 / ALPHA, "divergence": 2 / ALPHA}

@@ -58,7 +58,7 @@ def outside(monkeypatch: Patch, zero_gpu: ZeroGPU) -> list[str]:
 
 def fill_a_gap(_folder: Path, _monkeypatch: Patch) -> int:
     from music_evals.ui.spaces import gap_filling
-    from music_evals.ui.spaces.gap_models import find_places
+    from music_evals.ui.spaces.gap_filling import find_places
     from music_evals.ui.spaces.melody_sources import example
 
     request = gap_filling.Request("sketchnet", n_candidates=2, sketch="rhythm", seed=3)

@@ -49,12 +49,9 @@ class ScoredItem:
 class Shown(NamedTuple):
     """What the page shows, in the order of its outputs."""
 
-    bars: str
-    """HTML."""
-    results: dict[str, Any]
-    """Plain values, undefined ones None."""
-    receipt: str
-    """HTML."""
+    bars: str  # HTML
+    results: dict[str, Any]  # plain values, undefined ones None
+    receipt: str  # HTML
     python: str
     shell: str
     json_file: str

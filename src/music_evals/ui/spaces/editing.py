@@ -26,28 +26,10 @@ from music_evals.metrics.catalogue import SHOWN_AUXILIARY
 from music_evals.options import label_of
 from music_evals.pipelines.edit_conditions import extract_conditions
 from music_evals.protocols.settings import check_type
-from music_evals.ui.frame import (
-    add_examples,
-    download_button,
-    edits_of,
-    follow,
-    forget_when,
-    on_click,
-    privacy,
-    space,
-    temporary_folder,
-)
+from music_evals.ui import frame
 from music_evals.ui.gpu import moved_to_card, on_gpu
+from music_evals.ui.spaces import preservation
 from music_evals.ui.spaces.editors import Offer, find_editors
-from music_evals.ui.spaces.preservation import (
-    Compared,
-    Stage,
-    add_results,
-    compare_uploads,
-    results_of,
-    show,
-    tell_stages,
-)
 from music_evals.ui.spaces.preservation_examples import write_examples
 from music_evals.ui.uploads import MAX_RECORDING_BYTES, RECORDING_TYPES, trusted_sources
 
@@ -73,17 +55,14 @@ class Wishes(NamedTuple):
     """What a visitor asks for."""
 
     system: str
-    parameters: str = ""
-    """``NAME=VALUE``, with commas or lines between."""
+    parameters: str = ""  # ``NAME=VALUE``, with commas or lines between
     target_prompt: str = ""
     source_prompt: str = ""
     before: str = ""
     after: str = ""
     seed: int = 0
-    accepted: bool = False
-    """The licence of the weights."""
-    text: str = ""
-    """What is to change, in words; for systems that take the instruction as it is (``text=instruction``)."""
+    accepted: bool = False  # the licence of the weights
+    text: str = ""  # what is to change, in words; for systems that take the instruction as it is (``text=instruction``)
 
     @property
     def instruction(self) -> EditInstruction:
@@ -104,12 +83,12 @@ class EditedUpload(NamedTuple):
     name: str  # of the file that was given
     wishes: Wishes
     result: EditResult
-    pair: Compared
+    pair: preservation.Compared
     changes: tuple[str, ...]  # facets that the system changes by design
     archive: bytes  # ZIP: the edit, and where it comes from
 
 
-def edit_upload(upload: str | None, wishes: Wishes) -> Generator[Stage, None, EditedUpload]:
+def edit_upload(upload: str | None, wishes: Wishes) -> Generator[preservation.Stage, None, EditedUpload]:
     """Edit the first half minute of a recording, and compare the edit with it, a stage at a time.
 
     Raises
@@ -128,9 +107,9 @@ def edit_upload(upload: str | None, wishes: Wishes) -> Generator[Stage, None, Ed
             "without weights"
         )
     offer.read(wishes.parameters)  # what is wrong with them is said before anything is read or loaded
-    yield Stage(0.0, "Reading the recording")
+    yield preservation.Stage(0.0, "Reading the recording")
     request, name = _request(upload, wishes)
-    yield Stage(SHARE_EDITING / 4, f"Editing with {offer.name}")
+    yield preservation.Stage(SHARE_EDITING / 4, f"Editing with {offer.name}")
     editor = offer.make(wishes.parameters)
     if "conditions" in editor.info.needs:
         assert request.audio is not None  # an upload is a recording
@@ -138,7 +117,7 @@ def edit_upload(upload: str | None, wishes: Wishes) -> Generator[Stage, None, Ed
         request = dataclasses.replace(request, conditions=conditions)
     has_weights = bool(editor.info.weights)  # which are loaded now, before a card is taken
     result = _edit_on_gpu(offer, wishes.parameters, request) if has_weights else editor.edit([request])[0]
-    yield Stage(SHARE_EDITING, "Comparing the edit with the original")
+    yield preservation.Stage(SHARE_EDITING, "Comparing the edit with the original")
     assert request.audio is not None and result.audio is not None  # noqa: PT018 (recordings stay recordings)
     assert request.sample_rate is not None
     edit = encode_flac(result.audio.T, request.sample_rate)
@@ -146,7 +125,7 @@ def edit_upload(upload: str | None, wishes: Wishes) -> Generator[Stage, None, Ed
         paths = [Path(folder, name) for name in ("original.flac", "edit.flac")]
         paths[0].write_bytes(encode_flac(request.audio.T, request.sample_rate))
         paths[1].write_bytes(edit)
-        pair = yield from compare_uploads(*map(str, paths), start=SHARE_EDITING)
+        pair = yield from preservation.compare_uploads(*map(str, paths), start=SHARE_EDITING)
     about = {"source": name, "source_sha256": request.content(), "instruction": wishes.instruction.to_dict()}
     return EditedUpload(name, wishes, result, pair, editor.info.changes, _archive(edit, about | provenance_of(result)))
 
@@ -242,13 +221,13 @@ def code_of(edited: EditedUpload) -> tuple[str, str]:
 
 def shown(edited: EditedUpload) -> tuple[Any, ...]:
     """Return what the page shows of an edit, in the order of its outputs."""
-    _, *panels = show(edited.pair)
+    _, *panels = preservation.show(edited.pair)
     python, shell = code_of(edited)
     panels[3:5] = [python, shell]
-    folder = temporary_folder()
+    folder = frame.temporary_folder()
     path = folder / f"{Path(edited.name).stem}_{edited.wishes.system}.zip"
     path.write_bytes(edited.archive)
-    return str(path), results_of(edited.pair) | {"edited": provenance_of(edited.result)}, *panels
+    return str(path), preservation.results_of(edited.pair) | {"edited": provenance_of(edited.result)}, *panels
 
 
 def about_html(offer: Offer) -> str:
@@ -273,14 +252,14 @@ def build_demo() -> gr.Blocks:
     examples = write_examples(Path(folder.name))[:3]
     offers = find_editors()
     first = next(iter(offers))
-    with space(TITLE, f"{INTRO} {privacy()}", max_upload_bytes=MAX_RECORDING_BYTES) as demo:
+    with frame.space(TITLE, f"{INTRO} {frame.privacy()}", max_upload_bytes=MAX_RECORDING_BYTES) as demo:
         gr.Markdown("## 1. The recording")
         upload = gr.File(
             label=f"Recording; its first {MAX_SEC:g} s are edited, mixed down to one channel",
             file_types=list(RECORDING_TYPES),
             elem_id="upload",
         )
-        chosen = add_examples([[examples[0].original]], [upload], ["A tune, rendered here"], "Or press this")
+        chosen = frame.add_examples([[examples[0].original]], [upload], ["A tune, rendered here"], "Or press this")
         gr.Markdown("## 2. The edit")
         with gr.Row():
             system = gr.Dropdown(list(offers), value=first, label=label_of(Settings, "system"), elem_id="system")
@@ -307,15 +286,19 @@ def build_demo() -> gr.Blocks:
             button = gr.Button("Edit and compare", variant="primary", elem_id="edit")
             cancel = gr.Button("Cancel", elem_id="cancel")
         status = gr.Markdown("", elem_id="status", min_height=64)
-        archive = download_button("The edit (FLAC) with how it was made (JSON)", "archive")
+        archive = frame.download_button("The edit (FLAC) with how it was made (JSON)", "archive")
         inputs = [upload, system, parameters, target, source, before, after, seed, accepted, text]
-        outputs = [status, archive, *add_results("Edit a recording to hear and see it beside its edit here.")]
-        follow([system.input], _describe, system, [about, words, accepted])
-        run = on_click(
+        outputs = [
+            status,
+            archive,
+            *preservation.add_results("Edit a recording to hear and see it beside its edit here."),
+        ]
+        frame.follow([system.input], _describe, system, [about, words, accepted])
+        run = frame.on_click(
             button, _run, inputs, outputs, name="edit", cancel=cancel, cancelled=(_cancelled, status),
             show_progress_on=status,
         )  # fmt: skip
-        forget_when([*edits_of(inputs), chosen.dataset.click], outputs, run=run)
+        frame.forget_when([*frame.edits_of(inputs), chosen.dataset.click], outputs, run=run)
     demo.examples_folder = folder
     return demo
 
@@ -358,7 +341,7 @@ def _run(  # noqa: PLR0917  (a page gives its fields in their order)
     """
     check_type("seed", seed or 0, float)
     wishes = Wishes(system, parameters, target_prompt, source_prompt, before, after, int(seed or 0), accepted, text)
-    edited = yield from tell_stages(edit_upload(upload, wishes), progress, escape, 10, "Not edited")
+    edited = yield from preservation.tell_stages(edit_upload(upload, wishes), progress, escape, 10, "Not edited")
     yield _summary(edited), *shown(edited)
 
 

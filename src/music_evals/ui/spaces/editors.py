@@ -29,10 +29,8 @@ class Offer(NamedTuple):
     """A system that the page can run."""
 
     name: str
-    place: str = ""
-    """Folder or id of its weights; empty for a system without."""
-    revision: str = ""
-    """Commit of an id."""
+    place: str = ""  # folder or id of its weights; empty for a system without
+    revision: str = ""  # commit of an id
 
     @property
     def defaults(self) -> dict[str, Any]:

@@ -44,8 +44,7 @@ EXAMPLES: Final[Mapping[str, str]] = {
 """Melodies of sixteen measures that ship with the page, as text for `_spelled`."""
 
 
-HIGHEST: Final = "the highest notes of all voices"
-"""Label of what is a melody whatever the file holds."""
+HIGHEST: Final = "the highest notes of all voices"  # label of what is a melody whatever the file holds
 
 
 @dataclasses.dataclass(frozen=True, eq=False)

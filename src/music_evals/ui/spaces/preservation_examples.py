@@ -24,8 +24,7 @@ TUNE: Final = (
 )
 """Four phrases of four measures in C: MIDI pitches, ``.`` a quarter and a half, ``-`` an eighth, ``=`` a half."""
 LENGTHS: Final = {".": 6, "-": 2, "=": 8}
-CHORDS: Final = ("C C G C C G C G", "C C G C C G G C", "G C G C G C D G", "C C G C C G G C")
-"""Two chords a measure."""
+CHORDS: Final = ("C C G C C G C G", "C C G C C G G C", "G C G C G C D G", "C C G C C G G C")  # two chords a measure
 ROOTS: Final = {"C": (48, (0, 4, 7)), "G": (43, (0, 4, 7)), "D": (50, (0, 4, 7)), "A": (45, (0, 3, 7)),
                 "F": (41, (0, 4, 7)), "E": (40, (0, 3, 7))}  # fmt: skip
 MINOR: Final = {"C": "A", "G": "E", "D": "F"}  # other chords on the same melody, for the reharmonised edit

@@ -48,8 +48,7 @@ MAX_CHARACTERS: Final = 6000  # of a description
 MAX_TAGS: Final = 200  # of a description; people give about 40
 MAX_TAGS_A_DIMENSION: Final = 50
 MAX_TAG_CHARACTERS: Final = 60
-LIST: Final = "tags"
-"""Key of a list of tags that stands under no dimension."""
+LIST: Final = "tags"  # key of a list of tags that stands under no dimension
 PACKAGES: Final = ("music_evals", "numpy", "sentence-transformers", "transformers", "torch")
 Tags = dict[str, list[str]]
 Say = Callable[..., str]
@@ -59,14 +58,11 @@ Floats = npt.NDArray[np.float32]
 class Compared(NamedTuple):
     """Two descriptions that were compared."""
 
-    group: str
-    """One of `annotations.GROUPS`; empty where the two are lists of tags without dimensions."""
+    group: str  # one of `annotations.GROUPS`; empty where the two are lists of tags without dimensions
     generated: Tags
     reference: Tags
-    similarities: Mapping[str, SemanticSimilarity]
-    """By dimension."""
-    cosines: Mapping[str, Floats]
-    """By dimension, shape (generated tags, reference tags)."""
+    similarities: Mapping[str, SemanticSimilarity]  # by dimension
+    cosines: Mapping[str, Floats]  # by dimension, shape (generated tags, reference tags)
     average: float
     """Over the dimensions of table 2 that the reference has tags for; NaN where it is undefined, and for a list."""
     encoder: str

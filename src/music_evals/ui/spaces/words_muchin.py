@@ -25,11 +25,9 @@ def _words(page: str) -> Words:
     return Words({language: {key: pair[at] for key, pair in pairs.items()} for at, language in enumerate(("en", "zh"))})
 
 
-LYRICS_WORDS: Final = _words("lyrics")
-"""Of the page that scores the structure of lyrics."""
+LYRICS_WORDS: Final = _words("lyrics")  # of the page that scores the structure of lyrics
 
-DESCRIPTION_WORDS: Final = _words("description")
-"""Of the page that compares tags."""
+DESCRIPTION_WORDS: Final = _words("description")  # of the page that compares tags
 
 
 def said_in(language: str, message: str) -> str:

@@ -30,11 +30,9 @@ DIRECTIONS: Final = {
 class Mark:
     """A value that gives a score a meaning: the best that can be had, or chance."""
 
-    label: str
-    """What scores so, such as ``"identical pair"``."""
+    label: str  # what scores so, such as ``"identical pair"``
     value: float
-    about: bool = False
-    """Whether it is a mean of many."""
+    about: bool = False  # whether it is a mean of many
 
     def __str__(self) -> str:
         return f"{self.label} {'about ' if self.about else ''}{self.value:.3g}"
@@ -48,14 +46,12 @@ class Bar:
     value: float | None
     low: float
     high: float
-    direction: str
-    """A key of `DIRECTIONS`."""
+    direction: str  # A key of `DIRECTIONS`
     best: Mark | None = None
     chance: Mark | None = None
     title: str = ""
     facet: str = ""
-    state: str = "defined"
-    """``"defined"``, ``"undefined"`` or ``"failed"``."""
+    state: str = "defined"  # ``"defined"``, ``"undefined"`` or ``"failed"``
     reason: str = ""
 
     @property

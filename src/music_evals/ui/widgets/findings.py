@@ -40,12 +40,9 @@ FloatArray = npt.NDArray[np.float64]
 class Finding(NamedTuple):
     """One sentence on one facet."""
 
-    facet: str
-    """What it is on: ``"length"``, ``"key"``, ``"tempo"``, ``"beats"`` ..."""
-    kind: Kind
-    """Whether the two sides agree, differ, or cannot be compared."""
-    text: str
-    """Without a full stop."""
+    facet: str  # what it is on: ``"length"``, ``"key"``, ``"tempo"``, ``"beats"`` ..
+    kind: Kind  # whether the two sides agree, differ, or cannot be compared
+    text: str  # without a full stop
     share: float | None = None
     """How much of the original's the edit has, 0..1; None where that is not a matter of more or less."""
 
@@ -138,10 +135,8 @@ def preserved_sentence(findings: Sequence[Finding]) -> str:
 class _About(NamedTuple):
     """What the comparison of one feature must know of the pair."""
 
-    end_sec: float
-    """Length of the original."""
-    move: Move
-    """What was done to all of the edit."""
+    end_sec: float  # length of the original
+    move: Move  # what was done to all of the edit
 
 
 def _length(original_sec: float, edit_sec: float) -> Finding:

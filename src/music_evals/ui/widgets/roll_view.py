@@ -75,9 +75,11 @@ def context_notes(
 ) -> list[RollNote]:
     """Return the notes of a context with a filled gap in it."""
     inside = range(gap.start, gap.stop)
+    whole = np.array(context, dtype=np.uint8)
+    whole[gap] = middle
     return [
         RollNote(onset, duration, pitch, kind if onset in inside else "outside")
-        for onset, duration, pitch in _rows(noteseq.decode(_put(context, middle, gap)))
+        for onset, duration, pitch in _rows(noteseq.decode(whole))
     ]
 
 
@@ -222,12 +224,6 @@ def roll_view(value: str = "", **options: Any) -> gr.HTML:
 
     start = script("player", "kept", "rolls", start="rolls", stepPx=_STEP_PX, stepSec=STEP_SEC)
     return gr.HTML(value, css_template=style("rolls"), js_on_load=start, apply_default_css=False, **options)
-
-
-def _put(context: Tokens, middle: Tokens, gap: slice) -> Tokens:
-    whole = np.array(context, dtype=np.uint8)
-    whole[gap] = middle
-    return whole
 
 
 def _rows(notes: NoteArray) -> list[tuple[int, int, int]]:
