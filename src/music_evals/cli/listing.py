@@ -156,7 +156,7 @@ def _sizes(folder: Path) -> dict[str, int]:
 
 def _tasks_of(folder: Path) -> list[str]:
     """Return the tasks whose metrics a data set declares in eval.yaml, as ``<config>_<split>_<metric>``."""
-    from music_evals.hub.yaml_edit import read_yaml
+    from music_evals.hub.heads import read_yaml
     from music_evals.metrics.catalogue import CATALOGUE
 
     path = folder / "eval.yaml"

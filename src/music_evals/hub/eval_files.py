@@ -15,8 +15,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from music_evals.errors import InvalidInputError, UnreadableFileError
+from music_evals.hub.heads import read_yaml, set_block
 from music_evals.hub.model_index import Changed
-from music_evals.hub.yaml_edit import read_yaml, set_block
 
 __all__ = [
     "check_eval_yaml",

@@ -26,9 +26,8 @@ from music_evals.hub import client
 from music_evals.hub.card_checks import problems
 from music_evals.hub.heads import read_head
 from music_evals.hub.model_index import Changed, merge_published, read_index, write_index
-from music_evals.hub.repository_folders import REPOSITORY_TYPES, RepositoryFolder
+from music_evals.hub.repository_folders import REPOSITORY_TYPES, RepositoryFolder, Source, uncommitted
 from music_evals.hub.rewriting import Addresses, pin_requirements, rewrite_card
-from music_evals.hub.source import Source, uncommitted
 
 __all__ = ["Change", "Published", "Status", "Wanted", "publish"]
 

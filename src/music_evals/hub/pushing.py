@@ -29,9 +29,9 @@ from music_evals.errors import (
 )
 from music_evals.hub import eval_files
 from music_evals.hub.client import Held, Hub, Repository, Sent, Waiting
+from music_evals.hub.heads import quoted
 from music_evals.hub.model_index import Changed, Index, find_key, held_values, merge_index, read_index, write_index
 from music_evals.hub.scores import DatasetPlace, Score, SystemScores, index_entry, system_scores
-from music_evals.hub.yaml_edit import quoted
 
 __all__ = ["Pushed", "push_results"]
 

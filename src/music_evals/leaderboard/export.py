@@ -256,14 +256,7 @@ def csv_table(table: Table) -> str:
 
 
 def latex_name(text: str) -> str:
-    r"""Return text as LaTeX that shows it, and does nothing else.
-
-    Examples
-    --------
-    >>> print(latex_name(r"50%_\input{x}"))
-    50\%\_\textbackslash{}input\{x\}
-
-    """
+    r"""Return text as LaTeX that shows it, and does nothing else."""
     return "".join(_LATEX.get(letter, letter) for letter in _line(text))
 
 

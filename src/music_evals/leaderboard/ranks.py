@@ -98,14 +98,7 @@ class Comparison(NamedTuple):
 
 
 def rank_ranges(n: int, comparisons: Sequence[Comparison]) -> list[RankRange]:
-    """Return the rank range of each of n systems by their comparisons at one metric; a missing pair is left open.
-
-    Examples
-    --------
-    >>> rank_ranges(3, [Comparison(0, 1, 0, 0, 0.2, 0.1, 0.3, 0.01, 9, 0.03)])
-    [RankRange(first=1, last=2), RankRange(first=2, last=3), RankRange(first=1, last=3)]
-
-    """
+    """Return the rank range of each of n systems by their comparisons at one metric; a missing pair is left open."""
     above, below = [0] * n, [0] * n
     for comparison in comparisons:
         better = (

@@ -103,16 +103,7 @@ def records_digest(records: Iterable[ResultRecord]) -> str:
 
 
 def decimals_of(low: float | None, high: float | None) -> int:
-    """Return the decimals of a score that its interval bears out: two significant digits of half its width.
-
-    Without an interval, or with one of no width, three decimals are shown.
-
-    Examples
-    --------
-    >>> decimals_of(0.71, 0.79), decimals_of(0.7101, 0.7132), decimals_of(20, 500), decimals_of(None, None)
-    (3, 4, 0, 3)
-
-    """
+    """Return the decimals of a score that its interval bears out: two significant digits of half its width."""
     half = 0.0 if low is None or high is None else (high - low) / 2
     if not (math.isfinite(half) and half > NO_WIDTH):
         return NO_INTERVAL_DECIMALS

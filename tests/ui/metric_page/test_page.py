@@ -33,11 +33,10 @@ from music_evals.errors import (
 from music_evals.symbolic.midi import write_midi
 from music_evals.symbolic.notes import make_notes
 from music_evals.ui import uploads
-from music_evals.ui.metric_page import card as metric_card
 from music_evals.ui.metric_page import inputs as metric_inputs
+from music_evals.ui.metric_page import results as metric_card
 from music_evals.ui.metric_page import results as metric_results
-from music_evals.ui.metric_page.card import PageMetric
-from music_evals.ui.metric_page.results import ScoredItem
+from music_evals.ui.metric_page.results import PageMetric, ScoredItem
 from music_evals.ui.widgets.bars import DIRECTIONS, bar_of
 
 ROOT = Path(__file__).resolve().parents[3]

@@ -20,7 +20,9 @@ from music_evals.errors import InvalidInputError, ModelUnavailableError, NoDataE
 from music_evals.ui.gpu import MOST_SEC, START_SEC
 from music_evals.ui.spaces import editing as page
 from music_evals.ui.spaces.editing import (
+    VARIABLE,
     EditedUpload,
+    Offer,
     Stage,
     Wishes,
     _cancelled,
@@ -30,9 +32,9 @@ from music_evals.ui.spaces.editing import (
     about_html,
     code_of,
     edit_upload,
+    find_editors,
     shown,
 )
-from music_evals.ui.spaces.editors import VARIABLE, Offer, find_editors
 from music_evals.ui.spaces.preservation_examples import write_examples
 
 soundfile = pytest.importorskip("soundfile")

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from music_evals.ui.widgets.note_diff import pitch_name, place_text
 from music_evals.ui.widgets.roll_editor import read_melody
+from music_evals.ui.widgets.roll_view import pitch_name, place_text
 
 STEPS = 384
 TWO = {"first_measure": 1, "held": 0, "notes": [[0, 6, 60], [12, 6, 64]]}

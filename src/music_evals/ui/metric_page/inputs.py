@@ -24,8 +24,7 @@ from music_evals.errors import (
 )
 from music_evals.metrics.arrays import VARIANTS
 from music_evals.symbolic.midi import save_midi
-from music_evals.ui.metric_page.card import PageMetric
-from music_evals.ui.metric_page.results import ScoredItem, content_hash, python_code, shell_code
+from music_evals.ui.metric_page.results import PageMetric, ScoredItem, content_hash, python_code, shell_code
 from music_evals.ui.spaces.preservation_examples import Piece, score_of
 from music_evals.ui.uploads import load_score, trusted_sources
 
@@ -100,14 +99,7 @@ def _silent(share: float, stage: str) -> None:
 
 
 def parse_tokens(text: str) -> list[int]:
-    """Read NoteSeq tokens from text.
-
-    Examples
-    --------
-    >>> parse_tokens("60 128*3, 129")
-    [60, 128, 128, 128, 129]
-
-    """
+    """Read NoteSeq tokens from text."""
     tokens: list[int] = []
     for word in re.split(r"[\s,]+", text.strip()):
         match = re.fullmatch(r"(\d{1,3})(?:\*(\d{1,4}))?", word, flags=re.ASCII)
@@ -120,14 +112,7 @@ def parse_tokens(text: str) -> list[int]:
 
 
 def parse_numbers(text: str) -> list[list[float]]:
-    r"""Read rows of numbers from text, one row a line, numbers between blanks or commas.
-
-    Examples
-    --------
-    >>> parse_numbers("-0.5 -1.5\n-1, -2")
-    [[-0.5, -1.5], [-1.0, -2.0]]
-
-    """
+    r"""Read rows of numbers from text, one row a line, numbers between blanks or commas."""
     rows: list[list[float]] = []
     for line in text.strip().splitlines():
         try:
@@ -140,14 +125,7 @@ def parse_numbers(text: str) -> list[list[float]]:
 
 
 def parse_tags(text: str) -> list[str]:
-    """Read tags from text, between commas (also Chinese ones), semicolons or newlines.
-
-    Examples
-    --------
-    >>> parse_tags("抒情，慢速, 钢琴、")
-    ['抒情', '慢速', '钢琴']
-
-    """
+    """Read tags from text, between commas (also Chinese ones), semicolons or newlines."""
     tags = [tag for part in re.split(r"[,\uff0c、;\uff1b\n]", text) if (tag := part.strip())]
     if len(tags) > MAX_TAGS:
         raise InvalidTagsError(f"expected at most {MAX_TAGS} tags, got {len(tags)}")
@@ -400,11 +378,7 @@ def _file_expressions(reference: str, prediction: str) -> dict[str, str]:
 
 
 def example_pair(folder: Path) -> tuple[str, str]:
-    """Write the worked example of an edit as two MIDI files into a folder; return their paths.
-
-    A tune of sixteen measures in C major at 120 quarters a minute; and what an edit made of it: everything a whole tone
-    higher, at 108 quarters a minute, with the third phrase of the melody backwards.
-    """
+    """Write the worked example of an edit as two MIDI files into a folder; return their paths."""
     return _write_pieces(folder, original=Piece(), edited=Piece(bpm=108.0, transpose=2, altered=True))
 
 

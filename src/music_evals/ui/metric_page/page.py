@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from music_evals.ui import frame
 from music_evals.ui.metric_page import inputs
-from music_evals.ui.metric_page.card import PageMetric, load_metric
-from music_evals.ui.metric_page.results import ScoredItem, show
+from music_evals.ui.metric_page.results import PageMetric, ScoredItem, load_metric, show
 from music_evals.ui.uploads import MAX_RECORDING_BYTES, MAX_UPLOAD_BYTES, RECORDING_TYPES, SCORE_TYPES
 
 if TYPE_CHECKING:

@@ -6,37 +6,115 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
+import inspect
 import io
 import json
 import math
+import os
 import shlex
 import tempfile
 import zipfile
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable, Generator, Iterator, Mapping
 from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
 
-from music_evals.annotations import EditInstruction, EditRequest, EditResult
+from music_evals.annotations import EditInstruction, EditorInfo, EditRequest, EditResult
 from music_evals.audio.io import encode_flac, load_audio, load_channels
+from music_evals.benchmark.tasks.edits.work import check_editor, make_editor, read_parameters
 from music_evals.errors import InvalidInputError, UnknownNameError
 from music_evals.metrics.catalogue import SHOWN_AUXILIARY
 from music_evals.options import label_of
 from music_evals.pipelines.edit_conditions import extract_conditions
+from music_evals.protocols import EDITORS, EditingSystem, editor_names, load_editor
 from music_evals.protocols.settings import check_type
 from music_evals.ui import frame
 from music_evals.ui.gpu import moved_to_card, on_gpu
 from music_evals.ui.spaces import preservation
-from music_evals.ui.spaces.editors import Offer, find_editors
 from music_evals.ui.spaces.preservation_examples import write_examples
 from music_evals.ui.uploads import MAX_RECORDING_BYTES, RECORDING_TYPES, trusted_sources
 
 if TYPE_CHECKING:
     import gradio as gr
 
-__all__ = ["EditedUpload", "Wishes", "build_demo", "edit_upload"]
+__all__ = ["VARIABLE", "EditedUpload", "Offer", "Wishes", "build_demo", "edit_upload", "find_editors"]
+
+
+VARIABLE: Final = "MUSIC_EVALS_EDITORS"
+_NOT_PARAMETERS: Final = {"self", "model", "weights"}
+
+
+class Offer(NamedTuple):
+    """A system that the page can run."""
+
+    name: str
+    place: str = ""  # folder or id of its weights; empty for a system without
+    revision: str = ""  # commit of an id
+
+    @property
+    def defaults(self) -> dict[str, Any]:
+        """Its parameters with their values."""
+        parameters = inspect.signature(load_editor(self.name)).parameters
+        return {name: parameter.default for name, parameter in parameters.items() if name not in _NOT_PARAMETERS}
+
+    @property
+    def licence(self) -> str:
+        """Licence of its weights, which a visitor accepts; empty without weights."""
+        return str(load_editor(self.name).licence) if self.place else ""
+
+    @property
+    def weights(self) -> dict[str, str]:
+        """What its weights are loaded from; empty for a system without."""
+        named = {"source": self.place, "revision": self.revision}
+        return {name: value for name, value in named.items() if value}
+
+    def read(self, parameters: str) -> dict[str, Any]:
+        """Return parameters as they are typed, ``NAME=VALUE`` with commas or lines between, once they are checked."""
+        words = [word.strip() for line in parameters.splitlines() for word in line.split(",") if word.strip()]
+        values = read_parameters(words)
+        check_editor(self.name, values, self.weights)
+        return values
+
+    def make(self, parameters: str) -> EditingSystem:
+        """Return the system with parameters as they are typed."""
+        return _made(self, json.dumps(self.read(parameters), sort_keys=True))
+
+
+@functools.lru_cache(maxsize=2)
+def _made(offer: Offer, parameters: str) -> EditingSystem:
+    return make_editor(offer.name, json.loads(parameters), offer.weights)
+
+
+def find_editors(environment: Mapping[str, str] | None = None) -> dict[str, Offer]:
+    """Return name -> system for all that can be run on recordings here, those without weights first."""
+    named = (os.environ if environment is None else environment).get(VARIABLE, "").split()
+    offers = {name: Offer(name) for name in EDITORS if _edits_alone(name)}
+    for word in named:
+        name, equals, place = word.partition("=")
+        if not (equals and place):
+            raise InvalidInputError(f"{VARIABLE}: expected NAME=PLACE or NAME=ID@COMMIT, got {word!r}")
+        if not getattr(load_editor(name), "licence", ""):
+            raise UnknownNameError("editing system with weights", name, _with_weights())
+        place, _, revision = place.partition("@")
+        offers[name] = Offer(name, place, revision)
+    return offers
+
+
+def _edits_alone(name: str) -> bool:
+    kind = load_editor(name)
+    if hasattr(kind, "from_pretrained"):
+        return False
+    info: EditorInfo = kind().info
+    return not info.control and "audio" in info.entrances
+
+
+def _with_weights() -> list[str]:
+    """Return the systems whose weights have a licence that a visitor can accept; a codec alone needs no licence."""
+    return [name for name in editor_names() if getattr(load_editor(name), "licence", "")]
+
 
 TITLE: Final = "Edit music, and see what stayed"
 INTRO: Final = (
@@ -89,14 +167,7 @@ class EditedUpload(NamedTuple):
 
 
 def edit_upload(upload: str | None, wishes: Wishes) -> Generator[preservation.Stage, None, EditedUpload]:
-    """Edit the first half minute of a recording, and compare the edit with it, a stage at a time.
-
-    Raises
-    ------
-    MusicEvalsError
-        An upload that is no recording, a system that is not offered or cannot follow, or whose licence is not accepted.
-
-    """
+    """Edit the first half minute of a recording, and compare the edit with it, a stage at a time."""
     offers = find_editors()
     if wishes.system not in offers:
         raise UnknownNameError("editing system", wishes.system, offers)

@@ -23,8 +23,8 @@ from music_evals.pipelines.gap_steering import SKETCHES, Sketched, drawn_sketch,
 from music_evals.protocols import CONTROLS, GapLimits, load_plugin
 from music_evals.ui.gpu import moved_to_card, on_gpu
 from music_evals.ui.places import hub_owner
-from music_evals.ui.widgets.note_diff import pitch_name, place_text
 from music_evals.ui.widgets.roll_editor import Melody
+from music_evals.ui.widgets.roll_view import pitch_name, place_text
 
 if TYPE_CHECKING:
     from music_evals.benchmark.tasks.inpainting.systems import System

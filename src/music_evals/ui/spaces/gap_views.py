@@ -20,8 +20,8 @@ from music_evals.ui.assets import html
 from music_evals.ui.spaces import gap_filling
 from music_evals.ui.widgets import roll_view
 from music_evals.ui.widgets.bars import number
-from music_evals.ui.widgets.note_diff import sentences, summary
 from music_evals.ui.widgets.roll_editor import write_melody
+from music_evals.ui.widgets.roll_view import sentences, summary
 
 __all__ = ["pairs_archive", "python_code", "shell_code", "show_filling"]
 

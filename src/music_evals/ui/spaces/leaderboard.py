@@ -247,19 +247,7 @@ def table_code(board: Board, table: str) -> tuple[str, str]:
 
 
 def build_page(default: str | os.PathLike[str]) -> gr.Blocks:
-    """Build the Space.
-
-    Parameters
-    ----------
-    default
-        Board that is shown where ``MUSIC_EVALS_BOARD`` names none.
-
-    Returns
-    -------
-    gr.Blocks
-        Not launched. Where a board cannot be read, the page says why, and has a button to try again.
-
-    """
+    """Build the Space."""
     import gradio as gr
 
     name = os.environ.get(BOARD_VARIABLE) or str(default)

@@ -27,7 +27,7 @@ from music_evals.symbolic import noteseq
 from music_evals.ui.assets import script, style
 from music_evals.ui.widgets import roll_view
 from music_evals.ui.widgets.bars import DIRECTIONS
-from music_evals.ui.widgets.note_diff import summary
+from music_evals.ui.widgets.roll_view import summary
 from music_evals.ui.widgets.timeline_view import TIMELINE_STYLE
 
 __all__ = [

@@ -122,17 +122,7 @@ def page_encoder(name: str) -> TextEncoder:
 
 
 def parse_description(text: str, group: str, language: str = "en") -> Tags:
-    """Read the description of a group from text, one dimension a line, ``name: tag, tag``.
-
-    Between tags stand commas (also Chinese ones), semicolons or ``、``; names count in English, in Chinese and as in
-    the data. A text without any name is one list, under ``"tags"``.
-
-    Examples
-    --------
-    >>> parse_description("Song purpose: 睡前、独处", "amateur")
-    {'song_purpose': ['睡前', '独处']}
-
-    """
+    """Read the description of a group from text, one dimension a line, ``name: tag, tag``."""
     t = DESCRIPTION_WORDS(language)
     if group not in GROUPS:
         raise UnknownNameError("group of annotators", group, GROUPS)

@@ -31,14 +31,7 @@ DESCRIPTION_WORDS: Final = _words("description")  # of the page that compares ta
 
 
 def said_in(language: str, message: str) -> str:
-    """Return what visitors read in place of a message of the library; one without such words stays as it is.
-
-    Examples
-    --------
-    >>> said_in("zh", "pattern, line 2, column 3: 'R' is the last character of a rhyming line; nothing may follow it")
-    '模式第 2 行第 3 列：R 是押韵行的最后一个字，后面不能再有内容'
-
-    """
+    """Return what visitors read in place of a message of the library; one without such words stays as it is."""
     placed = re.fullmatch(r"(pattern, line \d+, column \d+: )(.+)", message, re.DOTALL)
     if placed:
         message = placed[1] + said_in(language, placed[2])

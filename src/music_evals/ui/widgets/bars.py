@@ -134,16 +134,7 @@ def number(value: float | None) -> str:
 
 
 def why_no_chance(modality: str, variant: str) -> str:
-    """Say why the mean over unrelated pairs is no marker for some scores; empty where it is one.
-
-    Examples
-    --------
-    >>> why_no_chance("audio", "corrected")
-    ''
-    >>> why_no_chance("symbolic", "corrected")
-    'what unrelated pairs score was measured on recordings: no such marker for scores'
-
-    """
+    """Say why the mean over unrelated pairs is no marker for some scores; empty where it is one."""
     if modality != "audio":
         return "what unrelated pairs score was measured on recordings: no such marker for scores"
     if variant != "corrected":

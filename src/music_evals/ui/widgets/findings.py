@@ -48,38 +48,17 @@ class Finding(NamedTuple):
 
 
 def interval_name(semitones: int) -> str:
-    """Return the name of an interval of at most an octave, whichever way it goes.
-
-    Examples
-    --------
-    >>> interval_name(7), interval_name(-2)
-    ('a fifth', 'a whole tone')
-
-    """
+    """Return the name of an interval of at most an octave, whichever way it goes."""
     return INTERVALS[abs(semitones)]
 
 
 def key_name(key: Key) -> str:
-    """Return a key in words.
-
-    Examples
-    --------
-    >>> key_name(Key(3, "minor"))
-    'Eb minor'
-
-    """
+    """Return a key in words."""
     return f"{TONICS[key.tonic]} {key.mode}"
 
 
 def chord_name(label: str) -> str:
-    """Return a chord in words; a label of Harte's syntax that is neither major nor minor stays as it is.
-
-    Examples
-    --------
-    >>> chord_name("C#:min"), chord_name("G:maj"), chord_name("N"), chord_name("D:7")
-    ('C# minor', 'G major', 'no chord', 'D:7')
-
-    """
+    """Return a chord in words; a label of Harte's syntax that is neither major nor minor stays as it is."""
     if label == NO_CHORD:
         return "no chord"
     root, _, quality = label.partition(":")
@@ -106,15 +85,7 @@ def findings(original: Features, edit: Features) -> tuple[Finding, ...]:
 
 
 def preserved_sentence(findings: Sequence[Finding]) -> str:
-    """Say in one sentence how much of the original the edit preserved.
-
-    Examples
-    --------
-    >>> findings = [Finding("key", "same", ""), Finding("beats", "changed", "", 0.5), Finding("tempo", "changed", "")]
-    >>> preserved_sentence(findings)
-    'Preserved in full: key; in part: beats (50 %); not preserved: tempo.'
-
-    """
+    """Say in one sentence how much of the original the edit preserved."""
     groups: dict[str, list[str]] = {"in full": [], "in part": [], "not preserved": [], "not comparable": []}
     for finding in findings:
         share = finding.share or 0.0

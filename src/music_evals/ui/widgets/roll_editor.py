@@ -52,14 +52,7 @@ class Melody:
 
 
 def read_melody(text: str) -> Melody:
-    """Read the value of the editor.
-
-    Examples
-    --------
-    >>> read_melody('{"notes": [[0, 6, 60], [6, 3, 62]]}').tokens[:10].tolist()
-    [60, 128, 128, 128, 128, 128, 62, 128, 128, 129]
-
-    """
+    """Read the value of the editor."""
     if not isinstance(text, str) or len(text) > MAX_TEXT:
         raise InvalidNotesError(f"a melody is text of at most {MAX_TEXT} characters, such as {_EXPECTED}")
     try:
@@ -144,14 +137,7 @@ NO_LOCKS = "[]"  # the value without a lock
 
 
 def read_locks(text: str | None) -> tuple[tuple[int, int, int], ...]:
-    """Read the value of the component; None and no text are no locks.
-
-    Examples
-    --------
-    >>> read_locks("[[144, 6, 60]]")
-    ((144, 6, 60),)
-
-    """
+    """Read the value of the component; None and no text are no locks."""
     expected = "notes that stay are JSON such as [[144, 6, 60]]: onset, duration and pitch of each, in whole numbers"
     if not text:
         return ()
