@@ -45,6 +45,7 @@ if TYPE_CHECKING:
 __all__ = [
     "REMOVAL",
     "RETENTION_SEC",
+    "Progress",
     "add_examples",
     "code_panel",
     "download_button",
@@ -56,6 +57,7 @@ __all__ = [
     "keep_file",
     "language_switch",
     "launch",
+    "no_progress",
     "on_click",
     "privacy",
     "receipt_html",
@@ -69,6 +71,8 @@ __all__ = [
 
 Arguments = ParamSpec("Arguments")
 Result = TypeVar("Result")
+
+Progress = Callable[[float, str], Any]  # takes the share that is done, and the stage that begins
 
 RETENTION_SEC = 3600
 """Uploads, downloads and the state of pages are removed once they are older, by the next sweep."""
@@ -264,6 +268,10 @@ def with_progress(function: Callable[..., Result]) -> Callable[..., Result]:
     wrapped: Any = steps if inspect.isgeneratorfunction(function) else answer
     wrapped.__signature__ = shown
     return wrapped  # type: ignore[no-any-return]
+
+
+def no_progress(_share: float, _stage: str) -> None:
+    """Show no progress; for calls without a page."""
 
 
 def on_click(

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +24,7 @@ from music_evals.errors import (
 )
 from music_evals.metrics.arrays import VARIANTS
 from music_evals.symbolic.midi import save_midi
+from music_evals.ui.frame import Progress, no_progress
 from music_evals.ui.metric_page.results import PageMetric, ScoredItem, content_hash, python_code, shell_code
 from music_evals.ui.spaces.preservation_examples import Piece, score_of
 from music_evals.ui.uploads import load_score, trusted_sources
@@ -90,12 +91,6 @@ EXAMPLE_STUDY = "\n".join(
         for editor, slow in (("a", 1), ("b", 2))
     ]
 )
-
-Progress = Callable[[float, str], object]
-
-
-def _silent(share: float, stage: str) -> None:
-    """Ignore progress."""
 
 
 def parse_tokens(text: str) -> list[int]:
@@ -167,7 +162,7 @@ def score_tokens(metric: PageMetric, reference: str, prediction: str, variant: s
 
 
 def score_files(
-    metric: PageMetric, reference: str | None, prediction: str | None, variant: str, progress: Progress = _silent
+    metric: PageMetric, reference: str | None, prediction: str | None, variant: str, progress: Progress = no_progress
 ) -> ScoredItem:
     """Score one uploaded prediction against one uploaded true context; both are read in a process of their own."""
     return _score_uploads(metric, reference, prediction, "context", progress, variant=variant)
@@ -187,7 +182,7 @@ def _score_uploads(
 
 
 def score_edit(
-    metric: PageMetric, reference: str | None, prediction: str | None, variant: str, progress: Progress = _silent
+    metric: PageMetric, reference: str | None, prediction: str | None, variant: str, progress: Progress = no_progress
 ) -> ScoredItem:
     """Score uploaded edited music against its uploaded original: two recordings, or two scores."""
     if reference is None or prediction is None:
@@ -240,7 +235,7 @@ def _extractors(scores: list[str], variant: str) -> dict[str, str]:
 
 
 def score_rolls(
-    metric: PageMetric, reference: str | None, prediction: str | None, progress: Progress = _silent
+    metric: PageMetric, reference: str | None, prediction: str | None, progress: Progress = no_progress
 ) -> ScoredItem:
     """Score the cells of one uploaded piece against those of another; both are read in a process of their own."""
     return _score_uploads(metric, reference, prediction, "piece", progress)

@@ -52,7 +52,6 @@ if TYPE_CHECKING:
 
 __all__ = ["TAGGER_VARIABLE", "build_demo", "compare_descriptions", "song_tags", "tag_recording"]
 
-Progress = Callable[[float, str], Any]
 
 TAGGER_VARIABLE: Final = "MUSIC_EVALS_TAGGER"
 _ENCODED_SEC: Final = 30.0  # that an encoder reads in one call, at least
@@ -65,7 +64,7 @@ def compare_descriptions(  # noqa: PLR0917  (a page gives its fields in their or
     encoder: str = CHAR_NGRAMS,
     aggregation: str = "mean",
     language: str = "en",
-    progress: Progress = lambda _share, _text: None,
+    progress: frame.Progress = frame.no_progress,
 ) -> tuple[Any, ...]:
     """Compare two descriptions of music dimension by dimension.
 
@@ -178,7 +177,7 @@ def _predicted_tags(place: str, path: str, seconds: float) -> dict[str, dict[str
 
 
 def tag_recording(
-    recording: str | None, language: str = "en", progress: Progress = lambda _share, _text: None
+    recording: str | None, language: str = "en", progress: frame.Progress = frame.no_progress
 ) -> tuple[Any, ...]:
     """Describe a recording by tags.
 

@@ -15,7 +15,7 @@ import os
 import shlex
 import tempfile
 import zipfile
-from collections.abc import Callable, Generator, Iterator, Mapping
+from collections.abc import Generator, Iterator, Mapping
 from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
@@ -125,8 +125,6 @@ MAX_SEC: Final = 30.0
 SHARE_EDITING: Final = 0.4  # of the progress bar, before the comparison
 STEP_SEC: Final = 0.08  # of a diffusion step on a graphics card
 TOKEN_SEC: Final = 0.05  # of a language model there
-
-Progress = Callable[[float, str], Any]
 
 
 class Wishes(NamedTuple):
@@ -393,7 +391,7 @@ def _run(  # noqa: PLR0917  (a page gives its fields in their order)
     seed: float,
     accepted: bool,  # noqa: FBT001
     text: str = "",
-    progress: Progress = lambda _done, _text: None,
+    progress: frame.Progress = frame.no_progress,
 ) -> Iterator[tuple[Any, ...]]:
     """Edit the first half minute of a recording and score the edit.
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import functools
 import os
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
@@ -53,12 +53,6 @@ WINDOW_HELP = (
 )
 
 _GOING = " ..."  # ends the status while there is more to come
-
-Progress = Callable[[float, str], None]
-
-
-def _silent(_share: float, _stage: str) -> None:
-    """Show no progress."""
 
 
 def example_melody(name: str) -> str:
@@ -219,7 +213,7 @@ def fill_gap(  # noqa: PLR0917  (a page gives its fields in their order)
     sketch: str = gaps.NO_SKETCH,
     keep: str = NO_LOCKS,
     *,
-    progress: Progress = _silent,
+    progress: frame.Progress = frame.no_progress,
 ) -> Iterator[tuple[Any, ...]]:
     """Fill the gap of a melody and judge the candidates; each value shows one candidate more, the last has the files.
 

@@ -13,7 +13,7 @@ import math
 import os
 import re
 import tempfile
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -61,11 +61,6 @@ LARGEST_ITEM_LIST = 2000
 _REPOSITORY = re.compile(r"[A-Za-z0-9][\w.-]{0,95}/[A-Za-z0-9][\w.-]{0,95}")
 
 Named = TypeVar("Named")
-Progress = Callable[[float, str], None]
-
-
-def _silent(_share: float, _stage: str) -> None:
-    """Show no progress."""
 
 
 @dataclasses.dataclass(eq=False)
@@ -123,7 +118,7 @@ def board_folder(name: str) -> Path:
     return Path(fetched)
 
 
-def load_board(name: str, *, progress: Progress = _silent) -> Iterator[Board | None]:
+def load_board(name: str, *, progress: frame.Progress = frame.no_progress) -> Iterator[Board | None]:
     """Read a board and make its tables; yields None between stages, then the board.
 
     The tests that lie beside the data of a folder are used where they are of it; those of a board on the Hub are always
@@ -286,7 +281,9 @@ def _held(held: Mapping[str, Board]) -> Board:
     return held["board"]
 
 
-def _reload(held: dict[str, Board], name: str, *, progress: Progress = _silent) -> Iterator[tuple[Any, Any]]:
+def _reload(
+    held: dict[str, Board], name: str, *, progress: frame.Progress = frame.no_progress
+) -> Iterator[tuple[Any, Any]]:
     """Read the board again, and show its first table."""
     import gradio as gr
 

@@ -19,7 +19,7 @@ from music_evals.lyrics.patterns import check_pattern, mark_lyrics, read_pattern
 from music_evals.lyrics.rhyme import METHODS, rhyme_function
 from music_evals.metrics.catalogue import LYRIC_SCORES
 from music_evals.pipelines.lyrics import NO_HEADER, LyricStructure, lyric_structure, scores_of
-from music_evals.ui.frame import receipt_html, write_downloads
+from music_evals.ui.frame import Progress, no_progress, receipt_html, write_downloads
 from music_evals.ui.spaces.words_muchin import LYRICS_WORDS, said_in
 from music_evals.ui.widgets import lyric_view as view
 
@@ -51,7 +51,6 @@ MAX_LINE_CHARACTERS: Final = 40
 KINDS: Final = ("intro", "verse", "pre-chorus", "chorus", "interlude", "bridge", "ending")
 RHYMES: Final = ("none", "even", "all")
 PACKAGES: Final = ("music_evals", "jieba", "opencc", "pypinyin", "pypinyin-dict")
-Progress = Callable[[float, str], Any]
 
 
 class LyricExample(NamedTuple):
@@ -101,7 +100,7 @@ def score_text(
     rhyme: str = "official",
     *,
     normalise: bool = True,
-    progress: Progress = lambda _share, _text: None,
+    progress: Progress = no_progress,
     language: str = "en",
 ) -> ScoredLyrics:
     """Score typed lyrics against a typed pattern, texts within the limits; progress is reported in a language."""
@@ -265,7 +264,7 @@ def score_lyrics(  # noqa: PLR0917  (a page gives its fields in their order)
     rhyme: str = "official",
     normalise: bool = True,  # noqa: FBT001, FBT002  (a page gives its fields in their order)
     language: str = "en",
-    progress: Progress = lambda _share, _text: None,
+    progress: Progress = no_progress,
 ) -> tuple[Any, ...]:
     """Score lyrics against their expected structure.
 

@@ -16,7 +16,7 @@ from music_evals.lyrics.rhyme import METHODS
 from music_evals.metrics.lyric_structure import VARIANTS
 from music_evals.protocols import WRITERS, LyricWriter, load_plugin
 from music_evals.ui.assets import style
-from music_evals.ui.frame import RETENTION_SEC, follow, on_click, space
+from music_evals.ui.frame import RETENTION_SEC, Progress, follow, no_progress, on_click, space
 from music_evals.ui.gpu import on_gpu
 from music_evals.ui.spaces import lyric_scoring as scoring
 from music_evals.ui.spaces.lyric_scoring import MAX_CHARACTERS
@@ -33,8 +33,6 @@ VARIABLE: Final = "MUSIC_EVALS_WRITER"
 MAX_THEME: Final = 300  # characters
 MAX_TOKENS: Final = 1024
 TOKEN_SEC: Final = 0.05  # on a graphics card
-
-Progress = Callable[[float, str], Any]
 
 
 def writer_place(environment: Mapping[str, str] | None = None) -> tuple[str, str | None] | None:
@@ -58,7 +56,7 @@ def writer_place(environment: Mapping[str, str] | None = None) -> tuple[str, str
 
 
 def written_lyrics(
-    theme: str, pattern: str, seed: float = 0, language: str = "en", progress: Progress = lambda _share, _text: None
+    theme: str, pattern: str, seed: float = 0, language: str = "en", progress: Progress = no_progress
 ) -> str:
     """Return the lyrics that the page's model writes for a theme and a pattern, as it wrote them.
 
@@ -263,7 +261,7 @@ def write_and_score(  # noqa: PLR0917  (a page gives its fields in their order)
     rhyme: str = "official",
     normalise: bool = True,  # noqa: FBT001, FBT002
     language: str = "en",
-    progress: Callable[[float, str], Any] = lambda _share, _text: None,
+    progress: Progress = no_progress,
 ) -> tuple[Any, ...]:
     """Let the page's model write lyrics for a theme and a pattern, and score them.
 

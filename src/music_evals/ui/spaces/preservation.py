@@ -75,7 +75,6 @@ FEATURE_WORDS: Final[Mapping[str, str]] = {
     "melody": "melody notes", "segments": "sections", "structure": "form",
 }  # fmt: skip
 
-Progress = Callable[[float, str], Any]
 Result = TypeVar("Result")
 
 
@@ -399,7 +398,7 @@ def _run(
     edit: str | None,
     variant: str,
     companions: bool,  # noqa: FBT001  (a page gives its fields in their order)
-    progress: Progress = lambda _done, _text: None,
+    progress: frame.Progress = frame.no_progress,
 ) -> Iterator[tuple[Any, ...]]:
     """Compare an original with an edit and show it.
 
@@ -418,7 +417,11 @@ def _run(
 
 
 def tell_stages(
-    steps: Generator[Stage, None, Result], progress: Progress, render: Callable[[str], str], n_others: int, failed: str
+    steps: Generator[Stage, None, Result],
+    progress: frame.Progress,
+    render: Callable[[str], str],
+    n_others: int,
+    failed: str,
 ) -> Generator[tuple[Any, ...], None, Result]:
     """Yield what a page says of each stage, beside `n_others` outputs that stay; return what the stages come to."""
     import gradio as gr

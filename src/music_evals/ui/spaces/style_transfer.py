@@ -139,12 +139,6 @@ _PASSES: Final = 4  # of a network over the pitches of a step, until they change
 _SWEEP_SEC: Final = {"full_sequence": 0.4, "style_lstm": 2.0, "bmst": 4.0}  # of a short piece, on one core
 _GOING: Final = " ..."  # ends the status while there is more to come
 
-Progress = Callable[[float, str], None]
-
-
-def _silent(_share: float, _stage: str) -> None:
-    """Show no progress."""
-
 
 def find_pieces(root: str | os.PathLike[str]) -> dict[str, Callable[[], Score]]:
     """Return name -> reader of every piece to pick: those of the data set, and our examples."""
@@ -225,7 +219,7 @@ def rewrite(  # noqa: PLR0917  (a page gives its fields in their order)
     sweeps: float,
     seed: float,
     *,
-    progress: Progress = _silent,
+    progress: frame.Progress = frame.no_progress,
 ) -> Iterator[tuple[Any, ...]]:
     """Rewrite an accompaniment; each value is what there is after a sweep: status, picture, player, MIDI file.
 

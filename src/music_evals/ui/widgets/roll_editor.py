@@ -114,7 +114,7 @@ def roll_editor(value: Melody, *, task: dict[str, Any] | None = None, **options:
         write_melody(value),
         html_template=html("roll_editor.html"),
         css_template=style("roll_editor"),
-        js_on_load=script("player", "kept", "roll_paper", "roll_editor", start="rollEditor", **settings),
+        js_on_load=script("player", "kept", "piano_roll", "roll_editor", start="rollEditor", **settings),
         apply_default_css=False,
         task=task or roll_task(),
         **options,
