@@ -11,8 +11,6 @@ from music_evals.cli.options import add_json, add_list, add_options, add_verb, b
 from music_evals.errors import InvalidInputError
 from music_evals.protocols import EDITORS, editor_names
 
-__all__ = ["add"]
-
 _HELP = """\
 MuseCPBench: let editing systems edit the same music, score what each preserved, and print the tables of the study.
 

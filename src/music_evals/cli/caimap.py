@@ -15,8 +15,6 @@ from music_evals.cli.options import add_verb
 from music_evals.errors import InvalidInputError, NoDataError
 from music_evals.files import private_folder
 
-__all__ = ["PASSWORD_VARIABLE", "add"]
-
 PASSWORD_VARIABLE = "MUSIC_EVALS_CAIMAP_PASSWORD"  # noqa: S105  (its name)
 """Environment variable that holds the password of a study's first account."""
 

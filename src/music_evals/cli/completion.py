@@ -11,8 +11,6 @@ from typing import Any
 from music_evals.cli.console import to_stdout
 from music_evals.cli.options import add_verb
 
-__all__ = ["add"]
-
 _HELP = """\
 Print a script that lets a shell complete verbs, options, names and files. Names of data sets and models are those that
 are found when the script is made.

@@ -13,8 +13,6 @@ from music_evals.errors import InvalidInputError
 if TYPE_CHECKING:
     from music_evals.datasets.corpus import Corpus
 
-__all__ = ["add"]
-
 _HELP = """\
 Make a data set of scores: windows of 16 measures, split so that settings of one tune stay together, with the columns of
 jsb_chorales and irish_folk. `train` and `inpainting` read it.

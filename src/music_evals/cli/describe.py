@@ -8,8 +8,6 @@ from typing import Any
 from music_evals.cli.console import Bar, finish_scores, quieten
 from music_evals.cli.options import add_json, add_options, add_published_option, add_verb, from_options, text_extra
 
-__all__ = ["add"]
-
 _HELP = """\
 Score how near the tags of a music description are to those that people gave, by the meaning of the words: professional
 and amateur annotators, ten dimensions each (MuChin).

@@ -8,8 +8,6 @@ from typing import Any
 from music_evals.cli.console import print_results, quieten, say, why_not_drawn
 from music_evals.cli.options import add_drawing_options, add_json, add_options, add_verb, from_options, text_extra
 
-__all__ = ["add"]
-
 _HELP = """\
 Compare what professionals and amateurs say of the same songs, by the meaning of their tags, dimension by dimension, for
 songs grouped by genre, emotion, purpose, culture or audience (MuChin, section 3.1 and figure 3).

@@ -12,8 +12,6 @@ from music_evals.cli.console import Bar, list_failures, quieten, say, to_stdout
 from music_evals.cli.options import add_json, add_list, add_options, add_verb, from_options, with_commas, writer_of
 from music_evals.protocols import EDITORS
 
-__all__ = ["add"]
-
 _HELP = f"""\
 Let an editing system edit recordings or scores, and write what `preserve` scores.
 

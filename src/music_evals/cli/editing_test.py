@@ -16,8 +16,6 @@ if TYPE_CHECKING:
     from music_evals.studies.editing.study import EditingSettings
     from music_evals.studies.folders import Introduction, StudyFolder
 
-__all__ = ["add"]
-
 _HELP = """\
 Evaluate style transfers by how much work editors have with them: plan a study, build it, hold it in the browser,
 collect what editors sent, and report it.

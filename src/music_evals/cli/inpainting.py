@@ -15,8 +15,6 @@ from music_evals.errors import InvalidInputError, OutputError
 if TYPE_CHECKING:
     from music_evals.benchmark.tasks.inpainting.task import Outcome
 
-__all__ = ["add"]
-
 _HELP = """\
 Evaluate models and baselines on score inpainting: fill 4 measures between 6 of past and 6 of future.
 

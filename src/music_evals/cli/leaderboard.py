@@ -9,8 +9,6 @@ from typing import Any
 from music_evals.cli.console import Bar, say, to_stdout
 from music_evals.cli.options import add_list, add_verb, from_options
 
-__all__ = ["add"]
-
 _HELP = """\
 Keep results of many runs in one append-only folder (the board), and make tables with honest ranks from it.
 """

@@ -30,9 +30,6 @@ if TYPE_CHECKING:
     from music_evals.studies.listening.settings import ListeningSettings
     from music_evals.studies.stimuli import Study
 
-__all__ = ["add"]
-
-
 _BUILD_HELP = """\
 Build a blind listening test in the browser out of a table of sounds, of any task: audio edits, filled gaps, transfers.
 

@@ -19,8 +19,6 @@ from music_evals.files import check_no_pointer_in, parse_json
 if TYPE_CHECKING:
     from music_evals.metrics.catalogue import Metric
 
-__all__ = ["VERBS", "add"]
-
 _HELP = """\
 List what there is to name: the metrics, data sets and models of this package and of the current folder, and the tasks.
 

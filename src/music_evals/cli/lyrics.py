@@ -8,8 +8,6 @@ from typing import Any
 from music_evals.cli.console import Bar, finish_scores, quieten
 from music_evals.cli.options import add_json, add_options, add_published_option, add_verb, from_options, text_extra
 
-__all__ = ["add"]
-
 _HELP = """\
 Score how well song lyrics keep the structure that was asked for: sections, lines, characters and rhymes (the score of
 MuChin, 0..110 points).

@@ -11,25 +11,6 @@ from typing import Any
 from music_evals.errors import InvalidInputError
 from music_evals.options import MISSING, Option, options_of
 
-__all__ = [
-    "add_confidence",
-    "add_drawing_options",
-    "add_json",
-    "add_list",
-    "add_number",
-    "add_options",
-    "add_published_option",
-    "add_verb",
-    "by_system",
-    "chosen",
-    "from_options",
-    "in_options",
-    "sizes_of",
-    "text_extra",
-    "with_commas",
-    "writer_of",
-]
-
 
 def add_verb(
     verbs: Any,

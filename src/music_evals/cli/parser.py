@@ -12,8 +12,6 @@ from typing import Any, NoReturn
 
 from music_evals.errors import UnknownNameError
 
-__all__ = ["Parser"]
-
 SHOWN_OPTIONS = 6  # A usage line names all options of a verb that has no more, else those that are required
 
 

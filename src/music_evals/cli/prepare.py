@@ -9,8 +9,6 @@ from typing import Any
 from music_evals.cli.console import Bar, list_failures, print_results, quieten, say, to_stdout
 from music_evals.cli.options import add_json, add_options, add_verb, from_options, in_options, with_commas, writer_of
 
-__all__ = ["add"]
-
 _HELP = """\
 Prepare songs for annotation, as a data set with one config, `automatic`, one row a song.
 

@@ -17,8 +17,6 @@ from music_evals.cli.options import (
 )
 from music_evals.errors import InvalidInputError
 
-__all__ = ["add"]
-
 _HELP = """\
 Measure what an edit preserved: harmony, rhythm, structure and melody of the original, for pairs of recordings or of
 scores (MIDI, MusicXML, ABC).

@@ -15,8 +15,6 @@ from music_evals.errors import HubForeignError, HubRightsError, InvalidInputErro
 if TYPE_CHECKING:
     from music_evals.hub.publishing import Published
 
-__all__ = ["add"]
-
 _HELP = """\
 Publish repository folders on the Hub: a metric or Space folder becomes a Space, a dataset folder a dataset, a
 model folder, with its variants, a model.

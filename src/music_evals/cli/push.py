@@ -14,8 +14,6 @@ from music_evals.errors import HubRightsError, MusicEvalsError, OtherResultsErro
 if TYPE_CHECKING:
     from music_evals.hub.pushing import Pushed
 
-__all__ = ["add"]
-
 _HELP = """\
 Write the scores of a run into the card of a model on the Hub: the model-index of its README.md, and one entry below
 .eval_results for each metric that the dataset declares a task for. One commit, or a pull request; other results on the

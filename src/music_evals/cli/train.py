@@ -13,8 +13,6 @@ from music_evals.cli.options import add_list, add_verb, from_options
 from music_evals.csv_files import csv_rows
 from music_evals.errors import importing
 
-__all__ = ["add"]
-
 
 def add(verbs: Any) -> None:
     """Add the verb ``train``."""

@@ -14,8 +14,6 @@ from music_evals.errors import InvalidInputError
 if TYPE_CHECKING:
     from music_evals.benchmark.tasks.songs.lyric_writing import Endpoint
 
-__all__ = ["add"]
-
 _HELP = """\
 Let language models write lyrics for the themes and structures of songs, and score them.
 

@@ -34,21 +34,6 @@ from music_evals.errors import (
 if TYPE_CHECKING:
     from huggingface_hub import HfApi, SpaceHardware
 
-__all__ = [
-    "Content",
-    "Hardware",
-    "Held",
-    "Hub",
-    "Proposal",
-    "Repository",
-    "Sent",
-    "Waiting",
-    "content_bytes",
-    "content_size",
-    "differing",
-    "named",
-]
-
 RepositoryType = Literal["model", "dataset", "space"]
 
 Content = bytes | Path  # what a file holds: its bytes, or where they are

@@ -12,9 +12,6 @@ from music_evals.yaml_files import check_tree, named_errors, yaml_text
 if TYPE_CHECKING:
     from ruamel.yaml import YAML
 
-__all__ = ["Card", "quoted", "read_head", "read_yaml", "replace_block", "set_block", "split_card"]
-
-
 _WIDTH = 2**20  # columns: a line is never broken
 _FIRST_LIST = re.compile(
     r"^(?:(?P<key> *(?:- +)*)[^\s#-].*:[ \t]*(?:#.*)?\n)?(?P<dash> *)-(?P<gap> +)(?=\S)", re.MULTILINE

@@ -14,18 +14,6 @@ from typing import Any, NamedTuple
 from music_evals.errors import UnreadableFileError
 from music_evals.hub.heads import read_head, replace_block
 
-__all__ = [
-    "Changed",
-    "Index",
-    "Key",
-    "find_key",
-    "held_values",
-    "merge_index",
-    "merge_published",
-    "read_index",
-    "write_index",
-]
-
 INDEX = "model-index"
 
 Index = list[dict[str, Any]]

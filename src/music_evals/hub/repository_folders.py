@@ -16,17 +16,6 @@ from music_evals.errors import InvalidInputError, NoDataError
 from music_evals.hub.client import Repository, RepositoryType
 from music_evals.repositories import HUB_FOLDERS, folders, is_installed, shipped
 
-__all__ = [
-    "REPOSITORY_TYPES",
-    "RepositoryFolder",
-    "Source",
-    "all_repository_folders",
-    "find_repository_folders",
-    "listed_files",
-    "uncommitted",
-]
-
-
 PACKAGE = ("src", "pyproject.toml", "setup.py")
 """The code of the installed package; the repository folders that come with it are published by themselves."""
 

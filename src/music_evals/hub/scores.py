@@ -21,8 +21,6 @@ from music_evals.hub.heads import quoted
 from music_evals.metrics.catalogue import CATALOGUE
 from music_evals.protocols import RENDERED_DATASETS
 
-__all__ = ["DatasetPlace", "Score", "SystemScores", "Task", "index_entry", "read_scores", "system_scores"]
-
 DECIMALS = 4  # digits of a value in a card; those of an interval too
 
 NO_RANK = frozenset({"control", "leaking"})  # roles that have seen the reference

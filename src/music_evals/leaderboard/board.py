@@ -31,18 +31,6 @@ from music_evals.leaderboard.details import Detail, details_of_run
 from music_evals.leaderboard.records import TASKS, ResultRecord, id_of, read_run, records_of_run
 from music_evals.metrics.catalogue import DIRECTIONS
 
-__all__ = [
-    "DETAILS",
-    "RESULTS",
-    "Added",
-    "DetailReader",
-    "add_part",
-    "add_to_board",
-    "details_of",
-    "parts",
-    "read_board",
-]
-
 RESULTS, DETAILS, CARD = "data", "details", "README.md"
 
 MAX_PART_BYTES = 256 * 2**20  # of one file: a full run of 300 items by 12 systems takes less than 1 MiB

@@ -18,8 +18,6 @@ from typing import Any, NamedTuple
 
 from music_evals.leaderboard.records import ResultRecord
 
-__all__ = ["Entry", "entries_of", "is_ranked", "key_of"]
-
 
 def key_of(content: Any) -> str:
     """Return plain values as text that is equal for equal ones."""

@@ -26,22 +26,6 @@ from music_evals.leaderboard.tables import FORMAT, Tests, make_leaderboard, reco
 from music_evals.stats import PairedTest
 from music_evals.stats.paired import NOT_COMPARED
 
-__all__ = [
-    "LEGEND",
-    "TABLES",
-    "csv_rows",
-    "csv_table",
-    "html_page",
-    "keep_tables",
-    "latex_name",
-    "latex_table",
-    "load_leaderboard",
-    "rank_words",
-    "remarks_on",
-    "text_tables",
-    "write_leaderboard",
-]
-
 Table = Mapping[str, Any]
 Cell = Mapping[str, Any]
 

@@ -43,8 +43,6 @@ from music_evals.metrics.divergence import histogram_bins, n_bins
 from music_evals.stats import PairedTest, holm
 from music_evals.stats.paired import NOT_COMPARED, paired_tests_of_systems
 
-__all__ = ["ALPHA", "Comparison", "RankRange", "compare_pairs", "places", "rank_ranges"]
-
 ALPHA = 0.05  # chance of one or more wrong ranges in a table
 
 LEAST_RESAMPLES = {"mean": 10_000, "divergence": 2_000}

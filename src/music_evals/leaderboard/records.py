@@ -39,19 +39,6 @@ from music_evals.metrics.catalogue import features_of, metric_of
 from music_evals.pipelines.inpainting import FEATURES
 from music_evals.protocols import CONTROL, RENDERED_DATASETS
 
-__all__ = [
-    "CONTENT",
-    "TASKS",
-    "ResultRecord",
-    "base_item",
-    "conditions_of",
-    "content_of_item",
-    "id_of",
-    "read_run",
-    "records_of_run",
-    "references_hash",
-]
-
 TASKS: Final = ("inpainting", "preservation", "lyrics", "descriptions", "style-transfer")
 """Tasks whose results a board takes."""
 

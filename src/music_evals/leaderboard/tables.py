@@ -38,8 +38,6 @@ from music_evals.metrics.catalogue import CATALOGUE, metric_of
 from music_evals.stats import PairedTest
 from music_evals.stats.intervals import effective_clusters
 
-__all__ = ["FORMAT", "build_leaderboard", "decimals_of", "make_leaderboard", "records_digest", "shown"]
-
 FORMAT = 4  # of the tests in a kept leaderboard: those of another one are made again
 
 UNDEFINED = "undefined"

@@ -22,43 +22,11 @@ from music_evals.errors import (
     MusicEvalsError,
     NoDataError,
 )
-from music_evals.metrics.arrays import VARIANTS
 from music_evals.symbolic.midi import save_midi
 from music_evals.ui.frame import Progress, no_progress
 from music_evals.ui.metric_page.results import PageMetric, ScoredItem, content_hash, python_code, shell_code
 from music_evals.ui.spaces.preservation_examples import Piece, score_of
 from music_evals.ui.uploads import load_score, trusted_sources
-
-__all__ = [
-    "EXAMPLE_LYRICS",
-    "EXAMPLE_NUMBERS",
-    "EXAMPLE_PATTERN",
-    "EXAMPLE_PREDICTION",
-    "EXAMPLE_REFERENCE",
-    "EXAMPLE_STUDY",
-    "EXAMPLE_TAGS",
-    "EXAMPLE_THEME",
-    "EXAMPLE_WORDS",
-    "MAX_TAG",
-    "MAX_TEXT",
-    "VARIANTS",
-    "example_pair",
-    "example_rolls",
-    "metric_names",
-    "parse_numbers",
-    "parse_tags",
-    "parse_tokens",
-    "score_edit",
-    "score_files",
-    "score_lyrics",
-    "score_numbers",
-    "score_rolls",
-    "score_study",
-    "score_tags",
-    "score_themes",
-    "score_tokens",
-    "score_words",
-]
 
 MAX_TEXT = 20_000  # characters of a text field
 MAX_ITEMS = 4096  # tokens or numbers in a text field, repeats written out

@@ -11,6 +11,7 @@ import os
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from music_evals.metrics.arrays import VARIANTS
 from music_evals.ui import frame
 from music_evals.ui.metric_page import inputs
 from music_evals.ui.metric_page.results import PageMetric, ScoredItem, load_metric, show
@@ -18,8 +19,6 @@ from music_evals.ui.uploads import MAX_RECORDING_BYTES, MAX_UPLOAD_BYTES, RECORD
 
 if TYPE_CHECKING:
     import gradio as gr
-
-__all__ = ["build_metric_page"]
 
 READING = ("Range and direction", "Undefined", "Limitations")
 
@@ -118,14 +117,14 @@ def _add_edit() -> list[Input]:
     with gr.Row():
         reference = gr.File(label="Original", file_types=types, elem_id="reference")
         prediction = gr.File(label="Edited", file_types=types, elem_id="prediction")
-    variant = gr.Dropdown(list(inputs.VARIANTS), value=inputs.VARIANTS[0], label="Variant")
+    variant = gr.Dropdown(list(VARIANTS), value=VARIANTS[0], label="Variant")
     fields = [reference, prediction, variant]
     return [
         Input(
             inputs.score_edit,
             fields,
             *_button("judge_edit", slow=True),
-            example=lambda: (*inputs.example_pair(frame.temporary_folder()), inputs.VARIANTS[0]),
+            example=lambda: (*inputs.example_pair(frame.temporary_folder()), VARIANTS[0]),
         )
     ]
 
@@ -145,9 +144,9 @@ def _add_tokens_tab() -> Input:
         prediction = gr.Textbox(
             label="Prediction: 96 or 384 tokens", lines=4, max_length=inputs.MAX_TEXT, elem_id="prediction_tokens"
         )
-        variant = gr.Dropdown(list(inputs.VARIANTS), value=inputs.VARIANTS[0], label="Variant")
+        variant = gr.Dropdown(list(VARIANTS), value=VARIANTS[0], label="Variant")
         fields = [reference, prediction, variant]
-        values = (inputs.EXAMPLE_REFERENCE, inputs.EXAMPLE_PREDICTION, inputs.VARIANTS[0])
+        values = (inputs.EXAMPLE_REFERENCE, inputs.EXAMPLE_PREDICTION, VARIANTS[0])
         return Input(inputs.score_tokens, fields, *_button("judge_tokens"), example=lambda: values)
 
 
@@ -160,7 +159,7 @@ def _add_files_tab() -> Input:
         with gr.Row():
             reference = gr.File(label="Reference: the whole true context", file_types=types, elem_id="reference")
             prediction = gr.File(label="Prediction", file_types=types, elem_id="prediction")
-        variant = gr.Dropdown(list(inputs.VARIANTS), value=inputs.VARIANTS[0], label="Variant")
+        variant = gr.Dropdown(list(VARIANTS), value=VARIANTS[0], label="Variant")
         return Input(inputs.score_files, [reference, prediction, variant], *_button("judge_files"))
 
 

@@ -19,18 +19,6 @@ from music_evals.ui.frame import receipt_html, write_downloads
 from music_evals.ui.widgets.bars import Bar, bar_of, bars_html, number, why_no_chance
 from music_evals.yaml_files import load_yaml
 
-__all__ = [
-    "PageMetric",
-    "ScoredItem",
-    "Shown",
-    "content_hash",
-    "load_card",
-    "load_metric",
-    "python_code",
-    "shell_code",
-    "show",
-]
-
 
 @dataclasses.dataclass(frozen=True)
 class PageMetric:

@@ -50,9 +50,6 @@ from music_evals.ui.widgets.tag_view import matrix_html, song_html, table_html, 
 if TYPE_CHECKING:
     import gradio as gr
 
-__all__ = ["TAGGER_VARIABLE", "build_demo", "compare_descriptions", "song_tags", "tag_recording"]
-
-
 TAGGER_VARIABLE: Final = "MUSIC_EVALS_TAGGER"
 _ENCODED_SEC: Final = 30.0  # that an encoder reads in one call, at least
 

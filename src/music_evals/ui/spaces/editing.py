@@ -40,9 +40,6 @@ from music_evals.ui.uploads import MAX_RECORDING_BYTES, RECORDING_TYPES, trusted
 if TYPE_CHECKING:
     import gradio as gr
 
-__all__ = ["VARIABLE", "EditedUpload", "Offer", "Wishes", "build_demo", "edit_upload", "find_editors"]
-
-
 VARIABLE: Final = "MUSIC_EVALS_EDITORS"
 _NOT_PARAMETERS: Final = {"self", "model", "weights"}
 

@@ -29,19 +29,6 @@ from music_evals.ui.widgets.roll_view import pitch_name, place_text
 if TYPE_CHECKING:
     from music_evals.benchmark.tasks.inpainting.systems import System
 
-__all__ = [
-    "ABILITIES",
-    "Filling",
-    "Model",
-    "Places",
-    "Request",
-    "fill",
-    "find_places",
-    "load_system",
-    "models",
-    "systems",
-]
-
 DATASET: Final = "jsb_chorales"
 DATASET_CONFIG: Final = "musib"
 FITTED: Final = ("markov", "corpus_prior")  # baselines that are fitted on the train split of the data set

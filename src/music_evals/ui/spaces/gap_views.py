@@ -23,8 +23,6 @@ from music_evals.ui.widgets.bars import number
 from music_evals.ui.widgets.roll_editor import write_melody
 from music_evals.ui.widgets.roll_view import sentences, summary
 
-__all__ = ["pairs_archive", "python_code", "shell_code", "show_filling"]
-
 DESCRIPTIONS = {
     "note_f1": "notes with the true position and pitch; the score to rank with",
     "position_score": "notes that start where true notes start",

@@ -37,8 +37,6 @@ if TYPE_CHECKING:
 
     from music_evals.ui.spaces.melody_sources import Piece
 
-__all__ = ["build_page", "change_voice", "example_melody", "fill_gap", "open_file"]
-
 TITLE = "Fill the gap in a melody"
 INTRO = """\
 Measures of a melody are missing: a model fills them, and you judge what it wrote. It is shown what stands before and

@@ -32,18 +32,6 @@ from music_evals.ui.widgets.roll_view import roll_view
 if TYPE_CHECKING:
     import gradio as gr
 
-__all__ = [
-    "BOARD_VARIABLE",
-    "Board",
-    "board_folder",
-    "build_page",
-    "load_board",
-    "show_item",
-    "show_items",
-    "show_table",
-    "table_code",
-]
-
 BOARD_VARIABLE = "MUSIC_EVALS_BOARD"
 
 TITLE = "Leaderboard"

@@ -30,20 +30,6 @@ from music_evals.ui.widgets.bars import DIRECTIONS
 from music_evals.ui.widgets.roll_view import summary
 from music_evals.ui.widgets.timeline_view import TIMELINE_STYLE
 
-__all__ = [
-    "TABLE_SCRIPT",
-    "TABLE_STYLE",
-    "ItemScore",
-    "about_html",
-    "find_cell",
-    "item_scores",
-    "music_html",
-    "safe",
-    "score_html",
-    "table_html",
-    "words_html",
-]
-
 SHOWN_ITEMS = 400
 UNREADABLE = "What the board holds of this item cannot be drawn."
 NOTHING = "The board holds nothing that could be shown of this item."

@@ -23,27 +23,6 @@ from music_evals.ui.frame import Progress, no_progress, receipt_html, write_down
 from music_evals.ui.spaces.words_muchin import LYRICS_WORDS, said_in
 from music_evals.ui.widgets import lyric_view as view
 
-__all__ = [
-    "KINDS",
-    "MAX_CHARACTERS",
-    "MAX_LINES",
-    "MAX_LINE_CHARACTERS",
-    "MAX_SECTION_LINES",
-    "RHYMES",
-    "LyricExample",
-    "ScoredLyrics",
-    "add_section",
-    "check_pattern_text",
-    "code_of",
-    "derive_pattern",
-    "load_examples",
-    "results_of",
-    "score_lyrics",
-    "score_text",
-    "show",
-    "spoken",
-]
-
 MAX_CHARACTERS: Final = 6000  # of a field; the longest released song has about 1,500
 MAX_LINES: Final = 300
 MAX_SECTION_LINES: Final = 40

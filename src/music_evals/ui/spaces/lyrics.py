@@ -26,9 +26,6 @@ from music_evals.ui.spaces.words_muchin import LYRICS_WORDS
 if TYPE_CHECKING:
     import gradio as gr
 
-__all__ = ["MAX_THEME", "VARIABLE", "build_demo", "write_and_score", "writer_place", "written_lyrics"]
-
-
 VARIABLE: Final = "MUSIC_EVALS_WRITER"
 MAX_THEME: Final = 300  # characters
 MAX_TOKENS: Final = 1024

@@ -17,8 +17,6 @@ from music_evals.symbolic.noteseq import encode
 from music_evals.ui.uploads import load_score
 from music_evals.ui.widgets.roll_editor import Melody
 
-__all__ = ["EXAMPLES", "HIGHEST", "Piece", "chorale", "example", "open_piece"]
-
 MAX_VOICES = 64  # a full orchestra has about forty
 
 _LETTERS = {"C": 0, "D": 2, "E": 4, "F": 5, "G": 7, "A": 9, "B": 11}

@@ -49,19 +49,6 @@ from music_evals.ui.widgets.timeline_view import timeline_html
 if TYPE_CHECKING:
     import gradio as gr
 
-__all__ = [
-    "Compared",
-    "Stage",
-    "add_results",
-    "build_demo",
-    "code_of",
-    "compare_uploads",
-    "findings_html",
-    "results_of",
-    "show",
-    "tell_stages",
-]
-
 TITLE: Final = "What did the edit preserve?"
 INTRO: Final = (
     "Give an original and an edited version of the same music, two recordings of at most six minutes or two scores "

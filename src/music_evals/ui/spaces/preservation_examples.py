@@ -13,8 +13,6 @@ import numpy as np
 
 from music_evals.annotations import DRUMS, NOTE_DTYPE, Score, Tempo, TimeSignature
 
-__all__ = ["Example", "Piece", "score_of", "write_examples"]
-
 TICKS: Final = 4  # in a quarter
 TUNE: Final = (
     "64 64 65 67 67 65 64 62 60 60 62 64 64. 62- 62=",

@@ -44,9 +44,6 @@ from music_evals.ui.widgets.arrangement_picture import arrangements_svg
 if TYPE_CHECKING:
     import gradio as gr
 
-__all__ = ["Model", "build_page", "find_models", "find_pieces", "melody_choices", "rewrite"]
-
-
 CONFIG, WEIGHTS = "config.json", "model.safetensors"
 
 

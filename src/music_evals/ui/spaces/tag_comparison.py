@@ -24,26 +24,6 @@ from music_evals.protocols import TextEncoder
 from music_evals.ui.gpu import on_gpu
 from music_evals.ui.spaces.words_muchin import DESCRIPTION_WORDS
 
-__all__ = [
-    "LIST",
-    "MAX_CHARACTERS",
-    "MAX_TAGS",
-    "MAX_TAGS_A_DIMENSION",
-    "MAX_TAG_CHARACTERS",
-    "PACKAGES",
-    "Compared",
-    "Say",
-    "Tags",
-    "available_encoders",
-    "code_of",
-    "compare",
-    "page_encoder",
-    "parse_description",
-    "results_of",
-    "title_of",
-    "write_description",
-]
-
 MAX_CHARACTERS: Final = 6000  # of a description
 MAX_TAGS: Final = 200  # of a description; people give about 40
 MAX_TAGS_A_DIMENSION: Final = 50

@@ -9,8 +9,6 @@ from typing import Any, Final
 from music_evals.ui.words import Words
 from music_evals.yaml_files import packaged_yaml
 
-__all__ = ["DESCRIPTION_WORDS", "LYRICS_WORDS", "said_in"]
-
 
 @functools.cache
 def _content() -> dict[str, Any]:

@@ -22,8 +22,6 @@ from music_evals.ui.widgets.timeline_view import TIMELINE_STYLE
 if TYPE_CHECKING:
     import gradio as gr
 
-__all__ = ["Track", "add_player", "empty_player", "encode", "levels_text", "player"]
-
 
 class Track(NamedTuple):
     """What is played of one side."""

@@ -15,8 +15,6 @@ from music_evals.annotations import VOCABULARY_SIZE
 from music_evals.metrics.catalogue import metric_of
 from music_evals.ui.assets import html
 
-__all__ = ["Bar", "Mark", "bar_of", "bars_html", "number", "why_no_chance"]
-
 ROOM: Final = 1.25  # a bar without an end is drawn a quarter longer than the largest value on it
 DIRECTIONS: Final = {
     "higher": "higher is better",

@@ -17,8 +17,6 @@ from music_evals.metrics.rhythm import TOLERANCE_SEC
 from music_evals.metrics.structure import WINDOW_SEC
 from music_evals.ui.widgets.moves import UNMOVED, Move, find_move, kept_notes
 
-__all__ = ["Finding", "chord_name", "findings", "interval_name", "key_name", "move_text", "preserved_sentence"]
-
 SAME_TEMPO_BPM: Final = 0.5  # tempi that differ by less are named as equal
 SAME_LENGTH_SEC: Final = 0.05
 SAME_CHORDS_SEC: Final = 0.1  # chords that differ for less in all are named as equal: a frame at a change of chord

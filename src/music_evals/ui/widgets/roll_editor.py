@@ -25,8 +25,6 @@ from music_evals.ui.assets import html, script, style
 if TYPE_CHECKING:
     import gradio as gr
 
-__all__ = ["NO_LOCKS", "Melody", "kept_notes", "read_locks", "read_melody", "roll_editor", "roll_task", "write_melody"]
-
 MAX_TEXT = 20_000  # characters; 384 notes take 6,000
 MAX_MEASURE = 100_000  # no piece that `symbolic.limits` lets pass has more
 _EXPECTED = '{"notes": [[onset, duration, pitch], ...], "first_measure": 1, "held": 0}'

@@ -25,28 +25,6 @@ if TYPE_CHECKING:
     import gradio as gr
     from markupsafe import Markup
 
-__all__ = [
-    "STEP_SEC",
-    "TEMPO_BPM",
-    "RollNote",
-    "beats_text",
-    "context_notes",
-    "diff_roll",
-    "figure_html",
-    "legend_html",
-    "lock_text",
-    "locks_html",
-    "midi_bytes",
-    "pitch_name",
-    "pitch_range",
-    "place_text",
-    "roll_svg",
-    "roll_view",
-    "sentences",
-    "summary",
-]
-
-
 _NAMES = ("C", "C#", "D", "D#", "E", "F", "F#", "G", "G#", "A", "A#", "B")
 _BEAT = MUSIB_LAYOUT.steps_per_measure // 4
 

@@ -18,8 +18,6 @@ from music_evals.metrics.structure import WINDOW_SEC
 from music_evals.ui.assets import html, style
 from music_evals.ui.widgets.findings import chord_name
 
-__all__ = ["TIMELINE_STYLE", "Disagreement", "clock", "disagreements", "timeline_html"]
-
 SHOWN: Final = 60  # of one kind in the list; all are in the picture
 NO_FEATURES: Final = "Neither side has chords, beats, sections or a melody that could be drawn."
 
