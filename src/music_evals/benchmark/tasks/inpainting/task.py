@@ -43,7 +43,7 @@ from music_evals.benchmark.tasks.inpainting.runner import (
     RANKING,
     InpaintingJob,
     extension_names,
-)  # fmt: skip
+)
 from music_evals.benchmark.tasks.inpainting.systems import System, baseline_names, baseline_system, load_model
 from music_evals.errors import InvalidInputError, NoDataError, UnknownNameError
 from music_evals.files import Store

@@ -29,7 +29,7 @@ from music_evals.errors import (
     PairCountError,
     UnknownNameError,
     located,
-)  # fmt: skip
+)
 from music_evals.locations import Location, Remote, fingerprints, folder_of, location, resolve, without_suffix
 from music_evals.pipelines.preservation import modality
 from music_evals.pipelines.suffixes import suffix_of

@@ -29,7 +29,7 @@ from music_evals.benchmark.tasks.songs.generations import (
     ask_in_batches,
     key_of,
     latest_rows,
-)  # fmt: skip
+)
 from music_evals.benchmark.tasks.songs.songs import SongSet, SongSettings, ThemeSettings
 from music_evals.benchmark.tasks.songs.text_controls import LYRIC_CONTROLS
 from music_evals.benchmark.tasks.songs.texts import Prediction

@@ -59,7 +59,7 @@ from music_evals.benchmark.tasks.songs.texts import (
     read_predictions,
     texts_in_folders,
     texts_in_manifest,
-)  # fmt: skip
+)
 from music_evals.benchmark.templates import Section, render
 from music_evals.errors import InvalidInputError, NoDataError
 from music_evals.lyrics.embeddings import load_encoder

@@ -23,7 +23,7 @@ from music_evals.benchmark.manifests import (
     named_path,
     read_text,
     shown_types,
-)  # fmt: skip
+)
 from music_evals.benchmark.rows import Failure, Pair, PairSet, check_unique
 from music_evals.benchmark.tasks.songs.songs import Song, SongSet, check_ids
 from music_evals.errors import InvalidInputError, MusicEvalsError, NoDataError, PairCountError
