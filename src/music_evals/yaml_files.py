@@ -1,6 +1,6 @@
 """Read YAML, by the one library for it, ruamel.yaml: safely, as YAML 1.2, into plain values.
 
-`music_evals.hub.yaml_edit` changes YAML that others wrote.
+`music_evals.hub.heads` changes YAML that others wrote.
 """
 
 from __future__ import annotations

@@ -20,10 +20,12 @@ DOCS = ROOT / "docs"
 PAGES = sorted(DOCS.rglob("*.md"))
 API = (DOCS / "api").glob("*.md")
 ROOMS = ("annotations", "errors", "hf", "leaderboard", "lyrics", "metrics", "models", "pipelines", "protocols", "stats")
-ROOMS += ("symbolic", "audio", "studies", "studies.editing", "studies.listening", "editing")
+ROOMS += ("symbolic", "audio", "editing")
 PICKED = (
     "benchmark.load", "benchmark.run", "hub.publishing", "hub.pushing", "datasets.known_edits.build",
-    "datasets.caimd.schema", "datasets.medleydb_editing.build",
+    "datasets.caimd.schema", "datasets.medleydb_editing.build", "studies.pairs", "studies.stimuli", "studies.ratings",
+    "studies.folders", "studies.listening.build", "studies.listening.results", "studies.listening.analysis",
+    "studies.listening.agreement", "studies.editing.study", "studies.editing.answers", "studies.editing.report",
 )  # fmt: skip
 """Public modules of rooms that users see a part of."""
 INTERNAL = {

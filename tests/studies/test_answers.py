@@ -4,7 +4,7 @@ import math
 
 import pytest
 
-from music_evals.studies.plausibility import is_possible, passed_sec
+from music_evals.studies.answers import is_possible, passed_sec
 
 
 def test_seconds_that_passed_at_the_server():

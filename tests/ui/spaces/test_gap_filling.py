@@ -13,8 +13,8 @@ import pytest
 
 from music_evals.errors import UnreadableFileError
 from music_evals.protocols import INPAINTERS, GapLimits
-from music_evals.ui.spaces import gap_controls, gap_models
-from music_evals.ui.spaces.gap_models import ABILITIES, ORDER, RANDOM_DECODINGS, Model, Places, find_places, models
+from music_evals.ui.spaces import gap_filling, inpainting
+from music_evals.ui.spaces.gap_filling import ABILITIES, ORDER, RANDOM_DECODINGS, Model, Places, find_places, models
 
 ROOT = Path(__file__).resolve().parents[3]
 ANY_GAP = Model("infill_transformer", "here", "infill_transformer", "best", 0.9)
@@ -58,7 +58,7 @@ def test_what_is_said_of_models_is_what_their_classes_say() -> None:
     found = json.loads(done.stdout)
     assert set(ORDER) == set(found) == set(INPAINTERS)
     for name, said in found.items():
-        ability = ABILITIES.get(name, gap_models.Ability())
+        ability = ABILITIES.get(name, gap_filling.Ability())
         assert ability.gap == (GapLimits(*said["gap"]) if said["gap"] else None)
         assert bool(ability.sketch) == said["sketch"]
         assert set(said["drawn"]) == set(RANDOM_DECODINGS) & set(said["decodings"])
@@ -67,7 +67,7 @@ def test_what_is_said_of_models_is_what_their_classes_say() -> None:
 
 def test_models_are_offered_where_weights_lie_and_the_first_of_the_order_is_the_default(tmp_path: Path) -> None:
     assert find_places(tmp_path) == Places((), None)
-    assert "markov" not in gap_models.systems(Places((), None), ())
+    assert "markov" not in gap_filling.systems(Places((), None), ())
     weights(tmp_path / "models/vli/folk", model_type="vli", decoding="sample", temperature=1)
     weights(tmp_path / "models/inpaintnet", model_type="inpaintnet", decoding="sample", temperature=0.5)
     untrained = tmp_path / "models/infill_transformer"
@@ -77,7 +77,7 @@ def test_models_are_offered_where_weights_lie_and_the_first_of_the_order_is_the_
     weights(untrained, model_type="infill_transformer", decoding="best", temperature=0.9)
     places = find_places(tmp_path)
     assert models(places)[0] == Model("infill_transformer", str(untrained), "infill_transformer", "best", 0.9)
-    assert gap_models.systems(places, places.models)[:4] == ("infill_transformer", "vli/folk", "inpaintnet", "silence")
+    assert gap_filling.systems(places, places.models)[:4] == ("infill_transformer", "vli/folk", "inpaintnet", "silence")
     (untrained / "config.json").write_text('{"model_type": "infill_transformer"}')
     with pytest.raises(UnreadableFileError, match="infill_transformer is no configuration"):
         find_places(tmp_path)
@@ -88,7 +88,7 @@ def test_those_of_the_repository_are_offered_with_data() -> None:
     names = [model.name for model in here.models]
     assert {"vli", "sketchnet", "inpaintnet", "anticipation_rnn", "vli/folk", "inpaintnet/folk"} <= set(names)
     assert names == sorted(names, key=lambda name: (ORDER.index(name.partition("/")[0]), name))
-    offered = gap_models.systems(here, here.models)
+    offered = gap_filling.systems(here, here.models)
     assert {"markov", "corpus_prior", "lag_vote"} <= set(offered)
     assert not {"reference", "best_lag"} & set(offered)  # a control sees the true middle, which a gap does not have
 
@@ -112,30 +112,30 @@ def test_on_the_hub_those_with_weights_are_offered(monkeypatch: pytest.MonkeyPat
 
     monkeypatch.setattr(huggingface_hub, "file_exists", exists)
     monkeypatch.setattr(huggingface_hub, "hf_hub_download", lambda _place, _file: str(config))
-    gap_models._on_hub.cache_clear()
+    gap_filling._on_hub.cache_clear()
     assert [model.place for model in models(places)] == ["org/inpaintnet"]
     down = False  # what could not be reached is asked for again
     assert [model.place for model in models(places)] == ["org/vli", "org/inpaintnet"]
-    gap_models._on_hub.cache_clear()
+    gap_filling._on_hub.cache_clear()
 
 
 def test_a_model_brings_its_own_decoding_and_temperature() -> None:
-    found = gap_controls.settings(PLACES, "inpaintnet/folk")
+    found = inpainting.settings(PLACES, "inpaintnet/folk")
     assert found["temperature"]["value"] == 0.75
     assert found["temperature"]["visible"]
     assert found["n"]["interactive"]
     assert not found["decoding"]["interactive"]  # it is set to sample, and there is nothing else
-    still = gap_controls.settings(PLACES, "infill_transformer")
+    still = inpainting.settings(PLACES, "infill_transformer")
     assert "best draws nothing: there is one candidate" in still["decoding"]["info"]
     assert not still["temperature"]["visible"]
     assert not still["n"]["interactive"]
-    drawn = gap_controls.drawing(ANY_GAP, "sample", {})
+    drawn = inpainting.drawing(ANY_GAP, "sample", {})
     assert drawn["temperature"]["visible"]
     assert drawn["n"]["interactive"]
 
 
 def test_what_a_model_cannot_do_is_disabled_with_the_reason() -> None:
-    found = gap_controls.settings(PLACES, "sketchnet")
+    found = inpainting.settings(PLACES, "sketchnet")
     for name in ("first", "n_measures"):
         assert not found[name]["interactive"]
         assert found[name]["info"] == (
@@ -146,24 +146,24 @@ def test_what_a_model_cannot_do_is_disabled_with_the_reason() -> None:
     assert found["locks"]["why"] == (
         "sketchnet writes the whole gap anew and cannot keep notes in it; infill_transformer can."
     )
-    free = gap_controls.settings(PLACES, "infill_transformer")
+    free = inpainting.settings(PLACES, "infill_transformer")
     assert free["first"]["interactive"]
     assert free["n_measures"]["info"] == "infill_transformer fills 1 to 8 measures at once."
     assert not free["sketch"]["interactive"]
     assert free["sketch"]["info"] == "infill_transformer follows no sketch; sketchnet does."
     assert free["locks"]["why"] == ""
-    alone = gap_controls.settings(Places((), None), "copy_past")
+    alone = inpainting.settings(Places((), None), "copy_past")
     assert alone["locks"]["why"] == "copy_past writes the whole gap anew and cannot keep notes in it."
     assert not alone["decoding"]["visible"]
-    assert gap_controls.LONGEST == 8
+    assert inpainting.LONGEST == 8
 
 
 def test_the_editor_is_told_gap_sketch_and_locks() -> None:
-    assert gap_controls.task(PLACES, "infill_transformer", 3, 2, "none") == {
+    assert inpainting.task(PLACES, "infill_transformer", 3, 2, "none") == {
         "gap": [48, 96],
         "sketch": "none",
         "noLocks": "",
     }
-    told = gap_controls.task(PLACES, "sketchnet", 7, 4, "rhythm")
+    told = inpainting.task(PLACES, "sketchnet", 7, 4, "rhythm")
     assert (told["gap"], told["sketch"]) == ([144, 240], "rhythm")
     assert "cannot keep notes" in told["noLocks"]

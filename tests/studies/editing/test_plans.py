@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from music_evals.errors import InvalidInputError
-from music_evals.studies.editing.design import assign_editors
+from music_evals.studies.editing.study import assign_editors
 
 
 def samples(n_pieces: int, n_styles: int = 2) -> list[dict[str, str]]:

@@ -10,8 +10,8 @@ import pytest
 
 from music_evals.pipelines.study_tables import tell_marks
 from music_evals.studies.answers import Participant
+from music_evals.studies.editing.answers import copies, edit_marks, mark_editor
 from music_evals.studies.editing.logs import check_log, count_log
-from music_evals.studies.editing.marks import copies, edit_marks, mark_editor
 
 NOTE = [0, 120, 60, 80, 0]
 UP = [0, NOTE, [0, 120, 61, 80, 0]]
