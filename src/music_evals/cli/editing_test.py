@@ -145,8 +145,8 @@ def _add_plan(steps: Any) -> None:
 
 def _demo(options: argparse.Namespace) -> int:
     from music_evals.datasets.style_transfer_pieces.build import PIECES, piece_score
-    from music_evals.studies.editing.demo import write_demo_samples
-    from music_evals.studies.introductions import default_introduction
+    from music_evals.studies.editing.study import write_demo_samples
+    from music_evals.studies.folders import default_introduction
 
     introduction = default_introduction("editing", "An editing test to try", "Who serves this page")
     with tempfile.TemporaryDirectory() as folder:
@@ -239,8 +239,7 @@ def _report(options: argparse.Namespace) -> int:
 
 
 def _plan(options: argparse.Namespace) -> int:
-    from music_evals.studies.editing.plan import plan_sizes
-    from music_evals.studies.editing.simulation import StudyDesign
+    from music_evals.studies.editing.simulation import StudyDesign, plan_sizes
 
     pieces = sizes_of(options.pieces, "--pieces")
     design = StudyDesign(

@@ -20,8 +20,8 @@ from music_evals.errors import InvalidInputError, NoDataError, UnknownNameError
 
 if TYPE_CHECKING:
     from music_evals.benchmark.tasks.inpainting.systems import System
-    from music_evals.pipelines.gap_filling import Candidate, Filling
-    from music_evals.pipelines.gap_stretches import Stretch
+    from music_evals.pipelines.gaps.filling import Candidate, Filling
+    from music_evals.pipelines.gaps.stretches import Stretch
     from music_evals.symbolic.tunes import Tune
 
 _HELP = """\
@@ -105,7 +105,7 @@ def add(verbs: Any) -> None:
 
 def _run(options: argparse.Namespace) -> int:
     os.environ.setdefault("OMP_NUM_THREADS", "1")  # as of the verb inpainting; a gap is one item, for one thread
-    from music_evals.pipelines.gap_filling import fill
+    from music_evals.pipelines.gaps.filling import fill
     from music_evals.symbolic.contexts import pick_voice
     from music_evals.symbolic.tunes import open_tune
 

@@ -237,8 +237,8 @@ def _report(options: argparse.Namespace) -> int:
 
 
 def _plan(options: argparse.Namespace) -> int:
-    from music_evals.studies.listening.plan import plan_listening, world_of
     from music_evals.studies.listening.settings import ListeningSettings
+    from music_evals.studies.listening.simulation import plan_listening, world_of
 
     sizes = sizes_of(options.listeners, "--listeners")
     effect = options.effect if options.effect is not None else 8.0 if options.type == "mushra" else 0.4

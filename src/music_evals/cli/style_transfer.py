@@ -26,7 +26,7 @@ from music_evals.errors import InvalidInputError, MusicEvalsError, UnknownNameEr
 
 if TYPE_CHECKING:
     from music_evals.annotations import Score
-    from music_evals.pipelines.rearrangement import Prepared, Written
+    from music_evals.pipelines.style_transfer.rearrangement import Prepared, Written
     from music_evals.protocols import StyleTransfer
 
 _HELP = """\
@@ -201,7 +201,7 @@ def _load(name: str) -> _Model:
 def _rewrite(piece: _Piece, score: Score, model: _Model, options: argparse.Namespace) -> dict[str, Any]:
     """Rewrite a piece, unless an earlier run has done so, and return its manifest."""
     from music_evals.files import write_atomically
-    from music_evals.pipelines.rearrangement import prepare
+    from music_evals.pipelines.style_transfer.rearrangement import prepare
 
     folder = Path(options.out) / piece.name
     settings = {
@@ -260,7 +260,7 @@ def _rewrite(piece: _Piece, score: Score, model: _Model, options: argparse.Names
 def _sample(place: Path, seed: int, prepared: Prepared, plugin: Any, options: argparse.Namespace) -> list[Written]:
     """Return what a sample is after its last sweep, or after each of those that are kept; go on where one stopped."""
     # `place` is how the names of its states begin, which tell runs by other settings apart
-    from music_evals.pipelines.rearrangement import rearrange
+    from music_evals.pipelines.style_transfer.rearrangement import rearrange
 
     folder, stem = place.parent, place.name
     states = sorted(folder.glob(f"{stem}.sweep_*.npz"))

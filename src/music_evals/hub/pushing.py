@@ -18,7 +18,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from music_evals.benchmark.load import load_results
-from music_evals.benchmark.tasks.musecpbench.folders import scores_folder
+from music_evals.benchmark.tasks.musecpbench import scores_folder
 from music_evals.errors import (
     HubError,
     HubNotFoundError,

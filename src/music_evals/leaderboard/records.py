@@ -211,7 +211,7 @@ def _references(run: LoadedResults) -> list[str]:
 
 
 def base_item(item: str) -> str:
-    """Return the name of an item without the number of the run that made it; see `benchmark.tasks.songs.text_pairs`."""
+    """Return the name of an item without the number of the run that made it; see `benchmark.tasks.songs.texts`."""
     return _RUN.sub("", item)
 
 

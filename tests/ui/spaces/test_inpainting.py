@@ -29,7 +29,7 @@ from music_evals.errors import (
     UnreadableFileError,
 )
 from music_evals.models import baselines
-from music_evals.pipelines.gap_filling import SCORES
+from music_evals.pipelines.gaps.filling import SCORES
 from music_evals.pipelines.inpainting import evaluate_inpainting
 from music_evals.symbolic.contexts import cut_context
 from music_evals.symbolic.midi import write_midi

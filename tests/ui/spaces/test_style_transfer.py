@@ -23,7 +23,7 @@ from music_evals.errors import (
     UnreadableFileError,
 )
 from music_evals.models.bmst import BMST, BMSTConfig
-from music_evals.pipelines.rearrangement import prepare, rearrange
+from music_evals.pipelines.style_transfer.rearrangement import prepare, rearrange
 from music_evals.symbolic.midi import read_midi, save_midi
 from music_evals.symbolic.notes import make_notes
 from music_evals.symbolic.piece_rows import piece_columns

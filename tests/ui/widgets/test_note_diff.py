@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from music_evals.pipelines.gap_diff import diff_notes
+from music_evals.pipelines.gaps.diff import diff_notes
 from music_evals.ui.widgets.roll_view import beats_text, pitch_name, place_text, sentences, summary
 
 

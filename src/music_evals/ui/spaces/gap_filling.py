@@ -18,8 +18,8 @@ from music_evals.benchmark.tasks.inpainting.systems import baseline_names, basel
 from music_evals.benchmark.versions import package_versions
 from music_evals.errors import InvalidInputError, UnknownNameError, UnreadableFileError, hub_errors
 from music_evals.files import parse_json
-from music_evals.pipelines.gap_filling import Candidate, draw_candidates
-from music_evals.pipelines.gap_steering import SKETCHES, Sketched, drawn_sketch, followed, hide_gap
+from music_evals.pipelines.gaps.filling import Candidate, draw_candidates
+from music_evals.pipelines.gaps.steering import SKETCHES, Sketched, drawn_sketch, followed, hide_gap
 from music_evals.protocols import CONTROLS, GapLimits, load_plugin
 from music_evals.ui.gpu import moved_to_card, on_gpu
 from music_evals.ui.places import hub_owner

@@ -15,7 +15,7 @@ from typing import Any
 
 from music_evals.annotations import Tokens
 from music_evals.metrics.catalogue import INPAINTING_METRICS
-from music_evals.pipelines.gap_filling import SCORES, Candidate
+from music_evals.pipelines.gaps.filling import SCORES, Candidate
 from music_evals.ui.assets import html
 from music_evals.ui.spaces import gap_filling
 from music_evals.ui.widgets import roll_view
@@ -130,8 +130,8 @@ def _score_row(name: str, candidates: Sequence[Candidate]) -> dict[str, Any]:
 
 _CODE = """\
 from music_evals.benchmark.tasks.inpainting.systems import {imported}
-from music_evals.pipelines.gap_filling import draw_candidates
-from music_evals.pipelines.gap_steering import {steering}
+from music_evals.pipelines.gaps.filling import draw_candidates
+from music_evals.pipelines.gaps.steering import {steering}
 from music_evals.ui.widgets.roll_editor import read_melody
 
 tokens = read_melody(

@@ -22,7 +22,7 @@ from music_evals.leaderboard.board import DetailReader
 from music_evals.leaderboard.details import SIDES
 from music_evals.leaderboard.export import mean_rank, rank_words, remarks_on
 from music_evals.leaderboard.records import DIVERGENCE, ResultRecord
-from music_evals.pipelines.gap_diff import diff_notes
+from music_evals.pipelines.gaps.diff import diff_notes
 from music_evals.symbolic import noteseq
 from music_evals.ui.assets import script, style
 from music_evals.ui.widgets import roll_view

@@ -27,7 +27,7 @@ from music_evals.errors import (
     hub_errors,
 )
 from music_evals.files import parse_json
-from music_evals.pipelines.rearrangement import SKYLINE, Prepared, pick_melody, prepare, rearrange
+from music_evals.pipelines.style_transfer.rearrangement import SKYLINE, Prepared, pick_melody, prepare, rearrange
 from music_evals.protocols import STYLE_TRANSFERS, StyleTransfer, SweptTransfer, load_plugin
 from music_evals.protocols.settings import check_type
 from music_evals.repositories import DATASETS, EXAMPLES, MODELS, shipped

@@ -19,8 +19,7 @@ from urllib.parse import parse_qs
 from music_evals.errors import FileTooLargeError, MusicEvalsError
 from music_evals.studies.answers import participants_of
 from music_evals.studies.folders import SUBMISSIONS, StudyFolder
-from music_evals.studies.slots import SlotBook
-from music_evals.studies.storage import SubmissionStore, is_secret
+from music_evals.studies.storage import SlotBook, SubmissionStore, is_secret
 from music_evals.ui.assets import html
 
 if TYPE_CHECKING:

@@ -16,8 +16,7 @@ from typing import TYPE_CHECKING, Any
 from music_evals.errors import FileTooLargeError, HubError, InvalidInputError, MusicEvalsError, OutputError, importing
 from music_evals.studies.answers import check_part
 from music_evals.studies.folders import StudyFolder
-from music_evals.studies.slots import SlotBook
-from music_evals.studies.storage import SubmissionStore, is_token
+from music_evals.studies.storage import SlotBook, SubmissionStore, is_token
 from music_evals.ui.studies.organiser import Organiser, read_body
 
 if TYPE_CHECKING:

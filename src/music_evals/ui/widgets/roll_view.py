@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from music_evals.annotations import MUSIB_LAYOUT, NoteArray, Score, Tempo, TimeSignature, Tokens
-from music_evals.pipelines.gap_diff import CHANGES, NoteChange, NoteDiff
+from music_evals.pipelines.gaps.diff import CHANGES, NoteChange, NoteDiff
 from music_evals.symbolic import midi, noteseq
 from music_evals.symbolic.notes import quantize
 from music_evals.ui.assets import html, script, style
