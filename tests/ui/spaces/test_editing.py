@@ -35,7 +35,6 @@ from music_evals.ui.spaces.editing import (
     find_editors,
     shown,
 )
-from music_evals.ui.spaces.preservation import Stage
 from music_evals.ui.spaces.preservation_examples import write_examples
 
 soundfile = pytest.importorskip("soundfile")
