@@ -183,7 +183,7 @@ def _table(
     words = "-".join("".join(c if c.isascii() and c.isalnum() else "_" for c in str(part)) for part in parts if part)
     conditions = {key: value for key, value in settings.items() if key not in NAMES}
     return {
-        "id": (f"{words[:80]}-{hashlib.sha256(key_of(conditions).encode()).hexdigest()[:6]}"),
+        "id": f"{words[:80]}-{hashlib.sha256(key_of(conditions).encode()).hexdigest()[:6]}",  # for any file system
         "title": _title(task, settings),
         "task": task,
         "preset": next((preset.name for preset in PRESETS if preset.task == task and fits(preset, settings)), None),
