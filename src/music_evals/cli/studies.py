@@ -13,8 +13,6 @@ from music_evals.cli.options import add_verb
 if TYPE_CHECKING:
     from music_evals.studies.folders import Introduction
 
-__all__ = ["SECRET_VARIABLE", "add_introduction_options", "add_serve", "introduction_of"]
-
 SECRET_VARIABLE = "MUSIC_EVALS_STUDY_SECRET"  # noqa: S105  (its name)
 """Environment variable that holds the organiser's secret."""
 

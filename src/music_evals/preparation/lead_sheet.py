@@ -17,7 +17,7 @@ from music_evals.annotations import NOTE_DTYPE, Features, Score, Tempo, TimeSign
 from music_evals.errors import InvalidAnnotationError
 from music_evals.symbolic.contexts import STEPS_PER_QUARTER
 from music_evals.symbolic.midi import write_midi
-from music_evals.symbolic.note_values import spell_pitch
+from music_evals.symbolic.rewriting.note_values import spell_pitch
 
 __all__ = ["FEATURES", "LeadSheet", "make_lead_sheet"]
 

@@ -38,6 +38,16 @@ _COOKIE = "study_organiser"
 _MOST_BYTES = 10_000
 
 
+async def read_body(request: Request, most: int) -> bytes:
+    """Return the body of a request; one of more than `most` bytes is refused, and read no further."""
+    body = bytearray()
+    async for chunk in request.stream():
+        body += chunk
+        if len(body) > most:
+            raise FileTooLargeError(f"at most {most} bytes are taken")
+    return bytes(body)
+
+
 class Organiser:
     """The organiser's page of one study.
 
@@ -62,8 +72,6 @@ class Organiser:
         """Do what a form of the page asks for."""
         from starlette.concurrency import run_in_threadpool
         from starlette.responses import RedirectResponse, Response
-
-        from music_evals.ui.studies.server import read_body
 
         try:
             body = await read_body(request, _MOST_BYTES)
