@@ -18,6 +18,10 @@ import pytest
         ("pipelines.gap_filling", "pipelines.gaps.filling"),
         ("pipelines.style_fidelity", "pipelines.style_transfer.fidelity"),
         ("pipelines.tag_extraction", "pipelines.tags"),
+        ("studies.slots", "studies.storage"),
+        ("studies.edit_logs", "studies.editing.logs"),
+        ("studies.listening_results", "studies.listening.results"),
+        ("studies.tables", "pipelines.study_tables"),
     ],
 )
 def test_the_old_name_is_the_new_module(old: str, new: str, monkeypatch: pytest.MonkeyPatch) -> None:

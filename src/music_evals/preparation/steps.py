@@ -134,6 +134,14 @@ def _lead_sheet(inputs: Inputs) -> dict[str, Any]:
     return dataclasses.asdict(make_lead_sheet(extract(load_audio(inputs.files["audio"]), FEATURES), inputs.song))
 
 
+_SPAN: Final = dict.fromkeys(("start_sec", "end_sec"), "float64")
+
+
+def _own(name: str, kind: Any, description: str) -> Column:
+    """Return a column that holds what an answer has under its name."""
+    return Column(name, kind, {name: description}, name)
+
+
 STEPS: Final[dict[str, Step]] = {
     step.name: step
     for step in (
@@ -146,11 +154,10 @@ STEPS: Final[dict[str, Step]] = {
             needs=("lyrics",),
             uses=("audio",),
             columns=(
-                Column(
+                _own(
                     "lines",
                     [{"start_sec": "float64", "text": "string"}],
-                    {"lines": "lines with the time at which they begin, in seconds"},
-                    "lines",
+                    "lines with the time at which they begin, in seconds",
                 ),
             ),
         ),
@@ -162,11 +169,10 @@ STEPS: Final[dict[str, Step]] = {
             does=_rhymed,
             needs=("lyrics",),
             columns=(
-                Column(
+                _own(
                     "sections",
                     [{"section": "string", "lines": ["string"], "rhymes": ["bool"]}],
-                    {"sections": "lines of each section, and for each whether it rhymes with another one of it"},
-                    "sections",
+                    "lines of each section, and for each whether it rhymes with another one of it",
                 ),
             ),
         ),
@@ -264,17 +270,15 @@ STEPS: Final[dict[str, Step]] = {
             after=("alignment",),
             uses=("stems",),
             columns=(
-                Column(
+                _own(
                     "aligned",
-                    [{"text": "string", **dict.fromkeys(("start_sec", "end_sec"), "float64"), "line": "int64"}],
-                    {"aligned": "characters, or words of other languages, with their line, as the aligner has them"},
-                    "aligned",
+                    [{"text": "string", **_SPAN, "line": "int64"}],
+                    "characters, or words of other languages, with their line, as the aligner has them",
                 ),
-                Column(
+                _own(
                     "phones",
-                    [{"text": "string", **dict.fromkeys(("start_sec", "end_sec"), "float64"), "character": "int64"}],
-                    {"phones": "phones, each with the place of its character in `aligned`"},
-                    "phones",
+                    [{"text": "string", **_SPAN, "character": "int64"}],
+                    "phones, each with the place of its character in `aligned`",
                 ),
             ),
             about=sung.about_phonemes,
@@ -292,25 +296,16 @@ STEPS: Final[dict[str, Step]] = {
             after=("alignment",),
             uses=("phonemes", "stems"),
             columns=(
-                Column(
+                _own(
                     "characters",
                     [
-                        {"text": "string", "line": "int64"}
-                        | dict.fromkeys(("start_sec", "end_sec", "confidence"), "float64")
-                        | {"notes": [dict.fromkeys(("start_sec", "end_sec", "pitch"), "float64")]}
+                        {"text": "string", "line": "int64", **_SPAN, "confidence": "float64"}
+                        | {"notes": [{**_SPAN, "pitch": "float64"}]}
                     ],
-                    {
-                        "characters": "characters where the voice shows them, with line, notes (several are a melisma) "
-                        "and the probability that the beginning is right within 50 ms"
-                    },
-                    "characters",
+                    "characters where the voice shows them, with line, notes (several are a melisma) "
+                    "and the probability that the beginning is right within 50 ms",
                 ),
-                Column(
-                    "rests",
-                    [{**dict.fromkeys(("start_sec", "end_sec"), "float64"), "kind": "string"}],
-                    {"rests": "breaths and pauses between characters"},
-                    "rests",
-                ),
+                _own("rests", [{**_SPAN, "kind": "string"}], "breaths and pauses between characters"),
                 Column(
                     "characters_from",
                     {"first": "string", "heard": "string", "shift_sec": "float64"},
@@ -338,19 +333,9 @@ CORPUS_STEPS: Final[dict[str, CorpusStep]] = {
         sure="as good as the encoder; other seeds give other clusters",
         after=("embeddings",),
         columns=(
-            Column("cluster", "int64", {"cluster": "number of the song's cluster, 0 is the largest"}, "cluster"),
-            Column(
-                "cluster_distance",
-                "float64",
-                {"cluster_distance": "from the cluster's centre, in standard deviations of a dimension"},
-                "cluster_distance",
-            ),
-            Column(
-                "sampled",
-                "bool",
-                {"sampled": "whether the song is in the sample drawn evenly from clusters"},
-                "sampled",
-            ),
+            _own("cluster", "int64", "number of the song's cluster, 0 is the largest"),
+            _own("cluster_distance", "float64", "from the cluster's centre, in standard deviations of a dimension"),
+            _own("sampled", "bool", "whether the song is in the sample drawn evenly from clusters"),
         ),
         options=clusters.OPTIONS,
         about=clusters.about,

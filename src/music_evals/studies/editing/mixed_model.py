@@ -32,12 +32,10 @@ def mixed_models(
 
     Parameters
     ----------
-    tables
-        From `pipelines.study_tables`.
     confidence
         Level of the intervals: Student's, with as many degrees of freedom as there are pairs, less styles.
     epsilon
-        Added to loads before their logarithm is taken; with 0 a load of 0 is refused.
+        Added to loads before their logarithm is taken; with 0 a load of 0 is refused, and the message names its row.
     with_samples
         Whether samples are a term; without, it is the model of the paper's design alone.
 
@@ -51,8 +49,6 @@ def mixed_models(
 
     Raises
     ------
-    InvalidInputError
-        A load of 0 where epsilon is 0; the message names its row.
     MissingBackendError
         statsmodels is not installed.
 

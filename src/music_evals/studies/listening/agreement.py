@@ -68,8 +68,6 @@ def agreement_of_run(
         predictions that listeners heard. None are needed where ratings name items and systems as the run does.
     level
         Of Krippendorff's alpha: ``"interval"``, ``"ordinal"`` or ``"nominal"``.
-    confidence, n_resamples, seed
-        Nominal coverage of the intervals, and their bootstrap.
 
     Returns
     -------

@@ -86,12 +86,10 @@ def build_listening_test(
     loudness_lufs: float = LOUDNESS_LUFS,
     progress: Callable[[int, int, str], object] | None = None,
 ) -> BuiltTest:
-    """Build the folder of a blind listening test.
+    """Build the folder of a blind listening test from a table of pairs of any task.
 
     Parameters
     ----------
-    pairs
-        The table, from any task.
     out
         A place where nothing is.
     study, introduction, page

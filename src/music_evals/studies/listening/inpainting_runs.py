@@ -67,16 +67,6 @@ class HeardSystem:
     middles: dict[str, Middle]  # by item, that of the lowest seed
     label: str = ""  # in the study
 
-    @property
-    def names(self) -> set[str]:
-        """What it may be asked for by: its label, its name in the records, and that without the decoding."""
-        return {self.label, self.name, self.name.replace(f":{self.about.get('decoding')}", "")}
-
-    @property
-    def role(self) -> str:
-        """As `systems.Role`."""
-        return str(self.about["role"])
-
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class RunContent:
@@ -170,15 +160,20 @@ def _label(systems: Sequence[HeardSystem], names: Sequence[str]) -> None:
 
 def choose_systems(content: RunContent, choice: str | None) -> list[HeardSystem]:
     """Return the systems of a choice: names with commas, ``"all"``, or None for models and `PLAYED_BASELINES`."""
-    ranked = [system for system in content.systems if system.role not in OUTSIDE]
+    ranked = [system for system in content.systems if system.about["role"] not in OUTSIDE]
     if choice is None:
-        chosen = [system for system in ranked if system.role != "baseline" or system.name in PLAYED_BASELINES]
+        chosen = [s for s in ranked if s.about["role"] != "baseline" or s.name in PLAYED_BASELINES]
     elif choice == "all":
         chosen = ranked
     else:
         chosen = []
         for name in filter(None, map(str.strip, choice.split(","))):
-            named = [system for system in content.systems if name in system.names]
+            # by its label, its name in the records, and that without the decoding
+            named = [
+                system
+                for system in content.systems
+                if name in {system.label, system.name, system.name.replace(f":{system.about.get('decoding')}", "")}
+            ]
             if not named and name != CONTROL:
                 raise UnknownNameError("system", name, [*(system.label for system in content.systems), "all"])
             chosen += [system for system in named if system not in chosen]

@@ -45,14 +45,10 @@ def read_listening_results(
     leave_out: Collection[str] = (),
     strict: bool = False,
 ) -> ListeningResults:
-    """Read a listening test with all that was sent.
+    """Read a listening test with all that was sent to its folder, and files that a static page gave to participants.
 
     Parameters
     ----------
-    folder
-        Of the study, with its key.
-    files
-        What a static page gave to participants, in addition to those in the folder.
     leave_out
         Numbers of listeners who are left out, such as who withdrew.
     strict

@@ -254,7 +254,7 @@ def plan_listening(
     seed: int = 0,
     progress: Callable[[int, int], object] | None = None,
 ) -> list[PlannedTest]:
-    """Simulate listening tests of several sizes.
+    """Simulate listening tests of several sizes: one row a size, in their order.
 
     Parameters
     ----------
@@ -266,8 +266,6 @@ def plan_listening(
         Sizes, at least 2 each.
     n_draws
         Tests of each size, at least 1.
-    confidence
-        As of `analysis.evaluate_listening`.
     progress
         Called after each size with how many are done and how many there are.
 
