@@ -50,20 +50,14 @@ OLD_RECORDS = "edits.jsonl"
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Settings(RunSettings):
-    """What is edited, by which system, and how.
+    """What is edited, by which system, and how; the options of the verb ``edit`` by their keywords.
 
     Parameters
     ----------
-    out, dataset, config, split, revision, limit, engine, workers, ray_address, seed, overwrite
-        See `run.Settings`. `limit` takes the first sources.
     sources
-        Files, folders and manifests; see `sources.sources_in_files`.
-    column
-        Of a dataset: the one with the recordings.
-    system
-        A name that `protocols.load_editor` knows.
-    parameters
-        Of the system.
+        Files, folders and manifests; see `sources.sources_in_files`. `limit` takes the first ones.
+    system, parameters
+        A name that `protocols.load_editor` knows, and its parameters.
     weights
         For a system with weights: ``source`` (folder or Hub id), ``revision``, ``device``, ``dtype``.
     instruction
@@ -73,12 +67,8 @@ class Settings(RunSettings):
     writer
         A language model that writes them; asked once, its answers are kept in ``instructions.jsonl``. The options of
         `writers.load_lyric_writer`, or a `protocols.LyricWriter`.
-    seconds
-        Cut each recording to its beginning; the manifest then names the cut source.
-    mono
-        Mix each recording down; the manifest then names what was edited.
-    render
-        ``"additive"`` or ``"fluidsynth"``: render sources and edits that are scores, so that recordings are compared.
+    seconds, mono
+        The manifest then names what was edited in place of the source.
 
     Raises
     ------
