@@ -27,8 +27,9 @@ from music_evals.errors import (
 )
 from music_evals.files import item_name
 from music_evals.locations import location
-from music_evals.symbolic import files, items, noteseq
+from music_evals.symbolic import files, noteseq
 from music_evals.symbolic.contexts import Measures
+from music_evals.symbolic.encodings import items
 
 __all__ = ["load_pairs", "load_predictions"]
 
@@ -132,7 +133,7 @@ def load_pairs(
     """Read pairs of score files; with `allow_missing` a reference without a prediction is a failure.
 
     `voice` and `highest` say what is taken of both files of a pair, as of `symbolic.contexts.pick_voice`; `measures`
-    what becomes of a file in another meter than 4/4, as of `symbolic.items.read_tokens`.
+    what becomes of a file in another meter than 4/4, as of `symbolic.encodings.items.read_tokens`.
     """
     taken = {"voice": voice, "highest": highest, "measures": measures}
     path = Path(path)

@@ -104,7 +104,7 @@ class Settings(RunSettings):
     pairs
         In place of a dataset; see `predictions.load_pairs`.
     voice, highest, measures
-        Of pairs; see `symbolic.contexts.pick_voice` and `symbolic.items.read_tokens`.
+        Of pairs; see `symbolic.contexts.pick_voice` and `symbolic.encodings.items.read_tokens`.
     predictions
         For the dataset; see `predictions.load_predictions`.
     allow_missing

@@ -50,7 +50,7 @@ from music_evals.metrics.catalogue import DESCRIPTION_SCORES
 from music_evals.metrics.semantics import check_options
 from music_evals.options import option
 from music_evals.pipelines.descriptions import TOTAL, check_description, score_description
-from music_evals.pipelines.tag_extraction import EXTRACTIONS, Vocabulary, extract_tags, vocabulary_of
+from music_evals.pipelines.tags import EXTRACTIONS, Vocabulary, extract_tags, vocabulary_of
 from music_evals.protocols import TextEncoder
 
 __all__ = ["DESCRIPTIONS", "Descriptions", "Settings"]
@@ -74,7 +74,7 @@ class Settings(EncoderSettings, SongSettings):
     Parameters
     ----------
     text_tags
-        One of `pipelines.tag_extraction.EXTRACTIONS`, for predictions that are free text, ``{"id": ..., "text": ...}``.
+        One of `pipelines.tags.EXTRACTIONS`, for predictions that are free text, ``{"id": ..., "text": ...}``.
     models, audio, threshold, trust_remote_code
         ``DIR`` or ``NAME=DIR`` of taggers with weights, and what they hear; see `tag_predictions.tag_songs`.
     encoder, encoder_revision, device, cache

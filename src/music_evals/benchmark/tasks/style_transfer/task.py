@@ -45,8 +45,8 @@ from music_evals.metrics.catalogue import CELL_SCORES, HIDDEN_CELL_SCORES, MELOD
 from music_evals.metrics.cell_prediction import cell_scores, count_cells
 from music_evals.metrics.style_classifier import StyleClassifier
 from music_evals.options import option
-from music_evals.pipelines.cell_prediction import HIDDEN, name_hidden
-from music_evals.pipelines.style_fidelity import (
+from music_evals.pipelines.style_transfer.cell_prediction import HIDDEN, name_hidden
+from music_evals.pipelines.style_transfer.fidelity import (
     MELODY_AUXILIARY,
     MELODY_METRICS,
     STRETCH_BARS,
@@ -55,8 +55,8 @@ from music_evals.pipelines.style_fidelity import (
     load_style_classifier,
     towards_style,
 )
+from music_evals.symbolic.encodings.piano_rolls import arrange, arrangement_score, piano_roll, roll_notes
 from music_evals.symbolic.midi import write_midi
-from music_evals.symbolic.piano_rolls import arrange, arrangement_score, piano_roll, roll_notes
 from music_evals.symbolic.piece_rows import score_of_row
 
 __all__ = [
@@ -95,7 +95,7 @@ class Settings(RunSettings):
     styles
         Of transfers: target styles of the trivial rows; by default those of the models, or all of `CORPORA`.
     classifier
-        Of transfers: name or file, see `pipelines.style_fidelity.load_style_classifier`.
+        Of transfers: name or file, see `pipelines.style_transfer.fidelity.load_style_classifier`.
     corpus_split
         Of transfers: split of the target corpus that divergences are taken from.
 
