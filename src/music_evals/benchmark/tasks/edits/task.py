@@ -38,8 +38,6 @@ from music_evals.files import write_atomically
 from music_evals.options import MISSING, option
 from music_evals.protocols import RENDERERS, LyricWriter
 
-__all__ = ["EDITS", "MANIFEST", "OLD_RECORDS", "RECORDS", "Editing", "Edits", "Settings"]
-
 MOST_SECONDS = 30.0  # that systems with weights take; for the plan of the memory where nothing says less
 
 RECORDS, MANIFEST = "edit_records", "manifest.jsonl"

@@ -27,8 +27,6 @@ from music_evals.protocols import CONTROL
 from music_evals.symbolic import midi, noteseq
 from music_evals.symbolic.notes import quantize
 
-__all__ = ["compact_table", "render_report"]
-
 SHOWN_CONTEXTS = 5
 """Contexts with piano rolls: best, worst and three between, by the highlighted system's note F1."""
 

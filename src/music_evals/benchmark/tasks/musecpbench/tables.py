@@ -17,8 +17,6 @@ from music_evals.metrics.catalogue import PRESERVATION_METRICS
 from music_evals.stats.intervals import mean_intervals
 from music_evals.stats.multiplicity import holm
 
-__all__ = ["PUBLISHED_AS", "facet_table", "markdown", "study"]
-
 PUBLISHED_AS: Mapping[str, tuple[str, int]] = {
     "Vanilla": ("musicgen", 20),
     "MusicGen": ("musicgen_melody", 100),

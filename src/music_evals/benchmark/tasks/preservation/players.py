@@ -22,8 +22,6 @@ from music_evals.pipelines.preservation import modality
 from music_evals.symbolic.files import read_score
 from music_evals.symbolic.limits import DEFAULT_LIMITS
 
-__all__ = ["AUDIO_FOLDER", "PLACES", "Player", "Players", "clock", "levels_text"]
-
 AUDIO_FOLDER: Final = "report_audio"
 """Folder beside the report; what lies there is named by what the music's file holds."""
 

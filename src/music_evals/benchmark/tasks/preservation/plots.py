@@ -15,19 +15,6 @@ from music_evals.benchmark.templates import static
 from music_evals.metrics.rhythm import TOLERANCE_SEC
 from music_evals.metrics.structure import WINDOW_SEC
 
-__all__ = [
-    "PICTURE_STYLE",
-    "RIM",
-    "chord_symbol",
-    "differing_notes",
-    "differing_spans",
-    "note_name",
-    "outward",
-    "radar",
-    "timeline",
-    "unmatched",
-]
-
 RIM = {"delta_bpm": 40.0}
 """Metric without a worst value -> what is drawn in the centre of the radar, and all beyond it."""
 

@@ -13,8 +13,6 @@ from music_evals.benchmark.tables import TEXT, blocks, details_text, facet_block
 from music_evals.benchmark.tasks.preservation.facets import on_shared
 from music_evals.benchmark.tasks.preservation.pairs import CEILING, UNRELATED
 
-__all__ = ["facet_sentence", "preserved_sentence", "text_report"]
-
 WIDTH: Final = 80
 """Characters in a line of a terminal of the usual width."""
 

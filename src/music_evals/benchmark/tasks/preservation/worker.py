@@ -25,8 +25,6 @@ from music_evals.symbolic.files import read_score
 from music_evals.symbolic.limits import DEFAULT_LIMITS
 from music_evals.symbolic.midi import read_midi, write_midi
 
-__all__ = ["RATE", "REENCODED_AUDIO", "REENCODED_SCORE", "PairScorer", "outline", "reencode"]
-
 CACHED_SOURCES = 4
 """Sources that a process keeps: an original, its edits, and the original of an unrelated pair."""
 

@@ -53,8 +53,6 @@ from music_evals.pipelines.descriptions import TOTAL, check_description, score_d
 from music_evals.pipelines.tags import EXTRACTIONS, Vocabulary, extract_tags, vocabulary_of
 from music_evals.protocols import TextEncoder
 
-__all__ = ["DESCRIPTIONS", "Descriptions", "Settings"]
-
 MODALITY = "tags"
 AT_ONCE = 16
 """Songs that are written down together: each takes milliseconds."""

@@ -21,8 +21,6 @@ from music_evals.benchmark.templates import render, static
 from music_evals.lyrics.tag_groups import GROUPINGS
 from music_evals.pipelines.discrepancy import ALL, FACING, Cell, DiscrepancyStudy
 
-__all__ = ["markdown_study", "plot_study", "render_study", "text_study"]
-
 
 def text_study(study: DiscrepancyStudy) -> str:
     """Return the similarities as columns of plain text, a table for each grouping, and what differs."""

@@ -80,8 +80,6 @@ from music_evals.pipelines.lyrics import (
     scores_of,
 )
 
-__all__ = ["LYRICS", "Lyrics", "Settings", "pattern_side", "score_lyrics"]
-
 EXPLAINED = 10
 """Texts that are explained by default: the worst of each system, to equal shares."""
 

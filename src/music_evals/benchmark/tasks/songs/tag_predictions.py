@@ -30,8 +30,6 @@ from music_evals.pipelines.descriptions import check_description
 from music_evals.protocols import TAGGERS, Tagger, load_plugin
 from music_evals.repositories import MODELS, find_repository
 
-__all__ = ["TAGS", "plain_tags", "tag_songs"]
-
 TAGS = "tags"
 """File of the records in the folder of a run."""
 

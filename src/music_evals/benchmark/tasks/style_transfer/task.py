@@ -59,11 +59,6 @@ from music_evals.symbolic.encodings.piano_rolls import arrange, arrangement_scor
 from music_evals.symbolic.midi import write_midi
 from music_evals.symbolic.piece_rows import score_of_row
 
-__all__ = [
-    "CELLS", "CORPORA", "KINDS", "OUTPUTS", "STYLE_TRANSFER", "TRANSFERS", "TRANSFER_SCORES", "Settings",
-    "StyleTransfer",
-]  # fmt: skip
-
 CELLS, TRANSFERS = "cells", "transfers"
 KINDS = (CELLS, TRANSFERS)
 """What a run judges: the cells that models predict, or the pieces that they carry over."""
