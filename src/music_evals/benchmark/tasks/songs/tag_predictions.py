@@ -66,8 +66,10 @@ def tag_songs(
     predictions = []
     for recording in job.recordings:
         row, where = latest.get(recording.key, {}), str(recording.file or recording.item)
-        about = {"where": where, "error": recording.error or row.get("error", "")}
-        predictions.append(Prediction(recording.item, recording.model.system, row.get("tags"), **about))
+        error = recording.error or row.get("error", "")
+        predictions.append(
+            Prediction(recording.item, recording.model.system, row.get("tags"), where=where, error=error)
+        )
     return predictions
 
 
