@@ -25,10 +25,6 @@ from music_evals.pipelines.suffixes import suffix_of
 from music_evals.protocols import INSTRUCTION_WRITERS, RENDERED_DATASETS, LyricWriter, load_plugin
 from music_evals.symbolic.files import READERS
 
-__all__ = [
-    "Generate", "Source", "bars_of", "by_model", "by_templates", "expand", "sources_in_files", "sources_of_dataset"
-]  # fmt: skip
-
 INSTRUCTIONS = "instructions.jsonl"
 
 Generate = Callable[[Mapping[str, str], Sequence[str], int], dict[str, list[EditInstruction]]]

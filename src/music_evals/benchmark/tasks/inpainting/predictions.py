@@ -31,8 +31,6 @@ from music_evals.symbolic import files, noteseq
 from music_evals.symbolic.contexts import Measures
 from music_evals.symbolic.encodings import items
 
-__all__ = ["load_pairs", "load_predictions"]
-
 SIDES = ("reference", "prediction")
 SEED_END = 2**63
 """Seeds of predictions are below: records and tables hold them as 64-bit integers."""

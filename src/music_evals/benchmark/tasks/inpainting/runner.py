@@ -34,10 +34,6 @@ from music_evals.pipelines.inpainting import FEATURES, item_features, item_score
 from music_evals.protocols import LikelihoodInpainter
 from music_evals.symbolic import noteseq
 
-__all__ = [
-    "COMPANION", "EXTENSIONS", "HEADINGS", "INTERVALS", "METRICS", "NLL", "RANKING", "InpaintingJob", "extension_names"
-]  # fmt: skip
-
 CHUNK_ITEMS = 64
 """Items in a unit: enough for a network to run them together, few enough to lose little by a kill."""
 

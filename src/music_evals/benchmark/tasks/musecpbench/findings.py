@@ -19,8 +19,6 @@ from music_evals.metrics.catalogue import PRESERVATION_METRICS
 from music_evals.stats.multiplicity import ERROR_RATE, verdict
 from music_evals.stats.paired import paired_mean_test
 
-__all__ = ["FINDINGS", "Finding", "findings_table", "weigh_findings"]
-
 Part = tuple[str, str, str]  # who is claimed to be better, than whom, and at which metric
 
 

@@ -152,8 +152,8 @@ def pairs_in_manifest(
         for name in (columns.reference, columns.estimate):
             value = row.get(name)
             try:
-                given = isinstance(value, str) and value.strip()
-                files.append((resolve(place.parent, value), value) if given else None)
+                is_given = isinstance(value, str) and value.strip()
+                files.append((resolve(place.parent, str(value)), str(value)) if is_given else None)
             except InvalidInputError as error:
                 raise located(error, where) from error
         item = without_suffix(files[0][1]) if files[0] else f"row {number}"

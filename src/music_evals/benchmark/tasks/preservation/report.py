@@ -20,8 +20,6 @@ from music_evals.benchmark.tasks.preservation.plots import RIM, outward, radar, 
 from music_evals.benchmark.templates import Section, render, static
 from music_evals.metrics.catalogue import features_of
 
-__all__ = ["SHOWN_PAIRS", "render_report", "worst_pairs"]
-
 MOST_PAIRS = 2000
 """Pairs that are listed, the worst of each system to equal shares; the records hold all."""
 

@@ -66,22 +66,18 @@ FEW_SONGS = 10
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Settings(EncoderSettings, RunSettings):
-    """What to study, and how.
+    """What to study, and how; the options of the verb ``discrepancy`` by their keywords.
+
+    The study is one unit of work, for one process.
 
     Parameters
     ----------
-    out, dataset, config, split, revision, limit, engine, workers, ray_address, confidence, seed,
-    overwrite, report
-        See `run.Settings` and `songs.read_songs`. The study is one unit of work, for one process.
     by, dimensions
-        Names with commas out of `lyrics.tag_groups.GROUPINGS` and `pipelines.discrepancy.FACING`; None for all
-        dimensions.
+        Names with commas out of `lyrics.tag_groups.GROUPINGS` and `pipelines.discrepancy.FACING`.
     level, aggregation, normalize_by_self
         See `pipelines.discrepancy.study_discrepancy`.
     encoder, encoder_revision, device, cache
         See `lyrics.embeddings.load_encoder`.
-    n_permutations
-        Of the tests.
     plot
         Draw discrepancy.svg, which needs matplotlib, and show it in report.html.
 

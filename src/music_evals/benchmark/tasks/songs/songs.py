@@ -34,8 +34,6 @@ from music_evals.lyrics.tag_groups import fold_tag
 from music_evals.options import option
 from music_evals.pipelines.descriptions import check_description, description_of_row
 
-__all__ = ["COLUMNS", "Song", "SongSet", "SongSettings", "check_ids", "load_songs", "read_songs"]
-
 COLUMNS = ("structure", "professional", "amateur")
 """Columns beside ``id`` that a song is made of."""
 

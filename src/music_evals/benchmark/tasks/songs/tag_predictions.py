@@ -30,8 +30,6 @@ from music_evals.pipelines.descriptions import check_description
 from music_evals.protocols import TAGGERS, Tagger, load_plugin
 from music_evals.repositories import MODELS, find_repository
 
-__all__ = ["TAGS", "plain_tags", "tag_songs"]
-
 TAGS = "tags"
 """File of the records in the folder of a run."""
 
@@ -68,8 +66,10 @@ def tag_songs(
     predictions = []
     for recording in job.recordings:
         row, where = latest.get(recording.key, {}), str(recording.file or recording.item)
-        about = {"where": where, "error": recording.error or row.get("error", "")}
-        predictions.append(Prediction(recording.item, recording.model.system, row.get("tags"), **about))
+        error = recording.error or row.get("error", "")
+        predictions.append(
+            Prediction(recording.item, recording.model.system, row.get("tags"), where=where, error=error)
+        )
     return predictions
 
 

@@ -19,18 +19,6 @@ from music_evals.benchmark.templates import Section, render
 from music_evals.errors import CostCeilingError, InvalidInputError
 from music_evals.protocols import Written
 
-__all__ = [
-    "COLUMNS",
-    "Budget",
-    "Metered",
-    "Prices",
-    "html_section",
-    "log_rows",
-    "markdown_section",
-    "text_section",
-    "totals",
-]
-
 OVERHEAD: Final = 64
 """Tokens that a chat template may add to a prompt."""
 
