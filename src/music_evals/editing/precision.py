@@ -13,22 +13,9 @@ PRECISIONS: Final = {"fp32": "float32", "bf16": "bfloat16", "fp16": "float16"}
 
 
 def dtype_of(precision: str, device: str) -> Any:
-    """Return the `torch.dtype` of a precision on a device.
+    """Return the `torch.dtype` of one of `PRECISIONS` on a device, as torch names it: ``"cpu"``, ``"cuda:1"``.
 
-    Parameters
-    ----------
-    precision
-        One of `PRECISIONS`.
-    device
-        As torch names it: ``"cpu"``, ``"cuda:1"``.
-
-    Raises
-    ------
-    UnknownNameError
-        No such precision.
-    InvalidInputError
-        The device does not compute in it; on a CPU only fp32 is taken.
-
+    A device that does not compute in it raises `InvalidInputError`; on a CPU only fp32 is taken.
     """
     import torch
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from music_evals.audio.io import encode_flac
-from music_evals.editing._audioldm2 import SAMPLE_RATE, AudioLDM2
+from music_evals.editing.audioldm2 import SAMPLE_RATE, AudioLDM2
 from music_evals.files import write_atomically
 
 __all__ = ["make_samples"]
@@ -16,20 +16,7 @@ __all__ = ["make_samples"]
 def make_samples(model: AudioLDM2, rows: Iterable[Mapping[str, Any]], folder: str | Path) -> list[Path]:
     """Write the sample of each row as FLAC, and return the files; those that are there are left alone.
 
-    Parameters
-    ----------
-    model
-        The one that the rows are for.
-    rows
-        With ``audio_file``, ``source_prompt``, ``seed``, ``steps``, ``guidance``, ``seconds`` and ``negative_prompt``.
-    folder
-        Where to; it is made.
-
-    Raises
-    ------
-    OutputError
-        A file cannot be written.
-
+    Rows have ``audio_file``, ``source_prompt``, ``seed``, ``steps``, ``guidance``, ``seconds`` and ``negative_prompt``.
     """
     import torch
 

@@ -14,15 +14,9 @@ __all__ = ["item_seed", "request_key", "source_seed"]
 def request_key(info: EditorInfo, request: EditRequest, *, content: str | None = None) -> str:
     """Return the SHA-256 of all that decides an edit, 64 hexadecimal digits.
 
-    Parameters
-    ----------
-    info
-        Of the system: its name, its parameters and the revisions of its weights count.
-    request
-        Its source, its instruction, its conditions and its seed count, and what the source is called does not.
-    content
-        Hash of the source (`EditRequest.content`), where the caller has it.
-
+    Of the system these are its name, its parameters and the revisions of its weights; of the request its source,
+    instruction, conditions and seed, but not what the source is called. `content` is the hash of the source
+    (`EditRequest.content`), where the caller has it.
     """
     decides: dict[str, Any] = {
         "system": info.name,

@@ -36,10 +36,8 @@ Samples = npt.NDArray[np.float32]
 class Seeds(NamedTuple):
     """Where the random numbers of an item come from."""
 
-    item: int
-    """Of this request alone."""
-    source: int
-    """Shared by all requests on one source with one seed of the run."""
+    item: int  # of this request alone
+    source: int  # shared by all requests on one source with one seed of the run
 
 
 class Edited(NamedTuple):
@@ -63,8 +61,13 @@ class Editor(abc.ABC):
     BOUNDS: ClassVar[Mapping[str, tuple[float, float]]] = {}
     """Parameter -> the least and the most that it may be; see `protocols.settings`."""
 
-    def to(self, device: str) -> Self:  # noqa: ARG002 (there is nothing to move)
+    _model: Any = None
+    """What moves to a device, where the system has weights."""
+
+    def to(self, device: str) -> Self:
         """Move the model to a device; a system without weights is everywhere."""
+        if hasattr(self._model, "to"):
+            self._model.to(device)
         return self
 
     def memory(self, seconds: float) -> tuple[int, int]:  # noqa: ARG002 (a system without weights needs next to none)
@@ -116,11 +119,6 @@ class Editor(abc.ABC):
     def edit(self, requests: Sequence[EditRequest]) -> list[EditResult]:
         """Return one result a request, in their order; what comes of one does not depend on the others.
 
-        Parameters
-        ----------
-        requests
-            Any number of sources with their instructions.
-
         Raises
         ------
         UnsupportedEditError
@@ -161,15 +159,17 @@ class Editor(abc.ABC):
             )
 
     def _result(self, request: EditRequest) -> EditResult:
+        from music_evals import __version__
+
         started = time.monotonic()
-        content = request.content()
-        key = request_key(self.info, request, content=content)
+        info, content = self.info, request.content()
+        key = request_key(info, request, content=content)
         seeds = Seeds(item_seed(request, key), source_seed(request, content))
         edited = self._edited(request, seeds)
         log: dict[str, Any] = {}
         audio, sample_rate = edited.audio, edited.sample_rate
         if audio is not None and sample_rate is not None and request.audio is not None and request.sample_rate:
-            audio, log = align(request.audio, request.sample_rate, audio, sample_rate, keeps_time=self.info.keeps_time)
+            audio, log = align(request.audio, request.sample_rate, audio, sample_rate, keeps_time=info.keeps_time)
             sample_rate = request.sample_rate
         return EditResult(
             key=key,
@@ -179,18 +179,14 @@ class Editor(abc.ABC):
             seconds=time.monotonic() - started,
             warnings=edited.warnings,
             log=log,
-            provenance=self._provenance(seeds),
+            provenance={
+                "system": info.name,
+                "parameters": dict(info.parameters),
+                "weights": [
+                    {"id": part.id, "revision": part.revision, "licence": part.licence} for part in info.weights
+                ],
+                "item_seed": None if info.deterministic else seeds.item,
+                "source_seed": None if info.deterministic else seeds.source,
+                "music_evals": __version__,
+            },
         )
-
-    def _provenance(self, seeds: Seeds) -> dict[str, Any]:
-        from music_evals import __version__
-
-        info = self.info
-        return {
-            "system": info.name,
-            "parameters": dict(info.parameters),
-            "weights": [{"id": part.id, "revision": part.revision, "licence": part.licence} for part in info.weights],
-            "item_seed": None if info.deterministic else seeds.item,
-            "source_seed": None if info.deterministic else seeds.source,
-            "music_evals": __version__,
-        }

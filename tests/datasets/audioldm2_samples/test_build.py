@@ -68,7 +68,7 @@ def test_a_tiny_model_makes_the_samples(tmp_path: Path) -> None:
     pytest.importorskip("diffusers")
     from tests.editing.tiny_audioldm2 import tiny_pipeline
 
-    from music_evals.editing._audioldm2 import AudioLDM2
+    from music_evals.editing.audioldm2 import AudioLDM2
     from music_evals.editing.samples import make_samples
 
     pipeline = tiny_pipeline()
