@@ -1,4 +1,4 @@
-"""AudioLDM 2 (Liu et al., 2023) as editing systems need it: texts, mel spectrograms, latents, noise and sound.
+"""AudioLDM 2 (Liu et al., 2023) as editing systems need it: texts, mel spectrograms, latents, noise, sound, samples.
 
 All of it stands on the classes of diffusers and transformers. The repositories on the Hub name a `GPT2Model`, with
 which diffusers fails under transformers 5; the language model is therefore loaded as `GPT2LMHeadModel`, which has its
@@ -11,18 +11,20 @@ import contextlib
 import importlib
 import logging
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
 from typing import Any, Final, NamedTuple, Self, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
-from music_evals.editing.conversion import check_loading_info, hub_options, loading
+from music_evals.audio.io import encode_flac
+from music_evals.editing.conversion import check_loading_info, dtype_of, hub_options, loading
 from music_evals.editing.memory import audioldm2_bytes, check_stored, weight_bytes
-from music_evals.editing.precision import dtype_of
 from music_evals.errors import importing
+from music_evals.files import write_atomically
 
-__all__ = ["HOP", "SAMPLE_RATE", "AudioLDM2", "Condition"]
+__all__ = ["HOP", "SAMPLE_RATE", "AudioLDM2", "Condition", "make_samples"]
 
 SAMPLE_RATE: Final = 16000  # Hz
 N_FFT: Final = 1024
@@ -233,3 +235,28 @@ def log_mel(samples: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
     magnitude = np.abs(np.fft.rfft(frames * window, axis=1))
     mel: npt.NDArray[np.float32] = np.log(np.maximum(magnitude @ filters, FLOOR)).astype(np.float32)
     return mel
+
+
+def make_samples(model: AudioLDM2, rows: Iterable[Mapping[str, Any]], folder: str | Path) -> list[Path]:
+    """Write the sample of each row as FLAC, and return the files; those that are there are left alone.
+
+    Rows have ``audio_file``, ``source_prompt``, ``seed``, ``steps``, ``guidance``, ``seconds`` and ``negative_prompt``.
+    """
+    import torch
+
+    paths = []
+    for row in rows:
+        path = Path(folder, row["audio_file"]).with_suffix(".flac")
+        if not path.exists():
+            generator = torch.Generator().manual_seed(row["seed"])
+            sound = model.pipeline(
+                row["source_prompt"],
+                negative_prompt=row["negative_prompt"],
+                num_inference_steps=row["steps"],
+                guidance_scale=row["guidance"],
+                audio_length_in_s=row["seconds"],
+                generator=generator,
+            ).audios[0]
+            write_atomically(path, encode_flac(sound, SAMPLE_RATE), parents=True)
+        paths.append(path)
+    return paths

@@ -20,13 +20,13 @@ from music_evals.annotations import EditorInfo, EditRequest, Weights
 from music_evals.editing.conversion import (
     check_loading_info,
     convert,
+    dtype_of,
     hub_options,
     load_tensors,
     loading,
     without_weights,
 )
 from music_evals.editing.memory import check_stored, musicgen_bytes, weight_bytes
-from music_evals.editing.precision import dtype_of
 from music_evals.editing.system import Edited, Editor, Seeds
 from music_evals.errors import InvalidInputError, ModelUnavailableError, UnknownNameError, importing
 from music_evals.protocols.settings import check_parameters
@@ -285,7 +285,7 @@ class MusicGen(Editor):
         source, revision
             A folder, or an id of the Hub with its commit: files of transformers or, with a base, one of audiocraft.
         device, precision
-            Where, and in what of `precision.PRECISIONS`, it computes.
+            Where, and in what of `conversion.PRECISIONS`, it computes.
         base, base_revision
             A model of equal sizes in the form of transformers, whose text encoder, codec and tokenizer a checkpoint of
             audiocraft (``state_dict.bin``) is used with: a folder, or an id with its commit.

@@ -1,8 +1,13 @@
-"""What all editing systems share: a request is checked, edited with the seeds of its item, aligned and logged."""
+"""What all editing systems share: a request is checked, edited with the seeds of its item, aligned and logged.
+
+An item alone draws the numbers that it draws in a batch.
+"""
 
 from __future__ import annotations
 
 import abc
+import hashlib
+import json
 import time
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar, NamedTuple, Self
@@ -13,10 +18,9 @@ import numpy.typing as npt
 from music_evals.annotations import EditorInfo, EditRequest, EditResult, Score
 from music_evals.editing.alignment import align, loudness_of
 from music_evals.editing.memory import MemoryPlan, free_bytes
-from music_evals.editing.seeds import item_seed, request_key, source_seed
 from music_evals.errors import FileTooLargeError, InvalidAudioError, UnsupportedEditError
 
-__all__ = ["Edited", "Editor", "Seeds"]
+__all__ = ["Edited", "Editor", "Seeds", "item_seed", "request_key", "source_seed"]
 
 _NEEDS = {
     "target_caption": (
@@ -190,3 +194,37 @@ class Editor(abc.ABC):
                 "music_evals": __version__,
             },
         )
+
+
+def request_key(info: EditorInfo, request: EditRequest, *, content: str | None = None) -> str:
+    """Return the SHA-256 of all that decides an edit, 64 hexadecimal digits.
+
+    Of the system these are its name, its parameters and the revisions of its weights; of the request its source,
+    instruction, conditions and seed, but not what the source is called. `content` is the hash of the source
+    (`EditRequest.content`), where the caller has it.
+    """
+    decides: dict[str, Any] = {
+        "system": info.name,
+        "parameters": dict(info.parameters),
+        "weights": [[weights.id, weights.revision] for weights in info.weights],
+        "source": content or request.content(),
+        "instruction": request.instruction.to_dict(),
+        "seed": request.seed,
+    }
+    if request.conditions is not None:
+        decides["conditions"] = request.conditions.content()
+    return hashlib.sha256(json.dumps(decides, sort_keys=True).encode()).hexdigest()
+
+
+def item_seed(request: EditRequest, key: str) -> int:
+    """Return the seed of an item, 0..2**63 - 1, from the seed of the run and the key of the request."""
+    return _seed(f"{request.seed} {key}")
+
+
+def source_seed(request: EditRequest, content: str) -> int:
+    """Return a seed that all edits of one source share, for what they share, such as an inversion; 0..2**63 - 1."""
+    return _seed(f"{request.seed} source {content}")
+
+
+def _seed(text: str) -> int:
+    return int.from_bytes(hashlib.sha256(text.encode()).digest()[:8], "big") >> 1

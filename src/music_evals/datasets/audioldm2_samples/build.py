@@ -2,7 +2,7 @@
 
 The paper says "60 samples" and "templates", and prints neither. This is a grid of our own: 30 changes of timbre and 30
 of style, with the settings of the authors' notebook. Whoever has the weights makes the recordings
-(`editing.samples.make_samples`); `attach` finds them. The config ``stand_in`` needs no weights: pieces of
+(`editing.audioldm2.make_samples`); `attach` finds them. The config ``stand_in`` needs no weights: pieces of
 `known_edits`.
 """
 
