@@ -177,7 +177,7 @@ def _file_list(row: Published) -> str:
 
 def _retained_list(row: Published) -> str:
     lines = [f"{row.repository} keeps its results, which `music-evals push --overwrite` changes:"]
-    lines += [f"  {change.what}: {change.old}, in the folder {change.new}" for change in row.retained]
+    lines += [f"  {change.entry}: {change.old}, in the folder {change.new}" for change in row.retained]
     return "\n".join(lines)
 
 

@@ -93,5 +93,5 @@ def _as_text(done: Pushed, *, dry_run: bool) -> str:
     if dry_run:
         return f"{done.diff}\nNothing was sent."
     lines = [f"{done.model}: {len(done.tasks)} tasks, {', '.join(done.files)}"]
-    lines += [f"  {change.what}: {change.old} became {change.new}" for change in done.changed]
+    lines += [f"  {change.entry}: {change.old} became {change.new}" for change in done.changed]
     return "\n".join([*lines, done.url])

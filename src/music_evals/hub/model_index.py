@@ -36,7 +36,7 @@ class Key(NamedTuple):
 class Changed(NamedTuple):
     """A value that is there already and would become another."""
 
-    what: str
+    entry: str
     old: Any
     new: Any
 

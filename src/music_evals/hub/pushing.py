@@ -385,7 +385,7 @@ def _is_results(path: str) -> bool:
 
 
 def _refuse_changes(repository: Repository, plan: _Plan, system: str, *, overwrite: bool, adopt: bool) -> None:
-    lines = "\n".join(f"  {change.what}: {change.old} would become {change.new}" for change in plan.changed)
+    lines = "\n".join(f"  {change.entry}: {change.old} would become {change.new}" for change in plan.changed)
     if plan.owners and not adopt:
         others = ", ".join(plan.owners)
         raise OtherResultsError(

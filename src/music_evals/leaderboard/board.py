@@ -79,7 +79,7 @@ configs:
 # Leaderboard records
 
 Made by `music-evals leaderboard add`. Files are added and never changed. Columns of `results`:
-`music_evals.leaderboard.records.ResultRecord`; of `details`: `music_evals.leaderboard.records.Detail`.
+`music_evals.leaderboard.records.ResultRecord`; of `details`: `music_evals.leaderboard.details.Detail`.
 Tables: `music_evals.leaderboard.build_leaderboard(".")`, or `music-evals leaderboard build`.
 """
 

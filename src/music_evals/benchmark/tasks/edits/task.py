@@ -212,8 +212,8 @@ class Editing(Task):
             writer = load_lyric_writer(writer) if isinstance(writer, Mapping) else writer
             write = by_model(writer, out, afresh=settings.overwrite)
         default = f"What the parameters of {info.name} say."
-        asked, seed = settings.instruction, settings.seed
-        ready = expand(sources, asked, generate=settings.generate, default=default, seed=seed, write=write)
+        instruction, seed = settings.instruction, settings.seed
+        ready = expand(sources, instruction, generate=settings.generate, default=default, seed=seed, write=write)
         _plan(editor, settings, tell)
         header = {
             "task": self.name,
