@@ -1,19 +1,24 @@
-"""The two networks of RefinPaint, in plain PyTorch: one fills in tokens, one predicts which of them fit.
+"""The two networks of RefinPaint, in plain PyTorch, and their weights: one fills in tokens, one predicts which fit.
 
 Written from a description of shapes and masks, and equal to the authors' networks (`benchmarks/parity`); their code
 (CC BY-NC-SA 4.0) was not used.
 """
 
 # Annotations stay real objects here: the Hub mixin reads the types of a class that inherits from it.
+from pathlib import Path
+from typing import Final
+
 import torch
 from huggingface_hub import PyTorchModelHubMixin
 from torch import Tensor, nn
 from torch.nn import functional
 
-from music_evals.editing._refinpaint_tokens import BOS, PAD, VOCABULARY, allowed
-from music_evals.errors import InvalidInputError
+from music_evals.editing.conversion import first_lines, hub_options, load_tensors, loading
+from music_evals.editing.refinpaint_tokens import BOS, LICENCE, PAD, PUBLISHED_AT, VOCABULARY, allowed
+from music_evals.errors import InvalidInputError, ModelUnavailableError, UnreadableFileError
+from music_evals.files import parse_json
 
-__all__ = ["Cache", "Feedback", "Inpainter", "RefinPaintNetworks", "draw", "resample"]
+__all__ = ["Cache", "Feedback", "Inpainter", "RefinPaintNetworks", "draw", "load", "published_names", "resample"]
 
 KeysAndValues = tuple[Tensor, Tensor]
 """Keys and values of rows, (heads, rows, width of a head) each."""
@@ -83,10 +88,6 @@ class DecoderLayer(nn.Module):
         self.linear1, self.linear2 = nn.Linear(width, hidden), nn.Linear(hidden, width)
         self.norm1, self.norm2, self.norm3 = (nn.LayerNorm(width, eps=1e-6) for _ in range(3))
 
-    def of_encoder(self, rows: Tensor) -> Tensor:
-        """Return the cross-attention of the decoder's rows to the encoder's rows, (rows, width)."""
-        return self.multihead_attn.of_one(rows)
-
     def forward(
         self,
         rows: Tensor,
@@ -95,7 +96,7 @@ class DecoderLayer(nn.Module):
         kv_cache: KeysAndValues | None = None,
         first: int = 0,
     ) -> Tensor:
-        """Return (rows, width); `cross_attention` comes from `of_encoder`."""
+        """Return (rows, width); `cross_attention` to the encoder's rows comes from `multihead_attn.of_one`."""
         attended = self.self_attn(self.norm1(rows), mask, kv_cache, first)
         # attention to a single row is its value: `norm2` and the query have no effect
         rows = rows + attended + cross_attention
@@ -131,9 +132,6 @@ class Inpainter(nn.Module):
         self.norm = nn.LayerNorm(width, eps=1e-6)
         self.head = nn.Linear(width, VOCABULARY)
 
-    def _layers(self) -> list[DecoderLayer]:
-        return [layer for layer in self.decoder if isinstance(layer, DecoderLayer)]
-
     def embed(self, tokens: Tensor, first: int = 0) -> Tensor:
         """Return (rows, width) of tokens that stand at row `first` and after it."""
         rows: Tensor = self.token(tokens) + self.position.weight[first : first + len(tokens)]
@@ -148,13 +146,10 @@ class Inpainter(nn.Module):
             rows = layer(rows, mask)
         return rows
 
-    def start(self, tokens: Tensor, hidden: Tensor) -> Cache:
-        """Return an empty cache over the encoder's view of tokens, some of which are hidden."""
-        return self.cache(self.encode(tokens, hidden))
-
     def cache(self, rows: Tensor) -> Cache:
         """Return an empty cache over the rows of the encoder."""
-        return Cache([layer.of_encoder(rows) for layer in self._layers()], self.n_heads)
+        layers = (layer for layer in self.decoder if isinstance(layer, DecoderLayer))
+        return Cache([layer.multihead_attn.of_one(rows) for layer in layers], self.n_heads)
 
     def extend(self, before: Tensor, cache: Cache) -> Tensor:
         """Return the next rows, (n, width), from the tokens that precede them; they join the cache.
@@ -196,18 +191,7 @@ class Feedback(nn.Module):
 
 
 class RefinPaintNetworks(nn.Module, PyTorchModelHubMixin, library_name="music_evals", license="apache-2.0"):
-    """Both networks, as one set of weights; the defaults are the published sizes (46.7 and 19.4 million parameters).
-
-    Parameters
-    ----------
-    width, n_heads, hidden
-        Of the layers of both.
-    n_encoder, n_decoder, n_feedback
-        How many layers.
-    max_tokens
-        Longest sequence.
-
-    """
+    """Both networks, as one set of weights; the defaults are the published sizes (46.7 and 19.4 million parameters)."""
 
     def __init__(
         self,
@@ -241,27 +225,14 @@ def resample(
     grammar: bool,
     skip_last_two: bool = False,
 ) -> Tensor:
-    """Return the tokens, those under `resample_mask` sampled anew from left to right by nucleus sampling.
+    """Return the tokens (rows,), those under `resample_mask` sampled anew from left to right by nucleus sampling.
 
-    Each row of the decoder is computed once: a run of kept tokens in one call, sampled tokens one by one.
-
-    Parameters
-    ----------
-    inpainter
-        The network.
-    tokens, resample_mask
-        Shape (rows,); they are not written to.
-    top_p
-        A token is sampled from the smallest set that has this probability.
-    generator
-        On the CPU, whatever the device of the network.
-    grammar
-        Sample only what can follow the token before and, if the next one is kept, precede it (`_refinpaint_tokens`).
-    skip_last_two
-        The last two places of `resample_mask` keep their tokens, though the encoder does not see them.
-
+    Each row of the decoder is computed once: a run of kept tokens in one call, sampled tokens one by one. The generator
+    is on the CPU, whatever the device. With `grammar`, a token can follow the one before and precede the next, where
+    that is kept (`refinpaint_tokens.allowed`). With `skip_last_two` the last two places keep their tokens, though the
+    encoder does not see them.
     """
-    cache = inpainter.start(tokens, resample_mask)
+    cache = inpainter.cache(inpainter.encode(tokens, resample_mask))
     resampled = tokens.cpu().tolist()
     is_resampled = resample_mask.cpu().tolist()
     places = [index for index, chosen in enumerate(is_resampled) if chosen]
@@ -283,3 +254,101 @@ def draw(logits: Tensor, top_p: float, generator: torch.Generator) -> int:
     before = functional.pad(chances.cumsum(0)[:-1], (1, 0))
     nucleus = logits.index_fill(0, order[before > top_p], -torch.inf)
     return int(torch.multinomial(nucleus.softmax(0), 1, generator=generator))
+
+
+# Weights from files: our own folder, or the ten parts that the authors publish, once converted. The published names are
+# those of the authors' classes at commit 1f3e6b2.
+
+_PLACES: Final = {
+    "inpainter.token": "transformer.enc_token_emb",
+    "inpainter.position": "transformer.position_emb",
+    "inpainter.encoder": "transformer.encoder.layers",
+    "inpainter.decoder": "transformer.decoder.decoder.layers",
+    "inpainter.norm": "transformer.decoder.decoder.norm",
+    "inpainter.head": "transformer.decoder.decoder.generator.proj",
+    "feedback.token": "enc_token_emb",
+    "feedback.position": "position_emb",
+    "feedback.context": "ctx_emb",
+    "feedback.layers": "encoder.layers",
+    "feedback.head1": "clf.0",
+    "feedback.head2": "clf.2",
+}
+_DECODER_PARTS: Final = {
+    "self_attn.in_proj_": "self_attn.head_projs.{}.",
+    "self_attn.out_proj.": "self_attn.fc.",
+    "multihead_attn.in_proj_": "src_attn.head_projs.{}.",
+    "multihead_attn.out_proj.": "src_attn.fc.",
+    "linear1.": "pw_ffn.mlp.0.",
+    "linear2.": "pw_ffn.mlp.3.",
+    "norm1.": "sublayer.0.layer_norm.",
+    "norm2.": "sublayer.1.layer_norm.",
+    "norm3.": "sublayer.2.layer_norm.",
+}
+"""Of a layer of the decoder; queries, keys and values, which are one tensor here, are three there."""
+_COPIES: Final = {
+    "transformer.dec_token_emb.weight": "transformer.enc_token_emb.weight",
+    "transformer.decoder.dec_token_emb.weight": "transformer.enc_token_emb.weight",
+    "transformer.decoder.position_emb.weight": "transformer.position_emb.weight",
+}
+"""What is published under two names -> the one that is read; both must be equal."""
+_NOT_READ: Final = {"pos_weight"}  # of the loss, used in training only
+
+
+def published_names(name: str) -> list[str]:
+    """Return what a tensor of ours is called in the published files: one name, or three that are stacked."""
+    network, part, rest = name.split(".", 2)
+    place = _PLACES[f"{network}.{part}"]
+    if part != "decoder":
+        return [f"{place}.{rest}"]
+    layer, rest = rest.split(".", 1)
+    start = next(start for start in _DECODER_PARTS if rest.startswith(start))
+    there = f"{place}.{layer}.{_DECODER_PARTS[start]}{rest.removeprefix(start)}"
+    return [there.format(third) for third in range(3)] if "{}" in there else [there]
+
+
+def load(source: Path | str, revision: str | None) -> RefinPaintNetworks:
+    """Return the networks of a folder, or of a repository of the Hub at a commit.
+
+    A folder holds what `save_pretrained` writes, or ``model.safetensors`` as `conversion.convert` makes it of the ten
+    published parts; the sizes are then the published ones, unless config.json gives others.
+    """
+    options = hub_options(source, revision)
+    if isinstance(source, Path):
+        weights, config = source / "model.safetensors", source / "config.json"
+        tensors = load_tensors(weights) if weights.exists() else {}
+        if _PLACES["inpainter.token"] + ".weight" in tensors:
+            sizes = parse_json(config.read_bytes(), str(config)) if config.exists() else {}
+            return _published(tensors, sizes, weights)
+        if not tensors or not config.exists():
+            raise ModelUnavailableError(
+                f"{source} holds neither the ten parts of RefinPaint's weights ({PUBLISHED_AT}, licence {LICENCE}) nor "
+                "config.json and model.safetensors"
+            )
+    from safetensors import SafetensorError
+
+    try:
+        with loading("RefinPaint", source, "config.json and model.safetensors", LICENCE):
+            return RefinPaintNetworks.from_pretrained(str(source), **options, strict=True)
+    except (SafetensorError, RuntimeError, TypeError) as error:
+        message = f"the weights in {source} do not fit its config.json ({first_lines(error)})"
+        raise UnreadableFileError(message) from error
+
+
+def _published(tensors: dict[str, torch.Tensor], sizes: dict[str, int], file: Path) -> RefinPaintNetworks:
+    """Return networks with the tensors of the authors: all of them, and no other."""
+    networks = RefinPaintNetworks(**sizes)
+    names = {ours: published_names(ours) for ours in networks.state_dict()}
+    known = {name for there in names.values() for name in there}
+    if missing := sorted((known | _COPIES.keys()) - tensors.keys()):
+        raise UnreadableFileError(f"{file} holds no {missing[0]}; remove it, and convert all ten published parts")
+    if left := sorted(tensors.keys() - known - _COPIES.keys() - _NOT_READ):
+        raise UnreadableFileError(f"{file} holds tensors that RefinPaint does not have: {', '.join(left[:5])}")
+    for copy, name in _COPIES.items():
+        if not torch.equal(tensors[copy], tensors[name]):
+            raise UnreadableFileError(f"{file}: {copy} is not equal to {name}, as it should be")
+    stacked = {ours: torch.cat([tensors[name] for name in there]).float() for ours, there in names.items()}
+    try:
+        networks.load_state_dict(stacked, strict=True)
+    except RuntimeError as error:
+        raise UnreadableFileError(f"{file} does not fit ({first_lines(error)})") from error
+    return networks

@@ -1,4 +1,4 @@
-"""What editing systems need of AudioLDM 2 (Liu et al., 2023): texts, mel spectrograms, latents, noise and sound.
+"""AudioLDM 2 (Liu et al., 2023) as editing systems need it: texts, mel spectrograms, latents, noise, sound, samples.
 
 All of it stands on the classes of diffusers and transformers. The repositories on the Hub name a `GPT2Model`, with
 which diffusers fails under transformers 5; the language model is therefore loaded as `GPT2LMHeadModel`, which has its
@@ -11,18 +11,20 @@ import contextlib
 import importlib
 import logging
 import os
-from collections.abc import Iterator
-from typing import Any, Final, NamedTuple, Self
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Any, Final, NamedTuple, Self, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
-from music_evals.editing._loading import check_loading_info, hub_options
+from music_evals.audio.io import encode_flac
+from music_evals.editing.conversion import check_loading_info, dtype_of, hub_options, loading
 from music_evals.editing.memory import audioldm2_bytes, check_stored, weight_bytes
-from music_evals.editing.precision import dtype_of
-from music_evals.errors import ModelUnavailableError, hub_errors, importing
+from music_evals.errors import importing
+from music_evals.files import write_atomically
 
-__all__ = ["HOP", "SAMPLE_RATE", "AudioLDM2", "Condition"]
+__all__ = ["HOP", "SAMPLE_RATE", "AudioLDM2", "Condition", "make_samples"]
 
 SAMPLE_RATE: Final = 16000  # Hz
 N_FFT: Final = 1024
@@ -33,6 +35,7 @@ FLOOR: Final = 1e-5  # of the magnitude, before the logarithm
 SOURCE_PEAK: Final = 0.5  # what the model was trained on
 TEXTS_KEPT: Final = 1024  # about 100 kB each
 
+T = TypeVar("T")
 
 _PARTS: Final = {
     "text_encoder": ("transformers", "ClapModel"),
@@ -78,25 +81,20 @@ def _without_module_trees() -> Iterator[None]:
 class Condition(NamedTuple):
     """A text as the network takes it."""
 
-    generated: Any
-    """Vectors of the language model, (1, 8, its size)."""
-    words: Any
-    """Vectors of T5, (1, words, its size)."""
-    mask: Any
-    """Which words count, (1, words)."""
+    generated: Any  # vectors of the language model, (1, 8, its size)
+    words: Any  # vectors of T5, (1, words, its size)
+    mask: Any  # which words count, (1, words)
+
+
+def _cached(texts: dict[Any, T], key: Any) -> T:
+    """Return what is cached of a text, of the last ones alone."""
+    while len(texts) > TEXTS_KEPT:
+        del texts[next(iter(texts))]
+    return texts[key]
 
 
 class AudioLDM2:
-    """A pipeline of diffusers, part by part, in evaluation mode.
-
-    Parameters
-    ----------
-    pipeline
-        `diffusers.AudioLDM2Pipeline`.
-    precision
-        What its U-Net computes in, for records; all else is in float32.
-
-    """
+    """A `diffusers.AudioLDM2Pipeline`, part by part, in evaluation mode; all but its U-Net is in float32."""
 
     def __init__(self, pipeline: Any, *, precision: str = "fp32") -> None:
         self.pipeline, self.precision = pipeline, precision
@@ -119,30 +117,16 @@ class AudioLDM2:
         """Load a folder, or a repository of the Hub at a revision: every tensor of each part, and no other.
 
         `precision` is that of the U-Net alone: what is added up over many steps stays in float32.
-
-        Raises
-        ------
-        InvalidInputError
-            An id without a revision: its weights could change; a precision that the device does not have.
-        ModelUnavailableError
-            The weights are not there, or have tensors missing or too many; the message says which, from where and
-            under what licence.
-
         """
         options = {"use_safetensors": True, **hub_options(source, revision)}
         with importing("editing", "AudioLDM 2"):
             from diffusers import AudioLDM2Pipeline
         dtype = dtype_of(precision, device)
         check_stored(source, device)
-        try:
+        with loading("AudioLDM 2", source, "the folders of its pipeline with safetensors", licence):
             parts = {name: _part(os.fspath(source), name, options, licence) for name in _PARTS}
             with _without_module_trees():
                 pipeline = AudioLDM2Pipeline.from_pretrained(os.fspath(source), **parts, **options)
-        except hub_errors() as error:
-            raise ModelUnavailableError(
-                f"{source}: AudioLDM 2 cannot be loaded ({error}); needed are the folders of its pipeline with "
-                f"safetensors, at the revision that is named{f', licence {licence}' if licence else ''}"
-            ) from error
         pipeline.set_progress_bar_config(disable=True)
         pipeline.to(device)
         if pipeline.unet.dtype != dtype:
@@ -172,8 +156,7 @@ class AudioLDM2:
             parts = self.pipeline.encode_prompt(pad_to or text, self.device, 1, bool(pad_to), **away)
             words, mask, generated = (part[:1] for part in parts)  # the negative prompt comes first
             self._conditions[key] = Condition(generated, words, mask)
-        condition: Condition = self._cached(self._conditions, key)
-        return condition
+        return _cached(self._conditions, key)
 
     def word_vectors(self, text: str, length: int | None = None) -> Any:
         """Return the vectors of T5 of a text alone, without padding, (words, its size); the last texts are cached.
@@ -185,13 +168,7 @@ class AudioLDM2:
             fixed: dict[str, Any] = {"padding": "max_length", "max_length": length} if length else {}
             encoded = self.pipeline.tokenizer_2(text, return_tensors="pt", truncation=True, **fixed).to(self.device)
             self._vectors[key] = self.pipeline.text_encoder_2(**encoded)[0][0]
-        return self._cached(self._vectors, key)
-
-    @staticmethod
-    def _cached(texts: dict[Any, Any], key: Any) -> Any:
-        while len(texts) > TEXTS_KEPT:
-            del texts[next(iter(texts))]
-        return texts[key]
+        return _cached(self._vectors, key)
 
     def memory(self, seconds: float, n_kept: int = 1, *, gradient: bool = False) -> tuple[int, int]:
         """Return the bytes of the weights, and of what an edit works with while so many latents are kept."""
@@ -220,16 +197,13 @@ class AudioLDM2:
         import torch
 
         mel = torch.from_numpy(log_mel(samples)).to(self.device)  # (frames, mels)
-        multiple = 2 ** (len(self.pipeline.vae.config.block_out_channels) - 1) * self._unet_multiple
+        vae, unet = self.pipeline.vae, self.pipeline.unet
+        # both halve the frames between their levels
+        multiple = 2 ** (len(vae.config.block_out_channels) + len(unet.config.block_out_channels) - 2)
         mel = torch.nn.functional.pad(mel, (0, 0, 0, -len(mel) % multiple), value=float(np.log(FLOOR)))
-        vae = self.pipeline.vae
         posterior = vae.encode(mel[None, None].to(vae.dtype)).latent_dist
         latent = posterior.mode() if generator is None else posterior.sample(generator)
         return latent * vae.config.scaling_factor
-
-    @property
-    def _unet_multiple(self) -> int:
-        return int(2 ** (len(self.pipeline.unet.config.block_out_channels) - 1))
 
     def decode(self, latent: Any) -> npt.NDArray[np.float32]:
         """Return the sound of a latent, one channel at 16 kHz."""
@@ -261,3 +235,28 @@ def log_mel(samples: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
     magnitude = np.abs(np.fft.rfft(frames * window, axis=1))
     mel: npt.NDArray[np.float32] = np.log(np.maximum(magnitude @ filters, FLOOR)).astype(np.float32)
     return mel
+
+
+def make_samples(model: AudioLDM2, rows: Iterable[Mapping[str, Any]], folder: str | Path) -> list[Path]:
+    """Write the sample of each row as FLAC, and return the files; those that are there are left alone.
+
+    Rows have ``audio_file``, ``source_prompt``, ``seed``, ``steps``, ``guidance``, ``seconds`` and ``negative_prompt``.
+    """
+    import torch
+
+    paths = []
+    for row in rows:
+        path = Path(folder, row["audio_file"]).with_suffix(".flac")
+        if not path.exists():
+            generator = torch.Generator().manual_seed(row["seed"])
+            sound = model.pipeline(
+                row["source_prompt"],
+                negative_prompt=row["negative_prompt"],
+                num_inference_steps=row["steps"],
+                guidance_scale=row["guidance"],
+                audio_length_in_s=row["seconds"],
+                generator=generator,
+            ).audios[0]
+            write_atomically(path, encode_flac(sound, SAMPLE_RATE), parents=True)
+        paths.append(path)
+    return paths

@@ -26,11 +26,13 @@ __all__ = [
     "VOCABULARY",
     "Encoded",
     "allowed",
-    "bar_of_four",
     "decode",
     "encode",
     "kinds",
 ]
+
+LICENCE: Final = "CC-BY-NC-SA-4.0"
+PUBLISHED_AT: Final = "github.com/ta603/RefinPaint, folder checkpoints"
 
 PAD: Final = 0
 BOS: Final = 1
@@ -54,19 +56,10 @@ class Encoded(NamedTuple):
     """A score as tokens, and what they do not hold."""
 
     tokens: Tokens
-    bars: Tokens
-    """Where each bar begins in the tokens."""
-    n_notes: int
-    """Notes of the score."""
-    n_left_out: int
-    """Notes of drum kits, by `official` of all instruments but the first, that were left out."""
-    n_outside: int
-    """Notes below A0 or above C8, left out."""
-
-
-def bar_of_four(score: Score) -> bool:
-    """Tell whether all bars are 4/4, or of the same length; a score without a time signature is."""
-    return all(signature.quarters == 4 for signature in score.time_signatures)
+    bars: Tokens  # where each bar begins in the tokens
+    n_notes: int  # of the score
+    n_left_out: int  # notes of drum kits, by `official` of all instruments but the first
+    n_outside: int  # notes below A0 or above C8, left out
 
 
 def _snapped(tick: npt.NDArray[np.int64], ticks_per_quarter: int) -> npt.NDArray[np.int64]:
@@ -77,17 +70,10 @@ def _snapped(tick: npt.NDArray[np.int64], ticks_per_quarter: int) -> npt.NDArray
 def encode(score: Score, *, official: bool = False) -> Encoded:
     """Return a score as tokens: all voices become one, and of equal pitches at one onset the shortest stays.
 
-    Onsets and ends move to the nearest 32nd (of two, the earlier), a note keeps at least one, and its length becomes
-    the nearest that there is a token for (of two, the shorter).
-
-    Parameters
-    ----------
-    score
-        Of any grid and meter; bars are counted in 4/4.
-    official
-        As the authors' code: of one instrument alone, that of the note that ends first, a drum kit or not, and without
-        bars after that of the last onset. Voices of one program are one instrument; to them, those of one channel.
-
+    Bars are counted in 4/4. Onsets and ends move to the nearest 32nd (of two, the earlier), a note keeps at least one,
+    and its length becomes the nearest that there is a token for (of two, the shorter). ``official`` is as the authors'
+    code: of one instrument alone, that of the note that ends first, a drum kit or not, and without bars after that of
+    the last onset. Voices of one program are one instrument; to them, those of one channel.
     """
     notes = score.notes
     programs = np.array(score.programs or [0] * len(score.voices))[notes["voice"]]
@@ -161,16 +147,9 @@ def allowed(before: int, after: int | None) -> npt.NDArray[np.bool_]:
 def decode(tokens: Tokens, like: Score, *, official: bool = False) -> tuple[Score, int]:
     """Return the score of tokens, and how many of them say nothing where they stand and were dropped.
 
-    Parameters
-    ----------
-    tokens
-        Any sequence of tokens.
-    like
-        Its tempi, time and key signatures are kept. The notes have one voice, a piano, and velocity 100.
-    official
-        As the authors' code: a note without a position of its own is at that of the note before or at the begin of its
-        bar, a position before all bars begins the first, and equal notes stay.
-
+    The notes have one voice, a piano, and velocity 100; tempi, time and key signatures are those of `like`.
+    ``official`` is as the authors' code: a note without a position of its own is at that of the note before or at the
+    begin of its bar, a position before all bars begins the first, and equal notes stay.
     """
     columns: list[tuple[int, int, int]] = []
     bar, dropped, place = -1, 0, 0
