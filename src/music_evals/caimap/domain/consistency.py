@@ -73,49 +73,28 @@ class Coefficient(NamedTuple):
 
     Attributes
     ----------
-    measure
-        Its name, as ``"section_kappa"``.
-    group
-        Of whom: a group of annotators, or a round of inspectors; empty for all.
-    row
-        Dimension or row of a form; empty for the whole.
     value, low, high
         The figure and its 95 % interval; NaN where it is not defined.
-    n
-        Songs, or items, that it is of: those without a value, as a song without sections, are left out.
 
     """
 
-    measure: str
-    group: str
-    row: str
+    measure: str  # its name, as ``"section_kappa"``
+    group: str  # of whom: a group of annotators, or a round of inspectors; empty for all
+    row: str  # dimension or row of a form; empty for the whole
     value: float
     low: float
     high: float
-    n: int
+    n: int  # songs, or items, that it is of: those without a value, as a song without sections, are left out
 
 
 class Measurement(NamedTuple):
-    """A value that somebody reached or gave at some time.
+    """A value that somebody reached or gave at some time."""
 
-    Attributes
-    ----------
-    person, role
-        Who.
-    measure
-        One of `MEASURES`.
-    moment
-        With its time zone.
-    value
-        In the unit of the measure.
-
-    """
-
-    person: int
-    role: str
-    measure: str
-    moment: dt.datetime
-    value: float
+    person: int  # who
+    role: str  # who
+    measure: str  # one of `MEASURES`
+    moment: dt.datetime  # with its time zone
+    value: float  # in the unit of the measure
 
 
 class PersonWeek(NamedTuple):
@@ -125,10 +104,6 @@ class PersonWeek(NamedTuple):
     ----------
     person, role, measure, monday
         Who, what and when.
-    n, mean
-        How many values, and their mean.
-    others
-        Mean of the values of others of the role in the same week; NaN without any.
 
     """
 
@@ -136,9 +111,9 @@ class PersonWeek(NamedTuple):
     role: str
     measure: str
     monday: dt.date
-    n: int
-    mean: float
-    others: float
+    n: int  # how many values, and their mean
+    mean: float  # how many values, and their mean
+    others: float  # mean of the values of others of the role in the same week; NaN without any
 
 
 class Drift(NamedTuple):
@@ -148,8 +123,6 @@ class Drift(NamedTuple):
     ----------
     person, role, measure
         Who and what.
-    weeks
-        With values.
     slope, low, high
         Median slope of the means, a week, and its 95 % interval (Theil and Sen); NaN with fewer than `MIN_WEEKS`.
     to_others
@@ -160,7 +133,7 @@ class Drift(NamedTuple):
     person: int
     role: str
     measure: str
-    weeks: int
+    weeks: int  # with values
     slope: float
     low: float
     high: float

@@ -35,15 +35,6 @@ _SEPARATORS: Final = re.compile(r"[,，、;；|\n]")
 class Lexicon:
     """The terms of a dimension and where they come from.
 
-    Parameters
-    ----------
-    terms
-        Most used first, each once.
-    source
-        Of the captions: their name, and an address or a commit.
-    licence
-        Of the captions.
-
     Raises
     ------
     NoDataError
@@ -53,9 +44,9 @@ class Lexicon:
 
     """
 
-    terms: tuple[str, ...]
-    source: str
-    licence: str
+    terms: tuple[str, ...]  # most used first, each once
+    source: str  # of the captions: their name, and an address or a commit
+    licence: str  # of the captions
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "terms", tuple(self.terms))

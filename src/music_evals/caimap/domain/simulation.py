@@ -54,14 +54,10 @@ class Habit(NamedTuple):
     page, describing, start
         Least and most: time on the page of a structure and of a description, in durations of the song; seconds until it
         is played.
-    honest
-        Is to be left alone.
     played, skips
         Share of a song that is played for a structure; chance that the first attempt at a description hears no whole.
     late_sec, missing, breaks
         Mean delay of reports, share of them that are lost, and pauses with a hidden page a song.
-    partner
-        Habit of who makes the other pass.
     rests, resting
         Whether they work by another habit, of the number of the song and whether its block has shown its sample.
 
@@ -72,7 +68,7 @@ class Habit(NamedTuple):
     line_error: float = 0.02
     page: tuple[float, float] = (1.4, 3.0)
     describing: tuple[float, float] = (1.4, 3.0)
-    honest: bool = False
+    honest: bool = False  # is to be left alone
     form: str = "song"
     played: float = 1.0
     new_words: float = 1.0
@@ -81,7 +77,7 @@ class Habit(NamedTuple):
     late_sec: float = 0.1
     missing: float = 0.0
     breaks: float = 0.3
-    partner: str = "careful"
+    partner: str = "careful"  # habit of who makes the other pass
     rests: Callable[[int, bool], bool] = lambda _, __: False
     resting: str = ""
 
@@ -119,31 +115,14 @@ HABITS: Final[Mapping[str, Habit]] = MappingProxyType(
 
 @dataclasses.dataclass(frozen=True)
 class Plan:
-    """What is simulated.
+    """What is simulated."""
 
-    Parameters
-    ----------
-    share
-        Of descriptions and of equal structures that an inspector sees, from 0 to 1.
-    annotators
-        Of each habit, at least 2.
-    weeks
-        How long.
-    tasks
-        Structures and descriptions a week, so many of both each.
-    seed
-        Of everything that is drawn.
-    habits
-        Name -> habit.
-
-    """
-
-    share: float = SHARE
-    annotators: int = 10
-    weeks: int = 4
-    tasks: int = 10
-    seed: int = 0
-    habits: Mapping[str, Habit] = dataclasses.field(default_factory=lambda: HABITS)
+    share: float = SHARE  # of descriptions and of equal structures that an inspector sees, from 0 to 1
+    annotators: int = 10  # of each habit, at least 2
+    weeks: int = 4  # how long
+    tasks: int = 10  # structures and descriptions a week, so many of both each
+    seed: int = 0  # of everything that is drawn
+    habits: Mapping[str, Habit] = dataclasses.field(default_factory=lambda: HABITS)  # name -> habit
 
     def __post_init__(self) -> None:
         block_of(self.share)  # refuses what is no share
@@ -156,15 +135,9 @@ class Outcome(NamedTuple):
 
     Attributes
     ----------
-    habit
-        Its name.
-    excluded
-        Share that is excluded at the end of each week.
     caught, songs
         Share that is excluded within `SONGS` songs, of honest ones a false alarm; median of the songs until then of who
         was excluded, NaN of nobody.
-    cents
-        Paid to one by the rates of `ledger.Rates` and not taken back, on average.
     refused, scored
         Share of descriptions whose first attempt the rules of listening refused; number that inspectors scored.
     entered, bad
@@ -174,11 +147,11 @@ class Outcome(NamedTuple):
 
     """
 
-    habit: str
-    excluded: tuple[float, ...]
+    habit: str  # its name
+    excluded: tuple[float, ...]  # share that is excluded at the end of each week
     caught: float
     songs: float
-    cents: float
+    cents: float  # paid to one by the rates of `ledger.Rates` and not taken back, on average
     refused: float
     entered: int
     bad: float

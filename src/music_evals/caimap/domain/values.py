@@ -52,22 +52,11 @@ _PATTERN: Final = re.compile(r"[c ]*[cR]?")
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class TimedLine:
-    """A line of a song and when it begins.
+    """A line of a song and when it begins."""
 
-    Parameters
-    ----------
-    start
-        Seconds from the beginning.
-    text
-        The line.
-    section
-        Kind of its section where that is known; empty otherwise.
-
-    """
-
-    start: float
-    text: str
-    section: str = ""
+    start: float  # seconds from the beginning
+    text: str  # the line
+    section: str = ""  # kind of its section where that is known; empty otherwise
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -76,26 +65,12 @@ class Song:
 
     Parameters
     ----------
-    id
-        Its name in the study and in the export.
-    lines
-        Its lyrics before annotation, one phrase an entry.
-    duration_sec
-        Of the recording; 0 without one, as of a finished song that was imported.
     title, artist, genre, album
         As known; empty where not.
-    audio
-        Name of the recording in the folder of the study.
     cluster
         Of the embeddings of the preparation; songs of one sound alike. None where that step was left out.
-    rhymes
-        Whether each line rhymes, by the preparation; empty where that step was left out.
-    theme
-        Of the lyrics, by the preparation; empty where that step was left out.
     timed_lyrics, timed_sections
         Lines with times, and such lines with their sections, where they are known; CaiMD has different times in both.
-    licence
-        Of the recording and the lyrics, as the importer states it.
     automatic
         Which of these fields a program wrote before people came, and which program: (field, program) each.
 
@@ -106,20 +81,20 @@ class Song:
 
     """
 
-    id: str
-    lines: tuple[str, ...]
-    duration_sec: float
+    id: str  # its name in the study and in the export
+    lines: tuple[str, ...]  # its lyrics before annotation, one phrase an entry
+    duration_sec: float  # of the recording; 0 without one, as of a finished song that was imported
     title: str = ""
     artist: tuple[str, ...] = ()
     genre: str = ""
     album: str = ""
-    audio: str = ""
+    audio: str = ""  # name of the recording in the folder of the study
     cluster: int | None = None
-    rhymes: tuple[bool, ...] = ()
-    theme: str = ""
+    rhymes: tuple[bool, ...] = ()  # whether each line rhymes, by the preparation; empty where that step was left out
+    theme: str = ""  # of the lyrics, by the preparation; empty where that step was left out
     timed_lyrics: tuple[TimedLine, ...] = ()
     timed_sections: tuple[TimedLine, ...] = ()
-    licence: str = ""
+    licence: str = ""  # of the recording and the lyrics, as the importer states it
     automatic: tuple[tuple[str, str], ...] = ()
 
     def __post_init__(self) -> None:
@@ -141,25 +116,12 @@ class Song:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Person:
-    """Somebody who works in a study.
+    """Somebody who works in a study."""
 
-    Parameters
-    ----------
-    id
-        Number that says nothing of who it is.
-    role
-        One of `ROLES`.
-    excluded
-        Gets no further tasks.
-    withdrawn
-        Has taken back their consent: nothing of theirs is exported.
-
-    """
-
-    id: int
-    role: str
-    excluded: bool = False
-    withdrawn: bool = False
+    id: int  # number that says nothing of who it is
+    role: str  # one of `ROLES`
+    excluded: bool = False  # gets no further tasks
+    withdrawn: bool = False  # has taken back their consent: nothing of theirs is exported
 
     def __post_init__(self) -> None:
         if self.role not in ROLES:
@@ -174,10 +136,6 @@ class Section:
 
     Parameters
     ----------
-    label
-        A kind of `SECTION_KINDS` and a number, as ``"verse1"``.
-    lines
-        Phrases.
     rhyme
         Patterns of the phrases: ``c`` a character, ``R`` the last one of a line that rhymes, a space a pause.
     readings
@@ -186,8 +144,8 @@ class Section:
 
     """
 
-    label: str
-    lines: tuple[str, ...]
+    label: str  # a kind of `SECTION_KINDS` and a number, as ``"verse1"``
+    lines: tuple[str, ...]  # phrases
     rhyme: tuple[str, ...]
     readings: tuple[str, ...] = ()
 
@@ -233,19 +191,10 @@ class Section:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Structure:
-    """The annotation of a type A task: the sections of a song, corrected and marked, and its theme.
+    """The annotation of a type A task: the sections of a song, corrected and marked, and its theme."""
 
-    Parameters
-    ----------
-    sections
-        In their order; at least one with a line.
-    theme
-        What the lyrics are about.
-
-    """
-
-    sections: tuple[Section, ...]
-    theme: str = ""
+    sections: tuple[Section, ...]  # in their order; at least one with a line
+    theme: str = ""  # what the lyrics are about
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "sections", tuple(self.sections))
@@ -266,19 +215,10 @@ class Structure:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Tagged:
-    """What is said of one dimension.
+    """What is said of one dimension."""
 
-    Parameters
-    ----------
-    tags
-        In the order in which they were chosen; not empty.
-    text
-        In own words; empty where nothing was written.
-
-    """
-
-    tags: tuple[str, ...]
-    text: str = ""
+    tags: tuple[str, ...]  # in the order in which they were chosen; not empty
+    text: str = ""  # in own words; empty where nothing was written
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "tags", tuple(self.tags))
@@ -292,21 +232,17 @@ class Effects:
 
     Parameters
     ----------
-    clear
-        The sound is clear.
     live, lo_fi
         It is a recording of a concert; it is meant to sound old or rough. None, as of `clear`, where that was not
         answered: in songs that were imported finished.
-    live_text, lo_fi_text
-        Remarks; empty where nothing was written.
 
     """
 
-    clear: bool | None
+    clear: bool | None  # the sound is clear
     live: bool | None = False
     lo_fi: bool | None = False
-    live_text: str = ""
-    lo_fi_text: str = ""
+    live_text: str = ""  # remarks; empty where nothing was written
+    lo_fi_text: str = ""  # remarks; empty where nothing was written
 
     @property
     def quality(self) -> str | None:
@@ -320,22 +256,16 @@ class Description:
 
     Parameters
     ----------
-    group
-        ``"professional"`` or ``"amateur"``.
-    overall_text
-        The textual description.
     dimensions
         Name of a dimension -> what is said of it: all of `music_evals.annotations.DIMENSIONS` of the group but
         `AUDIO_EFFECTS`.
-    effects
-        The closed questions.
 
     """
 
-    group: str
-    overall_text: str
+    group: str  # ``"professional"`` or ``"amateur"``
+    overall_text: str  # the textual description
     dimensions: Mapping[str, Tagged]
-    effects: Effects
+    effects: Effects  # the closed questions
 
     def __post_init__(self) -> None:
         if self.group not in DIMENSIONS:
@@ -375,38 +305,17 @@ class Description:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Task:
-    """What one person is to do for one song.
+    """What one person is to do for one song."""
 
-    Parameters
-    ----------
-    id
-        Its number.
-    song
-        Id of the song.
-    kind
-        One of `ANNOTATION_KINDS`.
-    person
-        Id of the annotator.
-    state
-        As `music_evals.caimap.domain.machine.TASK` names it.
-    number
-        1 or 2 of the two passes of type A; 1 of type B.
-    assigned, submitted
-        When, in UTC.
-    training
-        Of the training mode: not exported, not paid as work.
-
-    """
-
-    id: int
-    song: str
-    kind: str
-    person: int
-    state: str
-    number: int = 1
-    assigned: dt.datetime | None = None
-    submitted: dt.datetime | None = None
-    training: bool = False
+    id: int  # its number
+    song: str  # id of the song
+    kind: str  # one of `ANNOTATION_KINDS`
+    person: int  # id of the annotator
+    state: str  # as `music_evals.caimap.domain.machine.TASK` names it
+    number: int = 1  # 1 or 2 of the two passes of type A; 1 of type B
+    assigned: dt.datetime | None = None  # when, in UTC
+    submitted: dt.datetime | None = None  # when, in UTC
+    training: bool = False  # of the training mode: not exported, not paid as work
 
     def __post_init__(self) -> None:
         if self.kind not in ANNOTATION_KINDS:
@@ -422,42 +331,23 @@ class PlaybackEvent:
     kind
         ``"play"``, ``"pause"``, ``"seek"``, ``"rate"``, ``"beat"`` (the player is still playing), ``"ended"``,
         ``"write"``, ``"paste"``, ``"blocked"`` (a paste that the page kept away), ``"hidden"`` or ``"shown"``.
-    position_sec
-        Of the player, when it happened.
-    received_sec
-        When the server received it: its own clock, seconds since the task was opened.
-    value
-        Where a seek went in seconds, or the rate that was set; 0 otherwise.
 
     """
 
     kind: str
-    position_sec: float
-    received_sec: float
-    value: float = 0.0
+    position_sec: float  # of the player, when it happened
+    received_sec: float  # when the server received it: its own clock, seconds since the task was opened
+    value: float = 0.0  # where a seek went in seconds, or the rate that was set; 0 otherwise
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class ScoreSheet:
-    """The points that an inspector gave a description, by the form of table 6 or 7.
+    """The points that an inspector gave a description, by the form of table 6 or 7."""
 
-    Parameters
-    ----------
-    task
-        Number of the task that is scored.
-    inspector
-        Id of who scored.
-    points
-        (row, part) of the form -> points.
-    remark
-        For the annotator.
-
-    """
-
-    task: int
-    inspector: int
-    points: Mapping[tuple[str, str], float]
-    remark: str = ""
+    task: int  # number of the task that is scored
+    inspector: int  # id of who scored
+    points: Mapping[tuple[str, str], float]  # (row, part) of the form -> points
+    remark: str = ""  # for the annotator
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "points", MappingProxyType(dict(self.points)))
@@ -474,27 +364,19 @@ class FinishedSong:
 
     Parameters
     ----------
-    song
-        As imported.
-    structure
-        The accepted one.
-    professional, amateur
-        The accepted descriptions.
     structure_people
         Ids of who annotated the accepted structure: both annotators, or the inspector who settled it too.
-    professional_person, amateur_person
-        Ids of who described it.
     consent
         Version of the text that they have consented to; where they accepted their invitations under different ones, all
         of these with commas.
 
     """
 
-    song: Song
-    structure: Structure
-    professional: Description
-    amateur: Description
+    song: Song  # as imported
+    structure: Structure  # the accepted one
+    professional: Description  # the accepted descriptions
+    amateur: Description  # the accepted descriptions
     structure_people: Sequence[int]
-    professional_person: int
-    amateur_person: int
+    professional_person: int  # ids of who described it
+    amateur_person: int  # ids of who described it
     consent: str

@@ -45,13 +45,11 @@ class SongTable(NamedTuple):
     ----------
     songs
         To be taken in. `audio` is the name in the folder of the recordings, until `keep_recordings` has copied them.
-    not_sampled
-        Ids of songs that the preparation did not draw, and that are left out for it.
 
     """
 
     songs: list[Song]
-    not_sampled: list[str]
+    not_sampled: list[str]  # ids of songs that the preparation did not draw, and that are left out for it
 
 
 def read_songs(

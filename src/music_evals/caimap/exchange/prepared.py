@@ -27,22 +27,14 @@ class Automatic(NamedTuple):
     columns
         Column of the table of songs -> its value: ``lines``, ``rhymes``, ``cluster`` and ``theme``, as far as they were
         found.
-    makers
-        The same columns -> which program.
-    timed_lyrics
-        Lines with the times at which they begin.
-    sampled
-        Whether the song was drawn; None where nothing was.
-    failures
-        Step that failed and why.
 
     """
 
     columns: Mapping[str, Any]
-    makers: Mapping[str, str]
-    timed_lyrics: tuple[TimedLine, ...]
-    sampled: bool | None
-    failures: tuple[str, ...]
+    makers: Mapping[str, str]  # the same columns -> which program
+    timed_lyrics: tuple[TimedLine, ...]  # lines with the times at which they begin
+    sampled: bool | None  # whether the song was drawn; None where nothing was
+    failures: tuple[str, ...]  # step that failed and why
 
 
 def read_prepared(folder: str | os.PathLike[str]) -> dict[str, Automatic]:

@@ -50,12 +50,8 @@ class Settings:
     seed
         Of the sample of descriptions and of the order in which songs are given out. It is kept from annotators: who
         knows it knows the sample.
-    share
-        Of descriptions that are scored, from 0 to 1.
     congruent_share
         Of songs whose passes are equal that an inspector sees all the same, from 0 to 1.
-    pass_gap_hours
-        Between the two passes of a structure.
     release_days
         Without anything done on a task, after which its place is given to others.
     consent
@@ -71,8 +67,8 @@ class Settings:
     """
 
     seed: int = 0
-    share: float = assurance.SHARE
-    pass_gap_hours: float = assignment.PASS_GAP.total_seconds() / 3600
+    share: float = assurance.SHARE  # of descriptions that are scored, from 0 to 1
+    pass_gap_hours: float = assignment.PASS_GAP.total_seconds() / 3600  # between the two passes of a structure
     consent: str = "1"
     release_days: float = assignment.IDLE.total_seconds() / 86400
     rates: ledger.Rates = ledger.Rates()  # noqa: RUF009  (a tuple)
