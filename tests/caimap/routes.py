@@ -16,13 +16,20 @@ class Page(NamedTuple):
     right: str
 
 
+def right_of(route) -> list[str]:
+    """The one right that its router names."""
+    rights = [scope for needed in route.dependencies for scope in getattr(needed, "scopes", None) or ()]
+    assert len(rights) == 1, route.path
+    return rights
+
+
 def pages_of(*modules) -> list[Page]:
     routes = [route for module in modules for router in module.ROUTERS for route in router.routes]
     return [
         Page(method, route.path, right)
         for route in routes
         for method in sorted(route.methods - {"HEAD"})
-        for right in {scope for needed in route.dependencies for scope in getattr(needed, "scopes", ())}
+        for right in right_of(route)
     ]
 
 

@@ -249,7 +249,8 @@ async def admit(rights: SecurityScopes, visitor: CurrentVisitor) -> None:
             origin is not None and origin.partition("://")[2] != request.headers.get("host")
         ):
             raise ForbiddenError("this was sent by another site", kind="other_site")
-    for right in set(rights.scopes) - {"public"}:
+    [right] = rights.scopes  # a router that names none lets nobody in
+    if right != "public":
         if visit is None:
             raise SignedOutError("sign in first", kind="signed_out")
         if visit.person.role not in RIGHTS[right]:
