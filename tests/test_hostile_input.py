@@ -75,7 +75,7 @@ def shard(content: bytes, folder: Path) -> None:
 
 def songs(content: bytes, folder: Path) -> None:
     pytest.importorskip("sqlalchemy")
-    from music_evals.caimap.importing import read_songs
+    from music_evals.caimap.exchange.importing import read_songs
 
     (folder / "songs.jsonl").write_bytes(content)
     read_songs(folder / "songs.jsonl", folder)

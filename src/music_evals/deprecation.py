@@ -70,7 +70,8 @@ def moved_modules(package: str, names: Mapping[str, str]) -> None:
         Old name -> new one, both below the package.
 
     """
-    sys.meta_path.append(_Moved({f"{package}.{old}": f"{package}.{new}" for old, new in names.items()}))
+    # first: the new folder of a package that moved would give its modules a second time, by their old names
+    sys.meta_path.insert(0, _Moved({f"{package}.{old}": f"{package}.{new}" for old, new in names.items()}))
 
 
 def renamed_options(**names: str) -> Callable[[Function], Function]:
