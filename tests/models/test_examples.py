@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 from music_evals.annotations import LOWEST_PITCH, PianoRoll, Score
 from music_evals.errors import NoDataError
 from music_evals.models.bmst import BMST, BMSTConfig
-from music_evals.models.examples import RollExamples
-from music_evals.models.recipe import DataConfig, Recipe, TrainingConfig
 from music_evals.models.training import fit
+from music_evals.models.training.data import RollExamples
+from music_evals.models.training.recipe import DataConfig, Recipe, TrainingConfig
 from music_evals.symbolic.notes import make_notes
 from music_evals.symbolic.piano_rolls import piano_roll
 

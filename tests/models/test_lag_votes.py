@@ -11,8 +11,8 @@ from hypothesis.extra import numpy as hnp
 
 from music_evals.annotations import HOLD, MASK, REST
 from music_evals.metrics.inpainting import note_f1
-from music_evals.models._lag_votes import Votes, decode_expected_f1, lag_agreement, lag_marginals, vote_lags
 from music_evals.models.baselines import best_lag, lag_vote, mode_pitch_beats
+from music_evals.models.layers.lag_votes import Votes, decode_expected_f1, lag_agreement, lag_marginals, vote_lags
 
 MIDDLE = range(144, 240)
 contexts_of_few = hnp.arrays(np.uint8, (2, 384), elements=st.sampled_from([60, 62, 64, HOLD, HOLD, REST]))

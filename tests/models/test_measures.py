@@ -5,8 +5,8 @@ import pytest
 import torch
 
 from music_evals.annotations import HOLD, REST
-from music_evals.models._measures import HierarchicalDecoder, draw_span, fix_empty, normals
 from music_evals.models.inpaintnet import InpaintNet
+from music_evals.models.layers.measures import HierarchicalDecoder, draw_span, fix_empty, normals
 from music_evals.models.sketchnet import SketchNet
 from music_evals.symbolic import factorized
 

@@ -21,9 +21,9 @@ from music_evals.errors import (
     UnreadableFileError,
     UnsupportedTypeError,
 )
-from music_evals.models import _encoder_networks
-from music_evals.models.music_encoders import ENCODERS, EncoderSettings, load_music_encoder
-from music_evals.models.precomputed import read_features, write_features
+from music_evals.models.encoders import networks as encoder_networks
+from music_evals.models.encoders.music import ENCODERS, EncoderSettings, load_music_encoder
+from music_evals.models.encoders.precomputed import read_features, write_features
 
 transformers = pytest.importorskip("transformers")
 pytestmark = pytest.mark.usefixtures("one_thread")
@@ -310,7 +310,7 @@ def test_encodec_sizes_of_the_published_model():
     )  # fmt: skip
     with torch.device("meta"):
         model = transformers.EncodecModel(config)
-    from music_evals.models._encoder_networks import Encodec
+    from music_evals.models.encoders.networks import Encodec
 
     assert Encodec(model, bandwidth=12.0, pooling="muchin").size == 19200
     assert Encodec(model, bandwidth=12.0, pooling="mean").size == 128 == ENCODERS["encodec"].size
@@ -356,7 +356,7 @@ def test_loudness_is_measured_in_the_recording(models, tmp_path):
 def test_prepared_samples_have_the_loudness_that_was_asked_for():
     import pyloudnorm
 
-    from music_evals.models._encoder_audio import prepare
+    from music_evals.models.encoders.audio import prepare
 
     stereo = sound(3, 44100, 2)
     out = prepare(
@@ -502,14 +502,14 @@ def test_weights_are_those_of_the_configuration_whatever_happens_in_between(
     hub_cache("lab/ears", models[kind], COMMITS[0])
     broken = tmp_path / "broken"
     broken.mkdir()
-    read = _encoder_networks._config_values
+    read = encoder_networks._config_values
 
     def push(*given):
         found = read(*given)
         hub_cache("lab/ears", broken, COMMITS[1])  # a newer commit, without any file
         return found
 
-    monkeypatch.setattr(_encoder_networks, "_config_values", push)
+    monkeypatch.setattr(encoder_networks, "_config_values", push)
     settings = EncoderSettings(name, model="lab/ears")
     assert load_music_encoder(settings, device="cpu", cache=False).about["identity"] == COMMITS[0]
 

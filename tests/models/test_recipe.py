@@ -10,9 +10,9 @@ import torch
 from music_evals.annotations import PianoRoll
 from music_evals.errors import InvalidInputError, UnknownNameError, UnreadableFileError
 from music_evals.models.bmst import BMST
-from music_evals.models.examples import RollExamples
-from music_evals.models.recipe import build_recipe, find_recipe, from_mapping, read_recipe, read_sections
 from music_evals.models.training import fit
+from music_evals.models.training.data import RollExamples
+from music_evals.models.training.recipe import build_recipe, find_recipe, from_mapping, read_recipe, read_sections
 from music_evals.protocols import INPAINTERS, STYLE_TRANSFERS, load_plugin
 
 SHIPPED = Path(__file__).parents[2] / "models" / "anticipation_rnn" / "train.yaml"

@@ -13,10 +13,10 @@ import torch
 
 from music_evals.annotations import HOLD
 from music_evals.errors import CorruptRecordsError, InvalidInputError, MissingBackendError, UnknownNameError
-from music_evals.models.examples import draw_transpositions
 from music_evals.models.inpaintnet import InpaintNet, InpaintNetConfig
-from music_evals.models.recipe import DataConfig, Recipe, Stage, TrainingConfig, read_recipe
 from music_evals.models.training import fit, train_from_file
+from music_evals.models.training.data import draw_transpositions
+from music_evals.models.training.recipe import DataConfig, Recipe, Stage, TrainingConfig, read_recipe
 
 pytestmark = pytest.mark.usefixtures("one_thread", "own_random_state")
 

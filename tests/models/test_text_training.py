@@ -22,12 +22,10 @@ from music_evals.errors import (
 )
 from music_evals.lyrics.near_copies import NearCopies, long_lines
 from music_evals.lyrics.prompts import theme_prompt
-from music_evals.models import text_training
 from music_evals.models.lyric_writers import TransformersWriter, write_themes
-from music_evals.models.text_examples import load_text_songs, tokenized
-from music_evals.models.text_recipe import TextData, TextTraining, build_text_recipe
-from music_evals.models.text_training import train_text_model
-from music_evals.models.training import train_from_file
+from music_evals.models.training import train_from_file, writers
+from music_evals.models.training.recipe import TextData, TextTraining, build_recipe
+from music_evals.models.training.writers import load_text_songs, tokenized, train_text_model
 
 RECIPES = Path(__file__).resolve().parents[2] / "models" / "lyric_writer"
 SIGNS = "天地人山水风月花日夜云雨江海春秋心梦路灯"
@@ -116,18 +114,18 @@ def test_a_killed_run_ends_with_the_same_weights(
 ) -> None:
     values["model"] |= {"tuning": tuning, "rank": 2, "dropout": 0.5}
     whole = train_text_model(values, tmp_path, tmp_path / "whole", device="cpu")
-    take = text_training._TextRun._take_step
+    backward, steps = torch.autograd.backward, iter(range(99))
 
-    def killed(self: Any, total: int) -> None:
-        if self.step == 3:
+    def killed(loss: torch.Tensor) -> None:
+        if next(steps) == 6:  # two songs a step
             raise KeyboardInterrupt
-        take(self, total)
+        backward(loss)
 
-    monkeypatch.setattr(text_training._TextRun, "_take_step", killed)
+    monkeypatch.setattr(torch.autograd, "backward", killed)
     with pytest.raises(KeyboardInterrupt):
         train_text_model(values, tmp_path, tmp_path / "killed", device="cpu")
     assert not (tmp_path / "killed" / "model").exists()
-    monkeypatch.setattr(text_training._TextRun, "_take_step", take)
+    monkeypatch.setattr(torch.autograd, "backward", backward)
     torch.manual_seed(99)  # whatever the caller drew
     resumed = train_text_model(values, tmp_path, tmp_path / "killed", device="cpu")
     ours, theirs = state(whole.folder), state(resumed.folder)
@@ -241,7 +239,7 @@ def test_a_theme_annotator_is_tuned_by_the_same_recipe(tmp_path: Path, values: d
     changes = [f"model.base={values['model']['base']}", "model.tuning=full", "training.epochs=1"]
     changes += [f"data.{name}={value}" for name, value in values["data"].items()]
     result = train_from_file(RECIPES / "train-themes.yaml", changes=changes, out=tmp_path / "out", device="cpu")
-    assert isinstance(result, text_training.TextTrainingResult)
+    assert isinstance(result, writers.TextTrainingResult)
     data = TextData(**values["data"], task="themes")
     one = load_text_songs(data, tmp_path, seed=0).judged[0]
     lyrics = "(verse)\n" + "\n".join(lines_of(20)[:2]) + "\n(chorus)\n" + "\n".join(lines_of(20)[2:])
@@ -284,11 +282,11 @@ def test_settings_out_of_range_are_refused(
 ) -> None:
     values[section][name] = value
     with pytest.raises(error):
-        build_text_recipe(values)
+        build_recipe(values)
 
 
 def test_the_learning_rate_rises_and_falls() -> None:
-    shares = [text_training._share(step, 100, 0.1) for step in range(100)]
+    shares = [writers._share(step, 100, 0.1) for step in range(100)]
     assert shares[9] == 1.0
     assert shares == sorted(shares[:10]) + sorted(shares[10:], reverse=True)
     assert shares[-1] < 0.01
@@ -326,12 +324,12 @@ def test_a_folder_that_cannot_be_written_is_an_output_error(tmp_path: Path, valu
 
 
 def test_the_recipe_of_the_window_is_whole() -> None:
-    from music_evals.models.recipe import read_sections
+    from music_evals.models.training.recipe import read_sections
 
     changes = ["model.base=somewhere", "data.dataset=somewhere"]
-    recipe = build_text_recipe(read_sections(RECIPES / "train.yaml", changes))
+    recipe = build_recipe(read_sections(RECIPES / "train.yaml", changes))
     assert recipe.training == TextTraining(max_tokens=4096)
-    themes = build_text_recipe(read_sections(RECIPES / "train-themes.yaml", changes))
+    themes = build_recipe(read_sections(RECIPES / "train-themes.yaml", changes))
     assert themes.data.task == "themes"
     with pytest.raises(InvalidInputError, match="`out` says"):
         train_from_file(RECIPES / "train.yaml", changes=changes)

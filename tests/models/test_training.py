@@ -25,11 +25,18 @@ from music_evals.errors import (
     UnknownNameError,
     UnreadableFileError,
 )
-from music_evals.models._checkpoints import read_checkpoint, write_checkpoint
 from music_evals.models.anticipation_rnn import AnticipationRNN, AnticipationRNNConfig
-from music_evals.models.examples import draw_transpositions, transpose
-from music_evals.models.recipe import DataConfig, Recipe, TrainingConfig
-from music_evals.models.training import CHECKPOINT, LOG, fit, learning_rate, train_from_file
+from music_evals.models.training.data import draw_transpositions, transpose
+from music_evals.models.training.loop import (
+    CHECKPOINT,
+    LOG,
+    fit,
+    learning_rate,
+    read_checkpoint,
+    train_from_file,
+    write_checkpoint,
+)
+from music_evals.models.training.recipe import DataConfig, Recipe, TrainingConfig
 
 pytestmark = pytest.mark.usefixtures("one_thread", "own_random_state")
 

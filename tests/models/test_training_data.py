@@ -10,9 +10,9 @@ import pytest
 from music_evals.annotations import Score
 from music_evals.datasets.style_pieces import PieceFacts, features, row_of
 from music_evals.errors import InvalidInputError, NoDataError, UnknownNameError
-from music_evals.models._training_data import cut_voices, recipe_examples, training_contexts, whole_voices
 from music_evals.models.bmst import BMSTConfig
-from music_evals.models.recipe import DataConfig
+from music_evals.models.training.data import cut_voices, recipe_examples, training_contexts, whole_voices
+from music_evals.models.training.recipe import DataConfig
 from music_evals.symbolic.notes import make_notes
 from music_evals.symbolic.piano_rolls import piano_roll
 

@@ -1,69 +1,62 @@
-"""Layers of the networks of piano rolls: attention that knows distances, and pitches from the lowest up.
+"""What the networks of piano rolls share: attention that knows distances, pitches from the lowest up, and the model.
 
-Source: Lu et al., "Actions speak louder than listening" (ACM MM 2021), sections 3.2 and 3.3; the causal network over
-pitches follows WaveNet's gates (van den Oord et al., 2016).
+Source of the layers: Lu et al., "Actions speak louder than listening" (ACM MM 2021), sections 3.2 and 3.3; the causal
+network over pitches follows WaveNet's gates (van den Oord et al., 2016).
 """
 
-from __future__ import annotations
+# Annotations stay real objects here: the Hub mixin reads the types of a class that inherits from it.
+import abc
+import dataclasses
+import os
+from collections.abc import Callable, Iterator
+from typing import Any, ClassVar, Final, NamedTuple
 
-import math
-from collections.abc import Callable
-from typing import NamedTuple
-
+import numpy as np
+import numpy.typing as npt
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from music_evals.annotations import N_ROLL_PITCHES
+from music_evals.annotations import N_ROLL_PITCHES, Arrangement, Cells, PianoRoll
+from music_evals.errors import InvalidInputError
+from music_evals.models.gibbs import GibbsSettings, GibbsState, Sweep, arrangement_of, gibbs_sweeps, transfer, working
+from music_evals.models.layers.gibbs import roll_meta
+from music_evals.models.layers.saving import SavedNetwork
+from music_evals.models.training.data import RollWindows
+from music_evals.numerics import one_thread
 
 __all__ = [
-    "BackwardEncoder",
-    "BandedAttention",
+    "N_META",
+    "PITCH_BITS",
     "Encoder",
     "EncoderLayer",
     "PitchNetwork",
-    "ScalarPitchNetwork",
+    "Pitches",
+    "RelativeAttention",
+    "RollModel",
     "Sizes",
-    "focal_truth",
-    "sinusoids",
+    "padded",
 ]
+
+N_META: Final = 4
+"""Features of a step besides its cells: padding before, padding after, positions in beat and bar."""
+
+_STEPS_AT_ONCE: Final = 64
+
 
 NORM_EPS = 1e-6
 PITCH_BITS = 7
 
 
-def sinusoids(n: int, width: int) -> Tensor:
-    """Return codes of n positions, shape (n, width): all sines, then all cosines, of falling frequency."""
-    half = width // 2
-    rates = torch.exp(-math.log(10_000.0) * torch.arange(half, dtype=torch.float64) / half)
-    angles = torch.arange(n, dtype=torch.float64)[:, None] * rates
-    return torch.cat([angles.sin(), angles.cos()], dim=1).to(torch.get_default_dtype())
+class Sizes(NamedTuple):
+    """Of an encoder."""
 
-
-def focal_truth(p: Tensor, alpha: float, gamma: float = 2.0) -> Tensor:
-    """Return the probability q for which focal loss is least at output p; it is no probability itself.
-
-    FL = -alpha y (1 - p)^gamma ln p - (1 - alpha) (1 - y) p^gamma ln(1 - p); setting the derivative of its mean over
-    y ~ Bernoulli(q) to 0 gives q = (1 - alpha) A(1 - p) / (alpha A(p) + (1 - alpha) A(1 - p)) with
-    A(p) = (1 - p)^gamma / p - gamma (1 - p)^(gamma - 1) ln p.
-
-    Parameters
-    ----------
-    p
-        Outputs of the network, any shape, 0..1.
-    alpha
-        Weight of what sounds, above 0 and below 1.
-    gamma
-        How much easy cells are played down.
-
-    """
-    p = p.clamp(1e-8, 1 - 1e-8)
-
-    def slope(x: Tensor, rest: Tensor) -> Tensor:
-        return rest**gamma / x - gamma * rest ** (gamma - 1) * x.log()
-
-    quiet, loud = (1 - alpha) * slope(1 - p, p), alpha * slope(p, 1 - p)
-    return quiet / (loud + quiet)
+    width: int
+    n_heads: int
+    inner: int
+    n_layers: int
+    length: int
+    """Steps that attention reads."""
 
 
 class RelativeAttention(nn.Module):
@@ -116,17 +109,6 @@ class EncoderLayer(nn.Module):
         x = x + self.dropout(self.attention(self.norms[0](x)))
         out: Tensor = x + self.dropout(self.feed_forward(self.norms[1](x)))
         return out
-
-
-class Sizes(NamedTuple):
-    """Of an encoder."""
-
-    width: int
-    n_heads: int
-    inner: int
-    n_layers: int
-    length: int
-    """Steps that attention reads."""
 
 
 class Encoder(nn.Module):
@@ -197,7 +179,7 @@ class Gates(nn.Module):
         return self.residual(z), self.skip(z)
 
 
-class _Pitches(nn.Module):
+class Pitches(nn.Module):
     """What the two networks of pitches share: codes of the pitches, unless without `code`, and dilated gates."""
 
     n_values: int
@@ -230,7 +212,7 @@ class _Pitches(nn.Module):
         return out
 
 
-class PitchNetwork(_Pitches):
+class PitchNetwork(Pitches):
     """Logits of all pitches of a step in one pass, each given the true or drawn values of those below it.
 
     The published network gives one pitch a pass (`ScalarPitchNetwork`). The row moves up by one pitch instead, so that
@@ -250,79 +232,118 @@ class PitchNetwork(_Pitches):
         return out
 
 
-class ScalarPitchNetwork(_Pitches):
-    """The published network: the logit of the lowest pitch that is not known yet, one a pass."""
+class RollModel(SavedNetwork):
+    """Base of the networks of rolls: `protocols.SweptTransfer` and `protocols.CellPredictor`.
 
-    n_values = 3
+    A subclass has a constructor of its own and is a `layers.gibbs.RollNetwork`. Its config has `style`, `window`
+    (steps on either side of an example that is learnt from) and `steps_per_quarter`.
 
-    def __init__(self, context: int, width: int, filters: int, dropout: float) -> None:
-        super().__init__(context, width, filters, dropout)
-        self.out = nn.Linear(4 * N_ROLL_PITCHES, 1)
+    Attributes
+    ----------
+    sampling
+        How `transfer` samples.
 
-    def forward(self, context: Tensor, rows: Tensor, pitches: Tensor) -> Tensor:
-        """Return logits (n,) of the pitches (n,), columns of the rows, of which those below are read."""
-        known = torch.arange(N_ROLL_PITCHES, device=rows.device) < pitches[:, None]
-        values = torch.stack([known & ~rows, known & rows, ~known], dim=1).to(context.dtype)
-        out: Tensor = self.out(self.features(values, context).flatten(1))[:, 0]
-        return out
-
-    def every(self, context: Tensor, rows: Tensor) -> Tensor:
-        """Return the logits of all pitches (n, pitches): as many passes as there are pitches."""
-        columns = [
-            self(context, rows, torch.full((len(rows),), pitch, device=rows.device)) for pitch in range(N_ROLL_PITCHES)
-        ]
-        return torch.stack(columns, dim=1)
-
-
-class BandedAttention(RelativeAttention):
-    """Attention of several heads to the steps from `band` - 1 back up to the step itself.
-
-    Step i adds q_i · r[i - j] to what it gives step j, as eq. 2 of Lu et al. (ACM MM 2021), one table for all heads.
-    Row d of the table is the term of a step d back. Time and memory grow with length times band.
     """
 
-    def forward(self, x: Tensor) -> Tensor:
-        """Map (n, length, width) to the same shape."""
-        n, length, width = x.shape
-        band, heads = min(len(self.distances), length), self.n_heads
-        blocks = -(-length // band)
-        x = functional.pad(x, (0, 0, 0, blocks * band - length))
-        query, key, value = (
-            layer(x).view(n, blocks, band, heads, -1).permute(0, 1, 3, 2, 4)
-            for layer in (self.query, self.key, self.value)
-        )  # (n, blocks, heads, band, width / heads)
-        key, value = (torch.cat([_block_before(block), block], dim=3) for block in (key, value))
-        # query i of a block and key j of two: how far back it lies
-        back = band + torch.arange(band, device=x.device)[:, None] - torch.arange(2 * band, device=x.device)
-        in_band = (back >= 0) & (back < band)
-        in_band = in_band.expand(blocks, -1, -1).clone()
-        in_band[0, :, :band] = False  # nothing lies before the first step
-        terms = (query @ self.distances[:band].T).gather(-1, back.clamp(0, band - 1).expand(n, blocks, heads, -1, -1))
-        mask = (terms * (width // heads) ** -0.5).masked_fill(~in_band[:, None], -torch.inf)
-        mixed = functional.scaled_dot_product_attention(query, key, value, mask)
-        out: Tensor = self.out(mixed.permute(0, 1, 3, 2, 4).reshape(n, blocks * band, width))
-        return out[:, :length]
+    deterministic = False
+    stages: ClassVar[tuple[str, ...]] = ()
+    whole = False
+    sampling: GibbsSettings
+    pitches: nn.Module
+    training_step: int = 0
+
+    @abc.abstractmethod
+    def context(self, cells: Tensor, meta: Tensor, steps: Tensor, *, hidden: int = 0) -> Tensor:
+        """Return what steps see of a roll: (n, 84, context). Their own rows are never read."""
+
+    @abc.abstractmethod
+    def training_loss(
+        self, windows: RollWindows, *, varied: bool = False, generator: torch.Generator | None = None
+    ) -> Tensor:
+        """Return what training minimises, shape (n,)."""
+
+    def pitch_logits(self, context: Tensor, rows: Tensor) -> Tensor:
+        """Return logits, (n, 84), of contexts (n, 84, context); that of pitch p depends on ``rows[:, :p]`` alone."""
+        logits: Tensor = self.pitches(context, rows)
+        return logits
+
+    @property
+    def name(self) -> str:
+        """System id."""
+        return str(self.config.model_type) + (f":{self.config.style}" if self.config.style else "")
+
+    @property
+    def style(self) -> str:
+        """What it was trained on."""
+        return str(self.config.style)
+
+    @property
+    def steps_per_quarter(self) -> int:
+        """Grid of the rolls that it takes."""
+        return int(self.config.steps_per_quarter)
+
+    def transfer(self, arrangement: Arrangement, *, rng: np.random.Generator) -> Arrangement:
+        """Return the same melody over another accompaniment; see `models.gibbs.transfer`."""
+        self._check_grid(arrangement.melody)
+        return transfer(self._network(), arrangement, rng, self.sampling)
+
+    @property
+    def n_sweeps(self) -> int:
+        """Sweeps of `transfer`."""
+        return self.sampling.sweeps
+
+    def sweeps(
+        self, arrangement: Arrangement, *, seed: int, n_sweeps: int | None = None, start: Any = None
+    ) -> Iterator[Sweep]:
+        """Return the sweeps that are left; see `models.gibbs.gibbs_sweeps` and `protocols.SweptTransfer`."""
+        self._check_grid(arrangement.melody)
+        settings = dataclasses.replace(self.sampling, sweeps=self.n_sweeps if n_sweeps is None else n_sweeps)
+        return gibbs_sweeps(self._network(), arrangement, settings, seed, start=start)
+
+    def arranged(self, cells: Cells, arrangement: Arrangement) -> Arrangement:
+        """Return the roll of a sweep over the given melody; see `models.gibbs.arrangement_of`."""
+        return arrangement_of(self._network(), cells, arrangement, self.sampling)
+
+    def read_state(self, path: str | os.PathLike[str]) -> GibbsState:
+        """Return what ``Sweep.state.save`` wrote; raises `UnreadableFileError`."""
+        return GibbsState.load(path)
+
+    def cell_probabilities(self, roll: PianoRoll, *, hidden: int = 0) -> npt.NDArray[np.float64]:
+        """Return how likely each cell sounds, (steps, 84); see `protocols.CellPredictor`."""
+        self._check_grid(roll)
+        if not 0 <= hidden < self.config.window:
+            raise InvalidInputError(f"hidden must lie in 0..{self.config.window - 1}, got {hidden}")
+        network = self._network()
+        cells, meta = torch.from_numpy(roll.cells).to(self.device), roll_meta(network, roll)
+        probabilities = [np.empty((0, N_ROLL_PITCHES))]
+        at_once = len(roll) if self.whole and not hidden else _STEPS_AT_ONCE
+        parts = torch.split(torch.arange(len(roll), device=self.device), at_once) if len(roll) else ()
+        with working(network), torch.inference_mode(), one_thread():
+            for steps in parts:
+                context = network.context(cells, meta, steps, hidden=hidden)
+                likely = network.calibrated(network.pitch_logits(context, cells[steps]))
+                probabilities.append(likely.double().cpu().numpy())
+        return np.concatenate(probabilities)
+
+    def calibrated(self, logits: Tensor) -> Tensor:
+        """Return logits as probabilities."""
+        return logits.sigmoid()
+
+    def _network(self) -> Any:
+        """Return itself: a subclass has the methods of a `RollNetwork`."""
+        return self
+
+    def _check_grid(self, roll: PianoRoll) -> None:
+        if roll.steps_per_quarter != self.config.steps_per_quarter:
+            raise InvalidInputError(
+                f"the roll has {roll.steps_per_quarter} steps a quarter, the model {self.config.steps_per_quarter}; "
+                "make it on that grid (symbolic.piano_rolls)"
+            )
 
 
-def _block_before(x: Tensor) -> Tensor:
-    """Return the blocks (n, blocks, ...) moved by one; zeros before the first."""
-    return torch.cat([torch.zeros_like(x[:, :1]), x[:, :-1]], dim=1)
-
-
-class BackwardEncoder(nn.Module):
-    """Layers of attention and a recurrence, each step seeing itself and those before it."""
-
-    def __init__(self, sizes: Sizes, dropout: float) -> None:
-        super().__init__()
-        width = sizes.width
-        self.layers = nn.ModuleList(EncoderLayer(sizes, dropout, BandedAttention) for _ in range(sizes.n_layers))
-        self.before = nn.LayerNorm(width, eps=NORM_EPS)
-        self.recurrence = nn.GRU(width, width, batch_first=True)
-        self.after = nn.LayerNorm(width, eps=NORM_EPS)
-
-    def forward(self, x: Tensor) -> Tensor:
-        """Map (n, length, width) to the same shape."""
-        for layer in self.layers:
-            x = layer(x)
-        out: Tensor = self.after(self.recurrence(self.before(x))[0])
-        return out
+def padded(cells: Tensor, meta: Tensor, n: int, dtype: torch.dtype) -> tuple[Tensor, Tensor]:
+    """Return cells (J, 84) and the features of their steps, (J, 4), with n silent steps on either side."""
+    places = torch.arange(len(cells) + 2 * n, device=cells.device)
+    flags = torch.stack([places < n, places >= n + len(cells)], dim=1).to(dtype)
+    step_features = torch.cat([flags, functional.pad(meta.to(dtype), (0, 0, n, n))], dim=1)
+    return functional.pad(cells, (0, 0, n, n)), step_features

@@ -14,8 +14,8 @@ from torch import Tensor, nn
 
 from music_evals.annotations import HOLD, MUSIB_LAYOUT, VOCABULARY_SIZE, Tokens
 from music_evals.errors import InvalidInputError, UnknownNameError
-from music_evals.models._saved_network import SavedNetwork, check_config, fill_sizes
 from music_evals.models.baselines import hide_middle
+from music_evals.models.layers.saving import SavedNetwork, check_config, fill_sizes
 from music_evals.numerics import n_threads, one_thread
 from music_evals.protocols import NoteLikelihood
 from music_evals.protocols.settings import check_type

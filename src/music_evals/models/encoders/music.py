@@ -30,9 +30,9 @@ import numpy as np
 from music_evals.errors import InvalidAudioError, InvalidInputError, UnknownNameError
 from music_evals.files import Store, cache_folder
 from music_evals.lyrics.model_files import choose_device
-from music_evals.models._encoder_audio import LOUDNESS, Extraction, Feature, Source, content_hash, prepare
-from music_evals.models._encoder_networks import Encodec, Origin, Transformer, load_data2vec, load_encodec, load_mert
-from music_evals.models.precomputed import JUKEBOX_SIZE, PrecomputedFeatures
+from music_evals.models.encoders.audio import LOUDNESS, Extraction, Feature, Source, content_hash, prepare
+from music_evals.models.encoders.networks import Encodec, Origin, Transformer, load_data2vec, load_encodec, load_mert
+from music_evals.models.encoders.precomputed import JUKEBOX_SIZE, PrecomputedFeatures
 
 __all__ = [
     "ENCODERS",

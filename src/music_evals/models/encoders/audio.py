@@ -138,7 +138,7 @@ Feature = npt.NDArray[np.float32]
 class Extraction(abc.ABC):
     """What turns a recording into one vector."""
 
-    name: str  # one of `music_encoders.ENCODERS`
+    name: str  # one of `encoders.music.ENCODERS`
     size: int  # length of the vector
     about: Mapping[str, Any]  # all that decides the numbers besides the recording, for records and keys
 

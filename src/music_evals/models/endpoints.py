@@ -22,7 +22,7 @@ from typing import Any, Final, NamedTuple
 from urllib.parse import urlsplit
 
 from music_evals.errors import BackendError, InvalidInputError, ModelUnavailableError, importing
-from music_evals.models._writing import MAX_NEW_TOKENS, NOTHING, check_decoding, checked_name
+from music_evals.models.language_models import MAX_NEW_TOKENS, NOTHING, check_decoding, checked_name
 from music_evals.protocols import Written
 
 __all__ = ["EndpointWriter", "read_answer"]
@@ -84,10 +84,23 @@ class EndpointWriter:
         self.concurrency = concurrency
         self._key_name = api_key_env
         self._key = _read_key(api_key_env)
-        if self._key is not None and not allow_http:
-            _check_encrypted(self.url)
+        if (
+            self._key is not None
+            and not allow_http
+            and urlsplit(self.url).scheme == "http"
+            and not _is_loopback(self.url)
+        ):
+            raise InvalidInputError(
+                f"{self.url} is plain http, over which anybody on the way could read the key; give the https address, "
+                "or no key; `allow_http=True` sends it all the same"
+            )
         defaults = {"max_tokens": max_new_tokens, "temperature": temperature, "top_p": top_p}
-        self._fields = _merged(defaults, options)
+        wrong = [name for name in _OURS if name in options]
+        if wrong:
+            raise InvalidInputError(
+                f"{', '.join(wrong)} cannot be an option of an endpoint: it is set for each request; leave it out"
+            )
+        self._fields = {name: value for name, value in {**defaults, **options}.items() if value is not None}
         is_greedy = self._fields.get("temperature") == 0
         self.deterministic = is_greedy or "seed" in self._fields
         self._sends_seed = not is_greedy and "seed" not in options
@@ -228,7 +241,10 @@ class EndpointWriter:
             except self._httpx.RequestError as error:
                 outcome = error
             wait_sec = self._pause_sec(outcome, attempt)
-            if wait_sec is None or attempt == self._retries or self._sleep_unless_cancelled(wait_sec):
+            last = wait_sec is None or attempt == self._retries
+            if wait_sec is not None and not last and not self._cancelled.is_set():
+                self._sleep(wait_sec)
+            if last or self._cancelled.is_set():
                 return self._checked_response(outcome, attempt + 1)
         raise AssertionError  # the last attempt returns or raises
 
@@ -240,12 +256,6 @@ class EndpointWriter:
         if isinstance(outcome, Exception) or (outcome.status_code not in {408, 429} and outcome.status_code < 500):
             return None
         return _retry_after_sec(outcome.headers.get("retry-after"), wait_sec)
-
-    def _sleep_unless_cancelled(self, seconds: float) -> bool:
-        """Sleep, and return whether the writer was cancelled."""
-        if not self._cancelled.is_set():
-            self._sleep(seconds)
-        return self._cancelled.is_set()
 
     def _checked_response(self, outcome: Any, times: int) -> Any:
         if isinstance(outcome, self._httpx.TimeoutException):
@@ -317,24 +327,6 @@ def _is_loopback(url: str) -> bool:
         return host == "localhost" or ipaddress.ip_address(host).is_loopback
     except ValueError:
         return False
-
-
-def _check_encrypted(url: str) -> None:
-    if urlsplit(url).scheme == "http" and not _is_loopback(url):
-        raise InvalidInputError(
-            f"{url} is plain http, over which anybody on the way could read the key; give the https address, or no "
-            "key; `allow_http=True` sends it all the same"
-        )
-
-
-def _merged(defaults: Mapping[str, Any], options: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the fields of every request, those of the options over ours."""
-    wrong = [name for name in _OURS if name in options]
-    if wrong:
-        raise InvalidInputError(
-            f"{', '.join(wrong)} cannot be an option of an endpoint: it is set for each request; leave it out"
-        )
-    return {name: value for name, value in {**defaults, **options}.items() if value is not None}
 
 
 def _read_key(variable: str | None) -> str | None:

@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from music_evals.errors import InvalidInputError, NoDataError, UnreadableFileError
 from music_evals.files import check_no_pointer_in, write_atomically
-from music_evals.models._encoder_audio import Extraction, Feature, Source
+from music_evals.models.encoders.audio import Extraction, Feature, Source
 
 __all__ = ["FEATURES_SUFFIX", "JUKEBOX_SIZE", "PrecomputedFeatures", "read_features", "write_features"]
 
@@ -131,7 +131,7 @@ def read_features(path: str | os.PathLike[str], *, size: int = JUKEBOX_SIZE) -> 
             array = np.asarray(file.get_tensor("features"), dtype=np.float32)
     except (SafetensorError, OSError, ValueError, TypeError) as error:
         raise UnreadableFileError(
-            f"{path}: not a file of features ({error}); write it with music_evals.models.precomputed.write_features"
+            f"{path}: not a file of features ({error}); write it with write_features of this module"
         ) from error
     wrong = [name for name in ("song_id", "sample_rate", "layer") if name not in about]
     if wrong or about["song_id"] != path.stem:

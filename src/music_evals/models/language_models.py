@@ -34,12 +34,14 @@ NOTHING: Final[Mapping[str, Any]] = MappingProxyType({})
 
 
 def checked_name(name: str) -> str:
+    """Return a name that is not empty."""
     if not name.strip():
         raise InvalidInputError("a model needs a name that is not empty")
     return name
 
 
 def check_decoding(temperature: float | None, top_p: float | None, max_new_tokens: int) -> None:
+    """Raise where a setting is outside its range."""
     check_type("temperature", temperature, float | None)
     check_type("top_p", top_p, float | None)
     check_type("max_new_tokens", max_new_tokens, int)

@@ -13,7 +13,7 @@ from torch.nn import functional
 
 from music_evals.annotations import HOLD, MUSIB_LAYOUT, VOCABULARY_SIZE
 from music_evals.errors import InvalidInputError, UnknownNameError
-from music_evals.models._network import InpaintingNetwork, SizedConfig, Sizes, TokenConfig, TokenNetwork
+from music_evals.models.layers.networks import InpaintingNetwork, SizedConfig, Sizes, TokenConfig, TokenNetwork
 from music_evals.symbolic.factorized import FIX_EMPTY_PITCH
 
 __all__ = [

@@ -1,4 +1,4 @@
-"""A network with a config, in files: config.json, and its weights as safetensors in half precision."""
+"""Models as files: a network with its config.json and its weights as safetensors, whole or not at all."""
 
 # Annotations stay real objects here: the Hub mixin reads the types of a class that inherits from it.
 import abc
@@ -13,7 +13,7 @@ from typing import Any, ClassVar, Self
 
 import torch
 from huggingface_hub import PyTorchModelHubMixin
-from torch import nn
+from torch import Tensor, nn
 
 from music_evals.errors import (
     FileTooLargeError,
@@ -21,15 +21,16 @@ from music_evals.errors import (
     ModelUnavailableError,
     MusicEvalsError,
     NoDataError,
+    OutputError,
     UnknownNameError,
     UnreadableFileError,
     hub_errors,
 )
-from music_evals.files import check_no_pointer_in, parse_json, write_atomically
+from music_evals.files import check_no_pointer_in, parse_json, write_atomically, written_whole
 from music_evals.protocols.settings import check_rules, check_types
 from music_evals.repositories import MODELS, find_repository
 
-__all__ = ["SavedNetwork", "check_config", "check_sizes", "fetching", "fill_sizes"]
+__all__ = ["SavedNetwork", "check_config", "check_sizes", "fetching", "fill_sizes", "save_tensors"]
 
 MOST_SIZE, MOST_LAYERS, MOST_WEIGHTS, MOST_CONFIG_BYTES = 2**16, 256, 2**29, 2**20
 """Of what a config.json may describe; the largest published network here, SketchNet, has 1.7e8 weights."""
@@ -197,3 +198,18 @@ def _check_folder(folder: Path, config_class: type[Any]) -> None:
             f"{config} has the settings {', '.join(sorted(unknown))}, which {config_class.__name__} does not know: "
             "it is of another model or of another version of music_evals; use those, or train the model again"
         )
+
+
+def save_tensors(path: Path, tensors: Mapping[str, Tensor], metadata: Mapping[str, str]) -> None:
+    """Write tensors to a file whole or not at all; the folder is made. Raises `OutputError`."""
+    from safetensors import SafetensorError
+    from safetensors.torch import save_file
+
+    copies = {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
+    with written_whole(path, parents=True) as part:
+        try:
+            save_file(copies, part, metadata=dict(metadata))
+        except SafetensorError as error:
+            raise OutputError(
+                f"cannot write {path}: {error}; make room or allow writing, and run again: it goes on"
+            ) from error

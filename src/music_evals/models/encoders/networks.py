@@ -142,7 +142,14 @@ class Encodec:
         total, n = torch.zeros(self.size, dtype=torch.float64), 0
         for batch in _batches(self._windows(samples), batch_size):
             codes = self._codes(np.stack([window.samples for window in batch]))  # (codebooks, batch, frames)
-            parts = self._mixed_up(codes) if self.pooling == "muchin" else self._latents(codes, batch)
+            with torch.inference_mode():
+                if self.pooling == "muchin":
+                    # (codebooks, frames), taken for (one codebook's batch, frames): (codebooks, dim x frames) each
+                    segments = codes.transpose(0, 1)
+                    parts = [self.model.quantizer.decode(segment[None]).flatten(1) for segment in segments]
+                else:
+                    latents = self.model.quantizer.decode(codes)  # (batch, size, frames)
+                    parts = [row[:, : window.n_frames].T for row, window in zip(latents, batch, strict=True)]
             for part in parts:  # (rows, size)
                 total += part.double().sum(0).cpu()
                 n += len(part)
@@ -165,16 +172,6 @@ class Encodec:
                 values = values / level
             codes: Tensor = self.model.quantizer.encode(self.model.encoder(values), self.bandwidth)
         return codes
-
-    def _latents(self, codes: Tensor, batch: list[_Window]) -> Iterator[Tensor]:
-        with torch.inference_mode():
-            latents = self.model.quantizer.decode(codes)  # (batch, size, frames)
-        return (row[:, : window.n_frames].T for row, window in zip(latents, batch, strict=True))
-
-    def _mixed_up(self, codes: Tensor) -> Iterator[Tensor]:
-        with torch.inference_mode():
-            for segment in codes.transpose(0, 1):  # (codebooks, frames), taken for (one codebook's batch, frames)
-                yield self.model.quantizer.decode(segment[None]).flatten(1)  # (codebooks, dim x frames)
 
 
 def _batches(windows: Iterator[_Window], size: int) -> Iterator[list[_Window]]:
