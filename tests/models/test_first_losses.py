@@ -7,6 +7,7 @@ golden file anew.
 from __future__ import annotations
 
 import json
+import math
 import sys
 import tempfile
 from collections.abc import Iterator
@@ -153,8 +154,8 @@ def trained(recipe: str, folder: Path) -> dict[str, Any]:
     ends = [load_file(folder / "model.safetensors") for folder in (result.folder, resumed.folder)]
     assert ends[0].keys() == ends[1].keys()
     assert all(torch.equal(ends[0][name], ends[1][name]) for name in ends[0]), "a killed run ends with equal weights"
-    norms = {name: float(value.double().norm()) for name, value in sorted(ends[1].items())}
-    return {"losses": whole[:N_LOSSES], "n_losses": len(whole), "weights": norms}
+    norm = math.sqrt(sum(float(value.double().square().sum()) for value in ends[1].values()))
+    return {"losses": whole[:N_LOSSES], "n_losses": len(whole), "weights": norm}
 
 
 @pytest.mark.parametrize("recipe", RECIPES)
@@ -162,8 +163,8 @@ def test_first_losses_and_last_weights_are_those_of_the_golden_file(recipe: str,
     golden = json.loads(GOLDEN.read_text(encoding="utf-8"))[recipe]
     now = trained(recipe, tmp_path)
     assert now["n_losses"] == golden["n_losses"]
-    assert now["losses"] == pytest.approx(golden["losses"], rel=1e-6)
-    assert now["weights"] == pytest.approx(golden["weights"], rel=1e-3)  # half precision
+    assert now["losses"] == pytest.approx(golden["losses"], rel=1e-5)  # other processors round otherwise
+    assert now["weights"] == pytest.approx(golden["weights"], rel=1e-4)  # half precision
 
 
 if __name__ == "__main__":
@@ -172,4 +173,5 @@ if __name__ == "__main__":
         with tempfile.TemporaryDirectory() as place:
             made[name] = trained(name, Path(place))
         print(name, made[name]["n_losses"], made[name]["losses"][:2], file=sys.stderr)  # noqa: T201
-    GOLDEN.write_text(json.dumps(made, indent=1) + "\n", encoding="utf-8")
+    rows = (f" {json.dumps(name)}: {json.dumps(values)}" for name, values in made.items())
+    GOLDEN.write_text("{\n" + ",\n".join(rows) + "\n}\n", encoding="utf-8")

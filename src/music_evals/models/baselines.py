@@ -284,19 +284,17 @@ class MarkovChain:
         return middles
 
 
-def _starts(tokens: Tokens) -> npt.NDArray[np.intp]:
-    """Return where events start: at an onset, and at a rest that follows a sounding step or opens the sequence."""
+def _events(tokens: Tokens) -> list[Event]:
+    """Return all pairs of a sequence; the last one ends with it.
+
+    They start at an onset, and at a rest that follows a sounding step or opens the sequence.
+    """
     silent = tokens == REST
     # A hold after a rest belongs to no note (see symbolic.noteseq): it prolongs the rest.
     last = np.maximum.accumulate(np.where(tokens != HOLD, np.arange(len(tokens)), -1))
     resting = (last >= 0) & silent[last]
     before = np.concatenate([[False], resting[:-1]])
-    return np.flatnonzero((tokens < HOLD) | (silent & ~before))
-
-
-def _events(tokens: Tokens) -> list[Event]:
-    """Return all pairs of a sequence; the last one ends with it."""
-    starts = _starts(tokens)
+    starts = np.flatnonzero((tokens < HOLD) | (silent & ~before))
     durations = np.diff(np.append(starts, len(tokens)))
     return list(zip(tokens[starts].tolist(), durations.tolist(), strict=True))
 

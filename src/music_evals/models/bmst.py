@@ -284,7 +284,8 @@ class BMST(RollModel, tags=["music", "symbolic-music", "style-transfer"]):
             of_pitches = self._cell_loss(self.pitches(context, rows, pitches), rows.gather(1, pitches[:, None])[:, 0])
         else:
             of_pitches = self._cell_loss(self.pitches(context, rows), rows).mean(-1)
-        return losses[0] + losses[1] + self.config.pitch_weight * of_pitches
+        loss: Tensor = losses[0] + losses[1] + self.config.pitch_weight * of_pitches
+        return loss
 
     def validation_losses(self, windows: RollWindows) -> Tensor:
         """Return the negative log-likelihood of the middle steps, nats a step, (n,): nothing else is hidden."""

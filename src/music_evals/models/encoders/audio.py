@@ -9,7 +9,7 @@ import abc
 import hashlib
 import os
 import tempfile
-from collections.abc import Iterable, Iterator, Mapping, Sized
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
@@ -147,12 +147,11 @@ class Extraction(abc.ABC):
         """Return float32, shape (size,)."""
 
     def extract(
-        self, sources: Iterable[tuple[str, Source]], *, progress: bool = False
+        self, sources: Iterable[tuple[str, Source]], *, progress: bool = False, total: int | None = None
     ) -> Iterator[tuple[str, Feature]]:
         """Yield (id, feature) of each (id, recording), one after the other: nothing is held back."""
         from tqdm import tqdm
 
-        total = len(sources) if isinstance(sources, Sized) else None
         for name, source in tqdm(sources, desc="features", unit="song", total=total, disable=not progress):
             try:
                 feature = self.features(source)

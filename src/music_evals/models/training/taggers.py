@@ -12,7 +12,7 @@ from __future__ import annotations
 import functools
 import hashlib
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Sized
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
@@ -39,7 +39,6 @@ from music_evals.models.training.recipe import Recipe, TaggerData, TaggerTrainin
 __all__ = [
     "SCORES",
     "Song",
-    "Sources",
     "TagScores",
     "TaggerTrainingResult",
     "load_songs",
@@ -112,14 +111,8 @@ def train_tagger(
         Of the recipe: paths in it are relative to that, or else to the working folder.
     out
         Folder that is written to.
-    resume
-        Go on from checkpoints where there are any. False starts again; stored features are kept.
-    device
-        PyTorch device; by default a GPU if there is one.
-    progress
-        Show bars on stderr.
-    trust_remote_code
-        Whether code in the repository of the encoder may run here; no recipe can say so.
+    resume, device, progress, trust_remote_code
+        As in `loop.train_from_file`; stored features are kept in any case.
     encoder
         In place of that of the recipe, which it must be.
 
@@ -215,7 +208,10 @@ def _config(recipe: Recipe, *, input_size: int) -> MusicTaggerConfig:
 
 def _features(encoder: Extraction, songs: Sequence[Song], *, progress: bool) -> Features:
     """Return the features of songs, shape (songs, size)."""
-    features = [feature for _, feature in encoder.extract(Sources(songs), progress=progress and bool(songs))]
+    songs_read = ((song.id, song.read()) for song in songs)  # one after the other: none is held
+    features = [
+        feature for _, feature in encoder.extract(songs_read, progress=progress and bool(songs), total=len(songs))
+    ]
     return np.stack(features) if features else np.empty((0, encoder.size), dtype=np.float32)
 
 
@@ -370,19 +366,6 @@ class Song(NamedTuple):
     id: str
     row: Mapping[str, Any]
     read: Callable[[], Source]
-
-
-class Sources(Sized, Iterable[tuple[str, Source]]):
-    """Ids and recordings of songs, for `encoders.audio.Extraction.extract`."""
-
-    def __init__(self, songs: Sequence[Song]) -> None:
-        self._songs = songs
-
-    def __len__(self) -> int:
-        return len(self._songs)
-
-    def __iter__(self) -> Iterator[tuple[str, Source]]:
-        return ((song.id, song.read()) for song in self._songs)
 
 
 def load_songs(data: TaggerData, split: str, folder: Path) -> list[Song]:

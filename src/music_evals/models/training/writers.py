@@ -131,14 +131,8 @@ def train_text_model(
         Of the recipe: paths in it are relative to that, or else to the working folder.
     out
         Folder that is written to.
-    resume
-        Go on from the checkpoint where there is one. False starts again.
-    device
-        PyTorch device; by default a GPU if there is one.
-    progress
-        Show a bar on stderr.
-    trust_remote_code
-        Whether code in the repository of the model may run here; no recipe can say so.
+    resume, device, progress, trust_remote_code
+        As in `loop.train_from_file`.
 
     Raises
     ------
