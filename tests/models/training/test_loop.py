@@ -323,7 +323,7 @@ sys.path.insert(0, {str(Path(__file__).parent)!r})
 from pathlib import Path
 import torch
 torch.set_num_threads(1)
-import test_training as t
+import test_loop as t
 class Killed(t.Interrupted):
     def training_loss(self, contexts, *, varied):
         try:

@@ -3,14 +3,13 @@
 import numpy as np
 import pytest
 import torch
+from tests.models.tiny_networks import build, losses, noise, tensor
 
 from music_evals.annotations import HOLD, REST
 from music_evals.models.inpaintnet import InpaintNet
 from music_evals.models.layers.measures import HierarchicalDecoder, draw_span, fix_empty, normals
 from music_evals.models.sketchnet import SketchNet
 from music_evals.symbolic import factorized
-
-from .tiny_networks import build, losses, noise, tensor
 
 pytestmark = pytest.mark.usefixtures("one_thread", "own_random_state")
 KINDS = pytest.mark.parametrize("kind", [InpaintNet, SketchNet])

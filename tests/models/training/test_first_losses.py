@@ -1,7 +1,7 @@
 """Every recipe that ships trains as it always did: its first losses, and the weights of a run that was killed.
 
-Networks and data are tiny, all else is what the recipe says. ``python -m tests.models.test_first_losses`` writes the
-golden file anew.
+Networks and data are tiny, all else is what the recipe says. ``python -m tests.models.training.test_first_losses``
+writes the golden file anew.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = Path(__file__).resolve().parents[3]
 GOLDEN = ROOT / "tests" / "golden" / "first_losses.json"
 RECIPES = sorted(path.relative_to(ROOT / "models").as_posix() for path in (ROOT / "models").glob("*/train*.yaml"))
 N_LOSSES = 20

@@ -15,7 +15,7 @@ from music_evals.models.training.data import RollExamples
 from music_evals.models.training.recipe import build_recipe, find_recipe, from_mapping, read_recipe, read_sections
 from music_evals.protocols import INPAINTERS, STYLE_TRANSFERS, load_plugin
 
-SHIPPED = Path(__file__).parents[2] / "models" / "anticipation_rnn" / "train.yaml"
+SHIPPED = Path(__file__).parents[3] / "models" / "anticipation_rnn" / "train.yaml"
 RECIPES = sorted(path for name in INPAINTERS for path in (SHIPPED.parents[1] / name).glob("train*.yaml"))
 
 

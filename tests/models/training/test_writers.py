@@ -27,7 +27,7 @@ from music_evals.models.training import train_from_file, writers
 from music_evals.models.training.recipe import TextData, TextTraining, build_recipe
 from music_evals.models.training.writers import load_text_songs, tokenized, train_text_model
 
-RECIPES = Path(__file__).resolve().parents[2] / "models" / "lyric_writer"
+RECIPES = Path(__file__).resolve().parents[3] / "models" / "lyric_writer"
 SIGNS = "天地人山水风月花日夜云雨江海春秋心梦路灯"
 OLD = ("白云深处有一间屋", "门前小河流过青石", "有人在桥上等天亮", "灯火一盏一盏熄了")
 
