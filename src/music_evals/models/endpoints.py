@@ -95,12 +95,7 @@ class EndpointWriter:
                 "or no key; `allow_http=True` sends it all the same"
             )
         defaults = {"max_tokens": max_new_tokens, "temperature": temperature, "top_p": top_p}
-        wrong = [name for name in _OURS if name in options]
-        if wrong:
-            raise InvalidInputError(
-                f"{', '.join(wrong)} cannot be an option of an endpoint: it is set for each request; leave it out"
-            )
-        self._fields = {name: value for name, value in {**defaults, **options}.items() if value is not None}
+        self._fields = _merged(defaults, options)
         is_greedy = self._fields.get("temperature") == 0
         self.deterministic = is_greedy or "seed" in self._fields
         self._sends_seed = not is_greedy and "seed" not in options
@@ -327,6 +322,16 @@ def _is_loopback(url: str) -> bool:
         return host == "localhost" or ipaddress.ip_address(host).is_loopback
     except ValueError:
         return False
+
+
+def _merged(defaults: Mapping[str, Any], options: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the fields of every request, those of the options over ours."""
+    wrong = [name for name in _OURS if name in options]
+    if wrong:
+        raise InvalidInputError(
+            f"{', '.join(wrong)} cannot be an option of an endpoint: it is set for each request; leave it out"
+        )
+    return {name: value for name, value in {**defaults, **options}.items() if value is not None}
 
 
 def _read_key(variable: str | None) -> str | None:

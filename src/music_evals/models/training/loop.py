@@ -324,6 +324,7 @@ class Run(abc.ABC):
     """
 
     title: str = "training"
+    prefix: str = ""  # of the names that are logged
     n_epochs: int
     patience: int | None = None
     save_steps: int | None = None  # steps between two checkpoints within an epoch; None: epochs alone have them
@@ -452,7 +453,7 @@ class Run(abc.ABC):
                 row = self.row(self.sums[0] / self.sums[1])
                 self._end_epoch({"epoch": len(self.history) + 1, **row, "seconds": round(clock() - began, 4)})
                 if log is not None:
-                    log(self.history[-1])
+                    log({f"{self.prefix}{name}": value for name, value in self.history[-1].items()})
         if self.best:
             self.take_best()
 
@@ -552,11 +553,6 @@ class _NoteRun(Run):
         """Whether no epoch is to follow; the time may be up too."""
         minutes = self.training.max_minutes
         return super().finished or (bool(self.history) and minutes is not None and self.seconds >= 60 * minutes)
-
-    def fit(self, *, log: Log | None = None, **how: Any) -> None:
-        """Run to the end; the log names its values after the stage."""
-        named = None if log is None else lambda row: log({f"{self.prefix}{name}": value for name, value in row.items()})
-        super().fit(log=named, **how)
 
     def order(self) -> npt.NDArray[np.int64]:
         """Draw how far each example is transposed, and which come when; where there are too few, more than once."""
