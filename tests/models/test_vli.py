@@ -27,7 +27,7 @@ from music_evals.models.vli import (
     relative_bars,
     to_tokens,
 )
-from music_evals.symbolic import remi
+from music_evals.symbolic.encodings import remi
 
 from .tiny_networks import MIDDLE, TINY, build
 

@@ -53,7 +53,7 @@ from music_evals.models.layers.measures import (
     normals,
 )
 from music_evals.models.layers.networks import draw
-from music_evals.symbolic import factorized
+from music_evals.symbolic.encodings import factorized
 from music_evals.symbolic.noteseq import check_tokens
 
 __all__ = [
@@ -408,7 +408,7 @@ def sketch_tensors(sketches: Sequence[Sketch]) -> SketchTensors:
 def factorize(measures: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     """Cut measures (n, 24) into packed pitches (n, 24), their number (n,) and rhythm classes (n, 24).
 
-    The same as `symbolic.factorized.encode`, which counts the rhythm from 1.
+    The same as `symbolic.encodings.factorized.encode`, which counts the rhythm from 1.
     """
     onsets = measures < HOLD
     order = (~onsets).to(torch.uint8).argsort(dim=1, stable=True)  # onsets first, in their order

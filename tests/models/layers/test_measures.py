@@ -9,7 +9,7 @@ from music_evals.annotations import HOLD, REST
 from music_evals.models.inpaintnet import InpaintNet
 from music_evals.models.layers.measures import HierarchicalDecoder, draw_span, fix_empty, normals
 from music_evals.models.sketchnet import SketchNet
-from music_evals.symbolic import factorized
+from music_evals.symbolic.encodings import factorized
 
 pytestmark = pytest.mark.usefixtures("one_thread", "own_random_state")
 KINDS = pytest.mark.parametrize("kind", [InpaintNet, SketchNet])

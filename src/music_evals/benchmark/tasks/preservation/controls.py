@@ -57,11 +57,8 @@ def shares_key(first: Traits, second: Traits) -> bool | None:
     """Tell whether two originals have one key; a relative key is the same, as in `circle_of_fifths_distance`."""
     if first.key is None or second.key is None:
         return None
-    return _major(first.key) == _major(second.key)
-
-
-def _major(key: tuple[int, str]) -> int:
-    return (key[0] + 3 * (key[1] == "minor")) % 12
+    major, other = ((tonic + 3 * (mode == "minor")) % 12 for tonic, mode in (first.key, second.key))
+    return major == other
 
 
 def shares_tempo(first: Traits, second: Traits) -> bool | None:
@@ -93,7 +90,9 @@ def make_controls(
         dataclasses.replace(first, system=UNRELATED, estimate=second.reference)
         for first, second in _strangers(chosen, [find_traits(pair.reference.content) for pair in chosen], seed)
     ]
-    return [*_distinct(same), *_distinct(unrelated)]
+    # the first pair of each item: two originals may be called alike
+    distinct = ({pair.item: pair for pair in reversed(pairs)}.values() for pairs in (same, unrelated))
+    return [pair for pairs in distinct for pair in reversed(pairs)]
 
 
 def _strangers(originals: Sequence[Pair], traits: Sequence[Traits], seed: int) -> list[tuple[Pair, Pair]]:
@@ -123,11 +122,6 @@ def _strangers(originals: Sequence[Pair], traits: Sequence[Traits], seed: int) -
         for row, column in zip(rows, columns, strict=True)
         if cost[row, column] < _FORBIDDEN
     ]
-
-
-def _distinct(pairs: Sequence[Pair]) -> list[Pair]:
-    """Keep the first pair of each item: two originals may be called alike."""
-    return list({pair.item: pair for pair in reversed(pairs)}.values())[::-1]
 
 
 def _draw(content: str, seed: int) -> str:
