@@ -31,7 +31,7 @@ from music_evals.errors import UndefinedMetricWarning
 from music_evals.files import write_atomically
 from music_evals.hub.model_index import write_index
 from music_evals.metrics.catalogue import CELL_SCORES
-from music_evals.models.roll_baselines import make_roll_baseline
+from music_evals.models.baselines import make_roll_baseline
 from music_evals.pipelines.style_transfer.cell_prediction import HIDDEN, evaluate_predictor
 from music_evals.protocols import ROLL_BASELINES, STYLE_TRANSFERS, load_plugin
 from music_evals.repositories import MODELS, find_repository

@@ -55,7 +55,7 @@ class _Moved(importlib.abc.MetaPathFinder, importlib.abc.Loader):
 
     def exec_module(self, module: types.ModuleType) -> None:
         old = module.__name__
-        warn_renamed(old, self.names[old], stacklevel=2)
+        warn_renamed(old, self.names[old])
         sys.modules[old] = importlib.import_module(self.names[old])  # whoever imports the old name gets the new module
 
 
