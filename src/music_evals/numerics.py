@@ -35,7 +35,7 @@ def one_thread() -> Iterator[None]:
     global _inside  # noqa: PLW0603 (what it counts is one for the process, too)
     from threadpoolctl import OpenBLASController
 
-    libraries = _libraries()
+    libraries = _libraries(len(sys.modules))
     blas = libraries.select(user_api="blas")
     # OpenMP keeps a number for each thread of the program, BLAS one for all: the last to leave gives that one back.
     # threadpoolctl ignores all threads but the one that set it first, unless it forgets that one.
@@ -77,7 +77,7 @@ def kernels() -> str:
 
     Two machines of one name give equal numbers; those of other names may differ in the last bits.
     """
-    blas = _libraries().select(user_api="blas").info()
+    blas = _libraries(len(sys.modules)).select(user_api="blas").info()
     kinds = {
         " ".join(filter(None, [_NAMES.get(library["internal_api"]), library.get("architecture")])) for library in blas
     }
@@ -88,14 +88,10 @@ def kernels() -> str:
 _NAMES = {"openblas": "OpenBLAS", "mkl": "MKL", "blis": "BLIS", "flexiblas": "FlexiBLAS"}
 
 
-def _libraries() -> Any:
-    importlib.import_module("scipy.linalg")  # brings a BLAS of its own, beside NumPy's
-    return _search(len(sys.modules))
-
-
 @functools.lru_cache(maxsize=1)
-def _search(_n_modules: int) -> Any:
+def _libraries(_n_modules: int) -> Any:
     """Look for libraries, which takes 2 ms: again only where modules were imported since, which may bring new ones."""
+    importlib.import_module("scipy.linalg")  # brings a BLAS of its own, beside NumPy's
     from threadpoolctl import ThreadpoolController
 
     return ThreadpoolController()

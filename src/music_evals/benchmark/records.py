@@ -57,7 +57,7 @@ import time
 import zlib
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any, Final, NamedTuple, Self
+from typing import IO, TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
 
@@ -261,6 +261,7 @@ class Records(Sequence[dict[str, Any]]):
 
     def __init__(self, path: Path, parts: Iterable[_Part]) -> None:
         self.path, self.parts = path, list(parts)
+        self.kinds = frozenset[str]().union(*(part.kinds for part in self.parts))
         self._starts = [0, *itertools.accumulate(part.n_rows for part in self.parts)]
         self._last: tuple[int, Any] = (-1, None)  # a part and its rows, for what is read one by one
 
@@ -463,7 +464,7 @@ def _reading_shard(path: Path) -> Iterator[None]:
 # --- writing
 
 
-class RecordStore:
+class RecordStore(contextlib.AbstractContextManager["RecordStore"]):
     """The records of a run, open for appending.
 
     Opening reads what is there: damage raises, and a header that differs from `header` raises, since numbers of two
@@ -519,15 +520,16 @@ class RecordStore:
             records = Records(self.path, [] if overwrite else _open_shards(self.path))
             if old.exists() and not overwrite:
                 records = _read_json_lines(old)
-            self.resumed = bool(records)
+            self.resumed = bool(records.parts)
             if self.resumed:
                 check_same_run(records[0], json.loads(dump_json(first)), records.path)
             self._parts = [part for part in records.parts if isinstance(part.source, Path)]
             self._n_kept = len(self._parts) if len(self._parts) < MANY_SHARDS else 0
             self._remove(there - {part.source.name for part in self._parts})
             for part in records.parts[len(self._parts) :]:  # of an older version
-                self._parts.append(self._write(read_part(part), self._next))
-            remove_file(old)
+                self._parts.append(self._write(read_part(part)))
+            if old.exists():
+                remove_file(old)
             if not self.resumed:
                 self.append([first, *items])
                 self.flush()
@@ -542,11 +544,6 @@ class RecordStore:
                 remove_file(self.path / name)
         for part in self.path.glob(".*.parquet.*.part"):
             remove_file(part)
-
-    @property
-    def _next(self) -> tuple[int, int]:
-        number = self._parts[-1].span[1] + 1 if self._parts else 0
-        return number, number
 
     @property
     def rows(self) -> Records:
@@ -570,11 +567,11 @@ class RecordStore:
     def flush(self) -> None:
         """Write the rows that wait as a shard."""
         if self._waiting:
-            self._parts.append(self._write(to_table(self._waiting), self._next))
+            self._parts.append(self._write(to_table(self._waiting)))
             self._waiting = []
 
-    def _write(self, table: pa.Table, span: tuple[int, int]) -> _Part:
-        """Write a shard that has a number, or several."""
+    def _write(self, table: pa.Table, span: tuple[int, int] | None = None) -> _Part:
+        """Write a shard that has a number, or several; by default the next one."""
         import pyarrow as pa
         import pyarrow.parquet as pq
 
@@ -584,6 +581,8 @@ class RecordStore:
             writer.write_table(table)
             writer.add_key_value_metadata({_KINDS: dump_json(kinds)})
         content = sink.getvalue().to_pybytes()
+        if span is None:
+            span = (self._parts[-1].span[1] + 1 if self._parts else 0,) * 2
         number = "-".join(f"{place:05}" for place in dict.fromkeys(span))
         name = f"{number}-{hashlib.sha256(content).hexdigest()[:_DIGITS]}.parquet"
         return _Part(len(table), frozenset(kinds), write_atomically(self.path / name, content), span)
@@ -614,9 +613,6 @@ class RecordStore:
             self.flush()
         finally:
             self._lock.close()
-
-    def __enter__(self) -> Self:
-        return self
 
     def __exit__(self, *_: object) -> None:
         self.close()

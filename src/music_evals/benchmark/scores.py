@@ -159,7 +159,7 @@ class ScoreMatrix:
     messages: npt.NDArray[np.int32]  # errors and reasons, as places in `texts`; -1 for none
     first: npt.NDArray[np.int64]  # number of the first row of the records for a score
     texts: list[str] = dataclasses.field(default_factory=list)
-    kernels: tuple[str, ...] = ()  # see `versions.kernels_of`
+    kernels: tuple[str, ...] = ()  # in the order of the sessions
     others: dict[str, list[tuple[Integers, pa.Table]]] = dataclasses.field(default_factory=dict)
 
     @classmethod

@@ -8,7 +8,7 @@ import os
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Self
+from typing import Any
 
 from music_evals.cli.options import in_options
 from music_evals.errors import MissingBackendError, OutputError
@@ -130,7 +130,7 @@ def quieten() -> None:
         sys.modules["datasets"].disable_progress_bars()
 
 
-class Bar:
+class Bar(contextlib.AbstractContextManager["Bar"]):
     """A progress bar on stderr, made at the first report; a new total starts a new one."""
 
     def __init__(self, unit: str = "chunk") -> None:
@@ -152,9 +152,6 @@ class Bar:
         if self._bar is not None:
             self._bar.close()
             self._bar = None
-
-    def __enter__(self) -> Self:
-        return self
 
     def __exit__(self, *_: object) -> None:
         self._close()

@@ -13,7 +13,7 @@ from typing import Any, Final, NamedTuple
 
 from music_evals.errors import InvalidInputError, UnknownNameError, UnsupportedTypeError
 from music_evals.metrics.arrays import OF_AUTHORS
-from music_evals.metrics.catalogue import AUXILIARY, PRESERVATION_METRICS, RELEASES, metric_of, select_names
+from music_evals.metrics.catalogue import AUXILIARY, CATALOGUE, PRESERVATION_METRICS, RELEASES, select_names
 from music_evals.metrics.rhythm import ALIGNMENTS
 
 __all__ = ["FACETS", "check_options", "facet_auxiliary", "measure", "select_auxiliary", "select_metrics"]
@@ -53,7 +53,7 @@ def measure(name: str, variant: str, end_sec: float) -> tuple[Callable[..., floa
 
     A function that has `end_sec` is given the end of the reference; the others read it off their annotations.
     """
-    entry = _NAMED.get(name) or _Measure(metric_of(name).facet, name, {})
+    entry = _NAMED.get(name) or _Measure(CATALOGUE[name].facet, name, {})
     function = getattr(importlib.import_module(f"music_evals.metrics.{entry.module}"), entry.function)
     span = {"end_sec": end_sec} if "end_sec" in _keywords(function) and variant not in OF_AUTHORS else {}
     return function, {**entry.options, **span, "variant": variant}
@@ -133,7 +133,7 @@ def select_metrics(names: Iterable[str] | None, variant: str) -> tuple[str, ...]
         return own
     wanted: list[str] = []
     for given in [names] if isinstance(names, str) else names:
-        wanted += [name for name in own if metric_of(name).facet == given] or [given]
+        wanted += [name for name in own if CATALOGUE[name].facet == given] or [given]
     known, kind = (own, f"metric of {variant}") if variant in RELEASES else ((*own, *AUXILIARY), "metric")
     return select_names(wanted, known, kind)
 
@@ -154,5 +154,5 @@ def select_auxiliary(names: Iterable[str] | bool, metrics: Iterable[str], varian
 def facet_auxiliary(metrics: Iterable[str]) -> tuple[str, ...]:
     """Return all auxiliary metrics of the facets that these metrics belong to, but for those among them."""
     own = frozenset(metrics)
-    facets = {metric_of(name).facet for name in own}
+    facets = {CATALOGUE[name].facet for name in own}
     return tuple(name for name, scale in AUXILIARY.items() if scale.facet in facets and name not in own)

@@ -183,6 +183,8 @@ class InpaintingJob(Job):
 
     def left(self, rows: Records) -> list[Unit]:
         """Leave out the chunks of which every item has its scores; one failed item brings its chunk back."""
+        if "score" not in rows.kinds:
+            return list(map(self._unit, self._chunks()))
         seeds = {system.name: list(system.seeds(self.seeds)) for system in self.systems}
         made = SeededScores(rows, self.judged.item_ids, seeds, (*self.recorded, NLL))
 
@@ -195,7 +197,7 @@ class InpaintingJob(Job):
     def selection(self, rows: Records) -> list[Row]:
         """Return what is asked for from here on, where the last selection does not say it."""
         row = {"kind": "selection", "scores": [COMPANION, *self.extensions]}
-        return [] if [row] == list(rows.of("selection"))[-1:] else [row]
+        return [] if "selection" in rows.kinds and [row] == list(rows.of("selection"))[-1:] else [row]
 
     def _chunks(self) -> Iterator[_Chunk]:
         starts = range(0, len(self.judged), CHUNK_ITEMS)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import collections
 import dataclasses
-import functools
 from pathlib import Path
 from typing import Any
 
@@ -37,6 +36,7 @@ class PairScorer:
     def __post_init__(self) -> None:
         self._sources: collections.OrderedDict[tuple[str, str], Source] = collections.OrderedDict()
         self._scratch: Path | None = None
+        self._loader = SourceLoader(self.settings)  # it parses nothing before it is in its process
 
     def begin(self, folder: Path) -> None:
         """Keep copies of remote files here; see `engines.Work`."""
@@ -55,32 +55,24 @@ class PairScorer:
         }
         return {"scores": scores, "notes": list(scored.notes), "outlines": outlines}
 
-    @functools.cached_property
-    def _loader(self) -> SourceLoader:
-        return SourceLoader(self.settings)
-
     def _load(self, side: str, file: MusicFile, treatment: str = "") -> Source:
         key = file.content, treatment
         if key not in self._sources:
             limits = DEFAULT_AUDIO_LIMITS if modality(file.path) == "audio" else DEFAULT_LIMITS
             try:
                 with fetched(file.path, file.content, max_bytes=limits.max_bytes, folder=self._scratch) as path:
-                    self._sources[key] = self._loader.load(_treated(path, treatment, self.settings))
+                    source: str | Audio | Score = path
+                    if treatment and modality(path) == "symbolic":  # the same music in a lesser copy
+                        source = rewrite(read_score(path))
+                    elif treatment:
+                        source = reencode(load_audio(path, policy=self.settings.audio_policy))
+                    self._sources[key] = self._loader.load(source)
             except MusicEvalsError as error:
                 raise located(error, side) from error
         self._sources.move_to_end(key)
         while len(self._sources) > CACHED_SOURCES:
             self._sources.popitem(last=False)
         return self._sources[key]
-
-
-def _treated(path: str, treatment: str, settings: Settings) -> str | Audio | Score:
-    """Return what is loaded: the file itself, or for the same-music control the same music in a lesser copy."""
-    if not treatment:
-        return path
-    if modality(path) == "symbolic":
-        return rewrite(read_score(path))
-    return reencode(load_audio(path, policy=settings.audio_policy))
 
 
 def _score(value: Value) -> dict[str, Any]:
