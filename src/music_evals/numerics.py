@@ -14,12 +14,17 @@ import os
 import platform
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from importlib import metadata
 from typing import Any
 
 import numpy as np
 
-__all__ = ["kernels", "n_cores", "n_threads", "one_thread"]
+from music_evals import __version__
+
+__all__ = ["PACKAGES", "kernels", "n_cores", "n_threads", "one_thread", "package_versions"]
+
+PACKAGES = ("music_evals", "numpy", "scipy", "datasets", "torch", "symusic", "music21")
 
 _lock = threading.Lock()
 _inside = 0  # threads that are in a section
@@ -83,6 +88,15 @@ def kernels() -> str:
     }
     features = np.show_config(mode="dicts")["SIMD Extensions"].get("found", [])
     return ", ".join(filter(None, [platform.machine(), *sorted(kinds), " ".join(["NumPy", *features])]))
+
+
+def package_versions(packages: Iterable[str] = PACKAGES) -> dict[str, str]:
+    """Return the versions that decide the numbers; packages that are not installed are left out."""
+    versions = {"python": platform.python_version()}
+    for name in packages:
+        with contextlib.suppress(metadata.PackageNotFoundError):
+            versions[name] = metadata.version(name)
+    return versions | {"music_evals": __version__}
 
 
 _NAMES = {"openblas": "OpenBLAS", "mkl": "MKL", "blis": "BLIS", "flexiblas": "FlexiBLAS"}

@@ -13,9 +13,9 @@ from music_evals.stats.intervals import (
     LEAST_CUBE,
     MANY_CLUSTERS,
     SIMULATED_COVERAGE,
-    weights_of_clusters,
     interval_of_totals,
     simulated_coverage,
+    weights_of_clusters,
 )
 
 SIZES = [3, 1, 7, 2, 12, 4]

@@ -185,7 +185,9 @@ def test_the_interval_of_divergences_follows_every_resample_listed():
     found = swap_test_divergence(
         *whole.T, np.repeat(np.arange(5), sizes), n_bins=4, divergence=total_variation, n_bootstrap=20_000
     )
-    reach = scipy.stats.t.ppf(0.975, weights_of_clusters(np.array(sizes, dtype=float))[-1]) * law.std() * math.sqrt(5 / 4)
+    reach = (
+        scipy.stats.t.ppf(0.975, weights_of_clusters(np.array(sizes, dtype=float))[-1]) * law.std() * math.sqrt(5 / 4)
+    )
     centre = 2 * difference(whole) - law.mean()
     assert found.difference == pytest.approx(difference(whole), rel=1e-12)
     assert (found.low, found.high) == pytest.approx((centre - reach, centre + reach), abs=0.015)

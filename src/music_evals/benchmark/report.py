@@ -9,12 +9,10 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from music_evals.benchmark.caveats import caveats
-from music_evals.benchmark.cells import format_difference
-from music_evals.benchmark.contents import comparisons, failures, n_failures, significant
+from music_evals.benchmark.contents import caveats, comparisons, failures, n_failures, significant
+from music_evals.benchmark.formats import Section, format_difference, render, static
 from music_evals.benchmark.scores import ScoreTable
 from music_evals.benchmark.tables import PAGE, blocks, facet_blocks, legend, part_blocks, published_blocks, summary
-from music_evals.benchmark.templates import Section, render, static
 
 __all__ = ["ROOM_PX", "Ranked", "score_page", "shares"]
 

@@ -130,9 +130,9 @@ class PairJob(Job):
         start, tables = last_selection(rows) if "selection" in rows.kinds else (-1, [])
         recorded = (row for table in tables for row in rows.read(table["number"].to_pylist()))
         known = (row for row in recorded if row.get("system") not in self.later)
-        if start >= 0 and rows[start] == selected:
-            if all(row == other for row, other in itertools.zip_longest(known, self._pair_rows())):
-                return []
+        pairs = itertools.zip_longest(known, self._pair_rows())
+        if start >= 0 and rows[start] == selected and all(row == other for row, other in pairs):
+            return []
         return itertools.chain([selected], self._pair_rows())
 
     def _pair_rows(self) -> Iterator[Row]:

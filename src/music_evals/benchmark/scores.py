@@ -23,7 +23,6 @@ import numpy as np
 import numpy.typing as npt
 
 from music_evals.benchmark.records import REMEDY, Records, only, reading_rows, rows_in_memory, to_rows, to_table
-from music_evals.benchmark.versions import UNKNOWN
 from music_evals.errors import CorruptRecordsError, InvalidTokensError
 
 if TYPE_CHECKING:
@@ -62,6 +61,9 @@ NO_PREDICTION = "no prediction of every seed"
 
 NOT_GIVEN = "no prediction was given"
 """Why an item failed that predictions made elsewhere leave out, where that is allowed."""
+
+UNKNOWN = "not recorded"
+"""Kernels of scores that an earlier version of this package made."""
 
 ABSENT, SCORED, UNDEFINED, ERROR = range(4)
 """State of a score: there is none, a number, no number because it is undefined, an error."""

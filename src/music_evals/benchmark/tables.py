@@ -10,8 +10,26 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from music_evals.benchmark.caveats import caveats, grouped_remarks, of_few
-from music_evals.benchmark.cells import (
+from music_evals.benchmark.contents import (
+    caveats,
+    columns,
+    comparisons,
+    failures,
+    grouped_remarks,
+    heading,
+    holds_zero,
+    is_significant,
+    mark,
+    n_failures,
+    of_few,
+    order,
+    significant,
+    table_of,
+    tables,
+    unlisted,
+    views,
+)
+from music_evals.benchmark.formats import (
     OUTSIDE_INTERVAL,
     SIGNIFICANCE,
     WHY_OUTSIDE_INTERVAL,
@@ -24,22 +42,6 @@ from music_evals.benchmark.cells import (
     is_outside_interval,
     markdown_name,
     markdown_rows,
-)
-from music_evals.benchmark.contents import (
-    columns,
-    comparisons,
-    failures,
-    heading,
-    holds_zero,
-    is_significant,
-    mark,
-    n_failures,
-    order,
-    significant,
-    table_of,
-    tables,
-    unlisted,
-    views,
 )
 from music_evals.benchmark.results import OUTSIDE, WHOLE
 

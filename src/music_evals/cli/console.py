@@ -74,7 +74,7 @@ def finish_scores(outcome: Any, options: argparse.Namespace, *, report: Callable
 
 def why_not_drawn(wanted: bool | None, file: str) -> str:  # noqa: FBT001  # the value of an option
     """Return a remark where matplotlib is missing for a file that nobody asked for by name; else an empty text."""
-    from music_evals.benchmark.canvas import check_backend
+    from music_evals.benchmark.formats import check_backend
 
     if wanted is not None:
         return ""

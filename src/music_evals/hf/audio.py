@@ -78,26 +78,14 @@ class AudioMetric(PairModule):
     def _encode(self, name: str, index: int, item: Any) -> str:
         """Return one item as text: its path, or what `read_sources` turns back into it."""
         try:
-            if isinstance(item, Mapping):  # a row of an audio column: samples and rate, or bytes, or a path
-                row, item = item, item.get("path")
-                if row.get("array") is not None and row.get("sampling_rate") is not None:
-                    return self._spool_samples(row["array"], row["sampling_rate"])
-                if isinstance(row.get("bytes"), bytes):
-                    return self._keep(row["bytes"], suffix_of(row["bytes"], item))
-                if not isinstance(item, str | os.PathLike):
-                    raise UnsupportedTypeError(
-                        "a row has an array and its sampling_rate, or bytes, or a path; got the keys "
-                        + ", ".join(map(str, row))
-                    )
             if isinstance(item, str | os.PathLike):
-                path = Path(item)
-                if not path.exists():
-                    raise NoDataError(f"{path}: no such file; check the path")
-                return str(path.absolute())  # compute may be called elsewhere; and no path starts like a score
+                return _existing(Path(item))
             if isinstance(item, Score):
                 return _SCORE + json.dumps(item.to_dict())
             if isinstance(item, Audio):
                 return _AUDIO + self._keep(_npz(item), ".npz")
+            if isinstance(item, Mapping):
+                return self._row_as_text(item)
             if callable(getattr(item, "get_all_samples", None)):  # torchcodec's decoder, as datasets hands it out
                 decoded = item.get_all_samples()
                 return self._spool_samples(np.asarray(decoded.data), decoded.sample_rate)
@@ -109,6 +97,18 @@ class AudioMetric(PairModule):
             raise UnsupportedTypeError(f"expected {OFFERED}; got {describe(item)}")
         except MusicEvalsError as error:
             raise located(error, f"{name}[{index}]") from error
+
+    def _row_as_text(self, row: Mapping[str, Any]) -> str:
+        """Read a row of an audio column: samples and rate, or bytes, or a path."""
+        if row.get("array") is not None and row.get("sampling_rate") is not None:
+            return self._spool_samples(row["array"], row["sampling_rate"])
+        if isinstance(row.get("bytes"), bytes):
+            return self._keep(row["bytes"], suffix_of(row["bytes"], row.get("path")))
+        if isinstance(row.get("path"), str | os.PathLike):
+            return _existing(Path(row["path"]))
+        raise UnsupportedTypeError(
+            f"a row has an array and its sampling_rate, or bytes, or a path; got the keys {', '.join(map(str, row))}"
+        )
 
     def _spool_samples(self, samples: Any, rate: Any) -> str:
         """Write samples as they come, mixed down but neither resampled nor scaled."""
@@ -155,6 +155,12 @@ def read_sources(texts: Sequence[str]) -> list[str | Audio | Score]:
         else:
             sources.append(text)
     return sources
+
+
+def _existing(path: Path) -> str:
+    if not path.exists():
+        raise NoDataError(f"{path}: no such file; check the path")
+    return str(path.absolute())  # compute may be called from another folder; and no path starts like a score
 
 
 def _is_rate(value: Any) -> bool:

@@ -161,7 +161,7 @@ class Module(evaluate.Metric, abc.ABC):  # type: ignore[misc]  # evaluate is not
 class PairModule(Module):
     """Base of the modules that take predictions and references, both carried as strings."""
 
-    columns: ClassVar = dict.fromkeys(("predictions", "references"), {"dtype": "string", "_type": "Value"})
+    columns: ClassVar = {name: {"dtype": "string", "_type": "Value"} for name in ("predictions", "references")}
 
     @abc.abstractmethod
     def _encode(self, name: str, index: int, item: Any) -> str:

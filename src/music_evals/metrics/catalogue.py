@@ -149,7 +149,9 @@ class Metric:
         Of a metric of music context preservation, or of an auxiliary one, and a variant that exists.
         """
         is_motif = self.name in PRESERVATION_METRICS and self.features == ("melody",)
-        return {"official": ("f0",), MUSECPEVAL: ("contour",)}.get(variant, self.features) if is_motif else self.features
+        return (
+            {"official": ("f0",), MUSECPEVAL: ("contour",)}.get(variant, self.features) if is_motif else self.features
+        )
 
     def heading_of(self, variant: str, definition: int) -> str:
         """Return the heading of results, which names their definition where this version has another one."""

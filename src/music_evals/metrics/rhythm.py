@@ -194,7 +194,7 @@ def beat_f_measure(
 
     """
     span = min_beat_time_sec, end_sec
-    first, second = _compared(reference.times_sec, estimate.times_sec, align, tolerance_sec, span, variant)
+    first, second = _compared(reference.times_sec, estimate.times_sec, align, tolerance_sec, span, variant=variant)
     if not len(first) and not len(second):
         return 0.0 if variant in OF_AUTHORS else undefined("beat_f_measure", _NO_BEATS)
     return _f_measure(first, second, tolerance_sec)
@@ -243,7 +243,7 @@ def information_gain(
 
     """
     span = min_beat_time_sec, end_sec
-    first, second = _compared(reference.times_sec, estimate.times_sec, align, tolerance_sec, span, variant)
+    first, second = _compared(reference.times_sec, estimate.times_sec, align, tolerance_sec, span, variant=variant)
     few = [len(times) < 2 for times in (first, second)]
     if all(few) and variant not in OF_AUTHORS:
         return undefined("information_gain", "neither side has two beats")
@@ -299,6 +299,7 @@ def _compared(
     align: str,
     tolerance_sec: float,
     span: tuple[float | None, float],
+    *,
     variant: str,
 ) -> tuple[FloatArray, FloatArray]:
     """Return the beats of both within the span, those of the estimate moved first if that gives more hits."""

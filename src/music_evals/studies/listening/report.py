@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from music_evals.benchmark.cells import format_interval, format_value, markdown_name, markdown_rows, plain
+from music_evals.benchmark.formats import format_interval, format_value, markdown_name, markdown_rows, plain
 from music_evals.files import write_atomically
 from music_evals.pipelines.study_tables import table_text
 from music_evals.studies.listening.agreement import agreement_text

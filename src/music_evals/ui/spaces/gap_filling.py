@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 from music_evals.annotations import HOLD, MUSIB_LAYOUT, Tokens
 from music_evals.benchmark.tasks.inpainting.systems import baseline_system, load_model
-from music_evals.benchmark.versions import package_versions
 from music_evals.errors import InvalidInputError, UnknownNameError
+from music_evals.numerics import package_versions
 from music_evals.pipelines.gap_filling import Candidate, draw_candidates
 from music_evals.pipelines.gap_steering import SKETCHES, Sketched, drawn_sketch, followed, hide_gap
 from music_evals.protocols import load_plugin

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from typing import Any
 
-from music_evals.benchmark.cells import markdown_rows
 from music_evals.benchmark.contents import heading, mark, order
+from music_evals.benchmark.formats import markdown_rows
 from music_evals.benchmark.tables import MARKDOWN
 from music_evals.benchmark.tasks.inpainting.task import HEADINGS
 

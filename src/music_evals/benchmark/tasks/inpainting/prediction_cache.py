@@ -17,9 +17,8 @@ import numpy.typing as npt
 
 from music_evals.annotations import Tokens
 from music_evals.benchmark.tasks.inpainting.systems import System
-from music_evals.benchmark.versions import package_versions
 from music_evals.files import Store
-from music_evals.numerics import kernels
+from music_evals.numerics import kernels, package_versions
 
 __all__ = ["PredictionCache"]
 

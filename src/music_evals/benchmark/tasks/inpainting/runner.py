@@ -16,18 +16,17 @@ import numpy.typing as npt
 
 from music_evals.annotations import MUSIB_LAYOUT, Tokens
 from music_evals.benchmark.engines import Failed, Unit
-from music_evals.benchmark.model_folders import derive_rng
+from music_evals.benchmark.inputs import derive_rng
 from music_evals.benchmark.records import Records
 from music_evals.benchmark.run import Job, Row
 from music_evals.benchmark.scores import SeededScores
 from music_evals.benchmark.tasks.inpainting.items import ItemSet
 from music_evals.benchmark.tasks.inpainting.prediction_cache import PredictionCache
 from music_evals.benchmark.tasks.inpainting.systems import System, chosen_names
-from music_evals.benchmark.versions import package_versions
 from music_evals.errors import InvalidInputError, InvalidTokensError, MusicEvalsError
 from music_evals.metrics.catalogue import INPAINTING_EXTENSIONS, INPAINTING_METRICS
 from music_evals.metrics.likelihood import inpainting_nll
-from music_evals.numerics import n_cores
+from music_evals.numerics import n_cores, package_versions
 from music_evals.pipelines.inpainting import FEATURES, item_features, item_scores
 from music_evals.protocols import LikelihoodInpainter
 from music_evals.symbolic import noteseq

@@ -93,7 +93,9 @@ def make_controls(
         dataclasses.replace(first, system=UNRELATED, estimate=second.reference)
         for first, second in _strangers(chosen, [find_traits(pair.reference.content) for pair in chosen], seed)
     ]
-    return [*_distinct(same), *_distinct(unrelated)]
+    # the first pair of each item: two originals may be called alike
+    by_item = {(pair.system, pair.item): pair for pair in reversed([*same, *unrelated])}
+    return list(by_item.values())[::-1]
 
 
 def _strangers(originals: Sequence[Pair], traits: Sequence[Traits], seed: int) -> list[tuple[Pair, Pair]]:
@@ -123,11 +125,6 @@ def _strangers(originals: Sequence[Pair], traits: Sequence[Traits], seed: int) -
         for row, column in zip(rows, columns, strict=True)
         if cost[row, column] < _FORBIDDEN
     ]
-
-
-def _distinct(pairs: Sequence[Pair]) -> list[Pair]:
-    """Keep the first pair of each item: two originals may be called alike."""
-    return list({pair.item: pair for pair in reversed(pairs)}.values())[::-1]
 
 
 def _draw(content: str, seed: int) -> str:

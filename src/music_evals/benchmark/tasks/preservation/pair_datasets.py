@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from music_evals.benchmark.sources import load_split, resolve_revision
+from music_evals.benchmark.inputs import load_split, resolve_revision
 from music_evals.benchmark.tasks.preservation.pairs import DEFAULT_COLUMNS, Columns, PairSet, candidate_of, make_pairs
 from music_evals.errors import InvalidInputError, NoDataError, UnknownNameError
 from music_evals.locations import Location, location

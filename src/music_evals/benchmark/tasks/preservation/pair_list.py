@@ -7,11 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from music_evals.benchmark.cells import format_value
 from music_evals.benchmark.contents import heading
+from music_evals.benchmark.formats import Section, format_value, render
 from music_evals.benchmark.scores import Floats, ScoreTable
 from music_evals.benchmark.tasks.preservation.plots import outward
-from music_evals.benchmark.templates import Section, render
 
 __all__ = ["MOST_PAIRS", "mean_places", "pair_list", "placed"]
 

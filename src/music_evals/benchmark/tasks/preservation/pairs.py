@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from music_evals.audio.io import AUDIO_SUFFIXES
-from music_evals.benchmark.manifests import check_systems, files_of, hash_file, manifest_rows, named_path, some
+from music_evals.benchmark.inputs import check_systems, files_of, hash_file, manifest_rows, named_path, some
 from music_evals.benchmark.rows import Failure
 from music_evals.errors import InvalidInputError, MusicEvalsError, NoDataError, PairCountError, located
 from music_evals.locations import Location, Remote, fingerprints, folder_of, location, resolve, without_suffix
@@ -242,12 +242,14 @@ def make_pairs(candidates: Sequence[Candidate], dataset: Mapping[str, Any]) -> P
         )
     systems = tuple(dict.fromkeys(candidate.system for candidate in candidates))
     check_systems(systems, CONTROLS, "estimates")
-    read = _Reader(candidates)
+    sides = [side for candidate in candidates for side in (candidate.reference, candidate.estimate) if side]
+    remote = [place for place, _ in sides if isinstance(place, Remote)]
+    contents: dict[Location, str | MusicEvalsError] = dict(fingerprints(remote)) if remote else {}
     pairs: list[Pair] = []
     failures: list[Failure] = []
     for candidate in candidates:
         try:
-            pairs.append(_pair(candidate, read))
+            pairs.append(_pair(candidate, contents))
         except MusicEvalsError as error:
             if candidate.where and "://" not in candidate.where and not isinstance(error, NoDataError | PairCountError):
                 error = located(error, candidate.where)
@@ -255,9 +257,20 @@ def make_pairs(candidates: Sequence[Candidate], dataset: Mapping[str, Any]) -> P
     return PairSet(dict(dataset), systems, tuple(pairs), tuple(failures))
 
 
-def _pair(candidate: Candidate, read: _Reader) -> Pair:
-    reference = read(*_given(candidate.item, "reference", candidate.reference))
-    estimate = read(*_given(candidate.item, "estimate", candidate.estimate))
+def _pair(candidate: Candidate, contents: dict[Location, str | MusicEvalsError]) -> Pair:
+    """Return the pair, its files hashed each once; `contents` holds hashes, and fingerprints of files elsewhere."""
+    files = []
+    for side, file in (("reference", candidate.reference), ("estimate", candidate.estimate)):
+        if file is None:
+            raise PairCountError(f"no {side} for {candidate.item!r}; add it, or take its partner away")
+        place, name = file
+        if place not in contents and isinstance(place, Path):
+            contents[place] = hash_file(place)
+        content = contents[place]
+        if isinstance(content, MusicEvalsError):
+            raise content
+        files.append(MusicFile(str(place), name, content))
+    reference, estimate = files
     modalities = modality(reference.path), modality(estimate.path)
     if modalities[0] != modalities[1]:
         raise InvalidInputError(
@@ -266,26 +279,3 @@ def _pair(candidate: Candidate, read: _Reader) -> Pair:
         )
     group = candidate.group or reference.content
     return Pair(candidate.item, candidate.system, group, reference, estimate, modalities[0])
-
-
-def _given(item: str, side: str, file: tuple[Location, str] | None) -> tuple[Location, str]:
-    if file is None:
-        raise PairCountError(f"no {side} for {item!r}; add it, or take its partner away")
-    return file
-
-
-class _Reader:
-    """Finds out what files hold, each once: hashes those of this machine, and takes the fingerprints of others."""
-
-    def __init__(self, candidates: Sequence[Candidate]) -> None:
-        sides = [side for candidate in candidates for side in (candidate.reference, candidate.estimate) if side]
-        remote = (place for place, _ in sides if isinstance(place, Remote))
-        self._contents: dict[Location, str | MusicEvalsError] = dict(fingerprints(remote).items())
-
-    def __call__(self, place: Location, name: str) -> MusicFile:
-        if place not in self._contents and isinstance(place, Path):
-            self._contents[place] = hash_file(place)
-        content = self._contents[place]
-        if isinstance(content, MusicEvalsError):
-            raise content
-        return MusicFile(str(place), name, content)

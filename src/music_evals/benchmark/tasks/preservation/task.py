@@ -23,7 +23,7 @@ import numpy.typing as npt
 from music_evals.annotations import FACETS, FEATURES
 from music_evals.audio.extraction import receipt
 from music_evals.audio.store import FeatureStore
-from music_evals.benchmark.canvas import check_backend
+from music_evals.benchmark.formats import check_backend
 from music_evals.benchmark.outputs import RECORDS, Outcome, remove_results
 from music_evals.benchmark.published import published_preservation
 from music_evals.benchmark.records import Records
@@ -49,11 +49,10 @@ from music_evals.benchmark.tasks.preservation.players import PLACES, Players
 from music_evals.benchmark.tasks.preservation.reencoding import REENCODED_AUDIO, REENCODED_SCORE
 from music_evals.benchmark.tasks.preservation.report import SHOWN_PAIRS, render_report
 from music_evals.benchmark.tasks.preservation.worker import PairScorer
-from music_evals.benchmark.versions import PACKAGES
 from music_evals.errors import InvalidInputError, MissingBackendError, UnknownNameError
 from music_evals.files import scratch_folder
 from music_evals.metrics.catalogue import AUXILIARY, PRESERVATION_METRICS, RELEASE_SCORES, RELEASES, SHOWN_AUXILIARY
-from music_evals.numerics import n_cores
+from music_evals.numerics import PACKAGES, n_cores
 from music_evals.options import option
 from music_evals.pipelines import preservation as pipeline
 
@@ -216,23 +215,13 @@ class Settings(RunSettings):
     @property
     def measures(self) -> pipeline.Settings:
         """Metrics, auxiliary metrics, variant and backends, checked."""
-        metrics = _names(self.metrics)
-        return pipeline.Settings.of(
-            metrics=metrics,
-            companions=_auxiliary(self.companions, beside_all=metrics is None and self.variant not in RELEASES),
-            variant=self.variant,
-            backends=self.backends,
-        )
-
-
-def _auxiliary(text: str | None, *, beside_all: bool) -> Sequence[str] | bool:
-    """Return the auxiliary metrics that are asked for, True for all."""
-    if text is None:
-        return SHOWN_AUXILIARY if beside_all else ()
-    names = _names(text)
-    if not text or names == ["none"]:
-        return ()
-    return True if names is None else names
+        metrics, companions = _names(self.metrics), _names(self.companions)
+        auxiliary: Sequence[str] | bool = True if companions is None else companions
+        if self.companions is None:
+            auxiliary = SHOWN_AUXILIARY if metrics is None and self.variant not in RELEASES else ()
+        elif not self.companions or companions == ["none"]:
+            auxiliary = ()
+        return pipeline.Settings.of(metrics=metrics, companions=auxiliary, variant=self.variant, backends=self.backends)
 
 
 def _names(text: str | None) -> list[str] | None:

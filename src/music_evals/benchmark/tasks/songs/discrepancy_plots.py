@@ -11,7 +11,7 @@ from typing import Any, Final
 import numpy as np
 
 from music_evals.annotations import AUDIO_EFFECTS
-from music_evals.benchmark.canvas import check_backend, literal
+from music_evals.benchmark.formats import check_backend, literal
 from music_evals.lyrics.tag_groups import GROUPINGS
 from music_evals.pipelines.discrepancy import ALL, FACING, Cell, DiscrepancyStudy
 

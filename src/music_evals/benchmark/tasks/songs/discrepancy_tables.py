@@ -7,8 +7,15 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from music_evals.benchmark.cells import SIGNIFICANCE, align, coverage_note, format_value, markdown_rows
-from music_evals.benchmark.templates import render, static
+from music_evals.benchmark.formats import (
+    SIGNIFICANCE,
+    align,
+    coverage_note,
+    format_value,
+    markdown_rows,
+    render,
+    static,
+)
 from music_evals.lyrics.tag_groups import GROUPINGS
 from music_evals.pipelines.discrepancy import ALL, FACING, Cell, DiscrepancyStudy
 

@@ -7,7 +7,7 @@ import os
 from collections.abc import Mapping, Sequence
 from typing import Any, NoReturn
 
-from music_evals.benchmark.manifests import check_systems, files_of, manifest_rows, named_path, read_text
+from music_evals.benchmark.inputs import check_systems, files_of, manifest_rows, named_path, read_text
 from music_evals.benchmark.rows import Failure
 from music_evals.benchmark.tasks.songs.text_pairs import TextPair, TextPairSet, TextSide, check_counts
 from music_evals.errors import InvalidInputError, MusicEvalsError, NoDataError, PairCountError

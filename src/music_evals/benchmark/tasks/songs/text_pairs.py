@@ -16,7 +16,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from music_evals.benchmark.manifests import HASH_DIGITS, some
+from music_evals.benchmark.inputs import HASH_DIGITS, some
 from music_evals.benchmark.rows import Failure
 from music_evals.errors import PairCountError
 

@@ -7,7 +7,7 @@ import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from music_evals.benchmark.manifests import check_systems, json_lines, named_path, shown_types
+from music_evals.benchmark.inputs import check_systems, json_lines, named_path, shown_types
 from music_evals.benchmark.rows import Failure
 from music_evals.benchmark.tasks.songs.songs import Song, SongSet, check_ids
 from music_evals.benchmark.tasks.songs.text_pairs import TextPair, TextPairSet, TextSide, run_name

@@ -6,8 +6,7 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from music_evals.benchmark.cells import align, markdown_name, markdown_rows
-from music_evals.benchmark.templates import Section, render
+from music_evals.benchmark.formats import Section, align, markdown_name, markdown_rows, render
 from music_evals.csv_files import csv_text
 from music_evals.errors import InvalidInputError
 

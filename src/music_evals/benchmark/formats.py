@@ -1,28 +1,51 @@
-"""Numbers as text: cells, aligned columns, Markdown rows, and values that JSON can hold."""
+"""How results are written: numbers as text, pictures as SVG, and pages by templates.
+
+Pictures are made by matplotlib (extra ``report``), stand in a page and take its colours. Templates are jinja2's:
+everything is escaped, and a name that a template misses is an error.
+"""
 
 from __future__ import annotations
 
+import functools
+import html
+import io
 import math
+import re
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from importlib import resources
+from typing import TYPE_CHECKING, Any, NamedTuple
 
+from music_evals.errors import importing
 from music_evals.stats.intervals import SIMULATED_COVERAGE, UNEQUAL_COVERAGE, UNEQUAL_SHARE, simulated_coverage
+
+if TYPE_CHECKING:
+    from jinja2 import Environment
+    from matplotlib.figure import Figure
 
 __all__ = [
     "ARROWS",
+    "COLOURS",
     "OUTSIDE_INTERVAL",
     "SIGNIFICANCE",
+    "STYLE",
     "WHY_OUTSIDE_INTERVAL",
+    "Section",
     "align",
+    "check_backend",
     "counted",
     "coverage_note",
+    "figure_of",
     "format_difference",
     "format_interval",
     "format_value",
     "is_outside_interval",
+    "literal",
     "markdown_name",
     "markdown_rows",
     "plain",
+    "render",
+    "static",
+    "svg",
 ]
 
 SIGNIFICANCE = 0.05
@@ -150,3 +173,112 @@ def markdown_name(name: str) -> str:
 def markdown_rows(lines: Iterable[Sequence[str]]) -> str:
     """Return rows of cells as the rows of a Markdown table, the head and its rule among them."""
     return "\n".join("| " + " | ".join(row) + " |" for row in lines)
+
+
+# Stand-ins for the page's colours: matplotlib wants numbers, the page has variables.
+COLOURS = {
+    "ink": "#010101",
+    "muted": "#020202",
+    "line": "#030303",
+    "accent": "#040404",
+    "second": "#050505",
+    "surface": "#060606",
+}
+STYLE = {
+    "svg.fonttype": "none",  # text stays text: selectable, and in the page's own font
+    "font.size": 10,
+    "axes.edgecolor": COLOURS["line"],
+    "axes.labelcolor": COLOURS["muted"],
+    "axes.titlecolor": COLOURS["ink"],
+    "axes.titlesize": 10,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "xtick.color": COLOURS["muted"],
+    "ytick.color": COLOURS["ink"],
+    "grid.color": COLOURS["line"],
+    "text.color": COLOURS["ink"],
+}
+
+
+def check_backend() -> None:
+    """Raise where matplotlib is not installed, before a long run and not after it."""
+    with importing("report", "a picture"):
+        import matplotlib as mpl
+    mpl.use("Agg")
+
+
+def literal(name: str) -> str:
+    """Keep matplotlib from reading a dollar sign as the start of a formula."""
+    return name.replace("$", r"\$")
+
+
+def figure_of(width: float, height: float, columns: int = 1, **options: Any) -> tuple[Figure, Any]:
+    """Return a figure of some inches and its axes, an array where there are several; `options` go to its subplots."""
+    import matplotlib as mpl
+    from matplotlib.figure import Figure
+
+    with mpl.rc_context(STYLE):
+        made = Figure(figsize=(width, height), layout="constrained")
+        return made, made.subplots(1, columns, **options)
+
+
+def svg(figure: Figure, name: str, description: str) -> str:
+    """Return the figure as an element that can stand in a page beside others."""
+    import matplotlib as mpl
+
+    buffer = io.StringIO()
+    with mpl.rc_context({**STYLE, "svg.hashsalt": name}):
+        figure.savefig(buffer, format="svg", transparent=True, metadata={"Date": None})
+    text = buffer.getvalue()
+    text = text[text.index("<svg") :]
+    text = re.sub(r"<metadata>.*?</metadata>", "", text, flags=re.DOTALL)
+    # within HTML the names of the namespaces are known; ids are shared by all pictures of a page
+    text = re.sub(r' xmlns(:xlink)?="[^"]*"', "", text)
+    text = re.sub(r'(\bid="|url\(#|href="#)', lambda match: f"{match[1]}{name}-", text)
+    text = re.sub(r"font: [^;\"]*;", "font-size: 10px;", text)
+    for variable, colour in COLOURS.items():
+        text = text.replace(colour, f"var(--{variable})")
+    head = f'<svg class="plot" role="img" aria-label="{html.escape(description, quote=True)}" viewBox='
+    # a function, since the names in a description may hold what a template reads as a reference
+    return re.sub(r'<svg [^<>]*?viewBox=("[^"<>]+")[^<>]*>', lambda match: f"{head}{match[1]}>", text, count=1)
+
+
+_HOUSE = "music_evals.benchmark"
+
+
+class Section(NamedTuple):
+    """A part of a report under a heading of its own, which is open at first where the page has room for it."""
+
+    title: str
+    height_px: int
+    """About, on a wide screen."""
+    html: str
+
+
+@functools.cache
+def _environment(package: str) -> Environment:
+    """Templates of one package, those in its folder ``templates``, and the ones that all benchmarks share."""
+    from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined
+
+    return Environment(
+        loader=ChoiceLoader([PackageLoader(name) for name in dict.fromkeys((package, _HOUSE))]),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+    )
+
+
+def render(package: str, template: str, **values: Any) -> str:
+    """Fill in a template of a package, e.g. ``render("music_evals.ui", "bars.html", rows=rows)``.
+
+    What is HTML already is handed over as `markupsafe.Markup`; all else is escaped.
+    """
+    return _environment(package).get_template(template).render(**values)
+
+
+@functools.cache
+def static(name: str) -> str:
+    """Return a file of style or script that reports hold, e.g. ``player.js``."""
+    return resources.files(_HOUSE).joinpath("static", name).read_text(encoding="utf-8")
