@@ -77,15 +77,14 @@ def tables(results: Mapping[str, Any]) -> dict[str, list[str]]:
         names_by_title.setdefault(title, []).append(name)
     order = list(dict.fromkeys(title.partition(",")[0] for title in names_by_title))
     by_facet = sorted(names_by_title.items(), key=lambda row: order.index(row[0].partition(",")[0]))
-    return {part: shown for title, names in by_facet for part, shown in _parts(title, names)}
-
-
-def _parts(title: str, names: Sequence[str]) -> Iterator[tuple[str, list[str]]]:
-    n_parts = -(-len(names) // MOST_COLUMNS)
-    width = -(-len(names) // n_parts)
-    for part in range(n_parts):
-        shown = f"{title}, {part + 1} of {n_parts}" if n_parts > 1 else title
-        yield shown, list(names[part * width : (part + 1) * width])
+    parts: dict[str, list[str]] = {}
+    for title, names in by_facet:
+        n_parts = -(-len(names) // MOST_COLUMNS)
+        width = -(-len(names) // n_parts)
+        for part in range(n_parts):
+            shown = f"{title}, {part + 1} of {n_parts}" if n_parts > 1 else title
+            parts[shown] = names[part * width : (part + 1) * width]
+    return parts
 
 
 def heading(results: Mapping[str, Any], name: str) -> str:
@@ -217,7 +216,6 @@ def caveats(results: Mapping[str, Any]) -> list[str]:
         *results["wording"]["on_controls"],
         *results.get("facets", {}).get("remarks", ()),
         *results["wording"].get("on_parts", ()),
-        *_on_remarks(results),
         *_on_lists(results),
     ]
 
@@ -316,15 +314,12 @@ def _on_groups(results: Mapping[str, Any]) -> Iterator[str]:
         )
 
 
-def _on_remarks(results: Mapping[str, Any]) -> Iterator[str]:
+def _on_lists(results: Mapping[str, Any]) -> Iterator[str]:
     if results["notes"]:
         subject = "{items} with remarks, such as {remarks}".format(**results["wording"])
         more = results.get("unlisted", {}).get("n_notes", 0)
         place = "the records have" if more else "results.json has"
         yield f"{subject}: {len(results['notes']) + more}; {place} them all"
-
-
-def _on_lists(results: Mapping[str, Any]) -> Iterator[str]:
     n = n_failures(results)
     if n > len(results["failures"]):
         yield f"results.json lists the first {len(results['failures'])} of {n} failures; the records hold all"

@@ -112,40 +112,28 @@ def coverage_note(cluster_counts: Iterable[tuple[float, int]], groups: str, *, d
 
     `cluster_counts` holds the effective number of groups and their number, for each interval.
     """
-    numbers = list(cluster_counts)
-    return "; ".join(filter(None, [_on_few(numbers, groups, divergences=divergences), _on_unequal(numbers, groups)]))
-
-
-def _on_few(numbers: Sequence[tuple[float, int]], groups: str, *, divergences: bool) -> str:
-    few = sorted(effective for effective, _ in numbers if simulated_coverage(effective))
-    if not few:
-        return ""
-    first, last = (SIMULATED_COVERAGE.index(row) for row in map(simulated_coverage, (few[0], few[-1])) if row)
-    spanned = SIMULATED_COVERAGE[first : last + 1]
-    covered = [f"{_least_to_most([row.means for row in spanned])} of the time for means and their differences"]
-    if divergences:
-        covered.append(f"{_least_to_most([row.divergences for row in spanned])} for divergences and theirs")
-    least, most = f"{few[0]:.1f}", f"{few[-1]:.1f}"
-    return (
-        f"effective number of {groups} {least if least == most else f'{least} to {most}'}: in simulations with so few, "
-        f"nominal 95 % intervals held the truth {', '.join(covered)}"
-    )
-
-
-def _least_to_most(shares: Sequence[tuple[float, float]]) -> str:
-    return f"{100 * min(low for low, _ in shares):.0f} to {100 * max(high for _, high in shares):.0f} %"
-
-
-def _on_unequal(numbers: Sequence[tuple[float, int]], groups: str) -> str:
-    unequal = [(effective, n) for effective, n in numbers if 0 < effective < UNEQUAL_SHARE * n]
-    if not unequal:
-        return ""
-    effective, n = min(unequal, key=lambda pair: pair[0] / pair[1])
-    return (
-        f"the {groups} are of very unequal size, {n} weigh as much as {effective:.1f} of one size: where a larger one "
-        f"may exist that is not among them, intervals of means held the truth {100 * UNEQUAL_COVERAGE:.0f} % of the "
-        "time at worst, however many they were"
-    )
+    numbers, notes = list(cluster_counts), []
+    if few := sorted(effective for effective, _ in numbers if simulated_coverage(effective)):
+        first, last = (SIMULATED_COVERAGE.index(row) for row in map(simulated_coverage, (few[0], few[-1])) if row)
+        spanned = SIMULATED_COVERAGE[first : last + 1]
+        means, of_sets = (
+            f"{100 * min(low for low, _ in shares):.0f} to {100 * max(high for _, high in shares):.0f} %"
+            for shares in ([row.means for row in spanned], [row.divergences for row in spanned])
+        )
+        least, most = f"{few[0]:.1f}", f"{few[-1]:.1f}"
+        notes.append(
+            f"effective number of {groups} {least if least == most else f'{least} to {most}'}: in simulations with so "
+            f"few, nominal 95 % intervals held the truth {means} of the time for means and their differences"
+            + (f", {of_sets} for divergences and theirs" if divergences else "")
+        )
+    if unequal := [(effective, n) for effective, n in numbers if 0 < effective < UNEQUAL_SHARE * n]:
+        effective, n = min(unequal, key=lambda pair: pair[0] / pair[1])
+        notes.append(
+            f"the {groups} are of very unequal size, {n} weigh as much as {effective:.1f} of one size: where a larger "
+            f"one may exist that is not among them, intervals of means held the truth {100 * UNEQUAL_COVERAGE:.0f} % "
+            "of the time at worst, however many they were"
+        )
+    return "; ".join(notes)
 
 
 def counted(n: int, plural: str) -> str:

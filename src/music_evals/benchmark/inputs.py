@@ -259,19 +259,24 @@ class ModelFolder(NamedTuple):
 
 
 def find_model(name: str | os.PathLike[str], registry: Mapping[str, str]) -> ModelFolder:
-    """Return the folder of a model by name, folder or Hub id, the last fetched where it is not here.
-
-    Raises
-    ------
-    UnknownNameError, UnreadableFileError
-        There is no such model, or it cannot be fetched.
-
-    """
+    """Return the folder of a model by name, folder or Hub id, the last fetched where it is not here."""
     name = os.fspath(name)
     place, local = find_repository(name, MODELS, "model", registry)
-    source, folder, revision = (name, Path(place), None) if local else _fetch(place)
-    model_type = model_type_of(folder, registry)
-    return ModelFolder(source, folder, revision, model_type)
+    if local:
+        return ModelFolder(name, Path(place), None, model_type_of(Path(place), registry))
+    import huggingface_hub
+
+    name, _, tag = place.partition("@")
+    try:  # only configuration and weights
+        snapshot = huggingface_hub.snapshot_download(
+            name, revision=tag or None, allow_patterns=["config.json", "model.safetensors"]
+        )
+    except (OSError, ValueError) as error:
+        raise UnreadableFileError(
+            f"model {place} cannot be fetched from the Hub: {str(error).splitlines()[0]}; check name and network"
+        ) from error
+    folder = Path(snapshot)
+    return ModelFolder(name, folder, folder.name, model_type_of(folder, registry))  # the cache has the commit as name
 
 
 def hash_of(content: bytes) -> str:
@@ -297,23 +302,6 @@ def split_model(text: str) -> tuple[str | None, str, str | None]:
     if "" in {name, source, revision}:
         raise InvalidInputError(f"`models` takes ID, NAME=ID or ID@REVISION, got {text!r}")
     return name, source, revision
-
-
-def _fetch(place: str) -> tuple[str, Path, str]:
-    """Return id, local folder and commit of a Hub model; only configuration and weights are fetched."""
-    import huggingface_hub
-
-    repository, _, revision = place.partition("@")
-    try:
-        snapshot = huggingface_hub.snapshot_download(
-            repository, revision=revision or None, allow_patterns=["config.json", "model.safetensors"]
-        )
-    except (OSError, ValueError) as error:
-        raise UnreadableFileError(
-            f"model {place} cannot be fetched from the Hub: {str(error).splitlines()[0]}; check name and network"
-        ) from error
-    folder = Path(snapshot)
-    return repository, folder, folder.name  # the cache names a snapshot by its commit
 
 
 def load_lyric_writer(options: Mapping[str, Any]) -> LyricWriter:

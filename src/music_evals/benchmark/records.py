@@ -345,26 +345,7 @@ def records_at(path: str | os.PathLike[str]) -> Path | None:
 
 
 def read_records(path: str | os.PathLike[str]) -> Records:
-    """Open the records of a run for reading, and check that they are what was written.
-
-    Parameters
-    ----------
-    path
-        Their folder, or the file of JSON lines that older versions wrote.
-
-    Returns
-    -------
-    Records
-        Every row, in the order of writing, the header first.
-
-    Raises
-    ------
-    CorruptRecordsError
-        A shard, or a line of a finished block, is damaged, or there are no records; the message names the place.
-    OutputError
-        They cannot be read.
-
-    """
+    """Open the records of a run, a folder or an older version's file of JSON lines, and check that they are whole."""
     path = Path(path)
     records = Records(path, _open_shards(path)) if path.is_dir() else _read_json_lines(path)
     if not len(records):
@@ -468,34 +449,9 @@ class RecordStore(contextlib.AbstractContextManager["RecordStore"]):
     """The records of a run, open for appending.
 
     Opening reads what is there: damage raises, and a header that differs from `header` raises, since numbers of two
-    different runs must not be mixed. While it is open the folder is locked (``flock``): a second run in it is refused,
-    and so changes nothing. The lock ends with the process, however that ends.
-
-    Parameters
-    ----------
-    path
-        The folder; made where it is missing.
-    header
-        The ``run`` row without its kind. Every value of it must be equal for a run to be resumed.
-    items
-        Rows that are written together with the header.
-    overwrite
-        Start afresh, whatever the folder holds.
-
-    Attributes
-    ----------
-    path
-        The folder.
-    resumed
-        Whether there were rows at opening.
-
-    Raises
-    ------
-    CorruptRecordsError
-        The records are damaged or belong to another run.
-    OutputError
-        The folder cannot be written to, the disk is full, or another run is writing to it.
-
+    different runs must not be mixed: it is the ``run`` row without its kind. `items` are written together with it.
+    While it is open the folder is locked (``flock``): a second run in it is refused, and so changes nothing. The lock
+    ends with the process, however that ends.
     """
 
     def __init__(

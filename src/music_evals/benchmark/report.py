@@ -52,6 +52,8 @@ def score_page(
     wording = results["wording"]
     item = wording["items"].removesuffix("s")
     notes = caveats(results)
+    reasons = [[row[key] for key in ("item", "system", "metric", "reason")] for row in results["undefined"]]
+    remarks = [[row["item"], row["system"], "all", "; ".join(row["notes"])] for row in results["notes"]]
     return render(
         "music_evals.benchmark",
         "report.html",
@@ -77,8 +79,8 @@ def score_page(
         n_failures=n_failures(results),
         room_px=ROOM_PX,
         lists=[
-            _Listed("Undefined", f"Scores that a {item} does not define; they are in no mean.", _reasons(results)),
-            _Listed("Remarks", f"What a reader should know of a {item}.", _remarks(results)),
+            _Listed("Undefined", f"Scores that a {item} does not define; they are in no mean.", reasons),
+            _Listed("Remarks", f"What a reader should know of a {item}.", remarks),
         ],
         most_rows=LISTED,
         facts=_facts(results, score_table, facts),
@@ -107,14 +109,6 @@ def _how_compared(results: Mapping[str, Any]) -> str:
         "On the items that two systems share, with the same reference: the two are swapped within whole groups; Holm's "
         f"correction over all {len(comparisons(results))} tests."
     )
-
-
-def _reasons(results: Mapping[str, Any]) -> list[list[str]]:
-    return [[row[key] for key in ("item", "system", "metric", "reason")] for row in results["undefined"]]
-
-
-def _remarks(results: Mapping[str, Any]) -> list[list[str]]:
-    return [[row["item"], row["system"], "all", "; ".join(row["notes"])] for row in results["notes"]]
 
 
 Ranked = tuple[ScoreTable, npt.NDArray[np.float64]]

@@ -465,14 +465,7 @@ class ScoreTable(Sequence[Row]):
 
 @reading_rows()
 def read_scores(rows: Iterable[Row], task: Task) -> ScoreTable:
-    """Read the scores in the records of a run; of two rows for one score the later one counts.
-
-    Raises
-    ------
-    CorruptRecordsError
-        The first row is no header, or rows have an unknown form.
-
-    """
+    """Read the scores in the records of a run; of two rows for one score the later one counts."""
     records = rows if isinstance(rows, Records) else rows_in_memory(rows)
     header = records[0] if len(records) else {}
     if header.get("kind") != "run":

@@ -213,7 +213,11 @@ def _chosen(results: Mapping[str, Any], style: Style) -> str:
 def blocks(results: Mapping[str, Any]) -> Iterator[Block]:
     """Yield the tables of scores."""
     for view, table in views(results):
-        caption = _caption(results, table)
+        caption = ""
+        if "ranking" in table:
+            ranked_by, wording = results["scales"][results["ranked_by"]]["title"], results["wording"]
+            counts = f"{counted(table['n_items'], wording['items'])}, {counted(table['n_songs'], wording['groups'])}"
+            caption = f"{counts}, ranked by {ranked_by}"
         for title, names in tables(results).items():
             yield _scores(results, table, names, ", ".join(filter(None, [title, view])), caption)
             caption = ""  # it stands above the first of them
@@ -281,14 +285,6 @@ def _scores(
         if not cells.keys().isdisjoint(names)
     )
     return Block(title, tuple(heading(results, name) for name in names), rows, caption=caption)
-
-
-def _caption(results: Mapping[str, Any], table: Mapping[str, Any]) -> str:
-    if "ranking" not in table:
-        return ""
-    ranked_by, wording = results["scales"][results["ranked_by"]]["title"], results["wording"]
-    counts = f"{counted(table['n_items'], wording['items'])}, {counted(table['n_songs'], wording['groups'])}"
-    return f"{counts}, ranked by {ranked_by}"
 
 
 def _scored(cell: Mapping[str, Any]) -> str:
