@@ -51,7 +51,7 @@ class Hiding:
 sys.meta_path[:] = [Hiding(finder) for finder in sys.meta_path]
 """
 EXTRAS = {
-    "audio": ["librosa", "onnxruntime", "filelock"],
+    "audio": ["librosa", "onnxruntime"],
     "symbolic": ["music21"],
     "lyrics": ["jieba", "opencc", "pypinyin", "pypinyin_dict"],
     "text": ["sentence_transformers"],
@@ -61,7 +61,7 @@ EXTRAS = {
 }
 EXTRAS["editing"] = [*EXTRAS["models"], "diffusers"]
 EXTRAS["tuning"] = [*EXTRAS["models"], "peft"]
-OF_THE_CORE_TOO = {"filelock", "httpx2"}  # the client of the Hub needs them
+OF_THE_CORE_TOO = {"httpx2"}  # the client of the Hub needs them
 EVERYTHING = [package for packages in EXTRAS.values() for package in packages if package not in OF_THE_CORE_TOO]
 
 Run = Callable[..., subprocess.CompletedProcess[str]]

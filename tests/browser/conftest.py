@@ -108,7 +108,7 @@ def serving(command: list[str], log: Path, path: str = "/", **options: Any) -> S
         url = f"http://127.0.0.1:{port}"
         while process.poll() is None and time.monotonic() < latest:
             try:
-                httpx2.get(f"{url}{path}", timeout=5, trust_env=False).raise_for_status()
+                httpx2.get(f"{url}{path}", timeout=5, trust_env=False, follow_redirects=True).raise_for_status()
             except httpx2.HTTPError:
                 time.sleep(0.2)
             else:

@@ -296,7 +296,7 @@ def served(url: str, process: subprocess.Popen[bytes]) -> bytes:
     end = time.monotonic() + 120
     while time.monotonic() < end and process.poll() is None:
         try:
-            return httpx2.get(url, timeout=5, trust_env=False).raise_for_status().content
+            return httpx2.get(url, timeout=5, trust_env=False, follow_redirects=True).raise_for_status().content
         except httpx2.HTTPError:
             time.sleep(0.1)
     return b""
