@@ -98,7 +98,7 @@ def load_results(folder: str | os.PathLike[str]) -> LoadedResults:
         built = build_results(scores, task, validation, **_intervals(stored, path / RESULTS))
     built |= {key: stored[key] for key in task.extra_keys if key in stored}
     # what this version adds, and whole parts that it does not know, are no differences
-    for key in (stored.keys() & built.keys()) - PRESENTATION:
+    for key in (key for key in stored if key in built and key not in PRESENTATION):
         for difference in _compare(stored[key], built[key], key):
             raise ChangedResultsError(
                 f"{path / RESULTS} was changed, or made by another version: {difference}; run again in this folder"
