@@ -11,32 +11,8 @@ from typing import Any
 
 from music_evals.benchmark.formats import ARROWS, SIGNIFICANCE, counted
 from music_evals.benchmark.inputs import some
-from music_evals.benchmark.results import OUTSIDE, WHOLE
-
-__all__ = [
-    "MOST_COLUMNS",
-    "caveats",
-    "columns",
-    "compared_systems",
-    "comparisons",
-    "divergences_of_set",
-    "failures",
-    "grouped_remarks",
-    "heading",
-    "is_significant",
-    "mark",
-    "n_failures",
-    "of_few",
-    "order",
-    "significant",
-    "table_of",
-    "tables",
-    "undefined_notes",
-    "undefined_systems",
-    "unlisted",
-    "verdict",
-    "views",
-]
+from music_evals.benchmark.results import WHOLE
+from music_evals.benchmark.scores import OUTSIDE
 
 MOST_COLUMNS = 7
 """Scores of one facet that are more than this are shown in several tables of nearly equal widths."""
@@ -207,7 +183,7 @@ def caveats(results: Mapping[str, Any]) -> list[str]:
     """Return what a reader of these results should know before using them, a sentence each."""
     return [
         *results["wording"]["on_remarks"],
-        *_on_kernels(results["kernels"]),
+        *on_kernels(results["kernels"]),
         *undefined_notes(results),
         *_on_not_given(results),
         *_on_survivors(results),
@@ -220,7 +196,8 @@ def caveats(results: Mapping[str, Any]) -> list[str]:
     ]
 
 
-def _on_kernels(names: Sequence[str]) -> Iterator[str]:
+def on_kernels(names: Sequence[str]) -> Iterator[str]:
+    """Yield what a reader should know of scores that several kinds of kernels made."""
     if len(names) > 1:
         yield f"scores were made with several kinds of processor kernels, so last digits may differ: {'; '.join(names)}"
 

@@ -22,32 +22,6 @@ if TYPE_CHECKING:
     from jinja2 import Environment
     from matplotlib.figure import Figure
 
-__all__ = [
-    "ARROWS",
-    "COLOURS",
-    "OUTSIDE_INTERVAL",
-    "SIGNIFICANCE",
-    "STYLE",
-    "WHY_OUTSIDE_INTERVAL",
-    "Section",
-    "align",
-    "check_backend",
-    "counted",
-    "coverage_note",
-    "figure_of",
-    "format_difference",
-    "format_interval",
-    "format_value",
-    "is_outside_interval",
-    "literal",
-    "markdown_name",
-    "markdown_rows",
-    "plain",
-    "render",
-    "static",
-    "svg",
-]
-
 SIGNIFICANCE = 0.05
 """Corrected p-values below it are marked."""
 

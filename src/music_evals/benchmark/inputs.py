@@ -28,33 +28,9 @@ from music_evals.errors import (
     hub_errors,
 )
 from music_evals.files import check_no_pointers_below, item_name, parse_json
-from music_evals.locations import HASH_DIGITS, Location, exists, files_below, hash_file, location, read_bytes
+from music_evals.locations import Location, exists, files_below, location, read_bytes
 from music_evals.protocols import PREPARED_DATASETS, WRITERS, LyricWriter, load_plugin, prepared_place
 from music_evals.repositories import DATASETS, MODELS, find_repository, folders
-
-__all__ = [
-    "HASH_DIGITS",
-    "ModelFolder",
-    "check_systems",
-    "derive_rng",
-    "files_of",
-    "find_dataset",
-    "find_model",
-    "hash_file",
-    "hash_of",
-    "json_lines",
-    "load_lyric_writer",
-    "load_split",
-    "manifest_rows",
-    "model_type_of",
-    "named_path",
-    "read_text",
-    "resolve_revision",
-    "shown_types",
-    "some",
-    "split_model",
-    "split_names",
-]
 
 SHOWN = 5
 

@@ -67,24 +67,6 @@ from music_evals.files import write_atomically
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = [
-    "REMEDY",
-    "RecordStore",
-    "Records",
-    "check_same_run",
-    "dump_json",
-    "only",
-    "output_errors",
-    "read_records",
-    "reading_rows",
-    "records_at",
-    "remove_file",
-    "remove_records",
-    "rows_in_memory",
-    "to_rows",
-    "to_table",
-]
-
 Row = Mapping[str, Any]
 
 REMEDY = "restore the file from a copy, or start afresh (`overwrite=True`)"

@@ -14,8 +14,6 @@ from music_evals.benchmark.formats import Section, format_difference, render, st
 from music_evals.benchmark.scores import ScoreTable
 from music_evals.benchmark.tables import PAGE, blocks, facet_blocks, legend, part_blocks, published_blocks, summary
 
-__all__ = ["ROOM_PX", "Ranked", "score_page", "shares"]
-
 ROOM_PX = 4300
 """Of the sections that are open at first, in their order, so that a page stays below 6,000 px on a wide screen."""
 

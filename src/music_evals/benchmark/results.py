@@ -17,14 +17,12 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from music_evals.benchmark import aggregate
 from music_evals.benchmark.formats import plain
-from music_evals.benchmark.scores import MOST_LISTED, OUTSIDE, ScoreTable
+from music_evals.benchmark.scores import MOST_LISTED, ScoreTable
 from music_evals.deprecation import warn_renamed
 from music_evals.metrics.catalogue import Metric
 
 if TYPE_CHECKING:
     from music_evals.benchmark.task import Task
-
-__all__ = ["OUTSIDE", "WHOLE", "ScoreTable", "build_results", "definition_in"]
 
 WHOLE = "all"
 """The view that holds every item."""

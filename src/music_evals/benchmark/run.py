@@ -291,16 +291,19 @@ class Job(abc.ABC):
         """Do what has to be done once before the units that are left."""
 
 
+def definitions_of(header: Mapping[str, Any]) -> dict[str, dict[str, int]]:
+    """Return the ``definitions`` of a new run by score, but for those that are 1: older headers have none either."""
+    known = [CATALOGUE[name] for key in ("metrics", "companions") for name in header.get(key, ()) if name in CATALOGUE]
+    definitions = {metric.name: metric.definition_under(str(header.get("variant"))) for metric in known}
+    changed = {name: number for name, number in definitions.items() if number > 1}
+    return {"definitions": changed} if changed else {}
+
+
 def record(job: Job, path: Path, settings: Settings, *, progress: Progress | None = None) -> Records:
     """Do what is left of a job, and return its records, which are in the folder `path`."""
     # Rows are written as they come, so that a run may be ended at any time, and resumed; see `records`.
     started = time.monotonic()
-    header = dict(job.header)
-    # the formulas of a new run by score, but for those that are 1: older headers have none either
-    known = [CATALOGUE[name] for key in ("metrics", "companions") for name in header.get(key, ()) if name in CATALOGUE]
-    definitions = {metric.name: metric.definition_under(str(header.get("variant"))) for metric in known}
-    if changed := {name: number for name, number in definitions.items() if number > 1}:
-        header["definitions"] = changed
+    header = {**job.header, **definitions_of(job.header)}
     with RecordStore(path, header, job.items, overwrite=settings.overwrite) as records:
         with reading_rows():
             rows = records.rows

@@ -30,27 +30,6 @@ if TYPE_CHECKING:
 
     from music_evals.benchmark.task import Task
 
-__all__ = [
-    "ABSENT",
-    "ERROR",
-    "MOST_LISTED",
-    "NOT_GIVEN",
-    "OUTSIDE",
-    "SCORED",
-    "UNDEFINED",
-    "Bins",
-    "Categorical",
-    "HistogramFeature",
-    "RecordedRows",
-    "ScoreMatrix",
-    "ScoreTable",
-    "SeededScores",
-    "index_pairs",
-    "last_selection",
-    "outlines_in",
-    "read_scores",
-]
-
 MOST_LISTED = 10_000
 """Failures, undefined scores and remarks of each kind that results.json lists one by one; the records hold all."""
 

@@ -43,25 +43,8 @@ from music_evals.benchmark.formats import (
     markdown_name,
     markdown_rows,
 )
-from music_evals.benchmark.results import OUTSIDE, WHOLE
-
-__all__ = [
-    "MARKDOWN",
-    "PAGE",
-    "blocks",
-    "cell_note",
-    "details_text",
-    "facet_blocks",
-    "legend",
-    "markdown_report",
-    "markdown_table",
-    "part_blocks",
-    "published_blocks",
-    "summary",
-    "text_report",
-    "text_table",
-    "without_value",
-]
+from music_evals.benchmark.results import WHOLE
+from music_evals.benchmark.scores import OUTSIDE
 
 LISTED = 50
 """Failures in table.md, and kinds of remarks; results.json holds more."""

@@ -25,6 +25,7 @@ from typing import Any
 
 import numpy as np
 
+from music_evals.benchmark.contents import on_kernels
 from music_evals.benchmark.formats import coverage_note, plain
 from music_evals.errors import UnknownNameError
 from music_evals.leaderboard.board import read_board
@@ -34,7 +35,6 @@ from music_evals.leaderboard.presets import HEADLINES, PRESETS, PUBLISHED_TABLES
 from music_evals.leaderboard.ranks import ALPHA, Comparison, Place, Progress, compare_pairs, places, rank_ranges
 from music_evals.leaderboard.records import DIVERGENCE, REFERENCES, ResultRecord, conditions_of
 from music_evals.metrics.catalogue import CATALOGUE, metric_of
-from music_evals.numerics import on_kernels
 from music_evals.stats import PairedTest
 from music_evals.stats.intervals import effective_clusters
 

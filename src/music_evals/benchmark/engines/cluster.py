@@ -46,8 +46,6 @@ from music_evals.numerics import kernels, n_cores, package_versions
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["check_address", "on_ray", "schedule"]
-
 CPUS = 1.0
 """Of each worker: its process computes with one thread."""
 

@@ -13,8 +13,6 @@ from music_evals.benchmark.engines.process import WorkerProcess
 from music_evals.benchmark.engines.units import Answered, Answers, Failed, Unit, UnitQueue, Work, answer
 from music_evals.files import scratch_folder
 
-__all__ = ["local", "serial"]
-
 
 def serial(units: Sequence[Unit], work: Work, *, workers: int = 1) -> Answers:  # noqa: ARG001 (as all engines)
     """Yield each unit with its answer, worked out in this process."""

@@ -14,8 +14,7 @@ from music_evals.annotations import MUSIB_LAYOUT, Score, Tempo, TimeSignature, T
 from music_evals.benchmark.contents import order, table_of, verdict
 from music_evals.benchmark.formats import Section, format_interval, format_value, render, static
 from music_evals.benchmark.report import score_page
-from music_evals.benchmark.results import OUTSIDE
-from music_evals.benchmark.scores import ScoreTable
+from music_evals.benchmark.scores import OUTSIDE, ScoreTable
 from music_evals.benchmark.tasks.inpainting import plots
 from music_evals.benchmark.tasks.inpainting.runner import INTERVALS, RANKING
 from music_evals.metrics.divergence import histogram_bins, masses, n_bins

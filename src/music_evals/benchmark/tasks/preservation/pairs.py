@@ -17,10 +17,19 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from music_evals.audio.io import AUDIO_SUFFIXES
-from music_evals.benchmark.inputs import check_systems, files_of, hash_file, manifest_rows, named_path, some
+from music_evals.benchmark.inputs import check_systems, files_of, manifest_rows, named_path, some
 from music_evals.benchmark.rows import Failure
 from music_evals.errors import InvalidInputError, MusicEvalsError, NoDataError, PairCountError, located
-from music_evals.locations import Location, Remote, fingerprints, folder_of, location, resolve, without_suffix
+from music_evals.locations import (
+    Location,
+    Remote,
+    fingerprints,
+    folder_of,
+    hash_file,
+    location,
+    resolve,
+    without_suffix,
+)
 from music_evals.pipelines.preservation import modality
 from music_evals.symbolic.files import READERS
 

@@ -16,9 +16,10 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from music_evals.benchmark.inputs import HASH_DIGITS, some
+from music_evals.benchmark.inputs import some
 from music_evals.benchmark.rows import Failure
 from music_evals.errors import PairCountError
+from music_evals.locations import HASH_DIGITS
 
 __all__ = ["TextPair", "TextPairSet", "TextSide", "check_counts", "run_name", "score_or_reason"]
 
