@@ -171,10 +171,12 @@ class PairJob(Job):
         import pyarrow as pa
 
         sides = [(pair.item, pair.system, pair.reference.content, pair.estimate.content) for pair in self._chosen]
-        *columns, estimates = zip(*sides, strict=True) if sides else [()] * 4
-        rows_of = index_pairs(*map(Categorical.of, columns), pa.array(estimates, pa.string()))
+        items, systems, references = (Categorical.of([side[place] for side in sides]) for place in range(3))
+        estimates = pa.array([estimate for *_, estimate in sides], pa.string())
+        rows_of = index_pairs(items, systems, references, estimates)
         states = ScoreMatrix.read(rows, self.scores, len(sides), rows_of).states
-        return np.logical_and.reduce(np.isin(states, (SCORED, UNDEFINED)), axis=1)
+        done: npt.NDArray[np.bool_] = np.logical_and.reduce(np.isin(states, (SCORED, UNDEFINED)), axis=1)
+        return done
 
     def prepare(self, units: Sequence[Unit], progress: Progress | None) -> None:
         """Call what is to be called before."""

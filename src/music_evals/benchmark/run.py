@@ -10,7 +10,6 @@ from __future__ import annotations
 import abc
 import contextlib
 import dataclasses
-import functools
 import importlib
 import itertools
 import os
@@ -318,13 +317,14 @@ def record(job: Job, path: Path, settings: Settings, *, progress: Progress | Non
         done = job.size - sum(unit.size for unit in units)
         last, workers = kernels(), settings.workers or job.workers
         if settings.engine == RAY:
-            options = {"address": settings.ray_address, "versions": job.header.get("versions")}
-            engine = functools.partial(on_ray, workers=settings.workers, **options)
-        else:  # the one that the settings ask for, or that suits the job
-            engine = functools.partial(
-                ENGINES[settings.engine or ("local" if workers > 1 else job.engine)], workers=workers
+            versions = job.header.get("versions")
+            answered = on_ray(
+                units, job.work, workers=settings.workers, address=settings.ray_address, versions=versions
             )
-        with contextlib.closing(engine(units, job.work)) as answers:
+        else:  # the one that the settings ask for, or that suits the job
+            engine = ENGINES[settings.engine or ("local" if workers > 1 else job.engine)]
+            answered = engine(units, job.work, workers=workers)
+        with contextlib.closing(answered) as answers:
             for unit, answer, made_by in answers:
                 begin = [{"kind": "kernels", "kernels": made_by}] if made_by not in {"", last} else []
                 last = made_by or last
