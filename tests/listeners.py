@@ -9,8 +9,7 @@ from typing import Any
 from music_evals.studies.folders import StudyFolder
 from music_evals.studies.listening.answers import ListeningKey
 from music_evals.studies.listening.results import ANSWERS
-from music_evals.studies.slots import SlotBook
-from music_evals.studies.storage import SubmissionStore, new_token
+from music_evals.studies.storage import SlotBook, SubmissionStore, new_token
 
 QUALITY = {"reference": 5, "x": 4, "y": 2, "anchor": 1}
 """What they think of each system, 1 to 5."""

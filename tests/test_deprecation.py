@@ -11,8 +11,8 @@ from music_evals.annotations import MUSIB_LAYOUT
 from music_evals.deprecation import renamed_options
 from music_evals.models.baselines import make_baseline
 from music_evals.pipelines import preservation
-from music_evals.pipelines.gap_filling import fill_gap
-from music_evals.pipelines.gap_steering import Followed
+from music_evals.pipelines.gaps.filling import fill_gap
+from music_evals.pipelines.gaps.steering import Followed
 
 RENAMED = [
     ("pipelines.preservation", "judge", "score_pair"),

@@ -11,9 +11,9 @@ import pytest
 
 from music_evals.annotations import Score
 from music_evals.errors import InvalidInputError, InvalidNotesError, NoDataError, UnsupportedTypeError
+from music_evals.symbolic.encodings.piano_rolls import piano_roll
 from music_evals.symbolic.midi import write_midi
 from music_evals.symbolic.notes import make_notes
-from music_evals.symbolic.piano_rolls import piano_roll
 
 N = 84
 CHORD = Score(make_notes([0, 0, 480], [960, 480, 480], [60, 64, 65]), 480)

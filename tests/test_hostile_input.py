@@ -26,9 +26,8 @@ from music_evals.benchmark.tasks.preservation.pairs import pairs_in_manifest
 from music_evals.datasets.archives import read_archive
 from music_evals.errors import CorruptRecordsError, InvalidInputError, MusicEvalsError, NoDataError, UnreadableFileError
 from music_evals.hub.eval_files import read_eval_yaml, read_results_file, write_results_file
-from music_evals.hub.heads import read_head, replace_block
+from music_evals.hub.heads import read_head, read_yaml, replace_block, set_block
 from music_evals.hub.model_index import held_values, merge_index, read_index, write_index
-from music_evals.hub.yaml_edit import read_yaml, set_block
 from music_evals.locations import location
 from music_evals.symbolic.midi import save_midi
 from music_evals.symbolic.notation import from_abc

@@ -32,10 +32,10 @@ from music_evals.files import write_atomically
 from music_evals.hub.model_index import write_index
 from music_evals.metrics.catalogue import CELL_SCORES
 from music_evals.models.roll_baselines import make_roll_baseline
-from music_evals.pipelines.cell_prediction import HIDDEN, evaluate_predictor
+from music_evals.pipelines.style_transfer.cell_prediction import HIDDEN, evaluate_predictor
 from music_evals.protocols import ROLL_BASELINES, STYLE_TRANSFERS, load_plugin
 from music_evals.repositories import MODELS, find_repository
-from music_evals.symbolic.piano_rolls import piano_roll
+from music_evals.symbolic.encodings.piano_rolls import piano_roll
 from music_evals.symbolic.piece_rows import score_of_row
 
 HERE = Path(__file__).parent

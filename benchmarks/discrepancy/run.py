@@ -17,7 +17,7 @@ from typing import Any
 
 from benchmarks import encoders
 from music_evals.annotations import GROUPS
-from music_evals.benchmark.tasks.songs.discrepancy_plots import plot_study
+from music_evals.benchmark.tasks.songs.discrepancy_report import plot_study
 from music_evals.benchmark.tasks.songs.songs import read_songs
 from music_evals.lyrics.embeddings import CHAR_NGRAMS
 from music_evals.pipelines.discrepancy import ALL, FACING, Cell, DiscrepancyStudy, study_discrepancy

@@ -19,8 +19,8 @@ from music_evals.annotations import Arrangement, Score, TimeSignature
 from music_evals.models._gibbs_samplers import RollNetwork
 from music_evals.models.gibbs import GibbsSettings, gibbs_sweeps
 from music_evals.numerics import n_threads
+from music_evals.symbolic.encodings.piano_rolls import STEPS_PER_QUARTER, arrange
 from music_evals.symbolic.notes import make_notes
-from music_evals.symbolic.piano_rolls import STEPS_PER_QUARTER, arrange
 
 __all__ = ["first_steps", "ode_to_joy", "receipt", "side_by_side", "timed_run"]
 

@@ -72,7 +72,7 @@ def _copy_models(folder: Path) -> None:
 
 def _cases(folder: str) -> list[tuple[str, str, dict[str, Any]]]:
     """Return systems, what is asked of each in words, and as a `Request`."""
-    from music_evals.ui.spaces.gap_models import abilities, find_places
+    from music_evals.ui.spaces.gap_filling import abilities, find_places
 
     found: list[tuple[str, str, dict[str, Any]]] = []
     for model in find_places(folder).models:
@@ -102,8 +102,7 @@ def _measured(folder: str, settings: dict[str, Any]) -> dict[str, Any]:
         os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[:N_CORES])
     os.environ["OMP_NUM_THREADS"] = "1"  # as the page
     from music_evals.ui.spaces import melody_sources
-    from music_evals.ui.spaces.gap_filling import Request, fill, load_system
-    from music_evals.ui.spaces.gap_models import find_places, model_of, models
+    from music_evals.ui.spaces.gap_filling import Request, fill, find_places, load_system, model_of, models
 
     settings["keep"] = tuple(tuple(note) for note in settings.get("keep", ()))
     request, places = Request(**settings), find_places(folder)

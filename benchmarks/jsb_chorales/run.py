@@ -24,7 +24,7 @@ import datasets
 from music_evals.benchmark.contents import order
 from music_evals.benchmark.formats import markdown_rows
 from music_evals.benchmark.results import WHOLE
-from music_evals.benchmark.tasks.inpainting.compact import compact_table
+from music_evals.benchmark.tasks.inpainting.report import compact_table
 from music_evals.benchmark.tasks.inpainting.task import HEADINGS, INPAINTING, NEAR, SUBSETS, Settings
 from music_evals.files import write_atomically
 

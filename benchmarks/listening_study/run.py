@@ -17,8 +17,8 @@ from benchmarks.musib.tables import fill, read_csv, write_csv
 
 from music_evals.benchmark.formats import markdown_rows
 from music_evals.files import write_atomically
-from music_evals.studies.listening.plan import PlannedTest, plan_listening, world_of
 from music_evals.studies.listening.settings import ListeningSettings
+from music_evals.studies.listening.simulation import PlannedTest, plan_listening, world_of
 
 HERE = Path(__file__).resolve().parent
 EFFECTS = {"rating": (0.25, 0.5, 1.0), "ab": (0.25, 0.5, 1.0), "mushra": (4.0, 8.0, 16.0)}

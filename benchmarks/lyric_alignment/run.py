@@ -25,8 +25,8 @@ from tqdm import tqdm
 from music_evals.annotations import F0Track
 from music_evals.audio.f0 import track_melody_net
 from music_evals.audio.io import load_audio
-from music_evals.preparation.characters import Character, spread_lines
 from music_evals.preparation.evidence import GRID_SEC, Levels, find_events, follow_voice, measure_levels
+from music_evals.preparation.lyrics import Character, spread_lines
 from music_evals.preparation.refinement import MIXTURE, VOICE_ALONE, Model, Refined, refine
 from music_evals.stats.intervals import mean_interval
 

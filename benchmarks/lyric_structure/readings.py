@@ -35,7 +35,7 @@ def class_of(reading: str) -> int | str | None:
     from pypinyin.contrib.tone_convert import to_tone
     from pypinyin.style.bopomofo import converter
 
-    from music_evals.lyrics._readings import rhyme_of_bopomofo
+    from music_evals.lyrics.readings import rhyme_of_bopomofo
 
     return rhyme_of_bopomofo(converter.to_bopomofo(to_tone(reading)))
 

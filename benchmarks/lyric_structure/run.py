@@ -151,7 +151,7 @@ def measure_last_words(songs: Sequence[Song], repeats: int) -> Row:
     """Time the cutting off of the last word, which is written anew, beside jieba, which it must agree with."""
     import jieba
 
-    from music_evals.lyrics._words import load_last_words
+    from music_evals.lyrics.last_words import load_last_words
     from music_evals.lyrics.rhyme import last_character
 
     jieba.setLogLevel(logging.ERROR)

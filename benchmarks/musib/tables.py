@@ -17,7 +17,7 @@ from benchmarks.musib.systems import DESIGNS, Data
 from music_evals.benchmark.contents import order, table_of
 from music_evals.benchmark.formats import markdown_rows
 from music_evals.benchmark.published import read_published
-from music_evals.benchmark.tasks.inpainting.compact import compact_table
+from music_evals.benchmark.tasks.inpainting.report import compact_table
 from music_evals.benchmark.tasks.inpainting.task import HEADINGS
 from music_evals.files import write_atomically
 from music_evals.metrics.catalogue import CATALOGUE

@@ -18,9 +18,9 @@ from pathlib import Path
 
 from benchmarks.notation.corpora import CORPORA, items_of
 
-from music_evals.symbolic.abc_reading import parse_abc
 from music_evals.symbolic.limits import DEFAULT_LIMITS
-from music_evals.symbolic.written import WrittenScore, play_order
+from music_evals.symbolic.reading.abc import parse_abc
+from music_evals.symbolic.reading.written import WrittenScore, play_order
 
 TIMES = {"||": 1, "|]": 1, "::": 2, ":|": 2}
 ENDINGS = re.compile(r"\(1\)\s*\S+\s*\(2\)\s*\S+")  # one strain with two endings

@@ -14,7 +14,7 @@ import sys
 from collections.abc import Sequence
 from typing import Final
 
-from music_evals.audio.optional._process import environment, installed_version
+from music_evals.audio.optional.process import environment, installed_version
 
 __all__ = ["PINS", "install", "main"]
 

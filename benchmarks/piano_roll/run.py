@@ -26,7 +26,7 @@ from music_evals.annotations import Score
 from music_evals.files import write_atomically
 from music_evals.pipelines.study_tables import table_text
 from music_evals.studies.editing.study import EditingSettings, build_editing_study
-from music_evals.studies.introductions import default_introduction
+from music_evals.studies.folders import default_introduction
 from music_evals.symbolic.midi import save_midi
 from music_evals.symbolic.notes import make_notes
 from music_evals.ui.studies.page import study_page

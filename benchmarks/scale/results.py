@@ -145,7 +145,7 @@ def resume(run: Run, folder: Path) -> dict[str, float]:
     """Tell what is left of a run that is done but for its failures; the pairs themselves are there before."""
     _tie()
     pairs = [
-        Pair(item, system, group, MusicFile("", original, original), MusicFile("", edit, edit), "audio")
+        Pair(item, system, group, "audio", MusicFile("", original, original), MusicFile("", edit, edit))
         for item, system, group, original, edit in made_pairs(run)
     ]
     judged = PairSet(HEADER["dataset"], tuple(_systems(run)), tuple(pairs))  # type: ignore[arg-type]

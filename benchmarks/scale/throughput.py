@@ -29,7 +29,7 @@ from typing import Any
 import soundfile
 
 import music_evals
-from music_evals.benchmark.tasks.preservation.pair_datasets import pairs_of_dataset
+from music_evals.benchmark.tasks.preservation.pairs import pairs_of_dataset
 from music_evals.numerics import kernels
 
 HERE = Path(__file__).resolve().parent

@@ -32,12 +32,10 @@ from music_evals.datasets.style_transfer_pieces.build import PIECES, piece_score
 from music_evals.errors import TamperedLogError
 from music_evals.files import write_atomically
 from music_evals.studies.editing.answers import collect_edits
-from music_evals.studies.editing.demo import write_demo_samples
 from music_evals.studies.editing.logs import IDLE_MS, count_log
-from music_evals.studies.editing.study import EditingSettings, build_editing_study
+from music_evals.studies.editing.study import EditingSettings, build_editing_study, write_demo_samples
 from music_evals.studies.folders import Introduction, StudyFolder
-from music_evals.studies.slots import SlotBook
-from music_evals.studies.storage import SubmissionStore
+from music_evals.studies.storage import SlotBook, SubmissionStore
 
 README = Path(__file__).with_name("README.md")
 N_HONEST = 9

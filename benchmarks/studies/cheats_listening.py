@@ -33,11 +33,10 @@ from music_evals.studies.folders import Introduction, StudyFolder
 from music_evals.studies.listening.analysis import evaluate_listening
 from music_evals.studies.listening.answers import ListeningKey
 from music_evals.studies.listening.build import build_listening_test, read_listening_key
-from music_evals.studies.listening.plan import SPREADS
 from music_evals.studies.listening.results import ANSWERS, read_listening_results
 from music_evals.studies.listening.settings import SCALES, TYPES, ListeningSettings
-from music_evals.studies.slots import SlotBook
-from music_evals.studies.storage import SubmissionStore
+from music_evals.studies.listening.simulation import SPREADS
+from music_evals.studies.storage import SlotBook, SubmissionStore
 
 README = Path(__file__).with_name("README.md")
 N_ITEMS, N_HONEST, N_CHEATS, SECONDS = 12, 9, 3, 1.0

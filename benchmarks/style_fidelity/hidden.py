@@ -26,9 +26,9 @@ from music_evals.annotations import Arrangement, Score
 from music_evals.benchmark.inputs import find_model
 from music_evals.datasets.style_transfer_pieces.build import with_triads
 from music_evals.files import write_atomically
-from music_evals.pipelines._roll_style import HISTOGRAMS
-from music_evals.pipelines.rearrangement import prepare
-from music_evals.pipelines.style_fidelity import CLASSIFIERS, evaluate_style, load_style_classifier
+from music_evals.pipelines.style_transfer.fidelity import CLASSIFIERS, evaluate_style, load_style_classifier
+from music_evals.pipelines.style_transfer.histograms import HISTOGRAMS
+from music_evals.pipelines.style_transfer.rearrangement import prepare
 from music_evals.protocols import STYLE_TRANSFERS
 from music_evals.symbolic.notes import sort_notes
 

@@ -28,11 +28,11 @@ from music_evals.annotations import Arrangement, PianoRoll, Score
 from music_evals.benchmark.formats import markdown_rows
 from music_evals.files import write_atomically
 from music_evals.metrics.style_classifier import StyleClassifier, choose_style_classifier
-from music_evals.pipelines._roll_style import CLASSIFIER_FEATURES, HISTOGRAMS
-from music_evals.pipelines.style_fidelity import STRETCH_BARS, evaluate_melody, evaluate_style, style_rows
+from music_evals.pipelines.style_transfer.fidelity import STRETCH_BARS, evaluate_melody, evaluate_style, style_rows
+from music_evals.pipelines.style_transfer.histograms import CLASSIFIER_FEATURES, HISTOGRAMS
 from music_evals.stats import mean_interval
+from music_evals.symbolic.encodings.piano_rolls import arrange, piano_roll
 from music_evals.symbolic.notes import make_notes
-from music_evals.symbolic.piano_rolls import arrange, piano_roll
 from music_evals.symbolic.piece_rows import score_of_row
 
 ROOT = Path(__file__).resolve().parents[2]

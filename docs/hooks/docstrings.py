@@ -1,12 +1,13 @@
 """Docstrings as Markdown: their tables and definitions keep their form, and names in backticks become links.
 
 Docstrings are written for `help()`: a table is drawn with ``=====``, a definition is a line and an indented text. Names
-in single backticks lead to where they are described, as they are seen from the place where they stand. A constant may
-have a comment in place of a docstring.
+in single backticks lead to where they are described, as they are seen from the place where they stand. A constant and
+a field of a class may have a comment in place of a docstring.
 """
 
 from __future__ import annotations
 
+import ast
 import re
 from typing import Any
 
@@ -29,8 +30,11 @@ class Markdown(griffe.Extension):
         self._visit(pkg)
 
     def _visit(self, obj: griffe.Object) -> None:
-        if obj.is_attribute and not obj.docstring and obj.name in (obj.module.exports or ()):
+        is_field = isinstance(obj, griffe.Attribute) and isinstance(obj.parent, griffe.Class) and bool(obj.annotation)
+        if obj.is_attribute and not obj.docstring and (is_field or obj.name in (obj.module.exports or ())):
             obj.docstring = _of_comment(obj)
+        if obj.is_class and obj.docstring:
+            obj.docstring.value = _with_options(obj, obj.docstring.value)
         if obj.docstring:
             text = TABLE.sub(_table, obj.docstring.value + "\n")
             text = _above_sections(text) if obj.is_module else text
@@ -43,9 +47,26 @@ class Markdown(griffe.Extension):
 
 
 def _of_comment(obj: griffe.Object) -> griffe.Docstring | None:
-    """Return the comment behind a constant as its docstring."""
-    _, hash_, comment = obj.source.partition("  # ")
-    return griffe.Docstring(comment[:1].upper() + comment[1:] + ".", parent=obj) if hash_ else None
+    """Return the comment behind a constant, or a field of a class, as its docstring."""
+    _, hash_, comment = obj.source.partition("\n")[0].partition("  # ")
+    is_text = hash_ and not comment.startswith(("noqa", "type:", "fmt:", "pragma"))
+    return griffe.Docstring(comment[:1].upper() + comment[1:] + ".", parent=obj) if is_text else None
+
+
+def _with_options(obj: griffe.Object, text: str) -> str:
+    """Return the docstring of settings with those options among the parameters that it does not describe itself."""
+    missing = ""
+    for name, member in obj.members.items():
+        call = str(getattr(member, "value", ""))
+        if not call.startswith("option(") or re.search(rf"^(?:.*, )?{name}\b", text, re.MULTILINE):
+            continue
+        body = ast.parse(call, mode="eval").body
+        default, shown = body.args[:2] if isinstance(body, ast.Call) else (body, body)
+        if isinstance(shown, ast.Constant) and isinstance(shown.value, str):
+            words = re.sub(r"%\(default\)\w", ast.unparse(default), shown.value).replace("%%", "%")
+            missing += f"{name}\n    {words[:1].upper() + words[1:]}.\n"
+    head, rule, rest = text.partition("Parameters\n----------\n")
+    return head + rule + missing + rest if rule else text
 
 
 def _table(found: re.Match[str]) -> str:

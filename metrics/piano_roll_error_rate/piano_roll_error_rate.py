@@ -1,7 +1,7 @@
 """The evaluate module `piano_roll_error_rate`; the maths is in `music_evals`."""
 
 import music_evals.hf as mh
-from music_evals.pipelines.cell_prediction import evaluate_cells
+from music_evals.pipelines.style_transfer.cell_prediction import evaluate_cells
 
 DESCRIPTION = "Share of piano-roll cells that a model predicts wrongly, and five scores that must stand beside it."
 

@@ -1,7 +1,7 @@
 """The evaluate module `tag_semantic_similarity`; the maths is in `music_evals`."""
 
 import music_evals.hf as mh
-from music_evals.pipelines.tag_lists import evaluate_tags
+from music_evals.pipelines.tags import evaluate_tags
 
 DESCRIPTION = "How near in meaning the tags of a song are to those that people gave it, by their embeddings."
 

@@ -23,19 +23,7 @@ _PLAIN: Final = re.compile(rf"{_NUMBER}(\.\.{_NUMBER}( \*)?)?")  # or an interva
 
 
 def csv_text(columns: Iterable[str], rows: Iterable[Mapping[str, Any] | Sequence[Any]], *, line_end: str = "\n") -> str:
-    """Return a table as CSV.
-
-    Parameters
-    ----------
-    columns
-        Their names, for the first line.
-    rows
-        Cells by column or in the order of the columns. A text that a spreadsheet would compute gets an apostrophe
-        before it; numbers stay numbers, with as many digits as read back to the same one; None and NaN are empty.
-    line_end
-        Of each line.
-
-    """
+    """Return a table as CSV."""
     names, lines = list(columns), list[str]()
     writer = csv.writer(SimpleNamespace(write=lines.append))  # under its own line end it quotes both, \r and \n
     for row in (names, *rows):
@@ -47,12 +35,6 @@ def csv_rows(text: str, place: object) -> list[dict[str, Any]]:
     """Return the rows of a table by column, without the apostrophes of `csv_text`.
 
     As of `csv.DictReader`, cells that are missing are None, and those too many stand under the key None.
-
-    Raises
-    ------
-    UnreadableFileError
-        A quote that is not closed or a field of more than 131,072 characters; names the place and the line.
-
     """
     reader = csv.DictReader(io.StringIO(text, newline=""), strict=True)
     try:

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import functools
 import importlib
+import importlib.abc
+import importlib.machinery
+import sys
+import types
 import warnings
 from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
-__all__ = ["module_getattr", "renamed_options", "warn_renamed"]
+__all__ = ["module_getattr", "moved_modules", "renamed_options", "warn_renamed"]
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
@@ -38,6 +42,35 @@ def module_getattr(module: str, names: Mapping[str, str]) -> Callable[[str], Any
         return getattr(importlib.import_module(module), names[name])
 
     return __getattr__
+
+
+class _Moved(importlib.abc.MetaPathFinder, importlib.abc.Loader):
+    """Finds modules by their old names."""
+
+    def __init__(self, names: Mapping[str, str]) -> None:
+        self.names = names
+
+    def find_spec(self, name: str, *_: object) -> importlib.machinery.ModuleSpec | None:
+        return importlib.machinery.ModuleSpec(name, self) if name in self.names else None
+
+    def exec_module(self, module: types.ModuleType) -> None:
+        old = module.__name__
+        warn_renamed(old, self.names[old], stacklevel=2)
+        sys.modules[old] = importlib.import_module(self.names[old])  # whoever imports the old name gets the new module
+
+
+def moved_modules(package: str, names: Mapping[str, str]) -> None:
+    """Let modules of a package be imported by their old names.
+
+    Parameters
+    ----------
+    package
+        Its ``__name__``.
+    names
+        Old name -> new one, both below the package.
+
+    """
+    sys.meta_path.append(_Moved({f"{package}.{old}": f"{package}.{new}" for old, new in names.items()}))
 
 
 def renamed_options(**names: str) -> Callable[[Function], Function]:

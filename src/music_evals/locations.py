@@ -187,7 +187,7 @@ def fetched(path: str, content: str, *, max_bytes: int, folder: Path | None = No
         try:
             yield str(copy)
         except MusicEvalsError as error:
-            raise _renamed(error, str(copy), place.url) from error
+            raise worded(type(error), str(error).replace(str(copy), place.url), vars(error)) from error
 
 
 def _copy(place: Remote, copy: Path, max_bytes: int) -> None:
@@ -212,10 +212,6 @@ def _fingerprint_of_copy(copy: Path, place: Remote, content: str) -> str:
         digest = hashlib.sha1(b"blob %d\0" % len(data) + data)  # noqa: S324 (git's own)
         return f"git:{digest.hexdigest()}"
     return hash_file(copy)
-
-
-def _renamed(error: MusicEvalsError, old: str, new: str) -> MusicEvalsError:
-    return worded(type(error), str(error).replace(old, new), vars(error))
 
 
 def _scheme(text: str | os.PathLike[str]) -> str:

@@ -38,25 +38,7 @@ def option(
     nargs: str | None = None,
     label: str = "",
 ) -> Any:
-    """Return a field of a dataclass of settings that is an option too.
-
-    Parameters
-    ----------
-    default
-        Of the field; `MISSING` where it is required.
-    text
-        The help; ``%(default)s`` stands for the default.
-    flag
-        By default made of the field's name: ``--name``, or ``--no-name`` for what is True by default. A name without
-        dashes is positional.
-    group
-        Key of `GROUPS` of the settings; where that lacks it, no flag is made.
-    metavar, choices, nargs
-        As of `argparse`.
-    label
-        Of a control on a page; by default the field's name in words.
-
-    """
+    """Return a field of a dataclass of settings that is an option too."""
     shown = {"text": text, "flag": flag, "group": group, "metavar": metavar, "choices": choices, "nargs": nargs}
     more: dict[str, Any] = {"default_factory": type(default)} if isinstance(default, dict) else {"default": default}
     return dataclasses.field(**more, metadata={_KEY: {**shown, "label": label}})

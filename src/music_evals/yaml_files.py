@@ -1,6 +1,6 @@
 """Read YAML, by the one library for it, ruamel.yaml: safely, as YAML 1.2, into plain values.
 
-`music_evals.hub.yaml_edit` changes YAML that others wrote.
+`music_evals.hub.heads` changes YAML that others wrote.
 """
 
 from __future__ import annotations
@@ -24,23 +24,7 @@ _BOOLEANS: Final = re.compile(r"(?:yes|Yes|YES|no|No|NO|on|On|ON|off|Off|OFF)\Z"
 
 
 def load_yaml(text: str, place: object, *, old_booleans: bool = False) -> Any:
-    """Return the values of YAML.
-
-    Parameters
-    ----------
-    text
-        YAML 1.2; of a stranger, `yaml_text` checks its size first.
-    place
-        What errors call it.
-    old_booleans
-        Read yes, no, on and off as YAML 1.1 does: as True and False.
-
-    Raises
-    ------
-    UnreadableFileError
-        It is not YAML, or a key stands twice in a mapping.
-
-    """
+    """Return the values of YAML."""
     from ruamel.yaml import YAML
 
     yaml = YAML(typ="safe", pure=True)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from music_evals.audio import beats, segments
-from music_evals.audio._filters import median_filter, viterbi
+from music_evals.audio.filters import median_filter, viterbi
 
 
 def slow_viterbi(log_likelihood: np.ndarray, stay: float) -> np.ndarray:

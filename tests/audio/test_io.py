@@ -20,8 +20,8 @@ import soundfile
 from hypothesis import given
 from hypothesis.extra.numpy import arrays
 
-from music_evals.audio import _samples
 from music_evals.audio import io as audio_io
+from music_evals.audio import samples as blocks_of_samples
 from music_evals.audio.io import Audio, AudioLimits, AudioPolicy, check_header, encode_flac, load_audio
 from music_evals.errors import (
     FileTooLargeError,
@@ -123,7 +123,7 @@ class TestWhatComesOut:
         whole, rate = soundfile.read(path, dtype="float32")
         expected = soxr.resample(whole.mean(axis=1, dtype=np.float64).astype(np.float32), rate, 22050, "HQ")
         for block in (1000, 1 << 16):
-            monkeypatch.setattr(_samples, "BLOCK", block)
+            monkeypatch.setattr(blocks_of_samples, "BLOCK", block)
             np.testing.assert_array_equal(load_audio(path, policy=RAW).samples, expected)
 
     def test_six_channels_become_their_mean(self, tmp_path):

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from music_evals.annotations import Key
-from music_evals.audio._filters import unit_columns
 from music_evals.audio.backends import UndefinedFeature
 from music_evals.audio.chroma import accompaniment_chroma
+from music_evals.audio.filters import unit_columns
 from music_evals.audio.io import Audio
 from music_evals.audio.key import (
     AARDEN_ESSEN,

@@ -16,7 +16,7 @@ from music_evals.audio import backends
 from music_evals.audio.backends import Backend, get_backend
 from music_evals.audio.extraction import extract
 from music_evals.audio.io import AudioPolicy, load_audio
-from music_evals.audio.optional import _process, madmom, msaf
+from music_evals.audio.optional import madmom, msaf, process
 from music_evals.errors import BackendError, MissingBackendError
 
 RATE = 22050
@@ -25,7 +25,7 @@ BPM = 120.0
 
 def skip_without(package: str) -> None:
     """Skip where a package is installed neither here nor in an environment of its own."""
-    if importlib.util.find_spec(package) is None and not _process.installed_version(package):
+    if importlib.util.find_spec(package) is None and not process.installed_version(package):
         pytest.skip(f"{package} is not installed")
 
 
@@ -54,7 +54,7 @@ class TestWhatMadmomIsGiven:
         )
         (tmp_path / "workers").mkdir()
         (tmp_path / "workers" / "madmom_worker.py").write_text(script)
-        monkeypatch.setattr(_process, "__file__", str(tmp_path / "_process.py"))
+        monkeypatch.setattr(process, "__file__", str(tmp_path / "process.py"))
         monkeypatch.setenv("MUSIC_EVALS_CACHE", str(tmp_path))  # madmom has no environment of its own there
         monkeypatch.setattr(madmom, "ffmpeg_version", lambda: "1.0")
         monkeypatch.setattr(madmom, "Chords", lambda _, labels: json.loads(labels[0]))
@@ -182,16 +182,16 @@ class TestEnvironments:
         monkeypatch.setenv("MUSIC_EVALS_CACHE", str(tmp_path))
 
     def test_its_version_and_interpreter_are_found(self, tmp_path, clicks_on_a_c_major_triad):
-        assert _process.installed_version("toy") == ""
+        assert process.installed_version("toy") == ""
         home = tmp_path / "backends" / "toy"
         about = home / "lib" / "python3.11" / "site-packages" / "toy-1.2.dist-info"
         about.mkdir(parents=True)
         (about / "METADATA").write_text("Metadata-Version: 2.1\nName: toy\nVersion: 1.2\n")
-        assert _process.installed_version("toy") == "1.2"
+        assert process.installed_version("toy") == "1.2"
         (home / "bin").mkdir()
         (home / "bin" / "python").write_text("#!/bin/sh\necho '[\"its own\"]'\n")
         (home / "bin" / "python").chmod(0o755)
-        assert _process.run_worker("toy", "task", clicks_on_a_c_major_triad) == ["its own"]
+        assert process.run_worker("toy", "task", clicks_on_a_c_major_triad) == ["its own"]
 
     def test_a_backend_takes_the_version_from_there(self, monkeypatch):
         monkeypatch.setattr(backends, "installed_version", lambda package: {"msaf": "0.1.80"}.get(package, ""))
@@ -239,8 +239,8 @@ class TestWorker:
         def run(script: str):
             (tmp_path / "workers").mkdir()
             (tmp_path / "workers" / "toy_worker.py").write_text(script)
-            monkeypatch.setattr(_process, "__file__", str(tmp_path / "_process.py"))
-            return _process.run_worker("toy", "task", clicks_on_a_c_major_triad)
+            monkeypatch.setattr(process, "__file__", str(tmp_path / "process.py"))
+            return process.run_worker("toy", "task", clicks_on_a_c_major_triad)
 
         return run
 
@@ -266,12 +266,12 @@ class TestWorker:
         assert isinstance(caught.value.__cause__, ValueError)
 
     def test_a_hang_is_an_error(self, run, monkeypatch):
-        monkeypatch.setattr(_process, "TIMEOUT_SEC", 0.3)
+        monkeypatch.setattr(process, "TIMEOUT_SEC", 0.3)
         with pytest.raises(BackendError, match="took more than"):
             run("import time; time.sleep(60)")
 
 
 def test_workers_do_not_shadow_what_they_run():
     """A script's folder comes first on its path: a module called madmom there would hide the package."""
-    names = {path.stem for path in (Path(_process.__file__).parent / "workers").glob("*.py")} - {"__init__"}
+    names = {path.stem for path in (Path(process.__file__).parent / "workers").glob("*.py")} - {"__init__"}
     assert names == {"essentia_worker", "madmom_worker", "msaf_worker"}

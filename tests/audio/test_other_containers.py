@@ -16,9 +16,9 @@ import pytest
 import soundfile
 from hypothesis import given
 
-from music_evals.audio import _decoding, _ffmpeg
-from music_evals.audio._containers import read_container
-from music_evals.audio._decoding import decoder_versions
+from music_evals.audio import decoding
+from music_evals.audio.containers import read_container
+from music_evals.audio.decoding import decoder_versions
 from music_evals.audio.io import AudioLimits, AudioPolicy, check_header, load_audio, load_channels
 from music_evals.errors import FileTooLargeError, MissingBackendError, MusicEvalsError, UnreadableFileError
 from music_evals.pipelines.preservation import evaluate_preservation
@@ -61,9 +61,9 @@ FORMATS = {"mp4": "MP4", "mp4_64": "MP4", "aac": "AAC", "aac_tagged": "AAC", "we
 
 def test_every_kind_that_is_walked_is_named_as_readable():
     """The walks, the demuxers of ffmpeg and the words of the cards know the same kinds."""
-    assert _decoding._FORMATS.keys() | _decoding._OTHERS.keys() == _ffmpeg._DEMUXERS.keys()
-    assert set(FORMATS.values()) == _decoding._OTHERS.keys()
-    assert _decoding.READABLE == (
+    assert decoding._FORMATS.keys() | decoding._OTHERS.keys() == decoding._DEMUXERS.keys()
+    assert set(FORMATS.values()) == decoding._OTHERS.keys()
+    assert decoding.READABLE == (
         "WAV, FLAC, OGG, MP3, AIFF; MP4 (m4a), AAC, WebM or Matroska where ffmpeg or torchcodec is installed"
     )
 
@@ -123,9 +123,9 @@ def _nothing_installed(monkeypatch):
     monkeypatch.setenv("PATH", "")
     for name in ("torchcodec", "torchcodec.decoders"):  # imported already or not
         monkeypatch.setitem(sys.modules, name, None)
-    _ffmpeg.ffmpeg_version.cache_clear()
+    decoding.ffmpeg_version.cache_clear()
     yield
-    _ffmpeg.ffmpeg_version.cache_clear()
+    decoding.ffmpeg_version.cache_clear()
 
 
 @pytest.mark.usefixtures("_nothing_installed")
@@ -169,8 +169,8 @@ class TestTorchcodecAlone:
 
     @pytest.fixture
     def installed(self, monkeypatch):
-        monkeypatch.setattr(_decoding.importlib.metadata, "version", lambda name: f"1.2.3 of {name}")
-        return lambda decoder: monkeypatch.setattr(_decoding, "_torchcodec_decoder", lambda: decoder)
+        monkeypatch.setattr(decoding.importlib.metadata, "version", lambda name: f"1.2.3 of {name}")
+        return lambda decoder: monkeypatch.setattr(decoding, "_torchcodec_decoder", lambda: decoder)
 
     @pytest.mark.parametrize("seconds", [1.0, None])
     def test_it_reads_what_soundfile_does_not(self, tmp_path, installed, seconds):
@@ -201,11 +201,11 @@ def impostor(tmp_path, monkeypatch):
         script.write_text(f'#!/bin/sh\nif [ "$1" = -version ]; then echo ffmpeg version 9.9-test; exit; fi\n{body}\n')
         script.chmod(0o755)
         monkeypatch.setenv("PATH", f"{folder}:/usr/bin:/bin")
-        _ffmpeg.ffmpeg_version.cache_clear()
+        decoding.ffmpeg_version.cache_clear()
         return folder
 
     yield install
-    _ffmpeg.ffmpeg_version.cache_clear()
+    decoding.ffmpeg_version.cache_clear()
 
 
 AU_HEAD = r"printf '.snd\0\0\0\030\377\377\377\377\0\0\0\006\0\0\126\042\0\0\0\001'"  # floats, 22050 Hz, mono
@@ -247,7 +247,7 @@ class TestTheCommand:
     def test_a_playlist_is_never_opened(self, tmp_path, impostor, monkeypatch, decoder, playlist):
         folder = impostor('touch "$0.ran"')
         opened = []
-        monkeypatch.setattr("music_evals.audio._decoding._torchcodec_decoder", lambda: opened.append)
+        monkeypatch.setattr("music_evals.audio.decoding._torchcodec_decoder", lambda: opened.append)
         for name in ("list.m4a", "list.m3u8"):
             with pytest.raises(UnreadableFileError, match=f"{name}: "):
                 load_audio(write(tmp_path, playlist, name), policy=AudioPolicy(decoder=decoder))
@@ -255,7 +255,7 @@ class TestTheCommand:
         assert not (folder / "ffmpeg.ran").exists()
 
     def test_it_is_not_waited_for_for_ever(self, tmp_path, impostor, monkeypatch):
-        monkeypatch.setattr(_ffmpeg, "TIMEOUT_SEC", 0.3)
+        monkeypatch.setattr(decoding, "TIMEOUT_SEC", 0.3)
         path = write(tmp_path, CONTAINERS["mp4"])
         for body in ("exec sleep 30", f"{AU_HALVES}\nexec sleep 30"):
             impostor(body)
@@ -321,7 +321,7 @@ KINDS = {
 @pytest.fixture(scope="module")
 def encoded(tmp_path_factory) -> dict[str, Path]:
     """Return a chirp of 2 s in stereo as each kind of file."""
-    if not _ffmpeg.ffmpeg_version():
+    if not decoding.ffmpeg_version():
         pytest.skip("the command ffmpeg does not run here")
     folder = tmp_path_factory.mktemp("encoded")
     soundfile.write(folder / "chirp.wav", np.stack([chirp(), chirp() / 2], axis=1), RATE)
@@ -343,7 +343,7 @@ class TestFilesOfFFmpeg:
         samples, rate = load_channels(encoded[kind])
         assert samples.shape[1] == 2
         audio = load_audio(encoded[kind], policy=AudioPolicy(RATE, peak_normalise=False))
-        assert audio.read_by == f"ffmpeg {_ffmpeg.ffmpeg_version()}"
+        assert audio.read_by == f"ffmpeg {decoding.ffmpeg_version()}"
         # bare AAC frames and fragments say nothing of the 1,024 samples that the encoder put before the music
         delay = 1024 if kind in {"aac", "mp4"} else 0
         found = audio.samples[delay:]

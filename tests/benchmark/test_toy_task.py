@@ -136,7 +136,7 @@ TOY = Toy()
 VERB = """
 from music_evals.benchmark.tasks.toy.task import TOY, Settings
 from music_evals.cli.console import Bar, finish_scores
-from music_evals.cli.options import add_json, add_options, add_published_option, add_verb, settings_from
+from music_evals.cli.options import add_json, add_options, add_published_option, add_verb, from_options
 
 
 def add(verbs):
@@ -148,7 +148,7 @@ def add(verbs):
 
 def run(options):
     with Bar("number") as bar:
-        outcome = TOY.run(settings_from(options, Settings), progress=bar)
+        outcome = TOY.run(from_options(options, Settings), progress=bar)
     return finish_scores(outcome, options)
 """
 

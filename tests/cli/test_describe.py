@@ -7,7 +7,7 @@ import datasets
 import pytest
 
 from music_evals import cli
-from music_evals.pipelines._description_input import description_of_row
+from music_evals.pipelines.description_input import description_of_row
 
 
 @pytest.fixture

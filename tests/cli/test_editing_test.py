@@ -15,8 +15,7 @@ from music_evals.cli import main
 from music_evals.errors import InvalidInputError
 from music_evals.pipelines.editing_test import evaluate_editing_test
 from music_evals.pipelines.study_tables import study_tables
-from music_evals.studies.editing.plan import plan_sizes
-from music_evals.studies.editing.simulation import StudyDesign, simulate_study
+from music_evals.studies.editing.simulation import StudyDesign, plan_sizes, simulate_study
 
 
 @pytest.fixture

@@ -13,7 +13,7 @@ import pytest
 
 from music_evals.benchmark.run import settings_of
 from music_evals.cli.listing import VERBS
-from music_evals.cli.options import add_options, settings_from
+from music_evals.cli.options import add_options, from_options
 from music_evals.cli.verbs import build_parser
 from music_evals.options import MISSING, option, options_of
 
@@ -49,7 +49,7 @@ def parsed(*words: str) -> argparse.Namespace:
 
 
 def test_defaults_are_those_of_the_settings() -> None:
-    settings = settings_from(parsed("--out", "x"), Settings, names=())
+    settings = from_options(parsed("--out", "x"), Settings, names=())
     assert dataclasses.asdict(settings) == dataclasses.asdict(Settings(out="x", files=[], models=[], backends=[]))
 
 
@@ -73,7 +73,7 @@ def test_values_have_the_types_of_their_fields() -> None:
         "--out",
         "x",
     ]
-    settings = settings_from(parsed(*words), Settings, names=("given",), backends={})
+    settings = from_options(parsed(*words), Settings, names=("given",), backends={})
     expected = Settings(
         out="x", files=["a", "b"], models=["m", "n"], share=1.0, strict=True, report=False, is_open=False, seed=3,
         way="two", names=("given",),

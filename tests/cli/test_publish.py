@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 from pathlib import Path
 from typing import Any
@@ -26,6 +27,7 @@ def outcome(monkeypatch: pytest.MonkeyPatch, root: Path, in_root: Path) -> list[
         Published(second, Repository("model", "o/anticipation_rnn"), "unchanged", url="https://hub/2"),
     ]
 
+    @functools.wraps(publishing.publish)
     def publish(folders: Any, org: str, **options: Any) -> list[Published]:
         assert org == "o"
         assert [folder.label for folder in folders] == ["metrics/note_f1", "models/anticipation_rnn"]

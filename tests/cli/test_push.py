@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import json
 from pathlib import Path
 from typing import Any
@@ -30,6 +31,7 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
     """What `push_results` is called with; it returns `DONE`."""
     seen: dict[str, Any] = {}
 
+    @functools.wraps(pushing.push_results)
     def push_results(results: str, model: str, **options: Any) -> Pushed:
         seen.update(options, results=results, model=model)
         return seen.pop("answer", DONE)

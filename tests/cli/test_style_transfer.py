@@ -15,7 +15,7 @@ from music_evals.annotations import Score, TimeSignature
 from music_evals.cli import main
 from music_evals.models.bmst import BMST, BMSTConfig
 from music_evals.models.gibbs import GibbsState, Sweep
-from music_evals.pipelines.rearrangement import prepare
+from music_evals.pipelines.style_transfer.rearrangement import prepare
 from music_evals.symbolic.midi import read_midi, save_midi
 from music_evals.symbolic.notes import make_notes
 

@@ -16,7 +16,7 @@ import pytest
 from tests.conformance.rules import ROOT, over, place, text_of
 
 import music_evals
-from music_evals.audio._decoding import READABLE
+from music_evals.audio.decoding import READABLE
 from music_evals.cli import main
 
 README = ROOT / "README.md"

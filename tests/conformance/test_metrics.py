@@ -39,10 +39,10 @@ from music_evals.metrics.catalogue import (
     STYLE_SCORES,
 )
 from music_evals.pipelines import lyric_content, lyrics
-from music_evals.pipelines.cell_prediction import evaluate_cells
 from music_evals.pipelines.inpainting import evaluate_inpainting, evaluate_nll
 from music_evals.pipelines.preservation import FACETS, evaluate_preservation
-from music_evals.pipelines.tag_lists import evaluate_tags
+from music_evals.pipelines.style_transfer.cell_prediction import evaluate_cells
+from music_evals.pipelines.tags import evaluate_tags
 from music_evals.symbolic.notes import make_notes
 
 FOLDERS = subfolders("metrics")

@@ -20,12 +20,22 @@ DOCS = ROOT / "docs"
 PAGES = sorted(DOCS.rglob("*.md"))
 API = (DOCS / "api").glob("*.md")
 ROOMS = ("annotations", "errors", "hf", "leaderboard", "lyrics", "metrics", "models", "pipelines", "protocols", "stats")
-ROOMS += ("symbolic", "audio", "studies", "studies.editing", "studies.listening", "editing")
+ROOMS += ("symbolic", "audio", "editing")
 PICKED = (
     "benchmark.load", "benchmark.run", "hub.publishing", "hub.pushing", "datasets.known_edits.build",
-    "datasets.caimd.schema", "datasets.medleydb_editing.build",
+    "datasets.caimd.schema", "datasets.medleydb_editing.build", "studies.pairs", "studies.stimuli", "studies.ratings",
+    "studies.folders", "studies.listening.build", "studies.listening.results", "studies.listening.analysis",
+    "studies.listening.agreement", "studies.editing.study", "studies.editing.answers", "studies.editing.report",
 )  # fmt: skip
 """Public modules of rooms that users see a part of."""
+INTERNAL = {
+    *(f"audio.{name}" for name in ("containers", "decoding", "filters", "fluidsynth", "melody_net", "recordings")),
+    *("audio.samples", "audio.spectra", "audio.tempo_levels"),
+    *(f"lyrics.{name}" for name in ("headers", "last_words", "model_files", "readings", "remarks")),
+    *(f"metrics.{name}" for name in ("arrays", "bars", "dtw", "lyric_edits", "lyric_report", "motifs", "note_counts")),
+    *(f"pipelines.{name}" for name in ("description_input", "intervals", "preservation_features", "suffixes")),
+}
+"""Modules of public rooms that the library alone calls."""
 
 
 def identifiers(page: str) -> set[str]:
@@ -52,7 +62,7 @@ def public_modules() -> list[str]:
             found.append(f"music_evals.{room}")
         else:
             found += [f"music_evals.{room}.{path.stem}" for path in folder.glob("*.py") if path.stem[0] != "_"]
-    return sorted(found)
+    return sorted(set(found) - {f"music_evals.{name}" for name in INTERNAL})
 
 
 @over(public_modules())

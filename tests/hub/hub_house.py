@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import pytest
 
-from music_evals.hub.source import listed_files
+from music_evals.hub.repository_folders import listed_files
 
 from .hub_client import Answer, HubClient
 from .hub_server import LocalHub

@@ -9,8 +9,7 @@ import pytest
 
 from music_evals.studies.answers import participants_of
 from music_evals.studies.folders import Introduction, StudyFolder, read_study_folder, write_study_folder
-from music_evals.studies.slots import SlotBook
-from music_evals.studies.storage import SubmissionStore
+from music_evals.studies.storage import SlotBook, SubmissionStore
 
 pytest.importorskip("starlette")
 

@@ -42,7 +42,7 @@ def test_other_results_stay_and_the_place_is_kept() -> None:
     before = copy.deepcopy(held)
     merged, changed = merge_index(held, result({"x": 5}), "m")
     assert [(change.old, change.new) for change in changed] == [(1, 5)]
-    assert str(changed[0].what) == "x on a/b c s, variant corrected"
+    assert str(changed[0].entry) == "x on a/b c s, variant corrected"
     assert merged == index(result({"x": 1}, "c/d"), result({"x": 5, "y": 2}), result({"x": 3}, "e/f"))
     assert held == before
 

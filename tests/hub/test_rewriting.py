@@ -4,9 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from music_evals.hub.repository_folders import RepositoryFolder
+from music_evals.hub.repository_folders import RepositoryFolder, Source
 from music_evals.hub.rewriting import Addresses, dead_links, pin_requirements, rewrite_card
-from music_evals.hub.source import Source
 
 from .hub_house import REVISION, SOURCE, write
 

@@ -7,8 +7,7 @@ from pathlib import Path
 import pytest
 
 from music_evals.errors import InvalidInputError
-from music_evals.hub.repository_folders import RepositoryFolder
-from music_evals.hub.source import Source, listed_files, uncommitted
+from music_evals.hub.repository_folders import RepositoryFolder, Source, listed_files, uncommitted
 
 from .hub_house import REVISION, SOURCE, write
 

@@ -15,8 +15,7 @@ from hypothesis import strategies as st
 
 from music_evals.annotations import sections_of_rows, sections_text
 from music_evals.errors import MissingBackendError, UnsupportedTypeError
-from music_evals.lyrics import _normal_headers as headers
-from music_evals.lyrics import normalise
+from music_evals.lyrics import headers, normalise
 from music_evals.lyrics.normalise import STEPS, normalise_lyrics
 
 MUCHIN = Path(__file__).resolve().parents[2] / "../shared/data/muchin/dev.jsonl"

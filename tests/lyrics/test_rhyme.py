@@ -14,8 +14,8 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from music_evals.errors import MissingBackendError, UnknownNameError, UnsupportedTypeError
-from music_evals.lyrics import _readings, _words
-from music_evals.lyrics._readings import rhyme_of_bopomofo
+from music_evals.lyrics import last_words, readings
+from music_evals.lyrics.readings import rhyme_of_bopomofo
 from music_evals.lyrics.rhyme import METHODS, RHYME_CLASSES, last_character, rhyme_class, rhyme_function, rhyme_marks
 
 DEV = Path(__file__).resolve().parents[2] / "../shared/data/muchin/dev.jsonl"
@@ -76,7 +76,7 @@ def ask_oracle(lines: list[str]) -> list[list[str]]:
 
 
 def compare_with_oracle(lines: list[str]) -> None:
-    words = _words.load_last_words()
+    words = last_words.load_last_words()
     official, whole, char = (rhyme_function(method) for method in ("official", "line", "char"))
     for line, (word, *syllables) in zip(lines, ask_oracle(lines), strict=True):
         assert words.of_text(line) == word, line
@@ -104,7 +104,7 @@ def tokenizer(tmp_path_factory: pytest.TempPathFactory) -> Any:
     """A jieba of our own: the test must not change the one that everybody uses."""
     import logging
 
-    _words.load_last_words()  # silences what jieba's import warns of
+    last_words.load_last_words()  # silences what jieba's import warns of
     import jieba
 
     jieba.setLogLevel(logging.ERROR)
@@ -122,7 +122,7 @@ characters = st.sampled_from("".join(POEMS) + SPECIAL) | st.characters(min_codep
 @example("穿上T", "恤")
 @example("", "\u9fff")
 def test_the_last_word_is_the_one_that_jieba_cuts(tokenizer: Any, start: str, end: str) -> None:
-    assert _words.load_last_words().of_text(start + end) == tokenizer.lcut(start + end)[-1]
+    assert last_words.load_last_words().of_text(start + end) == tokenizer.lcut(start + end)[-1]
 
 
 def test_nobody_elses_jieba_and_pypinyin_are_changed() -> None:
@@ -220,7 +220,7 @@ def test_names_that_do_not_exist() -> None:
 @pytest.fixture
 def unloaded() -> Iterator[None]:
     """Let tables be loaded again, within the test only."""
-    kept = _readings.load_readings, _words.load_last_words
+    kept = readings.load_readings, last_words.load_last_words
     for each in kept:
         each.cache_clear()
     yield
@@ -235,7 +235,7 @@ def unloaded() -> Iterator[None]:
 def test_a_missing_package_says_how_to_install_it(
     module: str, package: str, monkeypatch: pytest.MonkeyPatch, unloaded: None
 ) -> None:
-    load = _words.load_last_words if package == "jieba" else _readings.load_readings
+    load = last_words.load_last_words if package == "jieba" else readings.load_readings
     monkeypatch.setitem(sys.modules, module, None)
     with pytest.raises(MissingBackendError, match=rf"{package}'; install it with: pip install .*\.\[lyrics\]"):
         load()
@@ -244,7 +244,7 @@ def test_a_missing_package_says_how_to_install_it(
 def test_weights_of_a_small_dictionary() -> None:
     import math
 
-    weights, unknown = _words.read_weights(["天 4 n", "天空中 2 n", "空 2 n"])
+    weights, unknown = last_words.read_weights(["天 4 n", "天空中 2 n", "空 2 n"])
     assert weights == {
         "天": math.log(4) - math.log(8), "天空中": math.log(2) - math.log(8), "空": math.log(2) - math.log(8),
         "天空": 0.0,

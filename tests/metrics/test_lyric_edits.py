@@ -10,7 +10,7 @@ from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
 from music_evals.annotations import Pattern
-from music_evals.metrics._lyric_edits import FOREIGN, Amounts, edit_distance, without_letters
+from music_evals.metrics.lyric_edits import FOREIGN, Amounts, edit_distance, without_letters
 from music_evals.metrics.lyric_structure import MAXIMUM, LyricStructure, structure_score
 
 Sections = list[tuple[str, list[str]]]

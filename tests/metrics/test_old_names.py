@@ -6,8 +6,8 @@ import importlib
 
 import pytest
 
-from music_evals.metrics._lyric_edits import Amounts, Edits
-from music_evals.metrics._lyric_report import LineReport
+from music_evals.metrics.lyric_edits import Amounts, Edits
+from music_evals.metrics.lyric_report import LineReport
 from music_evals.symbolic.filters import apply_filters
 from music_evals.symbolic.frame import FileFacts
 
@@ -18,7 +18,7 @@ from music_evals.symbolic.frame import FileFacts
         ("metrics.catalogue", "COMPANIONS", "AUXILIARY"),
         ("metrics.catalogue", "SHOWN_COMPANIONS", "SHOWN_AUXILIARY"),
         ("pipelines.preservation", "COMPANIONS", "AUXILIARY"),
-        ("pipelines.style_fidelity", "MELODY_COMPANIONS", "MELODY_AUXILIARY"),
+        ("pipelines.style_transfer.fidelity", "MELODY_COMPANIONS", "MELODY_AUXILIARY"),
     ],
 )
 def test_names_of_modules(module: str, old: str, new: str) -> None:

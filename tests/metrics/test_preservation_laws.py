@@ -19,7 +19,7 @@ from music_evals.errors import UndefinedMetricWarning, UnknownNameError
 from music_evals.metrics import harmony, melody, rhythm, structure
 from music_evals.metrics.arrays import MUSECPEVAL, VARIANTS
 from music_evals.metrics.catalogue import AUXILIARY, PRESERVATION_METRICS, features_of, metric_of
-from music_evals.pipelines._measures import measure
+from music_evals.pipelines.preservation_features import measure
 
 Metric = Callable[..., float]
 

@@ -16,8 +16,8 @@ from music_evals.models.bmst import BMST, BMSTConfig
 from music_evals.models.examples import RollExamples
 from music_evals.models.recipe import DataConfig, Recipe, TrainingConfig
 from music_evals.models.training import fit
+from music_evals.symbolic.encodings.piano_rolls import piano_roll
 from music_evals.symbolic.notes import make_notes
-from music_evals.symbolic.piano_rolls import piano_roll
 
 pytestmark = pytest.mark.usefixtures("one_thread", "own_random_state")
 

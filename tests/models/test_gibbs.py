@@ -12,7 +12,7 @@ from music_evals.errors import InvalidInputError, OtherResultsError, OutputError
 from music_evals.models import _gibbs_samplers
 from music_evals.models._gibbs_schedule import plan_sweep, step_groups, sweep_uniforms
 from music_evals.models.gibbs import GibbsSettings, GibbsState, arrangement_of, gibbs_sweeps, transfer
-from music_evals.symbolic.piano_rolls import roll_notes
+from music_evals.symbolic.encodings.piano_rolls import roll_notes
 
 from .tiny_roll_network import WINDOW, TinyRollNetwork, piece, roll
 

@@ -8,7 +8,7 @@ from music_evals.annotations import HOLD, REST
 from music_evals.models._measures import HierarchicalDecoder, draw_span, fix_empty, normals
 from music_evals.models.inpaintnet import InpaintNet
 from music_evals.models.sketchnet import SketchNet
-from music_evals.symbolic import factorized
+from music_evals.symbolic.encodings import factorized
 
 from .tiny_networks import build, losses, noise, tensor
 

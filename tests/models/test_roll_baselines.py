@@ -16,8 +16,8 @@ from music_evals.metrics.cell_prediction import CellCounts, cell_scores, count_c
 from music_evals.models import roll_baselines
 from music_evals.models.roll_baselines import RollBaseline, make_roll_baseline
 from music_evals.protocols import ROLL_BASELINES, CellPredictor, load_plugin
+from music_evals.symbolic.encodings.piano_rolls import piano_roll
 from music_evals.symbolic.notes import make_notes
-from music_evals.symbolic.piano_rolls import piano_roll
 
 N = 84
 

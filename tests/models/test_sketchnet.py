@@ -11,7 +11,7 @@ from music_evals.errors import ContextLengthError, InvalidInputError, PairCountE
 from music_evals.models.recipe import DataConfig, Recipe, Stage, TrainingConfig
 from music_evals.models.sketchnet import Sketch, SketchConnector, SketchNet, SketchNetConfig, factorize
 from music_evals.models.training import fit
-from music_evals.symbolic import factorized
+from music_evals.symbolic.encodings import factorized
 
 from .tiny_networks import TINY, build, losses, melodies, noise, tensor
 

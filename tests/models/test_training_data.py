@@ -13,8 +13,8 @@ from music_evals.errors import InvalidInputError, NoDataError, UnknownNameError
 from music_evals.models._training_data import cut_voices, recipe_examples, training_contexts, whole_voices
 from music_evals.models.bmst import BMSTConfig
 from music_evals.models.recipe import DataConfig
+from music_evals.symbolic.encodings.piano_rolls import piano_roll
 from music_evals.symbolic.notes import make_notes
-from music_evals.symbolic.piano_rolls import piano_roll
 
 
 def voice(n_measures: int, seed: int) -> np.ndarray:

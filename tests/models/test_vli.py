@@ -23,7 +23,7 @@ from music_evals.models._vli_notes import (
 from music_evals.models.recipe import DataConfig, Recipe, TrainingConfig
 from music_evals.models.training import fit
 from music_evals.models.vli import VLI, VLIConfig
-from music_evals.symbolic import remi
+from music_evals.symbolic.encodings import remi
 
 from .tiny_networks import MIDDLE, TINY, build
 

@@ -13,7 +13,7 @@ from music_evals.models.infill_transformer import InfillTransformer, InfillTrans
 from music_evals.models.inpaintnet import InpaintNet, InpaintNetConfig
 from music_evals.models.sketchnet import SketchNet, SketchNetConfig
 from music_evals.models.vli import VLI, VLIConfig
-from music_evals.symbolic import remi
+from music_evals.symbolic.encodings import remi
 
 MIDDLE = slice(144, 240)
 TINY: dict[type, Any] = {

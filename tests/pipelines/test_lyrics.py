@@ -416,7 +416,7 @@ def test_own_rhymes_need_no_dictionary(monkeypatch: pytest.MonkeyPatch) -> None:
     def ends_alike(line: str) -> bool:
         return line[-1] in "光霜"
 
-    monkeypatch.setitem(sys.modules, "music_evals.lyrics._words", None)
+    monkeypatch.setitem(sys.modules, "music_evals.lyrics.last_words", None)
     result = evaluate_lyrics([PATTERN], [LYRICS], rhyme=ends_alike)
     assert result["lyric_structure"] == lyric_structure(PATTERN, LYRICS, rhyme=ends_alike).total
     assert "lyric_wordlikeness" not in result

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from music_evals.audio.io import Audio, AudioPolicy, load_audio
-from music_evals.audio.optional._process import installed_version
+from music_evals.audio.optional.process import installed_version
 from music_evals.pipelines.preservation import evaluate_preservation
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -33,7 +33,6 @@ from music_evals.errors import (
 )
 from music_evals.metrics.catalogue import features_of
 from music_evals.pipelines import preservation
-from music_evals.pipelines._measures import check_options, measure, options_of
 from music_evals.pipelines.preservation import (
     AUXILIARY,
     FACETS,
@@ -48,6 +47,7 @@ from music_evals.pipelines.preservation import (
     modality,
     score_pair,
 )
+from music_evals.pipelines.preservation_features import check_options, measure, options_of
 from music_evals.pipelines.score_features import score_features
 from music_evals.symbolic.midi import save_midi
 from music_evals.symbolic.notation import from_abc
@@ -407,7 +407,7 @@ def test_both_recordings_are_analysed_at_once_where_the_process_may(
     monkeypatch.setenv("OMP_NUM_THREADS", "1")
     alone = evaluate_preservation(paths[:1], paths[1:], companions=True)
     monkeypatch.delenv("OMP_NUM_THREADS")
-    monkeypatch.setattr("music_evals.pipelines._sources.n_threads", lambda: 2)
+    monkeypatch.setattr("music_evals.pipelines.preservation_features.n_threads", lambda: 2)
     monkeypatch.setattr(SourceLoader, "load", together)
     for _ in range(3):
         np.testing.assert_equal(evaluate_preservation(paths[:1], paths[1:], companions=True), alone)
@@ -416,7 +416,7 @@ def test_both_recordings_are_analysed_at_once_where_the_process_may(
 def test_of_two_files_that_cannot_be_read_the_first_is_named(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, wav: Callable[..., str]
 ) -> None:
-    monkeypatch.setattr("music_evals.pipelines._sources.n_threads", lambda: 2)
+    monkeypatch.setattr("music_evals.pipelines.preservation_features.n_threads", lambda: 2)
     missing = [str(tmp_path / name) for name in ("a.wav", "b.wav")]
     for pair, place in (
         (missing, r"references\[0\]: .*a.wav"),

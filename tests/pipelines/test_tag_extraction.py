@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from music_evals.annotations import SCORED
 from music_evals.errors import InvalidTagsError
-from music_evals.pipelines.tag_extraction import extract_tags, vocabulary_of
+from music_evals.pipelines.tags import extract_tags, vocabulary_of
 
 
 def found(text: str, *tags: str) -> list[str]:

@@ -14,7 +14,7 @@ import pytest
 from music_evals.audio.io import Audio, load_audio
 from music_evals.errors import BackendError, InvalidLyricsError, MissingBackendError, UnreadableFileError
 from music_evals.preparation import phonemes
-from music_evals.preparation.characters import Character
+from music_evals.preparation.lyrics import Character
 from music_evals.preparation.phonemes import Interval, Phone, align_phonemes, read_textgrid
 
 LINES = ("天地,玄!", "黄 Oh")

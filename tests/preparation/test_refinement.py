@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 
 from music_evals.annotations import F0Track
 from music_evals.errors import InvalidAnnotationError, InvalidAudioError, InvalidInputError
-from music_evals.preparation.characters import Character
 from music_evals.preparation.evidence import Levels, find_events, follow_voice, measure_levels
+from music_evals.preparation.lyrics import Character
 from music_evals.preparation.refinement import MIXTURE, VOICE_ALONE, refine
 
 FRAME = 512 / 22050  # seconds, as our extractors have it

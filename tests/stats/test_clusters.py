@@ -2,8 +2,8 @@ import numpy as np
 import pytest
 
 from music_evals.errors import InvalidInputError, PairCountError
-from music_evals.stats import _clusters
-from music_evals.stats._clusters import blocks, check_bins, check_groups, random_bits
+from music_evals.stats import clusters
+from music_evals.stats.clusters import blocks, check_bins, check_groups, random_bits
 
 
 @pytest.mark.parametrize(
@@ -60,7 +60,7 @@ def test_unsigned_bins_are_accepted():
 
 
 def test_blocks_add_up_and_are_bounded(monkeypatch):
-    monkeypatch.setattr(_clusters, "BLOCK_ENTRIES", 100)
+    monkeypatch.setattr(clusters, "BLOCK_ENTRIES", 100)
     assert list(blocks(25, 10)) == [10, 10, 5]
     assert list(blocks(3, 1000)) == [1, 1, 1]
     assert list(blocks(3, 0)) == [3]

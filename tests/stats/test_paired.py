@@ -9,14 +9,14 @@ from hypothesis import strategies as st
 
 from music_evals.errors import InvalidInputError, PairCountError
 from music_evals.stats import (
-    _clusters,
+    clusters,
     mean_interval,
     paired_mean_test,
     paired_mean_tests,
     sign_flips,
     swap_test_divergence,
 )
-from music_evals.stats._clusters import random_bits
+from music_evals.stats.clusters import random_bits
 from music_evals.stats.intervals import weights_of_clusters
 from music_evals.stats.paired import paired_tests_of_systems
 
@@ -347,7 +347,7 @@ def test_the_seed_and_not_the_block_decides_for_divergences(monkeypatch):
     bins_and_groups = clustered_bins(np.random.default_rng(1), 25, 0.5)
     options = {"n_bins": 10, "divergence": total_variation, "n_resamples": 300}
     one, other = (swap_test_divergence(*bins_and_groups, seed=seed, **options) for seed in (1, 2))
-    monkeypatch.setattr(_clusters, "BLOCK_ENTRIES", 1000)
+    monkeypatch.setattr(clusters, "BLOCK_ENTRIES", 1000)
     assert swap_test_divergence(*bins_and_groups, seed=1, **options) == one
     assert one != other
     few = [bins[:60] for bins in bins_and_groups]

@@ -8,7 +8,7 @@ import scipy.stats
 from scipy.spatial.distance import jensenshannon
 
 from music_evals.errors import InvalidInputError, PairCountError
-from music_evals.stats import _clusters, bootstrap_divergence, null_divergence, null_divergences
+from music_evals.stats import bootstrap_divergence, clusters, null_divergence, null_divergences
 from music_evals.stats.intervals import weights_of_clusters
 
 
@@ -49,7 +49,7 @@ def test_block_size_plays_no_part(monkeypatch):
         ]
 
     whole = results()
-    monkeypatch.setattr(_clusters, "BLOCK_ENTRIES", 1000)
+    monkeypatch.setattr(clusters, "BLOCK_ENTRIES", 1000)
     assert results() == whole
 
 

@@ -15,10 +15,15 @@ import pytest
 
 from music_evals.errors import InvalidInputError, NoDataError, OutputError, UnreadableFileError
 from music_evals.studies.answers import check_part, participants_of, read_export
-from music_evals.studies.folders import Introduction, StudyFolder, read_study_folder, write_study_folder
-from music_evals.studies.introductions import default_introduction, read_introduction
-from music_evals.studies.slots import SlotBook
-from music_evals.studies.storage import SubmissionStore, new_token
+from music_evals.studies.folders import (
+    Introduction,
+    StudyFolder,
+    default_introduction,
+    read_introduction,
+    read_study_folder,
+    write_study_folder,
+)
+from music_evals.studies.storage import SlotBook, SubmissionStore, new_token
 
 TEXTS = Introduction(title="Ours", consent=("You agree.",), instructions=("Do it.",))
 PAGE = b'<p><script type="application/json" id="study"></script>'
@@ -248,7 +253,7 @@ def test_a_code_in_an_open_study_is_refused(tmp_path: Path) -> None:
 
 JOINER = """
 import sys
-from music_evals.studies.slots import SlotBook
+from music_evals.studies.storage import SlotBook
 book, codes = SlotBook(sys.argv[1], 3), sys.argv[2:]
 for code in codes:
     print(*book.join(code), flush=True)

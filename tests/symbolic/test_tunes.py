@@ -27,8 +27,8 @@ from music_evals.errors import (
 )
 from music_evals.symbolic.files import read_score
 from music_evals.symbolic.limits import Limits
-from music_evals.symbolic.midi_events import track_events
 from music_evals.symbolic.notes import make_notes
+from music_evals.symbolic.reading.midi_events import track_events
 from music_evals.symbolic.tunes import Tune, open_tune
 
 

@@ -80,7 +80,7 @@ def test_a_package_that_is_broken_is_not_passed_over(tmp_path: Path, monkeypatch
 @pytest.mark.parametrize("there", [True, False])
 def test_a_model_is_on_the_card_while_it_works(monkeypatch: pytest.MonkeyPatch, *, there: bool) -> None:
     from music_evals.ui.spaces import gap_filling
-    from music_evals.ui.spaces.gap_models import Model as GapModel
+    from music_evals.ui.spaces.gap_filling import Model as GapModel
     from music_evals.ui.spaces.melody_sources import example
 
     torch = pytest.importorskip("torch")

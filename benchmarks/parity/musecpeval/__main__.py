@@ -24,7 +24,7 @@ from benchmarks.musib.tables import fill, write_csv
 from benchmarks.parity.musecpeval.made_up import PAIRS, random_sections, write_pairs
 from benchmarks.parity.side_by_side import Authors, verify_commit
 
-from music_evals.audio.optional._process import environment
+from music_evals.audio.optional.process import environment
 from music_evals.benchmark.formats import markdown_rows
 from music_evals.files import write_atomically
 from music_evals.metrics.arrays import MUSECPEVAL

@@ -18,9 +18,9 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-from music_evals.audio._ffmpeg import ffmpeg_version
+from music_evals.audio.decoding import ffmpeg_version
 from music_evals.audio.io import SAMPLE_RATE
-from music_evals.audio.optional._process import installed_version
+from music_evals.audio.optional.process import installed_version
 from music_evals.errors import BackendError, MissingBackendError, UnknownNameError
 
 __all__ = ["BACKENDS", "DEFAULT_BACKENDS", "Backend", "UndefinedFeature", "choose_backends", "get_backend"]

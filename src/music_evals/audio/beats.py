@@ -23,7 +23,7 @@ import numpy as np
 import numpy.typing as npt
 
 from music_evals.annotations import Beats
-from music_evals.audio._filters import moving_average
+from music_evals.audio.filters import moving_average
 from music_evals.audio.io import SAMPLE_RATE, Audio
 from music_evals.audio.spectra import HOP_LENGTH, N_FFT, power_spectrum
 from music_evals.compiling import compiled_by_numba

@@ -8,8 +8,8 @@ import numpy as np
 import numpy.typing as npt
 
 from music_evals.annotations import NO_CHORD, Chords
-from music_evals.audio._filters import median_filter, viterbi
 from music_evals.audio.chroma import accompaniment_chroma
+from music_evals.audio.filters import median_filter, viterbi
 from music_evals.audio.io import Audio
 from music_evals.audio.spectra import HOP_LENGTH, sounding_frames
 
@@ -77,19 +77,15 @@ def states_to_chords(states: npt.NDArray[np.intp], edges_sec: npt.NDArray[np.flo
     return Chords(np.stack([edges_sec[:-1], edges_sec[1:]], axis=1), tuple(labels[state] for state in states[starts]))
 
 
-def _templates() -> npt.NDArray[np.float64]:
-    """Return a unit vector for each label, shape (24, 12)."""
+def _cosines(chroma: npt.NDArray[np.floating[Any]]) -> npt.NDArray[np.float64]:
+    """Return how well each frame fits each triad, shape (24, n_frames)."""
+    norms = np.linalg.norm(chroma, axis=0)
+    # a unit vector for each label, shape (24, 12)
     note = np.zeros(12)
     for harmonic in range(1, HARMONICS + 1):
         note[round(12 * np.log2(harmonic)) % 12] += HARMONIC_DECAY ** (harmonic - 1)
     triads = [np.sum([np.roll(note, step) for step in steps], axis=0) for steps in ((0, 4, 7), (0, 3, 7))]
     rows = np.stack([np.roll(triad, root) for triad in triads for root in range(12)])
     unit: npt.NDArray[np.float64] = rows / np.linalg.norm(rows, axis=1, keepdims=True)
-    return unit
-
-
-def _cosines(chroma: npt.NDArray[np.floating[Any]]) -> npt.NDArray[np.float64]:
-    """Return how well each frame fits each triad, shape (24, n_frames)."""
-    norms = np.linalg.norm(chroma, axis=0)
-    cosines: npt.NDArray[np.float64] = _templates() @ chroma / np.where(norms > 0, norms, 1)
+    cosines: npt.NDArray[np.float64] = unit @ chroma / np.where(norms > 0, norms, 1)
     return cosines

@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from music_evals.annotations import Chroma
-from music_evals.audio._filters import bin_pitches, fold_matrix
+from music_evals.audio.filters import bin_pitches, fold_matrix
 from music_evals.audio.io import Audio
 from music_evals.audio.spectra import HOP_LENGTH, constant_q, opening, shared, sounding_frames, tuning
 from music_evals.compiling import compiled_by_numba

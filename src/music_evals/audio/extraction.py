@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 
 from music_evals.annotations import FEATURES, Features
-from music_evals.audio._decoding import decoder_versions
 from music_evals.audio.backends import Backend, UndefinedFeature, choose_backends
+from music_evals.audio.decoding import decoder_versions
 from music_evals.audio.io import DEFAULT_POLICY, Audio, AudioPolicy
 from music_evals.audio.store import FeatureKey, FeatureStore, Undefined
 from music_evals.errors import BackendError, UnknownNameError

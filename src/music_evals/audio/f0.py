@@ -73,7 +73,16 @@ def track_melody_net(
         rest_cost=rest_cost,
         rest_bias=rest_bias,
     )
-    cents = _cents_off(levels_of(audio), path.pitches)
+    # how many cents each frame's fundamental lies above its semitone, within -45..45, shape (n_frames,)
+    values = levels_of(audio)
+    # A parabola through the levels of the semitone's three bins; 0 where they have no peak.
+    middle = BINS_PER_SEMITONE * (path.pitches - CQT_MIDI)
+    frames = np.arange(len(path.pitches))
+    below, centre, above = (values[middle + side, frames].astype(np.float64) for side in (-1, 0, 1))
+    curvature = below - 2 * centre + above
+    peak = (curvature < 0) & (centre >= np.minimum(below, above))
+    offset = np.where(peak, 0.5 * (below - above) / np.where(peak, curvature, 1.0), 0.0)
+    cents = np.clip(offset * 100 / BINS_PER_SEMITONE, -45.0, 45.0)
     return _track(audio, path.pitches + cents / 100, path.voiced)
 
 
@@ -151,18 +160,6 @@ def _track(audio: Audio, pitches: npt.ArrayLike, voiced: npt.NDArray[np.bool_]) 
 def _on_grid(audio: Audio, frequencies_hz: FloatArray, hop_length: int) -> F0Track:
     times_sec: FloatArray = np.arange(len(frequencies_hz), dtype=np.float64) * (hop_length / audio.sample_rate)
     return F0Track(times_sec, frequencies_hz)
-
-
-def _cents_off(values: npt.NDArray[np.float32], pitches: npt.NDArray[np.int64]) -> FloatArray:
-    """Return how many cents each frame's fundamental lies above its semitone, within -45..45, shape (n_frames,)."""
-    # A parabola through the levels of the semitone's three bins; 0 where they have no peak.
-    middle = BINS_PER_SEMITONE * (pitches - CQT_MIDI)
-    frames = np.arange(len(pitches))
-    below, centre, above = (values[middle + side, frames].astype(np.float64) for side in (-1, 0, 1))
-    curvature = below - 2 * centre + above
-    peak = (curvature < 0) & (centre >= np.minimum(below, above))
-    offset = np.where(peak, 0.5 * (below - above) / np.where(peak, curvature, 1.0), 0.0)
-    return np.clip(offset * 100 / BINS_PER_SEMITONE, -45.0, 45.0)
 
 
 def _salience(audio: Audio) -> FloatArray:

@@ -4,7 +4,7 @@ Every extractor takes an `Audio`. What was done to the file on the way is its `A
 result's receipt: scores are comparable only under one policy.
 
 A file is read whole or not at all: one that was cut, or whose header claims another length than it has, is refused
-(`audio._containers` says what each format allows to be checked). WAV, FLAC, Ogg (Vorbis, Opus), MP3 and AIFF are read
+(`audio.containers` says what each format allows to be checked). WAV, FLAC, Ogg (Vorbis, Opus), MP3 and AIFF are read
 everywhere; MP4 (m4a), AAC and WebM where the command ffmpeg or the package torchcodec is installed.
 """
 
@@ -17,17 +17,17 @@ import hashlib
 import io
 import os
 import stat
+import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Self, TypeVar, cast
 
 import numpy as np
 import numpy.typing as npt
 
-from music_evals.audio._decoding import OPENERS, Decoded
-from music_evals.audio._memo import Memo
-from music_evals.audio._recordings import AUDIO_SUFFIXES, recordings
-from music_evals.audio._samples import (
+from music_evals.audio.decoding import OPENERS, Decoded
+from music_evals.audio.recordings import AUDIO_SUFFIXES, recordings
+from music_evals.audio.samples import (
     BLOCK,
     HIGHEST_RATE,
     LOWEST_RATE,
@@ -58,6 +58,29 @@ __all__ = [
     "load_channels",
     "recordings",
 ]
+
+Value = TypeVar("Value")
+
+
+class Memo:
+    """Values worked out once each, by whichever thread comes first; another process starts anew."""
+
+    def __init__(self) -> None:
+        self._values: dict[str, Any] = {}
+        self._locks: dict[str, threading.RLock] = {}
+        self._lock = threading.Lock()
+
+    def get(self, key: str, compute: Callable[[], Value]) -> Value:
+        with self._lock:
+            lock = self._locks.setdefault(key, threading.RLock())
+        with lock:
+            if key not in self._values:
+                self._values[key] = compute()
+            return cast("Value", self._values[key])
+
+    def __reduce__(self) -> tuple[type[Self], tuple[()]]:
+        return type(self), ()
+
 
 SAMPLE_RATE = 22050  # Hz; the rate that librosa, the official code and basic-pitch work at
 

@@ -8,9 +8,9 @@ import numpy as np
 import numpy.typing as npt
 
 from music_evals.annotations import Key
-from music_evals.audio._filters import unit_columns
 from music_evals.audio.backends import UndefinedFeature
 from music_evals.audio.chroma import accompaniment_chroma, smoothed_chroma
+from music_evals.audio.filters import unit_columns
 from music_evals.audio.io import Audio
 from music_evals.audio.spectra import SILENCE, sounding_frames
 

@@ -6,7 +6,7 @@ import numpy as np
 import numpy.typing as npt
 
 from music_evals.annotations import F0Track, Melody
-from music_evals.audio._filters import median_filter
+from music_evals.audio.filters import median_filter
 from music_evals.audio.io import Audio
 from music_evals.audio.melody_net import LOWEST_PITCH, N_PITCHES, melody_activations
 from music_evals.audio.spectra import HOP_LENGTH
@@ -66,7 +66,19 @@ def notes_from_f0(
     """
     hop_sec = float(f0.times_sec[1] - f0.times_sec[0]) if len(f0.times_sec) > 1 else HOP_LENGTH / audio.sample_rate
     pitches = _smooth(f0, median_sec / hop_sec)
-    notes = _join(_runs(pitches), gap_sec / hop_sec)
+    # (first frame, frame after the last, pitch) of every run of one pitch above 0
+    edges = np.flatnonzero(np.diff(pitches)) + 1
+    bounds = np.concatenate([[0], edges, [len(pitches)]])
+    starts, ends = bounds[:-1], bounds[1:]
+    # join runs at one pitch with fewer than `gap` frames and no other run between them
+    runs = [(int(a), int(b), int(pitches[a])) for a, b in zip(starts, ends, strict=True) if pitches[a] > 0]
+    gap = gap_sec / hop_sec
+    notes: list[tuple[int, int, int]] = []
+    for start, end, pitch in runs:
+        if notes and notes[-1][2] == pitch and start - notes[-1][1] < gap:
+            notes[-1] = (notes[-1][0], end, pitch)
+        else:
+            notes.append((start, end, pitch))
     if not notes:
         return Melody(np.zeros((0, 2)), np.zeros(0))
     intervals_sec = np.array([(start, end) for start, end, _ in notes]) * hop_sec
@@ -87,25 +99,6 @@ def _smooth(f0: F0Track, n_frames: float) -> npt.NDArray[np.int64]:
     return smoothed
 
 
-def _runs(pitches: npt.NDArray[np.int64]) -> list[tuple[int, int, int]]:
-    """Return (first frame, frame after the last, pitch) of every run of one pitch above 0."""
-    edges = np.flatnonzero(np.diff(pitches)) + 1
-    bounds = np.concatenate([[0], edges, [len(pitches)]])
-    starts, ends = bounds[:-1], bounds[1:]
-    return [(int(a), int(b), int(pitches[a])) for a, b in zip(starts, ends, strict=True) if pitches[a] > 0]
-
-
-def _join(runs: list[tuple[int, int, int]], gap: float) -> list[tuple[int, int, int]]:
-    """Join runs at one pitch with fewer than `gap` frames and no other run between them."""
-    joined: list[tuple[int, int, int]] = []
-    for start, end, pitch in runs:
-        if joined and joined[-1][2] == pitch and start - joined[-1][1] < gap:
-            joined[-1] = (joined[-1][0], end, pitch)
-        else:
-            joined.append((start, end, pitch))
-    return joined
-
-
 def _split(
     audio: Audio, intervals_sec: FloatArray, keys: npt.NDArray[np.int64], attack: float, minimum_sec: float
 ) -> tuple[FloatArray, npt.NDArray[np.int64]]:
@@ -117,17 +110,14 @@ def _split(
     for (start, end), key in zip(intervals_sec.tolist(), keys.tolist(), strict=True):
         cuts = [start]
         if 0 <= key - LOWEST_PITCH < N_PITCHES:
-            for frame in _peaks(onsets[key - LOWEST_PITCH], attack):
+            # the frames of local maxima at or above a threshold; of a plateau the first
+            values = onsets[key - LOWEST_PITCH]
+            before = np.concatenate([[-1.0], values[:-1]])
+            after = np.concatenate([values[1:], [-1.0]])
+            peaks: list[int] = np.flatnonzero((values >= attack) & (values > before) & (values >= after)).tolist()
+            for frame in peaks:
                 if frame * hop_sec - cuts[-1] >= minimum_sec and end - frame * hop_sec >= minimum_sec:
                     cuts.append(frame * hop_sec)
         bounds += zip(cuts, [*cuts[1:], end], strict=True)
         pitches += [key] * len(cuts)
     return np.array(bounds), np.array(pitches)
-
-
-def _peaks(values: npt.NDArray[np.float32], threshold: float) -> list[int]:
-    """Return the frames of local maxima at or above a threshold; of a plateau the first."""
-    before = np.concatenate([[-1.0], values[:-1]])
-    after = np.concatenate([values[1:], [-1.0]])
-    peaks: list[int] = np.flatnonzero((values >= threshold) & (values > before) & (values >= after)).tolist()
-    return peaks

@@ -70,14 +70,7 @@ class MelodyPath(NamedTuple):
 
 
 def levels(magnitudes: FloatArray) -> FloatArray:
-    """Return the levels of a constant-Q transform: 1 at its 99.5th percentile, 0 at 80 dB below and under it.
-
-    Parameters
-    ----------
-    magnitudes
-        Shape (288, n_frames), >= 0, not all zero.
-
-    """
+    """Return the levels of a constant-Q transform: 1 at its 99.5th percentile, 0 at 80 dB below and under it."""
     flat = magnitudes.ravel()
     rank = int(0.995 * (len(flat) - 1))
     reference = max(float(np.partition(flat, rank)[rank]), float(flat.max()) * 1e-3)
@@ -93,14 +86,7 @@ def levels_of(audio: Audio) -> FloatArray:
 
 
 def melody_activations(audio: Audio) -> MelodyActivations:
-    """Run the networks over a recording that is not silent; worked out once and kept with it.
-
-    Raises
-    ------
-    MissingBackendError
-        onnxruntime is not installed.
-
-    """
+    """Run the networks over a recording that is not silent; worked out once and kept with it."""
     return audio.share("melody_activations", lambda: run_networks(load_sessions(), levels_of(audio)))
 
 
@@ -136,14 +122,7 @@ def _log_softmax(classes: FloatArray) -> FloatArray:
 
 @functools.cache
 def load_sessions(names: tuple[str, ...] = WEIGHTS) -> tuple[Any, ...]:
-    """Return a session of each of the networks; of all of them unless some are named.
-
-    Raises
-    ------
-    MissingBackendError
-        onnxruntime is not installed.
-
-    """
+    """Return a session of each of the networks; of all of them unless some are named."""
     with importing("audio", "following the melody"):
         import onnxruntime
     options = onnxruntime.SessionOptions()
@@ -168,18 +147,6 @@ def decode(
 
     A note is one frame of attack and any number of frames that sustain it; every note begins with an attack, also one
     at the pitch of the note before.
-
-    Parameters
-    ----------
-    activations
-        Of one recording.
-    onset_weight
-        Weight of what the networks say about onsets.
-    change_cost, rest_cost
-        Nats that a new note costs, and a rest after a note; >= 0.
-    rest_bias
-        Nats a frame in favour of rests.
-
     """
     scores = activations.classes.T.astype(np.float64)  # (n_frames, 62)
     onsets = np.clip(activations.onsets.T.astype(np.float64), 1e-4, 1 - 1e-4)

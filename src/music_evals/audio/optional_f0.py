@@ -71,22 +71,7 @@ def track_basic_pitch(audio: Audio, *, threshold: float = 0.375) -> F0Track:
     """
     from scipy.ndimage import median_filter
 
-    notes = _basic_pitch_notes(audio)
-    smooth = median_filter(notes, size=(MEDIAN_FRAMES, 1), mode="nearest")[:, BASS_KEYS:]
-    sounding = smooth >= threshold
-    highest = smooth.shape[1] - 1 - sounding[:, ::-1].argmax(axis=1)
-    voiced = sounding.any(axis=1)
-    keys = median_filter(np.where(voiced, highest, -1), size=MEDIAN_FRAMES, mode="nearest")
-    keys, voiced = np.where(keys >= 0, keys, smooth.argmax(axis=1)), keys >= 0
-    hertz = 440.0 * 2.0 ** ((keys + BASS_KEYS + LOWEST_KEY - 69.0) / 12.0)
-    n_frames = 1 + len(audio.samples) // HOP_LENGTH
-    times_sec = _grid(audio, n_frames)
-    nearest = _nearest_frames(times_sec * audio.sample_rate, len(keys))
-    return F0Track(times_sec, np.where(voiced, hertz, -hertz)[nearest])
-
-
-def _basic_pitch_notes(audio: Audio) -> FloatArray:
-    """Return the activations of the 88 keys, shape (n, 88), in frames at `_nearest_frames`."""
+    # the activations of the 88 keys, shape (n, 88), in frames at `_nearest_frames`
     if audio.sample_rate != SAMPLE_RATE:
         raise InvalidAudioError(
             f"basic-pitch needs {SAMPLE_RATE} Hz, got {audio.sample_rate} Hz; load the recording with load_audio"
@@ -99,7 +84,18 @@ def _basic_pitch_notes(audio: Audio) -> FloatArray:
         session.run([NOTES], {session.get_inputs()[0].name: samples[None, start : start + WINDOW, None]})[0]
         for start in starts
     ]
-    return np.concatenate([piece[0, SKIPPED : SKIPPED + FRAMES_PER_WINDOW] for piece in pieces])
+    notes = np.concatenate([piece[0, SKIPPED : SKIPPED + FRAMES_PER_WINDOW] for piece in pieces])
+    smooth = median_filter(notes, size=(MEDIAN_FRAMES, 1), mode="nearest")[:, BASS_KEYS:]
+    sounding = smooth >= threshold
+    highest = smooth.shape[1] - 1 - sounding[:, ::-1].argmax(axis=1)
+    voiced = sounding.any(axis=1)
+    keys = median_filter(np.where(voiced, highest, -1), size=MEDIAN_FRAMES, mode="nearest")
+    keys, voiced = np.where(keys >= 0, keys, smooth.argmax(axis=1)), keys >= 0
+    hertz = 440.0 * 2.0 ** ((keys + BASS_KEYS + LOWEST_KEY - 69.0) / 12.0)
+    n_frames = 1 + len(audio.samples) // HOP_LENGTH
+    times_sec = _grid(audio, n_frames)
+    nearest = _nearest_frames(times_sec * audio.sample_rate, len(keys))
+    return F0Track(times_sec, np.where(voiced, hertz, -hertz)[nearest])
 
 
 def _nearest_frames(positions: npt.NDArray[np.float64], n: int) -> npt.NDArray[np.int64]:

@@ -22,7 +22,7 @@ import numpy as np
 import numpy.typing as npt
 
 from music_evals.annotations import DRUMS, Score
-from music_evals.audio import _fluidsynth
+from music_evals.audio import fluidsynth
 from music_evals.errors import InvalidInputError, MissingBackendError
 
 __all__ = [
@@ -246,14 +246,10 @@ def _tone(timbre: Timbre, pitch: int, n_samples: int, *, seed: tuple[int, int], 
     total /= np.float32(np.hypot(np.linalg.norm(timbre.body), np.linalg.norm(timbre.edge)))
     if timbre.noise:
         total += np.float32(timbre.noise) * rng.standard_normal(n, dtype=np.float32)
-    return total * _envelope(timbre, time_sec)
-
-
-def _envelope(timbre: Timbre, time_sec: Samples) -> Samples:
     attack = np.minimum(time_sec / np.float32(max(timbre.attack_sec, 1e-4)), np.float32(1))
     fall = np.exp(-time_sec / np.float32(timbre.decay_sec))
     level: Samples = attack * (np.float32(timbre.sustain) + np.float32(1 - timbre.sustain) * fall)
-    return level
+    return total * level
 
 
 def _vibrato(timbre: Timbre, frequency_hz: float, time_sec: Samples) -> Samples | None:
@@ -344,7 +340,7 @@ def find_soundfont() -> Path:
         if Path(candidate).is_file():
             return Path(candidate)
     purpose = f"FluidSynth (no soundfont at {named}, which {SOUNDFONT_VARIABLE} names)" if named else "FluidSynth"
-    raise MissingBackendError("fluid-soundfont-gm", "", purpose, install=_fluidsynth.INSTALL)
+    raise MissingBackendError("fluid-soundfont-gm", "", purpose, install=fluidsynth.INSTALL)
 
 
 def identify_sounds(soundfont: str | os.PathLike[str]) -> str:
@@ -360,7 +356,7 @@ def identify_sounds(soundfont: str | os.PathLike[str]) -> str:
     """
     font = Path(soundfont)
     about = font.stat()
-    return f"{_fluidsynth.version()}:{_hash_file(font, about.st_mtime_ns, about.st_size)}"
+    return f"{fluidsynth.version()}:{_hash_file(font, about.st_mtime_ns, about.st_size)}"
 
 
 @functools.cache
@@ -400,7 +396,7 @@ def render_fluidsynth(
 
     """
     font = Path(soundfont) if soundfont is not None else find_soundfont()
-    samples = _fluidsynth.play(midi, font, sample_rate, RELEASE_SEC)
+    samples = fluidsynth.play(midi, font, sample_rate, RELEASE_SEC)
     peak = float(np.abs(samples).max(initial=0.0))
     # where nothing plays FluidSynth writes the dither of its output, at -156 dB
     return samples * np.float32(PEAK / peak) if peak > SILENCE else np.zeros_like(samples)

@@ -11,8 +11,8 @@ import numpy as np
 import numpy.typing as npt
 
 from music_evals.annotations import Segments, StructureFrames
-from music_evals.audio._filters import moving_average, pool, standardise, unit_columns
 from music_evals.audio.backends import UndefinedFeature
+from music_evals.audio.filters import moving_average, pool, standardise, unit_columns
 from music_evals.audio.io import Audio
 from music_evals.audio.spectra import HOP_LENGTH, frame_levels
 from music_evals.audio.structure import ROWS, compute_structure, spectral_rows
@@ -137,7 +137,18 @@ def segment_foote(audio: Audio, *, structure: StructureFrames) -> Segments:
     """
     per_sec = 1 / structure.hop_sec
     vectors = unit_columns(moving_average(structure.frames, round(SMOOTH_SEC * per_sec)))
-    bounds = _peaks(_novelty(vectors, round(KERNEL_SEC * per_sec)), round(MIN_SECTION_SEC * per_sec))
+    # foote's novelty, largest value 1, shape (n_frames,)
+    half = round(KERNEL_SEC * per_sec)
+    # A checkerboard with a taper is an outer product, so its sum over the self-similarity is the squared length of the
+    # vectors' sum under one side of it.
+    from scipy.ndimage import correlate1d
+
+    offsets = np.arange(-half, half + 1)
+    side = np.sign(offsets) * np.exp(-0.5 * (offsets / (0.5 * half)) ** 2)
+    novelty: npt.NDArray[np.float64] = np.square(correlate1d(vectors.astype(np.float64), side, axis=1)).sum(axis=0)
+    bounds = _peaks(
+        novelty / max(float(novelty.max()), float(np.finfo(np.float64).tiny)), round(MIN_SECTION_SEC * per_sec)
+    )
     return _labelled(structure, bounds, audio.duration_sec)
 
 
@@ -153,18 +164,6 @@ def segment_agglomerative(audio: Audio, *, structure: StructureFrames) -> Segmen
     n_sections = min(max(1, round(audio.duration_sec / AGGLOMERATIVE_SECTION_SEC)), frames.shape[1])
     starts = agglomerative(frames, n_sections)
     return _labelled(structure, starts[1:], audio.duration_sec)
-
-
-def _novelty(vectors: FloatArray, half: int) -> npt.NDArray[np.float64]:
-    """Return Foote's novelty, largest value 1, shape (n_frames,)."""
-    # A checkerboard with a taper is an outer product, so its sum over the self-similarity is the squared length of the
-    # vectors' sum under one side of it.
-    from scipy.ndimage import correlate1d
-
-    offsets = np.arange(-half, half + 1)
-    side = np.sign(offsets) * np.exp(-0.5 * (offsets / (0.5 * half)) ** 2)
-    novelty: npt.NDArray[np.float64] = np.square(correlate1d(vectors.astype(np.float64), side, axis=1)).sum(axis=0)
-    return novelty / max(float(novelty.max()), float(np.finfo(np.float64).tiny))
 
 
 def _peaks(novelty: npt.NDArray[np.float64], distance: int) -> npt.NDArray[np.intp]:
@@ -275,11 +274,26 @@ def _divide(blocks: Sequence[FloatArray], hop_sec: float, *, start_sec: float, e
 def bar_candidates(vectors: FloatArray, hop_sec: float) -> list[Bar]:
     """Return likely lengths of a bar, likeliest first."""
     # A length is likely if the piece resembles itself after one, two, three ... of them.
-    profile = _lag_profile(vectors)
+    # the mean cosine between frames by the lag between them, shape (n_frames,)
+    from scipy.fft import irfft, rfft
+
+    unit = unit_columns(vectors - vectors.mean(axis=1, keepdims=True))
+    n_frames = unit.shape[1]
+    spectrum = rfft(unit, 2 * n_frames, axis=1)
+    total = irfft((np.abs(spectrum) ** 2).sum(axis=0), 2 * n_frames)[:n_frames]
+    profile: npt.NDArray[np.float64] = total / (n_frames - np.arange(n_frames))
     profile = profile - moving_average(profile, round(BASELINE_SEC / hop_sec) | 1)
     longest = min(MAX_LAG_SHARE * len(profile) * hop_sec, MAX_LAG_SEC)
     lengths = np.geomspace(*BAR_RANGE_SEC, BAR_STEPS)
-    combs = _combs(profile, hop_sec, lengths, np.maximum(longest, 1.01 * lengths))
+    # the mean of the profile at the multiples of each length below its end (s), shape (n_lengths,)
+    ends = np.maximum(longest, 1.01 * lengths)
+    combs = np.empty(len(lengths))
+    counts = np.ceil((ends - lengths) / lengths).astype(np.intp)
+    for count in np.unique(counts):  # those with equally many multiples are one operation
+        alike = counts == count
+        steps = lengths[alike, None]
+        multiples = steps + np.arange(count) * steps
+        combs[alike] = np.interp(multiples / hop_sec, np.arange(len(profile)), profile).mean(axis=1)
     octaves = np.log2(lengths / BAR_CENTRE_SEC)
     strength = combs / max(float(combs.max()), 1e-9) * np.exp(-0.5 * (octaves / BAR_WIDTH_OCTAVES) ** 2)
     bars = []
@@ -288,32 +302,6 @@ def bar_candidates(vectors: FloatArray, hop_sec: float) -> list[Bar]:
         bars.append(Bar(float(lengths[best]), float(strength[best]), float(combs[best])))
         strength[np.abs(np.log(lengths / lengths[best])) < 0.03] = -np.inf
     return bars
-
-
-def _combs(
-    profile: npt.NDArray[np.float64], hop_sec: float, lengths: npt.NDArray[np.float64], ends: npt.NDArray[np.float64]
-) -> npt.NDArray[np.float64]:
-    """Return the mean of the profile at the multiples of each length below its end (s), shape (n_lengths,)."""
-    means = np.empty(len(lengths))
-    counts = np.ceil((ends - lengths) / lengths).astype(np.intp)
-    for count in np.unique(counts):  # those with equally many multiples are one operation
-        alike = counts == count
-        steps = lengths[alike, None]
-        multiples = steps + np.arange(count) * steps
-        means[alike] = np.interp(multiples / hop_sec, np.arange(len(profile)), profile).mean(axis=1)
-    return means
-
-
-def _lag_profile(vectors: FloatArray) -> npt.NDArray[np.float64]:
-    """Return the mean cosine between frames by the lag between them, shape (n_frames,)."""
-    from scipy.fft import irfft, rfft
-
-    unit = unit_columns(vectors - vectors.mean(axis=1, keepdims=True))
-    n_frames = unit.shape[1]
-    spectrum = rfft(unit, 2 * n_frames, axis=1)
-    total = irfft((np.abs(spectrum) ** 2).sum(axis=0), 2 * n_frames)[:n_frames]
-    mean: npt.NDArray[np.float64] = total / (n_frames - np.arange(n_frames))
-    return mean
 
 
 def _divide_by_bar(blocks: Sequence[FloatArray], hop_sec: float, frames: tuple[float, float], bar: Bar) -> _Division:

@@ -9,8 +9,8 @@ from typing import Any, Final, NamedTuple, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from music_evals.audio._samples import Samples, resample
 from music_evals.audio.io import Audio
+from music_evals.audio.samples import Samples, resample
 
 __all__ = [
     "BINS_PER_OCTAVE",
@@ -231,18 +231,14 @@ def _constant_q_magnitudes(
             magnitudes[start:end, bins] = np.abs(coefficients).T
         last -= bins_per_octave
         if last:
-            samples = _halved(samples, soxr)
+            # the samples at half the rate, with the energy that they had
+            n_samples = -(-len(samples) // 2)
+            half: Samples = soxr.resample(samples, 2, 1, quality="soxr_hq")[:n_samples]
+            half = np.pad(half, (0, n_samples - len(half)))
+            half /= np.sqrt(0.5)
+            samples = half
             hop_length //= 2
     return magnitudes.T
-
-
-def _halved(samples: Samples, soxr: Any) -> Samples:
-    """Return the samples at half the rate, with the energy that they had."""
-    n_samples = -(-len(samples) // 2)
-    half: Samples = soxr.resample(samples, 2, 1, quality="soxr_hq")[:n_samples]
-    half = np.pad(half, (0, n_samples - len(half)))
-    half /= np.sqrt(0.5)
-    return half
 
 
 @functools.cache

@@ -89,14 +89,21 @@ class FeatureStore:
         if content is None:
             return None
         try:
-            return _decode(content, key.feature)
+            with np.load(io.BytesIO(content), allow_pickle=False) as file:
+                arrays = {name: file[name] for name in file.files}
+            if _REASON in arrays:
+                return Undefined(str(arrays[_REASON]))
+            return FEATURES[key.feature].from_arrays(arrays)
         except (KeyError, ValueError, EOFError, zipfile.BadZipFile) as error:  # of a version that wrote other arrays
             LOGGER.warning("%s: cannot be used (%s); the feature is worked out again", self.path(key), error)
             return None
 
     def put(self, key: FeatureKey, value: Any) -> None:
         """Store an annotation, or that it is `Undefined`; a folder that cannot be written to is logged once."""
-        self._entries.put(dataclasses.asdict(key), _encode(value))
+        arrays = {_REASON: np.array(value.reason)} if isinstance(value, Undefined) else value.to_arrays()
+        content = io.BytesIO()
+        np.savez(content, allow_pickle=False, **arrays)
+        self._entries.put(dataclasses.asdict(key), content.getvalue())
 
     def try_out(self) -> None:
         """Log now whether the folder cannot be written to, and keep nothing then."""
@@ -112,18 +119,3 @@ class FeatureStore:
 
 
 _REASON = "undefined"  # no annotation has a field of this name
-
-
-def _encode(value: Any) -> bytes:
-    arrays = {_REASON: np.array(value.reason)} if isinstance(value, Undefined) else value.to_arrays()
-    content = io.BytesIO()
-    np.savez(content, allow_pickle=False, **arrays)
-    return content.getvalue()
-
-
-def _decode(content: bytes, feature: str) -> Any:
-    with np.load(io.BytesIO(content), allow_pickle=False) as file:
-        arrays = {name: file[name] for name in file.files}
-    if _REASON in arrays:
-        return Undefined(str(arrays[_REASON]))
-    return FEATURES[feature].from_arrays(arrays)

@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from music_evals.annotations import StructureFrames
-from music_evals.audio._filters import fold_matrix, pool, standardise
+from music_evals.audio.filters import fold_matrix, pool, standardise
 from music_evals.audio.io import Audio
 from music_evals.audio.spectra import HOP_LENGTH, constant_q, mel_decibels, tuning
 
@@ -43,7 +43,12 @@ def compute_structure(audio: Audio) -> StructureFrames:
         Shape (29, n_frames); frame t covers the quarter of a second around 0.25 t seconds.
 
     """
-    edges = _frame_edges(audio)
+    # the first spectrogram frame of each structure frame, and the end of the last
+    n_spectra = len(audio.samples) // HOP_LENGTH + 1
+    n_frames = int(audio.duration_sec / FRAME_SEC) + 1
+    starts = np.ceil((np.arange(n_frames) - 0.5) * FRAME_SEC * audio.sample_rate / HOP_LENGTH)
+    inside = np.clip(starts, 0, None).astype(np.intp)
+    edges = np.append(inside[inside < n_spectra], n_spectra)
     rows = [standardise(pool(part, edges)) for part in spectral_rows(audio)]
     rows[0] *= CHROMA_WEIGHT
     return StructureFrames(np.concatenate(rows).astype(np.float32), FRAME_SEC)
@@ -52,15 +57,6 @@ def compute_structure(audio: Audio) -> StructureFrames:
 def spectral_rows(audio: Audio) -> tuple[FloatArray, FloatArray, FloatArray]:
     """Return chroma, MFCC and onsets, of shapes (12, n), (13, n) and (4, n), frame t at sample 512 t."""
     return audio.share("spectral_rows", lambda: (_chroma(audio), _mfcc(audio), _onsets(audio)))
-
-
-def _frame_edges(audio: Audio) -> npt.NDArray[np.intp]:
-    """Return the first spectrogram frame of each structure frame, and the end of the last."""
-    n_spectra = len(audio.samples) // HOP_LENGTH + 1
-    n_frames = int(audio.duration_sec / FRAME_SEC) + 1
-    starts = np.ceil((np.arange(n_frames) - 0.5) * FRAME_SEC * audio.sample_rate / HOP_LENGTH)
-    inside = np.clip(starts, 0, None).astype(np.intp)
-    return np.append(inside[inside < n_spectra], n_spectra)
 
 
 def _chroma(audio: Audio) -> FloatArray:

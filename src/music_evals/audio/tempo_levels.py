@@ -33,20 +33,7 @@ WINDOW_OCTAVES: Final = 0.33  # around the tempo of the other recording: less th
 
 
 def pulse_agreement(reference: Beats, estimate: Beats) -> tuple[FloatArray, FloatArray]:
-    """Return how well the onsets of two recordings agree if one is faster than the other.
-
-    Parameters
-    ----------
-    reference, estimate
-        Beats with their evidence.
-
-    Returns
-    -------
-    octaves, agreement
-        The ratio of the tempi, estimate over reference, as a logarithm to base 2, -1.25 to 1.25; and the correlation of
-        both profiles at it, -1 to 1. Empty where a side has no evidence, or lasts less than 5.3 s.
-
-    """
+    """Return how well the onsets of two recordings agree if one is faster than the other."""
     first, second = reference.pulse, estimate.pulse
     if min(len(first), len(second)) < SHORTEST_OCTAVES * PULSE_STEPS:
         return np.zeros(0), np.zeros(0)
@@ -69,17 +56,6 @@ def share_level(reference: Beats, estimate: Beats) -> tuple[Beats, Beats]:
     ratio of the tempi that were found. Else one of them is counted again, around the tempo that the other and the ratio
     give: the one that loses less of the evidence of its beats. Nothing is assumed of the ratio; where the music is
     played at twice the tempo, one is counted at twice the tempo of the other.
-
-    Parameters
-    ----------
-    reference, estimate
-        Beats with their evidence, as `track_beats_tcn` returns them. Others are returned as they are.
-
-    Returns
-    -------
-    tuple of Beats
-        Reference and estimate; changing places changes nothing but the order, except in a draw.
-
     """
     octaves, agreement = pulse_agreement(reference, estimate)
     tempo_octaves = float(np.log2(estimate.bpm / reference.bpm))

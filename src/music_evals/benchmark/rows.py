@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import dataclasses
 import itertools
+import math
+from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Protocol
@@ -16,63 +18,13 @@ import numpy as np
 import numpy.typing as npt
 
 from music_evals.benchmark.engines import Failed, Unit, answer
+from music_evals.benchmark.inputs import some
 from music_evals.benchmark.records import Records
 from music_evals.benchmark.run import Job, Progress, Row
 from music_evals.benchmark.scores import SCORED, UNDEFINED, Categorical, ScoreMatrix, index_pairs, last_selection
+from music_evals.errors import PairCountError
 
-__all__ = ["Failure", "PairJob", "PairSet", "ScorablePair", "Scorer", "Side"]
-
-
-class Side(Protocol):
-    """A reference or an estimate."""
-
-    @property
-    def name(self) -> str:
-        """What records call it."""
-        ...
-
-    @property
-    def content(self) -> str:
-        """Hash of what it holds."""
-        ...
-
-
-class ScorablePair(Protocol):
-    """A pair that can be scored."""
-
-    @property
-    def item(self) -> str: ...  # noqa: D102 (as in `pairs.Pair`)
-
-    @property
-    def system(self) -> str: ...  # noqa: D102
-
-    @property
-    def group(self) -> str: ...  # noqa: D102
-
-    @property
-    def modality(self) -> str: ...  # noqa: D102
-
-    @property
-    def treatment(self) -> str: ...  # noqa: D102
-
-    @property
-    def reference(self) -> Side: ...  # noqa: D102
-
-    @property
-    def estimate(self) -> Side: ...  # noqa: D102
-
-
-class PairSet(Protocol):
-    """All that is scored in one run: systems, pairs, and pairs that cannot be scored."""
-
-    @property
-    def systems(self) -> Sequence[str]: ...  # noqa: D102
-
-    @property
-    def pairs(self) -> Sequence[ScorablePair]: ...  # noqa: D102
-
-    @property
-    def failures(self) -> Sequence[Failure]: ...  # noqa: D102
+__all__ = ["Failure", "Pair", "PairJob", "PairSet", "Scorer", "check_unique", "score_or_reason"]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -82,6 +34,48 @@ class Failure:
     item: str
     system: str
     error: str
+
+
+@dataclasses.dataclass(frozen=True)
+class Pair:
+    """What a system made of an item, and its reference: a file, a text, or anything with a name and a hash."""
+
+    item: str
+    system: str
+    group: str  # cluster of the intervals
+    modality: str
+    reference: Any  # has a ``name``, which records call it by, and a ``content``, the hash of what it holds
+    estimate: Any
+    treatment: str = ""  # what is done to the estimate before it is compared
+
+
+@dataclasses.dataclass(frozen=True)
+class PairSet:
+    """All that is scored in one run, without the controls that the task adds."""
+
+    dataset: Mapping[str, Any]  # ``id``, ``config``, ``split``, ``revision``, and what else decides the pairs
+    systems: tuple[str, ...] = ()  # in the order given
+    pairs: tuple[Pair, ...] = ()  # in the order given
+    failures: tuple[Failure, ...] = ()  # items of a system without a pair
+    controls: tuple[str, ...] = ()  # those of the systems that stand outside of all comparisons
+
+
+def check_unique(pairs: Iterable[Any], where: str = "") -> None:
+    """Raise where a system has two pairs for one item."""
+    counts = Counter((pair.item, pair.system) for pair in pairs)
+    twice = [f"{item} ({system})" for (item, system), count in counts.items() if count > 1]
+    if twice:
+        raise PairCountError(
+            f"{where and f'{where}: '}ids must be unique for each system, twice or more: {some(twice)}; give each pair "
+            "its own id"
+        )
+
+
+def score_or_reason(value: float, reason: str) -> dict[str, Any]:
+    """Return a score as a `Scorer` gives it: its value, or where that is NaN the reason."""
+    if math.isnan(value):
+        return {"value": None, "reason": reason}
+    return {"value": float(value) if math.isfinite(value) else "inf"}
 
 
 class Scorer(Protocol):
@@ -100,7 +94,7 @@ class PairJob(Job):
 
     header: Mapping[str, Any]  # what the numbers depend on, besides the pairs
     pair_set: PairSet  # what is scored
-    controls: Sequence[ScorablePair]
+    controls: Sequence[Pair]
     scores: Sequence[str]  # names, in the order of the results
     variant: str  # in every row
     scorer: Scorer
@@ -188,7 +182,7 @@ class PairJob(Job):
         answers = [answer] * len(unit.payload) if isinstance(answer, Failed) else answer
         return [row for pair, scores in zip(unit.payload, answers, strict=True) for row in self._rows(pair, scores)]
 
-    def _rows(self, pair: ScorablePair, answer: Mapping[str, Any] | Failed) -> list[Row]:
+    def _rows(self, pair: Pair, answer: Mapping[str, Any] | Failed) -> list[Row]:
         about = {"item": pair.item, "system": pair.system, "content": [pair.reference.content, pair.estimate.content]}
         if isinstance(answer, Failed):
             answer = {"scores": {name: {"error": answer.reason} for name in self.scores}, "notes": []}
@@ -218,5 +212,5 @@ class _ScorePairs:
         if hasattr(self.scorer, "begin"):
             self.scorer.begin(folder)
 
-    def __call__(self, pairs: Sequence[ScorablePair]) -> list[Any]:
+    def __call__(self, pairs: Sequence[Pair]) -> list[Any]:
         return [answer(self.scorer, pair) for pair in pairs]

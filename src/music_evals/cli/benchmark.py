@@ -4,15 +4,12 @@ from __future__ import annotations
 
 import argparse
 import json
-from collections.abc import Sequence
 from typing import Any
 
 from music_evals.cli.console import Bar, list_failures, quieten, say, to_stdout
-from music_evals.cli.options import add_json, add_list, add_options, add_verb, settings_from
+from music_evals.cli.options import add_json, add_list, add_options, add_verb, by_system, from_options, with_commas
 from music_evals.errors import InvalidInputError
 from music_evals.protocols import EDITORS, editor_names
-
-__all__ = ["add"]
 
 _HELP = """\
 MuseCPBench: let editing systems edit the same music, score what each preserved, and print the tables of the study.
@@ -65,19 +62,19 @@ def _run(options: argparse.Namespace) -> int:
     from music_evals.benchmark.tasks.edits.work import read_options
     from music_evals.benchmark.tasks.musecpbench.task import MUSECPBENCH, Settings
 
-    systems = [name.strip() for name in options.systems.split(",") if name.strip()]
-    outputs = _by_system(options.outputs, "--outputs")
+    systems = with_commas(options.systems)
+    outputs = by_system(options.outputs, "--outputs")
     read = read_options(_options(options), [*editor_names(), *systems, *outputs])
     loaded = {name: weights for name, (_, weights) in read.items() if weights}
     if options.device and not loaded:
         raise InvalidInputError("--device goes with --weights; give that too")
     device = {"device": options.device} if options.device else {}
-    settings = settings_from(
+    settings = from_options(
         options,
         Settings,
         systems=systems,
         outputs=outputs,
-        paper_sources=_by_system(options.paper_sources, "--paper-sources"),
+        paper_sources=by_system(options.paper_sources, "--paper-sources"),
         parameters={name: parameters for name, (parameters, _) in read.items()},
         weights={name: device | weights for name, weights in loaded.items()},
     )
@@ -94,22 +91,10 @@ def _run(options: argparse.Namespace) -> int:
     return code
 
 
-def _by_system(texts: Sequence[str], option: str) -> dict[str, str]:
-    values: dict[str, str] = {}
-    for text in texts:
-        name, equals, value = text.partition("=")
-        if not (name and equals and value):
-            raise InvalidInputError(f"{option} takes SYSTEM=PLACE, such as zeta=folder, got {text!r}")
-        if name in values:
-            raise InvalidInputError(f"{option} names {name} twice; give it once")
-        values[name] = value
-    return values
-
-
 def _options(options: argparse.Namespace) -> list[str]:
     """Return what --set says, and what --weights says in the same form."""
     texts = list(options.settings)
-    for name, place in _by_system(options.weights, "--weights").items():
+    for name, place in by_system(options.weights, "--weights").items():
         source, at, revision = place.partition("@")
         texts += [f"{name}.weights={source}", *([f"{name}.weights_revision={revision}"] if at else [])]
     return texts

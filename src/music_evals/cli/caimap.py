@@ -15,8 +15,6 @@ from music_evals.cli.options import add_verb
 from music_evals.errors import InvalidInputError, NoDataError
 from music_evals.files import private_folder
 
-__all__ = ["PASSWORD_VARIABLE", "add"]
-
 PASSWORD_VARIABLE = "MUSIC_EVALS_CAIMAP_PASSWORD"  # noqa: S105  (its name)
 """Environment variable that holds the password of a study's first account."""
 
@@ -228,7 +226,9 @@ def _serve(options: argparse.Namespace) -> int:
     from music_evals.caimap.web.provider import AddressError, provider_of
     from music_evals.caimap.work.accounts import has_people
 
-    address = _address(options)
+    space = os.environ.get("SPACE_HOST", "").partition(",")[0]  # with a domain of one's own there are several
+    served = f"https://{space}" if space else f"http://{options.host}:{options.port}"
+    address = (options.address or served).rstrip("/")
     try:
         provider = provider_of(os.environ, address)
     except AddressError as error:
@@ -254,12 +254,6 @@ def _serve(options: argparse.Namespace) -> int:
         say(f"{address}/; Ctrl+C ends it")
         serve(service, Path(options.study, "audio"), **where)
     return 0
-
-
-def _address(options: argparse.Namespace) -> str:
-    """Return under which address people reach the study: what the operator gives, else the environment of a Space."""
-    space = os.environ.get("SPACE_HOST", "").partition(",")[0]  # with a domain of one's own there are several
-    return (options.address or (f"https://{space}" if space else f"http://{options.host}:{options.port}")).rstrip("/")
 
 
 def _finished(options: argparse.Namespace) -> tuple[Any, bytes]:

@@ -11,8 +11,6 @@ from typing import Any
 from music_evals.cli.console import to_stdout
 from music_evals.cli.options import add_verb
 
-__all__ = ["add"]
-
 _HELP = """\
 Print a script that lets a shell complete verbs, options, names and files. Names of data sets and models are those that
 are found when the script is made.
@@ -82,10 +80,8 @@ def _names() -> dict[str, list[str]]:
     }
 
 
-LISTS = {"metrics", "companions", "baselines"}
-"""Kinds of which several are given, with commas."""
-CLOSED = {"variant"}
-"""Kinds where nothing but a name will do; the others may be files too."""
+LISTS = {"metrics", "companions", "baselines"}  # kinds of which several are given, with commas
+CLOSED = {"variant"}  # kinds where nothing but a name will do; the others may be files too
 KIND_OF = {"models": "model", "folders": "folder"}
 FOLDERS, FILES = {"DIR"}, {"FILE", "PATH", "[NAME=]PATH", "[NAME=]FILE", "RESULTS"}
 POSITIONAL = {"recipe", "folder"}

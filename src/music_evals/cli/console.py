@@ -4,28 +4,17 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import hashlib
+import json
 import os
+import re
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from music_evals.cli.options import in_options
-from music_evals.errors import MissingBackendError, OutputError
-
-__all__ = [
-    "EXIT_FAILURES",
-    "SHOWN_FAILURES",
-    "Bar",
-    "drop_stdout",
-    "finish_scores",
-    "list_failures",
-    "print_results",
-    "quieten",
-    "say",
-    "to_stdout",
-    "why_not_drawn",
-]
+from music_evals.errors import InvalidInputError, MissingBackendError, OutputError
 
 EXIT_FAILURES = 1
 
@@ -83,6 +72,43 @@ def why_not_drawn(wanted: bool | None, file: str) -> str:  # noqa: FBT001  # the
     except MissingBackendError as error:
         return f"note: {file} was left out: {error}"
     return ""
+
+
+def earlier_run(
+    folder: Path, source: Path, *, manifest: str, pattern: re.Pattern[str], run: str, done: str
+) -> dict[str, Any]:
+    """Return the manifest of an earlier run in a folder, empty if there is none; raise where a file would be lost."""
+    # `pattern` are names of files that such a run writes: a manifest may name no others
+    if not folder.exists():
+        return {}
+    if not folder.is_dir():
+        raise InvalidInputError(f"{folder} is a file; name another --out")
+    try:
+        earlier = json.loads((folder / manifest).read_text(encoding="utf-8"))
+        listed = {str(name): str(sha256) for name, sha256 in earlier["files"].items() if pattern.fullmatch(name)}
+    except (OSError, ValueError, TypeError, LookupError, AttributeError):
+        earlier, listed = {}, {}
+    ours = {*listed, manifest} if listed else set()
+    for path in sorted(folder.iterdir()):
+        if path.exists() and source.exists() and path.samefile(source):
+            raise InvalidInputError(
+                f"{path} is what is to be {done}, and would be lost; name another folder with --out"
+            )
+        if path.name in listed and not (path.is_file() and sha256_of(path.read_bytes()) == listed[path.name]):
+            raise InvalidInputError(
+                f"{path} was changed since it was written, and would be lost; move it, or name another --out"
+            )
+        if path.name not in ours and not path.name.startswith("."):
+            whose = f"{run} that {manifest} lists" if listed else run
+            raise InvalidInputError(
+                f"{folder} holds {path.name}, which is not of {whose}; name a new folder with --out, or an empty one"
+            )
+    return {**earlier, "files": listed} if listed else {}
+
+
+def sha256_of(content: bytes) -> str:
+    """Return the SHA-256 of bytes, in hexadecimal digits."""
+    return hashlib.sha256(content).hexdigest()
 
 
 def list_failures(failures: Sequence[tuple[str, str]], where: str, n: int | None = None) -> int:

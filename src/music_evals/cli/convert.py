@@ -9,8 +9,6 @@ from music_evals.cli.console import say, to_stdout
 from music_evals.cli.options import add_verb
 from music_evals.errors import importing
 
-__all__ = ["add"]
-
 _HELP = """\
 Write a safetensors file beside the pickled weights (.bin, .pth) of each model in a folder and below: only safetensors
 are loaded. They are read in a process of their own, with limits, that makes nothing but tensors. They stay.

@@ -4,17 +4,14 @@ from __future__ import annotations
 
 import argparse
 import json
-from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from music_evals.cli.console import SHOWN_FAILURES, Bar, list_failures, say, to_stdout
-from music_evals.cli.options import add_json, add_options, add_verb, chosen, in_options, settings_from
+from music_evals.cli.options import add_json, add_options, add_verb, chosen, from_options, in_options, with_commas
 from music_evals.errors import InvalidInputError
 
 if TYPE_CHECKING:
     from music_evals.datasets.corpus import Corpus
-
-__all__ = ["add"]
 
 _HELP = """\
 Make a data set of scores: windows of 16 measures, split so that settings of one tune stay together, with the columns of
@@ -69,7 +66,16 @@ def _run(options: argparse.Namespace) -> int:
     with Bar("step") as bar:
         corpus = _build(options, bar)
     if not options.json:
-        _say_removed(corpus)
+        # name what the filters removed, and why; the manifest has what is too much for a terminal
+        removed = [
+            f"removed by {step.name}: {name}: {reason}"
+            for step in corpus.filters.steps[1:]
+            for name, reason in step.removed
+        ]
+        for line in removed[:SHOWN_FAILURES]:
+            say(line)
+        if len(removed) > SHOWN_FAILURES:
+            say(f"and {len(removed) - SHOWN_FAILURES} more, see manifest.json")
         for name, reason in corpus.left_out.items():
             say(f"left out: {name}: {in_options(reason, options.verb)}")
     for remark in corpus.remarks:
@@ -95,19 +101,6 @@ def _run(options: argparse.Namespace) -> int:
     return list_failures(list(corpus.failures.items()), "see manifest.json")
 
 
-def _say_removed(corpus: Corpus) -> None:
-    """Name what the filters removed, and why; the manifest has what is too much for a terminal."""
-    removed = [
-        f"removed by {step.name}: {name}: {reason}"
-        for step in corpus.filters.steps[1:]
-        for name, reason in step.removed
-    ]
-    for line in removed[:SHOWN_FAILURES]:
-        say(line)
-    if len(removed) > SHOWN_FAILURES:
-        say(f"and {len(removed) - SHOWN_FAILURES} more, see manifest.json")
-
-
 def _build(options: argparse.Namespace, progress: Bar) -> Corpus:
     from music_evals.datasets.corpus import CorpusSettings, build_corpus
     from music_evals.datasets.style_corpus import StyleCorpusSettings, build_style_corpus
@@ -115,21 +108,19 @@ def _build(options: argparse.Namespace, progress: Bar) -> Corpus:
     if options.style is None:
         if options.roles or options.ticks_per_quarter is not None:
             raise InvalidInputError("--role and --ticks-per-quarter are of whole pieces; name their --style too")
-        return build_corpus(settings_from(options, CorpusSettings), progress=progress)
+        return build_corpus(from_options(options, CorpusSettings), progress=progress)
     if (options.voices, options.measures) != ("one", "notated"):
         raise InvalidInputError("--voices and --measures are of windows; leave them out, or leave --style out")
     settings = {name: value for name, value in chosen(options, StyleCorpusSettings).items() if value not in (None, [])}
     if options.roles:
-        settings["roles"] = _roles(options.roles)
+        # role -> names of its voices, of texts such as ``piano`` and ``bass=Tuba,Sub``
+        roles: dict[str, tuple[str, ...]] = {}
+        for text in options.roles:
+            role, _, names = text.partition("=")
+            if role in roles:
+                raise InvalidInputError(
+                    f"--role {role} is given twice; name all its voices in one, as in {role}=One,Two"
+                )
+            roles[role] = tuple(with_commas(names))
+        settings["roles"] = roles
     return build_style_corpus(StyleCorpusSettings(**settings), progress=progress)
-
-
-def _roles(texts: Sequence[str]) -> dict[str, tuple[str, ...]]:
-    """Return role -> names of its voices, of texts such as ``piano`` and ``bass=Tuba,Sub``."""
-    roles: dict[str, tuple[str, ...]] = {}
-    for text in texts:
-        role, _, names = text.partition("=")
-        if role in roles:
-            raise InvalidInputError(f"--role {role} is given twice; name all its voices in one, as in {role}=One,Two")
-        roles[role] = tuple(name.strip() for name in names.split(",") if name.strip())
-    return roles

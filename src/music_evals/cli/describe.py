@@ -6,9 +6,7 @@ import argparse
 from typing import Any
 
 from music_evals.cli.console import Bar, finish_scores, quieten
-from music_evals.cli.options import add_json, add_options, add_published_option, add_verb, settings_from, text_extra
-
-__all__ = ["add"]
+from music_evals.cli.options import add_json, add_options, add_published_option, add_verb, from_options, text_extra
 
 _HELP = """\
 Score how near the tags of a music description are to those that people gave, by the meaning of the words: professional
@@ -55,7 +53,7 @@ def _add_options(verb: Any) -> None:
 def _run(options: argparse.Namespace) -> int:
     from music_evals.benchmark.tasks.songs.descriptions import DESCRIPTIONS, Settings
 
-    settings = settings_from(options, Settings)
+    settings = from_options(options, Settings)
     quieten()
     with Bar("song") as bar:
         outcome = DESCRIPTIONS.run(settings, progress=bar)

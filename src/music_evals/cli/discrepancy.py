@@ -6,9 +6,7 @@ import argparse
 from typing import Any
 
 from music_evals.cli.console import print_results, quieten, say, why_not_drawn
-from music_evals.cli.options import add_drawing_options, add_json, add_options, add_verb, settings_from, text_extra
-
-__all__ = ["add"]
+from music_evals.cli.options import add_drawing_options, add_json, add_options, add_verb, from_options, text_extra
 
 _HELP = """\
 Compare what professionals and amateurs say of the same songs, by the meaning of their tags, dimension by dimension, for
@@ -52,7 +50,7 @@ def _run(options: argparse.Namespace) -> int:
     from music_evals.benchmark.tasks.songs.discrepancy import DISCREPANCY, Settings, text_study
 
     undrawn = why_not_drawn(options.plot, "discrepancy.svg")
-    settings = settings_from(options, Settings, plot=options.plot is not False and not undrawn)
+    settings = from_options(options, Settings, plot=options.plot is not False and not undrawn)
     quieten()
     outcome = DISCREPANCY.run(settings)
     if undrawn:

@@ -9,11 +9,8 @@ from typing import Any
 from music_evals.annotations import EDIT_TASKS, EditInstruction
 from music_evals.benchmark.tasks.edits.sources import bars_of
 from music_evals.cli.console import Bar, list_failures, quieten, say, to_stdout
-from music_evals.cli.options import add_json, add_list, add_options, add_verb, settings_from
-from music_evals.errors import InvalidInputError
+from music_evals.cli.options import add_json, add_list, add_options, add_verb, from_options, with_commas, writer_of
 from music_evals.protocols import EDITORS
-
-__all__ = ["add"]
 
 _HELP = f"""\
 Let an editing system edit recordings or scores, and write what `preserve` scores.
@@ -99,15 +96,14 @@ def _run(options: argparse.Namespace) -> int:
     from music_evals.benchmark.tasks.edits.task import EDITS, Settings
     from music_evals.benchmark.tasks.edits.work import read_options
 
-    instruction, generate, writer = _instruction(options), _names(options.generate), _writer(options)
+    instruction, generate = _instruction(options), tuple(with_commas(options.generate))
     loaded = {name: getattr(options, name) for name in ("weights", "weights_revision", "device")}
     texts = [f"{options.system}.{name}={value}" for name, value in loaded.items() if value is not None]
     read = read_options([*options.settings, *texts], [options.system])
     parameters, weights = read.get(options.system, ({}, {}))
-    settings = settings_from(
-        options, Settings, instruction=instruction, generate=generate, writer=writer, parameters=parameters,
-        weights=weights,
-    )  # fmt: skip
+    more = {"instruction": instruction, "generate": generate, "parameters": parameters, "weights": weights}
+    writer = writer_of(options, "instruction", options.instruction_model)
+    settings = from_options(options, Settings, **more, writer=writer)
     quieten()
     with Bar("edit") as bar:
         edits = EDITS.run(settings, progress=bar, tell=lambda text: say(f"note: {text}"))
@@ -131,30 +127,11 @@ def _instruction(options: argparse.Namespace) -> EditInstruction | None:
     text = options.instruction or options.target_prompt
     if not text and options.before:
         text = f"Change {options.before} to {options.after}."
-    return EditInstruction(
+    return from_options(
+        options,
+        EditInstruction,
         text=text or "What the other options say.",
-        task=options.task,
-        source_prompt=options.source_prompt,
-        target_prompt=options.target_prompt,
-        before=options.before,
-        after=options.after,
         bars=None if options.bars is None else bars_of(options.bars),
         confidence=options.keep,
-        intended_facets=_names(options.intended),
+        intended_facets=tuple(with_commas(options.intended)),
     )
-
-
-def _writer(options: argparse.Namespace) -> dict[str, Any] | None:
-    settings = {
-        "model": options.instruction_model,
-        "endpoint": options.instruction_endpoint,
-        "api_key_env": options.api_key_env,
-    }
-    settings = {name: value for name, value in settings.items() if value is not None}
-    if settings and options.instruction_model is None:
-        raise InvalidInputError("--instruction-endpoint and --api-key-env go with --instruction-model; give that too")
-    return settings or None
-
-
-def _names(text: str) -> tuple[str, ...]:
-    return tuple(name.strip() for name in text.split(",") if name.strip())

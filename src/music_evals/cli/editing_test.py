@@ -9,14 +9,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from music_evals.cli.console import say, to_stdout
-from music_evals.cli.options import add_list, add_options, add_verb, settings_from
+from music_evals.cli.options import add_list, add_options, add_verb, from_options, sizes_of
 from music_evals.cli.studies import add_introduction_options, add_serve, introduction_of
 
 if TYPE_CHECKING:
     from music_evals.studies.editing.study import EditingSettings
     from music_evals.studies.folders import Introduction, StudyFolder
-
-__all__ = ["add"]
 
 _HELP = """\
 Evaluate style transfers by how much work editors have with them: plan a study, build it, hold it in the browser,
@@ -147,8 +145,8 @@ def _add_plan(steps: Any) -> None:
 
 def _demo(options: argparse.Namespace) -> int:
     from music_evals.datasets.style_transfer_pieces.build import PIECES, piece_score
-    from music_evals.studies.editing.demo import write_demo_samples
-    from music_evals.studies.introductions import default_introduction
+    from music_evals.studies.editing.study import write_demo_samples
+    from music_evals.studies.folders import default_introduction
 
     introduction = default_introduction("editing", "An editing test to try", "Who serves this page")
     with tempfile.TemporaryDirectory() as folder:
@@ -161,7 +159,7 @@ def _build(options: argparse.Namespace) -> int:
     from music_evals.studies.editing.study import EditingSettings
 
     locked = tuple(options.locked.split(",")) if options.locked else None
-    settings = settings_from(options, EditingSettings, limit_sec=options.limit_sec or None, locked=locked)
+    settings = from_options(options, EditingSettings, limit_sec=options.limit_sec or None, locked=locked)
     introduction = introduction_of(options, "editing")
     study = _write_study(options.out, options.samples, options.study, introduction, settings)
     n_samples = len(study.settings["samples"]) - 1
@@ -241,14 +239,9 @@ def _report(options: argparse.Namespace) -> int:
 
 
 def _plan(options: argparse.Namespace) -> int:
-    from music_evals.errors import InvalidInputError
-    from music_evals.studies.editing.plan import plan_sizes
-    from music_evals.studies.editing.simulation import StudyDesign
+    from music_evals.studies.editing.simulation import StudyDesign, plan_sizes
 
-    try:
-        pieces = [int(size) for size in options.pieces.split(",")]
-    except ValueError:
-        raise InvalidInputError(f"--pieces must be whole numbers with commas, got {options.pieces!r}") from None
+    pieces = sizes_of(options.pieces, "--pieces")
     design = StudyDesign(
         styles=tuple(f"style {number}" for number in range(1, options.styles + 1)),
         n_editors=options.editors,

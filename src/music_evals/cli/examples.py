@@ -10,8 +10,6 @@ from music_evals.cli.console import say, to_stdout
 from music_evals.cli.options import add_verb
 from music_evals.errors import NoDataError, OutputError
 
-__all__ = ["add"]
-
 _HELP = """\
 Copy small files of our own into a folder, to try the other verbs on: recordings before and after edits, MIDI files,
 predictions, lyrics, tags. Its README.md says what each is. Files that are there already stay as they are.

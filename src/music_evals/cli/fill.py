@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import bisect
-import hashlib
 import itertools
 import json
 import os
@@ -15,17 +14,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from music_evals.benchmark.formats import format_value, plain
-from music_evals.cli.console import Bar, quieten, say, to_stdout
+from music_evals.cli.console import Bar, earlier_run, quieten, say, sha256_of, to_stdout
 from music_evals.cli.options import add_number, add_verb
 from music_evals.errors import InvalidInputError, NoDataError, UnknownNameError
 
 if TYPE_CHECKING:
     from music_evals.benchmark.tasks.inpainting.systems import System
-    from music_evals.pipelines.gap_filling import Candidate, Filling
-    from music_evals.pipelines.gap_stretches import Stretch
+    from music_evals.pipelines.gaps.filling import Candidate, Filling
+    from music_evals.pipelines.gaps.stretches import Stretch
     from music_evals.symbolic.tunes import Tune
-
-__all__ = ["add"]
 
 _HELP = """\
 Fill measures of your own tune: MIDI, MusicXML (.musicxml, .xml, .mxl) or ABC.
@@ -108,13 +105,16 @@ def add(verbs: Any) -> None:
 
 def _run(options: argparse.Namespace) -> int:
     os.environ.setdefault("OMP_NUM_THREADS", "1")  # as of the verb inpainting; a gap is one item, for one thread
-    from music_evals.pipelines.gap_filling import fill
+    from music_evals.pipelines.gaps.filling import fill
     from music_evals.symbolic.contexts import pick_voice
     from music_evals.symbolic.tunes import open_tune
 
     out = Path(options.out)
-    _check_out(out, Path(options.file))
-    _check_counts(options)
+    about: dict[str, Any] = {"manifest": "fill.json", "pattern": _OURS, "run": "a fill", "done": "filled"}
+    earlier_run(out, Path(options.file), **about)
+    for flag, value, least in (("--seed", options.seed, 0), ("--candidates", options.n_candidates, 1)):
+        if value < least:
+            raise InvalidInputError(f"{flag} must be {least} or more, got {value}")
     tune = open_tune(options.file, tune=options.tune, meter=options.meter)
     voice = tune.voice(options.voice)
     first, n_measures = tune.measures(options.measures)
@@ -138,63 +138,14 @@ def _run(options: argparse.Namespace) -> int:
             progress=lambda done, wanted: bar(done, wanted, system.name),
         )
     files = _files(options, tune, voice, system, filling)
-    _write(out, files, _check_out(out, Path(options.file)))  # what was changed in the meantime is not lost either
+    earlier = earlier_run(out, Path(options.file), **about)  # what was changed in the meantime is not lost either
+    _write(out, files, {"fill.json", *earlier.get("files", ())})
     for remark in (*tune.remarks, *filling.remarks):
         say(f"note: {remark}")
     text = files["fill.json"].decode().rstrip() if options.json else _table(filling, out, list(files), options)
     with to_stdout():
         print(text)
     return 0
-
-
-def _check_counts(options: argparse.Namespace) -> None:
-    for flag, value, least in (("--seed", options.seed, 0), ("--candidates", options.n_candidates, 1)):
-        if value < least:
-            raise InvalidInputError(f"{flag} must be {least} or more, got {value}")
-
-
-def _check_out(out: Path, file: Path) -> set[str]:
-    """Return the files of an earlier fill that may go, or raise where another file would be lost."""
-    if not out.exists():
-        return set()
-    paths = {path.name: path for path in out.iterdir()}
-    for path in paths.values():
-        if path.exists() and file.exists() and path.samefile(file):
-            raise InvalidInputError(
-                f"{path} is what is to be filled, and would be lost; name another folder with --out"
-            )
-    earlier = _earlier(out / "fill.json")
-    changed = sorted(
-        name
-        for name, sha256 in earlier.items()
-        if name in paths and not (paths[name].is_file() and _sha256(paths[name].read_bytes()) == sha256)
-    )
-    if changed:
-        raise InvalidInputError(
-            f"{out / changed[0]} was changed since it was written, and would be lost; move it, or name another "
-            "folder with --out"
-        )
-    ours = {*earlier, "fill.json"} if earlier else set()
-    others = sorted(name for name in paths.keys() - ours if not name.startswith("."))
-    if others:
-        raise InvalidInputError(
-            f"{out} holds {others[0]}, which is not of a fill{' that fill.json lists' if earlier else ''}; name a new "
-            "folder with --out, an empty one, or one of a fill"
-        )
-    return ours & paths.keys()
-
-
-def _earlier(path: Path) -> dict[str, str]:
-    """Return the files that a fill wrote beside its fill.json, and their SHA-256; empty if it is not of a fill."""
-    try:
-        files = json.loads(path.read_text(encoding="utf-8"))["files"].items()
-    except (OSError, ValueError, TypeError, LookupError, AttributeError):
-        return {}
-    return {name: str(sha256) for name, sha256 in files if _OURS.fullmatch(name)}
-
-
-def _sha256(content: bytes) -> str:
-    return hashlib.sha256(content).hexdigest()
 
 
 def _system(options: argparse.Namespace) -> System:
@@ -228,7 +179,7 @@ def _files(options: argparse.Namespace, tune: Tune, voice: int, system: System, 
     }
     title = f"{Path(options.file).name}, measures {options.measures}"
     files["candidates.svg"] = _picture(filling, tune, title).encode()
-    hashes = {name: _sha256(content) for name, content in files.items()}
+    hashes = {name: sha256_of(content) for name, content in files.items()}
     content = {**_content(options, tune, voice, system, filling), "files": hashes}
     return {**files, "fill.json": (json.dumps(plain(content), indent=1, allow_nan=False) + "\n").encode()}
 
@@ -241,7 +192,7 @@ def _content(options: argparse.Namespace, tune: Tune, voice: int, system: System
     ticks = tune.bars.ticks_per_quarter
     return {
         "file": str(options.file),
-        "sha256": _sha256(Path(options.file).read_bytes()),
+        "sha256": sha256_of(Path(options.file).read_bytes()),
         "tune": options.tune,
         "meter": options.meter,
         "voice": {"number": voice + 1, "name": tune.score.voices[voice]},

@@ -11,8 +11,6 @@ from music_evals.benchmark.formats import plain
 from music_evals.cli.console import Bar, list_failures, say, to_stdout
 from music_evals.cli.options import add_verb
 
-__all__ = ["add"]
-
 
 def add(verbs: Any) -> None:
     """Add the verb ``frame``."""

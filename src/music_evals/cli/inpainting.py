@@ -9,13 +9,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from music_evals.cli.console import Bar, list_failures, print_results, quieten, say, why_not_drawn
-from music_evals.cli.options import add_drawing_options, add_json, add_options, add_verb, in_options, settings_from
+from music_evals.cli.options import add_drawing_options, add_json, add_options, add_verb, from_options, in_options
 from music_evals.errors import InvalidInputError, OutputError
 
 if TYPE_CHECKING:
     from music_evals.benchmark.tasks.inpainting.task import Outcome
-
-__all__ = ["add"]
 
 _HELP = """\
 Evaluate models and baselines on score inpainting: fill 4 measures between 6 of past and 6 of future.
@@ -68,9 +66,10 @@ def _run(options: argparse.Namespace) -> int:
     from music_evals.benchmark.tables import text_report
     from music_evals.benchmark.tasks.inpainting.task import INPAINTING, Settings
 
-    _check_card(options)
+    if options.update_card and options.limit is not None:
+        raise InvalidInputError("--update-card shows scores of the whole split; leave out --limit or --update-card")
     undrawn = why_not_drawn(options.report, "report.html")
-    settings = settings_from(options, Settings, report=options.report is not False and not undrawn)
+    settings = from_options(options, Settings, report=options.report is not False and not undrawn)
     quieten()
     with Bar() as bar:
         outcome = INPAINTING.run(settings, progress=bar)
@@ -91,12 +90,6 @@ def _run(options: argparse.Namespace) -> int:
     return code
 
 
-def _check_card(options: argparse.Namespace) -> None:
-    """Keep scores of a part of the test set off the card."""
-    if options.update_card and options.limit is not None:
-        raise InvalidInputError("--update-card shows scores of the whole split; leave out --limit or --update-card")
-
-
 def _failed(row: Mapping[str, Any]) -> str:
     """Name what failed: an item that could not be read has neither system nor seed."""
     who = "input" if row["system"] is None else f"{row['system']}, seed {row['seed']}"
@@ -108,12 +101,13 @@ def _write_cards(outcome: Outcome, out: Path, *, update: bool) -> dict[str, Path
     """Write a card for each model that was evaluated, and into its own folder on request."""
     from music_evals.files import write_atomically
     from music_evals.hub.cards import fill_card
+    from music_evals.repositories import MODELS, find_repository
 
     files = {}
     systems = outcome.results["systems"]
     models = [name for name, held in systems.items() if held["role"] == "model" and "source" in held]
     for name in models:
-        readme = _folder_of(systems[name]["source"]) / "README.md"
+        readme = Path(find_repository(systems[name]["source"], MODELS, "model")[0]) / "README.md"
         card = fill_card(outcome.results, name, readme.read_text(encoding="utf-8") if readme.is_file() else None)
         label = "model_card" if len(models) == 1 else f"model_card_{_file_name(name)}"
         files[label] = out / f"{label}.md"
@@ -122,12 +116,6 @@ def _write_cards(outcome: Outcome, out: Path, *, update: bool) -> dict[str, Path
             write_atomically(readme, card.encode())
             files[f"card of {name}"] = readme
     return files
-
-
-def _folder_of(source: str) -> Path:
-    from music_evals.repositories import MODELS, find_repository
-
-    return Path(find_repository(source, MODELS, "model")[0])
 
 
 def _file_name(name: str) -> str:

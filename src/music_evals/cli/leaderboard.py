@@ -7,9 +7,7 @@ import json
 from typing import Any
 
 from music_evals.cli.console import Bar, say, to_stdout
-from music_evals.cli.options import add_list, add_verb
-
-__all__ = ["add"]
+from music_evals.cli.options import add_list, add_verb, from_options
 
 _HELP = """\
 Keep results of many runs in one append-only folder (the board), and make tables with honest ranks from it.
@@ -33,14 +31,25 @@ def add(verbs: Any) -> None:
     verb = add_verb(verbs, "leaderboard", None, "ranks of many runs", _HELP, _EXAMPLES)
     steps = verb.add_subparsers(title="steps", required=True, metavar="STEP")
     _add_add(steps)
-    _add_build(steps)
+    step = add_verb(steps, "build", _run_build, "make the tables")
+    step.add_argument("--board", required=True, metavar="DIR", help="folder of the board")
+    step.add_argument(
+        "--out",
+        metavar="DIR",
+        help="folder for leaderboard.json, index.html and tables/ (CSV and LaTeX); without it the board alone gets its "
+        "leaderboard.json, so that pages need not compute it",
+    )
+    step.add_argument("--by", metavar="SCORE", help="order the rows by this score (default: by the mean rank)")
+    step.add_argument("--json", action="store_true", help="print leaderboard.json in place of the tables")
 
 
 def _add_add(steps: Any) -> None:
     step = add_verb(steps, "add", _run_add, "append the results of runs to a board")
     step.add_argument("results", nargs="+", metavar="RESULTS", help="folder of a run (its --out)")
     step.add_argument("--board", required=True, metavar="DIR", help="folder of the board; made where it is missing")
-    step.add_argument("--system", action="append", metavar="NAME", help="add this system only; may be given again")
+    step.add_argument(
+        "--system", action="append", dest="systems", metavar="NAME", help="add this system only; may be given again"
+    )
     step.add_argument("--submitter", default="", metavar="NAME", help="who adds them")
     step.add_argument("--source", default="", metavar="URL", help="what stands behind them: code, a paper, a model")
     step.add_argument("--date", metavar="YYYY-MM-DD", help="(default: today)")
@@ -59,34 +68,12 @@ def _add_add(steps: Any) -> None:
     step.add_argument("--json", action="store_true", help="print what was added as JSON")
 
 
-def _add_build(steps: Any) -> None:
-    step = add_verb(steps, "build", _run_build, "make the tables")
-    step.add_argument("--board", required=True, metavar="DIR", help="folder of the board")
-    step.add_argument(
-        "--out",
-        metavar="DIR",
-        help="folder for leaderboard.json, index.html and tables/ (CSV and LaTeX); without it the board alone gets its "
-        "leaderboard.json, so that pages need not compute it",
-    )
-    step.add_argument("--by", metavar="SCORE", help="order the rows by this score (default: by the mean rank)")
-    step.add_argument("--json", action="store_true", help="print leaderboard.json in place of the tables")
-
-
 def _run_add(options: argparse.Namespace) -> int:
     from music_evals.leaderboard import add_to_board
 
     report = []
     for results in options.results:
-        added = add_to_board(
-            results,
-            options.board,
-            systems=options.system,
-            submitter=options.submitter,
-            source=options.source,
-            date=options.date,
-            details=options.details,
-            media=options.media,
-        )
+        added = from_options(options, add_to_board, results=results)
         report.append({"results": results, "added": len(added.new), "known": added.n_known})
         if not options.json:
             say(f"{results}: {len(added.new)} records added, {added.n_known} were there")

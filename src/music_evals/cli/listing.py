@@ -19,8 +19,6 @@ from music_evals.files import check_no_pointer_in, parse_json
 if TYPE_CHECKING:
     from music_evals.metrics.catalogue import Metric
 
-__all__ = ["VERBS", "add"]
-
 _HELP = """\
 List what there is to name: the metrics, data sets and models of this package and of the current folder, and the tasks.
 
@@ -156,7 +154,7 @@ def _sizes(folder: Path) -> dict[str, int]:
 
 def _tasks_of(folder: Path) -> list[str]:
     """Return the tasks whose metrics a data set declares in eval.yaml, as ``<config>_<split>_<metric>``."""
-    from music_evals.hub.yaml_edit import read_yaml
+    from music_evals.hub.heads import read_yaml
     from music_evals.metrics.catalogue import CATALOGUE
 
     path = folder / "eval.yaml"

@@ -6,9 +6,7 @@ import argparse
 from typing import Any
 
 from music_evals.cli.console import Bar, finish_scores, quieten
-from music_evals.cli.options import add_json, add_options, add_published_option, add_verb, settings_from, text_extra
-
-__all__ = ["add"]
+from music_evals.cli.options import add_json, add_options, add_published_option, add_verb, from_options, text_extra
 
 _HELP = """\
 Score how well song lyrics keep the structure that was asked for: sections, lines, characters and rhymes (the score of
@@ -57,7 +55,7 @@ def _add_options(verb: Any) -> None:
 def _run(options: argparse.Namespace) -> int:
     from music_evals.benchmark.tasks.songs.lyrics import LYRICS, Settings
 
-    settings = settings_from(options, Settings)
+    settings = from_options(options, Settings)
     quieten()
     with Bar("text") as bar:
         outcome = LYRICS.run(settings, progress=bar)

@@ -3,27 +3,13 @@
 from __future__ import annotations
 
 import argparse
-import dataclasses
+import inspect
 import re
 from collections.abc import Callable, Iterable
 from typing import Any
 
+from music_evals.errors import InvalidInputError
 from music_evals.options import MISSING, Option, options_of
-
-__all__ = [
-    "add_confidence",
-    "add_drawing_options",
-    "add_json",
-    "add_list",
-    "add_number",
-    "add_options",
-    "add_published_option",
-    "add_verb",
-    "chosen",
-    "in_options",
-    "settings_from",
-    "text_extra",
-]
 
 
 def add_verb(
@@ -90,9 +76,9 @@ def _add_option(group: Any, option: Option, *, required: bool) -> None:
     group.add_argument(option.flag, help=option.text, **given)
 
 
-def settings_from(options: argparse.Namespace, settings: type, **more: Any) -> Any:
-    """Return the settings that the options ask for; `more` are those that need work."""
-    return settings(**{**chosen(options, settings), **more})
+def from_options(options: argparse.Namespace, make: Callable[..., Any], **more: Any) -> Any:
+    """Make settings, or call a function, with the options that are its parameters; `more` are those that need work."""
+    return make(**{**chosen(options, make), **more})
 
 
 def in_options(text: str, verb: argparse.ArgumentParser) -> str:
@@ -133,10 +119,45 @@ def add_drawing_options(where: Any, name: str, file: str) -> None:
     where.add_argument(f"--no-{name}", action="store_false", dest=name, default=None, help=f"write no {file}")
 
 
-def chosen(options: argparse.Namespace, settings: type) -> dict[str, Any]:
-    """Return the options that are fields of a dataclass of settings."""
-    names = {field.name for field in dataclasses.fields(settings)}
+def chosen(options: argparse.Namespace, make: Callable[..., Any]) -> dict[str, Any]:
+    """Return the options that are fields of a dataclass of settings, or parameters of a function."""
+    names = inspect.signature(make).parameters
     return {key: value for key, value in vars(options).items() if key in names}
+
+
+def with_commas(text: str | None) -> list[str]:
+    """Return the names in a text such as ``a,b``."""
+    return [name.strip() for name in (text or "").split(",") if name.strip()]
+
+
+def sizes_of(text: str, flag: str) -> list[int]:
+    """Return the whole numbers in a text such as ``6,12``."""
+    try:
+        return [int(size) for size in text.split(",")]
+    except ValueError:
+        raise InvalidInputError(f"{flag} must be whole numbers with commas, got {text!r}") from None
+
+
+def by_system(texts: Iterable[str], flag: str) -> dict[str, str]:
+    """Return system -> place of texts such as ``zeta=folder``."""
+    values: dict[str, str] = {}
+    for text in texts:
+        name, equals, value = text.partition("=")
+        if not (name and equals and value):
+            raise InvalidInputError(f"{flag} takes SYSTEM=PLACE, such as zeta=folder, got {text!r}")
+        if name in values:
+            raise InvalidInputError(f"{flag} names {name} twice; give it once")
+        values[name] = value
+    return values
+
+
+def writer_of(options: argparse.Namespace, name: str, model: str | None) -> dict[str, Any] | None:
+    """Return which language model writes `name`, such as instructions; None where none is named."""
+    given = {"model": model, "endpoint": getattr(options, f"{name}_endpoint"), "api_key_env": options.api_key_env}
+    named = {key: value for key, value in given.items() if value is not None}
+    if named and "model" not in named:
+        raise InvalidInputError(f"--{name}-endpoint and --api-key-env go with --{name}-model; give that too")
+    return named or None
 
 
 def add_json(where: Any, text: str = "print results.json in place of the tables") -> None:

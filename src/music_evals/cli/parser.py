@@ -12,10 +12,7 @@ from typing import Any, NoReturn
 
 from music_evals.errors import UnknownNameError
 
-__all__ = ["Parser"]
-
-SHOWN_OPTIONS = 6
-"""A usage line names all options of a verb that has no more, else those that are required."""
+SHOWN_OPTIONS = 6  # A usage line names all options of a verb that has no more, else those that are required
 
 
 class Parser(argparse.ArgumentParser):

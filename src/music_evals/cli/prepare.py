@@ -7,10 +7,7 @@ import json
 from typing import Any
 
 from music_evals.cli.console import Bar, list_failures, print_results, quieten, say, to_stdout
-from music_evals.cli.options import add_json, add_options, add_verb, in_options, settings_from
-from music_evals.errors import InvalidInputError
-
-__all__ = ["add"]
+from music_evals.cli.options import add_json, add_options, add_verb, from_options, in_options, with_commas, writer_of
 
 _HELP = """\
 Prepare songs for annotation, as a data set with one config, `automatic`, one row a song.
@@ -46,7 +43,7 @@ def _add_options(verb: Any) -> None:
     groups = add_options(verb, Settings)
     verb.add_argument(
         "--steps",
-        type=lambda text: [name.strip() for name in text.split(",") if name.strip()],
+        type=with_commas,
         default=[],
         metavar="NAME,...",
         help="alignment, rhymes, lead_sheet, themes, embeddings, stems, phonemes, characters, clusters; with "
@@ -67,20 +64,10 @@ def _add_options(verb: Any) -> None:
     )
 
 
-def _writer(options: argparse.Namespace) -> dict[str, Any] | None:
-    settings = {"endpoint": options.theme_endpoint, "api_key_env": options.api_key_env}
-    settings = {name: value for name, value in settings.items() if value is not None}
-    if options.theme_writer is None:
-        if settings:
-            raise InvalidInputError("--theme-endpoint and --api-key-env go with --theme-model; give that too")
-        return None
-    return {"model": options.theme_writer, **settings}
-
-
 def _run(options: argparse.Namespace) -> int:
     from music_evals.preparation.task import Settings, run_preparation
 
-    settings = settings_from(options, Settings, theme_writer=_writer(options))
+    settings = from_options(options, Settings, theme_writer=writer_of(options, "theme", options.theme_writer))
     quieten()
     with Bar("step") as bar:
         done = run_preparation(settings, progress=bar)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,11 +13,9 @@ from music_evals.cli.options import (
     add_options,
     add_published_option,
     add_verb,
-    settings_from,
+    from_options,
 )
 from music_evals.errors import InvalidInputError
-
-__all__ = ["add"]
 
 _HELP = """\
 Measure what an edit preserved: harmony, rhythm, structure and melody of the original, for pairs of recordings or of
@@ -71,9 +68,17 @@ def _run(options: argparse.Namespace) -> int:
     from music_evals.benchmark.tasks.preservation.screen import text_report
     from music_evals.benchmark.tasks.preservation.task import PRESERVATION, Settings
 
-    backends = _backends(options.backends)
+    backends: dict[str, str] = {}
+    for text in options.backends:
+        feature, equals, name = text.partition("=")
+        if not (feature and equals and name):
+            raise InvalidInputError(f"--backend takes FEATURE=NAME, such as beats=librosa; got {text!r}")
+        if backends.setdefault(feature, name) != name:
+            raise InvalidInputError(
+                f"--backend names two extractors of {feature}, {backends[feature]} and {name}; keep one"
+            )
     undrawn = why_not_drawn(options.report, "report.html")
-    settings = settings_from(options, Settings, backends=backends, report=options.report is not False and not undrawn)
+    settings = from_options(options, Settings, backends=backends, report=options.report is not False and not undrawn)
     quieten()
     with Bar("pair") as bar:
         outcome = PRESERVATION.run(settings, progress=bar)
@@ -107,16 +112,3 @@ def _print_grades(outcome: Any, confidence: float, *, as_json: bool) -> None:
         return
     with to_stdout():
         print("\n".join(lines))
-
-
-def _backends(texts: Sequence[str]) -> dict[str, str]:
-    chosen_backends: dict[str, str] = {}
-    for text in texts:
-        feature, equals, name = text.partition("=")
-        if not (feature and equals and name):
-            raise InvalidInputError(f"--backend takes FEATURE=NAME, such as beats=librosa; got {text!r}")
-        if chosen_backends.setdefault(feature, name) != name:
-            raise InvalidInputError(
-                f"--backend names two extractors of {feature}, {chosen_backends[feature]} and {name}; keep one"
-            )
-    return chosen_backends

@@ -9,13 +9,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from music_evals.cli.console import Bar, list_failures, quieten, say, to_stdout
-from music_evals.cli.options import add_verb
+from music_evals.cli.options import add_verb, from_options
 from music_evals.errors import HubForeignError, HubRightsError, InvalidInputError, MusicEvalsError, worded
 
 if TYPE_CHECKING:
     from music_evals.hub.publishing import Published
-
-__all__ = ["add"]
 
 _HELP = """\
 Publish repository folders on the Hub: a metric or Space folder becomes a Space, a dataset folder a dataset, a
@@ -53,7 +51,9 @@ def add(verbs: Any) -> None:
         "--all", action="store_true", dest="everything", help="every repository folder below the current folder"
     )
     verb.add_argument("--org", required=True, metavar="NAME", help="user or organisation that owns the repositories")
-    verb.add_argument("--pr", action="store_true", help="open pull requests on repositories that exist")
+    verb.add_argument(
+        "--pr", dest="pull_request", action="store_true", help="open pull requests on repositories that exist"
+    )
     verb.add_argument("--dry-run", action="store_true", help="send nothing; list the files that would change")
     verb.add_argument("--private", action="store_true", help="repositories that are made are private")
     verb.add_argument("--prune", action="store_true", help="delete files on the Hub that the folder does not have")
@@ -83,20 +83,7 @@ def _run(options: argparse.Namespace) -> int:
     folders = all_repository_folders(".") if options.everything else find_repository_folders(options.folders)
     quieten_hub()
     with Bar("folder") as bar, advising(_ADVICE):
-        done = publish(
-            folders,
-            options.org,
-            source=options.source,
-            revision=options.revision,
-            pull_request=options.pr,
-            dry_run=options.dry_run,
-            private=options.private,
-            prune=options.prune,
-            adopt=options.adopt,
-            hardware=options.hardware,
-            progress=bar,
-            waiting=say_waiting,
-        )
+        done = from_options(options, publish, folders=folders, progress=bar, waiting=say_waiting)
     with to_stdout():
         print(_as_json(done) if options.json else _as_text(done, dry_run=options.dry_run))
     for row in done:
@@ -190,7 +177,7 @@ def _file_list(row: Published) -> str:
 
 def _retained_list(row: Published) -> str:
     lines = [f"{row.repository} keeps its results, which `music-evals push --overwrite` changes:"]
-    lines += [f"  {change.what}: {change.old}, in the folder {change.new}" for change in row.retained]
+    lines += [f"  {change.entry}: {change.old}, in the folder {change.new}" for change in row.retained]
     return "\n".join(lines)
 
 

@@ -7,14 +7,12 @@ import json
 from typing import TYPE_CHECKING, Any
 
 from music_evals.cli.console import say, to_stdout
-from music_evals.cli.options import add_verb
+from music_evals.cli.options import add_verb, from_options
 from music_evals.cli.publish import advising, quieten_hub, say_waiting
 from music_evals.errors import HubRightsError, MusicEvalsError, OtherResultsError
 
 if TYPE_CHECKING:
     from music_evals.hub.pushing import Pushed
-
-__all__ = ["add"]
 
 _HELP = """\
 Write the scores of a run into the card of a model on the Hub: the model-index of its README.md, and one entry below
@@ -53,7 +51,7 @@ def add(verbs: Any) -> None:
     inputs.add_argument("--split", help="split of the dataset")
     how = verb.add_argument_group("how")
     how.add_argument("--source", metavar="URL", help="what stands behind the scores: records, a report, a paper")
-    how.add_argument("--pr", action="store_true", help="open a pull request")
+    how.add_argument("--pr", dest="pull_request", action="store_true", help="open a pull request")
     how.add_argument("--dry-run", action="store_true", help="send nothing; print the diff")
     how.add_argument("--overwrite", action="store_true", help="let values on the card become others")
     how.add_argument("--adopt", action="store_true", help="the same for values that are of another system")
@@ -65,20 +63,7 @@ def _run(options: argparse.Namespace) -> int:
 
     quieten_hub()
     with advising(_ADVICE):
-        done = push_results(
-            options.results,
-            options.model,
-            system=options.system,
-            dataset=options.dataset,
-            config=options.config,
-            split=options.split,
-            source=options.source,
-            pull_request=options.pr,
-            dry_run=options.dry_run,
-            overwrite=options.overwrite,
-            adopt=options.adopt,
-            waiting=say_waiting,
-        )
+        done = from_options(options, push_results, waiting=say_waiting)
     for note in done.notes:
         say(f"note: {note}")
     if options.dry_run and done.owners and not options.adopt:
@@ -108,5 +93,5 @@ def _as_text(done: Pushed, *, dry_run: bool) -> str:
     if dry_run:
         return f"{done.diff}\nNothing was sent."
     lines = [f"{done.model}: {len(done.tasks)} tasks, {', '.join(done.files)}"]
-    lines += [f"  {change.what}: {change.old} became {change.new}" for change in done.changed]
+    lines += [f"  {change.entry}: {change.old} became {change.new}" for change in done.changed]
     return "\n".join([*lines, done.url])

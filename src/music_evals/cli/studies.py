@@ -13,8 +13,6 @@ from music_evals.cli.options import add_verb
 if TYPE_CHECKING:
     from music_evals.studies.folders import Introduction
 
-__all__ = ["SECRET_VARIABLE", "add_introduction_options", "add_serve", "introduction_of"]
-
 SECRET_VARIABLE = "MUSIC_EVALS_STUDY_SECRET"  # noqa: S105  (its name)
 """Environment variable that holds the organiser's secret."""
 
@@ -51,7 +49,7 @@ def add_introduction_options(step: Any) -> None:
 def introduction_of(options: argparse.Namespace, kind: str) -> Introduction:
     """Return the texts that the options name."""
     from music_evals.errors import InvalidInputError
-    from music_evals.studies.introductions import default_introduction, read_introduction
+    from music_evals.studies.folders import default_introduction, read_introduction
 
     if options.texts:
         return read_introduction(options.texts)
@@ -80,7 +78,7 @@ def add_serve(steps: Any, verb: str) -> None:
 
 def _invite(options: argparse.Namespace) -> int:
     from music_evals.studies.folders import read_study_folder
-    from music_evals.studies.slots import SlotBook
+    from music_evals.studies.storage import SlotBook
 
     study = read_study_folder(options.folder)
     codes = SlotBook(study.submissions, len(study.plans)).invite(options.count)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import hashlib
 import json
 import os
 import re
@@ -13,24 +12,22 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from music_evals import __version__
 from music_evals.benchmark.formats import plain
-from music_evals.cli.console import Bar, finish_scores, list_failures, quieten, say, to_stdout
+from music_evals.cli.console import Bar, earlier_run, finish_scores, list_failures, quieten, say, sha256_of, to_stdout
 from music_evals.cli.options import (
     add_json,
     add_number,
     add_options,
     add_published_option,
     add_verb,
+    from_options,
     in_options,
-    settings_from,
 )
 from music_evals.errors import InvalidInputError, MusicEvalsError, UnknownNameError, UnreadableFileError
 
 if TYPE_CHECKING:
     from music_evals.annotations import Score
-    from music_evals.pipelines.rearrangement import Prepared, Written
+    from music_evals.pipelines.style_transfer.rearrangement import Prepared, Written
     from music_evals.protocols import StyleTransfer
-
-__all__ = ["add"]
 
 _HELP = """\
 Rewrite the accompaniment of your own pieces in a style: MIDI, MusicXML (.musicxml, .xml, .mxl) or ABC.
@@ -112,7 +109,7 @@ def _run(options: argparse.Namespace) -> int:
 def _run_benchmark(options: argparse.Namespace) -> int:
     from music_evals.benchmark.tasks.style_transfer.task import STYLE_TRANSFER, Settings
 
-    settings = settings_from(options, Settings)
+    settings = from_options(options, Settings)
     quieten()
     with Bar("piece") as bar:
         outcome = STYLE_TRANSFER.run(settings, progress=bar)
@@ -167,7 +164,7 @@ def _pieces(options: argparse.Namespace) -> Iterator[_Piece]:
 
     for path, score in read_many(options.files, reader=read_score):
         content = path.read_bytes() if path.is_file() else b""
-        yield _Piece(path.stem, str(path), _sha256(content), score)
+        yield _Piece(path.stem, str(path), sha256_of(content), score)
 
 
 # --- the model
@@ -204,7 +201,7 @@ def _load(name: str) -> _Model:
 def _rewrite(piece: _Piece, score: Score, model: _Model, options: argparse.Namespace) -> dict[str, Any]:
     """Rewrite a piece, unless an earlier run has done so, and return its manifest."""
     from music_evals.files import write_atomically
-    from music_evals.pipelines.rearrangement import prepare
+    from music_evals.pipelines.style_transfer.rearrangement import prepare
 
     folder = Path(options.out) / piece.name
     settings = {
@@ -217,7 +214,13 @@ def _rewrite(piece: _Piece, score: Score, model: _Model, options: argparse.Names
         "keep_sweeps": options.keep_sweeps,
     }
     key = _key(settings)
-    earlier = _check_folder(folder, Path(piece.source))
+    about_run: dict[str, Any] = {
+        "manifest": _MANIFEST,
+        "pattern": _OURS,
+        "run": "a style transfer",
+        "done": "rewritten",
+    }
+    earlier = earlier_run(folder, Path(piece.source), **about_run)
     if earlier.get("key") == key and all((folder / name).is_file() for name in earlier["files"]):
         say(f"{folder}: is there already, by the same settings")
         return {"folder": str(folder), **earlier}
@@ -228,8 +231,8 @@ def _rewrite(piece: _Piece, score: Score, model: _Model, options: argparse.Names
         say(f"note: {piece.source}: {remark}")
     samples = []
     for number, seed in enumerate(range(options.seed, options.seed + options.samples), start=1):
-        run = {name: settings[name] for name in ("sha256", "melody", "model", "sweeps")} | {"seed": seed}
-        place = folder / f".sample_{number}.{_key(run)[:16]}"
+        own = {name: settings[name] for name in ("sha256", "melody", "model", "sweeps")} | {"seed": seed}
+        place = folder / f".sample_{number}.{_key(own)[:16]}"
         samples.append(_sample(place, seed, prepared, model.plugin, options))
     files = _files(piece, prepared, samples)
     about = {
@@ -238,7 +241,7 @@ def _rewrite(piece: _Piece, score: Score, model: _Model, options: argparse.Names
         **_about(model, prepared, samples, options),
         "key": key,
         "asked": settings,
-        "files": {name: _sha256(content) for name, content in files.items()},
+        "files": {name: sha256_of(content) for name, content in files.items()},
     }
     for name in earlier.get("files", ()):  # of other hashes than the list is going to have
         (folder / name).unlink(missing_ok=True)
@@ -257,7 +260,7 @@ def _rewrite(piece: _Piece, score: Score, model: _Model, options: argparse.Names
 def _sample(place: Path, seed: int, prepared: Prepared, plugin: Any, options: argparse.Namespace) -> list[Written]:
     """Return what a sample is after its last sweep, or after each of those that are kept; go on where one stopped."""
     # `place` is how the names of its states begin, which tell runs by other settings apart
-    from music_evals.pipelines.rearrangement import rearrange
+    from music_evals.pipelines.style_transfer.rearrangement import rearrange
 
     folder, stem = place.parent, place.name
     states = sorted(folder.glob(f"{stem}.sweep_*.npz"))
@@ -332,35 +335,6 @@ def _about(
     }
 
 
-def _check_folder(folder: Path, source: Path) -> dict[str, Any]:
-    """Return the manifest of an earlier run, or raise where a file would be lost."""
-    if not folder.exists():
-        return {}
-    if not folder.is_dir():
-        raise InvalidInputError(f"{folder} is a file; name another --out")
-    try:
-        earlier = json.loads((folder / _MANIFEST).read_text(encoding="utf-8"))
-        listed = {str(name): str(sha256) for name, sha256 in earlier["files"].items() if _OURS.fullmatch(name)}
-    except (OSError, ValueError, TypeError, LookupError, AttributeError):
-        earlier, listed = {}, {}
-    paths = {path.name: path for path in folder.iterdir()}
-    for name, path in paths.items():
-        if path.exists() and source.exists() and path.samefile(source):
-            raise InvalidInputError(f"{path} is what is to be rewritten, and would be lost; name another --out")
-        if name in listed and not (path.is_file() and _sha256(path.read_bytes()) == listed[name]):
-            raise InvalidInputError(
-                f"{path} was changed since it was written, and would be lost; move it, or name another --out"
-            )
-        ours = name in listed or (bool(listed) and name == _MANIFEST) or name.startswith(".")
-        if not ours:
-            raise InvalidInputError(f"{folder} holds {name}, which is not of a style transfer; name another --out")
-    return {**earlier, "files": listed} if listed else {}
-
-
 def _key(values: Mapping[str, Any]) -> str:
     """Return a hash of the settings of a run and the version of the package."""
-    return _sha256(json.dumps({**values, "version": __version__}, sort_keys=True).encode())
-
-
-def _sha256(content: bytes) -> str:
-    return hashlib.sha256(content).hexdigest()
+    return sha256_of(json.dumps({**values, "version": __version__}, sort_keys=True).encode())

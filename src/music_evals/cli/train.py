@@ -7,12 +7,11 @@ import json
 from pathlib import Path
 from typing import Any
 
+from music_evals.benchmark.formats import plain
 from music_evals.cli.console import quieten, to_stdout
-from music_evals.cli.options import add_list, add_verb
+from music_evals.cli.options import add_list, add_verb, from_options
 from music_evals.csv_files import csv_rows
 from music_evals.errors import importing
-
-__all__ = ["add"]
 
 
 def add(verbs: Any) -> None:
@@ -62,33 +61,17 @@ def _run(options: argparse.Namespace) -> int:
         from music_evals.models.training import train_from_file
 
     quieten()
-    result = train_from_file(
-        options.recipe,
-        changes=options.changes,
-        out=options.out,
-        resume=options.resume,
-        device=options.device,
-        progress=True,
-        trackio=options.trackio,
-        start=options.start,
-        trust_remote_code=options.trust_remote_code,
-    )
+    result = from_options(options, train_from_file, path=options.recipe, progress=True)
     values = {key: str(value) if isinstance(value, Path) else value for key, value in result._asdict().items()}
-    if values.get("judged") is not None:
-        values["judged_loss"] = _base_against_tuned(Path(values["judged"]))
+    if values.get("judged") is not None:  # nats a token before and after tuning, and the difference
+        from music_evals.stats import paired_mean_test
+
+        path = Path(values["judged"])
+        rows = csv_rows(path.read_text(encoding="utf-8"), path)
+        base, tuned = ([float(row[name]) for row in rows] for name in ("base", "tuned"))
+        means = {"base": sum(base) / len(base), "tuned": sum(tuned) / len(tuned)}
+        values["judged_loss"] = plain({**means, **paired_mean_test(tuned, base, None)._asdict()})
     text = json.dumps(values) if options.json else "\n".join(f"{key}: {value}" for key, value in values.items())
     with to_stdout():
         print(text)
     return 0
-
-
-def _base_against_tuned(path: Path) -> dict[str, Any]:
-    """Return nats a token of the judged songs before and after tuning, and the paired difference."""
-    from music_evals.stats import paired_mean_test
-
-    rows = csv_rows(path.read_text(encoding="utf-8"), path)
-    base, tuned = ([float(row[name]) for row in rows] for name in ("base", "tuned"))
-    test = paired_mean_test(tuned, base, None)
-    means = {"base": sum(base) / len(base), "tuned": sum(tuned) / len(tuned)}
-    summary = {**means, **test._asdict()}
-    return {name: None if value != value else value for name, value in summary.items()}  # noqa: PLR0124 - NaN

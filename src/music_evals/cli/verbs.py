@@ -20,8 +20,6 @@ from music_evals.cli.parser import Parser
 from music_evals.errors import MissingBackendError, MusicEvalsError, check_extras
 from music_evals.files import check_folder
 
-__all__ = ["build_parser", "run"]
-
 EXIT_USAGE = 2
 FOLDER = Path(__file__).parent
 

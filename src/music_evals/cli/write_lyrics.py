@@ -8,13 +8,11 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from music_evals.cli.console import Bar, finish_scores, quieten
-from music_evals.cli.options import add_json, add_options, add_published_option, add_verb, settings_from, text_extra
+from music_evals.cli.options import add_json, add_options, add_published_option, add_verb, from_options, text_extra
 from music_evals.errors import InvalidInputError
 
 if TYPE_CHECKING:
     from music_evals.benchmark.tasks.songs.lyric_writing import Endpoint
-
-__all__ = ["add"]
 
 _HELP = """\
 Let language models write lyrics for the themes and structures of songs, and score them.
@@ -72,7 +70,7 @@ def _add_options(verb: Any) -> None:
 def _run(options: argparse.Namespace) -> int:
     from music_evals.benchmark.tasks.songs.lyric_writing import LYRIC_WRITING, Settings, text_report
 
-    settings = settings_from(
+    settings = from_options(
         options,
         Settings,
         endpoints=_endpoints(options),

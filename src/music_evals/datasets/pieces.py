@@ -27,12 +27,12 @@ from music_evals.errors import ContextLengthError, MusicEvalsError, NoDataError,
 from music_evals.files import Store
 from music_evals.processes import ReaderProcess
 from music_evals.symbolic.contexts import Measures
+from music_evals.symbolic.encodings.piano_rolls import STEPS_PER_QUARTER
 from music_evals.symbolic.files import READERS
 from music_evals.symbolic.frame import Counting, FileFacts, file_facts
 from music_evals.symbolic.limits import DEFAULT_LIMITS, read_bytes
 from music_evals.symbolic.melody import skyline_score, without_drums
 from music_evals.symbolic.notation import abc_fields, from_abc
-from music_evals.symbolic.piano_rolls import STEPS_PER_QUARTER
 from music_evals.symbolic.roles import take_roles
 
 __all__ = ["VOICES", "Piece", "Reading", "Source", "mode_of", "own_names", "read_pieces"]

@@ -22,9 +22,9 @@ from music_evals.datasets.style_pieces import PieceFacts, features
 from music_evals.datasets.tune_files import SPLITS, parse_shares, split_families
 from music_evals.errors import InvalidInputError, NoDataError, UnknownNameError
 from music_evals.files import write_atomically
+from music_evals.symbolic.encodings.piano_rolls import STEPS_PER_QUARTER
 from music_evals.symbolic.filters import make_filters
 from music_evals.symbolic.melody import skyline
-from music_evals.symbolic.piano_rolls import STEPS_PER_QUARTER
 from music_evals.symbolic.piece_rows import score_of_row
 from music_evals.symbolic.roles import MELODY, ROLES
 

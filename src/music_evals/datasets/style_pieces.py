@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from music_evals.annotations import LOWEST_PITCH, N_ROLL_PITCHES, Score
 from music_evals.errors import InvalidInputError, MusicEvalsError, UnknownNameError, located
-from music_evals.symbolic.piano_rolls import STEPS_PER_QUARTER
+from music_evals.symbolic.encodings.piano_rolls import STEPS_PER_QUARTER
 from music_evals.symbolic.piece_rows import piece_columns
 
 __all__ = ["SHARES", "PieceFacts", "features", "row_of", "split_families", "whole_columns"]

@@ -22,7 +22,7 @@ from music_evals.errors import InvalidAudioError, MusicEvalsError, NoDataError, 
 from music_evals.hf.module import INTERVALS, PairModule
 from music_evals.metrics.arrays import PRESERVATION_VARIANTS
 from music_evals.pipelines.suffixes import suffix_of
-from music_evals.symbolic.items import describe, holds_only
+from music_evals.symbolic.encodings.items import describe, holds_only
 
 __all__ = ["AudioMetric", "read_sources"]
 

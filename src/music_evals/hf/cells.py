@@ -14,8 +14,8 @@ from music_evals.annotations import N_ROLL_PITCHES, PianoRoll, Score
 from music_evals.errors import InvalidInputError, MusicEvalsError, UnsupportedTypeError, located
 from music_evals.hf.module import GROUPS, INTERVALS
 from music_evals.hf.symbolic import SymbolicMetric
-from music_evals.symbolic.items import describe
-from music_evals.symbolic.piano_rolls import piano_roll
+from music_evals.symbolic.encodings.items import describe
+from music_evals.symbolic.encodings.piano_rolls import piano_roll
 
 __all__ = ["CellPairs", "CellsMetric", "read_rolls"]
 

@@ -12,7 +12,7 @@ from music_evals.errors import InvalidInputError, NoDataError, UnsupportedTypeEr
 from music_evals.hf.module import GROUPS, INTERVALS, LoneModule, list_batch
 from music_evals.hf.symbolic import CITATION, CODEBASE
 from music_evals.metrics.likelihood import inpainting_nll
-from music_evals.symbolic.items import describe, holds_only
+from music_evals.symbolic.encodings.items import describe, holds_only
 
 __all__ = ["LikelihoodMetric", "read_log_probabilities"]
 

@@ -21,7 +21,7 @@ from music_evals.errors import (
     UnknownNameError,
     UnsupportedTypeError,
 )
-from music_evals.symbolic.items import describe
+from music_evals.symbolic.encodings.items import describe
 
 __all__ = ["GROUPS", "INTERVALS", "LoneModule", "Module", "PairModule", "list_batch"]
 

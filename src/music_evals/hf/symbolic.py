@@ -15,9 +15,9 @@ from music_evals.annotations import MUSIB_LAYOUT, Score, Tokens
 from music_evals.errors import ContextMismatchWarning, MusicEvalsError, located, worded
 from music_evals.hf.module import GROUPS, INTERVALS, PairModule
 from music_evals.metrics.arrays import VARIANTS
+from music_evals.symbolic.encodings.items import OFFERED, read_tokens
 from music_evals.symbolic.files import READERS
 from music_evals.symbolic.files import read_score as read_file
-from music_evals.symbolic.items import OFFERED, read_tokens
 
 if TYPE_CHECKING:
     from music_evals.processes import ReaderProcess

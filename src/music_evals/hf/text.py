@@ -12,8 +12,8 @@ from music_evals.annotations import LyricSection, sections_of_rows, sections_tex
 from music_evals.errors import InvalidPatternError, MusicEvalsError, UnsupportedTypeError, located
 from music_evals.hf.module import GROUPS, INTERVALS, PairModule
 from music_evals.metrics.lyric_structure import VARIANTS
-from music_evals.pipelines.tag_lists import TagItem, check_item
-from music_evals.symbolic.items import describe
+from music_evals.pipelines.tags import TagItem, check_item
+from music_evals.symbolic.encodings.items import describe
 
 __all__ = ["LyricsMetric", "TagsMetric", "TextsMetric", "ThemesMetric", "WordsMetric", "read_lyrics", "read_tags"]
 

@@ -20,8 +20,6 @@ from music_evals.hub.model_index import read_index
 from music_evals.hub.repository_folders import METRICS, RepositoryFolder
 from music_evals.hub.rewriting import PACKAGE_LINE, dead_links
 
-__all__ = ["problems"]
-
 _COLOURS = {"red", "yellow", "green", "blue", "indigo", "purple", "pink", "gray"}
 _SDKS = {"gradio", "docker", "static"}
 _NAME = re.compile(r"[A-Za-z0-9](?:[\w.-]{0,94}[A-Za-z0-9])?")

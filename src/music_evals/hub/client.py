@@ -34,35 +34,15 @@ from music_evals.errors import (
 if TYPE_CHECKING:
     from huggingface_hub import HfApi, SpaceHardware
 
-__all__ = [
-    "Content",
-    "Hardware",
-    "Held",
-    "Hub",
-    "Proposal",
-    "Repository",
-    "Sent",
-    "Waiting",
-    "content_bytes",
-    "content_size",
-    "differing",
-    "named",
-]
-
 RepositoryType = Literal["model", "dataset", "space"]
 
-Content = bytes | Path
-"""What a file holds: its bytes, or where they are."""
+Content = bytes | Path  # what a file holds: its bytes, or where they are
 
-Waiting = Callable[[str, float], None]
-"""Called with what is waited for, and the seconds so far."""
+Waiting = Callable[[str, float], None]  # called with what is waited for, and the seconds so far
 
-READ_SEC = 20.0
-"""How long the Hub may be silent."""
-WRITE_SEC = 120.0
-"""The same for a commit or a large file, which may take it a while."""
-SAY_SEC = 5.0
-"""How often it is said that we wait."""
+READ_SEC = 20.0  # how long the Hub may be silent
+WRITE_SEC = 120.0  # the same for a commit or a large file, which may take it a while
+SAY_SEC = 5.0  # how often it is said that we wait
 
 _PREFIX = {"model": "", "dataset": "datasets/", "space": "spaces/"}
 _CHUNK = 2**20
@@ -72,8 +52,7 @@ class Repository(NamedTuple):
     """A repository on the Hub."""
 
     type: RepositoryType
-    id: str
-    """``owner/name``."""
+    id: str  # ``owner/name``
 
     def url(self, endpoint: str) -> str:
         """Return the address of its page."""
@@ -87,10 +66,8 @@ class Held(NamedTuple):
     """What a repository holds at one revision."""
 
     commit: str
-    hashes: dict[str, str]
-    """Path -> hash of its content: SHA-256 of a file in large storage, else the SHA-1 of git."""
-    sdk: str | None = None
-    """Of a Space."""
+    hashes: dict[str, str]  # path -> hash of its content: SHA-256 of a file in large storage, else the SHA-1 of git
+    sdk: str | None = None  # of a Space
 
 
 class Proposal(NamedTuple):
@@ -104,15 +81,13 @@ class Sent(NamedTuple):
     """A commit that was made."""
 
     commit: str
-    url: str
-    """Its page, or that of the pull request that it opened."""
+    url: str  # its page, or that of the pull request that it opened
 
 
 class Hardware(NamedTuple):
     """What a Space runs on, by the names of the Hub, such as ``zero-a10g``."""
 
-    current: str | None
-    """None before it was built."""
+    current: str | None  # None before it was built
     requested: str | None
 
     @property
@@ -125,10 +100,8 @@ class Hardware(NamedTuple):
 class Hub:
     """What we ask of the Hub."""
 
-    token: str | None = None
-    """None takes that of the environment."""
-    waiting: Waiting | None = None
-    """Called where an answer takes its time."""
+    token: str | None = None  # None takes that of the environment
+    waiting: Waiting | None = None  # called where an answer takes its time
 
     @functools.cached_property
     def api(self) -> HfApi:

@@ -15,17 +15,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from music_evals.errors import InvalidInputError, UnreadableFileError
+from music_evals.hub.heads import read_yaml, set_block
 from music_evals.hub.model_index import Changed
-from music_evals.hub.yaml_edit import read_yaml, set_block
-
-__all__ = [
-    "check_eval_yaml",
-    "merge_results",
-    "ranked_metrics",
-    "read_eval_yaml",
-    "read_results_file",
-    "write_results_file",
-]
 
 _BENCHMARK_KEYS = {"name", "description", "evaluation_framework", "tasks"}
 _TASK_KEYS = {"id", "config", "split", "field_spec", "solvers", "scorers"}

@@ -14,18 +14,6 @@ from typing import Any, NamedTuple
 from music_evals.errors import UnreadableFileError
 from music_evals.hub.heads import read_head, replace_block
 
-__all__ = [
-    "Changed",
-    "Index",
-    "Key",
-    "find_key",
-    "held_values",
-    "merge_index",
-    "merge_published",
-    "read_index",
-    "write_index",
-]
-
 INDEX = "model-index"
 
 Index = list[dict[str, Any]]
@@ -38,8 +26,7 @@ class Key(NamedTuple):
     config: str | None
     split: str | None
     metric: str
-    variant: str | None
-    """``args``: variant, and settings where they are not the default."""
+    variant: str | None  # ``args``: variant, and settings where they are not the default
 
     def __str__(self) -> str:
         variant = f", variant {self.variant}" if self.variant else ""
@@ -49,7 +36,7 @@ class Key(NamedTuple):
 class Changed(NamedTuple):
     """A value that is there already and would become another."""
 
-    what: str
+    entry: str
     old: Any
     new: Any
 

@@ -22,23 +22,12 @@ from music_evals.errors import (
     InvalidInputError,
     MusicEvalsError,
 )
+from music_evals.hub import client
 from music_evals.hub.card_checks import problems
-from music_evals.hub.client import (
-    Content,
-    Held,
-    Hub,
-    Proposal,
-    Repository,
-    Waiting,
-    content_bytes,
-    content_size,
-    differing,
-)
 from music_evals.hub.heads import read_head
 from music_evals.hub.model_index import Changed, merge_published, read_index, write_index
-from music_evals.hub.repository_folders import REPOSITORY_TYPES, RepositoryFolder
+from music_evals.hub.repository_folders import REPOSITORY_TYPES, RepositoryFolder, Source, uncommitted
 from music_evals.hub.rewriting import Addresses, pin_requirements, rewrite_card
-from music_evals.hub.source import Source, uncommitted
 
 __all__ = ["Change", "Published", "Status", "Wanted", "publish"]
 
@@ -78,7 +67,7 @@ class Published(NamedTuple):
     """What became of one repository folder."""
 
     folder: RepositoryFolder
-    repository: Repository
+    repository: client.Repository
     status: Status
     changes: tuple[Change, ...] = ()
     """What was sent, or would be."""
@@ -106,8 +95,8 @@ class Published(NamedTuple):
 
 
 class _Plan(NamedTuple):
-    held: Held | None
-    files: dict[str, Content]
+    held: client.Held | None
+    files: dict[str, client.Content]
     changes: tuple[Change, ...]
     left: tuple[str, ...]
     retained: tuple[Changed, ...]
@@ -128,7 +117,7 @@ def publish(
     hardware: str | None = None,
     token: str | None = None,
     progress: Callable[[int, int, str], None] | None = None,
-    waiting: Waiting | None = None,
+    waiting: client.Waiting | None = None,
 ) -> list[Published]:
     """Publish repository folders.
 
@@ -185,7 +174,7 @@ def publish(
     """
     ordered = sorted(folders, key=lambda folder: list(REPOSITORY_TYPES).index(folder.kind))
     _check(ordered, org, hardware, pull_request=pull_request)
-    hub = Hub(token, waiting)
+    hub = client.Hub(token, waiting)
     addresses = Addresses(org, hub.api.endpoint, Source(ordered[0].root, source, revision))
     contents = {folder: _contents(folder, addresses) for folder in ordered}
     if not dry_run:
@@ -195,7 +184,11 @@ def publish(
         _Job(hub, folder, folder.repository(org), files, hardware, pull_request, dry_run, private, prune)
         for folder, files in contents.items()
     ]
-    _refuse_foreign(jobs, adopt=adopt)
+    # look at every repository that exists, before anything is sent
+    strangers = [f"  {job.repository}: {stranger}" for job in jobs if (stranger := job.stranger(adopt=adopt))]
+    if strangers:
+        lines = "\n".join(strangers)
+        raise HubForeignError(f"nothing was sent, for these repositories are not ours:\n{lines}")
     done: list[Published] = []
     stopped = False
     for number, job in enumerate(jobs):
@@ -223,7 +216,7 @@ def _check(folders: Sequence[RepositoryFolder], org: str, hardware: str | None, 
         for folder in folders
         if (changed := uncommitted(folder.path))
     ]
-    targets: dict[Repository, RepositoryFolder] = {}
+    targets: dict[client.Repository, RepositoryFolder] = {}
     for folder in folders:
         other = targets.setdefault(folder.repository(org), folder)
         if other != folder:
@@ -243,23 +236,25 @@ def _check(folders: Sequence[RepositoryFolder], org: str, hardware: str | None, 
         raise InvalidInputError(f"nothing was sent, for these folders are not fit to be published:\n{lines}")
 
 
-def _contents(folder: RepositoryFolder, addresses: Addresses) -> dict[str, Content]:
+def _contents(folder: RepositoryFolder, addresses: Addresses) -> dict[str, client.Content]:
     """Return path -> content of everything that is sent."""
-    contents: dict[str, Content] = {}
+    contents: dict[str, client.Content] = {}
     for path, file in folder.files().items():
         contents[path] = file
         if path.endswith(".md"):
-            contents[path] = rewrite_card(content_bytes(file).decode("utf-8"), folder, addresses, path=path).encode()
+            contents[path] = rewrite_card(
+                client.content_bytes(file).decode("utf-8"), folder, addresses, path=path
+            ).encode()
         elif path == "requirements.txt":
-            contents[path] = pin_requirements(content_bytes(file).decode("utf-8"), addresses.source).encode()
+            contents[path] = pin_requirements(client.content_bytes(file).decode("utf-8"), addresses.source).encode()
     return contents
 
 
-def _check_on_hub(hub: Hub, contents: Mapping[RepositoryFolder, Mapping[str, Content]], org: str) -> None:
+def _check_on_hub(hub: client.Hub, contents: Mapping[RepositoryFolder, Mapping[str, client.Content]], org: str) -> None:
     """Let the Hub check every card, before anything is sent for good."""
     invalid = []
     for folder, files in contents.items():
-        card = content_bytes(files[CARD]).decode("utf-8")
+        card = client.content_bytes(files[CARD]).decode("utf-8")
         complaints = hub.card_complaints(card, folder.repository(org))
         invalid += [f"  {folder.label}: README.md: {complaint}" for complaint in complaints]
     if invalid:
@@ -267,22 +262,14 @@ def _check_on_hub(hub: Hub, contents: Mapping[RepositoryFolder, Mapping[str, Con
         raise InvalidInputError(f"nothing was sent, for the Hub finds these cards invalid:\n{lines}")
 
 
-def _refuse_foreign(jobs: Sequence[_Job], *, adopt: bool) -> None:
-    """Look at every repository that exists, before anything is sent."""
-    strangers = [f"  {job.repository}: {stranger}" for job in jobs if (stranger := job.stranger(adopt=adopt))]
-    if strangers:
-        lines = "\n".join(strangers)
-        raise HubForeignError(f"nothing was sent, for these repositories are not ours:\n{lines}")
-
-
 @dataclasses.dataclass(frozen=True)
 class _Job:
     """One folder on its way to the Hub."""
 
-    hub: Hub
+    hub: client.Hub
     folder: RepositoryFolder
-    repository: Repository
-    files: dict[str, Content]
+    repository: client.Repository
+    files: dict[str, client.Content]
     asked_hardware: str | None
     pull_request: bool
     dry_run: bool
@@ -298,7 +285,7 @@ class _Job:
             return (
                 f"a Space of the sdk {held.sdk}, the folder is of {self._sdk}; rename the folder, or take another owner"
             )
-        if adopt or not differing(self.files, held):
+        if adopt or not client.differing(self.files, held):
             return ""
         titles = self.hub.commit_titles(self.repository, held)
         new = len(titles) == 1 and set(held.hashes) <= _INITIAL
@@ -311,7 +298,7 @@ class _Job:
 
     @functools.cached_property
     def _head(self) -> Mapping[str, Any]:
-        return read_head(content_bytes(self.files[CARD]).decode("utf-8"))
+        return read_head(client.content_bytes(self.files[CARD]).decode("utf-8"))
 
     @property
     def _sdk(self) -> str | None:
@@ -362,13 +349,13 @@ class _Job:
         address = url or self.repository.url(self.hub.api.endpoint)
         return Published(self.folder, self.repository, status, plan.changes, plan.left, address, retained=plan.retained)
 
-    def _plan(self, held: Held | None) -> _Plan:
+    def _plan(self, held: client.Held | None) -> _Plan:
         files, retained = dict(self.files), list[Changed]()
         if held is not None and self.repository.type == "model":
             files[CARD], retained = self._card_with_results(held)
         changes = [
-            Change("changed" if held and path in held.hashes else "new", path, content_size(files[path]))
-            for path in differing(files, held)
+            Change("changed" if held and path in held.hashes else "new", path, client.content_size(files[path]))
+            for path in client.differing(files, held)
         ]
         extra = [] if held is None else [path for path in held.hashes if path not in files]
         extra = [path for path in extra if not path.startswith(PROTECTED)]
@@ -377,9 +364,9 @@ class _Job:
             extra = []
         return _Plan(held, files, tuple(changes), tuple(extra), tuple(retained))
 
-    def _card_with_results(self, held: Held) -> tuple[bytes, list[Changed]]:
+    def _card_with_results(self, held: client.Held) -> tuple[bytes, list[Changed]]:
         """Return our card with the results of the card on the Hub, and our results that differ from those."""
-        ours = content_bytes(self.files[CARD]).decode("utf-8")
+        ours = client.content_bytes(self.files[CARD]).decode("utf-8")
         theirs = self.hub.read_text(self.repository, CARD, held)
         if theirs is None or "model-index" not in read_head(theirs):
             return ours.encode(), []
@@ -398,13 +385,13 @@ class _Job:
             return self._outcome("proposed", proposed, url)
         return self._outcome("proposed", plan, self._commit(plan, proposal=True))
 
-    def _plan_onto(self, proposal: Proposal, plan: _Plan, main: Held) -> _Plan:
+    def _plan_onto(self, proposal: client.Proposal, plan: _Plan, main: client.Held) -> _Plan:
         """Return what an open pull request lacks to say what we would propose now."""
         held = self.hub.look(self.repository, proposal.revision)
         held = main if held is None else held
         changes = [
-            Change("changed" if path in held.hashes else "new", path, content_size(plan.files[path]))
-            for path in differing(plan.files, held)
+            Change("changed" if path in held.hashes else "new", path, client.content_size(plan.files[path]))
+            for path in client.differing(plan.files, held)
         ]
         gone = {change.path for change in plan.changes if change.kind == "deleted"} & set(held.hashes)
         gone |= {path for path in held.hashes if path not in {**plan.files, **main.hashes}}
@@ -419,7 +406,7 @@ class _Job:
     def _title(self) -> str:
         return TITLE.format(label=self.folder.label)
 
-    def _commit(self, plan: _Plan, *, proposal: bool = False, onto: Proposal | None = None) -> str:
+    def _commit(self, plan: _Plan, *, proposal: bool = False, onto: client.Proposal | None = None) -> str:
         sent = [change.path for change in plan.changes if change.kind != "deleted"]
         done = self.hub.commit(
             self.repository,

@@ -18,7 +18,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from music_evals.benchmark.load import load_results
-from music_evals.benchmark.tasks.musecpbench.folders import scores_folder
+from music_evals.benchmark.tasks.musecpbench import scores_folder
 from music_evals.errors import (
     HubError,
     HubNotFoundError,
@@ -27,18 +27,11 @@ from music_evals.errors import (
     MusicEvalsError,
     OtherResultsError,
 )
+from music_evals.hub import eval_files
 from music_evals.hub.client import Held, Hub, Repository, Sent, Waiting
-from music_evals.hub.eval_files import (
-    Entry,
-    merge_results,
-    ranked_metrics,
-    read_eval_yaml,
-    read_results_file,
-    write_results_file,
-)
+from music_evals.hub.heads import quoted
 from music_evals.hub.model_index import Changed, Index, find_key, held_values, merge_index, read_index, write_index
 from music_evals.hub.scores import DatasetPlace, Score, SystemScores, index_entry, system_scores
-from music_evals.hub.yaml_edit import quoted
 
 __all__ = ["Pushed", "push_results"]
 
@@ -82,7 +75,7 @@ class _Update(NamedTuple):
     scores: SystemScores
     tasks: dict[str, str]
     result: dict[str, Any]
-    entries: list[Entry]
+    entries: list[eval_files.Entry]
     notes: tuple[str, ...]
 
 
@@ -282,8 +275,8 @@ def _update(hub: Hub, held: Held, scores: SystemScores, model: str, *, source: s
     declared = hub.read_text(repository, "eval.yaml", held)
     tasks = {}
     if declared is not None and not scores.departures:
-        content = read_eval_yaml(declared, f"eval.yaml of {place.id}")
-        known = ranked_metrics(content, str(place.config), str(place.split))
+        content = eval_files.read_eval_yaml(declared, f"eval.yaml of {place.id}")
+        known = eval_files.ranked_metrics(content, str(place.config), str(place.split))
         tasks = {name: known[name] for name in scores.scores if name in known}
     notes = tuple(_notes(scores, tasks, declared))
     entries = [_entry(scores, name, task, source, date) for name, task in tasks.items()]
@@ -326,7 +319,7 @@ def _notes(scores: SystemScores, tasks: Mapping[str, str], declared: str | None)
     return reported
 
 
-def _entry(scores: SystemScores, name: str, task: str, source: str | None, date: str) -> Entry:
+def _entry(scores: SystemScores, name: str, task: str, source: str | None, date: str) -> eval_files.Entry:
     from huggingface_hub import EvalResultEntry, eval_result_entries_to_yaml
 
     place, score = scores.dataset, scores.scores[name]
@@ -340,7 +333,7 @@ def _entry(scores: SystemScores, name: str, task: str, source: str | None, date:
         source_name=f"{scores.system}, results" if source else None,
         notes=_receipt(scores, score),
     )
-    fields: Entry = quoted(eval_result_entries_to_yaml([entry])[0])
+    fields: eval_files.Entry = quoted(eval_result_entries_to_yaml([entry])[0])
     return fields
 
 
@@ -375,11 +368,11 @@ def _plan(hub: Hub, repository: Repository, held: Held, update: _Update) -> _Pla
     index, changed = merge_index(known, update.result, name)
     texts = {CARD: (card or "", write_index(base, index))}
     files = {path: hub.read_text(repository, path, held) or "" for path in held.hashes if _is_results(path)}
-    read = {path: read_results_file(text, path) for path, text in files.items()}
+    read = {path: eval_files.read_results_file(text, path) for path, text in files.items()}
     default = f"{RESULTS}{update.scores.dataset.id.partition('/')[2]}.yaml"
-    merged, others = merge_results(read, update.entries, default)
+    merged, others = eval_files.merge_results(read, update.entries, default)
     texts |= {
-        path: (files.get(path, ""), write_results_file(entries, files.get(path, ""), path))
+        path: (files.get(path, ""), eval_files.write_results_file(entries, files.get(path, ""), path))
         for path, entries in merged.items()
     }
     differing = {path: texts for path, texts in texts.items() if texts[0] != texts[1]}
@@ -392,7 +385,7 @@ def _is_results(path: str) -> bool:
 
 
 def _refuse_changes(repository: Repository, plan: _Plan, system: str, *, overwrite: bool, adopt: bool) -> None:
-    lines = "\n".join(f"  {change.what}: {change.old} would become {change.new}" for change in plan.changed)
+    lines = "\n".join(f"  {change.entry}: {change.old} would become {change.new}" for change in plan.changed)
     if plan.owners and not adopt:
         others = ", ".join(plan.owners)
         raise OtherResultsError(

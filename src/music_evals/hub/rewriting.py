@@ -12,10 +12,7 @@ from urllib.parse import quote
 
 from music_evals.hub.heads import read_head, replace_block, split_card
 from music_evals.hub.model_index import INDEX
-from music_evals.hub.repository_folders import REPOSITORY_TYPES, RepositoryFolder
-from music_evals.hub.source import Source
-
-__all__ = ["PACKAGE_LINE", "Addresses", "dead_links", "pin_requirements", "rewrite_card"]
+from music_evals.hub.repository_folders import REPOSITORY_TYPES, RepositoryFolder, Source
 
 PACKAGE_LINE = re.compile(r"^music[-_]evals(?P<extras>\[[^\]]*\])?[ \t]*$", re.MULTILINE)
 """A line of requirements.txt that names the package, and nothing but it and its extras."""

@@ -17,17 +17,13 @@ from typing import Any, NamedTuple
 from music_evals.benchmark.contents import divergences_of_set, unlisted
 from music_evals.benchmark.results import definition_in
 from music_evals.errors import InvalidInputError, UnknownNameError, UnreadableFileError
-from music_evals.hub.yaml_edit import quoted
+from music_evals.hub.heads import quoted
 from music_evals.metrics.catalogue import CATALOGUE
 from music_evals.protocols import RENDERED_DATASETS
 
-__all__ = ["DatasetPlace", "Score", "SystemScores", "Task", "index_entry", "read_scores", "system_scores"]
+DECIMALS = 4  # digits of a value in a card; those of an interval too
 
-DECIMALS = 4
-"""Digits of a value in a card; those of an interval too."""
-
-NO_RANK = frozenset({"control", "leaking"})
-"""Roles that have seen the reference."""
+NO_RANK = frozenset({"control", "leaking"})  # roles that have seen the reference
 
 
 class Task(NamedTuple):
@@ -77,10 +73,8 @@ class DatasetPlace:
     id: str
     config: str | None
     split: str | None
-    revision: str | None
-    """Commit on the Hub; None for a folder."""
-    fingerprint: str | None
-    """Hash of the content, where the results have one."""
+    revision: str | None  # commit on the Hub; None for a folder
+    fingerprint: str | None  # hash of the content, where the results have one
 
 
 @dataclasses.dataclass(frozen=True)
@@ -91,14 +85,11 @@ class Score:
     title: str
     low: float | None
     high: float | None
-    null: float | None
-    """Noise floor of a divergence."""
+    null: float | None  # noise floor of a divergence
     n: int
     n_defined: int
-    n_clusters: float | None = None
-    """Effective number behind the interval; None in results of older versions."""
-    n_groups: int | None = None
-    """Independent sources of the items that define it; None in results of older versions."""
+    n_clusters: float | None = None  # effective number behind the interval; None in results of older versions
+    n_groups: int | None = None  # independent sources of the items that define it; None in results of older versions
 
     @property
     def counts(self) -> dict[str, Any]:
@@ -114,16 +105,13 @@ class SystemScores:
     task: Task
     dataset: DatasetPlace
     variant: str
-    departures: tuple[str, ...]
-    """What differs from the settings that rank; empty where the scores may be ranked."""
+    departures: tuple[str, ...]  # what differs from the settings that rank; empty where the scores may be ranked
     confidence: float
     clusters: str
     items: str
-    scores: Mapping[str, Score]
-    """Metric -> score, those that are defined."""
+    scores: Mapping[str, Score]  # metric -> score, those that are defined
     undefined: tuple[str, ...]
-    settings: tuple[str, ...]
-    """What the scores were made with, in words."""
+    settings: tuple[str, ...]  # what the scores were made with, in words
 
     @property
     def n_items(self) -> int:

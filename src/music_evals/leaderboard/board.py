@@ -31,18 +31,6 @@ from music_evals.leaderboard.details import Detail, details_of_run
 from music_evals.leaderboard.records import TASKS, ResultRecord, id_of, read_run, records_of_run
 from music_evals.metrics.catalogue import DIRECTIONS
 
-__all__ = [
-    "DETAILS",
-    "RESULTS",
-    "Added",
-    "DetailReader",
-    "add_part",
-    "add_to_board",
-    "details_of",
-    "parts",
-    "read_board",
-]
-
 RESULTS, DETAILS, CARD = "data", "details", "README.md"
 
 MAX_PART_BYTES = 256 * 2**20  # of one file: a full run of 300 items by 12 systems takes less than 1 MiB
@@ -91,7 +79,7 @@ configs:
 # Leaderboard records
 
 Made by `music-evals leaderboard add`. Files are added and never changed. Columns of `results`:
-`music_evals.leaderboard.records.ResultRecord`; of `details`: `music_evals.leaderboard.records.Detail`.
+`music_evals.leaderboard.records.ResultRecord`; of `details`: `music_evals.leaderboard.details.Detail`.
 Tables: `music_evals.leaderboard.build_leaderboard(".")`, or `music-evals leaderboard build`.
 """
 
@@ -345,7 +333,14 @@ def _read(path: Path, schema: Mapping[str, str]) -> Iterator[dict[str, Any]]:
     wanted = _arrow(schema)
     try:
         file = pq.ParquetFile(io.BytesIO(data))
-        n_rows = _rows_at_once(file.metadata, path)
+        # check the size that a file declares; return how many of its rows may be unpacked at once
+        groups = [file.metadata.row_group(number) for number in range(file.metadata.num_row_groups)]
+        n_bytes = sum(group.total_byte_size for group in groups)
+        n_values = sum(group.column(column).num_values for group in groups for column in range(group.num_columns))
+        _check_bound(path, n_bytes, MAX_UNFOLDED_BYTES, "bytes")
+        _check_bound(path, file.metadata.num_rows, MAX_ROWS, "rows")
+        _check_bound(path, n_values, MAX_VALUES, "values")
+        n_rows = int(min(max(MAX_BATCH_BYTES // max(n_bytes, 1), 1), MAX_BATCH_ROWS))
         if not file.schema_arrow.equals(wanted):
             raise CorruptRecordsError(f"{path} has other columns than a board has ({', '.join(schema)}); {remedy}")
         size = 0
@@ -357,17 +352,6 @@ def _read(path: Path, schema: Mapping[str, str]) -> Iterator[dict[str, Any]]:
         if isinstance(error, CorruptRecordsError | FileTooLargeError):
             raise
         raise CorruptRecordsError(f"{path} cannot be read ({type(error).__name__}: {error}); {remedy}") from error
-
-
-def _rows_at_once(about: Any, path: Path) -> int:
-    """Check the size that a file declares; return how many of its rows may be unpacked at once."""
-    groups = [about.row_group(number) for number in range(about.num_row_groups)]
-    n_bytes = sum(group.total_byte_size for group in groups)
-    n_values = sum(group.column(column).num_values for group in groups for column in range(group.num_columns))
-    _check_bound(path, n_bytes, MAX_UNFOLDED_BYTES, "bytes")
-    _check_bound(path, about.num_rows, MAX_ROWS, "rows")
-    _check_bound(path, n_values, MAX_VALUES, "values")
-    return int(min(max(MAX_BATCH_BYTES // max(n_bytes, 1), 1), MAX_BATCH_ROWS))
 
 
 def _check_bound(path: Path, size: int, most: int, unit: str) -> None:

@@ -15,8 +15,6 @@ from music_evals.errors import FileTooLargeError, NoDataError
 from music_evals.leaderboard.records import ResultRecord
 from music_evals.locations import hash_file
 
-__all__ = ["MAX_MEDIA_BYTES", "SIDES", "Detail", "details_of_run"]
-
 SIDES = ("reference", "estimate")
 MAX_MEDIA_BYTES = 32 * 2**20  # of one recording: half a minute takes 5 MiB as WAV, and less in any other form
 
@@ -83,8 +81,7 @@ def _recordings(folders: Sequence[str | os.PathLike[str]], wanted: Collection[st
     return paths
 
 
-Shown = tuple[str, str, str, Row]
-"""Item, system, kind and content of a detail."""
+Shown = tuple[str, str, str, Row]  # item, system, kind and content of a detail
 
 
 def _music(run: LoadedResults, systems: Collection[str]) -> Iterator[Shown]:

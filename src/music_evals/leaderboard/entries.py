@@ -18,8 +18,6 @@ from typing import Any, NamedTuple
 
 from music_evals.leaderboard.records import ResultRecord
 
-__all__ = ["Entry", "entries_of", "is_ranked", "key_of"]
-
 
 def key_of(content: Any) -> str:
     """Return plain values as text that is equal for equal ones."""
@@ -56,8 +54,7 @@ class _Who(NamedTuple):
     number: int
 
 
-Where = tuple[str, str]
-"""Metric, and its extractors, kind and direction as JSON."""
+Where = tuple[str, str]  # metric, and its extractors, kind and direction as JSON
 
 
 def _where(record: ResultRecord) -> Where:
@@ -93,7 +90,19 @@ def entries_of(records: Sequence[ResultRecord]) -> list[Entry]:
             times[who, _where(record)] += 1
             who = who._replace(number=times[who, _where(record)])
         groups.setdefault(who, []).append(record)
-    return [_entry(label, own) for label, own in zip(_labels(list(groups)), groups.values(), strict=True)]
+    # a label for each row: the name, and what distinguishes those that share it; no label is there twice
+    keys = list(groups)
+    # Two additions that nothing else tells apart are numbered.
+    names = collections.Counter(key.system for key in keys)
+    labels: list[str] = []
+    for key in keys:
+        details = ", ".join(filter(None, (key.role, key.content[:8], key.submitter)))
+        label = first = f"{key.system} ({details})" if names[key.system] > 1 and details else key.system
+        numbers = itertools.count(2)
+        while label in labels:
+            label = f"{first} #{next(numbers)}"
+        labels.append(label)
+    return [_entry(label, own) for label, own in zip(labels, groups.values(), strict=True)]
 
 
 def _entry(label: str, records: Sequence[ResultRecord]) -> Entry:
@@ -110,18 +119,3 @@ def _entry(label: str, records: Sequence[ResultRecord]) -> Entry:
     ids = {record.id for record in counted.values()}
     last = next(record for record in reversed(records) if record.id in ids)
     return Entry(label, counted, last, n_superseded, n_kept)
-
-
-def _labels(keys: Sequence[_Who]) -> list[str]:
-    """Return a label for each row: the name, and what distinguishes those that share it; no label is there twice."""
-    # Two additions that nothing else tells apart are numbered.
-    names = collections.Counter(key.system for key in keys)
-    labels: list[str] = []
-    for key in keys:
-        details = ", ".join(filter(None, (key.role, key.content[:8], key.submitter)))
-        label = first = f"{key.system} ({details})" if names[key.system] > 1 and details else key.system
-        numbers = itertools.count(2)
-        while label in labels:
-            label = f"{first} #{next(numbers)}"
-        labels.append(label)
-    return labels

@@ -25,27 +25,10 @@ from music_evals.leaderboard.tables import FORMAT, Tests, make_leaderboard, reco
 from music_evals.stats import PairedTest
 from music_evals.stats.paired import NOT_COMPARED
 
-__all__ = [
-    "LEGEND",
-    "TABLES",
-    "csv_rows",
-    "csv_table",
-    "html_page",
-    "keep_tables",
-    "latex_name",
-    "latex_table",
-    "load_leaderboard",
-    "rank_words",
-    "remarks_on",
-    "text_tables",
-    "write_leaderboard",
-]
-
 Table = Mapping[str, Any]
 Cell = Mapping[str, Any]
 
-TABLES = "leaderboard.json"
-"""All tables, beside the data of a board and among what is exported."""
+TABLES = "leaderboard.json"  # all tables, beside the data of a board and among what is exported
 
 MAX_TABLES_BYTES = 64 * 2**20  # of a file of tables that is read: those of 16 systems and 141 records take 130 kB
 
@@ -256,14 +239,7 @@ def csv_table(table: Table) -> str:
 
 
 def latex_name(text: str) -> str:
-    r"""Return text as LaTeX that shows it, and does nothing else.
-
-    Examples
-    --------
-    >>> print(latex_name(r"50%_\input{x}"))
-    50\%\_\textbackslash{}input\{x\}
-
-    """
+    r"""Return text as LaTeX that shows it, and does nothing else."""
     return "".join(_LATEX.get(letter, letter) for letter in _line(text))
 
 

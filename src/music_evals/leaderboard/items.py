@@ -23,11 +23,7 @@ from music_evals.leaderboard.records import A_CONTROL, DIVERGENCE, ResultRecord,
 from music_evals.metrics.catalogue import CATALOGUE
 from music_evals.stats import mean_interval
 
-__all__ = ["LEVELS", "Counted", "complete", "level", "match_items", "mean_of_seeds", "merit", "span_of", "takes_place"]
-
-
-LEVELS: Final = {"baseline": 1, "control": 2}
-"""Role -> level; that of others is 0."""
+LEVELS: Final = {"baseline": 1, "control": 2}  # role -> level; that of others is 0
 
 _SIDES = ("groups", "references", "reference_values")
 

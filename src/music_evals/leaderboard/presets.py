@@ -18,10 +18,7 @@ from music_evals.benchmark.published import (
 )
 from music_evals.metrics.catalogue import DESCRIPTION_SCORES, LYRIC_SCORES, PRESERVATION_METRICS, metric_of
 
-__all__ = ["HEADLINES", "PRESETS", "PUBLISHED", "PUBLISHED_TABLES", "TASK_NAMES", "Preset", "fits", "published_table"]
-
-PUBLISHED = "published, not re-run"
-"""Why rows of papers have no rank."""
+PUBLISHED = "published, not re-run"  # why rows of papers have no rank
 
 Row = dict[str, Any]
 

@@ -43,10 +43,7 @@ from music_evals.metrics.divergence import histogram_bins, n_bins
 from music_evals.stats import PairedTest, holm
 from music_evals.stats.paired import NOT_COMPARED, paired_tests_of_systems
 
-__all__ = ["ALPHA", "Comparison", "RankRange", "compare_pairs", "places", "rank_ranges"]
-
-ALPHA = 0.05
-"""Chance of one or more wrong ranges in a table."""
+ALPHA = 0.05  # chance of one or more wrong ranges in a table
 
 LEAST_RESAMPLES = {"mean": 10_000, "divergence": 2_000}
 RESAMPLES_PER_TEST = {"mean": 4 / ALPHA, "divergence": 2 / ALPHA}
@@ -99,14 +96,7 @@ class Comparison(NamedTuple):
 
 
 def rank_ranges(n: int, comparisons: Sequence[Comparison]) -> list[RankRange]:
-    """Return the rank range of each of n systems by their comparisons at one metric; a missing pair is left open.
-
-    Examples
-    --------
-    >>> rank_ranges(3, [Comparison(0, 1, 0, 0, 0.2, 0.1, 0.3, 0.01, 9, 0.03)])
-    [RankRange(first=1, last=2), RankRange(first=2, last=3), RankRange(first=1, last=3)]
-
-    """
+    """Return the rank range of each of n systems by their comparisons at one metric; a missing pair is left open."""
     above, below = [0] * n, [0] * n
     for comparison in comparisons:
         better = (

@@ -39,27 +39,12 @@ from music_evals.metrics.catalogue import features_of, metric_of
 from music_evals.pipelines.inpainting import FEATURES
 from music_evals.protocols import CONTROL, RENDERED_DATASETS
 
-__all__ = [
-    "CONTENT",
-    "TASKS",
-    "ResultRecord",
-    "base_item",
-    "conditions_of",
-    "content_of_item",
-    "id_of",
-    "read_run",
-    "records_of_run",
-    "references_hash",
-]
-
 TASKS: Final = ("inpainting", "preservation", "lyrics", "descriptions", "style-transfer")
 """Tasks whose results a board takes."""
 
 MEAN, DIVERGENCE = "mean", "divergence"
-A_CONTROL = "a control"
-"""Why a control is no ranked system; it takes a place beside them all the same."""
-REFERENCES = "references"
-"""Setting that holds a hash of what the references of a run hold."""
+A_CONTROL = "a control"  # why a control is no ranked system; it takes a place beside them all the same
+REFERENCES = "references"  # setting that holds a hash of what the references of a run hold
 OF_A_SET = "a divergence of all outputs together, which the record does not hold"
 """Why a divergence without its items has no rank."""
 LONGEST_NAME = 200  # characters of the name of a system
@@ -161,7 +146,16 @@ def records_of_run(
 ) -> list[ResultRecord]:
     """Return a record for each metric of the systems of a run, or of some of them; a date of None is today (UTC)."""
     day = dt.datetime.now(dt.UTC).date().isoformat() if date is None else _checked_date(date)
-    chosen = _chosen(run, systems)
+    known: Mapping[str, Any] = run.results["systems"]
+    for name in systems or ():
+        if name not in known:
+            raise UnknownNameError("system of these results", name, known)
+    chosen = set(known if systems is None else systems)
+    for name in chosen:
+        if not name.strip() or len(name) > LONGEST_NAME:
+            raise InvalidInputError(
+                f"expected the name of a system of 1 to {LONGEST_NAME} characters, got {name[:60]!r}; evaluate again"
+            )
     with reading_rows():
         unsigned = list(_of_inpainting(run) if run.task == "inpainting" else _of_scores(run))
     records = [dataclasses.replace(record, id=id_of(record)) for record in unsigned if record.system in chosen]
@@ -175,20 +169,6 @@ def _checked_date(text: str) -> str:
         return dt.date.fromisoformat(text).isoformat()
     except ValueError as error:
         raise InvalidInputError(f"expected a date such as 2026-11-20, got {text!r}") from error
-
-
-def _chosen(run: LoadedResults, systems: Sequence[str] | None) -> set[str]:
-    known: Mapping[str, Any] = run.results["systems"]
-    for name in systems or ():
-        if name not in known:
-            raise UnknownNameError("system of these results", name, known)
-    chosen = set(known if systems is None else systems)
-    for name in chosen:
-        if not name.strip() or len(name) > LONGEST_NAME:
-            raise InvalidInputError(
-                f"expected the name of a system of 1 to {LONGEST_NAME} characters, got {name[:60]!r}; evaluate again"
-            )
-    return chosen
 
 
 def _place(run: LoadedResults) -> dict[str, Any]:
@@ -231,7 +211,7 @@ def _references(run: LoadedResults) -> list[str]:
 
 
 def base_item(item: str) -> str:
-    """Return the name of an item without the number of the run that made it; see `benchmark.tasks.songs.text_pairs`."""
+    """Return the name of an item without the number of the run that made it; see `benchmark.tasks.songs.texts`."""
     return _RUN.sub("", item)
 
 
@@ -243,12 +223,6 @@ def references_hash(references: Iterable[str]) -> str:
 def content_of_item(item: Row) -> str:
     """Return a hash of the tokens of an item of inpainting."""
     return hash_of(dump_json(list(map(int, item["tokens"]))).encode())
-
-
-def _target(run: LoadedResults, system: str) -> dict[str, Any]:
-    """Return the style that a transfer aims at, for values of different styles are not compared."""
-    is_transfer = (run.results.get("options") or {}).get("kind") == TRANSFERS
-    return {"target style": run.scores.header["judged"][system]["style"]} if is_transfer else {}
 
 
 def _receipt(run: LoadedResults, system: str) -> dict[str, Any]:
@@ -403,6 +377,7 @@ def _record(
     }
     facts = run.results["systems"][system]
     numbers: dict[str, Any] = {key: _number(cell.get(key)) for key in ("value", "low", "high")}
+    is_transfer = (run.results.get("options") or {}).get("kind") == TRANSFERS
     return ResultRecord(
         id="",
         system=system,
@@ -415,7 +390,8 @@ def _record(
         n=cell["n"],
         n_defined=cell["n_defined"],
         unranked=_unranked(run, system, metric),
-        settings=_settings(run) | _target(run, system),
+        settings=_settings(run)
+        | ({"target style": run.scores.header["judged"][system]["style"]} if is_transfer else {}),
         receipt=json.loads(dump_json(_receipt(run, system))),
         **_place(run),
         **numbers,

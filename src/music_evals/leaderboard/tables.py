@@ -38,25 +38,19 @@ from music_evals.metrics.catalogue import CATALOGUE, metric_of
 from music_evals.stats import PairedTest
 from music_evals.stats.intervals import effective_clusters
 
-__all__ = ["FORMAT", "build_leaderboard", "decimals_of", "make_leaderboard", "records_digest", "shown"]
-
-FORMAT = 4
-"""Of the tests in a kept leaderboard: those of another one are made again."""
+FORMAT = 4  # of the tests in a kept leaderboard: those of another one are made again
 
 UNDEFINED = "undefined"
-NAMES = ("dataset", "config", "split")
-"""What the references of a table are called; it decides nothing."""
+NAMES = ("dataset", "config", "split")  # what the references of a table are called; it decides nothing
 LONGEST_PLACE = 80  # characters of the names in a title
 BY_HEADLINE = frozenset({"lyrics"})
 """Tasks in which the headline alone makes the mean rank: in other scores nonsense may be above what people wrote."""
 MOST_NAMES = 3  # of controls that are named in a cell
 MOST_TESTS = 50_000  # of a table, that are written down with it: a file of 12 MB
 
-FEW_GROUPS = 10
-"""A test of c groups has no p under 2 / 2^c, and Holm's correction multiplies it."""
+FEW_GROUPS = 10  # A test of c groups has no p under 2 / 2^c, and Holm's correction multiplies it
 
-OUTSIDE = "* outside its interval, which is bias-corrected"
-"""Beside a row with such a score."""
+OUTSIDE = "* outside its interval, which is bias-corrected"  # beside a row with such a score
 
 BIAS = (
     "* few items make a divergence too large; the interval is corrected for that bias and the value is not, so that a "
@@ -67,8 +61,7 @@ NO_INTERVAL_DECIMALS, MOST_DECIMALS = 3, 6
 NO_WIDTH = 1e-12  # intervals that are not wider differ by rounding alone
 
 Row = dict[str, Any]
-Tests = Mapping[tuple[str, str], PairedTest]
-"""Ids of two records -> their test."""
+Tests = Mapping[tuple[str, str], PairedTest]  # ids of two records -> their test
 
 
 def build_leaderboard(
@@ -108,16 +101,7 @@ def records_digest(records: Iterable[ResultRecord]) -> str:
 
 
 def decimals_of(low: float | None, high: float | None) -> int:
-    """Return the decimals of a score that its interval bears out: two significant digits of half its width.
-
-    Without an interval, or with one of no width, three decimals are shown.
-
-    Examples
-    --------
-    >>> decimals_of(0.71, 0.79), decimals_of(0.7101, 0.7132), decimals_of(20, 500), decimals_of(None, None)
-    (3, 4, 0, 3)
-
-    """
+    """Return the decimals of a score that its interval bears out: two significant digits of half its width."""
     half = 0.0 if low is None or high is None else (high - low) / 2
     if not (math.isfinite(half) and half > NO_WIDTH):
         return NO_INTERVAL_DECIMALS
@@ -195,8 +179,11 @@ def _table(
         _test(comparison, heads[comparison.column]["id"], list(placed[comparison.column]))
         for comparison in tests[: MOST_TESTS + 1]
     ]
+    parts = (task, *(settings.get(key) for key in (*NAMES, "variant")))
+    words = "-".join("".join(c if c.isascii() and c.isalnum() else "_" for c in str(part)) for part in parts if part)
+    conditions = {key: value for key, value in settings.items() if key not in NAMES}
     return {
-        "id": _slug(task, settings),
+        "id": (f"{words[:80]}-{hashlib.sha256(key_of(conditions).encode()).hexdigest()[:6]}"),
         "title": _title(task, settings),
         "task": task,
         "preset": next((preset.name for preset in PRESETS if preset.task == task and fits(preset, settings)), None),
@@ -406,14 +393,6 @@ def _title(task: str, settings: Mapping[str, Any]) -> str:
     place = " ".join(str(settings[key]) for key in NAMES if settings.get(key))
     words = f"{place[:LONGEST_PLACE]}..." if len(place) > LONGEST_PLACE else place
     return f"{TASK_NAMES[task]}: {words}, variant {settings['variant']}, references {settings[REFERENCES][:6]}"
-
-
-def _slug(task: str, settings: Mapping[str, Any]) -> str:
-    """Return a name that any file system takes: letters, digits and hyphens, and a hash of the conditions."""
-    parts = (task, *(settings.get(key) for key in (*NAMES, "variant")))
-    words = "-".join("".join(c if c.isascii() and c.isalnum() else "_" for c in str(part)) for part in parts if part)
-    conditions = {key: value for key, value in settings.items() if key not in NAMES}
-    return f"{words[:80]}-{hashlib.sha256(key_of(conditions).encode()).hexdigest()[:6]}"
 
 
 def _set_apart(tables: Sequence[Row]) -> None:

@@ -42,27 +42,7 @@ class ModelPlace(NamedTuple):
 
 
 def find_model(name: str, revision: str | None, mark: str, *, advice: str = "") -> ModelPlace:
-    """Find out what identifies a model, before anything of it is read: all is then read at that state.
-
-    Parameters
-    ----------
-    name
-        Folder or Hub id.
-    revision
-        Commit, tag or branch of a Hub id; None is the newest, or without a connection the one on this machine.
-    mark
-        A file that such a model has, by which a copy on this machine is found.
-    advice
-        What else helps if it is missing.
-
-    Raises
-    ------
-    ModelUnavailableError
-        No such folder or Hub id, or no connection and no copy here.
-    InvalidInputError
-        A revision of a folder.
-
-    """
+    """Find out what identifies a model, before anything of it is read: all is then read at that state."""
     if _is_folder(name):
         if revision is not None:
             raise InvalidInputError(f"{name} is a folder, which has no revisions; a revision goes with a Hub id")
@@ -93,14 +73,7 @@ def _on_the_hub(name: str, revision: str | None, mark: str, advice: str) -> Mode
 
 
 def has_file(name: str, place: ModelPlace, file: str) -> bool:
-    """Tell whether a model comes with a file, fetching it where it is on the Hub.
-
-    Raises
-    ------
-    ModelUnavailableError
-        That cannot be found out: the file is not here, and the Hub cannot be reached.
-
-    """
+    """Tell whether a model comes with a file, fetching it where it is on the Hub."""
     if place.commit is None:
         return (Path(name) / file).is_file()
     import huggingface_hub
@@ -135,19 +108,7 @@ def _stored_commit(name: str, revision: str | None, mark: str) -> str | None:
 
 
 def folder_hash(folder: Path) -> str:
-    """Return ``sha256-`` and 16 digits of the names and whole contents of a folder's files, hidden ones left out.
-
-    Parameters
-    ----------
-    folder
-        Read with its sub-folders, every byte: weights that differ in the middle of a file only are other weights.
-
-    Raises
-    ------
-    ModelUnavailableError
-        A file cannot be read.
-
-    """
+    """Return ``sha256-`` and 16 digits of the names and whole contents of a folder's files, hidden ones left out."""
     digest = hashlib.sha256()
     for path in sorted(folder.rglob("*")):
         inner = path.relative_to(folder)
@@ -163,16 +124,7 @@ def folder_hash(folder: Path) -> str:
 
 
 def choose_device(device: str | None) -> torch.device:
-    """Return the device of a name; without a name a GPU if there is one, else the CPU.
-
-    Raises
-    ------
-    InvalidInputError
-        A name that torch does not have, or a GPU or another device that is not there.
-    MissingBackendError
-        torch is not installed.
-
-    """
+    """Return the device of a name; without a name a GPU if there is one, else the CPU."""
     with importing("models", "a model of transformers"):
         import torch
     n_gpus = torch.cuda.device_count() if torch.cuda.is_available() else 0
@@ -191,18 +143,7 @@ def choose_device(device: str | None) -> torch.device:
 
 
 def unavailable(name: str, reason: str, advice: str = "") -> ModelUnavailableError:
-    """Return the error for a model that cannot be loaded, with how to get it.
-
-    Parameters
-    ----------
-    name
-        Folder or Hub id.
-    reason
-        Why; of what another library says, the first line is kept, without its final stop.
-    advice
-        What else helps.
-
-    """
+    """Return the error for a model that cannot be loaded, with how to get it."""
     first = (reason.strip().splitlines() or ["no reason was given"])[0].rstrip(". ")[:300]
     if _is_folder(name):
         get = "get the folder anew"

@@ -23,9 +23,9 @@ from types import MappingProxyType
 from typing import Any, Final
 
 from music_evals.errors import UnsupportedTypeError, importing
-from music_evals.lyrics import _normal_remarks as remarks
-from music_evals.lyrics._normal_headers import bare, fold, is_header, is_released_header, split_headers
-from music_evals.lyrics._normal_remarks import drop_reasoning, is_fence
+from music_evals.lyrics import remarks
+from music_evals.lyrics.headers import bare, fold, is_header, is_released_header, split_headers
+from music_evals.lyrics.remarks import drop_reasoning, is_fence
 from music_evals.lyrics.song_formats import AUTO, find_format, read_as
 
 __all__ = ["FORMAT_FOUND", "STEPS", "Normalised", "drop_reasoning", "normalise_lyrics"]
@@ -136,7 +136,14 @@ def normalise_lyrics(text: str, *, song_format: str = AUTO) -> Normalised:
     if named != "plain":
         changes.insert(0, f"{FORMAT_FOUND}{named}")
     tags = tuple(filter(remarks.is_stage_tag, removed.pop("stage tags", ())))
-    return Normalised(text, tuple(changes), _foreign(text), tuple(chain.from_iterable(removed.values())), tags)
+    words = " ".join(line for line in text.split("\n") if not is_released_header(line))
+    return Normalised(
+        text,
+        tuple(changes),
+        tuple(re.findall(f"[^{_HAN}\\s]+", words)),
+        tuple(chain.from_iterable(removed.values())),
+        tags,
+    )
 
 
 def unify_line_breaks(text: str) -> str:
@@ -148,7 +155,11 @@ def unify_line_breaks(text: str) -> str:
 
 def drop_invisible(text: str) -> str:
     """Remove byte order marks, zero-width and control characters, variation selectors; a tab becomes a space."""
-    visible = [char for char in text.replace("\t", " ") if char == "\n" or not _is_invisible(char)]
+    visible = [
+        char
+        for char in text.replace("\t", " ")
+        if char == "\n" or not (unicodedata.category(char) in {"Cc", "Cf", "Cs"} or "\ufe00" <= char <= "\ufe0f")
+    ]
     return "".join(visible)
 
 
@@ -252,11 +263,6 @@ def _opencc() -> Any:
     return opencc.OpenCC("t2s")
 
 
-def _is_invisible(char: str) -> bool:
-    """Control, format and surrogate characters, and variation selectors."""
-    return unicodedata.category(char) in {"Cc", "Cf", "Cs"} or "\ufe00" <= char <= "\ufe0f"
-
-
 def _without_list_mark(line: str) -> str:
     line = _LIST_MARK.sub(r"\1", line)
     rest = _HEADER_MARK.sub("", line)
@@ -282,11 +288,6 @@ def _joins(line: str, index: int) -> bool:
     """Tell whether a character is the apostrophe or hyphen of a Latin word."""
     around = line[index - 1 : index] + line[index + 1 : index + 2]
     return line[index] in "'\u2019-" and len(around) == 2 and around.isalpha() and max(around) < "\u0250"
-
-
-def _foreign(text: str) -> tuple[str, ...]:
-    words = " ".join(line for line in text.split("\n") if not is_released_header(line))
-    return tuple(re.findall(f"[^{_HAN}\\s]+", words))
 
 
 def _gone(before: str, after: str) -> list[str]:

@@ -48,8 +48,8 @@ from types import MappingProxyType
 from typing import Final, NamedTuple
 
 from music_evals.errors import UnknownNameError, UnsupportedTypeError, importing
-from music_evals.lyrics._readings import LINE_END, Readings, load_readings, rhyme_of_bopomofo
-from music_evals.lyrics._words import load_last_words
+from music_evals.lyrics.last_words import load_last_words
+from music_evals.lyrics.readings import LINE_END, Readings, load_readings, rhyme_of_bopomofo
 
 __all__ = [
     "METHODS",

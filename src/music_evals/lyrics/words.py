@@ -9,7 +9,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Iterable, Sequence
 
-from music_evals.lyrics._words import load_last_words
+from music_evals.lyrics.last_words import load_last_words
 from music_evals.lyrics.normalise import simplify
 from music_evals.lyrics.rhyme import last_character
 

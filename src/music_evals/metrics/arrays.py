@@ -33,6 +33,7 @@ __all__ = [
     "check_same_count",
     "check_variant",
     "cosine_of_means",
+    "undefined",
     "warn_undefined",
 ]
 
@@ -72,18 +73,7 @@ def cosine_of_means(reference: npt.NDArray[np.floating[Any]], estimate: npt.NDAr
 
 
 def check_pairs(reference: npt.ArrayLike, estimate: npt.ArrayLike) -> tuple[Tokens, Tokens, bool]:
-    """Return two sets of sequences as (n, steps), and whether one sequence was given instead of a set.
-
-    Raises
-    ------
-    InvalidTokensError
-        Values outside 0..129, or neither (steps,) nor (n, steps).
-    ContextLengthError
-        Sequences of different length, or of no length.
-    PairCountError
-        Not as many estimates as references.
-
-    """
+    """Return two sets of sequences as (n, steps), and whether one sequence was given instead of a set."""
     first, second = check_tokens(reference), check_tokens(estimate)
     single = first.ndim == 1
     for tokens in (first, second):
@@ -134,22 +124,7 @@ def warn_undefined(name: str, values: FloatArray, why: str, *, stacklevel: int =
 
 
 def by_chunks(kernel: Callable[..., FloatArray], *arrays: Tokens) -> FloatArray:
-    """Apply a kernel to slices of rows and put its results side by side.
-
-    Parameters
-    ----------
-    kernel
-        Takes slices of `arrays` with equal rows, returns shape (k, rows). A row's result may depend on that row only,
-        so the cut into chunks cannot be seen in the numbers.
-    *arrays
-        Shape (n, ...) each.
-
-    Returns
-    -------
-    FloatArray
-        Shape (k, n).
-
-    """
+    """Apply a kernel to slices of rows and put its results side by side."""
     n = len(arrays[0])
     if n <= CHUNK_ROWS:
         return kernel(*arrays)
@@ -162,3 +137,10 @@ def by_chunks(kernel: Callable[..., FloatArray], *arrays: Tokens) -> FloatArray:
 
     with ThreadPoolExecutor(max_workers=min(MAX_THREADS, os.cpu_count() or 1)) as pool:
         return np.concatenate(list(pool.map(work, slices)), axis=1)
+
+
+def undefined(name: str, why: str, *, stacklevel: int = 3) -> float:
+    """Return NaN, with an `UndefinedMetricWarning` at the caller of the metric that says why."""
+    msg = f"{name} is undefined: {why}"
+    warnings.warn(msg, UndefinedMetricWarning, stacklevel=stacklevel)
+    return float("nan")

@@ -32,8 +32,7 @@ import numpy.typing as npt
 
 from music_evals.annotations import N_ROLL_PITCHES, Cells
 from music_evals.errors import InvalidInputError, NoDataError
-from music_evals.metrics._undefined import undefined
-from music_evals.metrics.arrays import FloatArray
+from music_evals.metrics.arrays import FloatArray, undefined
 
 __all__ = [
     "THRESHOLD",

@@ -51,15 +51,6 @@ import numpy.typing as npt
 
 from music_evals.annotations import MUSIB_LAYOUT, Tokens
 from music_evals.errors import InvalidInputError, NoDataError, UnknownNameError
-from music_evals.metrics._bars import (
-    BarContent,
-    bar_content,
-    mean_entropy_difference,
-    mean_groove,
-    official_entropy_difference,
-    official_groove,
-)
-from music_evals.metrics._notecounts import count_rests
 from music_evals.metrics.arrays import (
     VARIANTS,
     FloatArray,
@@ -70,6 +61,15 @@ from music_evals.metrics.arrays import (
     check_same_count,
     check_variant,
 )
+from music_evals.metrics.bars import (
+    BarContent,
+    bar_content,
+    mean_entropy_difference,
+    mean_groove,
+    official_entropy_difference,
+    official_groove,
+)
+from music_evals.metrics.note_counts import count_rests
 
 __all__ = [
     "FEATURES",

@@ -45,9 +45,8 @@ import numpy.typing as npt
 
 from music_evals.annotations import NO_CHORD, Chords, Chroma, Key
 from music_evals.errors import InvalidAnnotationError, NotComparableError
-from music_evals.metrics._dtw import alignment_cost, path_costs, silence_apart, warping_path
-from music_evals.metrics._undefined import undefined
-from music_evals.metrics.arrays import MUSECPEVAL, PRESERVATION_VARIANTS, check_variant, cosine_of_means
+from music_evals.metrics.arrays import MUSECPEVAL, PRESERVATION_VARIANTS, check_variant, cosine_of_means, undefined
+from music_evals.metrics.dtw import alignment_cost, path_costs, silence_apart, warping_path
 from music_evals.metrics.structure import crop_to
 
 __all__ = [

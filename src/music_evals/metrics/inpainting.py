@@ -55,7 +55,6 @@ import numpy.typing as npt
 
 from music_evals.annotations import HOLD, MUSIB_LAYOUT, Tokens, check_tokens
 from music_evals.errors import ContextLengthError, InvalidInputError, NoDataError
-from music_evals.metrics._notecounts import NoteCounts, count_notes
 from music_evals.metrics.arrays import (
     VARIANTS,
     FloatArray,
@@ -68,6 +67,7 @@ from music_evals.metrics.arrays import (
     check_variant,
     warn_undefined,
 )
+from music_evals.metrics.note_counts import NoteCounts, count_notes
 
 __all__ = [
     "ACCURACY_VARIANTS",

@@ -28,7 +28,7 @@ import numpy as np
 import numpy.typing as npt
 
 from music_evals.errors import InvalidInputError, PairCountError
-from music_evals.metrics._undefined import undefined
+from music_evals.metrics.arrays import undefined
 
 __all__ = [
     "DIVERSITY_OF_PEOPLE",

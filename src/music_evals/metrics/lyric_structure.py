@@ -53,9 +53,10 @@ from collections.abc import Sequence
 from typing import Final, NamedTuple
 
 from music_evals.annotations import Pattern
-from music_evals.errors import InvalidLyricsError, UnknownNameError
-from music_evals.metrics._lyric_edits import Edits, count_edits, without_letters
-from music_evals.metrics._lyric_report import (
+from music_evals.errors import InvalidInputError, InvalidLyricsError, UnknownNameError
+from music_evals.metrics.arrays import undefined
+from music_evals.metrics.lyric_edits import Edits, count_edits, without_letters
+from music_evals.metrics.lyric_report import (
     Level,
     LineReport,
     SectionReport,
@@ -64,7 +65,6 @@ from music_evals.metrics._lyric_report import (
     report_sections,
     reported_sections,
 )
-from music_evals.metrics._rhyme_marks import Agreement, rhyme_agreement
 
 __all__ = [
     "MAXIMUM",
@@ -445,3 +445,64 @@ def _edited_counts(reference: Pattern, generated: Pattern, edits: Edits) -> _Cou
     matched = sum(len(reference.lines[first]) + len(generated.lines[second]) for first, second in edits.pairs)
     n_expected_rhymes, n_rhymes = sum(each for each, _ in marks), sum(each for _, each in marks)
     return _Counts(len(marks), float(matched), n_expected_rhymes, n_rhymes, sum(map(all, marks)), 1.0, 0, 0, ())
+
+
+class Agreement(NamedTuple):
+    """Marks against reference marks; 0..1 each, higher is better, NaN where undefined.
+
+    Attributes
+    ----------
+    precision, recall, f1
+        Of the marked lines.
+
+    """
+
+    precision: float
+    recall: float
+    f1: float
+
+
+def rhyme_agreement(reference_marks: Sequence[bool], marks: Sequence[bool]) -> Agreement:
+    """Compare rhyme marks, such as those found by a program with those of people.
+
+    Parameters
+    ----------
+    reference_marks
+        One a line, n of them: whether it rhymes.
+    marks
+        n of them, of the same lines.
+
+    Returns
+    -------
+    Agreement
+        Precision is NaN where no line is marked, recall where no line should be, F1 where neither.
+
+    Warns
+    -----
+    UndefinedMetricWarning
+        Where one of them is NaN.
+
+    Raises
+    ------
+    InvalidInputError
+        Different numbers of marks.
+
+    Examples
+    --------
+    >>> rhyme_agreement([True, True, False, True], [True, True, True, False])
+    Agreement(precision=0.6666666666666666, recall=0.6666666666666666, f1=0.6666666666666666)
+
+    """
+    if len(reference_marks) != len(marks):
+        raise InvalidInputError(
+            f"{len(reference_marks)} reference marks and {len(marks)} marks; give one of each a line"
+        )
+    n_reference, n_marked = sum(map(bool, reference_marks)), sum(map(bool, marks))
+    both = sum(bool(first and second) for first, second in zip(reference_marks, marks, strict=True))
+    return Agreement(
+        both / n_marked if n_marked else undefined("precision of rhymes", "no line is marked"),
+        both / n_reference if n_reference else undefined("recall of rhymes", "no line has a reference mark"),
+        2 * both / (n_reference + n_marked)
+        if n_reference + n_marked
+        else undefined("F1 of rhymes", "no line is marked on any side"),
+    )

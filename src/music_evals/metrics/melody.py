@@ -64,10 +64,9 @@ import numpy.typing as npt
 
 from music_evals.annotations import Chroma, F0Track, Melody
 from music_evals.errors import NotComparableError, UnsupportedTypeError
-from music_evals.metrics._dtw import path_costs, silence_apart, warping_path
-from music_evals.metrics._motifs import OFFICIAL_EPSILON, chroma_patterns, frame_patterns, intervals, note_patterns
-from music_evals.metrics._undefined import undefined
-from music_evals.metrics.arrays import MUSECPEVAL, check_variant
+from music_evals.metrics.arrays import MUSECPEVAL, check_variant, undefined
+from music_evals.metrics.dtw import path_costs, silence_apart, warping_path
+from music_evals.metrics.motifs import OFFICIAL_EPSILON, chroma_patterns, frame_patterns, intervals, note_patterns
 
 __all__ = [
     "contour_dtw_similarity",

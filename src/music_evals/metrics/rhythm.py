@@ -45,8 +45,7 @@ import numpy.typing as npt
 
 from music_evals.annotations import Beats
 from music_evals.errors import UnknownNameError
-from music_evals.metrics._undefined import undefined
-from music_evals.metrics.arrays import MUSECPEVAL, OF_AUTHORS, PRESERVATION_VARIANTS, check_variant
+from music_evals.metrics.arrays import MUSECPEVAL, OF_AUTHORS, PRESERVATION_VARIANTS, check_variant, undefined
 
 __all__ = [
     "ALIGNMENTS",

@@ -23,7 +23,7 @@ import numpy as np
 import numpy.typing as npt
 
 from music_evals.errors import InvalidInputError, InvalidTagsError, UnknownNameError
-from music_evals.metrics._undefined import undefined
+from music_evals.metrics.arrays import undefined
 from music_evals.numerics import one_thread
 
 __all__ = [

@@ -49,8 +49,7 @@ import numpy as np
 import numpy.typing as npt
 
 from music_evals.annotations import Segments, StructureFrames
-from music_evals.metrics._undefined import undefined
-from music_evals.metrics.arrays import MUSECPEVAL, PRESERVATION_VARIANTS, check_variant
+from music_evals.metrics.arrays import MUSECPEVAL, PRESERVATION_VARIANTS, check_variant, undefined
 from music_evals.numerics import one_thread
 
 __all__ = ["boundary_f_measure", "segment_ari", "segment_pairwise_f", "ssm_correlation"]

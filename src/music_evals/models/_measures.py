@@ -14,7 +14,7 @@ from torch.nn import functional
 from music_evals.annotations import HOLD, MUSIB_LAYOUT, VOCABULARY_SIZE
 from music_evals.errors import InvalidInputError, UnknownNameError
 from music_evals.models._network import InpaintingNetwork, SizedConfig, Sizes, TokenConfig, TokenNetwork
-from music_evals.symbolic.factorized import FIX_EMPTY_PITCH
+from music_evals.symbolic.encodings.factorized import FIX_EMPTY_PITCH
 
 __all__ = [
     "BEATS",
@@ -259,7 +259,7 @@ def cut(contexts: Tensor) -> Tensor:
 
 
 def fix_empty(measures: Tensor) -> Tensor:
-    """Give measures (..., 24) without an onset a C4 on their first step; see `symbolic.factorized.fix_empty`."""
+    """Give measures (..., 24) without an onset a C4 on their first step, as `encodings.factorized.fix_empty` does."""
     empty = ~(measures < HOLD).any(-1, keepdim=True)
     return torch.cat([measures[..., :1].masked_fill(empty, FIX_EMPTY_PITCH), measures[..., 1:]], dim=-1)
 

@@ -172,7 +172,7 @@ class RollModel(SavedNetwork):
         if roll.steps_per_quarter != self.config.steps_per_quarter:
             raise InvalidInputError(
                 f"the roll has {roll.steps_per_quarter} steps a quarter, the model {self.config.steps_per_quarter}; "
-                "make it on that grid (symbolic.piano_rolls)"
+                "make it on that grid (symbolic.encodings.piano_rolls)"
             )
 
 

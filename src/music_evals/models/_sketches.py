@@ -16,7 +16,7 @@ from music_evals.annotations import HOLD, MUSIB_LAYOUT, REST
 from music_evals.errors import ContextLengthError, InvalidInputError
 from music_evals.models._measures import BEATS, STEPS, TICKS, HierarchicalDecoder
 from music_evals.models._network import draw
-from music_evals.symbolic import factorized
+from music_evals.symbolic.encodings import factorized
 from music_evals.symbolic.noteseq import check_tokens
 
 __all__ = ["Sketch", "SketchTensors", "factorize", "place_pitches", "sketch_tensors", "write_sketched"]
@@ -132,7 +132,7 @@ def sketch_tensors(sketches: Sequence[Sketch]) -> SketchTensors:
 def factorize(measures: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     """Cut measures (n, 24) into packed pitches (n, 24), their number (n,) and rhythm classes (n, 24).
 
-    The same as `symbolic.factorized.encode`, which counts the rhythm from 1.
+    The same as `symbolic.encodings.factorized.encode`, which counts the rhythm from 1.
     """
     onsets = measures < HOLD
     order = (~onsets).to(torch.uint8).argsort(dim=1, stable=True)  # onsets first, in their order

@@ -16,8 +16,8 @@ from music_evals.models.examples import Examples, RollExamples, TokenExamples
 from music_evals.models.recipe import DataConfig, MoreData
 from music_evals.protocols import PREPARED_DATASETS, STYLE_TRANSFERS, prepared_place
 from music_evals.repositories import DATASETS, find_repository
+from music_evals.symbolic.encodings.piano_rolls import piano_roll
 from music_evals.symbolic.noteseq import check_contexts
-from music_evals.symbolic.piano_rolls import piano_roll
 from music_evals.symbolic.piece_rows import score_of_row
 
 __all__ = ["cut_voices", "recipe_examples", "rolls_of_split", "training_contexts", "whole_voices"]

@@ -13,8 +13,9 @@ from torch import Tensor
 
 from music_evals.annotations import HOLD, MUSIB_LAYOUT, Score, Tokens
 from music_evals.errors import InvalidNotesError, RoundedNotesWarning
-from music_evals.symbolic import noteseq, remi
+from music_evals.symbolic import noteseq
 from music_evals.symbolic.contexts import STEPS_PER_QUARTER, quantize_voice
+from music_evals.symbolic.encodings import remi
 from music_evals.symbolic.notes import make_notes
 
 __all__ = [

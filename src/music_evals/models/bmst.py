@@ -10,7 +10,7 @@ The published network has 3,424,661 parameters (``pitch_head="scalar"``). Defaul
 - ``mirrored=True``: the right side is read towards the step, as the left is; published, its relative attention says
   nothing of the steps after the one in question;
 - ``loss="bce"``: outputs are probabilities; those of focal loss are not, and `calibrated` maps them to probabilities;
-- positions in the bar come with the roll, from the score (`symbolic.piano_rolls`).
+- positions in the bar come with the roll, from the score (`symbolic.encodings.piano_rolls`).
 """
 
 # Annotations stay real objects here: the Hub mixin reads the type of `config` from the signature.

@@ -1,6 +1,6 @@
 """VLI: variable-length infilling with a two-stream transformer that knows in which bar a note stands.
 
-A melody is a sequence of notes, six ids each (`symbolic.remi`). The content stream reads notes as they are. The query
+A melody is a sequence of notes, six ids each (`encodings.remi`). The content stream reads notes as they are. The query
 stream knows of a note only where it starts, reads what stands around it, and predicts the rest of it and where the next
 one starts. Attention knows nothing of the order of notes but how many bars lie between two. The middle is written note
 by note until the network says that it ends, or until it has as many notes as the user wants.
@@ -61,7 +61,7 @@ from music_evals.models._vli_notes import (
     without_middle,
 )
 from music_evals.protocols import NoteLikelihood
-from music_evals.symbolic import remi
+from music_evals.symbolic.encodings import remi
 from music_evals.symbolic.noteseq import check_contexts
 
 __all__ = ["DECODINGS", "SIZES", "VLI", "VLIConfig"]

@@ -32,7 +32,7 @@ from music_evals.deprecation import module_getattr
 from music_evals.errors import InvalidTagsError, UndefinedMetricWarning, UnknownNameError, located
 from music_evals.lyrics.embeddings import DEFAULT_ENCODER, Embeddings, as_encoder, embed, load_encoder
 from music_evals.metrics.semantics import SemanticSimilarity, check_options, semantic_similarity
-from music_evals.pipelines._description_input import (
+from music_evals.pipelines.description_input import (
     Description,
     Descriptions,
     check_description,

@@ -41,7 +41,7 @@ from music_evals.errors import InvalidInputError, NoDataError, UndefinedMetricWa
 from music_evals.lyrics.embeddings import DEFAULT_ENCODER, embed
 from music_evals.lyrics.tag_groups import GROUPINGS, fold_tag
 from music_evals.metrics.semantics import check_options, semantic_similarity
-from music_evals.pipelines._description_input import Description, Descriptions, check_description
+from music_evals.pipelines.description_input import Description, Descriptions, check_description
 from music_evals.pipelines.descriptions import EncoderLike, resolve_encoder
 from music_evals.pipelines.intervals import check_groups
 from music_evals.stats import holm, mean_intervals
@@ -333,7 +333,13 @@ def study_discrepancy(
     if similarities is None:
         values = _similarities(songs, names, loaded, level, options)
     else:
-        values = _check_similarities(similarities, (len(songs), len(names)))
+        shape = (len(songs), len(names))
+        array = np.asarray(similarities, dtype=np.float64)
+        if array.shape != shape:
+            raise InvalidInputError(
+                f"similarities must have one row a song and one column a dimension, shape {shape}, got {array.shape}"
+            )
+        values = array
     labels = {name: _labels(songs, name, clusters) for name in by}
     test_options = _TestOptions(clusters, confidence, n_permutations, seed)
     cells = _cells(
@@ -344,13 +350,15 @@ def study_discrepancy(
         cells += _cells(values, inside, keys, names, test_options)
     about = {"name": loaded.name, "revision": loaded.revision}
     intervals = {"confidence": confidence, "n_permutations": n_permutations, "seed": seed}
+    # the cells with p-values corrected over all of them
+    adjusted = holm([cell.p_value for cell in cells])
     return DiscrepancyStudy(
         settings={"level": level, **options, "encoder": about, **intervals},
         n_songs=len(songs),
         dimensions=names,
         groups={name: tuple(group.name for group in GROUPINGS[name].groups) for name in by},
         n_ungrouped={name: int(np.count_nonzero(~inside.any(axis=1))) for name, inside in labels.items()},
-        cells=_corrected(cells),
+        cells=tuple(cell._replace(p_adjusted=float(p)) for cell, p in zip(cells, adjusted, strict=True)),
     )
 
 
@@ -407,15 +415,6 @@ def facing_similarities(
     check_level(level, aggregation, normalize_by_self=normalize_by_self)
     options = {"aggregation": aggregation, "normalize_by_self": normalize_by_self}
     return _similarities(_songs(descriptions), names, resolve_encoder(encoder), level, options)
-
-
-def _check_similarities(values: npt.ArrayLike, shape: tuple[int, int]) -> Floats:
-    array = np.asarray(values, dtype=np.float64)
-    if array.shape != shape:
-        raise InvalidInputError(
-            f"similarities must have one row a song and one column a dimension, shape {shape}, got {array.shape}"
-        )
-    return array
 
 
 def _check_names(by: Iterable[str], dimensions: Sequence[str] | None) -> tuple[str, ...]:
@@ -513,9 +512,3 @@ def _cells(
                 cell = cell._replace(difference=tested[place].difference, p_value=tested[place].p_value)
             cells.append(cell)
     return cells
-
-
-def _corrected(cells: Sequence[Cell]) -> tuple[Cell, ...]:
-    """Return the cells with p-values corrected over all of them."""
-    adjusted = holm([cell.p_value for cell in cells])
-    return tuple(cell._replace(p_adjusted=float(p)) for cell, p in zip(cells, adjusted, strict=True))

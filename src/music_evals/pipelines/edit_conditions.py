@@ -65,20 +65,16 @@ def extract_conditions(audio: Audio, *, beats_per_bar: int = 4) -> EditCondition
     if beats is None or not len(beats.times_sec):
         why = features.undefined.get("beats", "none found")
         raise InvalidAudioError(f"no beats, which the editing system needs ({why}); leave this source out")
-    chords = _chords_on_beats(audio, beats.times_sec)
-    return EditConditions(chords, beats, _downbeats(beats, chords, beats_per_bar))
-
-
-def _chords_on_beats(audio: Audio, beats_sec: npt.NDArray[np.float64]) -> Chords:
     chroma = accompaniment_chroma(audio)  # (12, n_frames)
-    inside = beats_sec[(beats_sec > 0) & (beats_sec < audio.duration_sec)]
+    inside = beats.times_sec[(beats.times_sec > 0) & (beats.times_sec < audio.duration_sec)]
     edges = np.array([0.0, *inside, audio.duration_sec])
     frames = np.clip(np.round(edges * audio.sample_rate / HOP_LENGTH).astype(int), 0, chroma.shape[1])
     labels = [_nearest_triad(chroma[:, a:b]) for a, b in itertools.pairwise(frames)]
     # a chord goes on until another one sounds
     starts = [0, *(n for n in range(1, len(labels)) if labels[n] != labels[n - 1])]
     times = [*edges[starts], audio.duration_sec]
-    return Chords(np.array([times[:-1], times[1:]]).T, tuple(labels[n] for n in starts))
+    chords = Chords(np.array([times[:-1], times[1:]]).T, tuple(labels[n] for n in starts))
+    return EditConditions(chords, beats, _downbeats(beats, chords, beats_per_bar))
 
 
 def _nearest_triad(chroma: npt.NDArray[np.floating]) -> str:

@@ -93,13 +93,19 @@ def evaluate_editing_test(
     pairs = _pairs(means, epsilon)
     for pair in pairs:
         pair.update(_per_editor(tables, pair, epsilon))
+    names = [name for name, _, _ in _columns(tables) if name.startswith(SIMILARITY)]
+    rows: Rows = []
+    for style, role in itertools.product(_styles(tables), ROLES) if names else ():
+        chosen = [row for row in means if (row["style"], row["role"]) == (style, role)]
+        cells = {name.removeprefix(SIMILARITY): moments([row[name] for row in chosen]).mean for name in names}
+        rows.append({"style": style, "role": role, "n_samples": len(chosen)} | cells)
     result: dict[str, Any] = {
         "sample_means": means,
         "pairs": pairs,
         "summary": list(_summary(tables, means)),
         "ratios": list(_ratios(tables, pairs, confidence, epsilon)),
         "correlations": list(_correlations(means, pairs, confidence)),
-        "style_similarity": _similarity(tables, means),
+        "style_similarity": rows,
         "censoring": list(_censoring(tables, time_limit_s)),
         "ratios_unmarked": [],
     }
@@ -368,16 +374,6 @@ def _other_readings(rows: Rows, x: str, y: str) -> dict[str, float]:
         "r_partial": adjusted_correlation(first, second, both),
         "r_log": adjusted_correlation(np.log(first), second, []) if x.startswith("ratio_") else math.nan,
     }
-
-
-def _similarity(tables: StudyTables, means: Rows) -> Rows:
-    names = [name for name, _, _ in _columns(tables) if name.startswith(SIMILARITY)]
-    rows: Rows = []
-    for style, role in itertools.product(_styles(tables), ROLES) if names else ():
-        chosen = [row for row in means if (row["style"], row["role"]) == (style, role)]
-        cells = {name.removeprefix(SIMILARITY): moments([row[name] for row in chosen]).mean for name in names}
-        rows.append({"style": style, "role": role, "n_samples": len(chosen)} | cells)
-    return rows
 
 
 def _censoring(tables: StudyTables, time_limit_s: float) -> Iterator[dict[str, Any]]:

@@ -17,14 +17,7 @@ __all__ = ["check_groups", "interval_of_rates", "intervals_of_means", "mean_of_d
 
 
 def check_groups(groups: npt.ArrayLike | None, n: int) -> npt.NDArray[Any] | None:
-    """Return one label an item, shape (n,), or None.
-
-    Raises
-    ------
-    PairCountError
-        Labels of another shape.
-
-    """
+    """Return one label an item, shape (n,), or None."""
     if groups is None:
         return None
     labels = np.asarray(groups)
@@ -52,22 +45,7 @@ def interval_of_rates(
     groups: npt.ArrayLike | None,
     confidence: float,
 ) -> Interval:
-    """Return the micro average of rates: each item stands as often as its denominator says, clustered as the items are.
-
-    Parameters
-    ----------
-    name
-        Of the score, for its range.
-    values
-        Rate of each item, shape (n,).
-    weights
-        Its denominator, such as the notes of the item, shape (n,); where it is 0 the rate plays no part.
-    groups
-        Cluster of each item, shape (n,); None makes each item its own.
-    confidence
-        Nominal coverage of the interval.
-
-    """
+    """Return the micro average of rates: an item counts as often as its denominator says, in its cluster."""
     items = np.repeat(np.arange(len(values)), weights)
     clusters = items if groups is None else np.asarray(groups)[items]
     [interval] = intervals_of_means([name], values[items, None], clusters, confidence)
@@ -92,23 +70,7 @@ def report_means(
 
 
 def report(name: str, interval: Interval, null: float | None = None, *, stacklevel: int = 3) -> dict[str, Any]:
-    """Return the keys of one metric, and warn where it is undefined.
-
-    Parameters
-    ----------
-    name, interval
-        The metric and its value.
-    null
-        Noise floor of a divergence.
-    stacklevel
-        Of the warning: by default it names the caller of the function that calls this one.
-
-    Warns
-    -----
-    UndefinedMetricWarning
-        No item defines the metric.
-
-    """
+    """Return the keys of one metric, and warn where it is undefined."""
     if np.isnan(interval.estimate):
         msg = f"{name} is undefined: none of the {interval.n} items defines it"
         warnings.warn(msg, UndefinedMetricWarning, stacklevel=stacklevel)

@@ -173,8 +173,9 @@ def lyric_structure(
         replacement = NO_CHINESE_FORM if variant == "official" else NO_CHINESE_EMPTY
         notes = tuple(replacement if note == NO_CHINESE else note for note in notes)
         marked = marked if variant == "official" else Pattern("", (), ())
+    labels = tuple(section.label for section in wanted.sections)
     score = structure_score(
-        _reference_pattern(reference, wanted),
+        Pattern(reference, labels, tuple(tuple(section.body.splitlines()) for section in wanted.sections)),
         marked,
         variant=variant,
         autojunk=autojunk,
@@ -310,8 +311,3 @@ def _check_contents(
     if not wanted.sections:
         notes.append("the reference has no section header")
     return tuple(notes)
-
-
-def _reference_pattern(text: str, split: SplitText) -> Pattern:
-    labels = tuple(section.label for section in split.sections)
-    return Pattern(text, labels, tuple(tuple(section.body.splitlines()) for section in split.sections))

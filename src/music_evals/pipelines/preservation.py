@@ -41,8 +41,9 @@ from music_evals.errors import (
 )
 from music_evals.metrics.arrays import MUSECPEVAL, OF_AUTHORS
 from music_evals.metrics.catalogue import AUXILIARY, PRESERVATION_METRICS, metric_of
-from music_evals.pipelines._measures import FACETS, measure
-from music_evals.pipelines._sources import (
+from music_evals.pipelines.intervals import check_groups, report_means
+from music_evals.pipelines.preservation_features import (
+    FACETS,
     OFFICIAL_BACKENDS,
     OFFICIAL_POLICY,
     Settings,
@@ -50,9 +51,9 @@ from music_evals.pipelines._sources import (
     SourceLoader,
     SourceValue,
     load_features,
+    measure,
     modality,
 )
-from music_evals.pipelines.intervals import check_groups, report_means
 from music_evals.stats.intervals import check_confidence
 
 __all__ = [

@@ -36,9 +36,9 @@ from music_evals.annotations import (
     StructureFrames,
     TimeSignature,
 )
-from music_evals.audio._filters import pool, standardise, viterbi
 from music_evals.audio.chords import CHORD_LABELS, log_softmax, states_to_chords
 from music_evals.audio.extraction import SHORTEST_STRUCTURE_SEC
+from music_evals.audio.filters import pool, standardise, viterbi
 from music_evals.audio.io import SAMPLE_RATE
 from music_evals.audio.key import key_correlations
 from music_evals.audio.segments import POOLED_FRAMES, form_of
@@ -135,7 +135,23 @@ def score_features(score: Score, features: Iterable[str] | None = None) -> Featu
         if name not in FEATURES:
             raise UnknownNameError("feature", name, FEATURES)
     end_sec = float(score.seconds(score.end_tick))
-    reading = _Reading(score, _pitched_notes(score), end_sec, int(np.ceil(min(end_sec, MAX_DURATION_SEC) / HOP_SEC)))
+    # the notes that have a pitch, with their times
+    drums = np.flatnonzero(np.array(score.programs) == DRUMS)
+    notes = score.notes[~np.isin(score.notes["voice"], drums)]
+    onsets, offsets = notes["onset_tick"], notes["onset_tick"] + notes["duration_tick"]
+    reading = _Reading(
+        score,
+        _PitchedNotes(
+            onsets,
+            offsets,
+            score.seconds(onsets),
+            score.seconds(offsets),
+            notes["pitch"].astype(np.int64),
+            notes["voice"].astype(np.int64),
+        ),
+        end_sec,
+        int(np.ceil(min(end_sec, MAX_DURATION_SEC) / HOP_SEC)),
+    )
     undefined = {name: reason for name in wanted if (reason := _why_undefined(name, reading))}
     values: dict[str, Any] = {name: _READERS[name](reading) for name in wanted if name not in undefined}
     if "key" in values and values["key"] is None:
@@ -183,8 +199,7 @@ def _beats(reading: _Reading) -> Beats:
     bars = meter_map(score)
     ends = np.minimum(bars.starts[1:], score.end_tick)
     spans = zip(bars.starts[:-1].tolist(), ends.tolist(), _tactus_of_bars(bars), strict=True)
-    n_beats = float(sum((end - start) / beat for start, end, beat in spans))
-    return Beats(times_sec, 60 * n_beats / reading.duration_sec)
+    return Beats(times_sec, 60 * float(sum((end - start) / beat for start, end, beat in spans)) / reading.duration_sec)
 
 
 def _f0(reading: _Reading) -> F0Track:
@@ -298,10 +313,19 @@ def _blocks(reading: _Reading) -> list[FloatArray]:
     # Notes that sound in each of twelve pitch classes; those that sound in each of eleven octaves, in the place of
     # timbre; and those that start, of drums and in three registers.
     pitches = reading.pitched.pitches
+    # count the notes that start at each frame: drums, low, middle and high; shape (4, n_frames)
+    score, notes, n_frames = reading.score, reading.pitched, reading.n_frames
+    drums = score.notes[np.isin(score.notes["voice"], np.flatnonzero(np.array(score.programs) == DRUMS))]
+    drums_sec = score.seconds(drums["onset_tick"])
+    registers = 1 + np.searchsorted(REGISTER_STARTS, notes.pitches, "right")
+    rows = np.concatenate([np.zeros(len(drums), np.int64), registers])
+    times_sec = np.concatenate([drums_sec, notes.onsets_sec])
+    counts = np.zeros((2 + len(REGISTER_STARTS), n_frames))
+    np.add.at(counts, (rows, np.minimum(_frame_of(times_sec, n_frames), n_frames - 1)), 1)
     return [
         np.log1p(_sounding(reading, pitches % 12, 12)),
         np.log1p(_sounding(reading, pitches // 12, N_OCTAVES)),
-        _onset_counts(reading),
+        counts,
     ]
 
 
@@ -313,19 +337,6 @@ def _sounding(reading: _Reading, rows: npt.NDArray[np.int64], n_rows: int) -> Fl
     np.add.at(changes, (rows, first), 1)
     np.add.at(changes, (rows, np.maximum(_frame_of(notes.offsets_sec, n_frames), first + 1)), -1)
     return np.cumsum(changes, axis=1)[:, :n_frames]
-
-
-def _onset_counts(reading: _Reading) -> FloatArray:
-    """Count the notes that start at each frame: drums, low, middle and high; shape (4, n_frames)."""
-    score, notes, n_frames = reading.score, reading.pitched, reading.n_frames
-    drums = score.notes[np.isin(score.notes["voice"], np.flatnonzero(np.array(score.programs) == DRUMS))]
-    drums_sec = score.seconds(drums["onset_tick"])
-    registers = 1 + np.searchsorted(REGISTER_STARTS, notes.pitches, "right")
-    rows = np.concatenate([np.zeros(len(drums), np.int64), registers])
-    times_sec = np.concatenate([drums_sec, notes.onsets_sec])
-    counts = np.zeros((2 + len(REGISTER_STARTS), n_frames))
-    np.add.at(counts, (rows, np.minimum(_frame_of(times_sec, n_frames), n_frames - 1)), 1)
-    return counts
 
 
 def melody_voice(score: Score) -> int | None:
@@ -418,21 +429,6 @@ class _PitchedNotes:
     offsets_sec: npt.NDArray[np.float64]
     pitches: npt.NDArray[np.int64]  # MIDI numbers, int64
     voices: npt.NDArray[np.int64]  # index of the voice
-
-
-def _pitched_notes(score: Score) -> _PitchedNotes:
-    """Return the notes that have a pitch, with their times."""
-    drums = np.flatnonzero(np.array(score.programs) == DRUMS)
-    notes = score.notes[~np.isin(score.notes["voice"], drums)]
-    onsets, offsets = notes["onset_tick"], notes["onset_tick"] + notes["duration_tick"]
-    return _PitchedNotes(
-        onsets,
-        offsets,
-        score.seconds(onsets),
-        score.seconds(offsets),
-        notes["pitch"].astype(np.int64),
-        notes["voice"].astype(np.int64),
-    )
 
 
 def _beat_ticks(score: Score) -> npt.NDArray[np.float64]:

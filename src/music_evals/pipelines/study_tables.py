@@ -75,28 +75,13 @@ TIME_LIMIT_S = 1800.0
 
 @dataclasses.dataclass(frozen=True)
 class Column:
-    """What a column of a table holds.
+    """What a column of a table holds."""
 
-    Parameters
-    ----------
-    name
-        Its heading.
-    kind
-        ``"text"``, ``"integer"``, ``"number"`` or ``"flag"`` (true or false, 1 or 0, yes or no).
-    meaning
-        What it says, with its unit.
-    needed
-        Each row has a value. Other columns may be missing, and their cells empty.
-    low, high
-        Least and greatest value of a number, both included.
-
-    """
-
-    name: str
-    kind: str
-    meaning: str
-    needed: bool = True
-    low: float = -math.inf
+    name: str  # its heading
+    kind: str  # ``"text"``, ``"integer"``, ``"number"`` or ``"flag"`` (true or false, 1 or 0, yes or no)
+    meaning: str  # what it says, with its unit
+    needed: bool = True  # each row has a value; other columns may be missing, and their cells empty
+    low: float = -math.inf  # least and greatest value of a number, both included
     high: float = math.inf
 
 
@@ -195,17 +180,7 @@ def read_study(folder: str | os.PathLike[str]) -> StudyTables:
 
 
 def study_tables(samples: Any, edits: Any, listening: Any = None) -> StudyTables:
-    """Read and check the tables of a study.
-
-    Parameters
-    ----------
-    samples, edits, listening
-        As `read_table` takes them; `listening` may be None.
-
-    Returns
-    -------
-    StudyTables
-        Rows in the order given.
+    """Read and check the tables of a study, each as `read_table` takes it; rows stay in their order.
 
     Raises
     ------
@@ -232,7 +207,11 @@ def study_tables(samples: Any, edits: Any, listening: Any = None) -> StudyTables
     ):
         if table is not None:
             _check_keys(table_name, table, ("sample_id", who))
-            _check_known(table_name, table, known)
+            for number, sample in enumerate(table["sample_id"].tolist(), start=1):
+                if sample not in known:
+                    raise InvalidInputError(
+                        f"{table_name}, row {number}: no sample {sample!r} in samples; add its row there"
+                    )
     zero = np.flatnonzero(tables.edits["time_s"] == 0)
     if len(zero):
         raise InvalidInputError(f"edits, row {zero[0] + 1}: time_s is 0; an edit takes time, leave this row out")
@@ -240,17 +219,7 @@ def study_tables(samples: Any, edits: Any, listening: Any = None) -> StudyTables
 
 
 def samples_of_edits(rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """Return the rows of ``samples`` that stand in the rows of ``edits``: one table for both.
-
-    Parameters
-    ----------
-    rows
-        Rows of ``edits`` that have the needed columns of ``samples``, too.
-
-    Returns
-    -------
-    list of dict
-        One row a sample, in the order in which they come.
+    """Return the rows of ``samples`` that stand in rows of ``edits`` with its needed columns, too: one table for both.
 
     Raises
     ------
@@ -306,15 +275,9 @@ def _check_keys(table_name: str, table: Table, names: Sequence[str]) -> None:
             )
 
 
-def _check_known(table_name: str, table: Table, known: set[str]) -> None:
-    for number, sample in enumerate(table["sample_id"].tolist(), start=1):
-        if sample not in known:
-            raise InvalidInputError(f"{table_name}, row {number}: no sample {sample!r} in samples; add its row there")
-
-
 @renamed_options(what="table_name")
 def read_table(source: Any, columns: Sequence[Column], *, table_name: str) -> Table:
-    """Read one table and check its cells.
+    """Read one table and check its cells; an empty cell of a number is NaN, of a text "".
 
     Parameters
     ----------
@@ -325,11 +288,6 @@ def read_table(source: Any, columns: Sequence[Column], *, table_name: str) -> Ta
         What it holds: `SAMPLES`, `EDITS` or `LISTENING`.
     table_name
         Name of the table in messages.
-
-    Returns
-    -------
-    Table
-        The columns that are there; an empty cell of a number is NaN, of a text "".
 
     Raises
     ------
@@ -414,10 +372,6 @@ def _cell(column: Column, cell: Any) -> Any:
         return text in _YES
     if is_empty:
         return math.nan
-    return _number(column, value)
-
-
-def _number(column: Column, value: Any) -> float:
     try:
         number = float("nan" if isinstance(value, bool) else value)
     except (TypeError, ValueError):
@@ -432,14 +386,7 @@ def _number(column: Column, value: Any) -> float:
 
 @renamed_options(what="table_name")
 def read_rows(path: Path, *, table_name: str) -> Iterator[Mapping[str, Any]]:
-    """Yield the rows of a CSV file, of JSON lines or of a Parquet file.
-
-    Parameters
-    ----------
-    path
-        The file; its suffix says what it is.
-    table_name
-        Name of the table in messages.
+    """Yield the rows of a CSV file, of JSON lines or of a Parquet file, by its suffix.
 
     Raises
     ------

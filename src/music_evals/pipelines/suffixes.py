@@ -19,25 +19,6 @@ _SIGNS = {
 
 
 def suffix_of(content: bytes, name: str | None = None) -> str:
-    """Return the suffix that a file of these bytes should have, from which `preservation.modality` takes its kind.
-
-    Parameters
-    ----------
-    content
-        The bytes of the file.
-    name
-        Its name or path; its suffix is believed.
-
-    Returns
-    -------
-    str
-        In lower case, with its dot; empty where neither name nor content tells.
-
-    Examples
-    --------
-    >>> suffix_of(b"MThd"), suffix_of(b"MThd", "Song.MIDI"), suffix_of(b"who knows")
-    ('.mid', '.midi', '')
-
-    """
+    """Return the suffix that a file of these bytes should have, from which `preservation.modality` takes its kind."""
     named = Path(name or "").suffix.lower()
     return named or next((suffix for sign, suffix in _SIGNS.items() if content.startswith(sign)), "")

@@ -55,25 +55,7 @@ def about(options: Any) -> dict[str, Any]:  # noqa: ARG001 (as all)
 
 
 def cluster(vectors: npt.NDArray[np.float32], n_clusters: int, *, seed: int) -> Clustering:
-    """Cluster songs by mini-batch k-means.
-
-    Parameters
-    ----------
-    vectors
-        Shape (n, dimensions). Each dimension is brought to mean 0 and variance 1; one that never varies counts nothing.
-    n_clusters
-        At most n. Where fewer vectors differ, fewer clusters hold songs.
-    seed
-        Of first centres and batches: equal vectors in equal order give equal clusters.
-
-    Raises
-    ------
-    InvalidInputError
-        More clusters than songs.
-    MissingBackendError
-        scikit-learn is not installed.
-
-    """
+    """Cluster songs by mini-batch k-means."""
     if not 1 <= n_clusters <= len(vectors):
         raise InvalidInputError(
             f"`n_clusters` must lie in 1..{len(vectors)}, the songs that have an embedding, got {n_clusters}"
@@ -89,7 +71,12 @@ def cluster(vectors: npt.NDArray[np.float32], n_clusters: int, *, seed: int) -> 
     )
     with one_thread():
         assigned = model.fit_predict(scaled)
-    labels = _by_size(assigned)
+    # clusters are numbered by their size, and equal ones by their first song
+    _, first, ranks, counts = np.unique(assigned, return_index=True, return_inverse=True, return_counts=True)
+    order = np.lexsort((first, -counts))
+    number = np.empty(len(order), np.int64)
+    number[order] = np.arange(len(order))
+    labels: npt.NDArray[np.int64] = number[ranks]
     # the model's own centres are running means over random batches; those of the songs are exact
     sums = np.zeros((labels.max() + 1, scaled.shape[1]))
     np.add.at(sums, labels, scaled)
@@ -97,38 +84,8 @@ def cluster(vectors: npt.NDArray[np.float32], n_clusters: int, *, seed: int) -> 
     return Clustering(labels, np.linalg.norm(scaled - centres[labels], axis=1))
 
 
-def _by_size(assigned: npt.NDArray[np.integer[Any]]) -> npt.NDArray[np.int64]:
-    """Return the clusters numbered by their size, and equal ones by their first song."""
-    _, first, labels, counts = np.unique(assigned, return_index=True, return_inverse=True, return_counts=True)
-    order = np.lexsort((first, -counts))
-    number = np.empty(len(order), np.int64)
-    number[order] = np.arange(len(order))
-    return number[labels]
-
-
 def sample_evenly(labels: npt.NDArray[np.int64], n: int, rng: np.random.Generator) -> npt.NDArray[np.bool_]:
-    """Draw songs as evenly from clusters as these allow.
-
-    Parameters
-    ----------
-    labels
-        Cluster of each song.
-    n
-        Songs to draw, at most all.
-    rng
-        Which songs of a cluster, and which clusters give one more where the number cannot be shared out.
-
-    Returns
-    -------
-    numpy.ndarray
-        Whether each song was drawn. Two clusters differ by one song at most, but for those that are drawn empty.
-
-    Raises
-    ------
-    InvalidInputError
-        More than there are.
-
-    """
+    """Draw songs as evenly from clusters as these allow."""
     if not 1 <= n <= len(labels):
         raise InvalidInputError(f"`sample` must lie in 1..{len(labels)}, the songs that have an embedding, got {n}")
     shuffled = rng.permutation(len(labels))

@@ -15,19 +15,10 @@ FILES = ("audio", "lyrics")
 
 @dataclasses.dataclass(frozen=True)
 class Song:
-    """Files of one song.
+    """Files of one song."""
 
-    Attributes
-    ----------
-    song
-        Its id: the name of the files without ending, with their folder.
-    audio, lyrics
-        Paths; None where there is no such file.
-
-    """
-
-    song: str
-    audio: str | None = None
+    song: str  # its id: the name of the files without ending, with their folder
+    audio: str | None = None  # a path
     lyrics: str | None = None
 
     @property
@@ -39,28 +30,15 @@ class Song:
 
 @dataclasses.dataclass(frozen=True)
 class Inputs:
-    """All that a step reads of one song; nothing else may change its answer.
-
-    Attributes
-    ----------
-    song
-        Id of the song.
-    files
-        Kind -> path, out of `FILES`: all that the step `needs`, and what it `uses` where it is there.
-    answers
-        Name of an earlier step -> its answer: all that the step comes `after`, and what it `uses` where it is there.
-    options
-        The settings that the step names in `options`.
-    out
-        Folder of the run: files that earlier steps made lie there.
-
-    """
+    """All that a step reads of one song; nothing else may change its answer."""
 
     song: str
     files: Mapping[str, str]
+    """Kind -> path, out of `FILES`: all that the step `needs`, and what it `uses` where it is there."""
     answers: Mapping[str, Mapping[str, Any]] = dataclasses.field(default_factory=dict)
-    options: Mapping[str, Any] = dataclasses.field(default_factory=dict)
-    out: str = "."
+    """Earlier step -> its answer: all that the step comes `after`, and what it `uses` where it is there."""
+    options: Mapping[str, Any] = dataclasses.field(default_factory=dict)  # those that the step names
+    out: str = "."  # folder of the run: files that earlier steps made lie there
 
     def made(self, step: str, key: str) -> Path | None:
         """Return the path of a file that an earlier step made, None where that was not done."""
@@ -70,25 +48,12 @@ class Inputs:
 
 @dataclasses.dataclass(frozen=True)
 class Column:
-    """A column of the data set that a step fills.
-
-    Attributes
-    ----------
-    name
-        What it is called.
-    kind
-        The type of its values: a name as ``"float64"``, a list of one kind, or a dictionary of kinds.
-    descriptions
-        Name -> description for the card: of the column, or of parts of it.
-    key
-        Of the answer, whose value it holds; empty holds the whole answer.
-
-    """
+    """A column of the data set that a step fills."""
 
     name: str
-    kind: Any
-    descriptions: Mapping[str, str]
-    key: str = ""
+    kind: Any  # type of its values: a name as ``"float64"``, a list of one kind, or a dictionary of kinds
+    descriptions: Mapping[str, str]  # name -> description for the card: of the column, or of parts of it
+    key: str = ""  # of the answer, whose value it holds; empty holds the whole answer
 
     def value(self, answer: Mapping[str, Any] | None) -> Any:
         """Return the value of a song: an empty list, or nothing, where there is no answer."""
@@ -97,111 +62,52 @@ class Column:
         return answer[self.key] if self.key else dict(answer)
 
 
-def _options(options: Mapping[str, Any]) -> Mapping[str, Any]:
-    return options
-
-
-def _runs(options: Mapping[str, Any]) -> str:  # noqa: ARG001 (as all)
-    return ""
-
-
 @dataclasses.dataclass(frozen=True)
 class Described:
-    """What is known of any step.
-
-    Attributes
-    ----------
-    name
-        What it is called.
-    source, licence, sure
-        What makes the answer, under which licence, and how sure it is: for the card.
-    after
-        Earlier steps without whose answer a song has none. They are done too where the step is asked for.
-    columns
-        What the data set gets of the answer.
-    options
-        Names of the fields of `task.Settings` that it reads.
-    about
-        Its options -> what they stand for, as JSON values: versions, commits, hashes. It is asked once a run, in the
-        process of the user, and raises where the step cannot be done at all: no such model, or a package is missing.
-    left_out
-        Its options -> why it is left out unless it is asked for by name; empty where it can be done.
-
-    """
+    """What is known of any step."""
 
     name: str
-    source: str
+    source: str  # what makes the answer; this and the next two for the card
     licence: str
     sure: str
     _: dataclasses.KW_ONLY
-    after: tuple[str, ...] = ()
-    columns: tuple[Column, ...] = ()
-    options: tuple[str, ...] = ()
-    about: Callable[[Mapping[str, Any]], Mapping[str, Any]] = _options
-    left_out: Callable[[Mapping[str, Any]], str] = _runs
+    after: tuple[str, ...] = ()  # earlier steps without whose answer a song has none; asked for with the step
+    columns: tuple[Column, ...] = ()  # what the data set gets of the answer
+    options: tuple[str, ...] = ()  # fields of `task.Settings` that it reads
+    about: Callable[[Mapping[str, Any]], Mapping[str, Any]] = dict
+    """Its options -> what they stand for, as JSON values: versions, commits, hashes. It is called once a run, in the
+    process of the user, and raises where the step cannot be done at all: no such model, or a package is missing."""
+    left_out: Callable[[Mapping[str, Any]], str] = lambda _: ""  # options -> why, unless it is asked for by name
 
 
 @dataclasses.dataclass(frozen=True)
 class Step(Described):
-    """A step of preparation, song by song; see `steps` for how one is added.
-
-    Attributes
-    ----------
-    does
-        `Inputs` -> the answer, as plain values; of the keys of `files`, bytes. It runs in any process, and raises a
-        named error where it has no answer.
-    needs
-        Kinds of files without which a song has no answer, out of `FILES`.
-    uses
-        Files and earlier steps that are read where they are there: a song has an answer without them too. Steps count
-        only where they are asked for in the same run.
-    files
-        Key of the answer whose value is bytes -> where they are written in the folder of the run, as
-        ``"lead_sheets/{song}.mid"``; the answer then holds the path.
-    version
-        Goes up when its answers change, so that those of before are made again.
-
-    """
+    """A step of preparation, song by song; see `steps` for how one is added."""
 
     _: dataclasses.KW_ONLY
     does: Callable[[Inputs], dict[str, Any]]
-    needs: tuple[str, ...] = ()
-    uses: tuple[str, ...] = ()
+    """`Inputs` -> the answer, as plain values; of the keys of `files`, bytes. It runs in any process, and raises a
+    named error where it has no answer."""
+    needs: tuple[str, ...] = ()  # kinds of files without which a song has no answer, out of `FILES`
+    uses: tuple[str, ...] = ()  # files and earlier steps that are read where they are there, in the same run
     files: Mapping[str, str] = dataclasses.field(default_factory=dict)
-    version: int = 1
+    """Key of the answer whose value is bytes -> where they are written in the folder of the run, as
+    ``"lead_sheets/{song}.mid"``; the answer then holds the path."""
+    version: int = 1  # goes up when its answers change, so that those of before are made again
 
 
 @dataclasses.dataclass(frozen=True)
 class Corpus:
-    """All that a step over all songs reads.
+    """All that a step over all songs reads."""
 
-    Attributes
-    ----------
-    answers
-        Song -> name of an earlier step -> its answer, of the songs that have all that the step comes `after`; sorted.
-    options
-        The settings that the step names in `options`.
-    out
-        Folder of the run.
-
-    """
-
-    answers: Mapping[str, Mapping[str, Mapping[str, Any]]]
+    answers: Mapping[str, Mapping[str, Mapping[str, Any]]]  # song -> earlier step -> its answer, where all are there
     options: Mapping[str, Any]
     out: Path
 
 
 @dataclasses.dataclass(frozen=True)
 class CorpusStep(Described):
-    """A step over all songs at once: it is repeated at the end of each run, in one process, from other steps' answers.
-
-    Attributes
-    ----------
-    does
-        `Corpus` -> song -> its answer, and what is to be known of all of them, as JSON values. It raises a named error
-        where there is no answer; the songs then have none.
-
-    """
+    """A step over all songs at once, repeated at the end of each run, in one process, from other steps' answers."""
 
     _: dataclasses.KW_ONLY
-    does: Callable[[Corpus], tuple[dict[str, dict[str, Any]], dict[str, Any]]]
+    does: Callable[[Corpus], tuple[dict[str, dict[str, Any]], dict[str, Any]]]  # song -> answer; JSON values on all

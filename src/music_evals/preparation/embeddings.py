@@ -72,21 +72,17 @@ def _load(options: Mapping[str, Any]) -> MusicEncoder:
 @functools.lru_cache(maxsize=1)
 def _loaded(given: str, device: str | None, trusted: bool) -> MusicEncoder:  # noqa: FBT001  # a key of the cache
     name, source, revision = split_model(given)
-    if name is None:
-        name, model = (_type_of(source), source) if Path(source).is_dir() else (source, None)
-    else:
-        model = source
+    model = source if name is not None or Path(source).is_dir() else None
+    if name is None and model is None:
+        name = source
+    elif name is None:  # a folder says what it is by the model type in its configuration
+        kind = model_type_of(Path(source), MUSIC_ENCODER_TYPES)
+        if kind not in MUSIC_ENCODER_TYPES:
+            raise InvalidInputError(
+                f"{source} is a model of the type {kind!r}, which is none of {', '.join(MUSIC_ENCODER_TYPES)}; say "
+                f"with NAME=FOLDER which encoder it is for: {', '.join(MUSIC_ENCODERS)}"
+            )
+        name = MUSIC_ENCODER_TYPES[kind]
     make = load_plugin(MUSIC_ENCODERS, name, "music encoder")
     encoder: MusicEncoder = make(name, model=model, revision=revision, device=device, trust_remote_code=trusted)
     return encoder
-
-
-def _type_of(folder: str) -> str:
-    """Return which encoder a folder is for, by the model type in its configuration."""
-    kind = model_type_of(Path(folder), MUSIC_ENCODER_TYPES)
-    if kind not in MUSIC_ENCODER_TYPES:
-        raise InvalidInputError(
-            f"{folder} is a model of the type {kind!r}, which is none of {', '.join(MUSIC_ENCODER_TYPES)}; say with "
-            f"NAME=FOLDER which encoder it is for: {', '.join(MUSIC_ENCODERS)}"
-        )
-    return MUSIC_ENCODER_TYPES[kind]

@@ -48,24 +48,10 @@ the dip in tens of decibels, at most 3, and whether the pitch steps (0 or 1): ho
 
 @dataclasses.dataclass(frozen=True)
 class Levels:
-    """The level of a recording, best of the voice alone.
+    """The level of a recording, best of the voice alone."""
 
-    Parameters
-    ----------
-    times_sec
-        Increasing, shape (n,).
-    decibels
-        Shape (n,), finite, against any reference.
-
-    Raises
-    ------
-    InvalidAnnotationError
-        Shapes that differ, times that do not increase, or values that are not finite.
-
-    """
-
-    times_sec: Floats
-    decibels: Floats
+    times_sec: Floats  # increasing, shape (n,)
+    decibels: Floats  # shape (n,), finite, against any reference
 
     def __post_init__(self) -> None:
         if self.times_sec.shape != self.decibels.shape or self.times_sec.ndim != 1 or not len(self.times_sec):
@@ -77,14 +63,7 @@ class Levels:
 
 
 def measure_levels(samples: npt.ArrayLike, sample_rate: int) -> Levels:
-    """Return the root mean square of the samples around each hundredth of a second, in dB against full scale.
-
-    Raises
-    ------
-    InvalidAudioError
-        Samples that are not of shape (n,), none, or not finite.
-
-    """
+    """Return the root mean square of the samples around each hundredth of a second, in dB against full scale."""
     values = np.asarray(samples, dtype=np.float64)
     if values.ndim != 1 or not len(values) or not np.isfinite(values).all():
         raise InvalidAudioError(f"expected finite samples of shape (n,), got shape {values.shape}; mix down first")
@@ -114,14 +93,7 @@ class Evidence(NamedTuple):
 
 
 def follow_voice(f0: F0Track, levels: Levels) -> Voice:
-    """Return pitch, held notes and level of a voice on the grid.
-
-    Raises
-    ------
-    InvalidAnnotationError
-        No frame of `f0` is voiced.
-
-    """
+    """Return pitch, held notes and level of a voice on the grid."""
     if not f0.voiced.any():
         raise InvalidAnnotationError("no frame is voiced; was the voice recorded, and is this its pitch?")
     start, end = float(f0.times_sec[0]), float(f0.times_sec[-1])
@@ -158,11 +130,9 @@ def _runs(marks: Marks) -> list[tuple[int, int]]:
 
 
 def _held_notes(pitch: Floats, voiced: Marks) -> Floats:
-    """Return the track of held pitches that costs least: its distance from the pitch, and `CHANGE_COST` a change.
-
-    Over frames of 10 ms the cost is the sum of min(|pitch - note|, OUTLIER) * GRID_SEC over voiced frames, plus the
-    changes; Viterbi over pitches half a semitone apart. The absolute distance lets glides and vibrato weigh little.
-    """
+    """Return the track of held pitches that costs least: its distance from the pitch, and `CHANGE_COST` a change."""
+    # Over frames of 10 ms the cost is the sum of min(|pitch - note|, OUTLIER) * GRID_SEC over voiced frames, plus the
+    # changes; Viterbi over pitches half a semitone apart. The absolute distance lets glides and vibrato weigh little.
     low, high = np.floor(pitch[voiced].min()) - 1, np.ceil(pitch[voiced].max()) + 1
     states = np.arange(low, high + STATES / 2, STATES)
     distance = np.minimum(np.abs(pitch[:, None] - states), OUTLIER) * GRID_SEC * voiced[:, None]

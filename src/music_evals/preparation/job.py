@@ -24,22 +24,11 @@ Key = tuple[str, str]
 
 @dataclasses.dataclass(frozen=True)
 class Wanted:
-    """A step that is asked for.
-
-    Attributes
-    ----------
-    step
-        What it does.
-    options
-        The settings that it reads.
-    about
-        What they stand for.
-
-    """
+    """A step that is asked for."""
 
     step: Step
-    options: Mapping[str, Any]
-    about: Mapping[str, Any]
+    options: Mapping[str, Any]  # the settings that it reads
+    about: Mapping[str, Any]  # what they stand for
 
     @property
     def record(self) -> Row:
@@ -75,7 +64,11 @@ class PreparationJob(Job):
 
     def left(self, rows: Records) -> list[Unit]:
         """Leave out what is done, with all that it reads as it was."""
-        done = {key for key, row in self.latest(rows).items() if "error" not in row and self._is_whole(row)}
+        done = {
+            key
+            for key, row in self.latest(rows).items()
+            if "error" not in row and all(_file_hash(self.out / path) == own for path, own in row["files"].items())
+        }
         return [
             Unit((wanted.step.name, self._inputs(song, wanted)), f"{song.song} {wanted.step.name}", song.song)
             for song in self.songs
@@ -133,15 +126,13 @@ class PreparationJob(Job):
 
     def _hash(self, path: str) -> str:
         if path not in self._hashes:
-            with Path(path).open("rb") as file:
-                self._hashes[path] = hashlib.file_digest(file, "sha256").hexdigest()
+            self._hashes[path] = _file_hash(Path(path))
         return self._hashes[path]
 
-    def _is_whole(self, row: Row) -> bool:
-        paths = {self.out / place: digest for place, digest in row["files"].items()}
-        return all(
-            path.is_file() and hashlib.sha256(path.read_bytes()).hexdigest() == digest for path, digest in paths.items()
-        )
+
+def _file_hash(path: Path) -> str:
+    """Return the SHA-256 of a file; "" where there is none."""
+    return hashlib.sha256(path.read_bytes()).hexdigest() if path.is_file() else ""
 
 
 def _hash_of(value: Any) -> str:

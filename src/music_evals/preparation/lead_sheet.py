@@ -17,7 +17,7 @@ from music_evals.annotations import NOTE_DTYPE, Features, Score, Tempo, TimeSign
 from music_evals.errors import InvalidAnnotationError
 from music_evals.symbolic.contexts import STEPS_PER_QUARTER
 from music_evals.symbolic.midi import write_midi
-from music_evals.symbolic.note_values import spell_pitch
+from music_evals.symbolic.rewriting.note_values import spell_pitch
 
 __all__ = ["FEATURES", "LeadSheet", "make_lead_sheet"]
 
@@ -37,27 +37,14 @@ _KINDS: Final = {
 
 @dataclasses.dataclass(frozen=True)
 class LeadSheet:
-    """A lead sheet, and how well its notes fitted the grid.
-
-    Attributes
-    ----------
-    midi, musicxml
-        The two files.
-    bpm
-        Beats a minute: 60 by the median distance of beats.
-    n_notes, n_dropped
-        Notes that are written, and those that fell on the place of another one.
-    off_grid
-        Mean distance of an onset from its place on the grid, in beats, 0 to 0.25; lower is surer.
-
-    """
+    """A lead sheet, and how well its notes fitted the grid."""
 
     midi: bytes
     musicxml: bytes
-    bpm: float
+    bpm: float  # 60 by the median distance of beats
     n_notes: int
-    n_dropped: int
-    off_grid: float
+    n_dropped: int  # notes that fell on the place of another one
+    off_grid: float  # mean distance of an onset from its place on the grid, in beats, 0 to 0.25; lower is surer
 
 
 @dataclasses.dataclass(frozen=True)
@@ -69,16 +56,9 @@ class _Chord:
 
 
 def make_lead_sheet(features: Features, title: str = "") -> LeadSheet:
-    """Write melody and chords on a grid of eighths, counted in the beats that were found.
+    """Write melody and chords on a grid of eighths, counted in the beats of features that have all of `FEATURES`.
 
     Every beat is a quarter. Where measures begin is not known: four beats make one, from the first beat on.
-
-    Parameters
-    ----------
-    features
-        With all of `FEATURES`.
-    title
-        Of the song, for MusicXML.
 
     Raises
     ------

@@ -26,7 +26,7 @@ from typing import Final, NamedTuple
 
 from music_evals.audio.io import Audio
 from music_evals.errors import BackendError, InvalidLyricsError, MissingBackendError, UnreadableFileError
-from music_evals.preparation.characters import Character, characters_of_line
+from music_evals.preparation.lyrics import Character, characters_of_line
 from music_evals.preparation.programs import run_program
 
 __all__ = ["ACOUSTIC_MODEL", "DICTIONARY", "INSTALL", "Aligned", "Phone", "align_phonemes", "read_textgrid"]
@@ -59,18 +59,7 @@ class Interval(NamedTuple):
 
 @dataclasses.dataclass(frozen=True)
 class Phone:
-    """A phone of a character, in the alphabet of the acoustic model.
-
-    Attributes
-    ----------
-    text
-        As the model names it; ``"spn"`` where the dictionary does not hold the character.
-    start_sec, end_sec
-        When it sounds.
-    character
-        Index of its character in the song.
-
-    """
+    """A phone of a character, in the alphabet of the acoustic model."""
 
     text: str
     start_sec: float
@@ -94,43 +83,22 @@ def align_phonemes(
     dictionary: str = DICTIONARY,
     timeout_sec: float = TIMEOUT_SEC,
 ) -> Aligned:
-    """Align the lyrics of one song by the Montreal Forced Aligner.
-
-    Parameters
-    ----------
-    audio
-        The recording, best of the voice alone.
-    lines
-        The lines as they are sung, in order.
-    starts_sec
-        Time at which each line begins, increasing; None has the whole song aligned in one piece, which fails sooner.
-    acoustic_model, dictionary
-        Names of models that the aligner has, or paths.
-    timeout_sec
-        After this the program and all that it started are ended.
-
-    Returns
-    -------
-    Aligned
-        One character for each of `characters_of_line`; a song of which some are left out is an error.
-
-    Raises
-    ------
-    MissingBackendError
-        There is no program ``mfa``.
-    BackendError
-        It fails, takes too long, or writes no alignment or one of other words.
-    InvalidLyricsError
-        No line has a letter, or lines and starts do not pair up, or starts do not increase.
-
-    """
+    """Align the lyrics of one song by the Montreal Forced Aligner."""
     program = shutil.which(PROGRAM)
     if program is None:
         raise MissingBackendError("montreal-forced-aligner", "", "phoneme alignment", install=INSTALL)
     words = [characters_of_line(line) for line in lines]
     if not any(words):
         raise InvalidLyricsError("no line has a letter that could be sung; check the lyrics")
-    starts = None if starts_sec is None else _checked(starts_sec, words, audio.duration_sec)
+    starts = None if starts_sec is None else [float(start) for start in starts_sec]
+    if starts is not None and len(starts) != len(words):
+        raise InvalidLyricsError(f"expected one start a line, got {len(starts)} for {len(words)} lines")
+    edges = [*(starts or []), audio.duration_sec]
+    increases = all(first < second for first, second in itertools.pairwise(edges))
+    if not (edges[0] >= 0 and increases and all(map(math.isfinite, edges))):
+        raise InvalidLyricsError(
+            f"expected starts that increase from 0 s to the end of the recording at {edges[-1]:.1f} s, got {starts}"
+        )
     with tempfile.TemporaryDirectory() as folder:
         corpus, out = Path(folder, "corpus"), Path(folder, "aligned")
         corpus.mkdir()
@@ -154,20 +122,6 @@ def align_phonemes(
             raise BackendError(f"mfa wrote a file that is no TextGrid: {error}") from error
 
 
-def _checked(starts_sec: Sequence[float], words: Sequence[Sequence[str]], duration_sec: float) -> list[float]:
-    starts = [float(start) for start in starts_sec]
-    if len(starts) != len(words):
-        raise InvalidLyricsError(f"expected one start a line, got {len(starts)} for {len(words)} lines")
-    edges = [0.0, *starts, duration_sec]
-    if not all(math.isfinite(edge) for edge in edges) or not all(
-        first < second for first, second in itertools.pairwise(edges[1:])
-    ) or edges[1] < 0:  # fmt: skip
-        raise InvalidLyricsError(
-            f"expected starts that increase from 0 s to the end of the recording at {duration_sec:.1f} s, got {starts}"
-        )
-    return starts
-
-
 def _write_song(corpus: Path, audio: Audio, words: Sequence[Sequence[str]], starts: Sequence[float] | None) -> None:
     """Write the recording, and its text as one file or as a TextGrid of lines."""
     import soundfile
@@ -180,23 +134,17 @@ def _write_song(corpus: Path, audio: Audio, words: Sequence[Sequence[str]], star
     intervals = [Interval(start, end, " ".join(line)) for start, end, line in zip(starts, ends, words, strict=True)]
     if starts[0] > 0:
         intervals.insert(0, Interval(0.0, starts[0], ""))
-    content = _textgrid("voice", intervals, audio.duration_sec)
-    (corpus / "song.TextGrid").write_text(content, encoding="utf-8")
-
-
-def _textgrid(name: str, intervals: Sequence[Interval], end_sec: float) -> str:
-    """Return a TextGrid of one tier, in Praat's long form."""
-    rows = [
-        'File type = "ooTextFile"', 'Object class = "TextGrid"', "", "xmin = 0", f"xmax = {end_sec:.6f}",
+    rows = [  # one tier, in Praat's long form
+        'File type = "ooTextFile"', 'Object class = "TextGrid"', "", "xmin = 0", f"xmax = {audio.duration_sec:.6f}",
         "tiers? <exists>", "size = 1", "item []:", "    item [1]:", '        class = "IntervalTier"',
-        f'        name = "{name}"', "        xmin = 0", f"        xmax = {end_sec:.6f}",
+        '        name = "voice"', "        xmin = 0", f"        xmax = {audio.duration_sec:.6f}",
         f"        intervals: size = {len(intervals)}",
     ]  # fmt: skip
     for i, interval in enumerate(intervals, start=1):
         text = interval.text.replace('"', '""')
         rows += [f"        intervals [{i}]:", f"            xmin = {interval.start_sec:.6f}",
                  f"            xmax = {interval.end_sec:.6f}", f'            text = "{text}"']  # fmt: skip
-    return "\n".join(rows) + "\n"
+    (corpus / "song.TextGrid").write_text("\n".join(rows) + "\n", encoding="utf-8")
 
 
 def _aligned(tiers: Mapping[str, Sequence[Interval]], words: Sequence[Sequence[str]]) -> Aligned:
@@ -230,20 +178,7 @@ def _aligned(tiers: Mapping[str, Sequence[Interval]], words: Sequence[Sequence[s
 
 
 def read_textgrid(path: str | os.PathLike[str]) -> dict[str, list[Interval]]:
-    """Read the tiers of intervals of a TextGrid, in Praat's long or short form.
-
-    Returns
-    -------
-    dict
-        Name of each tier -> its intervals by time, empty ones included. Names as ``voice - words`` are cut to the
-        part after the dash, which is how the aligner calls the tiers of a speaker.
-
-    Raises
-    ------
-    UnreadableFileError
-        The file is missing, too large, not UTF-8, of another kind, cut, or its times do not increase.
-
-    """
+    """Read the tiers of intervals of a TextGrid, in Praat's long or short form."""
     place = Path(path)
     try:
         if place.stat().st_size > LARGEST_TEXTGRID:
@@ -256,10 +191,10 @@ def read_textgrid(path: str | os.PathLike[str]) -> dict[str, list[Interval]]:
         raise UnreadableFileError(f"{path} does not begin as a TextGrid does; expected ooTextFile, TextGrid")
     reader.number(), reader.number()
     tiers: dict[str, list[Interval]] = {}
-    if reader.flag() != "exists":
+    if reader.next(2, "<exists>") != "exists":
         return tiers
     for _ in range(reader.count()):
-        kind, name = reader.text(), reader.text().rpartition(" - ")[2]
+        kind, name = reader.text(), reader.text().rpartition(" - ")[2]  # the aligner writes `speaker - words`
         if kind != "IntervalTier" or name in tiers:
             raise UnreadableFileError(f"{path}: tier {name!r} is {kind}, or there twice; expected tiers of intervals")
         reader.number(), reader.number()
@@ -274,7 +209,7 @@ class _Tokens:
         self._tokens = iter(_TOKEN.finditer(content))
         self._path, self._at = path, 0
 
-    def _next(self, group: int, expected: str) -> str:
+    def next(self, group: int, expected: str) -> str:
         match = next(self._tokens, None)
         if match is None or match[group] is None:
             got = "the end of the file" if match is None else match[0]
@@ -283,13 +218,10 @@ class _Tokens:
         return match[group]
 
     def text(self) -> str:
-        return self._next(1, "a text in quotes").replace('""', '"')
-
-    def flag(self) -> str:
-        return self._next(2, "<exists>")
+        return self.next(1, "a text in quotes").replace('""', '"')
 
     def number(self) -> float:
-        return float(self._next(3, "a number"))
+        return float(self.next(3, "a number"))
 
     def count(self) -> int:
         number = self.number()

@@ -18,30 +18,8 @@ _MAX_OUTPUT = 1_000_000  # bytes of the output of a program that are read
 def run_program(
     command: Sequence[str], name: str, *, timeout_sec: float, folder: str | None = None, task: str = "", hint: str = ""
 ) -> None:
-    """Run a program to its end.
-
-    It reads nothing, and has a group of its own: when its time is over, or this process is interrupted, all that it
-    started is ended with it.
-
-    Parameters
-    ----------
-    command
-        Program and arguments.
-    name
-        What messages call it.
-    timeout_sec
-        After this it is ended.
-    folder
-        Where it runs.
-    task, hint
-        What was to be done, and what to do where it fails, for messages.
-
-    Raises
-    ------
-    BackendError
-        It does not run, takes longer, or fails; the message has the last line of its output.
-
-    """
+    """Run a program to its end."""
+    # a group of its own: when its time is over, or we are interrupted, all that it started is ended with it
     with tempfile.TemporaryFile() as messages:
         try:
             process = subprocess.Popen(  # noqa: S603 - a program by name, without a shell

@@ -47,8 +47,8 @@ import numpy.typing as npt
 from music_evals.annotations import F0Track
 from music_evals.errors import InvalidAnnotationError, InvalidInputError
 from music_evals.numerics import one_thread
-from music_evals.preparation.characters import Character
 from music_evals.preparation.evidence import GRID_SEC, SMALLEST_STEP, Evidence, Levels, Voice, find_events, follow_voice
+from music_evals.preparation.lyrics import Character
 
 __all__ = ["MIXTURE", "VOICE_ALONE", "Model", "Refined", "Rest", "SungCharacter", "SungNote", "refine"]
 
@@ -58,26 +58,13 @@ Integers = npt.NDArray[np.int64]
 
 @dataclasses.dataclass(frozen=True)
 class Model:
-    """What onsets look like: counted on the development half of ``benchmarks/lyric_alignment`` by its ``--fit``.
+    """What onsets look like: counted on the development half of ``benchmarks/lyric_alignment`` by its ``--fit``."""
 
-    Attributes
-    ----------
-    weights, bias
-        Of the log odds that an event is an onset, for `evidence.FEATURES`.
-    onset_share
-        Share of frames with an onset.
-    missed
-        Share of onsets without an event within 50 ms.
-    off_frames
-        Mean distance of an event from its onset, in frames.
-
-    """
-
-    weights: tuple[float, ...]
+    weights: tuple[float, ...]  # with `bias`, of the log odds that an event is an onset, for `evidence.FEATURES`
     bias: float
-    onset_share: float
-    missed: float
-    off_frames: float
+    onset_share: float  # of the frames
+    missed: float  # share of onsets without an event within 50 ms
+    off_frames: float  # mean distance of an event from its onset
 
 
 VOICE_ALONE: Final = Model((3.23, 4.22, 1.16, 2.26), -3.8, 0.011, 0.114, 1.34)
@@ -123,40 +110,20 @@ class Rest(NamedTuple):
 
 @dataclasses.dataclass(frozen=True)
 class SungCharacter(Character):
-    """A character where the voice sings it.
+    """A character where the voice sings it."""
 
-    Attributes
-    ----------
-    notes
-        One, or several where it is a melisma; none where no frame of it is voiced.
-    confidence
-        Probability by the model that it begins within 50 ms of `start_sec`, 0..1.
-
-    """
-
-    notes: tuple[SungNote, ...] = ()
-    confidence: float = 0.0
+    notes: tuple[SungNote, ...] = ()  # several where it is a melisma; none where no frame of it is voiced
+    confidence: float = 0.0  # probability by the model that it begins within 50 ms of `start_sec`, 0..1
 
 
 class Refined(NamedTuple):
-    """A refined alignment.
-
-    Attributes
-    ----------
-    characters, rests
-        By time; the rests between the characters.
-    shift_sec, spread_sec
-        How far the first alignment was off in all: its median shift, and the scale of its errors around it.
-    wild
-        Share of characters of which the first alignment is taken to say nothing.
-
-    """
+    """A refined alignment, by time."""
 
     characters: tuple[SungCharacter, ...]
-    rests: tuple[Rest, ...]
-    shift_sec: float
-    spread_sec: float
-    wild: float
+    rests: tuple[Rest, ...]  # between the characters
+    shift_sec: float  # median by which the first alignment was off
+    spread_sec: float  # scale of its errors around that
+    wild: float  # share of characters of which the first alignment is taken to say nothing
 
 
 def refine(
@@ -170,33 +137,20 @@ def refine(
 ) -> Refined:
     """Return the characters moved to where the voice shows them, with their notes and the rests between them.
 
-    Parameters
-    ----------
-    characters
-        Of the whole song, by time, from a forced aligner or `characters.spread_lines`.
-    f0
-        Pitch of the voice.
-    levels
-        Of the same recording, best of the voice alone; see `evidence.measure_levels`.
-    reach_sec
-        How far a character may be moved.
-    slack_sec
-        How far a character may be moved out of the time that its line has in the first alignment.
-    model
-        What onsets look like.
-
-    Raises
-    ------
-    InvalidAnnotationError
-        No character, characters that are not in order, no voiced frame, or more characters than the recording, or
-        what lies within reach, has room for.
-    InvalidInputError
-        A reach that is not positive, or a negative slack.
-
+    The characters are those of the whole song, by time, from a forced aligner or `lyrics.spread_lines`; pitch and
+    levels are best of the voice alone. A character is moved by at most `reach_sec`, and by at most `slack_sec` out of
+    the time that its line has in the first alignment.
     """
     if not reach_sec > 0 or not slack_sec >= 0:
         raise InvalidInputError(f"expected `reach_sec` > 0 and `slack_sec` >= 0, got {reach_sec} and {slack_sec}")
-    _check_order(characters)
+    if not characters:
+        raise InvalidAnnotationError("no character to align; are the lyrics empty?")
+    for first, second in itertools.pairwise(characters):
+        if second.start_sec <= first.start_sec or second.line < first.line:
+            raise InvalidAnnotationError(
+                f"characters must be in order; {first.text!r} begins at {first.start_sec:.3f} s in line {first.line}, "
+                f"then {second.text!r} at {second.start_sec:.3f} s in line {second.line}"
+            )
     voice = follow_voice(f0, levels)
     lattice = _Lattice(characters, voice, find_events(voice), model, (reach_sec, slack_sec))
     with one_thread():
@@ -208,17 +162,6 @@ def refine(
     onsets, sure = lattice.decode(marginals)
     sung, rests = _cut(characters, onsets, sure, voice)
     return Refined(tuple(sung), tuple(rests), prior.shift_sec, prior.scale_sec, prior.mistaken + prior.lost)
-
-
-def _check_order(characters: Sequence[Character]) -> None:
-    if not characters:
-        raise InvalidAnnotationError("no character to align; are the lyrics empty?")
-    for first, second in itertools.pairwise(characters):
-        if second.start_sec <= first.start_sec or second.line < first.line:
-            raise InvalidAnnotationError(
-                f"characters must be in order; {first.text!r} begins at {first.start_sec:.3f} s in line {first.line}, "
-                f"then {second.text!r} at {second.start_sec:.3f} s in line {second.line}"
-            )
 
 
 class _Prior(NamedTuple):

@@ -66,7 +66,9 @@ def separate(inputs: Inputs) -> dict[str, Any]:
     with tempfile.TemporaryDirectory() as folder:
         track = Path(folder, f"song{path.suffix.lower()}")  # demucs calls its folder so
         track.symlink_to(path)
-        arguments = [*_arguments(inputs.options), "-o", str(Path(folder, "out")), str(track)]
+        device = ["-d", inputs.options["device"]] if inputs.options["device"] else []
+        two = ["--two-stems", TWO_STEMS[0]] if inputs.options["two_stems"] else []
+        arguments = ["-n", model, "--shifts", _SHIFTS, *two, *device, "-o", str(Path(folder, "out")), str(track)]
         task = f"separate a recording of {wanted_sec:.0f} s"
         run_program([command, *arguments], "demucs", timeout_sec=TIMEOUT_SEC, task=task)
         made = Path(folder, "out", model, "song")
@@ -76,12 +78,6 @@ def separate(inputs: Inputs) -> dict[str, Any]:
 
 def _stems(options: Mapping[str, Any]) -> tuple[str, ...]:
     return TWO_STEMS if options["two_stems"] else STEMS
-
-
-def _arguments(options: Mapping[str, Any]) -> list[str]:
-    device = ["-d", options["device"]] if options["device"] else []
-    two = ["--two-stems", TWO_STEMS[0]] if options["two_stems"] else []
-    return ["-n", options["stem_model"], "--shifts", _SHIFTS, *two, *device]
 
 
 def _command(options: Mapping[str, Any]) -> str:

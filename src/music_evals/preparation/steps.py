@@ -38,7 +38,7 @@ from music_evals.lyrics.rhyme import rhyme_marks
 from music_evals.preparation import clusters, embeddings, stems, sung, themes
 from music_evals.preparation.contract import Column, CorpusStep, Described, Inputs, Song, Step
 from music_evals.preparation.lead_sheet import FEATURES, make_lead_sheet
-from music_evals.preparation.lyric_files import read_lyrics, read_timed_lines
+from music_evals.preparation.lyrics import read_lyrics, read_timed_lines
 
 __all__ = [
     "CORPUS_STEPS",

@@ -18,9 +18,9 @@ from music_evals.audio.extraction import extract, receipt
 from music_evals.audio.io import Audio, load_audio
 from music_evals.errors import InvalidAnnotationError, MissingBackendError
 from music_evals.preparation import phonemes
-from music_evals.preparation.characters import Character, spread_lines
 from music_evals.preparation.contract import Inputs
 from music_evals.preparation.evidence import measure_levels
+from music_evals.preparation.lyrics import Character, spread_lines
 from music_evals.preparation.refinement import MIXTURE, VOICE_ALONE, refine
 
 __all__ = ["OPTIONS", "about_characters", "about_phonemes", "align", "draft_left_out", "find", "phonemes_left_out"]

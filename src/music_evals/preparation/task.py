@@ -19,7 +19,7 @@ from music_evals.errors import InvalidInputError, NoDataError, UnknownNameError
 from music_evals.files import item_name, write_atomically, written_whole
 from music_evals.numerics import package_versions
 from music_evals.options import MISSING, option
-from music_evals.preparation.contract import Column, Corpus, CorpusStep, Described, Song, Step
+from music_evals.preparation.contract import Column, Corpus, Described, Song, Step
 from music_evals.preparation.embeddings import write_embeddings
 from music_evals.preparation.job import Key, PreparationJob, Wanted
 from music_evals.preparation.lead_sheet import FEATURES
@@ -38,12 +38,10 @@ _PACKAGES: Final = ("music_evals", "numpy", "scipy", "librosa", "soxr", "soundfi
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Settings(RunSettings):
-    """Which songs are prepared, and how.
+    """Which songs are prepared, and how; what is not listed here `run.Settings` and the options say.
 
     Parameters
     ----------
-    out, limit, engine, workers, ray_address, overwrite
-        See `run.Settings`. `limit` takes the first songs.
     songs
         Folder, searched with its sub-folders: recordings, and lyrics as ``.lrc`` or ``.txt`` of the same name.
     steps
@@ -54,16 +52,10 @@ class Settings(RunSettings):
         ``NAME=ID`` for another model of the same class.
     device
         Where encoder and demucs compute; None is a GPU if there is one.
-    trust_remote_code
-        Whether code that comes with the encoder may run here.
     n_clusters
         At most as many as songs; None is 1,000, or as many as songs have an embedding where these are fewer.
     sample
         Songs to draw as evenly from clusters as possible, by `seed`; None draws none.
-    demucs
-        Its command, by name or path; None looks for ``demucs``.
-    stem_model, two_stems
-        Model of demucs; and whether it gives the voice and the rest, in place of voice, drums, bass and others.
     theme_writer
         Who writes themes: ``model`` with perhaps ``endpoint`` and ``api_key_env``, as
         `writers.load_lyric_writer` takes them, or a `protocols.LyricWriter`.
@@ -126,26 +118,14 @@ class Settings(RunSettings):
 
 @dataclasses.dataclass(frozen=True)
 class Prepared:
-    """What a run of preparation made.
+    """What a run of preparation made."""
 
-    Attributes
-    ----------
-    rows
-        One a song, as in the data set.
-    failures
-        Song with step, and why it failed; a step over all songs alone.
-    files
-        ``records``, ``data`` and ``card``; ``embeddings``, ``clusters`` and ``table``, songs as ``caimap import`` takes
-        them, where there are such.
-    left_out
-        Step that was not asked for by name, and why it was left out.
-
-    """
-
-    rows: list[dict[str, Any]]
-    failures: list[tuple[str, str]]
+    rows: list[dict[str, Any]]  # one a song, as in the data set
+    failures: list[tuple[str, str]]  # song with step (a step over all songs alone), and why it failed
     files: dict[str, Path]
-    left_out: dict[str, str]
+    """``records``, ``data`` and ``card``; where there are such, ``embeddings``, ``clusters`` and ``table``, songs as
+    ``caimap import`` takes them."""
+    left_out: dict[str, str]  # step that was not asked for by name -> why it was left out
 
 
 def find_songs(folder: str | os.PathLike[str], out: str | os.PathLike[str] | None = None) -> list[Song]:
@@ -195,22 +175,27 @@ def run_preparation(settings: Settings, *, progress: Progress | None = None) -> 
     songs = find_songs(settings.songs, out)[: settings.limit]
     names, left_out = _chosen(settings, songs)
     _check(settings, names, len(songs))
-    wanted = [Wanted(STEPS[name], *_step_options(STEPS[name], settings)) for name in names if name in STEPS]
-    over_all = [
-        (CORPUS_STEPS[name], *_step_options(CORPUS_STEPS[name], settings)) for name in names if name in CORPUS_STEPS
-    ]
+    options = {name: _options(all_steps()[name], settings) for name in names}
+    about = {name: all_steps()[name].about(options[name]) for name in names}
+    wanted = [Wanted(STEPS[name], options[name], about[name]) for name in names if name in STEPS]
     latest, path = _record(wanted, songs, settings, progress)
     failures = [(f"{song} {step}", row["error"]) for (song, step), row in latest.items() if "error" in row]
     answers = {key: row["value"] for key, row in latest.items() if "value" in row}
     summaries: dict[str, Any] = {}
-    for step, options, about in over_all:
+    for name in (name for name in names if name in CORPUS_STEPS):
+        step = CORPUS_STEPS[name]
+        read = {  # of the songs that have all that the step reads
+            song.song: {earlier: answers[song.song, earlier] for earlier in step.after}
+            for song in songs
+            if all((song.song, earlier) in answers for earlier in step.after)
+        }
         try:
-            by_song, summary = step.does(Corpus(_read_by(step, songs, answers), options, out))
+            by_song, summary = step.does(Corpus(read, options[name], out))
         except (InvalidInputError, NoDataError) as error:  # fewer songs have what it reads than were found
-            failures.append((step.name, f"{type(error).__name__}: {error}"))
+            failures.append((name, f"{type(error).__name__}: {error}"))
             continue
-        answers |= {(song, step.name): answer for song, answer in by_song.items()}
-        summaries[step.name] = {**summary, **about}
+        answers |= {(song, name): answer for song, answer in by_song.items()}
+        summaries[name] = {**summary, **about[name]}
     rows = [_row(song, answers, latest) for song in songs]
     made = _Made(out, Path(settings.songs), songs, rows, answers)
     files = {"records": path, **_export(made, [all_steps()[name] for name in names], summaries, len(failures))}
@@ -236,12 +221,6 @@ def _options(step: Described, settings: Settings) -> dict[str, Any]:
     return {option: getattr(settings, option) for option in step.options}
 
 
-def _step_options(step: Described, settings: Settings) -> tuple[dict[str, Any], Mapping[str, Any]]:
-    """Return the options of a step, and what they stand for."""
-    options = _options(step, settings)
-    return options, step.about(options)
-
-
 def _check(settings: Settings, names: Sequence[str], n_songs: int) -> None:
     """Refuse settings of steps that are not done, and more clusters or drawn songs than there are songs."""
     owners = {
@@ -257,15 +236,6 @@ def _check(settings: Settings, names: Sequence[str], n_songs: int) -> None:
             raise InvalidInputError(f"`{name}` must be at most {n_songs}, the number of songs, got {given}")
 
 
-def _read_by(step: CorpusStep, songs: Sequence[Song], answers: Mapping[Key, Any]) -> dict[str, dict[str, Any]]:
-    """Return the answers that a step over all songs reads, of the songs that have all of them."""
-    return {
-        song.song: {name: answers[song.song, name] for name in step.after}
-        for song in songs
-        if all((song.song, name) in answers for name in step.after)
-    }
-
-
 def _record(
     wanted: Sequence[Wanted], songs: Sequence[Song], settings: Settings, progress: Progress | None
 ) -> tuple[dict[Key, Row], Path]:
@@ -275,21 +245,20 @@ def _record(
     path = Path(settings.out) / RECORDS
     latest: dict[Key, Row] = {}
     n_done, n_all = 0, len(songs) * len(wanted)
+
+    def of_all(done: int, _: int, label: str) -> None:
+        if progress is not None:
+            progress(n_done + done, n_all, label)
+
     for wave in in_waves(list(known)):
         job = PreparationJob(header, songs, [known[name] for name in wave], Path(settings.out), dict(latest))
-        own = None if progress is None else _within(progress, n_done, n_all)
-        records = record(job, Path(settings.out) / RECORDS, settings, progress=own)
+        records = record(job, Path(settings.out) / RECORDS, settings, progress=None if progress is None else of_all)
         settings = dataclasses.replace(settings, overwrite=False)  # what the first wave wrote is to stay
         latest |= job.latest(records)
         path = records.path
         n_done += job.size
     keys = [(song.song, name) for song in songs for name in known]
     return {key: latest[key] for key in keys if key in latest}, path
-
-
-def _within(progress: Progress, start: int, total: int) -> Progress:
-    """Return the progress of one wave among all."""
-    return lambda done, _, label: progress(start + done, total, label)
 
 
 def _row(song: Song, answers: Mapping[Key, Any], latest: Mapping[Key, Row]) -> dict[str, Any]:
@@ -318,34 +287,29 @@ _FAILURES: Final = [{"step": "string", "error": "string"}]
 
 @dataclasses.dataclass(frozen=True)
 class _Made:
-    """What a run made.
-
-    Attributes
-    ----------
-    out, source
-        Folder of the run, and that of the songs.
-    songs, rows
-        The songs, and the row of each.
-    answers
-        Song and step -> answer.
-
-    """
+    """What a run made."""
 
     out: Path
-    source: Path
+    source: Path  # folder of the songs
     songs: Sequence[Song]
-    rows: Sequence[Mapping[str, Any]]
+    rows: Sequence[Mapping[str, Any]]  # one a song
     answers: Mapping[Key, Mapping[str, Any]]
 
 
 def _export(made: _Made, steps: Sequence[Described], summaries: Mapping[str, Any], n_failures: int) -> dict[str, Path]:
     """Write all files, and return them by kind; those of an earlier run that this one does not make are removed."""
+    import datasets
+
     out = made.out
     files = {
         "data": out / CONFIG / _FILE, "embeddings": out / EMBEDDINGS / _FILE, "clusters": out / CLUSTERS,
         "table": out / TABLE,
     }  # fmt: skip
-    _write_parquet(made.rows, files["data"])
+    kinds = {"song": "string", **{column.name: column.kind for column in _columns()}, "failures": _FAILURES}
+    features = datasets.Features({name: _feature(kind) for name, kind in kinds.items()})
+    columns = {name: [row[name] for row in made.rows] for name in features}
+    with written_whole(files["data"], parents=True) as part:
+        datasets.Dataset.from_dict(columns, features=features).to_parquet(part)
     embedded = [song.song for song in made.songs if (song.song, "embeddings") in made.answers]
     table = _table(made)
     if embedded:
@@ -365,16 +329,6 @@ def _export(made: _Made, steps: Sequence[Described], summaries: Mapping[str, Any
 
 def _columns() -> list[Column]:
     return [column for step in all_steps().values() for column in step.columns]
-
-
-def _write_parquet(rows: Sequence[Mapping[str, Any]], path: Path) -> None:
-    import datasets
-
-    kinds = {"song": "string", **{column.name: column.kind for column in _columns()}, "failures": _FAILURES}
-    features = datasets.Features({name: _feature(kind) for name, kind in kinds.items()})
-    columns = {name: [row[name] for row in rows] for name in features}
-    with written_whole(path, parents=True) as part:
-        datasets.Dataset.from_dict(columns, features=features).to_parquet(part)
 
 
 def _feature(kind: Any) -> Any:

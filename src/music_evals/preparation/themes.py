@@ -15,7 +15,7 @@ from music_evals.lyrics.normalise import drop_reasoning
 from music_evals.lyrics.patterns import LEAST_CHINESE, chinese_share
 from music_evals.lyrics.prompts import theme_prompt, theme_receipt
 from music_evals.preparation.contract import Inputs
-from music_evals.preparation.lyric_files import read_lyrics
+from music_evals.preparation.lyrics import read_lyrics
 from music_evals.protocols import LyricWriter
 
 __all__ = ["LONGEST", "OPTIONS", "about", "checked_theme", "left_out", "write_theme"]
@@ -63,15 +63,7 @@ def write_theme(inputs: Inputs) -> dict[str, Any]:
 
 
 def checked_theme(text: str, lyrics: str, name: str) -> str:
-    """Return an answer as a theme, without what a model thought aloud before.
-
-    Raises
-    ------
-    BackendError
-        It is empty, longer than `LONGEST`, not in Chinese, or holds a line of the lyrics of `COPIED` characters or
-        more.
-
-    """
+    """Return an answer as a theme, without what a model thought aloud before."""
     theme = " ".join(drop_reasoning(text).split())
     prefix = f"{name} wrote no theme: the answer"
     if not theme:

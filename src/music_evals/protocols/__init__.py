@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from music_evals.errors import ModelUnavailableError, UnknownNameError, importing
-from music_evals.protocols._describing import (
+from music_evals.protocols.describing import (
     MUSIC_ENCODER_TYPES,
     MUSIC_ENCODERS,
     TAGGERS,
@@ -25,8 +25,8 @@ from music_evals.protocols._describing import (
     TextEncoder,
     Written,
 )
-from music_evals.protocols._editing import EDIT_STUDIES, EDITORS, INSTRUCTION_WRITERS, EditingSystem, declared
-from music_evals.protocols._inpainting import (
+from music_evals.protocols.editing import EDIT_STUDIES, EDITORS, INSTRUCTION_WRITERS, EditingSystem, declared
+from music_evals.protocols.inpainting import (
     BASELINES,
     CONTROL,
     CONTROLS,
@@ -39,7 +39,7 @@ from music_evals.protocols._inpainting import (
     NoteLikelihood,
     NoteLikelihoodInpainter,
 )
-from music_evals.protocols._rolls import (
+from music_evals.protocols.rolls import (
     ROLL_BASELINES,
     STYLE_TRANSFERS,
     CellPredictor,

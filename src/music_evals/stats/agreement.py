@@ -37,7 +37,7 @@ import numpy as np
 import numpy.typing as npt
 
 from music_evals.errors import InvalidInputError, PairCountError
-from music_evals.stats._clusters import Floats, check_count, check_groups, generator
+from music_evals.stats.clusters import Floats, check_count, check_groups, generator
 from music_evals.stats.intervals import check_confidence, student
 
 __all__ = ["LEAST_SYSTEMS", "Agreement", "Estimate", "RatingTable", "agreement", "leave_one_out"]

@@ -37,7 +37,7 @@ import numpy as np
 import numpy.typing as npt
 
 from music_evals.errors import InvalidInputError, PairCountError
-from music_evals.stats._clusters import Floats, Integers
+from music_evals.stats.clusters import Floats, Integers
 from music_evals.stats.discrimination import auc
 from music_evals.stats.intervals import NO_SPREAD, Interval, check_confidence, student
 

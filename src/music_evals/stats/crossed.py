@@ -21,7 +21,7 @@ import numpy as np
 import numpy.typing as npt
 
 from music_evals.errors import InvalidInputError, PairCountError
-from music_evals.stats._clusters import Floats, check_groups
+from music_evals.stats.clusters import Floats, check_groups
 from music_evals.stats.intervals import check_confidence, student
 
 __all__ = ["Crossed", "crossed_difference", "crossed_estimate", "crossed_mean"]

@@ -36,7 +36,7 @@ import numpy as np
 import numpy.typing as npt
 
 from music_evals.errors import InvalidInputError
-from music_evals.stats._clusters import Floats, Integers, check_count, check_groups
+from music_evals.stats.clusters import Floats, Integers, check_count, check_groups
 
 __all__ = [
     "MANY_CLUSTERS",

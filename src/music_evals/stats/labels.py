@@ -25,7 +25,7 @@ import numpy as np
 import numpy.typing as npt
 
 from music_evals.errors import InvalidInputError, PairCountError
-from music_evals.stats._clusters import Floats, Integers, blocks, check_count, check_groups, generator
+from music_evals.stats.clusters import Floats, Integers, blocks, check_count, check_groups, generator
 
 __all__ = ["LabelTest", "label_mean_tests"]
 

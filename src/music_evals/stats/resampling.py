@@ -32,7 +32,7 @@ import numpy as np
 import numpy.typing as npt
 
 from music_evals.errors import PairCountError
-from music_evals.stats._clusters import (
+from music_evals.stats.clusters import (
     BinPairs,
     Divergence,
     Floats,

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 import numpy.typing as npt
 
-from music_evals.stats._clusters import Floats, Integers, generator, random_bytes
+from music_evals.stats.clusters import Floats, Integers, generator, random_bytes
 
 __all__ = ["EXACT_MEAN_CLUSTERS", "TIE_TOLERANCE", "SignFlips"]
 

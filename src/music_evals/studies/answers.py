@@ -10,6 +10,7 @@ under a name counts. A static page gives its participant one file with all parts
 from __future__ import annotations
 
 import json
+import math
 import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -20,73 +21,52 @@ from music_evals.errors import InvalidInputError, NoDataError
 from music_evals.files import reading
 from music_evals.pipelines.study_tables import located_at
 from music_evals.studies.folders import StudyFolder
-from music_evals.studies.slots import SlotBook
-from music_evals.studies.storage import MAX_BYTES, SubmissionStore, is_token
+from music_evals.studies.storage import MAX_BYTES, SlotBook, SubmissionStore, is_token
 
-__all__ = ["MAX_PARTS", "Part", "Participant", "check_part", "participants_of", "read_export"]
+__all__ = [
+    "FASTER_THAN_TIME",
+    "MAX_PARTS",
+    "Part",
+    "Participant",
+    "check_part",
+    "is_possible",
+    "participants_of",
+    "passed_sec",
+    "read_export",
+]
 
 FORMAT = 1
 """Of a submission; another one is refused."""
 MAX_PARTS = 64
 """Most parts of one participant."""
+FASTER_THAN_TIME = "faster_than_time"
+"""Mark of who claims more seconds than passed at the server."""
+
+_OVER_SHARE, _OVER_SEC = 1.02, 1.0
+"""By so much may a page count more than the server: clocks differ. Who pauses or sends later had more time."""
 
 
 class Participant(NamedTuple):
-    """All that one participant sent.
+    """All that one participant sent."""
 
-    Attributes
-    ----------
-    token
-        Random; says nothing of who it is.
-    slot
-        Which plan was followed.
-    parts
-        Name -> content, as plain values.
-    joined_at
-        When the plan was given, in Unix seconds of the server's clock; None for static pages and earlier versions.
-    received_at
-        Name of a part -> when what counts of it was stored, the same way; without parts whose time is not known.
-
-    """
-
-    token: str
-    slot: int
-    parts: dict[str, Any]
-    joined_at: float | None = None
-    received_at: Mapping[str, float] = MappingProxyType({})
+    token: str  # random; says nothing of who it is
+    slot: int  # which plan was followed
+    parts: dict[str, Any]  # name -> content, as plain values
+    joined_at: float | None = None  # Unix seconds of the server's clock; None for static pages and earlier versions
+    received_at: Mapping[str, float] = MappingProxyType({})  # name of a part -> when it was stored, where that is known
 
 
 class Part(NamedTuple):
-    """What was sent at once.
+    """What was sent at once."""
 
-    Attributes
-    ----------
-    slot
-        Which plan is followed.
-    sent
-        How many parts this participant had sent before.
-    name
-        Of the part.
-    content
-        As plain values.
-
-    """
-
-    slot: int
-    sent: int
+    slot: int  # which plan is followed
+    sent: int  # how many parts this participant had sent before
     name: str
     content: Any
 
 
 def check_part(study: StudyFolder, content: Any) -> Part:
-    """Return a part that was sent, or refuse one that is invalid in this study.
-
-    Raises
-    ------
-    InvalidInputError
-        Not a part; of another study, kind or format; or of an unknown plan.
-
-    """
+    """Return a part that was sent, or refuse one that is invalid in this study."""
     if not isinstance(content, Mapping) or content.get("format") != FORMAT:
         raise InvalidInputError(f"expected a submission of format {FORMAT}")
     if (content.get("study"), content.get("kind")) != (study.study, study.kind):
@@ -102,62 +82,29 @@ def check_part(study: StudyFolder, content: Any) -> Part:
 
 
 def read_export(study: StudyFolder, path: str | os.PathLike[str]) -> Participant:
-    """Read the file that a static page gave a participant.
-
-    Raises
-    ------
-    NoDataError
-        There is no such file.
-    InvalidInputError
-        The file belongs to another study, or is too large; the message names it.
-
-    """
+    """Read the file that a static page gave a participant; its errors name the file."""
     with reading(path):
         stored = Path(path).read_bytes()
     with located_at(path):
-        return _export(study, stored)
-
-
-def _export(study: StudyFolder, stored: bytes) -> Participant:
-    if len(stored) > MAX_BYTES * MAX_PARTS:
-        raise InvalidInputError(f"{len(stored)} bytes are more than a participant can send")
-    try:
-        content = json.loads(stored)
-    except (ValueError, RecursionError) as error:
-        raise InvalidInputError(f"not a file of a study's page ({error})") from error
-    content = content if isinstance(content, dict) else {}
-    parts, token = content.get("parts"), content.get("token", "")
-    if not isinstance(parts, dict) or not 0 < len(parts) <= MAX_PARTS or not is_token(token):
-        raise InvalidInputError("not a file of a study's page: it has no parts, or no token")
-    of_all = {name: value for name, value in content.items() if name not in {"parts", "token"}}
-    checked = [check_part(study, {**of_all, "sent": 0, "part": name, "content": part}) for name, part in parts.items()]
+        if len(stored) > MAX_BYTES * MAX_PARTS:
+            raise InvalidInputError(f"{len(stored)} bytes are more than a participant can send")
+        try:
+            content = json.loads(stored)
+        except (ValueError, RecursionError) as error:
+            raise InvalidInputError(f"not a file of a study's page ({error})") from error
+        content = content if isinstance(content, dict) else {}
+        parts, token = content.get("parts"), content.get("token", "")
+        if not isinstance(parts, dict) or not 0 < len(parts) <= MAX_PARTS or not is_token(token):
+            raise InvalidInputError("not a file of a study's page: it has no parts, or no token")
+        about = {**{name: value for name, value in content.items() if name not in {"parts", "token"}}, "sent": 0}
+        checked = [check_part(study, {**about, "part": name, "content": part}) for name, part in parts.items()]
     return Participant(token, checked[0].slot, {part.name: part.content for part in checked})
 
 
 def participants_of(
     study: StudyFolder, files: Sequence[str | os.PathLike[str]] = (), *, store: SubmissionStore | None = None
 ) -> tuple[Participant, ...]:
-    """Return everybody who sent something, by token.
-
-    Parameters
-    ----------
-    study
-        The study.
-    files
-        From a static page, in addition to those in the store.
-    store
-        By default that in the study's folder.
-
-    Raises
-    ------
-    NoDataError
-        Nobody sent anything.
-    InvalidInputError
-        A submission of another study; a participant with two plans, or both in the store and in a file.
-    CorruptRecordsError
-        A stored submission was changed.
-
-    """
+    """Return everybody who sent something, by token: to the store (by default that of the study), or in files."""
     store = store if store is not None else SubmissionStore(study.submissions)
     participants: dict[str, Participant] = {}
     joined = SlotBook(store.folder, len(study.plans)).joined()
@@ -181,3 +128,13 @@ def participants_of(
     if not participants:
         raise NoDataError(f"nobody sent anything to {study.folder}; name the files that participants got")
     return tuple(participants[token] for token in sorted(participants))
+
+
+def passed_sec(start: float | None, end: float | None) -> float:
+    """Return the seconds between two times of the server; NaN where one is not known, or the clock was set back."""
+    return math.nan if start is None or end is None or end < start else end - start
+
+
+def is_possible(claimed_sec: float, passed: float) -> bool:
+    """Tell whether a page can have spent so much where `passed` seconds passed; True if unknown (NaN)."""
+    return not claimed_sec > _OVER_SHARE * passed + _OVER_SEC

@@ -11,7 +11,9 @@
 ``submissions/``
     See `studies.storage`; made with the first one.
 
-A study is data: its texts are shown as text, never as HTML.
+A study is data: its texts are shown as text, never as HTML. What participants read first are texts of ours for each
+kind of study, or the leader's own from a YAML file with the keys `title`, `consent` and `instructions`, the last two
+lists of paragraphs. Whoever leads a study answers for its texts, and for the review of its ethics.
 """
 
 from __future__ import annotations
@@ -20,7 +22,6 @@ import dataclasses
 import json
 import os
 import re
-import shutil
 from collections.abc import Mapping, Sequence
 from pathlib import Path, PurePosixPath
 from typing import Any, NamedTuple
@@ -28,9 +29,21 @@ from typing import Any, NamedTuple
 from music_evals import __version__
 from music_evals.errors import InvalidInputError, NoDataError, UnreadableFileError
 from music_evals.files import folder_written_whole, parse_json, private_folder, reading, write_atomically
+from music_evals.yaml_files import load_yaml, packaged_yaml, yaml_text
 
-__all__ = ["ABOUT", "KEY", "KINDS", "PAGE", "SUBMISSIONS", "Introduction", "StudyFolder", "read_study_folder",
-           "write_study_folder"]  # fmt: skip
+__all__ = [
+    "ABOUT",
+    "KEY",
+    "KINDS",
+    "PAGE",
+    "SUBMISSIONS",
+    "Introduction",
+    "StudyFolder",
+    "default_introduction",
+    "read_introduction",
+    "read_study_folder",
+    "write_study_folder",
+]
 
 ABOUT = "study.json"
 """File of a study's folder that says what it is."""
@@ -52,28 +65,12 @@ _DATA = '<script type="application/json" id="study">'
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Introduction:
-    """What participants read before anything is played.
-
-    Parameters
-    ----------
-    title
-        Of the study.
-    consent
-        Paragraphs: what it is for, what is stored and for how long, how to withdraw, who leads it. Who goes on has
-        agreed to them.
-    instructions
-        Paragraphs: what is to be done.
-
-    Raises
-    ------
-    InvalidInputError
-        A text is missing: participants are informed before they take part.
-
-    """
+    """What participants read before anything is played; raises `InvalidInputError` where a text is missing."""
 
     title: str
     consent: tuple[str, ...]
-    instructions: tuple[str, ...]
+    """Paragraphs: what it is for, what is stored for how long, how to withdraw, who leads it; who goes on agrees."""
+    instructions: tuple[str, ...]  # paragraphs: what is to be done
 
     def __post_init__(self) -> None:
         texts = {"title": (self.title,), "consent": self.consent, "instructions": self.instructions}
@@ -83,31 +80,14 @@ class Introduction:
 
 
 class StudyFolder(NamedTuple):
-    """A study that was read.
-
-    Attributes
-    ----------
-    folder
-        Where it lies.
-    study
-        Its name, which submissions name too.
-    kind
-        One of `KINDS`.
-    introduction
-        What participants read.
-    settings
-        What all plans share.
-    plans
-        What each participant does.
-
-    """
+    """A study that was read."""
 
     folder: Path
-    study: str
-    kind: str
+    study: str  # its name, which submissions name too
+    kind: str  # one of `KINDS`
     introduction: Introduction
-    settings: dict[str, Any]
-    plans: tuple[dict[str, Any], ...]
+    settings: dict[str, Any]  # what all plans share
+    plans: tuple[dict[str, Any], ...]  # what each participant does
 
     @property
     def page(self) -> Path:
@@ -136,7 +116,7 @@ def write_study_folder(
     page: Mapping[str, bytes | Path],
     key: Mapping[str, bytes | Path],
 ) -> StudyFolder:
-    """Write the folder of a study, whole or not at all.
+    """Write the folder of a study, whole or not at all, and read it.
 
     Parameters
     ----------
@@ -146,8 +126,6 @@ def write_study_folder(
         One of `KINDS`.
     study
         Its name: lower-case letters, digits, ``_`` and ``-``, at most 64.
-    introduction
-        What participants read.
     settings, plans
         Plain values, without a word on who made what. One plan a participant; who comes after the last begins again at
         the first.
@@ -155,11 +133,6 @@ def write_study_folder(
         Path below ``page/`` -> content or file to copy. The study is written into its ``index.html``.
     key
         The same below ``key/``.
-
-    Returns
-    -------
-    StudyFolder
-        As `read_study_folder` reads it.
 
     Raises
     ------
@@ -192,40 +165,24 @@ def write_study_folder(
         write_atomically(part / ABOUT, f"{text}\n".encode())
         for place, files in ((PAGE, page), (KEY, key)):
             for name, content in files.items():
-                _write(part / place, name, content)
+                pure = PurePosixPath(name)
+                if pure.is_absolute() or ".." in pure.parts or not pure.parts:
+                    raise InvalidInputError(f"{name!r} must lie inside of the study")
+                data = content.read_bytes() if isinstance(content, Path) else content
+                write_atomically(part / place / pure, data, parents=True, sync=False)
         index = part / PAGE / "index.html"
         write_atomically(index, with_study(index.read_bytes(), about))
     return read_study_folder(target)
 
 
 def with_study(page: bytes, about: Mapping[str, Any]) -> bytes:
-    """Put a study into the HTML of its page, as data that a browser does not run.
-
-    Raises
-    ------
-    InvalidInputError
-        The page has no place for it.
-
-    """
+    """Put a study into the HTML of its page, as data that a browser does not run."""
     place = _DATA.encode()
     if page.count(place) != 1:
         raise InvalidInputError(f"the page of a study must hold {_DATA}</script> once")
     # a closing tag inside of a text would end the data
     data = json.dumps(about, allow_nan=False).replace("<", "\\u003c")
     return page.replace(place, place + data.encode())
-
-
-def _write(root: Path, name: str, content: bytes | Path) -> None:
-    """Write or copy a file below `root`."""
-    pure = PurePosixPath(name)
-    if pure.is_absolute() or ".." in pure.parts or not pure.parts:
-        raise InvalidInputError(f"{name!r} must lie inside of the study")
-    target = root / pure
-    if isinstance(content, Path):
-        target.parent.mkdir(parents=True, exist_ok=True)
-        shutil.copyfile(content, target)
-    else:
-        write_atomically(target, content, parents=True, sync=False)
 
 
 def read_study_folder(folder: str | os.PathLike[str]) -> StudyFolder:
@@ -256,3 +213,36 @@ def read_study_folder(folder: str | os.PathLike[str]) -> StudyFolder:
         )  # fmt: skip
     except (KeyError, TypeError, ValueError, InvalidInputError) as error:
         raise UnreadableFileError(f"{path}: not a study ({error})") from error
+
+
+def default_introduction(kind: str, title: str, contact: str) -> Introduction:
+    """Return texts of ours for one of `KINDS`, with who leads the study and how to reach them.
+
+    Raises
+    ------
+    InvalidInputError
+        There is no such kind, or no contact: participants must know whom to ask.
+
+    """
+    if kind not in KINDS:
+        raise InvalidInputError(f"a study is one of {', '.join(KINDS)}, got {kind!r}")
+    if not contact.strip():
+        raise InvalidInputError("name who leads the study and how to reach them, with `contact`")
+    values = packaged_yaml("music_evals.studies", f"{kind}.yaml")
+    consent = tuple(paragraph.replace("{contact}", contact) for paragraph in values["consent"])
+    return Introduction(title=title, consent=consent, instructions=tuple(values["instructions"]))
+
+
+def read_introduction(path: str | os.PathLike[str]) -> Introduction:
+    """Read the texts of a study from a YAML file; raises where it is missing, no YAML, or lacks a key."""
+    try:
+        values = load_yaml(yaml_text(Path(path).read_bytes(), path), path)
+        return Introduction(
+            title=values["title"], consent=tuple(values["consent"]), instructions=tuple(values["instructions"])
+        )
+    except FileNotFoundError as error:
+        raise NoDataError(f"{path}: there is no such file") from error
+    except (OSError, LookupError, TypeError, ValueError) as error:  # ours are among them
+        raise UnreadableFileError(
+            f"{path}: expected YAML with title, consent and instructions, the last two lists of paragraphs ({error})"
+        ) from error

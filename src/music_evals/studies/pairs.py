@@ -53,18 +53,8 @@ REFERENCE = "reference"
 class StudyPair:
     """One row of `pairs.csv`; the module says what each column is.
 
-    Parameters
-    ----------
-    item_id, group, system, reference, estimate
-        Text without control characters, not empty.
-    task, reference_sha256, estimate_sha256, same_as, licence, source, run, run_system, sample_id
-        Text without control characters.
-    seconds, start_sec, end_sec
-        In seconds; None where it is not known. A start has an end behind it.
-    reference_lufs, estimate_lufs, gain_db
-        In LUFS and in dB; None where it is not known, as of silence.
-    run_seed
-        None if missing.
+    Texts have no control characters, and the five that are required are not empty. Seconds are not negative, a start
+    has an end behind it, loudness is in LUFS and the gain in dB; None where something is not known.
 
     Raises
     ------
@@ -99,22 +89,21 @@ class StudyPair:
         for name in COLUMNS:
             value = getattr(self, name)
             if isinstance(value, str):
-                _check_text(name, value)
+                if name in _NEEDED and not value.strip():
+                    raise InvalidInputError(f"{name} is empty")
+                wrong = next((letter for letter in value if unicodedata.category(letter) in {"Cc", "Cs"}), None)
+                if wrong is not None:
+                    raise InvalidInputError(f"{name} holds the control character {wrong!r}: {value!r}; take it out")
             elif value is not None and not math.isfinite(value):
                 raise InvalidInputError(f"{name} must be a finite number, got {value}")
         for name in ("seconds", "start_sec"):
             value = getattr(self, name)
             if value is not None and value < 0:
                 raise InvalidInputError(f"{name} must not be negative, got {value}")
-        self._check_span()
-
-    def _check_span(self) -> None:
         if (self.start_sec is None) != (self.end_sec is None):
             raise InvalidInputError("start_sec and end_sec go together; give both or neither")
-        if self.start_sec is None or self.end_sec is None:
-            return
         latest = math.inf if self.seconds is None else self.seconds
-        if not self.start_sec < self.end_sec <= latest:
+        if self.start_sec is not None and self.end_sec is not None and not self.start_sec < self.end_sec <= latest:
             raise InvalidInputError(
                 f"expected start_sec < end_sec <= seconds, got {self.start_sec}, {self.end_sec} and {self.seconds}"
             )
@@ -127,21 +116,8 @@ _TYPES = {field.name: str(field.type).removesuffix(" | None") for field in datac
 _NEEDED = ("item_id", "group", "system", "reference", "estimate")
 
 
-def _check_text(name: str, value: str) -> None:
-    if name in _NEEDED and not value.strip():
-        raise InvalidInputError(f"{name} is empty")
-    wrong = next((letter for letter in value if unicodedata.category(letter) in {"Cc", "Cs"}), None)
-    if wrong is not None:
-        raise InvalidInputError(f"{name} holds the control character {wrong!r}: {value!r}; take it out")
-
-
 def check_pairs(pairs: Sequence[StudyPair]) -> None:
     """Check what holds between the rows of a table.
-
-    Parameters
-    ----------
-    pairs
-        The rows, in their order.
 
     Raises
     ------
@@ -174,41 +150,13 @@ def check_pairs(pairs: Sequence[StudyPair]) -> None:
 
 
 def pairs_text(pairs: Sequence[StudyPair]) -> str:
-    """Return the text of `pairs.csv`, checked as `check_pairs` does.
-
-    Parameters
-    ----------
-    pairs
-        The rows.
-
-    Returns
-    -------
-    str
-        All columns; numbers with as many digits as read back to the same number.
-
-    """
+    """Return the text of `pairs.csv`, checked as `check_pairs` does; numbers read back to the same number."""
     check_pairs(pairs)
     return csv_text(COLUMNS, ([getattr(pair, name) for name in COLUMNS] for pair in pairs))
 
 
 def write_pairs(path: str | os.PathLike[str], pairs: Sequence[StudyPair]) -> Path:
-    """Write `pairs.csv` whole or not at all, and return its path.
-
-    Parameters
-    ----------
-    path
-        The file; its folder must be there.
-    pairs
-        The rows.
-
-    Raises
-    ------
-    NoDataError, PairCountError, InvalidInputError
-        As `check_pairs`.
-    OutputError
-        The file cannot be written.
-
-    """
+    """Write `pairs.csv`, checked as `check_pairs` does, whole or not at all, and return its path."""
     return write_atomically(path, pairs_text(pairs).encode())
 
 
@@ -223,11 +171,6 @@ def read_pairs(path: str | os.PathLike[str], *, check_files: bool = True) -> tup
         manifests of edits. Other columns are left to whoever wrote them.
     check_files
         Look at the files: they are there, and have the hashes of the table where it has some.
-
-    Returns
-    -------
-    tuple of StudyPair
-        In the order of the file.
 
     Raises
     ------
@@ -248,8 +191,15 @@ def read_pairs(path: str | os.PathLike[str], *, check_files: bool = True) -> tup
             pairs.append(_pair(row, place.stem))
     with located_at(place):
         check_pairs(pairs)
-    if check_files:
-        _check_files(place, pairs)
+    hashes: dict[str, str] = {}
+    for number, pair in enumerate(pairs if check_files else (), start=1):
+        for side in ("reference", "estimate"):
+            name, expected = getattr(pair, side), getattr(pair, f"{side}_sha256")
+            where = f"{place}, row {number}: the {side} {name}"
+            if name not in hashes:
+                hashes[name] = _hash(place.parent / name, where)
+            if expected and hashes[name] != expected:
+                raise UnreadableFileError(f"{where} is another file than the table says; build the study again")
     return tuple(pairs)
 
 
@@ -285,18 +235,6 @@ def _value(name: str, cell: str) -> str | float:
     except ValueError:
         kind = "a whole number" if _TYPES[name] == "int" else "a number"
         raise InvalidInputError(f"{name} must be {kind}, got {cell!r}") from None
-
-
-def _check_files(path: Path, pairs: Sequence[StudyPair]) -> None:
-    hashes: dict[str, str] = {}
-    for number, pair in enumerate(pairs, start=1):
-        for side in ("reference", "estimate"):
-            name, expected = getattr(pair, side), getattr(pair, f"{side}_sha256")
-            where = f"{path}, row {number}: the {side} {name}"
-            if name not in hashes:
-                hashes[name] = _hash(path.parent / name, where)
-            if expected and hashes[name] != expected:
-                raise UnreadableFileError(f"{where} is another file than the table says; build the study again")
 
 
 def _hash(path: Path, where: str) -> str:

@@ -54,16 +54,7 @@ _SCALE = re.compile(rf"\s*{_NUMBER}\s*(?:-|\.\.|to|,|/)\s*{_NUMBER}\s*")
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Rating:
-    """What one listener said of one stimulus.
-
-    Parameters
-    ----------
-    item, system, listener, facet
-        Not empty.
-    rating
-        Finite, higher is better; from 0 to 1 where `scaled`.
-    scaled
-        Whether the ends of the scale were known.
+    """What one listener said of one stimulus: finite, higher is better; from 0 to 1 where it is `scaled`.
 
     Raises
     ------
@@ -101,11 +92,6 @@ def read_ratings(
     reverse
         Questions of which a lower rating is better, such as how much was changed.
 
-    Returns
-    -------
-    tuple of Rating
-        In the order of the rows.
-
     Raises
     ------
     NoDataError
@@ -139,11 +125,6 @@ def read_ratings(
 
 def check_ratings(ratings: Sequence[Rating]) -> None:
     """Check what holds between ratings.
-
-    Parameters
-    ----------
-    ratings
-        In any order.
 
     Raises
     ------

@@ -56,27 +56,12 @@ Progress = Callable[[int, int, str], object]
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Stimulus:
-    """What is heard of one system on one item, before it sounds.
-
-    Parameters
-    ----------
-    system
-        Who made it, as the study calls it.
-    content
-        All that decides its sound: equal contents of an item are rendered once, and sound the same.
-    run, run_system, run_seed, sample_id
-        As the columns of `studies.pairs`.
-    origin
-        Where it comes from, such as a row of a table; for messages.
-    is_heard
-        Whether it is played to anybody: its length counts.
-
-    """
+    """What is heard of one system on one item, before it sounds."""
 
     system: str
-    content: bytes
-    origin: str = ""
-    is_heard: bool = True
+    content: bytes  # all that decides its sound: equal contents of an item are rendered once, and sound the same
+    origin: str = ""  # such as a row of a table; for messages
+    is_heard: bool = True  # whether it is played to anybody: its length counts
     run: str = ""
     run_system: str = ""
     run_seed: int | None = None
@@ -85,19 +70,12 @@ class Stimulus:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class StudyItem:
-    """One item with everything that is heard of it.
-
-    Parameters
-    ----------
-    item_id, group, task, start_sec, end_sec, licence, source
-        As the columns of `studies.pairs`.
-    stimuli
-        What is rated. The first is the system `studies.pairs.REFERENCE`, which is also played openly.
+    """One item with everything that is heard of it; its fields are the columns of `studies.pairs`.
 
     Raises
     ------
     InvalidInputError
-        Another system comes first, or the item has no stimuli.
+        The first stimulus, which is played openly too, is not the system `studies.pairs.REFERENCE`.
 
     """
 
@@ -116,22 +94,11 @@ class StudyItem:
 
 
 class Study(NamedTuple):
-    """A study that was written.
-
-    Attributes
-    ----------
-    folder
-        Where it lies.
-    pairs
-        The rows of `pairs.csv`.
-    about
-        The content of `pairs.json`.
-
-    """
+    """A study that was written."""
 
     folder: Path
-    pairs: tuple[StudyPair, ...]
-    about: dict[str, Any]
+    pairs: tuple[StudyPair, ...]  # rows of `pairs.csv`
+    about: dict[str, Any]  # content of `pairs.json`
 
 
 class _Studio(NamedTuple):
@@ -142,7 +109,7 @@ class _Studio(NamedTuple):
     loudness_lufs: float
     seed: int
     veiled: str
-    cut: dict[str, dict[str, float]]
+    cut: dict[str, dict[str, float]]  # item -> stimulus -> seconds that were cut
 
 
 class _Sound(NamedTuple):
@@ -174,9 +141,7 @@ def write_study(
     items
         What is heard.
     render
-        Content of a stimulus -> samples of shape (n,).
-    sample_rate
-        Of the samples, in Hz.
+        Content of a stimulus -> samples of shape (n,) at `sample_rate`, in Hz.
     seed
         Of the names of the files.
     loudness_lufs
@@ -187,15 +152,8 @@ def write_study(
     about
         What else `pairs.json` is to say, as plain values. Under ``cut`` it says what was cut: item -> stimulus ->
         seconds.
-    overwrite
-        Replace a study that is there; a folder that holds anything else is always refused.
     progress
         Called with the items that are done, all items, and a word.
-
-    Returns
-    -------
-    Study
-        Folder, rows and what `pairs.json` says.
 
     Raises
     ------
@@ -235,12 +193,18 @@ def _write_item(folder: Path, item: StudyItem, studio: _Studio) -> list[StudyPai
     first = {stimulus.content: stimulus.system for stimulus in reversed(item.stimuli)}
     original = item.stimuli[0]
     played = [("open", original), *(("judged", stimulus) for stimulus in item.stimuli)]
-    names = [f"{AUDIO}/{_token(studio.seed, item.item_id, role, stimulus)}.flac" for role, stimulus in played]
+    names = []
+    for role, stimulus in played:
+        key = json.dumps([studio.seed, item.item_id, role, stimulus.system]).encode() + stimulus.content
+        names.append(f"{AUDIO}/{hashlib.sha256(key).hexdigest()[:16]}.flac")
     samples_by_name = {
         name: sounds[stimulus.content].samples for name, (_, stimulus) in zip(names, played, strict=True)
     }
+    files: dict[str, bytes] = {}
     if studio.veiled:
-        files = {name: _veiled(samples, name, studio.sample_rate) for name, samples in samples_by_name.items()}
+        for name, samples in samples_by_name.items():  # dither that its name decides
+            dither = np.random.default_rng(int(Path(name).stem, 16)).triangular(-1, 0, 1, len(samples)) / 2**15
+            files[name] = encode_flac(samples + dither, studio.sample_rate)
         size = max(map(len, files.values())) + 4
         files = {name: _padded(file, size) for name, file in files.items()}
     else:
@@ -292,12 +256,6 @@ def _equally_long(item: StudyItem, sounds: Mapping[bytes, Samples], studio: _Stu
     return {content: samples[:shortest] * fade[: len(samples)] for content, samples in sounds.items()}
 
 
-def _veiled(samples: Samples, name: str, sample_rate: int) -> bytes:
-    """Return a file with dither that its name decides."""
-    dither = np.random.default_rng(int(Path(name).stem, 16)).triangular(-1, 0, 1, len(samples)) / 2**15
-    return encode_flac(samples + dither, sample_rate)
-
-
 def _padded(file: bytes, size: int) -> bytes:
     """Return a FLAC file with padding behind its first block, so that it has `size` bytes."""
     end = 8 + int.from_bytes(file[5:8])  # of STREAMINFO, behind "fLaC" and four bytes that say how long it is
@@ -327,33 +285,16 @@ def _level(samples: Samples, studio: _Studio, item: str) -> _Sound:
     return _Sound(samples * np.float32(gain), seconds, wanted, round(wanted - loudness, 3))
 
 
-def _token(seed: int, item: str, role: str, stimulus: Stimulus) -> str:
-    key = json.dumps([seed, item, role, stimulus.system]).encode() + stimulus.content
-    return hashlib.sha256(key).hexdigest()[:16]
-
-
 _OURS = re.compile(rf"{PAIRS}|{ABOUT}|{AUDIO}|{AUDIO}/[0-9a-f]{{16}}\.flac")
 
 
 def check_out(out: str | os.PathLike[str], *, overwrite: bool) -> Path:
-    """Return the folder for a study, or raise if it is occupied.
-
-    Parameters
-    ----------
-    out
-        The folder.
-    overwrite
-        Whether a study that is there may go.
-
-    Returns
-    -------
-    Path
-        Without links and dots.
+    """Return the folder for a study, without links and dots.
 
     Raises
     ------
     InvalidInputError
-        It is a file, holds a study that may not go, or something else than a study.
+        It is a file, holds a study that may not be overwritten, or something else than a study.
 
     """
     target = Path(out).resolve()

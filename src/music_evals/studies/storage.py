@@ -1,13 +1,21 @@
-"""Where submissions of a study are kept: one folder a study, one file a submission, written whole or not at all.
+"""Where submissions of a study are kept, and which plan each participant follows: files, written whole or not at all.
 
-A file is named by the participant's token, the hash of its bytes and the milliseconds of the server's clock when it
-came, and is moved into its place complete. So any number of processes may write at once, a writer that is killed leaves
-no half submission, the same submission sent again is kept once, with its first time, and another one of the same
-participant stands beside the first. What was acknowledged is on the disk. Earlier versions wrote no time.
+A submission is one file, named by the participant's token, the hash of its bytes and the milliseconds of the server's
+clock when it came, and is moved into its place complete. So any number of processes may write at once, a writer that is
+killed leaves no half submission, the same submission sent again is kept once, with its first time, and another one of
+the same participant stands beside the first. What was acknowledged is on the disk. Earlier versions wrote no time.
+
+A participant follows the plan that the fewest have, written to the disk before it is sent: one file a participant, so
+that nobody is given a plan twice over, and who comes back goes on with the same one. Its name holds plan, token and
+milliseconds. A study may be by invitation: a random code a person. The token of who comes with a code is a hash of it,
+so that a code is one participant with one plan, however often it is used. Only these tokens are stored.
 """
 
 from __future__ import annotations
 
+import contextlib
+import dataclasses
+import fcntl
 import hashlib
 import hmac
 import json
@@ -15,7 +23,7 @@ import os
 import re
 import secrets
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
@@ -26,6 +34,7 @@ __all__ = [
     "MAX_BYTES",
     "MAX_SUBMISSIONS",
     "Mirror",
+    "SlotBook",
     "Submission",
     "SubmissionStore",
     "is_secret",
@@ -41,28 +50,17 @@ MAX_SUBMISSIONS = 10_000
 
 _TOKEN = re.compile(r"[0-9a-f]{32}")
 _FILE = re.compile(r"([0-9a-f]{32})-([0-9a-f]{64})(?:-(\d{1,15}))?\.json")
+_INVITED = "invitations.txt"
+_SLOT = re.compile(r"slot-(\d{1,6})-([0-9a-f]{32})(?:-(\d{1,15}))?")
 
 
 class Submission(NamedTuple):
-    """What one participant sent.
+    """What one participant sent."""
 
-    Attributes
-    ----------
-    token
-        Of the participant; it says nothing of who it is.
-    receipt
-        SHA-256 of the bytes that are stored.
-    content
-        What was sent, as plain values.
-    received_at
-        Unix seconds of the server's clock when it first came; None where an earlier version stored it.
-
-    """
-
-    token: str
-    receipt: str
+    token: str  # of the participant; it says nothing of who it is
+    receipt: str  # SHA-256 of the bytes that are stored
     content: dict[str, Any]
-    received_at: float | None
+    received_at: float | None  # Unix seconds of the server's clock; None where an earlier version stored it
 
 
 class Mirror(Protocol):
@@ -91,84 +89,28 @@ def _check_token(token: str) -> None:
 
 
 def is_secret(secret: str, expected: str) -> bool:
-    """Tell whether the organiser's secret was given, in a time that does not depend on where the two differ.
-
-    Parameters
-    ----------
-    secret
-        What somebody entered.
-    expected
-        The secret, which must not be empty.
-
-    Raises
-    ------
-    InvalidInputError
-        No secret is set: an empty one would let everybody in.
-
-    """
+    """Tell whether the organiser's secret was given, in a time that does not depend on where the two differ."""
     if not expected:
         raise InvalidInputError("the organiser's secret is empty; set one, such as studies.storage.new_token()")
     return hmac.compare_digest(secret.encode(errors="replace"), expected.encode())
 
 
+@dataclasses.dataclass(eq=False)
 class SubmissionStore:
-    """The submissions of one study.
+    """The submissions of one study."""
 
-    Parameters
-    ----------
-    folder
-        Of this study alone. It is made with the first submission.
-    max_bytes
-        Of one submission.
-    max_submissions
-        Of the study. Writers that come at the same moment may pass it by their number.
-    mirror
-        What has each file first, so that what is acknowledged is in both places.
-    clock
-        Returns Unix seconds.
+    folder: Path  # of this study alone; made with the first submission
+    _: dataclasses.KW_ONLY
+    max_bytes: int = MAX_BYTES  # of one submission
+    max_submissions: int = MAX_SUBMISSIONS  # writers that come at the same moment may pass it by their number
+    mirror: Mirror | None = None  # has each file first, so that what is acknowledged is in both places
+    clock: Callable[[], float] = time.time  # Unix seconds
 
-    """
-
-    def __init__(
-        self,
-        folder: str | os.PathLike[str],
-        *,
-        max_bytes: int = MAX_BYTES,
-        max_submissions: int = MAX_SUBMISSIONS,
-        mirror: Mirror | None = None,
-        clock: Callable[[], float] = time.time,
-    ) -> None:
-        self.folder = Path(folder)
-        self.max_bytes = max_bytes
-        self.max_submissions = max_submissions
-        self.mirror = mirror
-        self.clock = clock
+    def __post_init__(self) -> None:
+        self.folder = Path(self.folder)
 
     def submit(self, token: str, content: Mapping[str, Any]) -> str:
-        """Store a submission, and return its receipt; once it returns, the submission is kept.
-
-        Parameters
-        ----------
-        token
-            Of the participant, from `new_token`.
-        content
-            Plain values.
-
-        Returns
-        -------
-        str
-            SHA-256 of the stored bytes; the same for the same content.
-
-        Raises
-        ------
-        InvalidInputError
-            No token of ours, or content that is no JSON object.
-        FileTooLargeError
-            More than `max_bytes`.
-        OutputError
-            The study is full, or its folder cannot be written. Nothing is left behind.
-
-        """
+        """Store a submission of plain values, and return its receipt, the same for the same content."""
         _check_token(token)
         if not isinstance(content, Mapping):
             raise InvalidInputError(f"a submission must be an object of JSON, got {type(content).__name__}")
@@ -191,23 +133,7 @@ class SubmissionStore:
         return receipt
 
     def read(self, token: str = "", *, or_none: bool = False) -> tuple[Submission, ...]:
-        """Return all submissions, by token and receipt.
-
-        Parameters
-        ----------
-        token
-            Of one participant; by default of all.
-        or_none
-            Return an empty tuple if there are no submissions.
-
-        Raises
-        ------
-        NoDataError
-            No submissions, unless `or_none`.
-        CorruptRecordsError
-            A file is not what its name says: it was changed after it was stored.
-
-        """
+        """Return all submissions, or those of one participant, by token and receipt; raises where there are none."""
         submissions: dict[tuple[str, str], Submission] = {}
         for path in self._files(token):
             token, receipt, *ms = path.stem.split("-")
@@ -222,21 +148,7 @@ class SubmissionStore:
         return tuple(submissions.values())
 
     def withdraw(self, token: str) -> int:
-        """Remove all that a participant sent, and return how many submissions that were.
-
-        Parameters
-        ----------
-        token
-            Of the participant.
-
-        Raises
-        ------
-        InvalidInputError
-            No token of ours.
-        OutputError
-            A file cannot be removed.
-
-        """
+        """Remove all that a participant sent, and return how many submissions that were."""
         _check_token(token)
         mine = self._files(token)
         if self.mirror is not None and mine:
@@ -251,3 +163,89 @@ class SubmissionStore:
     def _files(self, token: str = "") -> list[Path]:
         paths = self.folder.iterdir() if self.folder.is_dir() else ()
         return sorted(path for path in paths if path.name.startswith(token) and _FILE.fullmatch(path.name))
+
+
+@dataclasses.dataclass(eq=False)
+class SlotBook:
+    """Who was given which plan."""
+
+    folder: Path  # of the submissions of one study; made with the first participant
+    n_slots: int
+    _: dataclasses.KW_ONLY
+    max_participants: int = MAX_SUBMISSIONS  # more are refused, so that nobody fills the disk
+    mirror: Mirror | None = None  # as of `SubmissionStore`
+    clock: Callable[[], float] = time.time
+
+    def __post_init__(self) -> None:
+        self.folder = Path(self.folder)
+
+    @contextlib.contextmanager
+    def _locked(self) -> Iterator[None]:
+        """Hold the folder alone, among all servers; who is killed lets go of it."""
+        place = os.open(private_folder(self.folder), os.O_RDONLY)
+        try:
+            fcntl.flock(place, fcntl.LOCK_EX)
+            yield
+        finally:
+            os.close(place)
+
+    def invited(self) -> frozenset[str]:
+        """Return the tokens of everybody who was invited; none where the study is open."""
+        path = self.folder / _INVITED
+        return frozenset(path.read_text(encoding="ascii").split() if path.is_file() else ())
+
+    def invite(self, count: int) -> list[str]:
+        """Return new codes, one a person; those that were given before hold on."""
+        if not 1 <= count <= self.max_participants:
+            raise InvalidInputError(f"invite 1 to {self.max_participants} people, got {count}")
+        codes = [new_token() for _ in range(count)]
+        with self._locked():
+            tokens = sorted({*self.invited(), *map(_token_of, codes)})
+            write_atomically(self.folder / _INVITED, "\n".join(tokens).encode())
+        return codes
+
+    def joined(self) -> dict[str, tuple[int, float | None]]:
+        """Return the plan of each token, and when it was given: Unix seconds, None where an earlier version did it."""
+        paths = self.folder.iterdir() if self.folder.is_dir() else ()
+        matches = filter(None, (_SLOT.fullmatch(path.name) for path in paths))
+        # if a mirror kept two, the participant follows the last one
+        last = sorted(matches, key=lambda match: match[3] or "")
+        return {match[2]: (int(match[1]), int(match[3]) / 1000 if match[3] else None) for match in last}
+
+    def given(self) -> dict[str, int]:
+        """Return the plan of each token."""
+        return {token: slot for token, (slot, _) in self.joined().items()}
+
+    def join(self, code: str = "") -> tuple[str, int]:
+        """Return a token and its plan, 0..n_slots-1; who comes again with a code has what it had."""
+        invited = self.invited()
+        if (code or invited) and _token_of(code) not in invited:
+            raise InvalidInputError("this is no invitation to this study; open the link as it was sent to you")
+        token = _token_of(code) if code else new_token()
+        with self._locked():
+            by_token = self.given()
+            if token in by_token:
+                return token, by_token[token]
+            slots = list(by_token.values())
+            if len(slots) >= self.max_participants:
+                raise OutputError(f"{self.folder} has {self.max_participants} participants, which is the limit")
+            slot = min(range(self.n_slots), key=slots.count)  # of those that the fewest have, the first
+            name = f"slot-{slot}-{token}-{round(1000 * self.clock()):013d}"
+            if self.mirror is not None:
+                self.mirror.put(name, name.encode())
+            write_atomically(self.folder / name, name.encode())
+            return token, slot
+
+    def forget(self, token: str) -> None:
+        """Remove a participant who withdrew; another one may be given the plan."""
+        with self._locked():
+            for path in self.folder.glob("slot-*"):
+                if path.name.split("-")[2] != token:
+                    continue
+                if self.mirror is not None:
+                    self.mirror.remove([path.name])
+                path.unlink()
+
+
+def _token_of(code: str) -> str:
+    return hashlib.sha256(code.encode(errors="replace")).hexdigest()[:32]

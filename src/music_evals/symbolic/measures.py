@@ -188,7 +188,7 @@ def _bar_lines(signature: TimeSignature, ticks_per_quarter: int, reach: int) -> 
     """Bar lines from the signature's tick on, up to the first that is not before `reach`."""
     length = _measure_ticks(signature, ticks_per_quarter)
     count = math.ceil((reach - signature.tick) / length) if reach > signature.tick else 0
-    lines = [_round_half_up(signature.tick + bar * length) for bar in range(count + 1)]
+    lines = [math.floor(signature.tick + bar * length + Fraction(1, 2)) for bar in range(count + 1)]
     while len(lines) > 1 and lines[-2] >= reach:
         lines.pop()
     return lines
@@ -202,10 +202,6 @@ def _measure_ticks(signature: TimeSignature, ticks_per_quarter: int) -> Fraction
             "quarter; use a finer grid"
         )
     return length
-
-
-def _round_half_up(value: Fraction) -> int:
-    return math.floor(value + Fraction(1, 2))
 
 
 def _one_a_tick(signatures: Iterable[TimeSignature]) -> list[TimeSignature]:

@@ -1,6 +1,6 @@
 """MIDI files and `pretty_midi` objects, to and from `Score`.
 
-`symbolic.midi_events` reads, by the standard; symusic writes. What a MIDI file cannot hold is lost on the way out:
+`reading.midi_events` reads, by the standard; symusic writes. What a MIDI file cannot hold is lost on the way out:
 voices without notes, the difference between two overlapping notes of one pitch in one voice (their ends are paired in
 order), and tempi finer than a microsecond a quarter. What `Score` cannot hold is lost on the way in: controllers,
 pedals, lyrics and note-offs without a note. A note-on that is never ended is no note.
@@ -24,8 +24,8 @@ from music_evals.errors import InvalidInputError, UnreadableFileError
 from music_evals.files import write_atomically
 from music_evals.symbolic.limits import DEFAULT_LIMITS, Limits, check_n_bytes, check_n_notes, check_score, read_bytes
 from music_evals.symbolic.measures import drop_repeated_signatures
-from music_evals.symbolic.midi_events import DRUM_CHANNEL, MidiFile, read_midi_file
 from music_evals.symbolic.notes import make_notes
+from music_evals.symbolic.reading.midi_events import DRUM_CHANNEL, MidiFile, read_midi_file
 
 if TYPE_CHECKING:
     import pretty_midi
@@ -47,7 +47,7 @@ def read_midi(source: str | os.PathLike[str] | bytes, *, limits: Limits = DEFAUL
     length lasts one tick. Of several changes at one tick the last counts; changes that change nothing are left out.
 
     What the standard does not allow, and could change a note, is refused; the rules are those of
-    `symbolic.midi_events`, which also says how names are decoded.
+    `symbolic.reading.midi_events`, which also says how names are decoded.
 
     Parameters
     ----------

@@ -1,6 +1,6 @@
 """MusicXML and ABC files, and music21 streams, to `Score`.
 
-`symbolic.musicxml_reading` and `symbolic.abc_reading` say how each is read. Ties are merged, repeats are played out
+`symbolic.reading.musicxml` and `symbolic.reading.abc` say how each is read. Ties are merged, repeats are played out
 unless asked otherwise, and instruments sound at their real pitch. Bars keep their notated lines: wherever a bar does
 not start one signature's length after the one before (a pickup, an irregular bar) its signature is written again, so
 that `symbolic.measures.meter_map` finds the same bars.
@@ -23,13 +23,13 @@ from xml.etree import ElementTree as ET
 
 from music_evals.annotations import Score
 from music_evals.errors import InvalidInputError, UnreadableFileError, importing
-from music_evals.symbolic._abc_reading import read_music
-from music_evals.symbolic.abc_reading import parse_abc
-from music_evals.symbolic.abc_syntax import AbcError, file_head, tune_end, tune_starts
 from music_evals.symbolic.limits import DEFAULT_LIMITS, Limits, check_n_bytes, read_bytes
-from music_evals.symbolic.musicxml_reading import parse_musicxml, parse_xml
+from music_evals.symbolic.reading.abc import parse_abc
+from music_evals.symbolic.reading.abc_syntax import AbcError, file_head, tune_end, tune_starts
+from music_evals.symbolic.reading.musicxml import parse_musicxml, parse_xml
+from music_evals.symbolic.reading.written import TICKS_PER_QUARTER, to_score
+from music_evals.symbolic.rewriting.abc_tokens import read_music
 from music_evals.symbolic.tunes import check_agreement
-from music_evals.symbolic.written import TICKS_PER_QUARTER, to_score
 
 if TYPE_CHECKING:
     from music21.stream import Stream
@@ -68,7 +68,7 @@ def read_musicxml(
     merge_ties: bool = True,
     limits: Limits = DEFAULT_LIMITS,
 ) -> Score:
-    """Read a MusicXML file, plain or compressed (.mxl); see `symbolic.musicxml_reading`.
+    """Read a MusicXML file, plain or compressed (.mxl); see `symbolic.reading.musicxml`.
 
     Parameters
     ----------
@@ -112,7 +112,7 @@ def musicxml_document(content: bytes, limits: Limits, name: str) -> bytes:
 
 def _read_document(document: bytes, name: str, limits: Limits, *, expand_repeats: bool, merge_ties: bool) -> Score:
     """Read a document for scoring, and compare it with the reading that `fill` edits."""
-    from music_evals.symbolic.musicxml_tunes import editable_notes
+    from music_evals.symbolic.rewriting.musicxml import editable_notes
 
     written = parse_musicxml(document, name, limits)
     edited = editable_notes(document, name)
@@ -129,7 +129,7 @@ def read_abc(
     merge_ties: bool = True,
     limits: Limits = DEFAULT_LIMITS,
 ) -> Score:
-    """Read one tune of an ABC file, by the ABC standard 2.1; see `symbolic.abc_reading`.
+    """Read one tune of an ABC file, by the ABC standard 2.1; see `symbolic.reading.abc`.
 
     Parameters
     ----------
@@ -187,7 +187,7 @@ def from_abc(
     merge_ties: bool = True,
     limits: Limits = DEFAULT_LIMITS,
 ) -> Score:
-    """Read the text of one ABC tune, such as one of `split_abc`, by the ABC standard 2.1; see `symbolic.abc_reading`.
+    """Read the text of one ABC tune, such as one of `split_abc`, by the ABC standard 2.1; see `symbolic.reading.abc`.
 
     Parameters
     ----------

@@ -328,7 +328,7 @@ def open_tune(
     (('1', '2'), 'CDEF|z4|')
 
     """
-    from music_evals.symbolic import abc_tunes, midi_tunes, musicxml_tunes
+    from music_evals.symbolic.rewriting import abc, midi, musicxml
 
     suffix = Path(path).suffix.lower()
     if suffix not in TUNE_SUFFIXES:
@@ -338,15 +338,15 @@ def open_tune(
             f"`tune` chooses a tune of an ABC file, and {os.fspath(path)} is no ABC file; leave it out"
         )
     if suffix in {".mid", ".midi", ".rmi"}:
-        return midi_tunes.open_midi(path, meter=None if meter is None else read_meter(meter), limits=limits)
+        return midi.open_midi(path, meter=None if meter is None else read_meter(meter), limits=limits)
     if meter is not None:
         raise InvalidInputError(
             f"`meter` is for MIDI files that state none, and {os.fspath(path)} is a score, which states its own; leave "
             "it out"
         )
     if suffix == ".abc":
-        return abc_tunes.open_abc(path, tune=tune, limits=limits)
-    return musicxml_tunes.open_musicxml(path, limits=limits)
+        return abc.open_abc(path, tune=tune, limits=limits)
+    return musicxml.open_musicxml(path, limits=limits)
 
 
 def read_meter(text: str) -> TimeSignature:

@@ -12,9 +12,6 @@ from music_evals.benchmark.formats import render
 if TYPE_CHECKING:
     from markupsafe import Markup
 
-__all__ = ["html", "script", "style"]
-
-
 SHARED = dict.fromkeys(("player.js", "ab_player.js", "ab_player.css"), "music_evals.benchmark")
 """Files that reports and pages share -> the package that holds them."""
 

@@ -45,6 +45,7 @@ if TYPE_CHECKING:
 __all__ = [
     "REMOVAL",
     "RETENTION_SEC",
+    "Progress",
     "add_examples",
     "code_panel",
     "download_button",
@@ -56,6 +57,7 @@ __all__ = [
     "keep_file",
     "language_switch",
     "launch",
+    "no_progress",
     "on_click",
     "privacy",
     "receipt_html",
@@ -69,6 +71,8 @@ __all__ = [
 
 Arguments = ParamSpec("Arguments")
 Result = TypeVar("Result")
+
+Progress = Callable[[float, str], Any]  # takes the share that is done, and the stage that begins
 
 RETENTION_SEC = 3600
 """Uploads, downloads and the state of pages are removed once they are older, by the next sweep."""
@@ -224,7 +228,10 @@ def say_error(error: MusicEvalsError) -> str:
         return f"{error.feature}: not available on this page, since its server lacks the package {error.package}."
     if isinstance(error, ModelUnavailableError):
         return "The model cannot be loaded on this page now. Choose another one, or come back later."
-    return _without_folders(str(error))
+    message = str(error)
+    for folder in {tempfile.gettempdir(), os.environ.get("GRADIO_TEMP_DIR", tempfile.gettempdir())}:
+        message = re.sub(re.escape(folder) + r"(?:/[^/\s:]+)*/", "", message)
+    return message
 
 
 def _amount(number: float, unit: str) -> str:
@@ -235,13 +242,6 @@ def _amount(number: float, unit: str) -> str:
     if unit == "bytes":
         return f"{number / 2**20:.1f} MiB".replace(".0 ", " ")
     return f"{number:,.10g} {unit}"
-
-
-def _without_folders(message: str) -> str:
-    """Return a message whose temporary files have lost their folders: visitors know their files by name."""
-    for folder in {tempfile.gettempdir(), os.environ.get("GRADIO_TEMP_DIR", tempfile.gettempdir())}:
-        message = re.sub(re.escape(folder) + r"(?:/[^/\s:]+)*/", "", message)
-    return message
 
 
 def with_progress(function: Callable[..., Result]) -> Callable[..., Result]:
@@ -268,6 +268,10 @@ def with_progress(function: Callable[..., Result]) -> Callable[..., Result]:
     wrapped: Any = steps if inspect.isgeneratorfunction(function) else answer
     wrapped.__signature__ = shown
     return wrapped  # type: ignore[no-any-return]
+
+
+def no_progress(_share: float, _stage: str) -> None:
+    """Show no progress; for calls without a page."""
 
 
 def on_click(
@@ -475,12 +479,7 @@ def _keep_sweeping(folder: Path, every_sec: float) -> None:
     """Sweep a folder again and again until it is gone."""
     while folder.is_dir():
         with contextlib.suppress(OSError):  # it goes with the process, perhaps at this moment
-            _sweep(folder)
+            for path in folder.iterdir():
+                if time.time() - path.stat().st_mtime > RETENTION_SEC:
+                    shutil.rmtree(path, ignore_errors=True)
         time.sleep(every_sec)
-
-
-def _sweep(folder: Path) -> None:
-    """Remove what is older than `RETENTION_SEC`."""
-    for path in folder.iterdir():
-        if time.time() - path.stat().st_mtime > RETENTION_SEC:
-            shutil.rmtree(path, ignore_errors=True)

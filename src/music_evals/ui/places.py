@@ -6,8 +6,6 @@ import os
 
 from music_evals.repositories import ORGANISATION
 
-__all__ = ["hub_owner"]
-
 
 def hub_owner(*, here: bool) -> str:
     """Return whose repositories on the Hub a page takes; empty where it takes folders.

@@ -335,7 +335,7 @@ def test_a_change_in_whatever_decides_scores_leaves_the_records_of_a_run_aside(
     loaded = subprocess.run(command, check=True, capture_output=True, text=True).stdout.split()
     texts = real.formulas.formulas()
     assert set(loaded) <= set(texts)
-    assert {"music_evals.audio.tempo_levels", "music_evals.pipelines._sources"} <= set(loaded)
+    assert {"music_evals.audio.tempo_levels", "music_evals.pipelines.preservation_features"} <= set(loaded)
     digest = real.formulas.scoring_digest()
     assert real.formulas.scoring_digest() == digest
     assert real.formulas.scoring_digest("other excerpts") != digest

@@ -13,8 +13,8 @@ from benchmarks.style_fidelity.run import Piece
 from benchmarks.style_fidelity import hidden
 from music_evals.annotations import Arrangement, KeySignature, PianoRoll, Score, TimeSignature
 from music_evals.models.bmst import BMST, BMSTConfig
+from music_evals.symbolic.encodings.piano_rolls import arrange
 from music_evals.symbolic.notes import make_notes
-from music_evals.symbolic.piano_rolls import arrange
 
 PITCHES = [60, 62, 64, 65, 67, 65, 64, 62]
 

@@ -9,8 +9,8 @@ import pytest
 
 from benchmarks.style_fidelity import run, six
 from music_evals.annotations import Score
+from music_evals.symbolic.encodings.piano_rolls import piano_roll
 from music_evals.symbolic.notes import make_notes
-from music_evals.symbolic.piano_rolls import piano_roll
 
 
 def piece(number: int, *, is_swung: bool) -> run.Piece:

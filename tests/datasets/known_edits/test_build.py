@@ -274,7 +274,7 @@ def test_a_cache_that_cannot_be_written_to_is_done_without(small, tmp_path, capl
 
 
 def test_another_soundfont_of_the_same_name_and_size_is_another_recording(small, tmp_path, monkeypatch):
-    from music_evals.audio import _fluidsynth, rendering
+    from music_evals.audio import fluidsynth, rendering
 
     font = tmp_path / "font.sf2"
     monkeypatch.setenv("MUSIC_EVALS_SOUNDFONT", str(font))
@@ -283,7 +283,7 @@ def test_another_soundfont_of_the_same_name_and_size_is_another_recording(small,
     def rendered(content, version):
         font.write_bytes(content)
         os.utime(font, ns=(0, content[0]))  # two files that are written at once may bear one time
-        monkeypatch.setattr(_fluidsynth, "version", lambda: version)
+        monkeypatch.setattr(fluidsynth, "version", lambda: version)
         return known_edits.render(small[0], renderer="fluidsynth", which="reference", cache=tmp_path / "cache")
 
     first = rendered(b"one", "2.3.1")

@@ -16,10 +16,10 @@ from music_evals.datasets.style_transfer_pieces.build import (
     piece_score,
     with_triads,
 )
-from music_evals.pipelines.rearrangement import pick_melody, prepare
+from music_evals.pipelines.style_transfer.rearrangement import pick_melody, prepare
+from music_evals.symbolic.encodings.piano_rolls import arrange
 from music_evals.symbolic.midi import read_midi, write_midi
 from music_evals.symbolic.notes import make_notes
-from music_evals.symbolic.piano_rolls import arrange
 from music_evals.symbolic.piece_rows import score_of_row
 
 FOLDER = Path(__file__).resolve().parents[3] / "datasets_scripts" / "style_transfer_pieces"

@@ -15,9 +15,8 @@ from music_evals.errors import InvalidInputError, NoDataError, PairCountError, T
 from music_evals.pipelines.editing_test import evaluate_editing_test
 from music_evals.pipelines.study_tables import rows_of
 from music_evals.studies.answers import Participant
-from music_evals.studies.editing.answers import Collected, collect_edits, write_collected
+from music_evals.studies.editing.answers import Collected, collect_edits, mark_editor, write_collected
 from music_evals.studies.editing.logs import count_log
-from music_evals.studies.editing.marks import mark_editor
 from music_evals.studies.editing.study import EditingSettings
 from music_evals.studies.folders import PAGE as PAGE_FOLDER
 from music_evals.studies.folders import StudyFolder

@@ -16,10 +16,9 @@ from music_evals.pipelines.study_tables import LISTENING, read_table
 from music_evals.stats.crossed import crossed_difference, crossed_mean
 from music_evals.studies.listening.analysis import TABLES, evaluate_listening
 from music_evals.studies.listening.answers import ListeningTables
-from music_evals.studies.listening.plan import plan_listening, world_of
 from music_evals.studies.listening.report import report_text, write_report
 from music_evals.studies.listening.settings import ListeningSettings
-from music_evals.studies.listening.simulation import ListeningWorld, simulate_listening_test
+from music_evals.studies.listening.simulation import ListeningWorld, plan_listening, simulate_listening_test, world_of
 
 RATINGS = {("x", "a"): (5, 4), ("y", "a"): (4, 4), ("x", "b"): (3, 1), ("y", "b"): (2, 2)}
 """(item, system) -> what ann and bob said."""

@@ -21,7 +21,7 @@ from music_evals.studies.listening.build import build_listening_test, read_liste
 from music_evals.studies.listening.results import read_listening_results
 from music_evals.studies.listening.screening import rule_texts, screen_listeners
 from music_evals.studies.listening.settings import ListeningSettings, named_questions
-from music_evals.studies.slots import SlotBook
+from music_evals.studies.storage import SlotBook
 from music_evals.ui.studies.server import build_app
 
 PAGE = {"index.html": b'<script type="application/json" id="study"></script>'}

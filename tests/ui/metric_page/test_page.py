@@ -30,14 +30,14 @@ from music_evals.errors import (
     UnknownNameError,
     UnreadableFileError,
 )
+from music_evals.metrics.arrays import VARIANTS
 from music_evals.symbolic.midi import write_midi
 from music_evals.symbolic.notes import make_notes
 from music_evals.ui import uploads
-from music_evals.ui.metric_page import card as metric_card
 from music_evals.ui.metric_page import inputs as metric_inputs
+from music_evals.ui.metric_page import results as metric_card
 from music_evals.ui.metric_page import results as metric_results
-from music_evals.ui.metric_page.card import PageMetric
-from music_evals.ui.metric_page.results import ScoredItem
+from music_evals.ui.metric_page.results import PageMetric, ScoredItem
 from music_evals.ui.widgets.bars import DIRECTIONS, bar_of
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -163,7 +163,7 @@ def test_every_metric_answers_its_example(name: str) -> None:
     metric = page_metric(name)
     score = "position_score" if name == "musical_inpainting" else name
     if metric.kind == "contexts":
-        for variant in metric_inputs.VARIANTS:
+        for variant in VARIANTS:
             assert f'data-score="{score}"' in bars(metric, metric_inputs.score_tokens(metric, *TOKENS, variant))
     else:
         judged = metric_inputs.score_numbers(metric, metric_inputs.EXAMPLE_NUMBERS)

@@ -19,9 +19,11 @@ from music_evals.cli import main
 from music_evals.errors import InvalidInputError, ModelUnavailableError, NoDataError, UnknownNameError
 from music_evals.ui.gpu import MOST_SEC, START_SEC
 from music_evals.ui.spaces import editing as page
+from music_evals.ui.spaces import preservation
 from music_evals.ui.spaces.editing import (
+    VARIABLE,
     EditedUpload,
-    Stage,
+    Offer,
     Wishes,
     _cancelled,
     _describe,
@@ -30,9 +32,9 @@ from music_evals.ui.spaces.editing import (
     about_html,
     code_of,
     edit_upload,
+    find_editors,
     shown,
 )
-from music_evals.ui.spaces.editors import VARIABLE, Offer, find_editors
 from music_evals.ui.spaces.preservation_examples import write_examples
 
 soundfile = pytest.importorskip("soundfile")
@@ -120,7 +122,7 @@ def test_what_is_known_of_the_edit_is_found(transposed: EditedUpload) -> None:
 
 def test_the_stages_come_in_order(tune: str) -> None:
     stages = list(edit_upload(tune, Wishes("equaliser")))
-    assert stages[0] == Stage(0.0, "Reading the recording")
+    assert stages[0] == preservation.Stage(0.0, "Reading the recording")
     assert stages[1].text == "Editing with equaliser"
     assert [stage.done for stage in stages] == sorted(stage.done for stage in stages)
     assert stages[-1].done < 1

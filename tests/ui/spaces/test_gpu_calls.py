@@ -58,7 +58,7 @@ def outside(monkeypatch: Patch, zero_gpu: ZeroGPU) -> list[str]:
 
 def fill_a_gap(_folder: Path, _monkeypatch: Patch) -> int:
     from music_evals.ui.spaces import gap_filling
-    from music_evals.ui.spaces.gap_models import find_places
+    from music_evals.ui.spaces.gap_filling import find_places
     from music_evals.ui.spaces.melody_sources import example
 
     request = gap_filling.Request("sketchnet", n_candidates=2, sketch="rhythm", seed=3)
@@ -89,10 +89,10 @@ def rewrite_a_piece(folder: Path, monkeypatch: Patch) -> int:
 
 
 def edit_a_recording(folder: Path, monkeypatch: Patch) -> int:
-    from music_evals.ui.spaces import editing, editors, preservation_examples
+    from music_evals.ui.spaces import editing, preservation_examples
 
     monkeypatch.setitem(EDITORS, "muffler", "tests.zero_gpu:Muffler")
-    monkeypatch.setenv(editors.VARIABLE, f"muffler={folder}")
+    monkeypatch.setenv(editing.VARIABLE, f"muffler={folder}")
     Muffler.made.clear()
     upload = preservation_examples.write_examples(folder)[0].original
     wishes = editing.Wishes("muffler", "level=0.25", accepted=True)
@@ -166,7 +166,7 @@ def encode_tags(_folder: Path, monkeypatch: Patch) -> int:
 
 def write_lyrics(folder: Path, monkeypatch: Patch) -> int:
     pytest.importorskip("transformers")
-    from music_evals.ui.spaces import lyric_writing
+    from music_evals.ui.spaces import lyrics as lyric_writing
 
     monkeypatch.setenv(lyric_writing.VARIABLE, str(build_model(folder / "tiny", room=4096)))
     monkeypatch.setattr(lyric_writing, "MAX_TOKENS", 12)

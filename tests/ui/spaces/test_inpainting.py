@@ -29,19 +29,16 @@ from music_evals.errors import (
     UnreadableFileError,
 )
 from music_evals.models import baselines
-from music_evals.pipelines.gap_filling import SCORES
+from music_evals.pipelines.gaps.filling import SCORES
 from music_evals.pipelines.inpainting import evaluate_inpainting
 from music_evals.symbolic.contexts import cut_context
 from music_evals.symbolic.midi import write_midi
 from music_evals.symbolic.notes import make_notes
-from music_evals.ui.spaces import gap_filling, gap_models, melody_sources
+from music_evals.ui.spaces import gap_filling, melody_sources
 from music_evals.ui.spaces import inpainting as inpainting_space
-from music_evals.ui.spaces.gap_code import python_code, shell_code
-from music_evals.ui.spaces.gap_filling import Filling, Request, fill
-from music_evals.ui.spaces.gap_models import Places
-from music_evals.ui.spaces.gap_views import pairs_archive, show_filling
-from music_evals.ui.widgets.kept_notes import read_locks
-from music_evals.ui.widgets.roll_editor import Melody, read_melody, write_melody
+from music_evals.ui.spaces.gap_filling import Filling, Places, Request, fill
+from music_evals.ui.spaces.gap_views import pairs_archive, python_code, shell_code, show_filling
+from music_evals.ui.widgets.roll_editor import Melody, read_locks, read_melody, write_melody
 
 ROOT = Path(__file__).resolve().parents[3]
 SPACE = ROOT / "spaces" / "inpainting"
@@ -308,7 +305,7 @@ def walker(monkeypatch: pytest.MonkeyPatch) -> tuple[Places, Walker]:
     model = Walker()
     system = System("walker", "model", "0" * 16, lambda: model, details={"decoding": "sample", "temperature": 1.0})
     monkeypatch.setattr(gap_filling, "_load", lambda _place: system)
-    return Places((gap_models.Model("walker", "here", "infill_transformer", "sample", 1.0),), None), model
+    return Places((gap_filling.Model("walker", "here", "infill_transformer", "sample", 1.0),), None), model
 
 
 def test_other_spans_are_filled_scored_and_shown(walker: tuple[Places, Walker]) -> None:
@@ -403,15 +400,15 @@ def test_locks_that_are_none_are_refused(text: str) -> None:
 RUN_MODEL = """
 import json, sys
 import numpy as np
-from music_evals.ui.spaces import gap_code, gap_filling, gap_models, melody_sources
-places = gap_models.find_places(sys.argv[1])
+from music_evals.ui.spaces import gap_filling, gap_views, melody_sources
+places = gap_filling.find_places(sys.argv[1])
 melody = melody_sources.example("Ode to Joy")
 def middles(n, **options):
     *_, last = gap_filling.fill(places, melody, gap_filling.Request(n_candidates=n, **options))
     return last, [candidate.middle.tolist() for candidate in last.candidates]
 def by_code(filling):
     scope = {}
-    exec(gap_code.python_code(places, filling), scope)
+    exec(gap_views.python_code(places, filling), scope)
     return [one.middle.tolist() for one in scope["candidates"]]
 name = {"system": "anticipation_rnn"}
 filling, two = middles(2, temperature=1.0, seed=4, **name)

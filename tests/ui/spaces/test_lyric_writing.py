@@ -9,8 +9,8 @@ from tests.writing import build_model
 
 from music_evals.errors import InvalidInputError, InvalidLyricsError, InvalidPatternError, ModelUnavailableError
 from music_evals.protocols import Written
-from music_evals.ui.spaces import lyric_writing as writing
 from music_evals.ui.spaces import lyrics as page
+from music_evals.ui.spaces import lyrics as writing
 from music_evals.ui.spaces.lyric_scoring import score_text
 
 PATTERN = "(verse)\nccccR\nccccR\nccccc\nccccR"

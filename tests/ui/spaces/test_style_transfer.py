@@ -23,13 +23,12 @@ from music_evals.errors import (
     UnreadableFileError,
 )
 from music_evals.models.bmst import BMST, BMSTConfig
-from music_evals.pipelines.rearrangement import prepare, rearrange
+from music_evals.pipelines.style_transfer.rearrangement import prepare, rearrange
 from music_evals.symbolic.midi import read_midi, save_midi
 from music_evals.symbolic.notes import make_notes
 from music_evals.symbolic.piece_rows import piece_columns
 from music_evals.ui.spaces import style_transfer as space
-from music_evals.ui.spaces import transfer_models
-from music_evals.ui.spaces.transfer_models import Model, find_models
+from music_evals.ui.spaces.style_transfer import Model, find_models
 from music_evals.ui.widgets.ab_player import Track
 
 TINY = BMSTConfig(style="bach", window=8, embedding=8, n_layers=1, n_heads=2, inner=8, context=3, pitch_width=4)
@@ -151,7 +150,7 @@ def test_there_is_no_melody_to_choose_without_a_piece(root: Path) -> None:
 
 def test_without_weights_the_page_says_what_to_do(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert "bmst:bach" in find_models(tmp_path)  # the package brings it along
-    monkeypatch.setattr(transfer_models, "shipped", lambda _path: None)
+    monkeypatch.setattr(space, "shipped", lambda _path: None)
     with pytest.raises(NoDataError, match=r"music-evals train models/bmst/train\.yaml"):
         next(space.rewrite(tmp_path, None, "song_rock", "", "bmst:bach", 1, 0))
 
@@ -177,8 +176,8 @@ def test_on_the_hub_those_of_the_owner_are_offered(root: Path, monkeypatch: pyte
     monkeypatch.setattr(huggingface_hub, "list_repo_files", files)
     monkeypatch.setattr(huggingface_hub, "hf_hub_download", lambda _place, file: str(repository / file))
     monkeypatch.setattr(huggingface_hub, "snapshot_download", snapshot)
-    monkeypatch.setattr(transfer_models, "shipped", lambda _path: None)
-    transfer_models._on_hub.cache_clear()
+    monkeypatch.setattr(space, "shipped", lambda _path: None)
+    space._on_hub.cache_clear()
     monkeypatch.setenv("SPACE_AUTHOR_NAME", "owner")
     assert find_models(root) == {"bmst:bach": Model("bmst", str(root / "models/bmst"), None)}  # folders go first
     monkeypatch.setenv("MUSIC_EVALS_ORG", "owner")
@@ -188,7 +187,7 @@ def test_on_the_hub_those_of_the_owner_are_offered(root: Path, monkeypatch: pyte
     assert list(found) == ["bmst:bach", "bmst:swing"]
     assert found["bmst:swing"].load().name == "bmst:swing"
     assert fetched == ["swing/config.json", "swing/model.safetensors"]
-    transfer_models._on_hub.cache_clear()
+    space._on_hub.cache_clear()
 
 
 def test_a_config_of_something_else_is_named(root: Path) -> None:

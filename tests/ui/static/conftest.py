@@ -17,10 +17,10 @@ Call = Callable[..., Any]
 
 @pytest.fixture
 def call() -> Callable[[str], Call]:
-    """`call("rollPaper")("place", 33, 7, 24)` calls a function of a script with JSON values and gives its value."""
+    """`call("pianoRoll")("place", 33, 7, 24)` calls a function of a script with JSON values and gives its value."""
     quickjs = pytest.importorskip("quickjs")
     context = quickjs.Context()
-    names = ("kept", "kept_notes", "rolls", "roll_paper", "roll_editor", "ab_player", "listening_test")
+    names = ("kept", "kept_notes", "rolls", "piano_roll", "roll_editor", "ab_player", "listening_test")
     context.eval(script(*names) + static("pairs.js"))
     for name in ("waveform.js", "rows.js"):
         context.eval((STATIC / name).read_text(encoding="utf-8"))

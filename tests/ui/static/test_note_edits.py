@@ -35,7 +35,7 @@ def js() -> Callable[..., Any]:
     """`js("run", ...)` calls a global function with JSON values."""
     quickjs = pytest.importorskip("quickjs")
     context = quickjs.Context()
-    context.eval(script("roll_paper", "note_edits", "edit_log") + WRAPPED)
+    context.eval(script("piano_roll", "note_edits", "edit_log") + WRAPPED)
 
     def call(name: str, *values: Any) -> Any:
         given_ = ", ".join(map(json.dumps, values))

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from music_evals.ui.widgets.note_diff import pitch_name, place_text
 from music_evals.ui.widgets.roll_editor import read_melody
+from music_evals.ui.widgets.roll_view import pitch_name, place_text
 
 STEPS = 384
 TWO = {"first_measure": 1, "held": 0, "notes": [[0, 6, 60], [12, 6, 64]]}
@@ -22,17 +22,17 @@ def notes(melody: dict[str, Any]) -> list[list[int]]:
 
 @pytest.mark.parametrize("pitch", [0, 21, 60, 61, 70, 127])
 def test_pitches_have_the_names_of_python(call: Any, pitch: int) -> None:
-    assert call("rollPaper")("pitchName", pitch) == pitch_name(pitch)
+    assert call("pianoRoll")("pitchName", pitch) == pitch_name(pitch)
 
 
 @pytest.mark.parametrize("step", [0, 1, 2, 3, 4, 5, 6, 23, 24, 33, 383])
 def test_places_are_said_as_python_says_them(call: Any, step: int) -> None:
-    assert call("rollPaper")("place", step, 7, 24) == place_text(step, 7)
+    assert call("pianoRoll")("place", step, 7, 24) == place_text(step, 7)
 
 
 def test_steps_are_quantised_to_the_length_that_is_chosen(call: Any) -> None:
     editor = call("rollEditor")
-    assert [call("rollPaper")("snapped", step, 6) for step in (0, 5, 6, 17)] == [0, 0, 6, 12]
+    assert [call("pianoRoll")("snapped", step, 6) for step in (0, 5, 6, 17)] == [0, 0, 6, 12]
     # a drag reaches the end of the unit under the pointer, from wherever the note begins
     assert [editor("draggedLength", 6, step, 6) for step in (6, 11, 12, 20)] == [6, 6, 12, 18]
     assert editor("draggedLength", 3, 7, 6) == 9

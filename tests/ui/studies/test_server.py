@@ -22,8 +22,7 @@ import pytest
 from music_evals.errors import InvalidInputError
 from music_evals.studies.answers import participants_of
 from music_evals.studies.folders import Introduction, StudyFolder, write_study_folder
-from music_evals.studies.slots import SlotBook
-from music_evals.studies.storage import SubmissionStore
+from music_evals.studies.storage import SlotBook, SubmissionStore
 from music_evals.ui.studies.organiser import TRIES
 from music_evals.ui.studies.page import study_page
 from music_evals.ui.studies.server import HEADERS, build_app

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from music_evals.pipelines.gap_diff import diff_notes
-from music_evals.ui.widgets.note_diff import beats_text, pitch_name, place_text, sentences, summary
+from music_evals.pipelines.gaps.diff import diff_notes
+from music_evals.ui.widgets.roll_view import beats_text, pitch_name, place_text, sentences, summary
 
 
 def test_what_was_told_can_be_read_as_words() -> None:

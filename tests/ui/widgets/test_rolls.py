@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from music_evals.annotations import HOLD, MUSIB_LAYOUT, REST
 from music_evals.errors import InvalidNotesError, PolyphonyError
-from music_evals.pipelines.gap_diff import diff_notes
+from music_evals.pipelines.gaps.diff import diff_notes
 from music_evals.symbolic import noteseq
 from music_evals.symbolic.midi import read_midi
 from music_evals.symbolic.noteseq import decode

@@ -25,12 +25,6 @@ def track_beats(audio: Audio) -> Beats:
 
     Its weights are not in its package and are not fetched here: ``MUSIC_EVALS_BEAT_THIS_CHECKPOINT`` names the file. It
     is a pickle, which beat_this reads with weights only.
-
-    Raises
-    ------
-    MissingBackendError
-        The checkpoint is not there.
-
     """
     checkpoint = find_checkpoint()
     from beat_this.inference import Audio2Beats
@@ -41,14 +35,7 @@ def track_beats(audio: Audio) -> Beats:
 
 
 def find_checkpoint() -> Path:
-    """Return the file of weights that ``MUSIC_EVALS_BEAT_THIS_CHECKPOINT`` names.
-
-    Raises
-    ------
-    MissingBackendError
-        The package or its file is missing.
-
-    """
+    """Return the file of weights that ``MUSIC_EVALS_BEAT_THIS_CHECKPOINT`` names."""
     checkpoint = Path(os.environ.get(CHECKPOINT_VARIABLE, ""))
     if not checkpoint.is_file():
         raise MissingBackendError("beat-this", "", "the beats backend 'beat_this'", install=INSTALL)

@@ -10,7 +10,7 @@ import numpy as np
 from music_evals.annotations import Beats, F0Track, Key
 from music_evals.audio.beats import fit_tempo
 from music_evals.audio.io import Audio
-from music_evals.audio.optional._process import run_worker
+from music_evals.audio.optional.process import run_worker
 
 __all__ = ["estimate_key", "track_beats", "track_melodia"]
 

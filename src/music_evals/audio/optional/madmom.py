@@ -9,10 +9,10 @@ from __future__ import annotations
 import numpy as np
 
 from music_evals.annotations import Beats, Chords
-from music_evals.audio._ffmpeg import ffmpeg_version
 from music_evals.audio.beats import fit_tempo
+from music_evals.audio.decoding import ffmpeg_version
 from music_evals.audio.io import Audio
-from music_evals.audio.optional._process import run_worker
+from music_evals.audio.optional.process import run_worker
 from music_evals.errors import MissingBackendError
 
 __all__ = ["recognise_chords", "track_beats"]
@@ -26,19 +26,6 @@ def recognise_chords(audio: Audio) -> Chords:
     madmom is given the recording at its own rate, as a WAV file of 16 bits where these hold it and of floats else, and
     resamples it to 44.1 kHz itself, by ffmpeg and to 16 bits: as it does for the official code, and for a mono file of
     16 bits to the bit. Another resampler moves chords by a frame of 0.1 s.
-
-    Parameters
-    ----------
-    audio
-        The recording.
-
-    Raises
-    ------
-    MissingBackendError
-        The recording is not at 44.1 kHz, and the command ffmpeg does not run.
-    BackendError
-        madmom failed on the recording.
-
     """
     own = audio if audio.source_rate is None else audio.at_rate(audio.source_rate)
     if own.sample_rate != SAMPLE_RATE and not ffmpeg_version():
@@ -51,19 +38,7 @@ def recognise_chords(audio: Audio) -> Chords:
 
 
 def track_beats(audio: Audio) -> Beats:
-    """Return the beats by madmom's recurrent network and dynamic Bayesian network, with the tempo fitted to them.
-
-    Parameters
-    ----------
-    audio
-        At 44.1 kHz.
-
-    Raises
-    ------
-    BackendError
-        madmom failed on the recording.
-
-    """
+    """Return the beats by madmom's recurrent network and dynamic Bayesian network, with the tempo fitted to them."""
     rows = run_worker("madmom", "beats", audio)
     times = np.array(rows, dtype=np.float64)
     return Beats(times, fit_tempo(times))

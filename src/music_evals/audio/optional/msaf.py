@@ -13,7 +13,7 @@ import numpy as np
 from music_evals.annotations import Segments
 from music_evals.audio.chroma import compute_chroma_official
 from music_evals.audio.io import Audio
-from music_evals.audio.optional._process import run_worker
+from music_evals.audio.optional.process import run_worker
 from music_evals.audio.spectra import HOP_LENGTH
 
 __all__ = ["segment_sf", "segment_sf_labelled"]
@@ -25,12 +25,6 @@ def segment_sf(audio: Audio) -> Segments:
     So the adjusted Rand index says nothing of them.
 
     Boundaries outside the recording are left out; 0 and the end are added, as the official code does.
-
-    Raises
-    ------
-    BackendError
-        MSAF failed on the recording.
-
     """
     rows = run_worker("msaf", "sf", audio)
     inner = [time for time in sorted(set(rows)) if 0 < time < audio.duration_sec]

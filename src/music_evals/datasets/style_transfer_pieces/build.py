@@ -2,7 +2,7 @@
 
 Four are those of Lu et al., "Actions speak louder than listening" (ACM MM 2021); a song and a strain of ragtime take
 the place of its two songs that are in copyright. Children's songs get what the paper gave them before a transfer: a
-triad in root position on every beat, here by `symbolic.triads`.
+triad in root position on every beat, here by `symbolic.melody`.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ import numpy as np
 
 from music_evals.annotations import Key, Score
 from music_evals.datasets.style_pieces import PieceFacts, row_of
+from music_evals.symbolic.melody import harmonise
 from music_evals.symbolic.notation import abc_fields, from_abc
 from music_evals.symbolic.notes import make_notes, sort_notes
-from music_evals.symbolic.triads import harmonise
 
 __all__ = ["MELODY", "PIECES", "TICKS_PER_QUARTER", "build_rows", "piece_score", "with_triads"]
 

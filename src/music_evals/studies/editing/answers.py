@@ -1,4 +1,10 @@
-"""What editors sent, played again from the first note on: the tables that the report reads, and the edited samples."""
+"""What editors sent, played again from the first note on: the tables that the report reads, and the edited samples.
+
+Edits that can have happened and are hard to believe are marked by short names of reasons, for whoever reads the
+results. A mark is no verdict: `collect` and the report say results with and without what is marked. What cannot have
+happened is refused (`logs`). ``benchmarks/studies`` has the share of cheats and of honest editors that each limit
+marks.
+"""
 
 from __future__ import annotations
 
@@ -14,16 +20,15 @@ from music_evals.annotations import Score, Tempo, TimeSignature
 from music_evals.errors import InvalidInputError, NoDataError, TamperedLogError
 from music_evals.files import folder_written_whole, write_atomically
 from music_evals.pipelines.study_tables import StudyTables, located_at, read_study, rows_of, table_text
-from music_evals.studies.answers import Participant, participants_of
-from music_evals.studies.editing.logs import check_counts, check_log, replay_log
-from music_evals.studies.editing.marks import copies, edit_marks, mark_editor
+from music_evals.studies.answers import FASTER_THAN_TIME, Participant, is_possible, participants_of, passed_sec
+from music_evals.studies.editing.logs import CHANGES, IDLE_MS, INPUTS, EditCounts, check_counts, check_log, replay_log
 from music_evals.studies.folders import StudyFolder
 from music_evals.studies.storage import SubmissionStore
 from music_evals.symbolic.midi import write_midi
 from music_evals.symbolic.note_changes import note_changes
 from music_evals.symbolic.notes import make_notes
 
-__all__ = ["TOOL", "Collected", "collect_edits", "write_collected"]
+__all__ = ["TOOL", "Collected", "collect_edits", "copies", "edit_marks", "mark_editor", "write_collected"]
 
 TOOL = "music_evals piano roll"
 """What the column `tool` of the edits says."""
@@ -32,28 +37,13 @@ _LATE_MS = 2_000
 
 
 class Collected(NamedTuple):
-    """What editors sent, as tables.
+    """What editors sent, as tables."""
 
-    Attributes
-    ----------
-    tables
-        Rows of ``samples``, ``edits`` and, where editors were asked before, ``listening``.
-    midi
-        Name of a file -> the edited sample.
-    participants
-        Token -> what an editor said of themselves.
-    logs
-        Events, one list a row of ``edits``.
-    n_left_out
-        Edits that were marked and are not here.
-
-    """
-
-    tables: dict[str, list[dict[str, Any]]]
-    midi: dict[str, bytes]
-    participants: dict[str, dict[str, Any]]
-    logs: list[list[list[Any]]]
-    n_left_out: int = 0
+    tables: dict[str, list[dict[str, Any]]]  # samples, edits; listening where editors were asked before
+    midi: dict[str, bytes]  # name of a file -> the edited sample
+    participants: dict[str, dict[str, Any]]  # token -> what an editor said of themselves
+    logs: list[list[list[Any]]]  # events, one list a row of ``edits``
+    n_left_out: int = 0  # edits that were marked and are not here
 
 
 def collect_edits(
@@ -68,19 +58,12 @@ def collect_edits(
 
     Parameters
     ----------
-    study
-        From `studies.folders.read_study_folder`.
     files, store
-        As of `studies.answers.participants_of`.
+        What static pages gave to editors, beside the store, which by default is that of the study.
     leave_out
         Tokens of editors who are left out.
     leave_out_marked
         Leave out the edits that are marked as hard to believe (`edit_marks`).
-
-    Returns
-    -------
-    Collected
-        Tables, edited samples and what editors said of themselves.
 
     Raises
     ------
@@ -97,12 +80,23 @@ def collect_edits(
     key = {row["code"]: dict(row) for row in rows_of(study.key / "samples.csv", table_name="key/samples.csv")}
     edits: list[_Edited] = []
     participants: dict[str, dict[str, Any]] = {}
+    questions = [question["name"] for question in study.settings["questions"]]
     for editor in participants_of(study, files, store=store):
-        if editor.token not in leave_out:
-            about = editor.parts.get("about")
-            answers = about.get("answers") if isinstance(about, dict) else None
-            participants[editor.token] = answers if isinstance(answers, dict) else {}
-            edits += _edits_of(study, editor, key)
+        if editor.token in leave_out:
+            continue
+        about = editor.parts.get("about")
+        answers = about.get("answers") if isinstance(about, dict) else None
+        participants[editor.token] = answers if isinstance(answers, dict) else {}
+        own = {}
+        for order, code in enumerate(study.plans[editor.slot]["samples"]):
+            name = f"sample-{order + 1}"
+            if name in editor.parts:
+                with located_at(f"{editor.token}, {name}"):
+                    edit = _edit(study, editor, name, code)
+                whose = {"sample_id": key[code]["sample_id"], "editor_id": editor.token}
+                own[name] = edit._replace(row={**whose, "order_index": order, "tool": TOOL, **edit.row})
+        mark_editor(editor, {name: edit.row for name, edit in own.items()}, questions)
+        edits += own.values()
     for place in copies([edit.log for edit in edits], [edit.received_at for edit in edits]):
         edits[place].row["marks"].append("same_as_another")
     left = [edit for edit in edits if not (leave_out_marked and edit.row["marks"])]
@@ -130,21 +124,6 @@ class _Edited(NamedTuple):
     midi: bytes
     log: list[list[Any]]
     received_at: float
-
-
-def _edits_of(study: StudyFolder, editor: Participant, key: Mapping[str, Mapping[str, Any]]) -> list[_Edited]:
-    edits = {}
-    for order, code in enumerate(study.plans[editor.slot]["samples"]):
-        name = f"sample-{order + 1}"
-        if name not in editor.parts:
-            continue
-        with located_at(f"{editor.token}, {name}"):
-            edit = _edit(study, editor, name, code)
-        whose = {"sample_id": key[code]["sample_id"], "editor_id": editor.token, "order_index": order, "tool": TOOL}
-        edits[name] = edit._replace(row=whose | edit.row)
-    questions = [question["name"] for question in study.settings["questions"]]
-    mark_editor(editor, {name: edit.row for name, edit in edits.items()}, questions)
-    return list(edits.values())
 
 
 def _edit(study: StudyFolder, editor: Participant, name: str, code: str) -> _Edited:
@@ -200,24 +179,12 @@ def _score(sample: Mapping[str, Any], notes: Mapping[int, Sequence[int]]) -> Sco
 
 
 def write_collected(collected: Collected, folder: str | os.PathLike[str]) -> StudyTables:
-    """Write the tables as CSV, the edited samples as ``midi/`` and what editors said, whole or not at all.
-
-    Parameters
-    ----------
-    collected
-        From `collect_edits`.
-    folder
-        Replaced where it holds what this function wrote.
-
-    Returns
-    -------
-    StudyTables
-        As the report reads them.
+    """Write the tables as CSV, the edited samples as ``midi/`` and what editors said, and read the tables.
 
     Raises
     ------
     InvalidInputError
-        The folder holds something else; or a table is wrong.
+        The folder holds something else than this function wrote; or a table is wrong.
     OutputError
         It cannot be written.
 
@@ -233,3 +200,62 @@ def write_collected(collected: Collected, folder: str | os.PathLike[str]) -> Stu
         rows = [{"editor_id": ""} | answers | {"editor_id": token} for token, answers in collected.participants.items()]
         write_atomically(part / "editors.csv", table_text(rows).encode())
     return read_study(target)
+
+
+SEEN_MS = 3000  # in less nobody looks through a sample and ends it
+FIRST_MS = 700  # in less nobody sees a note and chooses what to do with it: a choice alone takes half a second
+HANDS_PER_SEC = 25  # keys and clicks: typing 300 words a minute
+REPEATS_PER_SEC = 100  # changes of a key that is held: systems offer 67 repeats
+MANY, REGULAR = 20, 2.0  # of so many gaps between inputs the 90th percentile is more times the 10th: hands have pauses
+OPEN_MS = 300_000  # who does less than one thing a minute for longer, and does not listen, was not there
+HEARD_MS = 2000  # who changes nothing and has heard less cannot say how it sounds
+ALIKE = 3  # who answers all questions on so many samples alike did not rate them
+BATCH_SEC = 60.0  # parts that come so soon after another may have waited for a connection together
+
+
+def edit_marks(log: Sequence[Sequence[Any]], counts: EditCounts, *, is_changed: bool) -> list[str]:
+    """Return why an edit is hard to believe, of its checked log and whether its notes are other ones at the end."""
+    inputs, changes = (np.array([at for at, kind, *_ in log if kind in kinds]) for kinds in (INPUTS, CHANGES))
+    low, high = np.quantile(np.diff(inputs), [0.1, 0.9]) if len(inputs) > MANY else (0, math.inf)
+    pace = ((inputs, HANDS_PER_SEC), (changes, REPEATS_PER_SEC))  # so many and one more within a second
+    is_fast = any((times[most:] - times[:-most] < 1000).any() for times, most in pace)
+    open_ms = counts.time_ms - counts.playback_ms
+    closed_ms = sum(min(event[2], IDLE_MS) for event in log if event[1] == "absent")
+    visible_ms = counts.active_ms - closed_ms + sum(event[2] for event in log if event[1] == "idle")
+    reasons = {
+        "too_short": visible_ms < SEEN_MS,
+        "changed_unseen": len(changes) > 0 and changes[0] < FIRST_MS,
+        "faster_than_hands": is_fast,
+        "regular": high <= REGULAR * low,
+        "left_open": open_ms > OPEN_MS and 60_000 * len(inputs) < open_ms,
+        "unheard": not counts.n_edits and counts.playback_ms < HEARD_MS,
+        "nothing_kept": counts.n_edits > 1 and not is_changed,
+    }
+    return [name for name, is_so in reasons.items() if is_so]
+
+
+def mark_editor(editor: Participant, rows: Mapping[str, dict[str, Any]], questions: Sequence[str]) -> None:
+    """Add to the ``marks`` of the rows of an editor, by part, what only all of them and the server's clock say."""
+    start, last, claimed = editor.joined_at, editor.joined_at, 0.0
+    for name in sorted(rows.keys() & editor.received_at, key=editor.received_at.__getitem__):
+        now = editor.received_at[name]
+        if last is None or now - last > BATCH_SEC:
+            start, claimed = last, 0.0
+        last, claimed = now, claimed + rows[name]["time_s"]
+        if not is_possible(claimed, passed_sec(start, now)):
+            rows[name]["marks"].append(FASTER_THAN_TIME)
+    if len(rows) >= ALIKE and len({row[question] for row in rows.values() for question in questions}) == 1:
+        for row in rows.values():
+            row["marks"].append("answers_alike")
+
+
+def copies(logs: Sequence[Sequence[Sequence[Any]]], arrived: Sequence[float]) -> set[int]:
+    """Return the places of logs that repeat the events or the times of one that arrived earlier."""
+    places_by_key: dict[Any, list[int]] = {}
+    for place in sorted(range(len(logs)), key=arrived.__getitem__):
+        times = tuple(at for at, kind, *_ in logs[place] if kind in INPUTS)
+        done = repr([rest for _, *rest in logs[place] if rest[0] in INPUTS | CHANGES])
+        for key in (times, done) if len(times) > MANY else ():
+            places_by_key.setdefault(key, []).append(place)
+    alike = [places for places in places_by_key.values() if len(places) > 1]
+    return {place for places in alike for place in places[math.isfinite(arrived[places[0]]) :]}

@@ -23,12 +23,7 @@ _UNITS = {"time": "time, s", "keyboard": "key presses", "mouse": "mouse clicks"}
 
 
 def draw_figures(tables: Mapping[str, Any]) -> dict[str, bytes]:
-    """Draw the pictures that the tables have data for.
-
-    Parameters
-    ----------
-    tables
-        From `pipelines.editing_test.evaluate_editing_test`.
+    """Draw the pictures that the tables of `pipelines.editing_test.evaluate_editing_test` have data for.
 
     Returns
     -------

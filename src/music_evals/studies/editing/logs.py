@@ -73,58 +73,24 @@ _ENDS = frozenset({"submit", "limit"})
 
 
 class EditCounts(NamedTuple):
-    """What can be counted from a log; times in milliseconds.
+    """What can be counted from a log; times in milliseconds."""
 
-    Attributes
-    ----------
-    time_ms
-        From the first sight to the end.
-    active_ms
-        The same without hidden tabs and gaps of more than `IDLE_MS`.
-    playback_ms
-        While the sample sounded.
-    key_presses, mouse_clicks
-        All of them.
-    edit_key_presses, edit_clicks
-        Those that changed notes.
-    n_edits, n_undone, n_redone
-        Operations.
-    hit_limit
-        Whether the time limit ended it.
-    n_midi
-        Notes that were played; pages of before do not count them.
-
-    """
-
-    time_ms: int
-    active_ms: int
-    playback_ms: int
+    time_ms: int  # from the first sight to the end
+    active_ms: int  # the same without hidden tabs and gaps of more than `IDLE_MS`
+    playback_ms: int  # while the sample sounded
     key_presses: int
     mouse_clicks: int
-    edit_key_presses: int
+    edit_key_presses: int  # those that changed notes
     edit_clicks: int
     n_edits: int
     n_undone: int
     n_redone: int
-    hit_limit: bool
-    n_midi: int = 0
+    hit_limit: bool  # the time limit ended it
+    n_midi: int = 0  # notes that were played; pages of before do not count them
 
 
 def check_log(log: Any) -> list[list[Any]]:
-    """Return a log whose every event has the form of its kind.
-
-    Parameters
-    ----------
-    log
-        As it was sent.
-
-    Raises
-    ------
-    TamperedLogError
-        It is invalid: it does not begin with ``load`` or end with ``submit``, goes back in time, or holds an event that
-        no page writes. The message says which event.
-
-    """
+    """Return a log whose every event has the form of its kind, or raise `TamperedLogError`, which names the event."""
     if not isinstance(log, list) or not 2 <= len(log) <= MAX_EVENTS:
         raise TamperedLogError("a log is a list of 2 events or more, from load to submit")
     last = 0
@@ -174,13 +140,12 @@ def _difference(before: list[int] | None, after: list[int] | None) -> dict[Any, 
 
 
 def _are_changes(value: Any) -> bool:
-    return isinstance(value, list) and bool(value) and all(map(_is_change, value))
-
-
-def _is_change(value: Any) -> bool:
-    if not isinstance(value, list) or len(value) != 3 or type(value[0]) is not int or value[1] == value[2]:
-        return False
-    return all(side is None or _is_note(side) for side in value[1:])
+    """Tell whether a value is a list of changes ``[id, before, after]``, each from one note or none to another."""
+    return isinstance(value, list) and bool(value) and all(
+        isinstance(change, list) and len(change) == 3 and type(change[0]) is int and change[1] != change[2]
+        and all(side is None or _is_note(side) for side in change[1:])
+        for change in value
+    )  # fmt: skip
 
 
 def _is_note(value: Any) -> bool:
@@ -212,21 +177,7 @@ _FORMS: dict[str, tuple[Callable[[list[Any]], bool], str]] = {
 def replay_log(
     original: Sequence[Sequence[int]], log: Sequence[Sequence[Any]], *, locked: Sequence[int] = ()
 ) -> dict[int, Note]:
-    """Replay a log, and return the notes at its end.
-
-    Parameters
-    ----------
-    original
-        Notes that the editor was given; the first has the id 0.
-    log
-        From `check_log`.
-    locked
-        Voices that cannot be changed.
-
-    Returns
-    -------
-    dict
-        Id -> note.
+    """Replay a checked log, and return the notes at its end by their ids; the first of the original notes has the id 0.
 
     Raises
     ------
@@ -292,7 +243,8 @@ def _step(done: list[list[Any]], undone: list[list[Any]], kind: str, changes: li
         return f"nothing is left to {kind}"
     known = source.pop()
     goal.append(known)
-    return "" if changes == (_backwards(known) if kind == "undo" else known) else "it is not what was done"
+    expected = [[id_, after, before] for id_, before, after in reversed(known)] if kind == "undo" else known
+    return "" if changes == expected else "it is not what was done"
 
 
 def _apply(notes: dict[int, Note], changes: Sequence[Sequence[Any]], locked: set[int]) -> str:
@@ -314,19 +266,8 @@ def _note(values: Sequence[int]) -> Note:
     return onset, duration, pitch, velocity, voice
 
 
-def _backwards(changes: Sequence[Sequence[Any]]) -> list[list[Any]]:
-    return [[id_, after, before] for id_, before, after in reversed(changes)]
-
-
 def count_log(log: Sequence[Sequence[Any]]) -> EditCounts:
-    """Count the events of a log.
-
-    Parameters
-    ----------
-    log
-        From `check_log`.
-
-    """
+    """Count the events of a log."""
     kinds = [event[1] for event in log]
     time_ms = log[-1][0]
     keys = [event[2] for event in log if event[1] == "key"]
@@ -360,21 +301,7 @@ def _between(log: Sequence[Sequence[Any]], start: str, ends: set[str]) -> int:
 
 
 def check_counts(log: Sequence[Sequence[Any]], page_counts: Mapping[str, Any]) -> EditCounts:
-    """Return the counts of a log; those of the page must be equal.
-
-    Parameters
-    ----------
-    log
-        From `check_log`.
-    page_counts
-        What the page counted.
-
-    Raises
-    ------
-    TamperedLogError
-        A count of the page differs from that of the log.
-
-    """
+    """Return the counts of a log; raises `TamperedLogError` where the page counted something else."""
     counts = count_log(log)
     for name, value in counts._asdict().items():
         if page_counts.get(name, 0 if name == "n_midi" else None) != value:

@@ -107,13 +107,13 @@ def _model(
     fit, note = _fitted(model)
     freedom = max(1, len(np.unique(place)) // 2 - len(styles))
     width = t.ppf((1 + confidence) / 2, freedom)
-    sds = _spreads(fit, sorted(parts))
+    sds = dict.fromkeys(("sd_editor", "sd_piece", "sd_sample", "sd_residual"), math.nan)  # of the logarithm
+    if fit is not None:
+        sds["sd_residual"] = math.sqrt(float(fit.scale))
+        sds |= {f"sd_{name}": math.sqrt(max(0.0, float(of))) for name, of in zip(sorted(parts), fit.vcomp, strict=True)}
     for term, weights in _contrasts(styles, terms, exog.shape[1]):
-        row: dict[str, Any] = {
-            "load": load,
-            "term": term,
-            **dict.fromkeys(("ratio", "ci_low", "ci_high", "p"), math.nan),
-        }
+        row: dict[str, Any] = {"load": load, "term": term}
+        row |= dict.fromkeys(("ratio", "ci_low", "ci_high", "p"), math.nan)
         if fit is not None:
             effect = float(weights @ np.asarray(fit.fe_params))
             covariance = np.asarray(fit.cov_params())[: len(names), : len(names)]
@@ -153,14 +153,3 @@ def _fitted(model: Any) -> tuple[Any, str]:
         if fit.converged and np.isfinite(errors).all() and (errors > 0).all():
             return fit, ""
     return None, f"the model did not converge by {', '.join(_ATTEMPTS)}; there are too few edits for it"
-
-
-def _spreads(fit: Any, parts: list[str]) -> dict[str, float]:
-    """Return the standard deviations of the logarithm that editors, pieces and the rest add."""
-    spreads = dict.fromkeys(("sd_editor", "sd_piece", "sd_sample", "sd_residual"), math.nan)
-    if fit is not None:
-        spreads["sd_residual"] = math.sqrt(float(fit.scale))
-        spreads |= {
-            f"sd_{name}": math.sqrt(max(0.0, float(value))) for name, value in zip(parts, fit.vcomp, strict=True)
-        }
-    return spreads

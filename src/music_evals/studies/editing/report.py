@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import json
 import math
 import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from music_evals.benchmark.formats import markdown_rows, plain
 from music_evals.benchmark.published import read_published
-from music_evals.files import write_atomically
 from music_evals.pipelines.editing_test import TABLES
-from music_evals.pipelines.study_tables import table_text
+from music_evals.studies.reports import section, write_report_files
 
 __all__ = ["report_text", "write_report"]
 
@@ -41,19 +38,13 @@ _READINGS = {
 def report_text(tables: Mapping[str, Any], *, confidence: float = 0.95) -> str:
     """Return the report as Markdown: tables 2 to 4 of the paper for the study at hand, and at its end as published.
 
-    Parameters
-    ----------
-    tables
-        From `pipelines.editing_test.evaluate_editing_test`; ``mixed_models`` among them, the rows of
-        `mixed.mixed_models`, are written too.
-    confidence
-        The level that they were made with.
-
+    The tables are those of `pipelines.editing_test.evaluate_editing_test` at this confidence; ``mixed_models`` among
+    them, the rows of `mixed_model.mixed_models`, are written too.
     """
     level = f"{100 * confidence:g} %"
     parts = ["# Editing test", *(f"- {line}" for line in tables["warnings"]), ""]
-    parts += ["## Loads and answers", "Mean ± standard deviation, over single edits or ratings and over samples.", ""]
-    parts += _markdown(
+    parts += section(
+        "Loads and answers", "Mean ± standard deviation, over single edits or ratings and over samples.",
         ["style", "role", "of", "single", "n", "samples", "n"],
         [
             [row["style"], row["role"], row["name"], _spread(row["mean"], row["sd"]), row["n"],
@@ -64,8 +55,8 @@ def report_text(tables: Mapping[str, Any], *, confidence: float = 0.95) -> str:
     for name, title in _RATIOS.items():
         if not tables.get(name):
             continue
-        parts += [f"## {title}", "Proposed / baseline; below 1 the proposed model makes less work.", ""]
-        parts += _markdown(
+        parts += section(
+            title, "Proposed / baseline; below 1 the proposed model makes less work.",
             ["style", "load", "pairs", "mean", "p", "geometric mean", f"{level} by piece", f"{level} by editor"],
             [
                 [row["style"], row["load"], row["n"], _spread(row["mean"], row["sd"]), _p(row["p"]),
@@ -76,9 +67,8 @@ def report_text(tables: Mapping[str, Any], *, confidence: float = 0.95) -> str:
         )  # fmt: skip
     parts += ["## Correlations", "Stars as in the paper, not corrected: * p < .05, ** p < .005.", ""]
     for number, title in _SETS.items():
-        parts += [f"### {title}", ""]
-        parts += _markdown(
-            ["x", "y", "r", "n", "p", "Holm", "BH", f"{level} Fisher", f"{level} by piece"],
+        parts += section(
+            title, "", ["x", "y", "r", "n", "p", "Holm", "BH", f"{level} Fisher", f"{level} by piece"],
             [
                 [row["x"], row["y"], f"{_number(row['r'])}{row['stars'].replace('*', chr(92) + '*')}", row["n"],
                  _p(row["p"]), _p(row["p_holm"]), _p(row["p_bh"]), _span(row["ci_low"], row["ci_high"]),
@@ -86,15 +76,14 @@ def report_text(tables: Mapping[str, Any], *, confidence: float = 0.95) -> str:
                 for row in tables["correlations"]
                 if row["set"] == number
             ],
+            level=3,
         )  # fmt: skip
-    parts += ["### The same by other correlations", "Without tests: they say how far r depends on its kind.", ""]
-    parts += _markdown(
-        ["x", "y", *_READINGS.values()],
-        [[row["x"], row["y"], *(_number(row[name]) for name in _READINGS)] for row in tables["correlations"]],
-    )
+    by_others = [[row["x"], row["y"], *(_number(row[name]) for name in _READINGS)] for row in tables["correlations"]]
+    note = "Without tests: they say how far r depends on its kind."
+    parts += section("The same by other correlations", note, ["x", "y", *_READINGS.values()], by_others, level=3)
     if tables.get("mixed_models"):
-        parts += ["## Mixed model", _MIXED, ""]
-        parts += _markdown(
+        parts += section(
+            "Mixed model", _MIXED,
             ["load", "term", "ratio", level, "p", "sd editor", "sd piece", "sd sample", "sd rest", "n"],
             [
                 [row["load"], row["term"], _number(row["ratio"]), _span(row["ci_low"], row["ci_high"]), _p(row["p"]),
@@ -104,9 +93,8 @@ def report_text(tables: Mapping[str, Any], *, confidence: float = 0.95) -> str:
         )  # fmt: skip
         parts += [f"- {note}" for note in dict.fromkeys(row["note"] for row in tables["mixed_models"]) if note]
     if tables["style_similarity"]:
-        parts += ["## Similarity to styles", "Mean over samples, 1 to 5.", ""]
-        parts += _table(tables["style_similarity"])
-    parts += ["## The time limit", "", *_table(tables["censoring"]), *_published()]
+        parts += section("Similarity to styles", "Mean over samples, 1 to 5.", *_table(tables["style_similarity"]))
+    parts += [*section("The time limit", "", *_table(tables["censoring"])), *_published()]
     return "\n".join(parts).rstrip() + "\n"
 
 
@@ -117,21 +105,7 @@ def write_report(
     confidence: float = 0.95,
     figures: Mapping[str, bytes] | None = None,
 ) -> dict[str, Path]:
-    """Write ``report.md``, ``tables.json`` and one CSV a table, each whole or not at all.
-
-    Parameters
-    ----------
-    tables, confidence
-        As of `report_text`.
-    folder
-        Where to; it is made.
-    figures
-        From `figures.draw_figures`, written beside the tables.
-
-    Returns
-    -------
-    dict
-        Name -> path of what was written.
+    """Write ``report.md``, ``tables.json``, one CSV a table and the figures into a folder; return name -> path.
 
     Raises
     ------
@@ -139,13 +113,9 @@ def write_report(
         The folder or a file cannot be written.
 
     """
-    place = Path(folder)
-    texts = {"report.md": report_text(tables, confidence=confidence)}
-    texts["tables.json"] = json.dumps(plain(tables), indent=1, allow_nan=False) + "\n"
     names = [*(name for name in TABLES if name != "warnings"), "mixed_models"]
-    texts |= {f"{name}.csv": table_text(plain(tables[name])) for name in names if tables.get(name)}
-    files = {name: text.encode() for name, text in texts.items()} | dict(figures or {})
-    return {name: write_atomically(place / name, content, parents=True) for name, content in files.items()}
+    text, rows = report_text(tables, confidence=confidence), {name: tables.get(name) or () for name in names}
+    return write_report_files(folder, text, tables, rows, figures or {})
 
 
 def _published() -> list[str]:
@@ -158,24 +128,20 @@ def _published() -> list[str]:
             [system, *(_spread(means[score], table.spread[system][score]) for score in scores)]
             for system, means in table.means.items()
         ]
-        parts += [f"### {title}, published", "", *_markdown(["samples", *scores], rows)]
+        parts += section(f"{title}, published", "", ["samples", *scores], rows, level=3)
     correlations = [
         [x, y, f"{r:.2f}{cells.marks.get(x, {}).get(y, '').replace('*', chr(92) + '*')}"]
         for x, row in cells.means.items()
         for y, r in row.items()
     ]
-    return [*parts, "### Correlations, published", "", *_markdown(["x", "y", "r"], correlations)]
+    return [*parts, *section("Correlations, published", "", ["x", "y", "r"], correlations, level=3)]
 
 
-def _table(rows: Sequence[Mapping[str, Any]]) -> list[str]:
-    """Return rows with all of their columns."""
-    cells = [[_number(cell) if isinstance(cell, float) else cell for cell in row.values()] for row in rows]
-    return _markdown(list(rows[0]), cells)
-
-
-def _markdown(head: Sequence[str], rows: Sequence[Sequence[Any]]) -> list[str]:
-    lines = [head, ["---"] * len(head), *rows]
-    return [markdown_rows([str(cell).replace("|", "\\|") for cell in line] for line in lines), ""]
+def _table(rows: Sequence[Mapping[str, Any]]) -> tuple[list[str], list[list[Any]]]:
+    """Return the head and the cells of rows with all of their columns."""
+    return list(rows[0]), [
+        [_number(cell) if isinstance(cell, float) else cell for cell in row.values()] for row in rows
+    ]
 
 
 def _number(value: float) -> str:

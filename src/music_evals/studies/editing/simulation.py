@@ -4,6 +4,8 @@ Loads are log-normal. The logarithm of a load of an edit is the sum of a base, o
 sample add, of the effect where the model is the proposed one, and of what is left; the three loads of an edit share
 what editor, piece and sample add. An answer falls with the difficulty of the sample, and is rounded to 1..5.
 
+How large a study must be: `plan_sizes` gives power and coverage of its intervals for several sizes.
+
 References
 ----------
 The design (six pieces, two styles, two models, twelve editors, three edits a sample, 31 listeners) is that of Lu, Wu,
@@ -16,14 +18,16 @@ from __future__ import annotations
 import dataclasses
 import itertools
 import math
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from music_evals.errors import InvalidInputError
+from music_evals.pipelines.editing_test import evaluate_effort
 from music_evals.pipelines.study_tables import ROLES, TIME_LIMIT_S, StudyTables, study_tables
 
-__all__ = ["StudyDesign", "simulate_study"]
+__all__ = ["PlannedSize", "StudyDesign", "plan_sizes", "simulate_study"]
 
 _BASES = {"time_s": 600.0, "key_presses": 150.0, "mouse_clicks": 400.0}
 """Load of an editor with a piece of no particular difficulty."""
@@ -31,33 +35,7 @@ _BASES = {"time_s": 600.0, "key_presses": 150.0, "mouse_clicks": 400.0}
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class StudyDesign:
-    """Size of a study and what is true in it.
-
-    Parameters
-    ----------
-    n_pieces, n_editors, n_listeners
-        At least 1; 0 listeners is a study without a listening test.
-    styles
-        Target styles, not empty.
-    edits_per_sample
-        Editors of each sample, at most `n_editors`: those who did the fewest before, by lot among equals.
-    ratings_per_sample
-        Listeners of each sample, at most `n_listeners`.
-    ratio
-        True ratio of loads, proposed / baseline, above 0; 1 is no effect.
-    editor_sd, piece_sd, sample_sd, edit_sd
-        Spread that each adds to the logarithm of a load.
-    slope
-        By how much an answer falls where the logarithm of the load grows by 1.
-    answer_sd
-        Spread of an answer about that, before it is rounded.
-    time_limit_s
-        Edits end here, in seconds; infinity for no limit.
-    learning
-        Factor of each load for every sample that the editor has done before; below 1 where editors learn, above 1 where
-        they tire.
-    careless
-        Share of the editors who answer at random, 0 to 1; they work as the others do.
+    """Size of a study and what is true in it; spreads (`_sd`) are those that each adds to the logarithm of a load.
 
     Raises
     ------
@@ -66,22 +44,22 @@ class StudyDesign:
 
     """
 
-    n_pieces: int = 6
-    styles: tuple[str, ...] = ("bach", "jazz")
-    n_editors: int = 12
-    edits_per_sample: int = 3
-    n_listeners: int = 31
-    ratings_per_sample: int = 10
-    ratio: float = 1.0
+    n_pieces: int = 6  # at least 1
+    styles: tuple[str, ...] = ("bach", "jazz")  # target styles, not empty
+    n_editors: int = 12  # at least 1
+    edits_per_sample: int = 3  # editors of each sample, at most `n_editors`
+    n_listeners: int = 31  # 0 is a study without a listening test
+    ratings_per_sample: int = 10  # listeners of each sample, at most `n_listeners`
+    ratio: float = 1.0  # true ratio of loads, proposed / baseline, above 0; 1 is no effect
     editor_sd: float = 0.3
     piece_sd: float = 0.3
     sample_sd: float = 0.2
     edit_sd: float = 0.4
-    slope: float = 1.5
-    answer_sd: float = 0.8
-    time_limit_s: float = TIME_LIMIT_S
-    learning: float = 1.0
-    careless: float = 0.0
+    slope: float = 1.5  # by how much an answer falls where the logarithm of the load grows by 1
+    answer_sd: float = 0.8  # spread of an answer about that, before it is rounded
+    time_limit_s: float = TIME_LIMIT_S  # edits end here; infinity for no limit
+    learning: float = 1.0  # factor of each load for every sample done before; below 1 where editors learn
+    careless: float = 0.0  # share of the editors who answer at random, 0 to 1; they work as the others do
 
     def __post_init__(self) -> None:
         if not (self.n_pieces >= 1 and self.styles and 1 <= self.edits_per_sample <= self.n_editors):
@@ -102,19 +80,7 @@ class StudyDesign:
 
 
 def simulate_study(design: StudyDesign, *, rng: np.random.Generator) -> StudyTables:
-    """Draw the tables of one study.
-
-    Parameters
-    ----------
-    design
-        What is true in it.
-    rng
-        Draws everything.
-
-    Returns
-    -------
-    StudyTables
-        As a study that was held would give them.
+    """Draw the tables of one study, as one that was held would give them.
 
     Examples
     --------
@@ -150,13 +116,11 @@ def simulate_study(design: StudyDesign, *, rng: np.random.Generator) -> StudyTab
 
 
 def _assign(n_people: int, per_sample: int, n_samples: int, rng: np.random.Generator) -> list[dict[int, int]]:
-    """Draw the people of each sample, and at which place in their own order they come to it: person -> place, from 0.
-
-    Those who have the fewest samples are chosen, by lot among equals: a fixed turn would give each model people of its
-    own. The order of a person's samples is drawn too: no piece comes late for all.
-    """
+    """Draw the people of each sample, and where in their own order they come to it: person -> place, from 0."""
     if not n_people:
         return [{} for _ in range(n_samples)]
+    # those who have the fewest samples, by lot among equals: a fixed turn would give each model people of its own; the
+    # order of a person's samples is drawn too: no piece comes late for all
     has = np.zeros(n_people, dtype=np.int64)
     chosen = []
     for _ in range(n_samples):
@@ -180,3 +144,69 @@ def _edit(design: StudyDesign, load: float, difficulty: float, rng: np.random.Ge
 def _answer(design: StudyDesign, difficulty: float, rng: np.random.Generator) -> int:
     """Draw an answer, 1 to 5."""
     return int(np.clip(round(3.5 - design.slope * difficulty + rng.normal(0, design.answer_sd)), 1, 5))
+
+
+class PlannedSize(NamedTuple):
+    """What studies of one size found."""
+
+    n_pieces: int
+    n_edits: int
+    """Edits in all, both models."""
+    power: float
+    """Share of the studies whose interval of the ratio of times, clustered by piece, lies on the right side of 1."""
+    coverage: float
+    """Share of those intervals that hold the true ratio. The time limit can lower it: it brings ratios nearer to 1."""
+    width: float
+    """Median of the upper over the lower end of the interval."""
+
+
+def plan_sizes(
+    design: StudyDesign,
+    pieces: Sequence[int],
+    *,
+    n_draws: int = 200,
+    confidence: float = 0.95,
+    seed: int = 0,
+    progress: Callable[[int, int], object] | None = None,
+) -> list[PlannedSize]:
+    """Simulate studies of several sizes: one row a size, in their order.
+
+    Parameters
+    ----------
+    design
+        What is true; its `n_pieces` is replaced, and nobody listens.
+    pieces
+        Sizes, at least 2 pieces each.
+    n_draws
+        Studies of each size, at least 1.
+    progress
+        Called after each size with how many are done and how many there are.
+
+    Raises
+    ------
+    InvalidInputError
+        A size below 2, or no draws.
+
+    """
+    if n_draws < 1 or not pieces or min(pieces) < 2:
+        raise InvalidInputError(f"expected sizes from 2 pieces on and at least one draw, got {list(pieces)}, {n_draws}")
+    planned = []
+    for done, n_pieces in enumerate(pieces, start=1):
+        rng = np.random.default_rng([seed, n_pieces])
+        sized = dataclasses.replace(design, n_pieces=n_pieces, n_listeners=0)
+        studies = (simulate_study(sized, rng=rng) for _ in range(n_draws))
+        ends = [evaluate_effort(study, confidence=confidence)["time_effort_ratio_ci"] for study in studies]
+        low, high = np.array(ends).T
+        is_detected = high < 1 if design.ratio < 1 else low > 1
+        planned.append(
+            PlannedSize(
+                n_pieces,
+                2 * n_pieces * len(sized.styles) * sized.edits_per_sample,
+                float(np.mean(is_detected)),
+                float(np.mean((low <= design.ratio) & (design.ratio <= high))),
+                float(np.median(high / low)),
+            )
+        )
+        if progress is not None:
+            progress(done, len(pieces))
+    return planned

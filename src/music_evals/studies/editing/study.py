@@ -1,9 +1,15 @@
-"""The editing test as a study in the browser: from samples to its folder; `answers` has what comes back."""
+"""The editing test as a study in the browser: from samples to its folder; `answers` has what comes back.
+
+Each editor gets pieces that are all different, as many of one model as of the other where their number is even, and in
+another order; each sample gets as many editors as any other, give or take one. So nobody edits two versions of a piece,
+and what an editor learns or tires of falls on both models alike.
+"""
 
 from __future__ import annotations
 
 import dataclasses
 import hashlib
+import itertools
 import json
 import math
 import os
@@ -15,15 +21,25 @@ import numpy as np
 
 from music_evals.annotations import Score
 from music_evals.errors import InvalidInputError
+from music_evals.files import write_atomically
 from music_evals.options import option
 from music_evals.pipelines.study_tables import SAMPLES, TIME_LIMIT_S, located_at, rows_of, study_tables, table_text
-from music_evals.studies.editing.design import assign_editors
 from music_evals.studies.folders import Introduction, StudyFolder, write_study_folder
-from music_evals.symbolic.midi import read_midi
-from music_evals.symbolic.notes import make_notes, quantize
+from music_evals.symbolic.midi import read_midi, write_midi
+from music_evals.symbolic.notes import make_notes, quantize, sort_notes
 from music_evals.symbolic.roles import MELODY, ROLES, name_words
 
-__all__ = ["CONSENT", "MAY_ADD", "QUESTIONS", "EditingSettings", "build_editing_study"]
+__all__ = [
+    "CONSENT",
+    "MAY_ADD",
+    "MISTAKES",
+    "QUESTIONS",
+    "EditingSettings",
+    "assign_editors",
+    "build_editing_study",
+    "with_mistakes",
+    "write_demo_samples",
+]
 
 QUESTIONS = {
     "EQ1": "It was easy to edit.",
@@ -51,22 +67,18 @@ _DIVISOR = 24
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class EditingSettings:
-    """How the test is held.
+    """How the test is held; what is not listed here its options say.
 
     Parameters
     ----------
     n_editors, per_editor
-        As of `design.assign_editors`; without `per_editor` each editor gets every piece once.
+        As of `assign_editors`; without `per_editor` each editor gets every piece once.
     limit_sec
         Of one sample, in seconds; None for none.
     may_add
         One of `MAY_ADD`.
-    ask_before
-        Also ask whether a sample sounds good before it is edited.
     locked
         Names of voices that cannot be changed; None for those whose name says that they are the melody.
-    seed
-        Of codes, plans and orders; keep it secret.
 
     Raises
     ------
@@ -112,7 +124,7 @@ def build_editing_study(
     page: Mapping[str, bytes],
     settings: EditingSettings | None = None,
 ) -> StudyFolder:
-    """Make the folder of an editing test.
+    """Make the folder of an editing test; its page knows samples by codes alone, and `key` says which is which.
 
     Parameters
     ----------
@@ -123,13 +135,6 @@ def build_editing_study(
         the folder of the table on.
     study, introduction, page
         As of `studies.folders.write_study_folder`.
-    settings
-        How it is held.
-
-    Returns
-    -------
-    StudyFolder
-        What was written. Its page knows samples by codes alone; `key` says which is which.
 
     Raises
     ------
@@ -241,3 +246,85 @@ def _training() -> Score:
     onsets, lengths, pitches, voices = zip(*notes, strict=True)
     score_notes = make_notes(onsets, lengths, pitches, 80, voices)
     return Score(score_notes, 1, voices=("melody", "accompaniment"))
+
+
+def assign_editors(
+    samples: Sequence[Mapping[str, Any]], n_editors: int, per_editor: int, *, seed: int
+) -> list[list[str]]:
+    """Give each editor samples in an order; raises where pieces are too few for an editor, or editors for samples."""
+    rng = np.random.default_rng(seed)
+    pieces = list(dict.fromkeys(row["piece_id"] for row in samples))
+    if n_editors < 1 or not 1 <= per_editor <= len(pieces):
+        raise InvalidInputError(
+            f"{per_editor} samples for each of {n_editors} editors: an editor gets each piece once at most, and there "
+            f"are {len(pieces)} pieces"
+        )
+    if n_editors * per_editor < len(samples):
+        raise InvalidInputError(
+            f"{n_editors} editors with {per_editor} samples each are too few for {len(samples)} samples; "
+            f"{-(-len(samples) // per_editor)} editors are enough"
+        )
+    pieces = [pieces[index] for index in rng.permutation(len(pieces))]
+    roles = list(dict.fromkeys(row["role"] for row in samples))
+    versions = {}
+    for piece in pieces:  # its samples, roles by turns
+        mine = [row for row in samples if row["piece_id"] == piece]
+        by_role = [[row["sample_id"] for row in mine if row["role"] == role] for role in roles]
+        versions[piece] = [sample for turn in itertools.zip_longest(*by_role) for sample in turn if sample is not None]
+    counts = dict.fromkeys(pieces, 0)
+    plans = []
+    for editor in range(n_editors):
+        # the pieces that were given the least, and of equals those that come next in the round
+        turn = {piece: (place - editor * per_editor) % len(pieces) for place, piece in enumerate(pieces)}
+        chosen = sorted(sorted(pieces, key=lambda piece: (counts[piece], turn[piece]))[:per_editor], key=pieces.index)
+        plan = []
+        for piece in chosen:
+            # the versions of a piece go round, each piece from another start, so that neighbours differ in their role
+            round_ = versions[piece]
+            plan.append(round_[(counts[piece] + pieces.index(piece)) % len(round_)])
+            counts[piece] += 1
+        shift = editor % len(plan)
+        order = plan[shift:] + plan[:shift]
+        plans.append(order if rng.random() < 0.5 else order[::-1])
+    return plans
+
+
+MISTAKES = {"proposed": 0.05, "baseline": 0.3}
+"""Role -> share of the notes that get a mistake. Neither is a model: what such a study finds is what was put in."""
+
+
+def with_mistakes(score: Score, share: float, *, keep: str, rng: np.random.Generator) -> Score:
+    """Give a share of the notes a wrong pitch, a semitone or two away, or another length, half or twice its own."""
+    if keep not in score.voices:
+        raise InvalidInputError(f"no voice is called {keep!r}; there are {', '.join(score.voices)}")
+    if not 0 <= share <= 1:
+        raise InvalidInputError(f"share must be 0 to 1, got {share}")
+    notes = score.notes.copy()
+    free = np.flatnonzero(notes["voice"] != score.voices.index(keep))
+    chosen = rng.choice(free, size=int(np.ceil(share * len(free))), replace=False)
+    wrong, long = np.array_split(chosen, 2)
+    by = rng.choice([-2, -1, 1, 2], size=len(wrong))
+    notes["pitch"][wrong] = np.clip(notes["pitch"][wrong].astype(np.int64) + by, 0, 127)
+    twice = rng.random(len(long)) < 0.5
+    lengths = notes["duration_tick"][long].astype(np.int64)
+    notes["duration_tick"][long] = np.where(twice, 2 * lengths, np.maximum(lengths // 2, 1))
+    return dataclasses.replace(score, notes=sort_notes(notes))
+
+
+def write_demo_samples(
+    folder: str | os.PathLike[str], pieces: Mapping[str, Score], *, keep: str = "melody", seed: int = 0
+) -> Path:
+    """Write the samples of a study to try, and return their table: mistakes (`MISTAKES`) in all voices but `keep`."""
+    place = Path(folder)
+    rows: list[dict[str, str]] = []
+    for number, (piece, score) in enumerate(pieces.items()):
+        for role, share in MISTAKES.items():
+            rng = np.random.default_rng([seed, number, len(rows)])
+            mistaken = with_mistakes(score, share, keep=keep, rng=rng)
+            name = f"{piece}-{role}.mid"
+            write_atomically(place / name, write_midi(mistaken), parents=True)
+            rows.append(
+                {"sample_id": f"{piece}-{role}", "piece_id": piece, "style": "mistakes",
+                 "model": f"{round(100 * share)} % wrong", "role": role, "midi": name}
+            )  # fmt: skip
+    return write_atomically(place / "samples.csv", table_text(rows).encode())

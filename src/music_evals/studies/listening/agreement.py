@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -22,7 +22,7 @@ from music_evals.benchmark.load import LoadedResults, find_task, load_results
 from music_evals.benchmark.scores import ScoreTable
 from music_evals.errors import NoDataError
 from music_evals.stats import holm
-from music_evals.stats.agreement import Agreement, RatingTable, agreement, leave_one_out
+from music_evals.stats.agreement import RatingTable, agreement, leave_one_out
 from music_evals.stats.reliability import krippendorff_alpha
 from music_evals.studies.pairs import StudyPair
 from music_evals.studies.ratings import Rating, check_ratings
@@ -39,33 +39,10 @@ TESTED = ("stimuli", "preferences")
 """Kinds of agreement with a p-value."""
 
 
-class _Question(NamedTuple):
-    """The ratings of one question, and what was rated."""
-
-    ratings: list[Rating]
-    stimuli: list[tuple[str, str]]
-    """Item and system, as in the ratings."""
-    rows: npt.NDArray[np.int64]
-    """Number of the stimulus of each rating."""
-
-    @classmethod
-    def of(cls, ratings: list[Rating]) -> _Question:
-        stimuli = sorted({(rating.item, rating.system) for rating in ratings})
-        numbers = {stimulus: number for number, stimulus in enumerate(stimuli)}
-        rows = np.array([numbers[rating.item, rating.system] for rating in ratings], dtype=np.int64)
-        return cls(ratings, stimuli, rows)
-
-    def table(self, clusters: Mapping[str, str]) -> RatingTable:
-        """Return its numbers; items that `clusters` does not know are clusters of their own."""
-        items = [item for item, _ in self.stimuli]
-        return RatingTable(
-            [rating.rating for rating in self.ratings],
-            self.rows,
-            [rating.listener for rating in self.ratings],
-            items=items,
-            systems=[system for _, system in self.stimuli],
-            clusters=[f"known {clusters[item]}" if item in clusters else f"item {item}" for item in items],
-        )
+Stimuli = Sequence[tuple[str, str]]
+"""Item and system, as in the ratings."""
+Made = tuple[str, int | None]
+"""What a run calls the system of a stimulus, and the seed of the one prediction of several that was heard."""
 
 
 def agreement_of_run(
@@ -91,10 +68,8 @@ def agreement_of_run(
         predictions that listeners heard. None are needed where ratings name items and systems as the run does.
     level
         Of Krippendorff's alpha: ``"interval"``, ``"ordinal"`` or ``"nominal"``.
-    confidence
-        Nominal coverage of the intervals.
-    n_resamples, seed
-        Of their bootstrap.
+    confidence, n_resamples, seed
+        Nominal coverage of the intervals, and their bootstrap.
 
     Returns
     -------
@@ -115,91 +90,80 @@ def agreement_of_run(
         As `studies.ratings.check_ratings`, or an option out of range.
     UnknownNameError
         A level that does not exist.
-    MusicEvalsError
-        What `load.load_results` raises for a folder that holds no results.
 
     """
     check_ratings(ratings)
     loaded = run if isinstance(run, LoadedResults) else load_results(run)
-    score_table, names = loaded.scores, _scores(loaded)
-    clusters = _clusters(score_table)
-    names_in_run = _in_run(loaded, key)
+    task, scales = find_task(loaded.task), loaded.results["scales"]
+    # the scores that every item has, and that have a better and a worse end
+    names = [name for name in scales if scales[name]["direction"] != "none" and not task.is_divergence(name)]
+    clusters: dict[str, str] = {}
+    for system in loaded.scores.systems:
+        pairs = loaded.scores.scored(system)
+        clusters |= zip(pairs.text("item"), pairs.text("group"), strict=True)
+    names_in_run = _names_in_run(loaded, key)
     questions: dict[str, Any] = {}
     rows: list[dict[str, Any]] = []
     for facet in dict.fromkeys(rating.facet for rating in ratings):
-        question = _Question.of([rating for rating in ratings if rating.facet == facet])
-        table = question.table(clusters)
-        made = [names_in_run.get(stimulus, _Made(*stimulus)) for stimulus in question.stimuli]
-        scores, there = _values(loaded, names, made)
-        questions[facet] = _about(question, table, there, level)
+        own = [rating for rating in ratings if rating.facet == facet]
+        stimuli = sorted({(rating.item, rating.system) for rating in own})
+        table = _rating_table(own, stimuli, clusters)
+        scores, there = _values(loaded, names, stimuli, [names_in_run.get(pair, (pair[1], None)) for pair in stimuli])
+        questions[facet] = _about(own, stimuli, table, there, level)
         agreements = agreement(table, scores, confidence=confidence, n_resamples=n_resamples, seed=seed)
-        rows += [_row(loaded.results, facet, name, result) for name, result in zip(names, agreements, strict=True)]
+        for name, result in zip(names, agreements, strict=True):
+            kinds = {kind: {**value._asdict(), "p_holm": float("nan")} for kind, value in result._asdict().items()}
+            about = {"question": facet, "metric": name, "title": heading(loaded.results, name)}
+            rows.append({**about, "facet": scales[name]["facet"], **kinds})
     if not any(about["n_judged"] for about in questions.values()):
         raise NoDataError(_no_meeting(loaded, ratings))
     corrected = holm([row[kind]["p_value"] for row in rows for kind in TESTED]).reshape(-1, len(TESTED))
     for row, p_values in zip(rows, corrected.tolist(), strict=True):
         for kind, p_value in zip(TESTED, p_values, strict=True):
             row[kind]["p_holm"] = p_value
-    content: dict[str, Any] = plain(
-        {
-            "run": loaded.folder.name,
-            "intervals": {"confidence": confidence, "n_resamples": n_resamples, "seed": seed},
-            "questions": questions,
-            "agreement": rows,
-            "notes": list(_notes(questions)),
-        }
+    intervals = {"confidence": confidence, "n_resamples": n_resamples, "seed": seed}
+    content = {"run": loaded.folder.name, "intervals": intervals, "questions": questions, "agreement": rows}
+    made: dict[str, Any] = plain({**content, "notes": list(_notes(questions))})
+    return made
+
+
+def _rating_table(ratings: Sequence[Rating], stimuli: Stimuli, clusters: Mapping[str, str]) -> RatingTable:
+    """Return ratings as numbers; items that `clusters` does not know are clusters of their own."""
+    numbers = {stimulus: number for number, stimulus in enumerate(stimuli)}
+    items = [item for item, _ in stimuli]
+    return RatingTable(
+        [rating.rating for rating in ratings],
+        np.array([numbers[rating.item, rating.system] for rating in ratings], dtype=np.int64),
+        [rating.listener for rating in ratings],
+        items=items,
+        systems=[system for _, system in stimuli],
+        clusters=[f"known {clusters[item]}" if item in clusters else f"item {item}" for item in items],
     )
-    return content
 
 
-def _scores(loaded: LoadedResults) -> list[str]:
-    """Return the scores that every item has, and that have a better and a worse end."""
-    task, scales = find_task(loaded.task), loaded.results["scales"]
-    return [name for name in scales if scales[name]["direction"] != "none" and not task.is_divergence(name)]
-
-
-def _clusters(score_table: ScoreTable) -> dict[str, str]:
-    """Return the group of each item."""
-    groups: dict[str, str] = {}
-    for system in score_table.systems:
-        pairs = score_table.scored(system)
-        groups |= zip(pairs.text("item"), pairs.text("group"), strict=True)
-    return groups
-
-
-class _Made(NamedTuple):
-    """What the run calls a stimulus."""
-
-    item: str
-    system: str
-    seed: int | None = None
-    """The one prediction of several that was heard; None where there is one, or their mean counts."""
-
-
-def _in_run(loaded: LoadedResults, key: Sequence[StudyPair]) -> dict[tuple[str, str], _Made | None]:
+def _names_in_run(loaded: LoadedResults, key: Sequence[StudyPair]) -> dict[tuple[str, str], Made | None]:
     """Return what the run calls each stimulus of a study; None for those of other runs."""
     # a run whose folder has another name now is taken for all of them
     is_named = loaded.folder.name in {pair.run for pair in key}
+    others = {pair for pair in key if is_named and pair.run not in {"", loaded.folder.name}}
     return {
-        (pair.item_id, pair.system): _Made(pair.item_id, pair.run_system or pair.system, pair.run_seed)
-        if not is_named or pair.run in {"", loaded.folder.name}
-        else None
+        (pair.item_id, pair.system): None if pair in others else (pair.run_system or pair.system, pair.run_seed)
         for pair in key
     }
 
 
 def _values(
-    loaded: LoadedResults, names: Sequence[str], stimuli: Sequence[_Made | None]
+    loaded: LoadedResults, names: Sequence[str], stimuli: Stimuli, in_run: Sequence[Made | None]
 ) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.bool_]]:
     """Return the scores of stimuli, higher being better, shape (n, names); and which stimuli the run scored."""
     score_table, values = loaded.scores, np.full((len(stimuli), len(names)), np.nan)
     there = np.zeros(len(stimuli), dtype=bool)
-    places: dict[tuple[str, int | None], list[int]] = {}
-    for place, made in enumerate(stimuli):
-        if made is not None and made.system in score_table.compared:
-            places.setdefault((made.system, made.seed), []).append(place)
+    places: dict[Made, list[int]] = {}
+    for place, made in enumerate(in_run):
+        if made is not None and made[0] in score_table.compared:
+            places.setdefault(made, []).append(place)
     for (system, seed), rows in places.items():
-        items = [made.item for made in (stimuli[row] for row in rows) if made is not None]
+        items = [stimuli[row][0] for row in rows]
         there[rows] = score_table.at(items, system).rows >= 0
         for column, name in enumerate(names):
             own = _of_seed(score_table, items, system, seed, name)
@@ -219,31 +183,18 @@ def _of_seed(
     return by_seed[list(seeds).index(seed)] if len(by_seed) == len(seeds) > 1 else own
 
 
-def _about(question: _Question, table: RatingTable, there: npt.NDArray[np.bool_], level: str) -> dict[str, Any]:
-    matrix = table.matrix
-    outside = Counter(system for (_, system), inside in zip(question.stimuli, there, strict=True) if not inside)
-    return {
-        "n_ratings": len(question.ratings),
-        "n_listeners": table.n_listeners,
-        "n_items": len({item for item, _ in question.stimuli}),
-        "n_systems": table.n_systems,
-        "n_stimuli": len(question.stimuli),
-        "n_clusters": table.n_clusters,
+def _about(
+    ratings: Sequence[Rating], stimuli: Stimuli, table: RatingTable, there: npt.NDArray[np.bool_], level: str
+) -> dict[str, Any]:
+    """Return the counts of a question, and how far its listeners agree with each other."""
+    outside = Counter(system for (_, system), inside in zip(stimuli, there, strict=True) if not inside)
+    counts = {
+        "n_ratings": len(ratings), "n_listeners": table.n_listeners, "n_items": len({item for item, _ in stimuli}),
+        "n_systems": table.n_systems, "n_stimuli": len(stimuli), "n_clusters": table.n_clusters,
         "n_judged": int(there.sum()),
-        "not_judged": dict(outside),
-        "level": level,
-        "alpha": krippendorff_alpha(matrix, level=level),
-        "leave_one_out": leave_one_out(matrix),
-    }
-
-
-def _row(results: Mapping[str, Any], facet: str, name: str, result: Agreement) -> dict[str, Any]:
-    scale = results["scales"][name]
-    about = {"question": facet, "metric": name, "title": heading(results, name), "facet": scale["facet"]}
-    return {
-        **about,
-        **{kind: {**estimate._asdict(), "p_holm": float("nan")} for kind, estimate in result._asdict().items()},
-    }
+    }  # fmt: skip
+    alpha, one_out = krippendorff_alpha(table.matrix, level=level), leave_one_out(table.matrix)
+    return {**counts, "not_judged": dict(outside), "level": level, "alpha": alpha, "leave_one_out": one_out}
 
 
 def _no_meeting(loaded: LoadedResults, ratings: Sequence[Rating]) -> str:
@@ -276,19 +227,7 @@ def _notes(questions: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:
 
 
 def agreement_text(made: Mapping[str, Any]) -> str:
-    """Return the result of `agreement_of_run` as text for a terminal, a table for each question.
-
-    Parameters
-    ----------
-    made
-        What `agreement_of_run` returned.
-
-    Returns
-    -------
-    str
-        Without a line break at its end.
-
-    """
+    """Return the result of `agreement_of_run` as text for a terminal, a table for each question."""
     parts = []
     for facet, about in made["questions"].items():
         lines = [["", "stimuli", "p", "systems", "preferences", "p"]]

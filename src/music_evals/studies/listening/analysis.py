@@ -126,15 +126,8 @@ def _means(ratings: Sequence[Row], kind: str, confidence: float) -> list[Row]:
     for (question, system), rows in _by(ratings, "question", "system").items():
         mean = crossed_mean(*_columns(rows), confidence=confidence)
         spread = float(np.std([row["rating"] for row in rows], ddof=1)) if len(rows) > 1 else float("nan")
-        means.append(
-            {
-                "question": question,
-                "system": system,
-                "mean": mean.estimate,
-                "sd": spread,
-                **_interval_row(mean, *SCALES[kind]),
-            }
-        )
+        about = {"question": question, "system": system, "mean": mean.estimate, "sd": spread}
+        means.append({**about, **_interval_row(mean, *SCALES[kind])})
     return sorted(means, key=lambda row: (row["question"], -row["mean"], row["system"]))
 
 
@@ -157,14 +150,11 @@ def _preferences(chosen: Sequence[Row], confidence: float) -> list[Row]:
     names = ("question", "first", "second")
     # a pair of systems is the same whichever of the two came first
     turned = [row | dict(zip(names[1:], sorted((row["first"], row["second"])), strict=True)) for row in chosen]
+    shares = sorted(_shares(turned, names, confidence), key=lambda entry: entry[0])
     return [
-        {
-            **dict(zip(names, pair, strict=True)),
-            "share": share.estimate,
-            **_interval_row(share, 0.0, 1.0),
-            "p": share.p_value,
-        }
-        for pair, share in sorted(_shares(turned, names, confidence), key=lambda entry: entry[0])
+        dict(zip(names, pair, strict=True))
+        | {"share": share.estimate, **_interval_row(share, 0.0, 1.0), "p": share.p_value}
+        for pair, share in shares
     ]
 
 
@@ -179,18 +169,13 @@ def _shares(
 
 def _agreement(ratings: Sequence[Row], chosen: Sequence[Row], kind: str) -> list[Row]:
     listeners = sorted({row["listener"] for row in ratings})
-    return [
-        {
-            "question": question,
-            "level": _LEVELS[kind],
-            "alpha": krippendorff_alpha(matrix, level=_LEVELS[kind]),
-            # two values have no ranks to speak of
-            "leave_one_out": leave_one_out(matrix) if kind != "ab" else float("nan"),
-            "n_listeners": matrix.shape[1],
-            "n_stimuli": matrix.shape[0],
-        }
-        for question, matrix in answer_matrices(ratings, chosen, kind, listeners).items()
-    ]
+    rows = []
+    for question, matrix in answer_matrices(ratings, chosen, kind, listeners).items():
+        alpha = krippendorff_alpha(matrix, level=_LEVELS[kind])
+        one_out = leave_one_out(matrix) if kind != "ab" else float("nan")  # two values have no ranks to speak of
+        about = {"question": question, "level": _LEVELS[kind], "alpha": alpha, "leave_one_out": one_out}
+        rows.append({**about, "n_listeners": matrix.shape[1], "n_stimuli": matrix.shape[0]})
+    return rows
 
 
 def _order(ratings: Sequence[Row], chosen: Sequence[Row], kind: str, confidence: float) -> list[Row]:

@@ -40,50 +40,22 @@ Row = dict[str, Any]
 
 
 class ListeningKey(NamedTuple):
-    """What stays with the leader of a test.
-
-    Attributes
-    ----------
-    settings
-        All of them.
-    pairs
-        Every sound that is rated, by the name of its file.
-    checks
-        Name of a file -> how many tones it holds.
-    seconds
-        Name of a file -> how long it plays.
-
-    """
+    """What stays with the leader of a test."""
 
     settings: ListeningSettings
-    pairs: Mapping[str, StudyPair]
-    checks: Mapping[str, int]
-    seconds: Mapping[str, float]
+    pairs: Mapping[str, StudyPair]  # every sound that is rated, by the name of its file
+    checks: Mapping[str, int]  # name of a file -> how many tones it holds
+    seconds: Mapping[str, float]  # name of a file -> how long it plays
 
 
 class TrialAnswer(NamedTuple):
-    """What one listener did on one page.
+    """What one listener did on one page."""
 
-    Attributes
-    ----------
-    trial
-        The page, as the plan has it.
-    order_index
-        How many pages that are no attention checks came before.
-    values
-        Question -> file -> value.
-    heard_sec
-        File -> how much of it was heard, without what was heard twice.
-    seconds
-        How long the page was open.
-
-    """
-
-    trial: Mapping[str, Any]
-    order_index: int
-    values: Mapping[str, Mapping[str, float]]
-    heard_sec: Mapping[str, float]
-    seconds: float
+    trial: Mapping[str, Any]  # the page, as the plan has it
+    order_index: int  # pages that are no attention checks before it
+    values: Mapping[str, Mapping[str, float]]  # question -> file -> value
+    heard_sec: Mapping[str, float]  # file -> how much of it was heard, without what was heard twice
+    seconds: float  # how long the page was open
 
 
 class Answers(NamedTuple):
@@ -98,60 +70,20 @@ class Answers(NamedTuple):
 
 
 class ListeningTables(NamedTuple):
-    """The tidy tables of a listening test, rows as dictionaries.
-
-    Attributes
-    ----------
-    ratings
-        One row a rating, in the columns that `studies.ratings` reads, and more. For ``ab`` a rating is the share of its
-        comparisons on an item that a system won, with one listener.
-    listening
-        The table ``listening`` of an editing test (`pipelines.study_tables.LISTENING`); empty where `LQ1` was not
-        asked with the type ``rating``.
-    choices
-        One row a choice between two sounds; empty for other types.
-    checks
-        One row an attention check.
-    listeners
-        One row a listener.
-
-    """
+    """The tidy tables of a listening test, rows as dictionaries."""
 
     ratings: list[Row]
+    """In the columns that `studies.ratings` reads, and more; in ``ab`` the share of its comparisons on an item that a
+    system won, with one listener."""
     listening: list[Row]
-    choices: list[Row]
-    checks: list[Row]
+    """As of an editing test (`pipelines.study_tables.LISTENING`), where `LQ1` was asked in the type ``rating``."""
+    choices: list[Row]  # of ``ab``: one row a choice between two sounds
+    checks: list[Row]  # one row an attention check
     listeners: list[Row]
 
 
 def check_answers(content: Any, *, listener: str, plans: Sequence[Mapping[str, Any]], key: ListeningKey) -> Answers:
-    """Check the answers of one listener against the plan.
-
-    Parameters
-    ----------
-    content
-        ``slot`` and ``trials``: for each page of the plan ``answers`` (question -> file -> value), ``heard_sec`` (file
-        -> seconds) and ``seconds``, as the page sends them.
-    listener
-        A random name.
-    plans
-        From `design.make_plans`.
-    key
-        Of the test.
-
-    Returns
-    -------
-    Answers
-        In the order of the plan.
-
-    Raises
-    ------
-    InvalidInputError
-        Impossible answers; the message names the listener and the row.
-    PairCountError
-        More or fewer pages than the plan has.
-
-    """
+    """Check the answers of one listener against the plan."""
     if not isinstance(content, Mapping) or not isinstance(content.get("trials"), list):
         raise InvalidInputError(f"{listener}: expected an object with `slot` and `trials`; got no answers of this test")
     slot = content.get("slot")
@@ -180,7 +112,13 @@ def _trial(row: Any, trial: Mapping[str, Any], done: int, key: ListeningKey) -> 
         if not isinstance(by_file, Mapping):
             raise InvalidInputError(f"{question}: expected a value for each sound")
         _check_names(by_file, trial["stimuli"], "sound", "played")
-        values[question] = {file: _value(by_file[file], question, trial["type"]) for file in trial["stimuli"]}
+        low, high = (1, MOST_TONES) if trial["type"] == "check" else SCALES[trial["type"]]
+        values[question] = {file: _number(by_file[file], question, low, high) for file in trial["stimuli"]}
+        for file, value in values[question].items():
+            if value != int(value):
+                raise InvalidInputError(
+                    f"{question} must be a whole number from {low} to {high}, got {by_file[file]!r}"
+                )
         if trial["type"] == "ab" and sum(values[question].values()) != 1:
             raise InvalidInputError(f"{question}: one of the two sounds is chosen, got {dict(by_file)}")
     played = [*trial["stimuli"], *([trial["reference"]] if trial["reference"] else [])]
@@ -200,14 +138,6 @@ def _check_names(values: Mapping[str, Any], expected: Sequence[str], noun: str, 
     for name in expected:
         if name not in values:
             raise InvalidInputError(f"no value for the {noun} {name!r}")
-
-
-def _value(value: Any, question: str, kind: str) -> float:
-    low, high = (1, MOST_TONES) if kind == "check" else SCALES[kind]
-    number = _number(value, question, low, high)
-    if number != int(number):
-        raise InvalidInputError(f"{question} must be a whole number from {low} to {high}, got {value!r}")
-    return number
 
 
 def _number(value: Any, name: str, low: float, high: float) -> float:
@@ -231,21 +161,7 @@ def _heard_sec(value: Any, file: str, key: ListeningKey) -> float:
 
 
 def listening_tables(answered: Iterable[Answers], key: ListeningKey) -> ListeningTables:
-    """Return the tidy tables of a test.
-
-    Parameters
-    ----------
-    answered
-        From `check_answers`, each listener once.
-    key
-        Of the test.
-
-    Raises
-    ------
-    PairCountError
-        A listener twice.
-
-    """
+    """Return the tidy tables of a test."""
     tables = ListeningTables([], [], [], [], [])
     listeners: set[str] = set()
     for answers in answered:
@@ -259,19 +175,20 @@ def listening_tables(answered: Iterable[Answers], key: ListeningKey) -> Listenin
 
 def _tables_of(answers: Answers, key: ListeningKey) -> ListeningTables:
     test = [answer for answer in answers.trials if answer.trial["type"] != "check"]
-    checks = [_check_row(answers, answer, key) for answer in answers.trials if answer.trial["type"] == "check"]
+    checks = []
+    for answer in answers.trials:
+        if answer.trial["type"] == "check":
+            (file,) = answer.trial["stimuli"]
+            name, tones = PurePosixPath(file).name, int(answer.values[CHECK][file])
+            row = {"listener": answers.listener, "file": name, "answer": tones, "tones": key.checks[name]}
+            checks.append({**row, "is_right": tones == key.checks[name]})
     is_ab = key.settings.type == "ab"
     listener = {
-        "listener": answers.listener,
-        "slot": answers.slot,
-        "block": answers.block,
-        "n_trials": len(test),
+        "listener": answers.listener, "slot": answers.slot, "block": answers.block, "n_trials": len(test),
         "seconds": round(sum(answer.seconds for answer in answers.trials), 3),
-        "server_sec": round(answers.server_sec, 3),
-        "received_at": answers.received_at,
-        "n_checks": len(checks),
+        "server_sec": round(answers.server_sec, 3), "received_at": answers.received_at, "n_checks": len(checks),
         "n_failed": sum(not row["is_right"] for row in checks),
-    }
+    }  # fmt: skip
     choices = [row for answer in test for row in _choices(answers, answer, key)] if is_ab else []
     asks_lq1 = key.settings.type == "rating" and LQ1 in {question.name for question in key.settings.questions}
     return ListeningTables(
@@ -293,34 +210,21 @@ def _ratings(answers: Answers, answer: TrialAnswer, key: ListeningKey) -> Iterab
         for place, (file, value) in enumerate(values.items()):
             pair = _pair(file, key)
             yield {
-                "item": pair.item_id,
-                "group": pair.group,
-                "system": pair.system,
-                "listener": answers.listener,
-                "question": question,
-                "rating": int(value),
-                "scale": f"{low}-{high}",
-                "block": answers.block,
-                "order_index": answer.order_index,
-                "place": place,
-                "heard_sec": round(answer.heard_sec[file], 3),
-            }
+                "item": pair.item_id, "group": pair.group, "system": pair.system, "listener": answers.listener,
+                "question": question, "rating": int(value), "scale": f"{low}-{high}", "block": answers.block,
+                "order_index": answer.order_index, "place": place, "heard_sec": round(answer.heard_sec[file], 3),
+            }  # fmt: skip
 
 
 def _choices(answers: Answers, answer: TrialAnswer, key: ListeningKey) -> Iterable[Row]:
     first, second = (_pair(file, key) for file in answer.trial["stimuli"])
     for question, values in answer.values.items():
         yield {
-            "item": first.item_id,
-            "group": first.group,
-            "first": first.system,
-            "second": second.system,
-            "listener": answers.listener,
-            "question": question,
+            "item": first.item_id, "group": first.group, "first": first.system, "second": second.system,
+            "listener": answers.listener, "question": question,
             "chosen": (first if values[answer.trial["stimuli"][0]] else second).system,
-            "block": answers.block,
-            "order_index": answer.order_index,
-        }
+            "block": answers.block, "order_index": answer.order_index,
+        }  # fmt: skip
 
 
 def _win_shares(answers: Answers, choices: Sequence[Row]) -> list[Row]:
@@ -331,66 +235,29 @@ def _win_shares(answers: Answers, choices: Sequence[Row]) -> list[Row]:
             place = (row["item"], row["group"], row[side], row["question"])
             wins[place].append(float(row["chosen"] == row[side]))
     return [
-        {
-            "item": item,
-            "group": group,
-            "system": system,
-            "listener": answers.listener,
-            "question": question,
-            "rating": sum(won) / len(won),
-            "scale": "0-1",
-            "block": answers.block,
-        }
+        {"item": item, "group": group, "system": system, "listener": answers.listener, "question": question,
+         "rating": sum(won) / len(won), "scale": "0-1", "block": answers.block}
         for (item, group, system, question), won in wins.items()
-    ]
+    ]  # fmt: skip
 
 
 def _listening_row(answers: Answers, answer: TrialAnswer, key: ListeningKey) -> Row:
     (file,) = answer.trial["stimuli"]
     pair = _pair(file, key)
     ratings = {name: int(values[file]) for name, values in answer.values.items()}
+    similarities = {name: value for name, value in ratings.items() if name.startswith(SIMILARITY)}
     return {
-        "sample_id": pair.sample_id or f"{pair.item_id}: {pair.system}",
-        "listener_id": answers.listener,
-        "questionnaire_id": str(answers.block),
-        "order_index": answer.order_index,
-        LQ1: ratings[LQ1],
-        **{name: value for name, value in ratings.items() if name.startswith(SIMILARITY)},
-    }
-
-
-def _check_row(answers: Answers, answer: TrialAnswer, key: ListeningKey) -> Row:
-    (file,) = answer.trial["stimuli"]
-    tones, correct = int(answer.values[CHECK][file]), key.checks[PurePosixPath(file).name]
-    return {
-        "listener": answers.listener,
-        "file": PurePosixPath(file).name,
-        "answer": tones,
-        "tones": correct,
-        "is_right": tones == correct,
-    }
+        "sample_id": pair.sample_id or f"{pair.item_id}: {pair.system}", "listener_id": answers.listener,
+        "questionnaire_id": str(answers.block), "order_index": answer.order_index, LQ1: ratings[LQ1], **similarities,
+    }  # fmt: skip
 
 
 def ratings_of(rows: Iterable[Mapping[str, Any]]) -> tuple[Rating, ...]:
-    """Return rows of the table ``ratings`` as `studies.ratings` has them: from 0 to 1.
-
-    Parameters
-    ----------
-    rows
-        Of `ListeningTables.ratings`.
-
-    """
+    """Return rows of the table ``ratings`` as `studies.ratings` has them: from 0 to 1."""
     ratings = []
     for row in rows:
         low, high = map(float, str(row["scale"]).split("-"))
-        ratings.append(
-            Rating(
-                item=row["item"],
-                system=row["system"],
-                listener=row["listener"],
-                facet=row["question"],
-                rating=(row["rating"] - low) / (high - low),
-                scaled=True,
-            )
-        )
+        whose = {name: row[name] for name in ("item", "system", "listener")}
+        rating = (row["rating"] - low) / (high - low)
+        ratings.append(Rating(**whose, facet=row["question"], rating=rating, scaled=True))
     return tuple(ratings)

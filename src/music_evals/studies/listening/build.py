@@ -94,28 +94,19 @@ def build_listening_test(
         The table, from any task.
     out
         A place where nothing is.
-    settings
-        Of the test.
-    study, introduction
+    study, introduction, page
         As of `folders.write_study_folder`.
-    page
-        Other files of the page, ``index.html`` among them.
     loudness_lufs
         What every file is brought to.
     progress
         Called with the items that are done, all items, and a word.
 
-    Returns
-    -------
-    BuiltTest
-        The folder, and who is heard.
-
     Raises
     ------
     NoDataError, UnreadableFileError, InvalidInputError, PairCountError
-        As `pairs.read_pairs`; the table cannot carry the design (`listening.check_pairs_of_test`); a file is no audio,
-        or sounds of an item are not equally long (the message names the rows); a hidden reference that is not the
-        reference; or a file that would be clipped.
+        As `pairs.read_pairs`; the table cannot carry the design (`settings.check_pairs_of_test`); a file is no
+        audio, or sounds of an item are not equally long (the message names the rows); a hidden reference that is
+        not the reference; or a file that would be clipped.
     UnknownNameError
         A system that the table does not have.
     OutputError
@@ -136,23 +127,20 @@ def build_listening_test(
             for name, content in checks.items()
         ]
         tested = write_study(f"{folder}/checks", items, sounds.render, **common).pairs if items else ()
-        rated = _rated_pairs(test.pairs, sounds.played)
+        rated: list[StudyPair] = []
+        first: dict[tuple[str, str], str] = {}  # who is not rated is no other's `same_as`
+        for pair in (pair for pair in test.pairs if pair.system in sounds.played):
+            same = first.setdefault((pair.item_id, pair.same_as or pair.system), pair.system)
+            rated.append(dataclasses.replace(pair, same_as="" if same == pair.system else same))
         plans = make_plans(rated, settings, [pair.estimate for pair in tested])
         lengths = {pair.estimate: pair.seconds or 0.0 for pair in (*rated, *tested)}
         if settings.is_reference_open:
             lengths |= {pair.reference: pair.seconds or 0.0 for pair in test.pairs if pair.system == REFERENCE}
         counts = {pair.estimate: int(checks[pair.item_id].split()[1]) for pair in tested}
         audio = {name: Path(folder, "checks" if name in counts else "test", name) for name in sorted(lengths)}
-        written = write_study_folder(
-            out,
-            kind=KIND,
-            study=study,
-            introduction=introduction,
-            settings=page_settings(settings),
-            plans=plans,
-            page={**page, **audio},
-            key=_key(rated, settings, counts, lengths, test),
-        )
+        key = _key(rated, settings, counts, lengths, test)
+        about: dict[str, Any] = {"kind": KIND, "study": study, "introduction": introduction, "plans": plans}
+        written = write_study_folder(out, **about, settings=page_settings(settings), page={**page, **audio}, key=key)
     return BuiltTest(written, tuple(rated), test.about["cut"])
 
 
@@ -220,21 +208,10 @@ class _Sounds:
 
 
 def low_passed(samples: Samples, sample_rate: int, edge_hz: float) -> Samples:
-    """Return a sound without what lies above an edge, nothing moved in time: an anchor of MUSHRA.
-
-    Parameters
-    ----------
-    samples
-        Shape (n,).
-    sample_rate
-        In Hz.
-    edge_hz
-        What lies below passes as it is; from 8/7 of it on all is 60 dB softer.
-
-    """
+    """Return a sound of shape (n,) without what lies above an edge, nothing moved in time: an anchor of MUSHRA."""
     from scipy.signal import firwin, kaiserord, oaconvolve
 
-    width_hz = edge_hz * (_TRANSITION - 1)
+    width_hz = edge_hz * (_TRANSITION - 1)  # what lies below the edge passes; behind the transition all is 60 dB softer
     n_taps, beta = kaiserord(_STOP_DB, 2 * width_hz / sample_rate)
     taps = firwin(n_taps | 1, edge_hz + width_hz / 2, window=("kaiser", beta), fs=sample_rate)
     return np.asarray(oaconvolve(samples.astype(np.float64), taps, mode="same"), dtype=np.float32)
@@ -249,17 +226,6 @@ def tones(count: int, sample_rate: int) -> Samples:
         start = round((0.25 + number * TONE_STEP_SEC) * sample_rate)
         samples[start : start + n] = tone
     return samples
-
-
-def _rated_pairs(pairs: Sequence[StudyPair], played: Sequence[str]) -> list[StudyPair]:
-    """Return the rows of those who are rated; `same_as` names no others."""
-    rated: list[StudyPair] = []
-    first: dict[tuple[str, str], str] = {}
-    for pair in pairs:
-        if pair.system in played:
-            same = first.setdefault((pair.item_id, pair.same_as or pair.system), pair.system)
-            rated.append(dataclasses.replace(pair, same_as="" if same == pair.system else same))
-    return rated
 
 
 def _key(
@@ -290,18 +256,7 @@ def _key(
 
 
 def read_listening_key(folder: str | os.PathLike[str]) -> ListeningKey:
-    """Read the key of a listening test: the folder ``key/`` of its study.
-
-    Raises
-    ------
-    NoDataError
-        A file of it is missing.
-    UnreadableFileError
-        A file is not what its name says.
-    InvalidInputError
-        Other settings than a listening test has.
-
-    """
+    """Read the key of a listening test: the folder ``key/`` of its study."""
     place = Path(folder)
     pairs = read_pairs(place / _PAIRS, check_files=False)
     try:

@@ -49,31 +49,7 @@ class _Trial(NamedTuple):
 def make_plans(
     pairs: Sequence[StudyPair], settings: ListeningSettings, checks: Sequence[str] = ()
 ) -> list[dict[str, Any]]:
-    """Return the plans of a listening test.
-
-    Parameters
-    ----------
-    pairs
-        Every sound that is rated, the reference and the anchor among them where the test has them; `estimate` is the
-        blind file, `reference` the open one.
-    settings
-        Of the test.
-    checks
-        Files of the attention checks, `settings.checks` of them.
-
-    Returns
-    -------
-    list of dict
-        One a participant: ``slot``, its number; ``block``, the number of its questionnaire; and ``trials``, in their
-        order: ``type`` (that of the test, or ``check``), ``stimuli`` (files, in their order), ``reference`` (a file, or
-        None) and ``questions`` (names).
-
-    Raises
-    ------
-    NoDataError, PairCountError, InvalidInputError, UnknownNameError
-        As `listening.check_pairs_of_test`; or another number of checks than the test has.
-
-    """
+    """Return the plans of a listening test."""
     check_pairs_of_test(pairs, settings, makes_anchor=False)
     if len(checks) != settings.checks:
         raise NoDataError(f"the test has {settings.checks} attention checks, and {len(checks)} files for them")
@@ -83,7 +59,13 @@ def make_plans(
     for slot in range(settings.listeners):
         number, turn = slot % settings.blocks, slot // settings.blocks
         trials = blocks[number].trials(turn)
-        _insert_checks(trials, checks, rng)
+        n_trials, n_checks = len(trials), len(checks)
+        # one attention check in each equal part of the plan, behind its first trial
+        starts = [check * n_trials // n_checks + 1 for check in range(n_checks)]
+        ends = [(check + 1) * n_trials // n_checks for check in range(n_checks)]
+        places = [int(rng.integers(start, max(start, end) + 1)) for start, end in zip(starts, ends, strict=True)]
+        for place, check in sorted(zip(places, rng.permutation(n_checks), strict=True), reverse=True):
+            trials.insert(place, {"type": "check", "stimuli": [checks[check]], "reference": None, "questions": [CHECK]})
         plans.append({"slot": slot, "block": number, "trials": trials})
     return plans
 
@@ -142,14 +124,9 @@ class _Block:
             mixed = 0 if self.settings.type == "mushra" else item
             variant = (mixed + sweep + offset) % n_variants
             trial = self.by_item[item][variant]
-            rows.append(
-                {
-                    "type": self.settings.type,
-                    "stimuli": [trial.files[place] for place in self._sides(item, variant, len(trial.files), turn)],
-                    "reference": trial.reference or None,
-                    "questions": list(trial.questions),
-                }
-            )
+            stimuli = [trial.files[place] for place in self._sides(item, variant, len(trial.files), turn)]
+            row = {"type": self.settings.type, "stimuli": stimuli, "reference": trial.reference or None}
+            rows.append({**row, "questions": list(trial.questions)})
         return rows
 
     def _sides(self, item: int, variant: int, count: int, turn: int) -> tuple[int, ...]:
@@ -166,15 +143,3 @@ def order_of_items(n_items: int, row: int) -> list[int]:
     """Return a row of Williams' square: the numbers 0..n_items - 1, at each place another in each of n_items rows."""
     zigzag = [(place + 1) // 2 if place % 2 else -(place // 2) for place in range(n_items)]
     return [(start + row) % n_items for start in zigzag]
-
-
-def _insert_checks(trials: list[dict[str, Any]], checks: Sequence[str], rng: np.random.Generator) -> None:
-    """Put one attention check into each equal part of a plan, behind its first trial."""
-    n_trials = len(trials)
-    places = []
-    for number in range(len(checks)):
-        first, last = (number * n_trials // len(checks) + 1, (number + 1) * n_trials // len(checks))
-        places.append(int(rng.integers(first, max(first, last) + 1)))
-    order = rng.permutation(len(checks))
-    for place, check in sorted(zip(places, order, strict=True), reverse=True):
-        trials.insert(place, {"type": "check", "stimuli": [checks[check]], "reference": None, "questions": [CHECK]})

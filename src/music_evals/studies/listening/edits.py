@@ -24,16 +24,9 @@ _DECIDES: Mapping[str, Callable[[Mapping[str, Any]], Any]] = {
 def pairs_of_edits(runs: Sequence[str | os.PathLike[str]]) -> tuple[StudyPair, ...]:
     """Return the rows of a listening test: the edits that all runs made of the same sources by the same instructions.
 
-    Parameters
-    ----------
-    runs
-        Folders that ``music-evals edit`` wrote, recordings or scores that were rendered. A system is called by its
-        name, or, where two runs have the same one, by the name of the folder.
-
-    Returns
-    -------
-    tuple of StudyPair
-        Item by item, in the order of the first run; paths are absolute. What failed in one run is in none.
+    The runs are folders that ``music-evals edit`` wrote, recordings or scores that were rendered. A system is called by
+    its name, or, where two runs have the same one, by the name of the folder. Rows come item by item, in the order of
+    the first run, with absolute paths; what failed in one run is in none.
 
     Raises
     ------
@@ -44,7 +37,14 @@ def pairs_of_edits(runs: Sequence[str | os.PathLike[str]]) -> tuple[StudyPair, .
 
     """
     made = [(Path(run), _edits(Path(run))) for run in runs]
-    names = _names([(folder, next(iter(edits.values()))["system"]) for folder, edits in made])
+    systems = [next(iter(edits.values()))["system"] for _, edits in made]
+    names = [
+        system if systems.count(system) == 1 else folder.resolve().name
+        for system, (folder, _) in zip(systems, made, strict=True)
+    ]
+    twice = sorted({name for name in names if names.count(name) > 1})
+    if twice:
+        raise InvalidInputError(f"two runs would be called {twice[0]}; rename one of their folders")
     shared = [item for item in made[0][1] if all(item in edits for _, edits in made)]
     if not shared:
         raise NoDataError("the runs have no item in common; let the systems edit the same sources with the same ids")
@@ -58,7 +58,14 @@ def pairs_of_edits(runs: Sequence[str | os.PathLike[str]]) -> tuple[StudyPair, .
                 raise InvalidInputError(
                     f"{folder}: {item} has another {differs[0]} than in {first_folder}; a comparison needs the same"
                 )
-            pairs.append(_pair(item, name, folder, row, _file(first_folder, first, "reference")))
+            pairs.append(
+                StudyPair(
+                    item_id=item, group=row["group"], system=name, task=row["instruction"]["task"],
+                    reference=str((first_folder / first["files"]["reference"]).resolve()),
+                    estimate=str((folder / row["files"]["estimate"]).resolve()),
+                    estimate_sha256=row["files"]["sha256"], run=folder.resolve().name, run_system=row["system"],
+                )
+            )  # fmt: skip
     check_pairs(pairs)
     return tuple(pairs)
 
@@ -76,30 +83,3 @@ def _edits(folder: Path) -> dict[str, dict[str, Any]]:
     if written:
         raise InvalidInputError(f"{folder}: {written[0]} is a score, which is not heard; have it rendered (`render`)")
     return edits
-
-
-def _names(runs: Sequence[tuple[Path, str]]) -> list[str]:
-    systems = [system for _, system in runs]
-    names = [system if systems.count(system) == 1 else folder.resolve().name for folder, system in runs]
-    twice = sorted({name for name in names if names.count(name) > 1})
-    if twice:
-        raise InvalidInputError(f"two runs would be called {twice[0]}; rename one of their folders")
-    return names
-
-
-def _pair(item: str, system: str, folder: Path, row: Mapping[str, Any], reference: str) -> StudyPair:
-    return StudyPair(
-        item_id=item,
-        group=row["group"],
-        system=system,
-        task=row["instruction"]["task"],
-        reference=reference,
-        estimate=_file(folder, row, "estimate"),
-        estimate_sha256=row["files"]["sha256"],
-        run=folder.resolve().name,
-        run_system=row["system"],
-    )
-
-
-def _file(folder: Path, row: Mapping[str, Any], side: str) -> str:
-    return str((folder / row["files"][side]).resolve())

@@ -50,34 +50,20 @@ Samples = npt.NDArray[np.float32]
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class StudySettings:
-    """Settings of a listening study: its music, systems and sounds.
+    """Settings of a listening study: its music, systems and sounds; what is not listed here its options say.
 
     Parameters
     ----------
     runs
         Folders of runs of inpainting, finished or not; what they have under the same item id must be the same music.
-    out
-        Folder for the study: new, empty, or one of a study where `overwrite` is true.
-    items
-        How many. They are drawn among those that all systems have, one of each song, then a second, and so on.
     systems
         Names with commas, as the study calls them (``infill_transformer best``) or as the records do; without a
         decoding a name takes all decodings of the model. ``"all"`` takes models and baselines; None takes all models
-        and of the baselines ``copy_past`` and ``lag_vote``. The reference is always there.
-    seed
-        Of the items and of the names of the files.
+        and of the baselines ``copy_past`` and ``lag_vote``.
     sounds
         One of `SOUNDS`.
-    bpm
-        Quarters a minute, of everything.
-    program
-        General MIDI program 0..127 that plays everything; 0 is a piano.
-    loudness_lufs
-        What all files are brought to.
     licence
         Under what terms the music may be played, where no card on this machine says that, or where another counts.
-    overwrite
-        Replace a study that is there.
 
     Raises
     ------
@@ -154,18 +140,6 @@ class StudySettings:
 def build_study(settings: StudySettings, *, progress: Callable[[int, int, str], object] | None = None) -> Study:
     """Build the folder of a blind listening study.
 
-    Parameters
-    ----------
-    settings
-        Which music is played, and how.
-    progress
-        Called with the items that are done, all items, and a word.
-
-    Returns
-    -------
-    Study
-        Folder, rows of `pairs.csv`, and what `pairs.json` says.
-
     Raises
     ------
     NoDataError
@@ -187,7 +161,11 @@ def build_study(settings: StudySettings, *, progress: Callable[[int, int, str], 
     content = read_runs(settings.runs)
     systems = choose_systems(content, settings.systems)
     chosen = choose_items(content, systems, settings.items, settings.seed)
-    player = _player(settings)
+    # what plays; it raises where it is not installed, before anything is rendered
+    is_additive = settings.sounds == "additive"
+    player = (
+        f"music_evals {__version__}, additive" if is_additive else f"FluidSynth {identify_sounds(find_soundfont())}"
+    )
     licences = {run: _licence(content, run, settings.licence) for run in {content.items[item].run for item in chosen}}
     return write_study(
         settings.out,
@@ -200,13 +178,6 @@ def build_study(settings: StudySettings, *, progress: Callable[[int, int, str], 
         overwrite=settings.overwrite,
         progress=progress,
     )
-
-
-def _player(settings: StudySettings) -> str:
-    """Say what plays; raises where it is not installed, before anything is rendered."""
-    if settings.sounds == "additive":
-        return f"music_evals {__version__}, additive"
-    return f"FluidSynth {identify_sounds(find_soundfont())}"
 
 
 def _licence(content: RunContent, run: int, stated: str | None) -> str:
@@ -244,15 +215,9 @@ def _item(
         middle = system.middles[item]
         whole = held.tokens.copy()
         whole[MUSIB_LAYOUT.middle] = middle.tokens
-        stimuli.append(
-            Stimulus(
-                system=system.label,
-                content=_sounding(whole),
-                run=content.names[middle.run],
-                run_system=system.name,
-                run_seed=middle.seed,
-            )
-        )
+        run, name = content.names[middle.run], system.name
+        about: dict[str, Any] = {"run": run, "run_system": name, "run_seed": middle.seed}
+        stimuli.append(Stimulus(system=system.label, content=_sounding(whole), **about))
     return StudyItem(
         item_id=item,
         group=held.song,
@@ -290,18 +255,13 @@ def _render(tokens: Tokens, settings: StudySettings) -> Samples:
 
 def _about(settings: StudySettings, content: RunContent, systems: Sequence[HeardSystem], player: str) -> dict[str, Any]:
     """Return what `pairs.json` says of the making."""
-    return {
-        "task": TASK,
-        "settings": {
-            name: getattr(settings, name) for name in ("items", "systems", "sounds", "bpm", "program", "licence")
-        },
-        "player": player,
-        "runs": {
-            name: {"dataset": header["dataset"], "versions": header["versions"]}
-            for name, header in zip(content.names, content.headers, strict=True)
-        },
-        "systems": {
-            system.label: {"run": content.names[system.run], "name": system.name, **system.about} for system in systems
-        },
-        "versions": package_versions(),
+    stated = {name: getattr(settings, name) for name in ("items", "systems", "sounds", "bpm", "program", "licence")}
+    runs = {
+        name: {"dataset": header["dataset"], "versions": header["versions"]}
+        for name, header in zip(content.names, content.headers, strict=True)
     }
+    made_by = {
+        system.label: {"run": content.names[system.run], "name": system.name, **system.about} for system in systems
+    }
+    about = {"task": TASK, "settings": stated, "player": player, "runs": runs, "systems": made_by}
+    return {**about, "versions": package_versions()}

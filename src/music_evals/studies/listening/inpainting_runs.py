@@ -138,23 +138,16 @@ def _read_run(path: Path, number: int) -> tuple[dict[str, Any], dict[str, HeardI
     }
     items = {}
     for row in records.of("item", "prediction"):
-        if row["kind"] == "prediction":
-            _add_middle(systems, row)
-        elif "error" not in row:
+        if row["kind"] == "item" and "error" not in row:
             tokens = noteseq.check_contexts([row["tokens"]])[0]
             items[row["item"]] = HeardItem(str(row["song"]), tokens, number)
+        elif row["kind"] == "prediction" and row["system"] in systems:
+            # that of the lowest seed; of two with one seed the later was written last
+            seed, middles = int(row["seed"]), systems[row["system"]].middles
+            if row["item"] not in middles or seed <= middles[row["item"]].seed:
+                tokens = noteseq.check_tokens(row["middle"]).reshape(MUSIB_LAYOUT.middle_steps)
+                middles[row["item"]] = Middle(seed, number, tokens)
     return header, items, list(systems.values())
-
-
-def _add_middle(systems: Mapping[str, HeardSystem], row: Mapping[str, Any]) -> None:
-    """Keep a prediction, where none of a lower seed is known; of two with one seed the later was written last."""
-    system = systems.get(row["system"])
-    if system is None:
-        return
-    seed, known = int(row["seed"]), system.middles.get(row["item"])
-    if known is None or seed <= known.seed:
-        tokens = noteseq.check_tokens(row["middle"]).reshape(MUSIB_LAYOUT.middle_steps)
-        system.middles[row["item"]] = Middle(seed, system.run, tokens)
 
 
 def _label(systems: Sequence[HeardSystem], names: Sequence[str]) -> None:

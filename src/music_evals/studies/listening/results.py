@@ -7,7 +7,7 @@ from collections.abc import Collection, Sequence
 from typing import NamedTuple
 
 from music_evals.errors import InvalidInputError, MusicEvalsError, NoDataError, located
-from music_evals.studies.answers import Participant, participants_of
+from music_evals.studies.answers import participants_of, passed_sec
 from music_evals.studies.folders import StudyFolder, read_study_folder
 from music_evals.studies.listening.answers import (
     Answers,
@@ -18,8 +18,7 @@ from music_evals.studies.listening.answers import (
 )
 from music_evals.studies.listening.build import read_listening_key
 from music_evals.studies.listening.settings import KIND
-from music_evals.studies.plausibility import passed_sec
-from music_evals.studies.slots import SlotBook
+from music_evals.studies.storage import SlotBook
 
 __all__ = ["ANSWERS", "ListeningResults", "read_listening_results"]
 
@@ -28,34 +27,15 @@ ANSWERS = "answers"
 
 
 class ListeningResults(NamedTuple):
-    """What a listening test found.
-
-    Attributes
-    ----------
-    study
-        Its folder.
-    key
-        Who is who.
-    answers
-        Of each listener whose answers are possible.
-    tables
-        The same as tidy tables.
-    unfinished
-        Listeners who began and sent no answers.
-    refused
-        Listener -> what was wrong with the answers.
-    is_by_invitation
-        Whether all of them were invited: otherwise one person may be several.
-
-    """
+    """A listening test with what was sent."""
 
     study: StudyFolder
-    key: ListeningKey
-    answers: tuple[Answers, ...]
-    tables: ListeningTables
-    unfinished: tuple[str, ...]
-    refused: dict[str, str]
-    is_by_invitation: bool
+    key: ListeningKey  # who is who
+    answers: tuple[Answers, ...]  # of each listener whose answers are possible
+    tables: ListeningTables  # the same as tidy tables
+    unfinished: tuple[str, ...]  # listeners who began and sent no answers
+    refused: dict[str, str]  # listener -> what was wrong with the answers
+    is_by_invitation: bool  # all of them were invited: otherwise one person may be several
 
 
 def read_listening_results(
@@ -105,7 +85,12 @@ def read_listening_results(
     refused: dict[str, str] = {}
     for participant in finished:
         try:
-            answered.append(_answers_of(participant, study, key))
+            name, slot = participant.token, participant.slot
+            answers = check_answers(participant.parts[ANSWERS], listener=name, plans=study.plans, key=key)
+            if answers.slot != slot:
+                raise InvalidInputError(f"{name}: answers to plan {answers.slot}, and the plan was {slot}")
+            at = participant.received_at.get(ANSWERS)
+            answered.append(answers._replace(server_sec=passed_sec(participant.joined_at, at), received_at=at))
         except MusicEvalsError as error:
             if strict:
                 raise located(error, str(folder)) from error
@@ -117,12 +102,3 @@ def read_listening_results(
     is_by_invitation = all(answers.listener in invited for answers in answered)
     tables = listening_tables(answered, key)
     return ListeningResults(study, key, tuple(answered), tables, unfinished, refused, is_by_invitation)
-
-
-def _answers_of(participant: Participant, study: StudyFolder, key: ListeningKey) -> Answers:
-    name, content = participant.token, participant.parts[ANSWERS]
-    answers = check_answers(content, listener=name, plans=study.plans, key=key)
-    if answers.slot != participant.slot:
-        raise InvalidInputError(f"{name}: answers to plan {answers.slot}, and the plan was {participant.slot}")
-    received_at = participant.received_at.get(ANSWERS)
-    return answers._replace(server_sec=passed_sec(participant.joined_at, received_at), received_at=received_at)

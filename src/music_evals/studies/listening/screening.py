@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from music_evals.studies.answers import FASTER_THAN_TIME, is_possible
 from music_evals.studies.pairs import REFERENCE
-from music_evals.studies.plausibility import FASTER_THAN_TIME, is_possible
 
 if TYPE_CHECKING:
     from music_evals.studies.listening.answers import ListeningTables

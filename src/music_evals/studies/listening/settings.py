@@ -83,17 +83,6 @@ _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_ -]{0,39}")
 class Question:
     """What is asked of each sound.
 
-    Parameters
-    ----------
-    name
-        Names it in tables: a letter, then letters, digits, blanks, ``_`` and ``-``.
-    text
-        As listeners read it.
-    low, high
-        What the ends of the scale mean; not shown where one of two sounds is chosen.
-    is_of_original
-        It asks about the original, which then is open beside the sound.
-
     Raises
     ------
     InvalidInputError
@@ -101,11 +90,11 @@ class Question:
 
     """
 
-    name: str
-    text: str
-    low: str = "not at all"
+    name: str  # in tables: a letter, then letters, digits, blanks, ``_`` and ``-``
+    text: str  # as listeners read it
+    low: str = "not at all"  # what the ends of the scale mean; not shown where one of two sounds is chosen
     high: str = "very much"
-    is_of_original: bool = False
+    is_of_original: bool = False  # it asks about the original, which then is open beside the sound
 
     def __post_init__(self) -> None:
         if not _NAME.fullmatch(self.name) or self.name == CHECK:
@@ -134,12 +123,7 @@ _ENDS = {"rating": ("not at all", "very much"), "ab": ("", ""), "mushra": ("bad"
 def named_questions(test: str, names: Sequence[str] = ()) -> tuple[Question, ...]:
     """Return questions that have a name of their own here (LQ1, overall, preference and the four facets), or a text.
 
-    Parameters
-    ----------
-    test
-        Type of the test.
-    names
-        Which; by default that of the type: ``LQ1``, ``preference`` or ``overall``. ``NAME=TEXT`` is one's own.
+    Without names it is the usual one of the type; ``NAME=TEXT`` is one's own.
 
     Raises
     ------
@@ -168,7 +152,7 @@ def style_questions(styles: Sequence[str]) -> tuple[Question, ...]:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class ListeningSettings:
-    """What a listening test is.
+    """What a listening test is; what is not listed here its options say.
 
     Parameters
     ----------
@@ -179,29 +163,17 @@ class ListeningSettings:
         ``mushra`` on a page of its own.
     listeners
         How many are planned: one plan each; a multiple of `blocks`.
-    blocks
-        Into how many questionnaires the items are divided; each listener has one.
     systems
         Who is heard, by their names in the table of pairs; none for all. The reference and the anchor of ``mushra``
         need not be named.
     with_hidden_reference
         The original is rated as well, unlabelled; in ``mushra`` it always is.
-    with_open_reference
-        The original can be heard beside what is rated. None: where a question asks about it, and in ``mushra``.
-    against
-        Only pairs with this system are compared in ``ab``; "" for all pairs.
-    checks
-        Attention checks a listener.
     anchor_hz
         What the anchor keeps, in Hz.
     least_heard
         Share of each sound, 0 to 1, that must be heard before an answer counts; None for that of the type.
-    seed
-        Of plans and names of files.
     lengths
         What becomes of an item whose sounds are not equally long: ``refuse`` it, or ``cut`` all to the shortest.
-    allowed_failures
-        Attention checks that a listener may fail and still be kept.
     least_agreement
         Who agrees less than this share, 0 to 1, of what the middle listener does is left out; see `screening`.
 
@@ -308,14 +280,7 @@ class ListeningSettings:
 
     @classmethod
     def from_dict(cls, content: Mapping[str, Any]) -> ListeningSettings:
-        """Return the settings that `to_dict` wrote.
-
-        Raises
-        ------
-        InvalidInputError
-            Something else than that.
-
-        """
+        """Return the settings that `to_dict` wrote."""
         try:
             questions = tuple(Question(**question) for question in content["questions"])
             return cls(**{**content, "questions": questions, "systems": tuple(content["systems"])})
@@ -372,16 +337,7 @@ def played_systems(settings: ListeningSettings, systems: Sequence[str]) -> tuple
 
 
 def check_pairs_of_test(pairs: Sequence[StudyPair], settings: ListeningSettings, *, makes_anchor: bool = True) -> None:
-    """Check that a table of pairs can carry the design of a test.
-
-    Parameters
-    ----------
-    pairs
-        Rows of `pairs.csv`, those of the reference and of an anchor among them or not.
-    settings
-        Of the test.
-    makes_anchor
-        Whether an anchor that is not there will be made.
+    """Check that a table of pairs can carry the design of a test; with `makes_anchor` a missing anchor will be made.
 
     Raises
     ------
@@ -404,7 +360,14 @@ def check_pairs_of_test(pairs: Sequence[StudyPair], settings: ListeningSettings,
         rows.setdefault(pair.item_id, {})[pair.system] = number
     has_anchor = any(ANCHOR in held for held in rows.values())
     if settings.type == "mushra" and not has_anchor:
-        _check_anchor(settings, makes_anchor=makes_anchor)
+        about = [question.name for question in settings.questions if question.name in FACETS]
+        if about:
+            raise InvalidInputError(
+                f"the anchor of mushra has the notes of the reference, so that it cannot anchor {', '.join(about)}; "
+                f"give each item a system {ANCHOR!r} that is bad at it, or ask with the type rating"
+            )
+        if not makes_anchor:
+            raise InvalidInputError(f"mushra needs an anchor; give each item a system {ANCHOR!r}")
     added = {REFERENCE, *([] if has_anchor else [ANCHOR])}
     for item, held in rows.items():
         missing = [system for system in played if system not in held and system not in added]
@@ -417,14 +380,3 @@ def check_pairs_of_test(pairs: Sequence[StudyPair], settings: ListeningSettings,
         raise PairCountError(
             f"{len(rows)} items do not fill {settings.blocks} blocks; add items, or take fewer `blocks`"
         )
-
-
-def _check_anchor(settings: ListeningSettings, *, makes_anchor: bool) -> None:
-    about = [question.name for question in settings.questions if question.name in FACETS]
-    if about:
-        raise InvalidInputError(
-            f"the anchor of mushra has the notes of the reference, so that it cannot anchor {', '.join(about)}; give "
-            f"each item a system {ANCHOR!r} that is bad at it, or ask with the type rating"
-        )
-    if not makes_anchor:
-        raise InvalidInputError(f"mushra needs an anchor; give each item a system {ANCHOR!r}")

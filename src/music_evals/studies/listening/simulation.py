@@ -3,18 +3,22 @@
 What a listener says of a sound is the mean of its system and what its item, the two together, the listener, what the
 listener thinks of the system, the place in the test, and what is left add to it. It is rounded and held to the scale;
 of two sounds the one with the greater sum is chosen. Careless listeners answer at random, attention checks among them.
+
+How large a test must be: `plan_listening` gives power and coverage of its intervals for several sizes.
 """
 
 from __future__ import annotations
 
 import dataclasses
+import itertools
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from music_evals.errors import InvalidInputError
+from music_evals.errors import InvalidInputError, UnknownNameError
+from music_evals.studies.listening.analysis import evaluate_listening
 from music_evals.studies.listening.answers import (
     MOST_TONES,
     Answers,
@@ -28,7 +32,17 @@ from music_evals.studies.listening.screening import ANCHOR
 from music_evals.studies.listening.settings import SCALES, ListeningSettings, played_systems
 from music_evals.studies.pairs import REFERENCE, StudyPair
 
-__all__ = ["ListeningWorld", "SimulatedTest", "expected_rating", "expected_share", "simulate_listening_test"]
+__all__ = [
+    "SPREADS",
+    "ListeningWorld",
+    "PlannedTest",
+    "SimulatedTest",
+    "expected_rating",
+    "expected_share",
+    "plan_listening",
+    "simulate_listening_test",
+    "world_of",
+]
 
 SECONDS = 10.0
 """Length of every sound."""
@@ -36,28 +50,7 @@ SECONDS = 10.0
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class ListeningWorld:
-    """What is true in a simulated test.
-
-    Parameters
-    ----------
-    effects
-        System -> its mean, on the scale of the test: 1 to 5, 0 to 100; in ``ab`` any number. At least one.
-    n_items
-        How many items; each is a group of its own.
-    listener_sd, item_sd
-        Spread of listeners and items, in the unit of the scale.
-    taste_sd, sound_sd
-        Spread of what a listener thinks of a system, and of what a system made of an item.
-    rating_sd
-        Spread of what is left.
-    order_effect
-        By how much ratings rise from the first page to the last; in ``ab`` by how much the first sound is preferred.
-    careless
-        Share of listeners who answer at random, 0 to 1; the number of them is rounded.
-    slips
-        Share of attention checks that a careful listener fails.
-    is_reference_harsh
-        In ``mushra`` harsh listeners rate the hidden reference low as well; otherwise they recognise it.
+    """What is true in a simulated test; spreads (`_sd`) are in the unit of the scale.
 
     Raises
     ------
@@ -66,17 +59,19 @@ class ListeningWorld:
 
     """
 
-    effects: Mapping[str, float]
-    n_items: int = 12
+    effects: Mapping[str, float]  # system -> its mean: 1 to 5, or 0 to 100; in ``ab`` any number
+    n_items: int = 12  # each is a group of its own
     listener_sd: float = 0.4
     item_sd: float = 0.4
-    taste_sd: float = 0.2
-    sound_sd: float = 0.3
-    rating_sd: float = 0.7
-    order_effect: float = 0.0
-    careless: float = 0.0
-    slips: float = 0.02
-    is_reference_harsh: bool = False
+    taste_sd: float = 0.2  # of what a listener thinks of a system
+    sound_sd: float = 0.3  # of what a system made of an item
+    rating_sd: float = 0.7  # of what is left
+    order_effect: float = (
+        0.0  # rise of ratings from the first page to the last; in ``ab`` preference of the first sound
+    )
+    careless: float = 0.0  # share of listeners who answer at random, 0 to 1; their number is rounded
+    slips: float = 0.02  # share of attention checks that a careful listener fails
+    is_reference_harsh: bool = False  # ``mushra``: harsh listeners rate the hidden reference low, too
 
     def __post_init__(self) -> None:
         if not self.effects or self.n_items < 2:
@@ -102,37 +97,13 @@ class SimulatedTest(NamedTuple):
 def simulate_listening_test(
     world: ListeningWorld, settings: ListeningSettings, *, rng: np.random.Generator
 ) -> SimulatedTest:
-    """Draw the answers of one listening test, along the plans that a real one would have.
-
-    Parameters
-    ----------
-    world
-        What is true.
-    settings
-        Of the test; all planned listeners take part.
-    rng
-        Draws everything, the plans too.
-
-    Returns
-    -------
-    SimulatedTest
-        Its answers went through the checks of real ones.
-
-    Raises
-    ------
-    NoDataError, PairCountError, UnknownNameError
-        As `design.make_plans`.
-
-    Examples
-    --------
-    >>> world = ListeningWorld(effects={"a": 3.5, "b": 3.0}, n_items=4)
-    >>> test = simulate_listening_test(world, ListeningSettings(listeners=2), rng=np.random.default_rng(0))
-    >>> len(test.tables.ratings), len(test.tables.checks)
-    (16, 6)
-
-    """
+    """Draw the answers of one listening test, along the plans and through the checks of a real one."""
     seeded = dataclasses.replace(settings, seed=int(rng.integers(2**31)))
-    pairs = _pairs(world, played_systems(settings, list(world.effects)))
+    pairs = []
+    systems = enumerate(played_systems(settings, list(world.effects)))
+    for item, (number, system) in itertools.product(range(world.n_items), systems):
+        name, file = f"item {item}", f"{item}-{number}.flac"
+        pairs.append(StudyPair(item_id=name, group=name, system=system, reference=f"r{item}.flac", estimate=file))
     checks = {f"check{number}.flac": int(rng.integers(1, MOST_TONES + 1)) for number in range(settings.checks)}
     by_file = {pair.estimate: pair for pair in pairs}
     lengths = dict.fromkeys([*by_file, *checks, *(pair.reference for pair in pairs)], SECONDS)
@@ -145,20 +116,6 @@ def simulate_listening_test(
         content = {"slot": slot, "trials": minds.trials(plan, is_careless=slot in careless)}
         answered.append(check_answers(content, listener=f"l{slot:03d}", plans=plans, key=key))
     return SimulatedTest(listening_tables(answered, key), frozenset(f"l{slot:03d}" for slot in careless))
-
-
-def _pairs(world: ListeningWorld, systems: Sequence[str]) -> list[StudyPair]:
-    return [
-        StudyPair(
-            item_id=f"item {item}",
-            group=f"item {item}",
-            system=system,
-            reference=f"r{item}.flac",
-            estimate=f"{item}-{number}.flac",
-        )
-        for item in range(world.n_items)
-        for number, system in enumerate(systems)
-    ]
 
 
 class _Minds:
@@ -217,18 +174,7 @@ class _Minds:
 
 
 def expected_rating(world: ListeningWorld, system: str, kind: str) -> float:
-    """Return the mean rating of a system over all listeners and items that there could be, each held to the scale.
-
-    Parameters
-    ----------
-    world
-        What is true, without an effect of order.
-    system
-        Whose.
-    kind
-        ``rating`` or ``mushra``.
-
-    """
+    """Return the mean rating of a system over all listeners and items that there could be, without effect of order."""
     from scipy.special import ndtr
 
     low, high = SCALES[kind]
@@ -237,18 +183,153 @@ def expected_rating(world: ListeningWorld, system: str, kind: str) -> float:
 
 
 def expected_share(world: ListeningWorld, first: str, second: str) -> float:
-    """Return how often one system is preferred to another by all listeners on all items that there could be.
-
-    Parameters
-    ----------
-    world
-        What is true; with an effect of order each side comes first equally often.
-    first, second
-        The two systems.
-
-    """
+    """Return how often one system is preferred to another by all listeners on all items, each side as often first."""
     from scipy.special import ndtr
 
     spread = math.sqrt(2) * math.hypot(world.taste_sd, world.sound_sd, world.rating_sd)
     away = world.effects[first] - world.effects[second]
     return float(np.mean([ndtr((away + side * world.order_effect) / spread) for side in (-1, 1)]))
+
+
+SPREADS = {
+    "rating": {},
+    "ab": {"taste_sd": 0.2, "sound_sd": 0.3, "rating_sd": 0.7},
+    "mushra": {"listener_sd": 8.0, "item_sd": 8.0, "taste_sd": 4.0, "sound_sd": 6.0, "rating_sd": 5.0},
+}
+"""Type -> spreads of a simulated test, assumptions of ours; for ``rating`` those of `ListeningWorld`."""
+
+_MIDDLES = {"rating": 3.0, "ab": 0.0, "mushra": 60.0}
+_CONTROLS = {REFERENCE: 100.0, ANCHOR: 20.0}
+
+
+class PlannedTest(NamedTuple):
+    """What simulated tests of one size found about the difference of two systems; of the share in ``ab``."""
+
+    n_listeners: int
+    n_items: int
+    minutes: float
+    """Of one listener, for the sounds alone, each heard once."""
+    truth: float
+    power: float
+    """Share of the tests whose interval lies on the right side of no difference (of one half). Where there is none, the
+    share whose interval lies below it: false alarms of one side."""
+    coverage: float
+    """Share of the intervals that hold the truth."""
+    coverage_all: float
+    """The same where nobody is left out."""
+    bias: float
+    """Mean estimate less the truth."""
+    bias_all: float
+    """The same where nobody is left out."""
+    width: float
+    """Median width of the interval."""
+    kept_careless: float
+    """Share of careless listeners who were kept; NaN where there were none."""
+    lost_careful: float
+    """Share of careful listeners who were left out."""
+
+
+def world_of(kind: str, effect: float, **others: float) -> ListeningWorld:
+    """Return a world with two systems, the first better by an effect in the unit of the scale (``ab``: of the spreads).
+
+    The others are parameters of `ListeningWorld`. Raises `UnknownNameError` where there is no such type of test.
+    """
+    if kind not in SPREADS:
+        raise UnknownNameError("type of listening test", kind, tuple(SPREADS))
+    middle = _MIDDLES[kind]
+    effects = {"first": middle + effect / 2, "second": middle - effect / 2}
+    return ListeningWorld(
+        effects=effects | (_CONTROLS if kind == "mushra" else {}),
+        **{**SPREADS[kind], **others},  # type: ignore[arg-type]  # numbers by their names
+    )
+
+
+def plan_listening(
+    world: ListeningWorld,
+    settings: ListeningSettings,
+    listeners: Sequence[int],
+    *,
+    n_draws: int = 200,
+    confidence: float = 0.95,
+    seed: int = 0,
+    progress: Callable[[int, int], object] | None = None,
+) -> list[PlannedTest]:
+    """Simulate listening tests of several sizes.
+
+    Parameters
+    ----------
+    world
+        What is true, with systems ``first`` and ``second``: `world_of`.
+    settings
+        Of the test; its `listeners` are replaced.
+    listeners
+        Sizes, at least 2 each.
+    n_draws
+        Tests of each size, at least 1.
+    confidence
+        As of `analysis.evaluate_listening`.
+    progress
+        Called after each size with how many are done and how many there are.
+
+    Raises
+    ------
+    InvalidInputError
+        A size below 2, or no draws.
+
+    """
+    if n_draws < 1 or not listeners or min(listeners) < 2:
+        raise InvalidInputError(f"expected sizes from 2 on and at least one draw, got {list(listeners)}, {n_draws}")
+    if settings.type == "ab":
+        truth, nothing = expected_share(world, "first", "second"), 0.5
+    else:
+        first, second = (expected_rating(world, system, settings.type) for system in ("first", "second"))
+        truth, nothing = first - second, 0.0
+    planned = []
+    for done, size in enumerate(listeners, start=1):
+        rng = np.random.default_rng([seed, size])
+        sized = dataclasses.replace(settings, listeners=size)
+        draws = np.array([_simulate_once(world, sized, confidence, rng) for _ in range(n_draws)]).T
+        screened, everybody = draws[:3], draws[3:6]
+        kept_careless, careless, lost_careful, careful = draws[6:10].sum(axis=1).tolist()
+        planned.append(
+            PlannedTest(
+                size,
+                world.n_items,
+                float(draws[10, 0]),
+                truth,
+                power=float(np.mean(screened[1] > nothing if truth > nothing else screened[2] < nothing)),
+                coverage=float(np.mean((screened[1] <= truth) & (truth <= screened[2]))),
+                coverage_all=float(np.mean((everybody[1] <= truth) & (truth <= everybody[2]))),
+                bias=float(screened[0].mean() - truth),
+                bias_all=float(everybody[0].mean() - truth),
+                width=float(np.nanmedian(screened[2] - screened[1])),
+                kept_careless=kept_careless / careless if careless else float("nan"),
+                lost_careful=lost_careful / careful if careful else float("nan"),
+            )
+        )
+        if progress is not None:
+            progress(done, len(listeners))
+    return planned
+
+
+def _simulate_once(
+    world: ListeningWorld, settings: ListeningSettings, confidence: float, rng: np.random.Generator
+) -> list[float]:
+    """Return estimate, low and high end, of kept listeners and of all listeners; then four counts and minutes.
+
+    They count careless listeners who were kept, all careless ones, careful ones who were left out, all careful ones.
+    """
+    test = simulate_listening_test(world, settings, rng=rng)
+    results = evaluate_listening(test.tables, settings, confidence=confidence)
+    table, name = ("preferences", "share") if settings.type == "ab" else ("differences", "difference")
+    intervals = {
+        row["listeners"]: (row[name], row["low"], row["high"])
+        for row in results[table]
+        if (row["first"], row["second"], row["question"]) == ("first", "second", settings.questions[0].name)
+    }
+    passed = {listener["listener"] for listener in results["listeners"] if listener["is_kept"]}
+    names = {listener["listener"] for listener in results["listeners"]}
+    careful = names - test.careless
+    counts = len(test.careless & passed), len(test.careless), len(careful - passed), len(careful)
+    minutes = float(np.mean([listener["seconds"] for listener in results["listeners"]])) / 60
+    return [*intervals["kept"], *intervals["all"], *counts, minutes]

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -22,43 +22,11 @@ from music_evals.errors import (
     MusicEvalsError,
     NoDataError,
 )
-from music_evals.metrics.arrays import VARIANTS
 from music_evals.symbolic.midi import save_midi
-from music_evals.ui.metric_page.card import PageMetric
-from music_evals.ui.metric_page.results import ScoredItem, content_hash, python_code, shell_code
+from music_evals.ui.frame import Progress, no_progress
+from music_evals.ui.metric_page.results import PageMetric, ScoredItem, content_hash, python_code, shell_code
 from music_evals.ui.spaces.preservation_examples import Piece, score_of
 from music_evals.ui.uploads import load_score, trusted_sources
-
-__all__ = [
-    "EXAMPLE_LYRICS",
-    "EXAMPLE_NUMBERS",
-    "EXAMPLE_PATTERN",
-    "EXAMPLE_PREDICTION",
-    "EXAMPLE_REFERENCE",
-    "EXAMPLE_STUDY",
-    "EXAMPLE_TAGS",
-    "EXAMPLE_THEME",
-    "EXAMPLE_WORDS",
-    "MAX_TAG",
-    "MAX_TEXT",
-    "VARIANTS",
-    "example_pair",
-    "example_rolls",
-    "metric_names",
-    "parse_numbers",
-    "parse_tags",
-    "parse_tokens",
-    "score_edit",
-    "score_files",
-    "score_lyrics",
-    "score_numbers",
-    "score_rolls",
-    "score_study",
-    "score_tags",
-    "score_themes",
-    "score_tokens",
-    "score_words",
-]
 
 MAX_TEXT = 20_000  # characters of a text field
 MAX_ITEMS = 4096  # tokens or numbers in a text field, repeats written out
@@ -92,22 +60,9 @@ EXAMPLE_STUDY = "\n".join(
     ]
 )
 
-Progress = Callable[[float, str], object]
-
-
-def _silent(share: float, stage: str) -> None:
-    """Ignore progress."""
-
 
 def parse_tokens(text: str) -> list[int]:
-    """Read NoteSeq tokens from text.
-
-    Examples
-    --------
-    >>> parse_tokens("60 128*3, 129")
-    [60, 128, 128, 128, 129]
-
-    """
+    """Read NoteSeq tokens from text."""
     tokens: list[int] = []
     for word in re.split(r"[\s,]+", text.strip()):
         match = re.fullmatch(r"(\d{1,3})(?:\*(\d{1,4}))?", word, flags=re.ASCII)
@@ -120,14 +75,7 @@ def parse_tokens(text: str) -> list[int]:
 
 
 def parse_numbers(text: str) -> list[list[float]]:
-    r"""Read rows of numbers from text, one row a line, numbers between blanks or commas.
-
-    Examples
-    --------
-    >>> parse_numbers("-0.5 -1.5\n-1, -2")
-    [[-0.5, -1.5], [-1.0, -2.0]]
-
-    """
+    r"""Read rows of numbers from text, one row a line, numbers between blanks or commas."""
     rows: list[list[float]] = []
     for line in text.strip().splitlines():
         try:
@@ -140,14 +88,7 @@ def parse_numbers(text: str) -> list[list[float]]:
 
 
 def parse_tags(text: str) -> list[str]:
-    """Read tags from text, between commas (also Chinese ones), semicolons or newlines.
-
-    Examples
-    --------
-    >>> parse_tags("抒情，慢速, 钢琴、")
-    ['抒情', '慢速', '钢琴']
-
-    """
+    """Read tags from text, between commas (also Chinese ones), semicolons or newlines."""
     tags = [tag for part in re.split(r"[,\uff0c、;\uff1b\n]", text) if (tag := part.strip())]
     if len(tags) > MAX_TAGS:
         raise InvalidTagsError(f"expected at most {MAX_TAGS} tags, got {len(tags)}")
@@ -189,7 +130,7 @@ def score_tokens(metric: PageMetric, reference: str, prediction: str, variant: s
 
 
 def score_files(
-    metric: PageMetric, reference: str | None, prediction: str | None, variant: str, progress: Progress = _silent
+    metric: PageMetric, reference: str | None, prediction: str | None, variant: str, progress: Progress = no_progress
 ) -> ScoredItem:
     """Score one uploaded prediction against one uploaded true context; both are read in a process of their own."""
     return _score_uploads(metric, reference, prediction, "context", progress, variant=variant)
@@ -209,7 +150,7 @@ def _score_uploads(
 
 
 def score_edit(
-    metric: PageMetric, reference: str | None, prediction: str | None, variant: str, progress: Progress = _silent
+    metric: PageMetric, reference: str | None, prediction: str | None, variant: str, progress: Progress = no_progress
 ) -> ScoredItem:
     """Score uploaded edited music against its uploaded original: two recordings, or two scores."""
     if reference is None or prediction is None:
@@ -262,7 +203,7 @@ def _extractors(scores: list[str], variant: str) -> dict[str, str]:
 
 
 def score_rolls(
-    metric: PageMetric, reference: str | None, prediction: str | None, progress: Progress = _silent
+    metric: PageMetric, reference: str | None, prediction: str | None, progress: Progress = no_progress
 ) -> ScoredItem:
     """Score the cells of one uploaded piece against those of another; both are read in a process of their own."""
     return _score_uploads(metric, reference, prediction, "piece", progress)
@@ -400,11 +341,7 @@ def _file_expressions(reference: str, prediction: str) -> dict[str, str]:
 
 
 def example_pair(folder: Path) -> tuple[str, str]:
-    """Write the worked example of an edit as two MIDI files into a folder; return their paths.
-
-    A tune of sixteen measures in C major at 120 quarters a minute; and what an edit made of it: everything a whole tone
-    higher, at 108 quarters a minute, with the third phrase of the melody backwards.
-    """
+    """Write the worked example of an edit as two MIDI files into a folder; return their paths."""
     return _write_pieces(folder, original=Piece(), edited=Piece(bpm=108.0, transpose=2, altered=True))
 
 

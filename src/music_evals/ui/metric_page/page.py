@@ -11,40 +11,14 @@ import os
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from music_evals.metrics.arrays import VARIANTS
 from music_evals.ui import frame
-from music_evals.ui.metric_page.card import PageMetric, load_metric
-from music_evals.ui.metric_page.inputs import (
-    EXAMPLE_LYRICS,
-    EXAMPLE_NUMBERS,
-    EXAMPLE_PATTERN,
-    EXAMPLE_PREDICTION,
-    EXAMPLE_REFERENCE,
-    EXAMPLE_STUDY,
-    EXAMPLE_TAGS,
-    EXAMPLE_THEME,
-    EXAMPLE_WORDS,
-    MAX_TEXT,
-    VARIANTS,
-    example_pair,
-    example_rolls,
-    score_edit,
-    score_files,
-    score_lyrics,
-    score_numbers,
-    score_rolls,
-    score_study,
-    score_tags,
-    score_themes,
-    score_tokens,
-    score_words,
-)
-from music_evals.ui.metric_page.results import ScoredItem, show
+from music_evals.ui.metric_page import inputs
+from music_evals.ui.metric_page.results import PageMetric, ScoredItem, load_metric, show
 from music_evals.ui.uploads import MAX_RECORDING_BYTES, MAX_UPLOAD_BYTES, RECORDING_TYPES, SCORE_TYPES
 
 if TYPE_CHECKING:
     import gradio as gr
-
-__all__ = ["build_metric_page"]
 
 READING = ("Range and direction", "Undefined", "Limitations")
 
@@ -56,8 +30,7 @@ class Input(NamedTuple):
     fields: Sequence[Any]
     button: Any
     cancel: Any
-    example: Callable[[], Sequence[Any]] | None = None
-    """Values of the fields for the worked example."""
+    example: Callable[[], Sequence[Any]] | None = None  # values of the fields for the worked example
 
 
 def build_metric_page(name: str, app_file: str | os.PathLike[str]) -> gr.Blocks:
@@ -68,12 +41,12 @@ def build_metric_page(name: str, app_file: str | os.PathLike[str]) -> gr.Blocks:
     largest = MAX_RECORDING_BYTES if metric.kind == "edits" else MAX_UPLOAD_BYTES
     intro = f"{metric.card['description']}\n\n{frame.privacy()}"
     with frame.space(metric.card["title"], intro, max_upload_bytes=largest) as page:
-        inputs = _INPUTS[metric.kind]()
+        given = _INPUTS[metric.kind]()
         with gr.Row():
             example = gr.Button("Run the worked example", elem_id="run_example")
         outputs = _add_outputs()
-        for given in inputs:
-            _wire(metric, given, example, outputs)
+        for each in given:
+            _wire(metric, each, example, outputs)
         with gr.Accordion("What it measures", open=True):
             gr.Markdown(metric.section("Definition"))
         with gr.Accordion("How to read it", open=True):
@@ -146,15 +119,14 @@ def _add_edit() -> list[Input]:
         prediction = gr.File(label="Edited", file_types=types, elem_id="prediction")
     variant = gr.Dropdown(list(VARIANTS), value=VARIANTS[0], label="Variant")
     fields = [reference, prediction, variant]
-    return [Input(score_edit, fields, *_button("judge_edit", slow=True), example=_edit_example)]
-
-
-def _edit_example() -> Sequence[Any]:
-    return (*example_pair(frame.temporary_folder()), VARIANTS[0])
-
-
-def _add_contexts() -> list[Input]:
-    return [_add_tokens_tab(), _add_files_tab()]
+    return [
+        Input(
+            inputs.score_edit,
+            fields,
+            *_button("judge_edit", slow=True),
+            example=lambda: (*inputs.example_pair(frame.temporary_folder()), VARIANTS[0]),
+        )
+    ]
 
 
 def _add_tokens_tab() -> Input:
@@ -166,14 +138,16 @@ def _add_tokens_tab() -> Input:
             "example the true middle has twelve notes. The prediction writes F for E in the second measure, and one "
             "long note for the third."
         )
-        reference = gr.Textbox(label="Reference: 384 tokens", lines=6, max_length=MAX_TEXT, elem_id="reference_tokens")
+        reference = gr.Textbox(
+            label="Reference: 384 tokens", lines=6, max_length=inputs.MAX_TEXT, elem_id="reference_tokens"
+        )
         prediction = gr.Textbox(
-            label="Prediction: 96 or 384 tokens", lines=4, max_length=MAX_TEXT, elem_id="prediction_tokens"
+            label="Prediction: 96 or 384 tokens", lines=4, max_length=inputs.MAX_TEXT, elem_id="prediction_tokens"
         )
         variant = gr.Dropdown(list(VARIANTS), value=VARIANTS[0], label="Variant")
         fields = [reference, prediction, variant]
-        values = (EXAMPLE_REFERENCE, EXAMPLE_PREDICTION, VARIANTS[0])
-        return Input(score_tokens, fields, *_button("judge_tokens"), example=lambda: values)
+        values = (inputs.EXAMPLE_REFERENCE, inputs.EXAMPLE_PREDICTION, VARIANTS[0])
+        return Input(inputs.score_tokens, fields, *_button("judge_tokens"), example=lambda: values)
 
 
 def _add_files_tab() -> Input:
@@ -186,7 +160,7 @@ def _add_files_tab() -> Input:
             reference = gr.File(label="Reference: the whole true context", file_types=types, elem_id="reference")
             prediction = gr.File(label="Prediction", file_types=types, elem_id="prediction")
         variant = gr.Dropdown(list(VARIANTS), value=VARIANTS[0], label="Variant")
-        return Input(score_files, [reference, prediction, variant], *_button("judge_files"))
+        return Input(inputs.score_files, [reference, prediction, variant], *_button("judge_files"))
 
 
 def _add_rolls() -> list[Input]:
@@ -201,19 +175,24 @@ def _add_rolls() -> list[Input]:
         reference = gr.File(label="True piece", file_types=types, elem_id="reference")
         prediction = gr.File(label="Predicted piece", file_types=types, elem_id="prediction")
     button = _button("judge_rolls")
-    return [Input(score_rolls, [reference, prediction], *button, example=_rolls_example)]
-
-
-def _rolls_example() -> Sequence[Any]:
-    return example_rolls(frame.temporary_folder())
+    return [
+        Input(
+            inputs.score_rolls,
+            [reference, prediction],
+            *button,
+            example=lambda: inputs.example_rolls(frame.temporary_folder()),
+        )
+    ]
 
 
 def _add_numbers() -> list[Input]:
     import gradio as gr
 
     gr.Markdown("In the example two predictions of three steps have a mean of 3.0 / 6 = 0.5 nats a step.")
-    rows = gr.Textbox(label="One row a prediction, one number a step", lines=6, max_length=MAX_TEXT, elem_id="numbers")
-    return [Input(score_numbers, [rows], *_button("judge_numbers"), example=lambda: (EXAMPLE_NUMBERS,))]
+    rows = gr.Textbox(
+        label="One row a prediction, one number a step", lines=6, max_length=inputs.MAX_TEXT, elem_id="numbers"
+    )
+    return [Input(inputs.score_numbers, [rows], *_button("judge_numbers"), example=lambda: (inputs.EXAMPLE_NUMBERS,))]
 
 
 def _add_lyrics() -> list[Input]:
@@ -224,15 +203,17 @@ def _add_lyrics() -> list[Input]:
         "a poem of Li Bai as a language model may write it: its third line is too long, and its fourth does not rhyme."
     )
     with gr.Row():
-        lyrics = gr.Textbox(label="Generated lyrics", lines=12, max_length=MAX_TEXT, elem_id="lyrics")
-        pattern = gr.Textbox(label="Pattern that was asked for", lines=12, max_length=MAX_TEXT, elem_id="pattern")
+        lyrics = gr.Textbox(label="Generated lyrics", lines=12, max_length=inputs.MAX_TEXT, elem_id="lyrics")
+        pattern = gr.Textbox(
+            label="Pattern that was asked for", lines=12, max_length=inputs.MAX_TEXT, elem_id="pattern"
+        )
     with gr.Row():
         variant = gr.Dropdown(["official", "corrected", "paper"], value="official", label="Variant")
         rhyme = gr.Dropdown(["official", "line", "char"], value="official", label="How rhymes are found")
         normalise = gr.Checkbox(value=True, label="Read the text as language models write it")
     fields = [lyrics, pattern, variant, rhyme, normalise]
-    values = (EXAMPLE_LYRICS, EXAMPLE_PATTERN, "official", "official", True)
-    return [Input(score_lyrics, fields, *_button("judge_lyrics"), example=lambda: values)]
+    values = (inputs.EXAMPLE_LYRICS, inputs.EXAMPLE_PATTERN, "official", "official", True)
+    return [Input(inputs.score_lyrics, fields, *_button("judge_lyrics"), example=lambda: values)]
 
 
 def _add_tags() -> list[Input]:
@@ -248,14 +229,14 @@ def _add_tags() -> list[Input]:
         "where they are on this machine."
     )
     with gr.Row():
-        generated = gr.Textbox(label="Generated tags", lines=3, max_length=MAX_TEXT, elem_id="generated_tags")
-        reference = gr.Textbox(label="Reference tags", lines=3, max_length=MAX_TEXT, elem_id="reference_tags")
+        generated = gr.Textbox(label="Generated tags", lines=3, max_length=inputs.MAX_TEXT, elem_id="generated_tags")
+        reference = gr.Textbox(label="Reference tags", lines=3, max_length=inputs.MAX_TEXT, elem_id="reference_tags")
     with gr.Row():
         encoder = gr.Dropdown(available_encoders(), value=CHAR_NGRAMS, label="Encoder")
         aggregation = gr.Dropdown(list(AGGREGATIONS), value=AGGREGATIONS[0], label="Aggregation")
     fields = [generated, reference, encoder, aggregation]
-    values = (*EXAMPLE_TAGS, CHAR_NGRAMS, AGGREGATIONS[0])
-    return [Input(score_tags, fields, *_button("judge_tags"), example=lambda: values)]
+    values = (*inputs.EXAMPLE_TAGS, CHAR_NGRAMS, AGGREGATIONS[0])
+    return [Input(inputs.score_tags, fields, *_button("judge_tags"), example=lambda: values)]
 
 
 def _add_words() -> list[Input]:
@@ -266,9 +247,9 @@ def _add_words() -> list[Input]:
         "twice in a section: four of its eight bigrams are distinct."
     )
     with gr.Row():
-        lyrics = gr.Textbox(label="Generated lyrics", lines=10, max_length=MAX_TEXT, elem_id="words")
-        people = gr.Textbox(label="Lyrics of people", lines=10, max_length=MAX_TEXT, elem_id="people")
-    return [Input(score_words, [lyrics, people], *_button("judge_words"), example=lambda: EXAMPLE_WORDS)]
+        lyrics = gr.Textbox(label="Generated lyrics", lines=10, max_length=inputs.MAX_TEXT, elem_id="words")
+        people = gr.Textbox(label="Lyrics of people", lines=10, max_length=inputs.MAX_TEXT, elem_id="people")
+    return [Input(inputs.score_words, [lyrics, people], *_button("judge_words"), example=lambda: inputs.EXAMPLE_WORDS)]
 
 
 def _add_themes() -> list[Input]:
@@ -282,11 +263,11 @@ def _add_themes() -> list[Input]:
         "meaning: it compares how texts are spelt. An encoder with weights is offered where they are on this machine."
     )
     with gr.Row():
-        lyrics = gr.Textbox(label="Generated lyrics", lines=10, max_length=MAX_TEXT, elem_id="words")
-        theme = gr.Textbox(label="Theme", lines=10, max_length=MAX_TEXT, elem_id="theme")
+        lyrics = gr.Textbox(label="Generated lyrics", lines=10, max_length=inputs.MAX_TEXT, elem_id="words")
+        theme = gr.Textbox(label="Theme", lines=10, max_length=inputs.MAX_TEXT, elem_id="theme")
     encoder = gr.Dropdown(available_encoders(), value=CHAR_NGRAMS, label="Encoder")
-    values = (*EXAMPLE_THEME, CHAR_NGRAMS)
-    return [Input(score_themes, [lyrics, theme, encoder], *_button("judge_themes"), example=lambda: values)]
+    values = (*inputs.EXAMPLE_THEME, CHAR_NGRAMS)
+    return [Input(inputs.score_themes, [lyrics, theme, encoder], *_button("judge_themes"), example=lambda: values)]
 
 
 def _add_study() -> list[Input]:
@@ -296,13 +277,13 @@ def _add_study() -> list[Input]:
         "A table of edits as CSV, with the columns of its samples; the card says what they are. In the example two "
         "editors repair four pieces of a new model and of an old one. It stays on this page for as long as it is open."
     )
-    edits = gr.Textbox(label="Edits, one row each", lines=10, max_length=MAX_TEXT, elem_id="edits_table")
-    return [Input(score_study, [edits], *_button("judge_study"), example=lambda: (EXAMPLE_STUDY,))]
+    edits = gr.Textbox(label="Edits, one row each", lines=10, max_length=inputs.MAX_TEXT, elem_id="edits_table")
+    return [Input(inputs.score_study, [edits], *_button("judge_study"), example=lambda: (inputs.EXAMPLE_STUDY,))]
 
 
 _INPUTS: dict[str, Callable[[], list[Input]]] = {
     "edits": _add_edit,
-    "contexts": _add_contexts,
+    "contexts": lambda: [_add_tokens_tab(), _add_files_tab()],
     "rolls": _add_rolls,
     "numbers": _add_numbers,
     "lyrics": _add_lyrics,

@@ -31,34 +31,11 @@ from music_evals.metrics.semantics import AGGREGATIONS
 from music_evals.numerics import package_versions
 from music_evals.pipelines.descriptions import check_description
 from music_evals.protocols import TAGGERS, Tagger, load_plugin
+from music_evals.ui import frame
 from music_evals.ui.assets import style
-from music_evals.ui.frame import (
-    RETENTION_SEC,
-    download_button,
-    edits_of,
-    follow,
-    on_click,
-    receipt_html,
-    space,
-    write_downloads,
-)
 from music_evals.ui.gpu import moved_to_card, on_gpu
+from music_evals.ui.spaces import tag_comparison as tagged
 from music_evals.ui.spaces.spoken_parts import PRIVATE, Parts
-from music_evals.ui.spaces.tag_comparison import (
-    LIST,
-    MAX_CHARACTERS,
-    MAX_TAG_CHARACTERS,
-    MAX_TAGS,
-    PACKAGES,
-    Compared,
-    available_encoders,
-    code_of,
-    compare,
-    parse_description,
-    results_of,
-    title_of,
-    write_description,
-)
 from music_evals.ui.spaces.words_muchin import DESCRIPTION_WORDS
 from music_evals.ui.uploads import (
     MAX_RECORDING_BYTES,
@@ -73,10 +50,6 @@ from music_evals.ui.widgets.tag_view import matrix_html, song_html, table_html, 
 if TYPE_CHECKING:
     import gradio as gr
 
-__all__ = ["TAGGER_VARIABLE", "build_demo", "compare_descriptions", "song_tags", "tag_recording"]
-
-Progress = Callable[[float, str], Any]
-
 TAGGER_VARIABLE: Final = "MUSIC_EVALS_TAGGER"
 _ENCODED_SEC: Final = 30.0  # that an encoder reads in one call, at least
 
@@ -88,7 +61,7 @@ def compare_descriptions(  # noqa: PLR0917  (a page gives its fields in their or
     encoder: str = CHAR_NGRAMS,
     aggregation: str = "mean",
     language: str = "en",
-    progress: Progress = lambda _share, _text: None,
+    progress: frame.Progress = frame.no_progress,
 ) -> tuple[Any, ...]:
     """Compare two descriptions of music dimension by dimension.
 
@@ -104,19 +77,19 @@ def compare_descriptions(  # noqa: PLR0917  (a page gives its fields in their or
     """
     t = DESCRIPTION_WORDS(language)
     progress(0.1, t("stage_read"))
-    first, second = (parse_description(text, group, language) for text in (generated, reference))
+    first, second = (tagged.parse_description(text, group, language) for text in (generated, reference))
     if not any([*first.values(), *second.values()]):
         raise NoDataError(t("error_empty"))
-    lists = [LIST in side for side in (first, second) if side]
+    lists = [tagged.LIST in side for side in (first, second) if side]
     if len(set(lists)) > 1:
         raise InvalidTagsError(t("error_kinds"))
     progress(0.4, t("stage_encode"))
-    comparison = compare(first, second, "" if lists[0] else group, encoder, aggregation)
+    comparison = tagged.compare(first, second, "" if lists[0] else group, encoder, aggregation)
     progress(0.9, t("stage_write"))
-    results = results_of(comparison)
+    results = tagged.results_of(comparison)
     names = list(comparison.similarities)
     chosen = next((name for name in names if comparison.cosines[name].size), names[0])
-    files = write_downloads(results, _rows(comparison), name="description")
+    files = frame.write_downloads(results, _rows(comparison), name="description")
     receipt = {
         "score": "tag_semantic_similarity (MuChin)",
         "encoder": results["encoder"],
@@ -126,21 +99,23 @@ def compare_descriptions(  # noqa: PLR0917  (a page gives its fields in their or
     }
     return (
         comparison, results, table_html(comparison, language), _matrix_choice(comparison, chosen, language),
-        matrix_html(comparison, chosen, language), *code_of(comparison), *files, receipt_html(receipt),
+        matrix_html(comparison, chosen, language), *tagged.code_of(comparison), *files, frame.receipt_html(receipt),
     )  # fmt: skip
 
 
-def _matrix_choice(comparison: Compared | None, chosen: str | None, language: str) -> Any:
+def _matrix_choice(comparison: tagged.Compared | None, chosen: str | None, language: str) -> Any:
     """Return the list of dimensions that were compared."""
     import gradio as gr
 
     choices = (
-        [(title_of(comparison.group, name, language), name) for name in comparison.similarities] if comparison else []
+        [(tagged.title_of(comparison.group, name, language), name) for name in comparison.similarities]
+        if comparison
+        else []
     )
     return gr.update(choices=choices, value=chosen, interactive=bool(choices))
 
 
-def _rows(comparison: Compared) -> list[dict[str, Any]]:
+def _rows(comparison: tagged.Compared) -> list[dict[str, Any]]:
     """Return one row a dimension, for the CSV."""
     return [
         {
@@ -199,7 +174,7 @@ def _predicted_tags(place: str, path: str, seconds: float) -> dict[str, dict[str
 
 
 def tag_recording(
-    recording: str | None, language: str = "en", progress: Progress = lambda _share, _text: None
+    recording: str | None, language: str = "en", progress: frame.Progress = frame.no_progress
 ) -> tuple[Any, ...]:
     """Describe a recording by tags.
 
@@ -228,15 +203,21 @@ def tag_recording(
         for key, labels in named.items()
         for tag in labels
     ]
-    versions = package_versions(PACKAGES)
+    versions = package_versions(tagged.PACKAGES)
     results = {"tagger": name, "file": checked.name, "tags": plain, "versions": versions}
     python = (
         "from music_evals.models.music_tagger import MusicTagger\n\n"
         f"tagger = MusicTagger.from_pretrained({Path(place).name if Path(place).is_dir() else place!r})\n"
         f"print(tagger.tag({checked.name!r}))\n"
     )
-    files = write_downloads(results, rows, name="tags")
-    return results, tags_html(plain, language), python, *files, receipt_html({"tagger": name, "versions": versions})
+    files = frame.write_downloads(results, rows, name="tags")
+    return (
+        results,
+        tags_html(plain, language),
+        python,
+        *files,
+        frame.receipt_html({"tagger": name, "versions": versions}),
+    )
 
 
 @contextlib.contextmanager
@@ -266,9 +247,11 @@ class _Example(NamedTuple):
 
     def texts(self, language: str) -> tuple[str, str]:
         """Return both descriptions as text."""
-        if LIST in self.generated:
-            return "、".join(self.generated[LIST]), "、".join(self.reference[LIST])
-        first, second = (write_description(side, self.group, language) for side in (self.generated, self.reference))
+        if tagged.LIST in self.generated:
+            return "、".join(self.generated[tagged.LIST]), "、".join(self.reference[tagged.LIST])
+        first, second = (
+            tagged.write_description(side, self.group, language) for side in (self.generated, self.reference)
+        )
         return first, second
 
 
@@ -284,7 +267,7 @@ def _examples(songs: Sequence[Song]) -> list[_Example]:
     for first, second in itertools.pairwise(songs[:3]):
         title = f"{first.title} / {second.title}"
         examples.append(_Example("example_songs", title, GROUPS[1], first.tags[GROUPS[1]], second.tags[GROUPS[1]]))
-    lists = {LIST: ("抒情", "慢速", "钢琴伴奏")}, {LIST: ("抒情", "舒缓", "钢琴")}
+    lists = {tagged.LIST: ("抒情", "慢速", "钢琴伴奏")}, {tagged.LIST: ("抒情", "舒缓", "钢琴")}
     return [*examples, _Example("example_list", "", GROUPS[0], *lists)]
 
 
@@ -294,8 +277,8 @@ def build_demo(songs: str | os.PathLike[str]) -> gr.Blocks:
 
     known = load_songs(str(songs), columns=GROUPS)
     title = " · ".join(DESCRIPTION_WORDS(language)("title") for language in DESCRIPTION_WORDS.languages)
-    with space(f"🏷️ {title}", "", words=DESCRIPTION_WORDS, max_upload_bytes=MAX_RECORDING_BYTES) as page:
-        parts, encoders, examples = Parts(DESCRIPTION_WORDS), available_encoders(), _examples(known)
+    with frame.space(f"🏷️ {title}", "", words=DESCRIPTION_WORDS, max_upload_bytes=MAX_RECORDING_BYTES) as page:
+        parts, encoders, examples = Parts(DESCRIPTION_WORDS), tagged.available_encoders(), _examples(known)
         bar = gr.Row()
         parts.add_intro()
         parts.add(gr.Markdown, "encoder", name="encoder_text", value=_encoder_text)
@@ -318,7 +301,7 @@ def build_demo(songs: str | os.PathLike[str]) -> gr.Blocks:
 
 def _encoder_text(language: str) -> str:
     """Say what the encoders of this machine can do."""
-    key = "encoder_ready" if DEFAULT_ENCODER in available_encoders() else "encoder_spelling"
+    key = "encoder_ready" if DEFAULT_ENCODER in tagged.available_encoders() else "encoder_spelling"
     return DESCRIPTION_WORDS(language)(key, name=DEFAULT_ENCODER)
 
 
@@ -351,7 +334,7 @@ def _wire_song(parts: Parts, known: Sequence[Song]) -> None:
     changed = [parts["song"].input, parts["encoder"].input, parts["language"].change]
     queue: dict[str, Any] = {"concurrency_id": "judge", "concurrency_limit": 1}  # one encoder at a time
     options = {"api_name": "song_tags", "api_visibility": "public", "show_progress": "minimal"}
-    follow(changed, show, inputs, parts["song_view"], **queue, **options)
+    frame.follow(changed, show, inputs, parts["song_view"], **queue, **options)
 
 
 def _add_texts(parts: Parts, examples: Sequence[_Example]) -> None:
@@ -367,7 +350,7 @@ def _add_texts(parts: Parts, examples: Sequence[_Example]) -> None:
     with gr.Row(equal_height=True):
         parts.add(gr.Dropdown, "example", choices=titles, value=0)
         parts.add(gr.Button, "use_example", scale=0, min_width=180)
-    size: dict[str, Any] = {"lines": 10, "max_lines": 20, "max_length": MAX_CHARACTERS, "min_width": 300}
+    size: dict[str, Any] = {"lines": 10, "max_lines": 20, "max_length": tagged.MAX_CHARACTERS, "min_width": 300}
     with gr.Row():
         for key, text in zip(("set_a", "set_b"), examples[0].texts("en"), strict=True):
             parts.add(gr.Textbox, key, value=text, **size)
@@ -384,7 +367,7 @@ def _add_comparison(parts: Parts) -> None:
     with gr.Row():
         parts.add(gr.Button, "compare", variant="primary")
         parts.add(gr.Button, "cancel", scale=0, min_width=120)
-    parts["found"] = gr.State(None, time_to_live=RETENTION_SEC)
+    parts["found"] = gr.State(None, time_to_live=frame.RETENTION_SEC)
     parts["table"] = gr.HTML("", css_template=style("tags"), elem_id="scores")
     parts.add(gr.Dropdown, "matrix_of", name="dimension", choices=[], interactive=False)
     parts["matrix"] = gr.HTML(matrix_html(None, None), css_template=style("tags"), elem_id="matrix")
@@ -393,7 +376,7 @@ def _add_comparison(parts: Parts) -> None:
 
 def _sets_help(language: str) -> str:
     """Say how a description is written."""
-    return DESCRIPTION_WORDS(language)("sets_help", tags=MAX_TAGS, length=MAX_TAG_CHARACTERS)
+    return DESCRIPTION_WORDS(language)("sets_help", tags=tagged.MAX_TAGS, length=tagged.MAX_TAG_CHARACTERS)
 
 
 def _wire_comparison(parts: Parts, examples: Sequence[_Example]) -> None:
@@ -403,11 +386,13 @@ def _wire_comparison(parts: Parts, examples: Sequence[_Example]) -> None:
     def take(at: int, spoken: str) -> tuple[str, str, str]:
         return *examples[at].texts(spoken), examples[at].group
 
-    def views(comparison: Compared | None, dimension: str | None, spoken: str) -> tuple[Any, ...]:
+    def views(comparison: tagged.Compared | None, dimension: str | None, spoken: str) -> tuple[Any, ...]:
         choice = _matrix_choice(comparison, dimension, spoken)
         return table_html(comparison, spoken), choice, matrix_html(comparison, dimension, spoken)
 
-    def views_of_page(comparison: Compared | None, values: Any, dimension: str | None, spoken: str) -> tuple[Any, ...]:
+    def views_of_page(
+        comparison: tagged.Compared | None, values: Any, dimension: str | None, spoken: str
+    ) -> tuple[Any, ...]:
         return views(comparison if values else None, dimension, spoken)  # what was emptied stays empty
 
     def empty(spoken: str) -> tuple[Any, ...]:
@@ -417,7 +402,7 @@ def _wire_comparison(parts: Parts, examples: Sequence[_Example]) -> None:
     shown = parts.pick("table", "dimension", "matrix")
     outputs = [*parts.pick("found", "values"), *shown, *parts.pick("python", "shell", "json", "csv", "receipt")]
     options = parts.pick("group", "encoder", "aggregation")
-    run = on_click(
+    run = frame.on_click(
         parts["compare"], compare_descriptions, [*texts, *options, language], outputs, name="compare",
         cancel=parts["cancel"],
     )  # fmt: skip
@@ -446,7 +431,7 @@ def _add_probe(parts: Parts) -> None:
         parts["tag_code"] = gr.Code(language="python", label="Python", interactive=False)
         with gr.Row():
             for kind in ("json", "csv"):
-                parts.add(download_button, kind, name=f"tags_{kind}")
+                parts.add(frame.download_button, kind, name=f"tags_{kind}")
         parts["tag_receipt"] = gr.HTML("")
 
 
@@ -481,10 +466,10 @@ def _wire_probe(parts: Parts) -> None:
     files = parts.pick("tags_json", "tags_csv")
     outputs = [*parts.pick("tag_values", "tags", "tag_code"), *files, parts["tag_receipt"]]
     inputs = parts.pick("recording", "language")
-    run = on_click(parts["tag"], tag_recording, inputs, outputs, name="tag", cancel=parts["cancel_tag"])
+    run = frame.on_click(parts["tag"], tag_recording, inputs, outputs, name="tag", cancel=parts["cancel_tag"])
 
     def empty(language: str) -> tuple[Any, ...]:
         return None, _no_tags(language), "", None, None, ""
 
     parts.empty_when(inputs[:1], empty, outputs)
-    gr.on(edits_of(inputs[:1]), None, cancels=[run], **PRIVATE)
+    gr.on(frame.edits_of(inputs[:1]), None, cancels=[run], **PRIVATE)

@@ -6,55 +6,112 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
+import inspect
 import io
 import json
 import math
+import os
 import shlex
 import tempfile
 import zipfile
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Generator, Iterator, Mapping
 from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
 
-from music_evals.annotations import EditInstruction, EditRequest, EditResult
+from music_evals.annotations import EditInstruction, EditorInfo, EditRequest, EditResult
 from music_evals.audio.io import encode_flac, load_audio, load_channels
+from music_evals.benchmark.tasks.edits.work import check_editor, make_editor, read_parameters
 from music_evals.errors import InvalidInputError, UnknownNameError
 from music_evals.metrics.catalogue import SHOWN_AUXILIARY
 from music_evals.options import label_of
 from music_evals.pipelines.edit_conditions import extract_conditions
+from music_evals.protocols import EDITORS, EditingSystem, editor_names, load_editor
 from music_evals.protocols.settings import check_type
-from music_evals.ui.frame import (
-    add_examples,
-    download_button,
-    edits_of,
-    follow,
-    forget_when,
-    on_click,
-    privacy,
-    space,
-    temporary_folder,
-)
+from music_evals.ui import frame
 from music_evals.ui.gpu import moved_to_card, on_gpu
-from music_evals.ui.spaces.editors import Offer, find_editors
-from music_evals.ui.spaces.preservation import (
-    Compared,
-    Stage,
-    add_results,
-    compare_uploads,
-    results_of,
-    show,
-    tell_stages,
-)
+from music_evals.ui.spaces import preservation
 from music_evals.ui.spaces.preservation_examples import write_examples
 from music_evals.ui.uploads import MAX_RECORDING_BYTES, RECORDING_TYPES, trusted_sources
 
 if TYPE_CHECKING:
     import gradio as gr
 
-__all__ = ["EditedUpload", "Wishes", "build_demo", "edit_upload"]
+VARIABLE: Final = "MUSIC_EVALS_EDITORS"
+_NOT_PARAMETERS: Final = {"self", "model", "weights"}
+
+
+class Offer(NamedTuple):
+    """A system that the page can run."""
+
+    name: str
+    place: str = ""  # folder or id of its weights; empty for a system without
+    revision: str = ""  # commit of an id
+
+    @property
+    def defaults(self) -> dict[str, Any]:
+        """Its parameters with their values."""
+        parameters = inspect.signature(load_editor(self.name)).parameters
+        return {name: parameter.default for name, parameter in parameters.items() if name not in _NOT_PARAMETERS}
+
+    @property
+    def licence(self) -> str:
+        """Licence of its weights, which a visitor accepts; empty without weights."""
+        return str(load_editor(self.name).licence) if self.place else ""
+
+    @property
+    def weights(self) -> dict[str, str]:
+        """What its weights are loaded from; empty for a system without."""
+        named = {"source": self.place, "revision": self.revision}
+        return {name: value for name, value in named.items() if value}
+
+    def read(self, parameters: str) -> dict[str, Any]:
+        """Return parameters as they are typed, ``NAME=VALUE`` with commas or lines between, once they are checked."""
+        words = [word.strip() for line in parameters.splitlines() for word in line.split(",") if word.strip()]
+        values = read_parameters(words)
+        check_editor(self.name, values, self.weights)
+        return values
+
+    def make(self, parameters: str) -> EditingSystem:
+        """Return the system with parameters as they are typed."""
+        return _made(self, json.dumps(self.read(parameters), sort_keys=True))
+
+
+@functools.lru_cache(maxsize=2)
+def _made(offer: Offer, parameters: str) -> EditingSystem:
+    return make_editor(offer.name, json.loads(parameters), offer.weights)
+
+
+def find_editors(environment: Mapping[str, str] | None = None) -> dict[str, Offer]:
+    """Return name -> system for all that can be run on recordings here, those without weights first."""
+    named = (os.environ if environment is None else environment).get(VARIABLE, "").split()
+    offers = {name: Offer(name) for name in EDITORS if _edits_alone(name)}
+    for word in named:
+        name, equals, place = word.partition("=")
+        if not (equals and place):
+            raise InvalidInputError(f"{VARIABLE}: expected NAME=PLACE or NAME=ID@COMMIT, got {word!r}")
+        if not getattr(load_editor(name), "licence", ""):
+            raise UnknownNameError("editing system with weights", name, _with_weights())
+        place, _, revision = place.partition("@")
+        offers[name] = Offer(name, place, revision)
+    return offers
+
+
+def _edits_alone(name: str) -> bool:
+    kind = load_editor(name)
+    if hasattr(kind, "from_pretrained"):
+        return False
+    info: EditorInfo = kind().info
+    return not info.control and "audio" in info.entrances
+
+
+def _with_weights() -> list[str]:
+    """Return the systems whose weights have a licence that a visitor can accept; a codec alone needs no licence."""
+    return [name for name in editor_names() if getattr(load_editor(name), "licence", "")]
+
 
 TITLE: Final = "Edit music, and see what stayed"
 INTRO: Final = (
@@ -66,24 +123,19 @@ SHARE_EDITING: Final = 0.4  # of the progress bar, before the comparison
 STEP_SEC: Final = 0.08  # of a diffusion step on a graphics card
 TOKEN_SEC: Final = 0.05  # of a language model there
 
-Progress = Callable[[float, str], Any]
-
 
 class Wishes(NamedTuple):
     """What a visitor asks for."""
 
     system: str
-    parameters: str = ""
-    """``NAME=VALUE``, with commas or lines between."""
+    parameters: str = ""  # ``NAME=VALUE``, with commas or lines between
     target_prompt: str = ""
     source_prompt: str = ""
     before: str = ""
     after: str = ""
     seed: int = 0
-    accepted: bool = False
-    """The licence of the weights."""
-    text: str = ""
-    """What is to change, in words; for systems that take the instruction as it is (``text=instruction``)."""
+    accepted: bool = False  # the licence of the weights
+    text: str = ""  # what is to change, in words; for systems that take the instruction as it is (``text=instruction``)
 
     @property
     def instruction(self) -> EditInstruction:
@@ -104,20 +156,13 @@ class EditedUpload(NamedTuple):
     name: str  # of the file that was given
     wishes: Wishes
     result: EditResult
-    pair: Compared
+    pair: preservation.Compared
     changes: tuple[str, ...]  # facets that the system changes by design
     archive: bytes  # ZIP: the edit, and where it comes from
 
 
-def edit_upload(upload: str | None, wishes: Wishes) -> Generator[Stage, None, EditedUpload]:
-    """Edit the first half minute of a recording, and compare the edit with it, a stage at a time.
-
-    Raises
-    ------
-    MusicEvalsError
-        An upload that is no recording, a system that is not offered or cannot follow, or whose licence is not accepted.
-
-    """
+def edit_upload(upload: str | None, wishes: Wishes) -> Generator[preservation.Stage, None, EditedUpload]:
+    """Edit the first half minute of a recording, and compare the edit with it, a stage at a time."""
     offers = find_editors()
     if wishes.system not in offers:
         raise UnknownNameError("editing system", wishes.system, offers)
@@ -128,9 +173,9 @@ def edit_upload(upload: str | None, wishes: Wishes) -> Generator[Stage, None, Ed
             "without weights"
         )
     offer.read(wishes.parameters)  # what is wrong with them is said before anything is read or loaded
-    yield Stage(0.0, "Reading the recording")
+    yield preservation.Stage(0.0, "Reading the recording")
     request, name = _request(upload, wishes)
-    yield Stage(SHARE_EDITING / 4, f"Editing with {offer.name}")
+    yield preservation.Stage(SHARE_EDITING / 4, f"Editing with {offer.name}")
     editor = offer.make(wishes.parameters)
     if "conditions" in editor.info.needs:
         assert request.audio is not None  # an upload is a recording
@@ -138,7 +183,7 @@ def edit_upload(upload: str | None, wishes: Wishes) -> Generator[Stage, None, Ed
         request = dataclasses.replace(request, conditions=conditions)
     has_weights = bool(editor.info.weights)  # which are loaded now, before a card is taken
     result = _edit_on_gpu(offer, wishes.parameters, request) if has_weights else editor.edit([request])[0]
-    yield Stage(SHARE_EDITING, "Comparing the edit with the original")
+    yield preservation.Stage(SHARE_EDITING, "Comparing the edit with the original")
     assert request.audio is not None and result.audio is not None  # noqa: PT018 (recordings stay recordings)
     assert request.sample_rate is not None
     edit = encode_flac(result.audio.T, request.sample_rate)
@@ -146,7 +191,7 @@ def edit_upload(upload: str | None, wishes: Wishes) -> Generator[Stage, None, Ed
         paths = [Path(folder, name) for name in ("original.flac", "edit.flac")]
         paths[0].write_bytes(encode_flac(request.audio.T, request.sample_rate))
         paths[1].write_bytes(edit)
-        pair = yield from compare_uploads(*map(str, paths), start=SHARE_EDITING)
+        pair = yield from preservation.compare_uploads(*map(str, paths), start=SHARE_EDITING)
     about = {"source": name, "source_sha256": request.content(), "instruction": wishes.instruction.to_dict()}
     return EditedUpload(name, wishes, result, pair, editor.info.changes, _archive(edit, about | provenance_of(result)))
 
@@ -242,13 +287,13 @@ def code_of(edited: EditedUpload) -> tuple[str, str]:
 
 def shown(edited: EditedUpload) -> tuple[Any, ...]:
     """Return what the page shows of an edit, in the order of its outputs."""
-    _, *panels = show(edited.pair)
+    _, *panels = preservation.show(edited.pair)
     python, shell = code_of(edited)
     panels[3:5] = [python, shell]
-    folder = temporary_folder()
+    folder = frame.temporary_folder()
     path = folder / f"{Path(edited.name).stem}_{edited.wishes.system}.zip"
     path.write_bytes(edited.archive)
-    return str(path), results_of(edited.pair) | {"edited": provenance_of(edited.result)}, *panels
+    return str(path), preservation.results_of(edited.pair) | {"edited": provenance_of(edited.result)}, *panels
 
 
 def about_html(offer: Offer) -> str:
@@ -273,14 +318,14 @@ def build_demo() -> gr.Blocks:
     examples = write_examples(Path(folder.name))[:3]
     offers = find_editors()
     first = next(iter(offers))
-    with space(TITLE, f"{INTRO} {privacy()}", max_upload_bytes=MAX_RECORDING_BYTES) as demo:
+    with frame.space(TITLE, f"{INTRO} {frame.privacy()}", max_upload_bytes=MAX_RECORDING_BYTES) as demo:
         gr.Markdown("## 1. The recording")
         upload = gr.File(
             label=f"Recording; its first {MAX_SEC:g} s are edited, mixed down to one channel",
             file_types=list(RECORDING_TYPES),
             elem_id="upload",
         )
-        chosen = add_examples([[examples[0].original]], [upload], ["A tune, rendered here"], "Or press this")
+        chosen = frame.add_examples([[examples[0].original]], [upload], ["A tune, rendered here"], "Or press this")
         gr.Markdown("## 2. The edit")
         with gr.Row():
             system = gr.Dropdown(list(offers), value=first, label=label_of(Settings, "system"), elem_id="system")
@@ -307,15 +352,19 @@ def build_demo() -> gr.Blocks:
             button = gr.Button("Edit and compare", variant="primary", elem_id="edit")
             cancel = gr.Button("Cancel", elem_id="cancel")
         status = gr.Markdown("", elem_id="status", min_height=64)
-        archive = download_button("The edit (FLAC) with how it was made (JSON)", "archive")
+        archive = frame.download_button("The edit (FLAC) with how it was made (JSON)", "archive")
         inputs = [upload, system, parameters, target, source, before, after, seed, accepted, text]
-        outputs = [status, archive, *add_results("Edit a recording to hear and see it beside its edit here.")]
-        follow([system.input], _describe, system, [about, words, accepted])
-        run = on_click(
+        outputs = [
+            status,
+            archive,
+            *preservation.add_results("Edit a recording to hear and see it beside its edit here."),
+        ]
+        frame.follow([system.input], _describe, system, [about, words, accepted])
+        run = frame.on_click(
             button, _run, inputs, outputs, name="edit", cancel=cancel, cancelled=(_cancelled, status),
             show_progress_on=status,
         )  # fmt: skip
-        forget_when([*edits_of(inputs), chosen.dataset.click], outputs, run=run)
+        frame.forget_when([*frame.edits_of(inputs), chosen.dataset.click], outputs, run=run)
     demo.examples_folder = folder
     return demo
 
@@ -339,7 +388,7 @@ def _run(  # noqa: PLR0917  (a page gives its fields in their order)
     seed: float,
     accepted: bool,  # noqa: FBT001
     text: str = "",
-    progress: Progress = lambda _done, _text: None,
+    progress: frame.Progress = frame.no_progress,
 ) -> Iterator[tuple[Any, ...]]:
     """Edit the first half minute of a recording and score the edit.
 
@@ -358,7 +407,7 @@ def _run(  # noqa: PLR0917  (a page gives its fields in their order)
     """
     check_type("seed", seed or 0, float)
     wishes = Wishes(system, parameters, target_prompt, source_prompt, before, after, int(seed or 0), accepted, text)
-    edited = yield from tell_stages(edit_upload(upload, wishes), progress, escape, 10, "Not edited")
+    edited = yield from preservation.tell_stages(edit_upload(upload, wishes), progress, escape, 10, "Not edited")
     yield _summary(edited), *shown(edited)
 
 

@@ -7,32 +7,35 @@ from __future__ import annotations
 
 import functools
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator, Mapping
 from html import escape
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from music_evals.annotations import MUSIB_LAYOUT
 from music_evals.errors import NoDataError
+from music_evals.options import label_of
 from music_evals.protocols.settings import check_type
 from music_evals.ui import frame
+from music_evals.ui.spaces import gap_filling as gaps
 from music_evals.ui.spaces import melody_sources
-from music_evals.ui.spaces.gap_code import python_code, shell_code
-from music_evals.ui.spaces.gap_controls import build_controls, wire_controls
-from music_evals.ui.spaces.gap_filling import FIRST, MEASURES, NO_SKETCH, Request, fill
-from music_evals.ui.spaces.gap_models import OWN, Places, find_places
-from music_evals.ui.spaces.gap_views import pairs_archive, show_filling
+from music_evals.ui.spaces.gap_views import pairs_archive, python_code, shell_code, show_filling
 from music_evals.ui.uploads import SCORE_TYPES
-from music_evals.ui.widgets.kept_notes import NO_LOCKS, read_locks
-from music_evals.ui.widgets.roll_editor import read_melody, roll_editor, write_melody
+from music_evals.ui.widgets.roll_editor import (
+    NO_LOCKS,
+    kept_notes,
+    read_locks,
+    read_melody,
+    roll_editor,
+    roll_task,
+    write_melody,
+)
 from music_evals.ui.widgets.roll_view import roll_view
 
 if TYPE_CHECKING:
     import gradio as gr
 
     from music_evals.ui.spaces.melody_sources import Piece
-
-__all__ = ["build_page", "change_voice", "example_melody", "fill_gap", "open_file"]
 
 TITLE = "Fill the gap in a melody"
 INTRO = """\
@@ -48,12 +51,6 @@ WINDOW_HELP = (
 )
 
 _GOING = " ..."  # ends the status while there is more to come
-
-Progress = Callable[[float, str], None]
-
-
-def _silent(_share: float, _stage: str) -> None:
-    """Show no progress."""
 
 
 def example_melody(name: str) -> str:
@@ -97,14 +94,14 @@ def build_page(root: str | os.PathLike[str]) -> gr.Blocks:
     """Build the Space."""
     # a small network loses an order of magnitude where several threads wait for few cores
     os.environ.setdefault("OMP_NUM_THREADS", "1")
-    places = find_places(root)
+    places = gaps.find_places(root)
     with frame.space(TITLE, f"{INTRO} {frame.privacy()}") as page:
         editor, sources = _melody_part(places)
         _filling_part(page, places, editor, sources)
     return page
 
 
-def _melody_part(places: Places) -> tuple[gr.HTML, list[Any]]:
+def _melody_part(places: gaps.Places) -> tuple[gr.HTML, list[Any]]:
     """Add examples, upload and editor; return the editor, and the events that put another melody into it."""
     import gradio as gr
 
@@ -116,7 +113,7 @@ def _melody_part(places: Places) -> tuple[gr.HTML, list[Any]]:
         ]
         if places.dataset is not None and Path(places.dataset).is_dir():
             button = gr.Button("A chorale of Bach", size="sm", elem_id="example_chorale")
-            buttons.append((button, functools.partial(_chorale, places.dataset)))
+            buttons.append((button, lambda: write_melody(melody_sources.chorale(str(places.dataset)))))
     with gr.Accordion("Upload MIDI, MusicXML or ABC", open=False, elem_id="upload_part"):
         file = gr.File(label="A score of one or more voices", file_types=list(SCORE_TYPES), elem_id="upload")
         with gr.Row():
@@ -148,7 +145,7 @@ def _melody_part(places: Places) -> tuple[gr.HTML, list[Any]]:
     return editor, [*(button.click for button, _ in buttons), file.upload, voice.input, start.input]
 
 
-def _filling_part(page: gr.Blocks, places: Places, editor: gr.HTML, sources: list[Any]) -> None:
+def _filling_part(page: gr.Blocks, places: gaps.Places, editor: gr.HTML, sources: list[Any]) -> None:
     """Add settings, buttons and results."""
     import gradio as gr
 
@@ -201,20 +198,20 @@ def _open_on_page(path: str | None) -> tuple[Any, ...]:
 
 
 def fill_gap(  # noqa: PLR0917  (a page gives its fields in their order)
-    places: Places,
+    places: gaps.Places,
     melody: str,
     system: str,
     temperature: float,
     seed: float,
     n_candidates: float,
     judge: bool,  # noqa: FBT001
-    decoding: str = OWN,
-    first: float = FIRST,
-    n_measures: float = MEASURES,
-    sketch: str = NO_SKETCH,
+    decoding: str = gaps.OWN,
+    first: float = gaps.FIRST,
+    n_measures: float = gaps.MEASURES,
+    sketch: str = gaps.NO_SKETCH,
     keep: str = NO_LOCKS,
     *,
-    progress: Progress = _silent,
+    progress: frame.Progress = frame.no_progress,
 ) -> Iterator[tuple[Any, ...]]:
     """Fill the gap of a melody and judge the candidates; each value shows one candidate more, the last has the files.
 
@@ -239,7 +236,7 @@ def fill_gap(  # noqa: PLR0917  (a page gives its fields in their order)
         check_type(name, value, float)
     progress(0.0, "Reading the melody")
     checked = read_melody(melody)
-    request = Request(
+    request = gaps.Request(
         system=system,
         decoding=decoding,
         temperature=float(temperature),
@@ -252,7 +249,7 @@ def fill_gap(  # noqa: PLR0917  (a page gives its fields in their order)
         keep=read_locks(keep),
     )
     progress(0.05, f"Loading {system}")
-    for filling in fill(places, checked, request):
+    for filling in gaps.fill(places, checked, request):
         n = len(filling.candidates)
         done = f"{n} of {filling.n_candidates} candidates by {system}"
         if not filling.complete:
@@ -272,5 +269,177 @@ def _cancelled(status: str) -> str:
     return f"{status.removesuffix(_GOING)}. Cancelled." if status.endswith(_GOING) else status
 
 
-def _chorale(dataset: str) -> str:
-    return write_melody(melody_sources.chorale(dataset))
+# --- controls
+
+N: Final = MUSIB_LAYOUT.n_measures
+LONGEST: Final = (
+    max(ability.gap.hidden_steps for ability in gaps.ABILITIES.values() if ability.gap)
+    // MUSIB_LAYOUT.steps_per_measure
+)
+"""Measures that any model can fill at most."""
+
+SKETCH_CHOICES: Final = (
+    ("no sketch", gaps.NO_SKETCH),
+    ("a rhythm: the model finds the pitches", "rhythm"),
+    ("a contour, pitches in their order: the model finds the rhythm", "contour"),
+)
+SKETCH_HELP: Final = (
+    "Then what you draw in the gap stands in every candidate, and the model finds the rest. A measure that you leave "
+    "empty is its own."
+)
+SYSTEM_HELP: Final = (
+    "The first ones are networks; the others, from silence on, are simple ways that a network has to beat."
+)
+TEMPERATURE_HELP: Final = "0 takes the most likely note; higher is bolder."
+
+
+class Controls(NamedTuple):
+    """The components, in the order in which `fill` takes their values, but for the editor."""
+
+    system: Any
+    temperature: Any
+    seed: Any
+    n: Any
+    evaluate: Any
+    decoding: Any
+    first: Any
+    n_measures: Any
+    sketch: Any
+    locks: Any
+
+
+def settings(places: gaps.Places, system: str) -> dict[str, dict[str, Any]]:
+    """Return what the choice of a system changes: component -> its properties."""
+    known = gaps.models(places)
+    model = gaps.model_of(known, system)
+    fixed = gaps.why_this_gap(model, system, known)
+    no_sketch = gaps.why_no_sketch(model, system, known)
+    lengths = fixed or f"{system} fills 1 to {gaps.longest_gap(model)} measures at once."
+    components: dict[str, dict[str, Any]] = {
+        "first": {"value": gaps.FIRST, "interactive": not fixed, "info": fixed or "Counted in the sixteen, from 1."},
+        "n_measures": {"value": gaps.MEASURES, "interactive": not fixed, "info": lengths},
+        "sketch": {"value": gaps.NO_SKETCH, "interactive": not no_sketch, "info": no_sketch or SKETCH_HELP},
+        "locks": {"why": gaps.why_no_locks(model, system, known)},
+        "decoding": {"visible": model is not None, "value": gaps.OWN},
+    }
+    if model is not None:
+        own = f"as it is set: {model.decoding}"
+        components["decoding"] |= {
+            "choices": [(own, gaps.OWN), ("drawn step by step: sample", "sample")],
+            "interactive": model.decoding != "sample",
+            "info": f"{model.decoding} draws: each candidate is another one."
+            if model.draws()
+            else f"{model.decoding} draws nothing: there is one candidate. For more of them, take sample.",
+        }
+        components["temperature"] = {"value": model.temperature}
+    return components | drawing(model, gaps.OWN, components.get("temperature", {}))
+
+
+def drawing(model: gaps.Model | None, decoding: str, temperature: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
+    """Return what a decoding changes; baselines say by themselves how many candidates they give."""
+    draws = model is None or model.draws(decoding)
+    info = "" if draws else "There is one: nothing is drawn."
+    return {
+        "temperature": {**temperature, "visible": model is not None and draws, "info": TEMPERATURE_HELP},
+        "n": {"interactive": draws, "info": info},
+    }
+
+
+def task(places: gaps.Places, system: str, first: float, n_measures: float, sketch: str) -> dict[str, Any]:
+    """Return the property ``task`` of the editor."""
+    known = gaps.models(places)
+    return roll_task(
+        gaps.gap_of(int(first), int(n_measures)),
+        sketch=sketch,
+        no_locks=gaps.why_no_locks(gaps.model_of(known, system), system, known),
+    )
+
+
+def build_controls(places: gaps.Places) -> Controls:
+    """Add the controls, set for the first system."""
+    import gradio as gr
+
+    from music_evals.benchmark.tasks.inpainting.task import Settings
+
+    # models on the Hub are listed when a visitor comes: building the page needs no network
+    here = gaps.Places(places.models, places.dataset)
+    names = gaps.systems(here, here.models)
+    shown = settings(here, names[0])
+    with gr.Row():
+        system = gr.Dropdown(
+            [*(gaps.ORDER if places.owner else ()), *names],
+            value=names[0],
+            label="System",
+            info=SYSTEM_HELP,
+            elem_id="system",
+            min_width=240,
+        )
+        decoding = gr.Radio(
+            **{"choices": [("as it is set", gaps.OWN), ("sample", "sample")], **shown["decoding"]},
+            label=label_of(Settings, "decoding"), elem_id="decoding", min_width=240,
+        )  # fmt: skip
+        temperature = gr.Slider(
+            0, gaps.MAX_TEMPERATURE, step=0.05, label=label_of(Settings, "temperature"), elem_id="temperature",
+            **{"min_width": 240, "value": 1.0, **shown["temperature"]},
+        )  # fmt: skip
+    with gr.Row():
+        first = gr.Slider(1, N, step=1, label="The gap begins with measure", elem_id="gap_first", **shown["first"])
+        n_measures = gr.Slider(
+            1, LONGEST, step=1, label="Measures of the gap", elem_id="gap_measures", **shown["n_measures"]
+        )
+    sketch = gr.Radio(list(SKETCH_CHOICES), label="What I draw in the gap is", elem_id="sketch", **shown["sketch"])
+    locks = kept_notes(**shown["locks"], elem_id="kept")
+    with gr.Row():
+        seed = gr.Number(0, label="Seed", precision=0, minimum=0, maximum=gaps.MAX_SEED, elem_id="seed")
+        n = gr.Slider(1, gaps.MAX_CANDIDATES, 3, step=1, label="Candidates", elem_id="n_candidates", **shown["n"])
+        evaluate = gr.Checkbox(
+            value=True, label="What I drew or uploaded in the gap is the true middle: judge against it", elem_id="judge"
+        )
+    return Controls(system, temperature, seed, n, evaluate, decoding, first, n_measures, sketch, locks)
+
+
+def wire_controls(page: gr.Blocks, places: gaps.Places, controls: Controls, editor: gr.HTML) -> None:
+    """Let the controls follow the system, and the editor the gap; load the first model when a visitor comes."""
+    import gradio as gr
+
+    quiet: dict[str, Any] = {"api_visibility": "private", "queue": False, "show_progress": "hidden"}
+    names = ("temperature", "n", "decoding", "first", "n_measures", "sketch", "locks")
+    changed = [getattr(controls, name) for name in names]
+
+    def choose(system: str) -> list[Any]:
+        new = settings(places, system)
+        now = task(places, system, gaps.FIRST, gaps.MEASURES, gaps.NO_SKETCH)
+        return [*(gr.update(**new[name]) for name in names), gr.update(task=now)]
+
+    def decode(system: str, decoding: str) -> list[Any]:
+        new = drawing(gaps.model_of(gaps.models(places), system), decoding, {})
+        return [gr.update(**new["temperature"]), gr.update(**new["n"])]
+
+    def place(system: str, first: float, n_measures: float, sketch: str) -> list[Any]:
+        # what is right as it is stays untouched: the visitor may have moved it on by the time that this arrives
+        fewer = min(int(n_measures), gaps.longest_gap(gaps.model_of(gaps.models(places), system)))
+        earlier = min(int(first), N - fewer + 1)
+        return [
+            gr.skip() if earlier == first else earlier,
+            gr.skip() if fewer == n_measures else fewer,
+            gr.update(task=task(places, system, earlier, fewer, sketch)),
+        ]
+
+    def arrive() -> Any:
+        offered = gaps.systems(places, gaps.models(places))
+        return gr.update(choices=list(offered), value=offered[0])
+
+    def warm() -> None:
+        if known := gaps.models(places):
+            gaps.load_system(places, known[0])
+
+    controls.system.change(choose, controls.system, [*changed, editor], **quiet)
+    sampling = [controls.system, controls.decoding], [controls.temperature, controls.n]
+    frame.follow([controls.decoding.input], decode, *sampling, **quiet)
+    placed = [controls.first, controls.n_measures, controls.sketch]
+    moved = [part.input for part in placed]  # one call for all: of two, the first could be answered last
+    frame.follow(moved, place, [controls.system, *placed], [controls.first, controls.n_measures, editor], **quiet)
+    if places.owner:
+        page.load(arrive, None, controls.system, **quiet).then(warm, None, None, **quiet)
+    else:
+        page.load(warm, None, None, **quiet)

@@ -13,7 +13,7 @@ import math
 import os
 import re
 import tempfile
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -26,34 +26,11 @@ from music_evals.leaderboard.export import LEGEND, csv_rows, latex_table, load_l
 from music_evals.leaderboard.records import ResultRecord
 from music_evals.leaderboard.tables import make_leaderboard
 from music_evals.ui import frame
-from music_evals.ui.spaces.leaderboard_views import (
-    TABLE_SCRIPT,
-    TABLE_STYLE,
-    about_html,
-    find_cell,
-    item_scores,
-    music_html,
-    safe,
-    score_html,
-    table_html,
-    words_html,
-)
+from music_evals.ui.spaces import leaderboard_views as views
 from music_evals.ui.widgets.roll_view import roll_view
 
 if TYPE_CHECKING:
     import gradio as gr
-
-__all__ = [
-    "BOARD_VARIABLE",
-    "Board",
-    "board_folder",
-    "build_page",
-    "load_board",
-    "show_item",
-    "show_items",
-    "show_table",
-    "table_code",
-]
 
 BOARD_VARIABLE = "MUSIC_EVALS_BOARD"
 
@@ -72,11 +49,6 @@ LARGEST_ITEM_LIST = 2000
 _REPOSITORY = re.compile(r"[A-Za-z0-9][\w.-]{0,95}/[A-Za-z0-9][\w.-]{0,95}")
 
 Named = TypeVar("Named")
-Progress = Callable[[float, str], None]
-
-
-def _silent(_share: float, _stage: str) -> None:
-    """Show no progress."""
 
 
 @dataclasses.dataclass(eq=False)
@@ -134,7 +106,7 @@ def board_folder(name: str) -> Path:
     return Path(fetched)
 
 
-def load_board(name: str, *, progress: Progress = _silent) -> Iterator[Board | None]:
+def load_board(name: str, *, progress: frame.Progress = frame.no_progress) -> Iterator[Board | None]:
     """Read a board and make its tables; yields None between stages, then the board.
 
     The tests that lie beside the data of a folder are used where they are of it; those of a board on the Hub are always
@@ -173,8 +145,8 @@ def show_table(
     """
     content = board.table(table)
     receipt = {"board": board.name, "table": content["id"], **content["settings"]}
-    shown = table_html(content, search=str(search or "")[:200], outside=outside)
-    return shown, about_html(content), receipt
+    shown = views.table_html(content, search=str(search or "")[:200], outside=outside)
+    return shown, views.about_html(content), receipt
 
 
 def show_items(board: Board, record: str) -> tuple[str, list[tuple[str, str]], dict[str, Any]]:
@@ -186,14 +158,14 @@ def show_items(board: Board, record: str) -> tuple[str, list[tuple[str, str]], d
     """
     held = board.record(record)
     table = board.table_of(record)
-    scores = item_scores(held)
+    scores = views.item_scores(held)
     items = [
         (f"{row.item} ({'undefined' if math.isnan(row.value) else f'{row.value:.3f}'})", row.item)
         for row in scores[:LARGEST_ITEM_LIST]
     ]
-    row, _ = find_cell(table, record)
+    row, _ = views.find_cell(table, record)
     about = {name: row[name] for name in ("system", "role", "content", "submitter", "date", "source") if row[name]}
-    shown = score_html(table, held, scores)
+    shown = views.score_html(table, held, scores)
     return shown, items, about | {"extractors": dict(held.extractors)} | dict(held.receipt)
 
 
@@ -208,8 +180,8 @@ def show_item(board: Board, record: str, item: str) -> tuple[str, str, dict[str,
     held = board.record(record)
     if item not in held.items:
         raise UnknownNameError("item", str(item), held.items[:1000])
-    rolls = music_html(board.details, held, item)
-    words = "" if rolls else words_html(board.details, held, item)
+    rolls = views.music_html(board.details, held, item)
+    words = "" if rolls else views.words_html(board.details, held, item)
     return rolls, words, _recordings(board, held, item)
 
 
@@ -258,19 +230,7 @@ def table_code(board: Board, table: str) -> tuple[str, str]:
 
 
 def build_page(default: str | os.PathLike[str]) -> gr.Blocks:
-    """Build the Space.
-
-    Parameters
-    ----------
-    default
-        Board that is shown where ``MUSIC_EVALS_BOARD`` names none.
-
-    Returns
-    -------
-    gr.Blocks
-        Not launched. Where a board cannot be read, the page says why, and has a button to try again.
-
-    """
+    """Build the Space."""
     import gradio as gr
 
     name = os.environ.get(BOARD_VARIABLE) or str(default)
@@ -282,7 +242,7 @@ def build_page(default: str | os.PathLike[str]) -> gr.Blocks:
     except MusicEvalsError as error:
         problem = str(error)
     with frame.space(TITLE, INTRO) as page:
-        status = gr.Markdown(safe(problem) if problem else "", elem_id="status")
+        status = gr.Markdown(views.safe(problem) if problem else "", elem_id="status")
         choice, view = _table_part(held)
         _items_part(held, view)
         with gr.Row():
@@ -309,7 +269,9 @@ def _held(held: Mapping[str, Board]) -> Board:
     return held["board"]
 
 
-def _reload(held: dict[str, Board], name: str, *, progress: Progress = _silent) -> Iterator[tuple[Any, Any]]:
+def _reload(
+    held: dict[str, Board], name: str, *, progress: frame.Progress = frame.no_progress
+) -> Iterator[tuple[Any, Any]]:
     """Read the board again, and show its first table."""
     import gradio as gr
 
@@ -340,7 +302,9 @@ def _table_part(held: dict[str, Board]) -> tuple[Any, Any]:
             label="Filter systems", max_lines=1, max_length=200, elem_id="search", scale=1, min_width=280
         )
     outside = gr.Checkbox(value=True, label="Controls and others outside the ranking", elem_id="outside")
-    view = gr.HTML(css_template=TABLE_STYLE, js_on_load=TABLE_SCRIPT, apply_default_css=False, elem_id="table")
+    view = gr.HTML(
+        css_template=views.TABLE_STYLE, js_on_load=views.TABLE_SCRIPT, apply_default_css=False, elem_id="table"
+    )
     about = gr.HTML(js_on_load=None, elem_id="about")
     json_file, csv_file = frame.downloads_panel()
     with gr.Accordion("LaTeX", open=False):
@@ -396,7 +360,7 @@ def _items_part(held: dict[str, Board], view: Any) -> None:
     gr.Markdown("## Behind a score")
     behind = gr.HTML(
         "<p>Click a score in the table.</p>",
-        css_template=TABLE_STYLE,
+        css_template=views.TABLE_STYLE,
         js_on_load=None,
         apply_default_css=False,
         elem_id="cell",
@@ -404,7 +368,7 @@ def _items_part(held: dict[str, Board], view: Any) -> None:
     record = gr.State("")
     item = gr.Dropdown([], label="Item, the worst first", elem_id="item", visible=False)
     rolls = roll_view(elem_id="rolls")
-    words = gr.HTML(css_template=TABLE_STYLE, js_on_load=None, apply_default_css=False, elem_id="words")
+    words = gr.HTML(css_template=views.TABLE_STYLE, js_on_load=None, apply_default_css=False, elem_id="words")
     with gr.Row():
         audio = [gr.Audio(label=side, visible=False, interactive=False, elem_id=f"audio_{side}") for side in SIDES]
     with gr.Accordion("Receipt of the run", open=False):
@@ -436,7 +400,7 @@ def _items_part(held: dict[str, Board], view: Any) -> None:
 
         """
         entry = _held(held).record(record)
-        items = plain([row._asdict() for row in item_scores(entry)])
+        items = plain([row._asdict() for row in views.item_scores(entry)])
         return {"system": entry.system, "metric": entry.metric, "items": items}
 
     def chosen(name: str, which: str) -> tuple[Any, ...]:

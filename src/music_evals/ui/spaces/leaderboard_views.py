@@ -21,35 +21,13 @@ from music_evals.leaderboard.board import DetailReader
 from music_evals.leaderboard.details import SIDES
 from music_evals.leaderboard.export import mean_rank, rank_words, remarks_on
 from music_evals.leaderboard.records import DIVERGENCE, ResultRecord
-from music_evals.pipelines.gap_diff import diff_notes
+from music_evals.pipelines.gaps.diff import diff_notes
 from music_evals.symbolic import noteseq
 from music_evals.ui.assets import script, style
+from music_evals.ui.widgets import roll_view
 from music_evals.ui.widgets.bars import DIRECTIONS
-from music_evals.ui.widgets.note_diff import summary
-from music_evals.ui.widgets.roll_view import (
-    RollNote,
-    context_notes,
-    diff_roll,
-    figure_html,
-    legend_html,
-    pitch_range,
-    roll_svg,
-)
+from music_evals.ui.widgets.roll_view import summary
 from music_evals.ui.widgets.timeline_view import TIMELINE_STYLE
-
-__all__ = [
-    "TABLE_SCRIPT",
-    "TABLE_STYLE",
-    "ItemScore",
-    "about_html",
-    "find_cell",
-    "item_scores",
-    "music_html",
-    "safe",
-    "score_html",
-    "table_html",
-    "words_html",
-]
 
 SHOWN_ITEMS = 400
 UNREADABLE = "What the board holds of this item cannot be drawn."
@@ -140,14 +118,11 @@ def _score(column: Mapping[str, Any], cell: Mapping[str, Any] | None) -> dict[st
     n = f"n {cell['n_defined']}/{cell['n']}" if cell["n"] and cell["n_defined"] < cell["n"] else ""
     filled = f"{cell['filled']} left out, counted as a control" if cell.get("filled") else ""
     lines = (rank_words(cell), cell["mark"], cell["interval"], n, filled)
-    key = _sort_key(column, cell)
+    first = (
+        cell["place"] if column["n_ranked"] else cell["value"]
+    )  # the best first, or the lowest if no row has a place
+    key = "" if first is None else repr(first)
     return {"key": key, "record": cell["record"], "title": column["title"], "shown": cell["shown"], "lines": lines}
-
-
-def _sort_key(column: Mapping[str, Any], cell: Mapping[str, Any]) -> str:
-    """Return what a column is sorted by: the place, so that the best come first, or the value if no row has a place."""
-    key = cell["place"] if column["n_ranked"] else cell["value"]
-    return "" if key is None else repr(key)
 
 
 def about_html(table: Mapping[str, Any]) -> str:
@@ -222,20 +197,20 @@ def music_html(reader: DetailReader, record: ResultRecord, item: str) -> str:
     if context is None:
         return ""
     truth = context[MUSIB_LAYOUT.middle]
-    rolls: list[tuple[str, Tokens, list[RollNote], str]] = [
-        ("The true middle", context, context_notes(context, truth, kind="true"), "")
+    rolls: list[tuple[str, Tokens, list[roll_view.RollNote], str]] = [
+        ("The true middle", context, roll_view.context_notes(context, truth, kind="true"), "")
     ]
     if middle is not None:
         whole = context.copy()
         whole[MUSIB_LAYOUT.middle] = middle
         diff = diff_notes(truth, middle)
         name = "".join(letter if letter.isprintable() else " " for letter in record.system)
-        rolls.append((name, whole, diff_roll(context, middle, diff), summary(diff)))
+        rolls.append((name, whole, roll_view.diff_roll(context, middle, diff), summary(diff)))
     notes = [note for _, _, roll, _ in rolls for note in roll]
-    figures = [legend_html(note.kind for note in notes)]
+    figures = [roll_view.legend_html(note.kind for note in notes)]
     for title, tokens, roll, remark in rolls:
-        svg = roll_svg(roll, label=f"{item}, {title}", pitches=pitch_range(notes))
-        figures.append(figure_html(title, svg, tokens=tokens, file_name=f"{item}_{title}"[:80], note=remark))
+        svg = roll_view.roll_svg(roll, label=f"{item}, {title}", pitches=roll_view.pitch_range(notes))
+        figures.append(roll_view.figure_html(title, svg, tokens=tokens, file_name=f"{item}_{title}"[:80], note=remark))
     return "\n".join(figures).translate(_TEMPLATE_LETTERS)
 
 

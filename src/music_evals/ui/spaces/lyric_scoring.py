@@ -19,38 +19,9 @@ from music_evals.lyrics.rhyme import METHODS, rhyme_function
 from music_evals.metrics.catalogue import LYRIC_SCORES
 from music_evals.numerics import package_versions
 from music_evals.pipelines.lyrics import NO_HEADER, LyricStructure, lyric_structure, scores_of
-from music_evals.ui.frame import receipt_html, write_downloads
+from music_evals.ui.frame import Progress, no_progress, receipt_html, write_downloads
 from music_evals.ui.spaces.words_muchin import LYRICS_WORDS, said_in
-from music_evals.ui.widgets.lyric_view import (
-    changes_html,
-    inert,
-    line_rows,
-    lines_html,
-    losses_html,
-    pattern_counts,
-    score_html,
-)
-
-__all__ = [
-    "KINDS",
-    "MAX_CHARACTERS",
-    "MAX_LINES",
-    "MAX_LINE_CHARACTERS",
-    "MAX_SECTION_LINES",
-    "RHYMES",
-    "LyricExample",
-    "ScoredLyrics",
-    "add_section",
-    "check_pattern_text",
-    "code_of",
-    "derive_pattern",
-    "load_examples",
-    "results_of",
-    "score_lyrics",
-    "score_text",
-    "show",
-    "spoken",
-]
+from music_evals.ui.widgets import lyric_view as view
 
 MAX_CHARACTERS: Final = 6000  # of a field; the longest released song has about 1,500
 MAX_LINES: Final = 300
@@ -59,15 +30,13 @@ MAX_LINE_CHARACTERS: Final = 40
 KINDS: Final = ("intro", "verse", "pre-chorus", "chorus", "interlude", "bridge", "ending")
 RHYMES: Final = ("none", "even", "all")
 PACKAGES: Final = ("music_evals", "jieba", "opencc", "pypinyin", "pypinyin-dict")
-Progress = Callable[[float, str], Any]
 
 
 class LyricExample(NamedTuple):
     """Lyrics and their expected pattern."""
 
     name: str
-    titles: Mapping[str, str]
-    """Language -> title."""
+    titles: Mapping[str, str]  # language -> title
     lyrics: str
     pattern: str
 
@@ -79,8 +48,7 @@ class ScoredLyrics(NamedTuple):
     pattern: str
     variant: str
     rhyme: str
-    read: Normalised | None
-    """What the normaliser made of the lyrics; None where it was off."""
+    read: Normalised | None  # what the normaliser made of the lyrics; None where it was off
     score: LyricStructure
 
     @property
@@ -111,7 +79,7 @@ def score_text(
     rhyme: str = "official",
     *,
     normalise: bool = True,
-    progress: Progress = lambda _share, _text: None,
+    progress: Progress = no_progress,
     language: str = "en",
 ) -> ScoredLyrics:
     """Score typed lyrics against a typed pattern, texts within the limits; progress is reported in a language."""
@@ -143,7 +111,7 @@ def results_of(scored: ScoredLyrics) -> dict[str, Any]:
         "lyrics": scored.lyrics,
         "scored_lyrics": scored.lyrics if scored.read is None else scored.read.text,
         "pattern": scored.pattern,
-        "lines": line_rows(score),
+        "lines": view.line_rows(score),
         "versions": package_versions(PACKAGES),
     }
 
@@ -172,10 +140,14 @@ def show(scored: ScoredLyrics | None, language: str) -> tuple[str, ...]:
     t = LYRICS_WORDS(language)
     if scored is None:
         keys = ("empty_score", "empty_lines", "empty_lost", "empty_changes")
-        return tuple(inert("song_empty.html", text=t(key)) for key in keys)
+        return tuple(view.inert("song_empty.html", text=t(key)) for key in keys)
     find = rhyme_function(scored.rhyme)
-    views = score_html(scored.score, t), lines_html(scored.score, t, find), losses_html(scored.score, t)
-    return *views, changes_html(scored.read, t)
+    views = (
+        view.score_html(scored.score, t),
+        view.lines_html(scored.score, t, find),
+        view.losses_html(scored.score, t),
+    )
+    return *views, view.changes_html(scored.read, t)
 
 
 def check_pattern_text(pattern: str, language: str = "en") -> str:
@@ -194,7 +166,7 @@ def check_pattern_text(pattern: str, language: str = "en") -> str:
         sections = read_pattern(pattern)
     except InvalidPatternError as error:
         return _pattern_error(pattern, str(error), language)
-    return _remark(t("pattern_good", **pattern_counts(sections)))
+    return _remark(t("pattern_good", **view.pattern_counts(sections)))
 
 
 def derive_pattern(
@@ -271,7 +243,7 @@ def score_lyrics(  # noqa: PLR0917  (a page gives its fields in their order)
     rhyme: str = "official",
     normalise: bool = True,  # noqa: FBT001, FBT002  (a page gives its fields in their order)
     language: str = "en",
-    progress: Progress = lambda _share, _text: None,
+    progress: Progress = no_progress,
 ) -> tuple[Any, ...]:
     """Score lyrics against their expected structure.
 
@@ -362,7 +334,7 @@ def _pattern_error(pattern: str, message: str, language: str) -> str:
 
 def _remark(text: str, *, good: bool = True, code: str = "", more: str = "") -> str:
     """Return what is said of a pattern as HTML."""
-    return inert("lyric_pattern.html", text=text, good=good, code=code, remark=more)
+    return view.inert("lyric_pattern.html", text=text, good=good, code=code, remark=more)
 
 
 def _literal(text: str) -> str:

@@ -7,45 +7,102 @@ from __future__ import annotations
 
 import functools
 import os
-from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Final, cast
 
-from music_evals.errors import InvalidInputError, NoDataError
+from music_evals.errors import InvalidInputError, InvalidLyricsError, ModelUnavailableError, NoDataError
+from music_evals.lyrics.prompts import lyric_prompt
 from music_evals.lyrics.rhyme import METHODS
 from music_evals.metrics.lyric_structure import VARIANTS
+from music_evals.protocols import WRITERS, LyricWriter, load_plugin
 from music_evals.ui.assets import style
-from music_evals.ui.frame import RETENTION_SEC, follow, on_click, space
-from music_evals.ui.spaces.lyric_scoring import (
-    KINDS,
-    MAX_CHARACTERS,
-    MAX_LINE_CHARACTERS,
-    MAX_SECTION_LINES,
-    RHYMES,
-    LyricExample,
-    ScoredLyrics,
-    add_section,
-    check_pattern_text,
-    derive_pattern,
-    load_examples,
-    score_lyrics,
-    show,
-    spoken,
-)
-from music_evals.ui.spaces.lyric_writing import MAX_THEME, writer_place, written_lyrics
+from music_evals.ui.frame import RETENTION_SEC, Progress, follow, no_progress, on_click, space
+from music_evals.ui.gpu import on_gpu
+from music_evals.ui.spaces import lyric_scoring as scoring
+from music_evals.ui.spaces.lyric_scoring import MAX_CHARACTERS
 from music_evals.ui.spaces.spoken_parts import PRIVATE, Parts
 from music_evals.ui.spaces.words_muchin import LYRICS_WORDS
 
 if TYPE_CHECKING:
     import gradio as gr
 
-__all__ = ["build_demo", "write_and_score"]
+VARIABLE: Final = "MUSIC_EVALS_WRITER"
+MAX_THEME: Final = 300  # characters
+MAX_TOKENS: Final = 1024
+TOKEN_SEC: Final = 0.05  # on a graphics card
+
+
+def writer_place(environment: Mapping[str, str] | None = None) -> tuple[str, str | None] | None:
+    """Return folder or id of the model that the owner of the page names, and its commit; None where none is named.
+
+    Raises
+    ------
+    InvalidInputError
+        An id without a commit: its weights could change.
+
+    """
+    named = (os.environ if environment is None else environment).get(VARIABLE, "").strip()
+    if not named:
+        return None
+    if os.path.isdir(named):  # noqa: PTH112  (a text of the environment)
+        return named, None
+    source, _, revision = named.partition("@")
+    if not (source and revision):
+        raise InvalidInputError(f"{VARIABLE}: expected a folder or ID@COMMIT, got {named!r}")
+    return source, revision
+
+
+def written_lyrics(
+    theme: str, pattern: str, seed: float = 0, language: str = "en", progress: Progress = no_progress
+) -> str:
+    """Return the lyrics that the page's model writes for a theme and a pattern, as it wrote them.
+
+    Args:
+        theme: what the song is about.
+        pattern: headers such as (verse), lines of c, R and spaces.
+        seed: a whole number from 0; another one gives other lyrics.
+        language: en or zh.
+        progress: called with a share and a word for each stage.
+
+    Raises
+    ------
+    ModelUnavailableError
+        No model is named, or it cannot be loaded.
+    InvalidLyricsError, InvalidPatternError
+        No theme, or too long a one; an invalid pattern.
+
+    """
+    t = LYRICS_WORDS(language)
+    place = writer_place()
+    if place is None:
+        raise ModelUnavailableError(t("no_writer", variable=VARIABLE))
+    if not theme.strip() or len(theme) > MAX_THEME:
+        raise InvalidLyricsError(t("theme_size", most=MAX_THEME))
+    prompt = lyric_prompt(theme.strip(), pattern)
+    progress(0.1, t("stage_write_lyrics"))
+    _writer(*place)  # in this process, before a card is taken
+    return _answer(place, prompt, int(seed or 0))[:MAX_CHARACTERS]
+
+
+@on_gpu(lambda *_: MAX_TOKENS, call_sec=TOKEN_SEC)
+def _answer(place: tuple[str, str | None], prompt: str, seed: int) -> str:
+    return _writer(*place).write([prompt], seed=seed)[0].text
+
+
+@functools.lru_cache(maxsize=1)
+def _writer(source: str, revision: str | None) -> LyricWriter:
+    make = load_plugin(WRITERS, "transformers", "writer")
+    writer = make(source, revision=revision, max_new_tokens=MAX_TOKENS, template_options={"enable_thinking": False})
+    writer.load()
+    return cast("LyricWriter", writer)
+
 
 VIEWS = ("score", "lines", "lost", "changes")
 
 
 def build_demo(examples: str | os.PathLike[str]) -> gr.Blocks:
     """Build the page, which starts with the first of a file of examples (see `load_examples`)."""
-    known = load_examples(examples)
+    known = scoring.load_examples(examples)
     if not known:
         raise NoDataError(f"{examples} holds no example; the page starts with the first")
     import gradio as gr
@@ -75,7 +132,7 @@ def _choices(names: Sequence[str], prefix: str = "") -> Callable[[str], list[tup
     return tell
 
 
-def _add_texts(parts: Parts, known: Sequence[LyricExample]) -> None:
+def _add_texts(parts: Parts, known: Sequence[scoring.LyricExample]) -> None:
     """Add examples, lyrics, and the pattern with its tools."""
     import gradio as gr
 
@@ -86,21 +143,23 @@ def _add_texts(parts: Parts, known: Sequence[LyricExample]) -> None:
     with gr.Row(equal_height=True):
         parts.add(gr.Dropdown, "example", choices=titles, value=first.name)
         parts.add(gr.Button, "use_example", scale=0, min_width=180)
-    size: dict[str, Any] = {"lines": 14, "max_lines": 24, "max_length": MAX_CHARACTERS, "min_width": 300}
+    size: dict[str, Any] = {"lines": 14, "max_lines": 24, "max_length": scoring.MAX_CHARACTERS, "min_width": 300}
     with gr.Row():
         parts.add(gr.Textbox, "lyrics", value=first.lyrics, **size)
         with gr.Column(min_width=300):
             parts.add(gr.Textbox, "pattern", value=first.pattern, **size)
-            parts["told"] = gr.HTML(check_pattern_text(first.pattern), elem_id="pattern_text", **view)
+            parts["told"] = gr.HTML(scoring.check_pattern_text(first.pattern), elem_id="pattern_text", **view)
             parts["remark"] = gr.HTML("", elem_id="pattern_remark", **view)
             parts.add(gr.Button, "derive", size="sm")
             with parts.add(gr.Accordion, "section_tools", open=False, elem_id="tools"):
                 with gr.Row():
                     whole: dict[str, Any] = {"minimum": 1, "precision": 0, "min_width": 90}
-                    parts.add(gr.Dropdown, "kind", choices=_choices(KINDS), value="verse", min_width=120)
-                    parts.add(gr.Number, "n_lines", value=4, maximum=MAX_SECTION_LINES, **whole)
-                    parts.add(gr.Number, "n_characters", value=7, maximum=MAX_LINE_CHARACTERS, **whole)
-                    parts.add(gr.Dropdown, "rhymes", choices=_choices(RHYMES, "rhymes_"), value="even", min_width=120)
+                    parts.add(gr.Dropdown, "kind", choices=_choices(scoring.KINDS), value="verse", min_width=120)
+                    parts.add(gr.Number, "n_lines", value=4, maximum=scoring.MAX_SECTION_LINES, **whole)
+                    parts.add(gr.Number, "n_characters", value=7, maximum=scoring.MAX_LINE_CHARACTERS, **whole)
+                    parts.add(
+                        gr.Dropdown, "rhymes", choices=_choices(scoring.RHYMES, "rhymes_"), value="even", min_width=120
+                    )
                 parts.add(gr.Button, "add_section", size="sm")
 
 
@@ -133,13 +192,13 @@ def _add_results(parts: Parts) -> None:
 
     parts["scored"] = gr.State(None, time_to_live=RETENTION_SEC)
     with gr.Tabs():
-        for name, empty in zip(VIEWS, show(None, "en"), strict=True):
+        for name, empty in zip(VIEWS, scoring.show(None, "en"), strict=True):
             with parts.add(gr.Tab, f"tab_{name}", id=f"tab_{name}", render_children=True):
                 parts[name] = gr.HTML(empty, css_template=style("lyrics"), elem_id=f"view_{name}")
     parts.add_results()
 
 
-def _wire_texts(parts: Parts, known: Sequence[LyricExample]) -> list[Any]:
+def _wire_texts(parts: Parts, known: Sequence[scoring.LyricExample]) -> list[Any]:
     """Wire examples, the check of a pattern, and what builds one; return the events that fill texts."""
     by_name = {example.name: example for example in known}
 
@@ -149,11 +208,12 @@ def _wire_texts(parts: Parts, known: Sequence[LyricExample]) -> list[Any]:
     built, language = parts.pick("pattern", "remark"), parts["language"]
     taken = parts["use_example"].click(take, parts["example"], [parts["lyrics"], *built], queue=False, **PRIVATE)
     read = [*parts.pick("lyrics", "rhyme", "normalise"), language]
-    derived = on_click(parts["derive"], _in_language(derive_pattern), read, built, name="derive_pattern")
+    derived = on_click(parts["derive"], _in_language(scoring.derive_pattern), read, built, name="derive_pattern")
     wanted = [*parts.pick("pattern", "kind", "n_lines", "n_characters", "rhymes"), language]
-    added = on_click(parts["add_section"], _in_language(add_section), wanted, built, name="add_section")
+    added = on_click(parts["add_section"], _in_language(scoring.add_section), wanted, built, name="add_section")
     follow(
-        [parts["pattern"].change, language.change], check_pattern_text, [parts["pattern"], language], parts["told"],
+        [parts["pattern"].change, language.change], scoring.check_pattern_text, [parts["pattern"], language],
+        parts["told"],
         queue=False, api_name="check_pattern", api_visibility="public", show_progress="hidden",
     )  # fmt: skip
     return [taken, derived, added]
@@ -163,14 +223,14 @@ def _wire_score(parts: Parts, filled: Sequence[Any]) -> None:
     """Wire the score; it goes when what was scored is changed, and its views follow the language."""
     import gradio as gr
 
-    def show_again(scored: ScoredLyrics | None, values: Any, language: str) -> tuple[str, ...]:
-        return show(scored if values else None, language)  # what was emptied stays empty
+    def show_again(scored: scoring.ScoredLyrics | None, values: Any, language: str) -> tuple[str, ...]:
+        return scoring.show(scored if values else None, language)  # what was emptied stays empty
 
     views, rest = parts.pick(*VIEWS), ("python", "shell", "json", "csv", "receipt")
     outputs = [*parts.pick("scored", "values"), *views, *parts.pick(*rest)]
     texts, options = parts.pick("lyrics", "pattern"), parts.pick("variant", "rhyme", "normalise")
     score_event = on_click(
-        parts["score_button"], score_lyrics, [*texts, *options, parts["language"]], outputs, name="score",
+        parts["score_button"], scoring.score_lyrics, [*texts, *options, parts["language"]], outputs, name="score",
         cancel=parts["cancel"],
     )  # fmt: skip
     # what a model wrote is put into the lyrics, and scored
@@ -187,7 +247,7 @@ def _wire_score(parts: Parts, filled: Sequence[Any]) -> None:
 
 def _empty(language: str) -> tuple[Any, ...]:
     """Return what is shown while there is no score."""
-    return None, None, *show(None, language), "", "", None, None, ""
+    return None, None, *scoring.show(None, language), "", "", None, None, ""
 
 
 def write_and_score(  # noqa: PLR0917  (a page gives its fields in their order)
@@ -198,7 +258,7 @@ def write_and_score(  # noqa: PLR0917  (a page gives its fields in their order)
     rhyme: str = "official",
     normalise: bool = True,  # noqa: FBT001, FBT002
     language: str = "en",
-    progress: Callable[[float, str], Any] = lambda _share, _text: None,
+    progress: Progress = no_progress,
 ) -> tuple[Any, ...]:
     """Let the page's model write lyrics for a theme and a pattern, and score them.
 
@@ -215,10 +275,10 @@ def write_and_score(  # noqa: PLR0917  (a page gives its fields in their order)
     """
     import gradio as gr
 
-    with spoken(language):
+    with scoring.spoken(language):
         lyrics = written_lyrics(theme, pattern, seed, language, progress)
     try:
-        return lyrics, *score_lyrics(lyrics, pattern, variant, rhyme, normalise, language)
+        return lyrics, *scoring.score_lyrics(lyrics, pattern, variant, rhyme, normalise, language)
     except InvalidInputError as error:  # no lyrics, such as a text without a header: shown all the same
         gr.Warning(str(error))
         return lyrics, *_empty(language)
@@ -229,7 +289,7 @@ def _in_language(function: Callable[..., Any]) -> Callable[..., Any]:
 
     @functools.wraps(function)
     def answer(*values: Any) -> Any:
-        with spoken(values[-1]):
+        with scoring.spoken(values[-1]):
             return function(*values)
 
     return answer

@@ -17,8 +17,6 @@ from music_evals.symbolic.noteseq import encode
 from music_evals.ui.uploads import load_score
 from music_evals.ui.widgets.roll_editor import Melody
 
-__all__ = ["EXAMPLES", "HIGHEST", "Piece", "chorale", "example", "open_piece"]
-
 MAX_VOICES = 64  # a full orchestra has about forty
 
 _LETTERS = {"C": 0, "D": 2, "E": 4, "F": 5, "G": 7, "A": 9, "B": 11}
@@ -44,8 +42,7 @@ EXAMPLES: Final[Mapping[str, str]] = {
 """Melodies of sixteen measures that ship with the page, as text for `_spelled`."""
 
 
-HIGHEST: Final = "the highest notes of all voices"
-"""Label of what is a melody whatever the file holds."""
+HIGHEST: Final = "the highest notes of all voices"  # label of what is a melody whatever the file holds
 
 
 @dataclasses.dataclass(frozen=True, eq=False)

@@ -30,20 +30,8 @@ from music_evals.metrics.arrays import VARIANTS
 from music_evals.metrics.catalogue import SHOWN_AUXILIARY
 from music_evals.options import label_of
 from music_evals.pipelines.preservation import PairScores, Settings, Source, SourceLoader, modality, score_pair
+from music_evals.ui import frame
 from music_evals.ui.assets import html, style
-from music_evals.ui.frame import (
-    add_examples,
-    code_panel,
-    downloads_panel,
-    edits_of,
-    forget_when,
-    on_click,
-    privacy,
-    receipt_html,
-    say_error,
-    space,
-    write_downloads,
-)
 from music_evals.ui.uploads import (
     MAX_RECORDING_BYTES,
     MAX_RECORDING_SEC,
@@ -61,19 +49,6 @@ from music_evals.ui.widgets.timeline_view import timeline_html
 if TYPE_CHECKING:
     import gradio as gr
 
-__all__ = [
-    "Compared",
-    "Stage",
-    "add_results",
-    "build_demo",
-    "code_of",
-    "compare_uploads",
-    "findings_html",
-    "results_of",
-    "show",
-    "tell_stages",
-]
-
 TITLE: Final = "What did the edit preserve?"
 INTRO: Final = (
     "Give an original and an edited version of the same music, two recordings of at most six minutes or two scores "
@@ -87,15 +62,13 @@ FEATURE_WORDS: Final[Mapping[str, str]] = {
     "melody": "melody notes", "segments": "sections", "structure": "form",
 }  # fmt: skip
 
-Progress = Callable[[float, str], Any]
 Result = TypeVar("Result")
 
 
 class Stage(NamedTuple):
     """What is about to be done, for a progress bar."""
 
-    done: float
-    """Share of the stages that lie behind, 0..1."""
+    done: float  # share of the stages that lie behind, 0..1
     text: str
 
 
@@ -122,7 +95,7 @@ class Compared:
     def _bar(self, name: str) -> Bar:
         about = {"modality": self.modality, "variant": self.settings.variant}
         if name in self.scores.failures:
-            return bar_of(name, None, state="failed", reason=say_error(self.scores.failures[name]), **about)
+            return bar_of(name, None, state="failed", reason=frame.say_error(self.scores.failures[name]), **about)
         value = self.scores.values[name]
         return bar_of(name, float(value.value), reason=value.reason, **about)
 
@@ -315,7 +288,7 @@ def show(pair: Compared) -> tuple[Any, ...]:
     """Return what the page shows of a pair, in the order of its outputs."""
     results = results_of(pair)
     python, shell = code_of(pair)
-    files = write_downloads(results, [bar.row for bar in pair.bars], name="preservation")
+    files = frame.write_downloads(results, [bar.row for bar in pair.bars], name="preservation")
     return (
         results,
         bars_html(pair.bars),
@@ -323,7 +296,7 @@ def show(pair: Compared) -> tuple[Any, ...]:
         player(*pair.tracks, _picture(pair)),
         python,
         shell,
-        receipt_html(results["receipt"]),
+        frame.receipt_html(results["receipt"]),
         *files,
     )
 
@@ -336,9 +309,9 @@ def build_demo(*, warm_up: bool = True) -> gr.Blocks:
 
     folder = tempfile.TemporaryDirectory(prefix="music_evals_examples_")  # goes with the page
     examples = write_examples(Path(folder.name))
-    with space(TITLE, f"{INTRO} {privacy()}", max_upload_bytes=MAX_RECORDING_BYTES) as demo:
+    with frame.space(TITLE, f"{INTRO} {frame.privacy()}", max_upload_bytes=MAX_RECORDING_BYTES) as demo:
         original, edit, settings, buttons = _inputs()
-        chosen = add_examples(
+        chosen = frame.add_examples(
             [(example.original, example.edit) for example in examples],
             [original, edit],
             [example.title for example in examples],
@@ -346,8 +319,10 @@ def build_demo(*, warm_up: bool = True) -> gr.Blocks:
         )
         status = gr.HTML(elem_id="status", min_height=64)  # the bar stands here
         inputs, outputs = [original, edit, *settings], [status, *add_results()]
-        run = on_click(buttons[0], _run, inputs, outputs, name="compare", cancel=buttons[1], show_progress_on=status)
-        forget_when([*edits_of(inputs), chosen.dataset.click], outputs, run=run)
+        run = frame.on_click(
+            buttons[0], _run, inputs, outputs, name="compare", cancel=buttons[1], show_progress_on=status
+        )
+        frame.forget_when([*frame.edits_of(inputs), chosen.dataset.click], outputs, run=run)
         buttons[1].click(lambda: _status_html("Stopped."), None, status, api_visibility="private", queue=False)
     demo.examples_folder = folder
     if warm_up:
@@ -396,8 +371,8 @@ def add_results(empty: str = "Compare two files to hear and see them here.") -> 
     listening = add_player(empty)
     gr.Markdown("## Scores")
     scores = gr.HTML(js_on_load=None, elem_id="scores")
-    json_button, csv_button = downloads_panel()
-    python, shell = code_panel()
+    json_button, csv_button = frame.downloads_panel()
+    python, shell = frame.code_panel()
     with gr.Accordion("Receipt: what the numbers depend on", open=False):
         receipt = gr.HTML(js_on_load=None, elem_id="receipt")
     with gr.Accordion("Results as JSON", open=False):
@@ -410,7 +385,7 @@ def _run(
     edit: str | None,
     variant: str,
     companions: bool,  # noqa: FBT001  (a page gives its fields in their order)
-    progress: Progress = lambda _done, _text: None,
+    progress: frame.Progress = frame.no_progress,
 ) -> Iterator[tuple[Any, ...]]:
     """Compare an original with an edit and show it.
 
@@ -429,7 +404,11 @@ def _run(
 
 
 def tell_stages(
-    steps: Generator[Stage, None, Result], progress: Progress, render: Callable[[str], str], n_others: int, failed: str
+    steps: Generator[Stage, None, Result],
+    progress: frame.Progress,
+    render: Callable[[str], str],
+    n_others: int,
+    failed: str,
 ) -> Generator[tuple[Any, ...], None, Result]:
     """Yield what a page says of each stage, beside `n_others` outputs that stay; return what the stages come to."""
     import gradio as gr

@@ -13,8 +13,6 @@ import numpy as np
 
 from music_evals.annotations import DRUMS, NOTE_DTYPE, Score, Tempo, TimeSignature
 
-__all__ = ["Example", "Piece", "score_of", "write_examples"]
-
 TICKS: Final = 4  # in a quarter
 TUNE: Final = (
     "64 64 65 67 67 65 64 62 60 60 62 64 64. 62- 62=",
@@ -24,8 +22,7 @@ TUNE: Final = (
 )
 """Four phrases of four measures in C: MIDI pitches, ``.`` a quarter and a half, ``-`` an eighth, ``=`` a half."""
 LENGTHS: Final = {".": 6, "-": 2, "=": 8}
-CHORDS: Final = ("C C G C C G C G", "C C G C C G G C", "G C G C G C D G", "C C G C C G G C")
-"""Two chords a measure."""
+CHORDS: Final = ("C C G C C G C G", "C C G C C G G C", "G C G C G C D G", "C C G C C G G C")  # two chords a measure
 ROOTS: Final = {"C": (48, (0, 4, 7)), "G": (43, (0, 4, 7)), "D": (50, (0, 4, 7)), "A": (45, (0, 3, 7)),
                 "F": (41, (0, 4, 7)), "E": (40, (0, 3, 7))}  # fmt: skip
 MINOR: Final = {"C": "A", "G": "E", "D": "F"}  # other chords on the same melody, for the reharmonised edit

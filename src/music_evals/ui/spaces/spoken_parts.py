@@ -9,8 +9,6 @@ from typing import Any, Final
 from music_evals.ui.frame import code_panel, downloads_panel, edits_of, language_switch, privacy
 from music_evals.ui.words import Words
 
-__all__ = ["PRIVATE", "Parts"]
-
 PRIVATE: Final[Mapping[str, Any]] = {"api_visibility": "private", "show_progress": "hidden"}
 """Options of events that are no calls of the API."""
 

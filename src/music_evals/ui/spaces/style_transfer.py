@@ -10,24 +10,33 @@ import math
 import os
 import re
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from html import escape
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from music_evals.annotations import Score
 from music_evals.audio.rendering import SAMPLE_RATE, render_additive
-from music_evals.errors import FileTooLargeError, InvalidInputError, NoDataError, PolyphonyError, UnknownNameError
-from music_evals.pipelines.rearrangement import SKYLINE, Prepared, pick_melody, prepare, rearrange
-from music_evals.protocols import SweptTransfer
+from music_evals.errors import (
+    FileTooLargeError,
+    InvalidInputError,
+    NoDataError,
+    PolyphonyError,
+    UnknownNameError,
+    UnreadableFileError,
+    hub_errors,
+)
+from music_evals.files import parse_json
+from music_evals.pipelines.style_transfer.rearrangement import SKYLINE, Prepared, pick_melody, prepare, rearrange
+from music_evals.protocols import STYLE_TRANSFERS, StyleTransfer, SweptTransfer, load_plugin
 from music_evals.protocols.settings import check_type
-from music_evals.repositories import DATASETS, EXAMPLES, shipped
+from music_evals.repositories import DATASETS, EXAMPLES, MODELS, shipped
 from music_evals.symbolic.files import read_score
 from music_evals.symbolic.midi import write_midi
 from music_evals.symbolic.piece_rows import score_of_row
 from music_evals.ui import frame
 from music_evals.ui.gpu import moved_to_card, on_gpu
-from music_evals.ui.spaces.transfer_models import Model, find_models
+from music_evals.ui.places import hub_owner
 from music_evals.ui.uploads import SCORE_TYPES, load_score
 from music_evals.ui.widgets.ab_player import Track, add_player, player
 from music_evals.ui.widgets.arrangement_picture import arrangements_svg
@@ -35,7 +44,80 @@ from music_evals.ui.widgets.arrangement_picture import arrangements_svg
 if TYPE_CHECKING:
     import gradio as gr
 
-__all__ = ["build_page", "find_pieces", "melody_choices", "rewrite"]
+CONFIG, WEIGHTS = "config.json", "model.safetensors"
+
+
+class Model(NamedTuple):
+    """A model with weights."""
+
+    type: str  # of `protocols.STYLE_TRANSFERS`
+    place: str  # a folder, or a repository on the Hub
+    variant: str | None  # folder in the repository, empty for its root; None where the place is a folder
+
+    def load(self) -> StyleTransfer:
+        """Load it; from the Hub, it is fetched the first time."""
+        return _load(self)
+
+
+@functools.lru_cache(maxsize=4)
+def _load(model: Model) -> StyleTransfer:
+    folder = Path(model.place)
+    if model.variant is not None:
+        import huggingface_hub
+
+        files = [_path(model.variant, name) for name in (CONFIG, WEIGHTS)]
+        folder = Path(huggingface_hub.snapshot_download(model.place, allow_patterns=files)) / model.variant
+    loaded: StyleTransfer = load_plugin(STYLE_TRANSFERS, model.type, "model type").from_pretrained(str(folder))
+    return loaded
+
+
+def find_models(root: str | os.PathLike[str]) -> dict[str, Model]:
+    """Return name, such as ``bmst:bach``, -> model for every style transfer whose weights are there."""
+    models = dict(_in_folders(Path(root, MODELS, kind) for kind in STYLE_TRANSFERS))
+    if owner := hub_owner(here=bool(models)):
+        models = dict(_of_owner(owner))
+    return models or dict(_in_folders(filter(None, (shipped(f"{MODELS}/{kind}") for kind in STYLE_TRANSFERS))))
+
+
+def _in_folders(folders: Iterable[Path]) -> Iterator[tuple[str, Model]]:
+    for folder in folders:
+        for weights in sorted(folder.glob(f"**/{WEIGHTS}")):
+            yield _named(weights.parent / CONFIG, str(weights.parent), None)
+
+
+def _of_owner(owner: str) -> Iterator[tuple[str, Model]]:
+    for kind in STYLE_TRANSFERS:
+        try:
+            yield from _on_hub(f"{owner}/{kind}")
+        except hub_errors():  # the next visit asks again
+            continue
+
+
+@functools.cache
+def _on_hub(repository: str) -> tuple[tuple[str, Model], ...]:
+    """Return the models of a repository: one at its root, and one in each folder with weights."""
+    import huggingface_hub
+
+    files = huggingface_hub.list_repo_files(repository)
+    variants = sorted(path.removesuffix(WEIGHTS).rstrip("/") for path in files if Path(path).name == WEIGHTS)
+    return tuple(
+        _named(Path(huggingface_hub.hf_hub_download(repository, _path(variant, CONFIG))), repository, variant)
+        for variant in variants
+    )
+
+
+def _path(variant: str, name: str) -> str:
+    return f"{variant}/{name}" if variant else name
+
+
+def _named(config: Path, place: str, variant: str | None) -> tuple[str, Model]:
+    try:
+        settings = parse_json(config.read_bytes(), str(config))
+        kind, style = settings["model_type"], settings["style"]
+    except (OSError, ValueError, TypeError, KeyError) as error:
+        raise UnreadableFileError(f"{config} is no configuration of a style transfer: {error!r:.80}") from error
+    return f"{kind}:{style}", Model(kind, place, variant)
+
 
 TITLE: Final = "Another accompaniment in a style"
 INTRO: Final = """\
@@ -53,12 +135,6 @@ _EXAMPLES: Final = f"{EXAMPLES}/midi"
 _PASSES: Final = 4  # of a network over the pitches of a step, until they change no more
 _SWEEP_SEC: Final = {"full_sequence": 0.4, "style_lstm": 2.0, "bmst": 4.0}  # of a short piece, on one core
 _GOING: Final = " ..."  # ends the status while there is more to come
-
-Progress = Callable[[float, str], None]
-
-
-def _silent(_share: float, _stage: str) -> None:
-    """Show no progress."""
 
 
 def find_pieces(root: str | os.PathLike[str]) -> dict[str, Callable[[], Score]]:
@@ -140,7 +216,7 @@ def rewrite(  # noqa: PLR0917  (a page gives its fields in their order)
     sweeps: float,
     seed: float,
     *,
-    progress: Progress = _silent,
+    progress: frame.Progress = frame.no_progress,
 ) -> Iterator[tuple[Any, ...]]:
     """Rewrite an accompaniment; each value is what there is after a sweep: status, picture, player, MIDI file.
 

@@ -24,32 +24,11 @@ from music_evals.protocols import TextEncoder
 from music_evals.ui.gpu import on_gpu
 from music_evals.ui.spaces.words_muchin import DESCRIPTION_WORDS
 
-__all__ = [
-    "LIST",
-    "MAX_CHARACTERS",
-    "MAX_TAGS",
-    "MAX_TAGS_A_DIMENSION",
-    "MAX_TAG_CHARACTERS",
-    "PACKAGES",
-    "Compared",
-    "Say",
-    "Tags",
-    "available_encoders",
-    "code_of",
-    "compare",
-    "page_encoder",
-    "parse_description",
-    "results_of",
-    "title_of",
-    "write_description",
-]
-
 MAX_CHARACTERS: Final = 6000  # of a description
 MAX_TAGS: Final = 200  # of a description; people give about 40
 MAX_TAGS_A_DIMENSION: Final = 50
 MAX_TAG_CHARACTERS: Final = 60
-LIST: Final = "tags"
-"""Key of a list of tags that stands under no dimension."""
+LIST: Final = "tags"  # key of a list of tags that stands under no dimension
 PACKAGES: Final = ("music_evals", "numpy", "sentence-transformers", "transformers", "torch")
 Tags = dict[str, list[str]]
 Say = Callable[..., str]
@@ -59,14 +38,11 @@ Floats = npt.NDArray[np.float32]
 class Compared(NamedTuple):
     """Two descriptions that were compared."""
 
-    group: str
-    """One of `annotations.GROUPS`; empty where the two are lists of tags without dimensions."""
+    group: str  # one of `annotations.GROUPS`; empty where the two are lists of tags without dimensions
     generated: Tags
     reference: Tags
-    similarities: Mapping[str, SemanticSimilarity]
-    """By dimension."""
-    cosines: Mapping[str, Floats]
-    """By dimension, shape (generated tags, reference tags)."""
+    similarities: Mapping[str, SemanticSimilarity]  # by dimension
+    cosines: Mapping[str, Floats]  # by dimension, shape (generated tags, reference tags)
     average: float
     """Over the dimensions of table 2 that the reference has tags for; NaN where it is undefined, and for a list."""
     encoder: str
@@ -126,17 +102,7 @@ def page_encoder(name: str) -> TextEncoder:
 
 
 def parse_description(text: str, group: str, language: str = "en") -> Tags:
-    """Read the description of a group from text, one dimension a line, ``name: tag, tag``.
-
-    Between tags stand commas (also Chinese ones), semicolons or ``、``; names count in English, in Chinese and as in
-    the data. A text without any name is one list, under ``"tags"``.
-
-    Examples
-    --------
-    >>> parse_description("Song purpose: 睡前、独处", "amateur")
-    {'song_purpose': ['睡前', '独处']}
-
-    """
+    """Read the description of a group from text, one dimension a line, ``name: tag, tag``."""
     t = DESCRIPTION_WORDS(language)
     if group not in GROUPS:
         raise UnknownNameError("group of annotators", group, GROUPS)

@@ -9,8 +9,6 @@ from typing import Any, Final
 from music_evals.ui.words import Words
 from music_evals.yaml_files import packaged_yaml
 
-__all__ = ["DESCRIPTION_WORDS", "LYRICS_WORDS", "said_in"]
-
 
 @functools.cache
 def _content() -> dict[str, Any]:
@@ -25,22 +23,13 @@ def _words(page: str) -> Words:
     return Words({language: {key: pair[at] for key, pair in pairs.items()} for at, language in enumerate(("en", "zh"))})
 
 
-LYRICS_WORDS: Final = _words("lyrics")
-"""Of the page that scores the structure of lyrics."""
+LYRICS_WORDS: Final = _words("lyrics")  # of the page that scores the structure of lyrics
 
-DESCRIPTION_WORDS: Final = _words("description")
-"""Of the page that compares tags."""
+DESCRIPTION_WORDS: Final = _words("description")  # of the page that compares tags
 
 
 def said_in(language: str, message: str) -> str:
-    """Return what visitors read in place of a message of the library; one without such words stays as it is.
-
-    Examples
-    --------
-    >>> said_in("zh", "pattern, line 2, column 3: 'R' is the last character of a rhyming line; nothing may follow it")
-    '模式第 2 行第 3 列：R 是押韵行的最后一个字，后面不能再有内容'
-
-    """
+    """Return what visitors read in place of a message of the library; one without such words stays as it is."""
     placed = re.fullmatch(r"(pattern, line \d+, column \d+: )(.+)", message, re.DOTALL)
     if placed:
         message = placed[1] + said_in(language, placed[2])

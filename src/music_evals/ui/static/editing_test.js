@@ -1,7 +1,7 @@
 // The editing test: a sample after the other is repaired in a piano roll, blind, against the clock, and rated.
 //
 // study.settings: {limit_sec, may_add ("yes", "no" or "flagged"), questions [{name, text}], before [{name, text}],
-//   about [{name, text, options, tick}], training (code), samples {code: sample}}; a sample is as in piano_roll.js, with
+//   about [{name, text, options, tick}], training (code), samples {code: sample}}; a sample is as in note_roll.js, with
 //   tempos [[tick, quarters a minute]]. plan: {samples: [code]}.
 // Parts that are sent: "sample-<place>" {code, events, counts, notes, answers}, and at the end "about" {answers}.
 ((ns) => {

@@ -1,14 +1,14 @@
 // The editor of the notes of one sample: tools, keys, transport, undo, and the log of all that is done.
 //
 // `open(page, options)`: page as `studyKinds` get it (study_page.js); options {sample, limitSec (null for none), mayAdd
-// ("yes", "no", "flagged"), title, kept, keep, done}. A sample is as in piano_roll.js, with tempos [[tick, quarters a
+// ("yes", "no", "flagged"), title, kept, keep, done}. A sample is as in note_roll.js, with tempos [[tick, quarters a
 // minute]]; `kept` is the last value that `keep` was given, or null; `done` is told {events, counts, notes}, and whether
 // the time limit ended it.
 ((ns) => {
   "use strict";
 
   const { make } = ns.studyPage;
-  const { clamp } = ns.rollPaper;
+  const { clamp } = ns.pianoRoll;
   const edits = ns.noteEdits;
   const SAVE_MS = 300;
   const HEARTBEAT_MS = 2000;
@@ -198,7 +198,7 @@
       const sounds = [...notes.values()].filter((note) => !muted.has(note[4]));
       const inSec = sounds.map(([onset, duration, pitch]) => [clock.seconds(onset), clock.seconds(onset + duration) - clock.seconds(onset), pitch]);
       if (pressed.metronome) {
-        for (const [tick, number] of ns.pianoRoll.beatsOf(sample)) inSec.push([clock.seconds(tick), 0.03, number === null ? 84 : 96, "click"]);
+        for (const [tick, number] of ns.noteRoll.beatsOf(sample)) inSec.push([clock.seconds(tick), 0.03, number === null ? 84 : 96, "click"]);
       }
       record("play", from);
       isPlaying = true;
@@ -422,7 +422,7 @@
     help.append(list);
     const finish = button("I am done", () => close(false), { id: "done" });
     show(make("h2", {}, title), make("p", { class: "clock" }, left, finish), toolbar, holder, help);
-    roll = ns.pianoRoll.open({ root: holder, sample, notes, locked, tell });
+    roll = ns.noteRoll.open({ root: holder, sample, notes, locked, tell });
     roll.setUnit(unit);
     // whoever clicks a tool goes on in the roll, where Space plays; the keyboard stays where it is
     toolbar.addEventListener("click", (event) => {

@@ -6,7 +6,7 @@
 ((ns) => {
   "use strict";
 
-  const { clamp } = ns.rollPaper;
+  const { clamp } = ns.pianoRoll;
   const endOf = ([onset, duration]) => onset + duration;
   const same = (one, other) => JSON.stringify(one) === JSON.stringify(other);
   const by = (notes) => (a, b) => notes.get(a)[0] - notes.get(b)[0] || notes.get(a)[2] - notes.get(b)[2] || a - b;

@@ -1,135 +1,120 @@
-// The view of notes of several voices that are edited: paper, notes, selection, playhead, and what a pointer means.
-//
-// It draws and tells; it changes no note itself. Notes are those of note_edits.js; a sample is
-//   {ticks_per_quarter, end_tick, voices: [name], locked: [voice], notes: [...], time_signatures: [[tick, num, den]]}
+// A piano roll that is edited: paper, notes, a cursor and a playhead, and where a pointer is; and how pitches and places
+// are called. What is edited, and what a pointer does, is the editor's: roll_editor.js of one voice, note_roll.js of several.
 ((ns) => {
   "use strict";
 
-  const { clamp, paper, pitchName, shape } = ns.rollPaper;
+  const NAMES = ["C", "C#", "D", "D#", "E", "F", "F#", "G", "G#", "A", "A#", "B"];
+  const SIXTHS = ["", " 1/6", " 1/3", " 1/2", " 2/3", " 5/6"];
+  const BLACK = new Set([1, 3, 6, 8, 10]);
+
   const ROW = 11;
   const TOP = 18;
-  const SIDE = 34;
-  const EDGE = 6; // pixels of the end of a note that resize it
-  const SLACK = 3; // pixels that are no drag
-  const ZOOMS = [8, 16, 24, 36, 54, 80, 120]; // pixels a quarter
-  const COLOURS = 6;
 
-  /** Ticks of beats, each with the number of the measure that begins there, or null. */
-  const beatsOf = ({ ticks_per_quarter: quarter, end_tick: end, time_signatures: given }) => {
-    const changes = given.length && given[0][0] === 0 ? given : [[0, 4, 4], ...given];
-    const beats = [];
-    let number = 1;
-    changes.forEach(([from, numerator, denominator], index) => {
-      const beat = (quarter * 4) / denominator;
-      const to = index + 1 < changes.length ? changes[index + 1][0] : Math.max(end, from + beat * numerator);
-      for (let count = 0; from + count * beat < to; count++) {
-        beats.push([from + count * beat, count % numerator ? null : number++]);
-      }
-    });
-    return beats;
+  const clamp = (value, low, high) => Math.max(low, Math.min(high, value));
+  const isBlack = (pitch) => BLACK.has(pitch % 12);
+
+  /** The name of a pitch, 60 being C4. */
+  const pitchName = (pitch) => `${NAMES[pitch % 12]}${Math.floor(pitch / 12) - 1}`;
+
+  /** Where a step of equal measures of four beats lies, as a reader of music says it. */
+  const place = (step, firstMeasure, measure) => {
+    const beat = measure / 4;
+    const rest = step % measure;
+    const number = firstMeasure + Math.floor(step / measure);
+    return `measure ${number}, beat ${1 + Math.floor(rest / beat)}${SIXTHS[((rest % beat) * 6) / beat]}`;
   };
 
-  /** Measure and beat of a tick, as a reader of music says it. */
-  const placeOf = (beats, tick) => {
-    const last = beats.findLastIndex(([at]) => at <= tick);
-    const bar = beats.slice(0, last + 1).findLastIndex(([, number]) => number !== null);
-    return `measure ${beats[bar][1]}, beat ${last - bar + 1}`;
+  /** The start of the unit of note length in which a step lies. */
+  const snapped = (step, unit) => step - (step % unit);
+
+  const shape = (name, attributes, text) => {
+    const made = document.createElementNS("http://www.w3.org/2000/svg", name);
+    for (const [key, value] of Object.entries(attributes)) made.setAttribute(key, value);
+    if (name === "text" || name === "title") made.textContent = text;
+    if (name === "rect" && text) made.append(shape("title", {}, text));
+    return made;
   };
 
-  const open = ({ root, sample, notes, locked, tell }) => {
-    const given = sample.notes.map((note) => note[2]);
-    const shown = [Math.min(21, ...given), Math.max(108, ...given)]; // a piano's keys
-    const beats = beatsOf(sample);
-    const grid = shape("svg", { class: "grid", tabindex: 0, role: "application", "aria-roledescription": "piano roll" });
-    const keys = shape("svg", { class: "keys", "aria-hidden": "true" });
-    const layers = Object.fromEntries(
-      ["paper", "notes", "lifted", "over"].map((name) => [name, grid.appendChild(shape("g", { class: name }))]),
-    );
-    const [cursorBox, selectBox] = ["cursor", "box"].map((name) => layers.over.appendChild(shape("rect", { class: name })));
-    const head = layers.over.appendChild(shape("line", { class: "playhead", y1: 0 }));
-    const frame = document.createElement("div");
-    frame.className = "roll";
-    frame.append(keys, grid);
-    root.append(frame);
+  const line = (kind, x1, x2, y1, y2) => shape("line", { class: kind, x1, x2, y1, y2 });
 
+  /**
+   * The shapes of empty paper: rows of black keys, lines of beats and measures with their numbers, names of keys.
+   *
+   * shown [lowest, highest] pitch; width in pixels; beats [x, number or null of a measure].
+   */
+  const paper = ({ shown: [low, high], width, beats }) => {
+    const height = TOP + (high - low + 1) * ROW;
+    const rows = [];
+    const names = [];
+    const lines = [];
+    for (let pitch = low; pitch <= high; pitch++) {
+      const y = TOP + (high - pitch) * ROW;
+      if (isBlack(pitch)) rows.push(shape("rect", { class: "black", x: 0, y, width, height: ROW }));
+      if ([0, 7].includes(pitch % 12)) names.push(shape("text", { x: 4, y: y + ROW - 2 }, pitchName(pitch)));
+      if (pitch % 12 === 0) lines.push(line("bar", 0, width, y + ROW, y + ROW));
+    }
+    for (const [x, number] of beats) {
+      const isBar = number !== null;
+      lines.push(line(isBar ? "bar" : "line", x, x, isBar ? 0 : TOP, height));
+      if (isBar && x < width) lines.push(shape("text", { x: x + 4, y: 12 }, number));
+    }
+    return { height, rows, lines, names };
+  };
+
+  /**
+   * A view of notes [onset, duration, pitch, ...], in ticks; it draws and changes no note.
+   *
+   * parts {frame, grid, keys, paper, notes, cursor, head}: the element that scrolls, its SVGs, and groups and shapes of the
+   * grid; end in ticks; side, the width of the keys, and covered, how much of it lies over the grid, in pixels; scale(),
+   * pixels a tick; beats(), [tick, number or null of a measure]; notes(), [id, note]; look(id, note), {class, title};
+   * under(x, height), shapes between paper and lines.
+   */
+  const view = ({ parts, end, shown, unit, side, covered = 0, scale, beats, notes, look, under = () => [] }) => {
+    const { frame, grid, keys } = parts;
     const drawn = new Map(); // id -> rect
     const seen = new Map(); // id -> the note that is drawn
-    let selected = new Set();
-    let zoom = 3;
-    let unit = sample.ticks_per_quarter / 4;
-    let cursor = { tick: 0, pitch: clamp(67, ...shown) };
+    let range = shown;
+    let grain = unit;
+    let cursor = { tick: 0, pitch: clamp(67, ...range) };
     let at = 0;
-    let drag = null;
-
-    const scale = () => ZOOMS[zoom] / sample.ticks_per_quarter;
     const x = (tick) => tick * scale();
-    const y = (pitch) => TOP + (shown[1] - pitch) * ROW;
-
-    const place = (rect, [onset, duration, pitch]) => {
-      rect.setAttribute("x", x(onset));
-      rect.setAttribute("y", y(pitch));
-      rect.setAttribute("width", Math.max(2, x(duration) - 1));
+    const y = (pitch) => TOP + (range[1] - pitch) * ROW;
+    const set = (element, attributes) => {
+      for (const [name, value] of Object.entries(attributes)) element.setAttribute(name, value);
     };
+    const box = ([onset, duration, pitch]) =>
+      ({ x: x(onset), y: y(pitch), width: Math.max(2, x(duration) - 1), height: ROW - 1 });
 
-    const classOf = (id, voice) => {
-      const kind = locked.includes(voice) ? "locked" : `voice${voice % COLOURS}`;
-      return `note ${kind}${selected.has(id) ? " selected" : ""}`;
-    };
+    const restyle = (id, note) => drawn.get(id)?.setAttribute("class", look(id, note).class);
 
-    /** Bring what is drawn up to what is there: only notes that changed are touched. */
+    /** Bring what is drawn up to what is there, or to the notes of a shift: only notes that changed are touched. */
     const draw = (shift = null) => {
-      for (const id of drawn.keys()) {
-        if (notes.has(id)) continue;
+      const there = new Map(notes());
+      for (const id of [...drawn.keys()].filter((key) => !there.has(key))) {
         drawn.get(id).remove();
         drawn.delete(id);
         seen.delete(id);
       }
-      for (const [id, note] of notes) {
-        if (!drawn.has(id)) {
-          drawn.set(id, layers.notes.appendChild(shape("rect", { height: ROW - 1, "data-id": id })));
-        }
+      for (const [id, note] of there) {
         const now = shift?.get(id) || note;
-        if (seen.get(id) !== now) {
-          place(drawn.get(id), now);
-          drawn.get(id).setAttribute("class", classOf(id, now[4]));
-          seen.set(id, now);
-        }
+        if (seen.get(id) === now) continue;
+        if (!drawn.has(id)) drawn.set(id, parts.notes.appendChild(shape("rect", { "data-id": id })));
+        const { title, ...attributes } = look(id, now);
+        set(drawn.get(id), { ...box(now), ...attributes });
+        if (title) drawn.get(id).replaceChildren(shape("title", {}, title));
+        seen.set(id, now);
       }
     };
 
-    /** Show notes elsewhere by moving the group that they are put into, however many they are. */
-    const lift = (ids, ticks, pitches) => {
-      if (layers.lifted.childElementCount !== ids.length) {
-        layers.notes.append(...layers.lifted.children);
-        layers.lifted.append(...ids.map((id) => drawn.get(id)));
-      }
-      layers.lifted.setAttribute("transform", `translate(${x(ticks)} ${-pitches * ROW})`);
-    };
+    const drawCursor = () => set(parts.cursor, { x: x(cursor.tick), y: y(cursor.pitch), width: x(grain), height: ROW });
+    const drawHead = () => parts.head.setAttribute("transform", `translate(${x(at)} 0)`);
 
-    const lower = () => {
-      layers.notes.append(...layers.lifted.children);
-      layers.lifted.removeAttribute("transform");
-    };
-
-    const drawCursor = () => {
-      const box = { x: x(cursor.tick), y: y(cursor.pitch), width: x(unit), height: ROW };
-      for (const [name, value] of Object.entries(box)) cursorBox.setAttribute(name, value);
-    };
-
-    const drawHead = () => {
-      head.setAttribute("transform", `translate(${x(at)} 0)`);
-    };
-
-    const drawPaper = () => {
-      const width = x(sample.end_tick);
-      const lines = beats.map(([tick, number]) => [x(tick), number]);
-      const { height, rows, lines: ruled, names } = paper({ shown, row: ROW, top: TOP, width, beats: lines });
-      for (const [svg, wide] of [[grid, width + 1], [keys, SIDE]]) {
-        svg.setAttribute("width", wide);
-        svg.setAttribute("height", height);
-      }
-      head.setAttribute("y2", height);
-      layers.paper.replaceChildren(...rows, ...ruled);
+    const drawAll = () => {
+      const width = x(end);
+      const { height, rows, lines, names } = paper({ shown: range, width, beats: beats().map(([tick, number]) => [x(tick), number]) });
+      for (const [svg, wide] of [[grid, width + 1], [keys, side]]) set(svg, { width: wide, height });
+      parts.head.setAttribute("y2", height);
+      parts.paper.replaceChildren(...rows, ...under(x, height), ...lines);
       keys.replaceChildren(...names);
       seen.clear();
       draw();
@@ -137,152 +122,52 @@
       drawHead();
     };
 
-    const select = (ids) => {
-      const before = selected;
-      selected = new Set(ids);
-      for (const id of new Set([...before, ...selected])) {
-        if (drawn.has(id) && before.has(id) !== selected.has(id)) {
-          drawn.get(id).setAttribute("class", classOf(id, notes.get(id)[4]));
-        }
-      }
+    const setCursor = (tick, pitch) => {
+      cursor = { tick: clamp(tick, 0, end - 1), pitch: clamp(pitch, ...range) };
+      drawCursor();
     };
 
-    const reveal = (tick, pitch) => {
-      const [px, py] = [x(tick), y(pitch)];
-      if (px < frame.scrollLeft || px + 40 > frame.scrollLeft + frame.clientWidth - SIDE) {
-        frame.scrollLeft = px - (frame.clientWidth - SIDE) / 2;
-      }
-      if (py < frame.scrollTop || py + ROW > frame.scrollTop + frame.clientHeight) {
-        frame.scrollTop = py - frame.clientHeight / 2;
-      }
+    const reveal = ({ tick, pitch }) => {
+      const [px, py, wide] = [x(tick), y(pitch), frame.clientWidth - covered];
+      if (px < frame.scrollLeft || px + 40 > frame.scrollLeft + wide) frame.scrollLeft = px - wide / 2;
+      if (py < frame.scrollTop || py + ROW > frame.scrollTop + frame.clientHeight) frame.scrollTop = py - frame.clientHeight / 2;
     };
-
-    const pointed = (event) => {
-      const box = grid.getBoundingClientRect();
-      const [px, py] = [event.clientX - box.left, event.clientY - box.top];
-      const tick = clamp(Math.floor(px / scale()), 0, sample.end_tick - 1);
-      return { px, py, tick, pitch: clamp(shown[1] - Math.floor((py - TOP) / ROW), ...shown), onRuler: py < TOP };
-    };
-
-    const grasp = (event) => {
-      const id = event.target.dataset?.id;
-      if (id === undefined) return null;
-      const note = notes.get(Number(id));
-      if (!note || locked.includes(note[4])) return null;
-      const end = x(note[0] + note[1]) - pointed(event).px;
-      return { id: Number(id), end: end < Math.min(EDGE, x(note[1]) / 3) };
-    };
-
-    grid.addEventListener("pointerdown", (event) => {
-      const from = pointed(event);
-      if (event.button !== 0) return;
-      grid.focus({ preventScroll: true });
-      const hit = grasp(event);
-      if (from.onRuler) {
-        tell.seek(from.tick - (from.tick % unit));
-        return;
-      }
-      const isTouch = event.pointerType === "touch";
-      if (isTouch && !hit) {
-        drag = { from, touch: true, x: event.clientX, y: event.clientY };
-        return;
-      }
-      event.preventDefault();
-      grid.setPointerCapture(event.pointerId);
-      drag = { from, hit, moved: false, x: event.clientX, y: event.clientY, more: event.shiftKey, ...tell.grasped(hit, from, event.shiftKey) };
-    });
-
-    grid.addEventListener("pointermove", (event) => {
-      if (!drag || drag.touch) return;
-      if (!drag.moved && Math.hypot(event.clientX - drag.x, event.clientY - drag.y) < SLACK) return;
-      drag.moved = true;
-      const to = pointed(event);
-      if (drag.hit || drag.draws) {
-        const { ids, ticks, pitches, shift } = tell.dragged(drag, to);
-        if (ids) lift(ids, ticks, pitches);
-        else draw(shift);
-        if (drag.draws) {
-          place(selectBox, drag.changes[0][2]);
-          selectBox.setAttribute("height", ROW - 1);
-        }
-        return;
-      }
-      const [left, top] = [Math.min(drag.from.px, to.px), Math.min(drag.from.py, to.py)];
-      const box = { x: left, y: top, width: Math.abs(to.px - drag.from.px), height: Math.abs(to.py - drag.from.py) };
-      for (const [name, value] of Object.entries(box)) selectBox.setAttribute(name, value);
-    });
-
-    const release = () => {
-      selectBox.setAttribute("width", 0);
-      lower();
-      drag = null;
-    };
-
-    grid.addEventListener("pointerup", (event) => {
-      if (!drag) return;
-      const { from, touch, moved } = drag;
-      const ended = drag;
-      const to = pointed(event);
-      release();
-      if (touch) {
-        if (Math.hypot(event.clientX - ended.x, event.clientY - ended.y) < 8) tell.tapped(from);
-      } else if (moved && !ended.hit && !ended.draws) {
-        const ticks = [Math.min(from.tick, to.tick), Math.max(from.tick, to.tick)];
-        const span = [Math.min(from.pitch, to.pitch), Math.max(from.pitch, to.pitch)];
-        tell.boxed(ticks, span, ended.more);
-      } else tell.dropped(ended, to);
-      draw();
-    });
-
-    grid.addEventListener("pointercancel", () => {
-      if (!drag) return;
-      release();
-      draw();
-    });
-
-    // a short piece fills the frame
-    while (zoom + 1 < ZOOMS.length && (sample.end_tick / sample.ticks_per_quarter) * ZOOMS[zoom + 1] <= frame.clientWidth - SIDE) zoom++;
-    drawPaper();
-    frame.scrollTop = Math.max(0, y(Math.round((Math.min(...given, 72) + Math.max(...given, 60)) / 2)) - frame.clientHeight / 2);
 
     return {
-      grid,
-      shown,
-      draw,
-      select,
-      selected: () => [...selected].filter((id) => notes.has(id)),
-      cursor: () => cursor,
-      unit: () => unit,
-      moveCursor: (tick, pitch) => {
-        cursor = { tick: clamp(tick, 0, sample.end_tick - 1), pitch: clamp(pitch, ...shown) };
-        reveal(cursor.tick, cursor.pitch);
-        drawCursor();
+      box, draw, drawAll, drawn, restyle, set, x, y,
+      shown: () => range,
+      show: (pitches) => {
+        range = pitches;
+        drawAll();
       },
+      unit: () => grain,
       setUnit: (ticks) => {
-        unit = ticks;
+        grain = ticks;
         drawCursor();
       },
-      zoomBy: (by) => {
-        const middle = (frame.scrollLeft + frame.clientWidth / 2) / scale();
-        zoom = clamp(zoom + by, 0, ZOOMS.length - 1);
-        drawPaper();
-        frame.scrollLeft = middle * scale() - frame.clientWidth / 2;
+      cursor: () => cursor,
+      setCursor,
+      moveCursor: (tick, pitch) => {
+        setCursor(tick, pitch);
+        reveal(cursor);
       },
+      head: () => at,
       setHead: (tick, follow) => {
         at = tick;
         drawHead();
-        if (follow && (x(at) < frame.scrollLeft || x(at) > frame.scrollLeft + frame.clientWidth - SIDE - 20)) {
+        if (follow && (x(at) < frame.scrollLeft || x(at) > frame.scrollLeft + frame.clientWidth - covered - 20)) {
           frame.scrollLeft = x(at) - 20;
         }
       },
-      head: () => at,
-      describe: (tick, pitch) => `${placeOf(beats, tick)}, ${pitchName(pitch)}`,
-      freeze: () => {
-        frame.classList.add("frozen");
-        frame.inert = true;
+      /** The tick and pitch where a pointer is, within the roll, and the place in pixels. */
+      pointed: (event) => {
+        const { left, top } = grid.getBoundingClientRect();
+        const [px, py] = [event.clientX - left, event.clientY - top];
+        const tick = clamp(Math.floor(px / scale()), 0, end - 1);
+        return { px, py, tick, pitch: clamp(range[1] - Math.floor((py - TOP) / ROW), ...range), onRuler: py < TOP };
       },
     };
   };
 
-  ns.pianoRoll = { beatsOf, placeOf, open };
+  ns.pianoRoll = { ROW, TOP, clamp, isBlack, line, paper, pitchName, place, shape, snapped, view };
 })((globalThis.musicEvals ||= {}));

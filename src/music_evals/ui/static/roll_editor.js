@@ -4,11 +4,9 @@
 ((ns) => {
   "use strict";
 
-  const { clamp, line, pitchName, place, shape, snapped } = ns.rollPaper;
+  const { ROW, TOP, clamp, line, pitchName, place, shape, snapped } = ns.pianoRoll;
   const EMPTY = { first_measure: 1, held: 0, notes: [] };
-  const ROW = 11;
-  const TOP = 18;
-  const SIDE = 30;
+  const RANGE = [55, 79]; // pitches to begin with
   const MOST_UNDO = 100;
 
   const endOf = ([onset, duration]) => onset + duration;
@@ -81,76 +79,62 @@
     let locks = [];
     let keeping = false;
     let past = [];
-    let shown = [55, 79];
-    let cursor = { step: 0, pitch: 67 };
     let drag = null;
     let playing = false;
 
-    const unit = () => Number(unitOf.value);
-    const here = () => noteAt(melody, cursor.step, cursor.pitch);
-    const top = (pitch) => TOP + (shown[1] - pitch) * ROW;
-
-    const paper = () => {
-      const width = steps * px;
-      const beats = [];
-      for (let step = 0; step <= steps; step += measure / 4) {
-        beats.push([step * px, step % measure ? null : melody.first_measure + step / measure]);
-      }
-      const { height, rows, lines, names } = ns.rollPaper.paper({ shown, row: ROW, top: TOP, width, beats });
-      for (const [svg, wide] of [[grid, width], [keys, SIDE]]) {
-        svg.setAttribute("width", wide);
-        svg.setAttribute("height", height);
-      }
-      find(".playhead").setAttribute("y2", height);
-      const span = shape("rect", { class: "gap", x: gap[0] * px, y: 0, width: (gap[1] - gap[0]) * px, height });
-      find(".paper").replaceChildren(...rows, span, shape("text", { x: gap[0] * px + 30, y: 12 }, "gap"), ...lines);
-      keys.replaceChildren(...names);
-    };
-
-    const inGap = () => melody.notes.filter(([onset]) => gap[0] <= onset && onset < gap[1]);
+    const isInside = ([onset]) => gap[0] <= onset && onset < gap[1];
+    const roll = ns.pianoRoll.view({
+      parts: { frame, grid, keys, paper: find(".paper"), notes: find(".notes"), cursor: find(".cursor"), head: find(".playhead") },
+      end: steps, shown: RANGE, unit: Number(unitOf.value), side: 30, scale: () => px,
+      beats: () =>
+        Array.from({ length: (4 * steps) / measure + 1 }, (_, beat) =>
+          [(beat * measure) / 4, beat % 4 ? null : melody.first_measure + beat / 4]),
+      notes: () => melody.notes.map((note) => [note[0], note]),
+      look: (_, note) => ({ class: isInside(note) ? "note inside" : "note", title: pitchName(note[2]) }),
+      under: (x, height) => [
+        shape("rect", { class: "gap", x: x(gap[0]), y: 0, width: x(gap[1] - gap[0]), height }),
+        shape("text", { x: x(gap[0]) + 30, y: 12 }, "gap"),
+        ...(melody.held ? [shape("rect", { class: "held", x: 0, y: TOP, width: x(melody.held), height: 5 }, "holds a note from before")] : []),
+      ],
+    });
+    const { x, y } = roll;
+    const { unit } = roll;
+    const here = () => noteAt(melody, roll.cursor().tick, roll.cursor().pitch);
 
     const drawTask = () => {
-      const middleOf = ([onset, duration, pitch]) => `${(onset + duration / 2) * px},${top(pitch) + ROW / 2}`;
-      const bottom = top(shown[0]) + ROW;
+      const drawnNotes = melody.notes.filter(isInside);
+      const middleOf = ([onset, duration, pitch]) => `${x(onset + duration / 2)},${y(pitch) + ROW / 2}`;
       const sketch = {
         none: () => [],
-        rhythm: () => inGap().map(([onset]) => line("onset", onset * px, onset * px, TOP, bottom)),
-        contour: () => [shape("polyline", { points: inGap().map(middleOf).join(" ") })],
+        rhythm: () => drawnNotes.map(([onset]) => line("onset", x(onset), x(onset), TOP, y(roll.shown()[0]) + ROW)),
+        contour: () => [shape("polyline", { points: drawnNotes.map(middleOf).join(" ") })],
       };
       find(".sketch").replaceChildren(...sketch[task.sketch]());
-      const outlines = locks.map(([onset, duration, pitch]) =>
-        shape("rect", { x: onset * px, y: top(pitch), width: duration * px - 1, height: ROW - 1 }, "kept"),
-      );
-      find(".kept").replaceChildren(...outlines);
+      find(".kept").replaceChildren(...locks.map((lock) => shape("rect", roll.box(lock), "kept")));
     };
 
     const draw = () => {
-      const notes = melody.notes.map(([onset, duration, pitch]) => {
-        const kind = gap[0] <= onset && onset < gap[1] ? "note inside" : "note";
-        const box = { class: kind, x: onset * px, y: top(pitch), width: duration * px - 1, height: ROW - 1 };
-        return shape("rect", box, pitchName(pitch));
-      });
-      const held = { class: "held", x: 0, y: TOP, width: melody.held * px, height: 5 };
-      if (melody.held) notes.unshift(shape("rect", held, "holds a note from before"));
-      find(".notes").replaceChildren(...notes);
+      roll.draw();
       drawTask();
-      const box = { x: cursor.step * px, y: top(cursor.pitch), width: unit() * px, height: ROW };
-      for (const [name, value] of Object.entries(box)) find(".cursor").setAttribute(name, value);
+    };
+
+    const lockHere = () => {
+      const { tick, pitch } = roll.cursor();
+      return locks.find((lock) => lock[2] === pitch && lock[0] <= tick && tick < endOf(lock));
     };
 
     const say = (what = "") => {
       const note = here();
       const count = melody.notes.length === 1 ? "1 note in all" : `${melody.notes.length} notes in all`;
-      const at = `${place(cursor.step, melody.first_measure, measure)}, ${pitchName(cursor.pitch)}`;
-      const lock = locks.some((one) => one[2] === cursor.pitch && one[0] <= cursor.step && cursor.step < endOf(one));
-      const there = `${note ? `a note of ${note[1]} steps` : "empty"}${lock ? ", kept" : ""}`;
+      const { tick, pitch } = roll.cursor();
+      const at = `${place(tick, melody.first_measure, measure)}, ${pitchName(pitch)}`;
+      const there = `${note ? `a note of ${note[1]} steps` : "empty"}${lockHere() ? ", kept" : ""}`;
       where.textContent = `${what}${at}: ${there}. ${count}.`;
     };
 
-    const show = (what) => {
-      shown = fitted(melody, shown);
-      paper();
-      draw();
+    const show = (what, range = roll.shown()) => {
+      roll.show(fitted(melody, range));
+      drawTask();
       say(what);
     };
 
@@ -169,18 +153,17 @@
       if (JSON.stringify(melody) === props.value) return;
       melody = { ...EMPTY, ...JSON.parse(props.value || "{}") };
       past = [];
-      shown = [55, 79];
-      show();
+      show("", RANGE);
     };
 
     const toggle = () => {
       const note = here();
       if (note) change(remove(melody, note[0]), "Removed. ");
-      else change(add(melody, cursor.step, cursor.pitch, unit(), steps), "Added. ");
+      else change(add(melody, roll.cursor().tick, roll.cursor().pitch, unit(), steps), "Added. ");
     };
 
     const lengthen = (by) => {
-      const note = here() || melody.notes.findLast(([onset]) => onset <= cursor.step);
+      const note = here() || melody.notes.findLast(([onset]) => onset <= roll.cursor().tick);
       if (note) change(resize(melody, note[0], note[1] + by, steps), "Length changed. ");
     };
 
@@ -190,7 +173,7 @@
         say(`${task.noLocks} `);
         return;
       }
-      const held = locks.find((one) => one[2] === cursor.pitch && one[0] <= cursor.step && cursor.step < endOf(one));
+      const held = lockHere();
       const note = held || lockOf(here(), gap);
       if (!note) {
         say("Only a note of the gap can be kept. ");
@@ -212,8 +195,8 @@
       gap = task.gap;
       find(".task").textContent = SAID[task.sketch];
       showKeeper();
-      paper();
-      draw();
+      roll.drawAll();
+      drawTask();
     };
 
     const undo = () => {
@@ -223,10 +206,9 @@
     };
 
     const view = (by) => {
-      const [low, high] = shown;
-      shown = by > 0 ? [low, clamp(high + by, 0, 127)] : [clamp(low + by, 0, 127), high];
-      paper();
-      draw();
+      const [low, high] = roll.shown();
+      roll.show(by > 0 ? [low, clamp(high + by, 0, 127)] : [clamp(low + by, 0, 127), high]);
+      drawTask();
     };
 
     const play = () => {
@@ -235,16 +217,16 @@
         return;
       }
       const button = find("[data-do=play]");
-      const at = (x) => find(".playhead").setAttribute("transform", `translate(${x} 0)`);
-      const ahead = melody.notes.some(([onset]) => onset >= cursor.step);
+      const { tick } = roll.cursor();
+      const ahead = melody.notes.some(([onset]) => onset >= tick);
       window.musicEvalsPlayer.play(melody.notes, stepSec, {
-        from: ahead ? snapped(cursor.step, measure) : 0,
+        from: ahead ? snapped(tick, measure) : 0,
         to: steps,
-        onStep: (step) => at(step * px + 9),
+        onStep: (step) => roll.setHead(step + 9 / px), // it rests 9 pixels to the left, where it is not seen
         onEnd: () => {
           playing = false;
           button.textContent = "Play";
-          at(0);
+          roll.setHead(0);
         },
       });
       playing = true;
@@ -252,14 +234,12 @@
     };
 
     const move = (by, pitches) => {
-      const step = by ? snapped(cursor.step, unit()) + by : cursor.step;
-      cursor = { step: clamp(step, 0, steps - 1), pitch: clamp(cursor.pitch + pitches, 0, 127) };
-      if (cursor.pitch > shown[1]) view(cursor.pitch - shown[1]);
-      if (cursor.pitch < shown[0]) view(cursor.pitch - shown[0]);
-      const x = cursor.step * px;
-      const wide = frame.clientWidth;
-      if (x < frame.scrollLeft || x + 30 > frame.scrollLeft + wide) frame.scrollLeft = x - wide / 2;
-      draw();
+      const { tick, pitch } = roll.cursor();
+      const next = clamp(pitch + pitches, 0, 127);
+      const [low, high] = roll.shown();
+      if (next > high) view(next - high);
+      if (next < low) view(next - low);
+      roll.moveCursor(by ? snapped(tick, unit()) + by : tick, next);
       say();
     };
 
@@ -281,7 +261,7 @@
       const button = event.target.closest("[data-do]");
       if (button) buttons[button.dataset.do]();
     });
-    unitOf.addEventListener("change", draw);
+    unitOf.addEventListener("change", () => roll.setUnit(Number(unitOf.value)));
 
     const onKey = {
       ArrowLeft: (far) => (far ? lengthen(-unit()) : move(-unit(), 0)),
@@ -309,46 +289,42 @@
       act(event.shiftKey);
     });
 
-    const pointed = (event) => {
-      const box = grid.getBoundingClientRect();
-      const step = clamp(Math.floor((event.clientX - box.left) / px), 0, steps - 1);
-      return { step, pitch: shown[1] - Math.floor((event.clientY - box.top - TOP) / ROW) };
-    };
     const isTouch = (event) => event.pointerType === "touch";
     grid.addEventListener("pointerdown", (event) => {
       if (event.button !== 0) return;
-      const { step, pitch } = pointed(event);
-      if (pitch > shown[1] || pitch < shown[0]) return;
+      const { tick: step, pitch, onRuler } = roll.pointed(event);
+      if (onRuler) return;
       const hit = noteAt(melody, step, pitch);
-      cursor = { step: hit ? hit[0] : snapped(step, unit()), pitch };
-      drag = { keep: keeping, step, before: melody, hit: Boolean(hit), moved: false, x: event.clientX, y: event.clientY };
+      const first = hit ? hit[0] : snapped(step, unit());
+      roll.setCursor(first, pitch);
+      drag = { keep: keeping, step, first, pitch, before: melody, hit: Boolean(hit), moved: false, x: event.clientX, y: event.clientY };
       if (keeping || isTouch(event)) return;
       event.preventDefault();
       grid.focus({ preventScroll: true });
       grid.setPointerCapture(event.pointerId);
-      if (!hit) melody = add(melody, cursor.step, pitch, unit(), steps);
+      if (!hit) melody = add(melody, first, pitch, unit(), steps);
       draw();
     });
     grid.addEventListener("pointermove", (event) => {
       if (!drag || drag.keep || isTouch(event) || Math.abs(event.clientX - drag.x) < 3) return;
       drag.moved = true;
-      melody = resize(melody, cursor.step, draggedLength(cursor.step, pointed(event).step, unit()), steps);
+      melody = resize(melody, drag.first, draggedLength(drag.first, roll.pointed(event).tick, unit()), steps);
       draw();
     });
     grid.addEventListener("pointerup", (event) => {
       if (!drag) return;
-      const { keep, step, before, hit, moved, x, y } = drag;
+      const { keep, step, first, pitch, before, hit, moved } = drag;
+      const far = Math.hypot(event.clientX - drag.x, event.clientY - drag.y);
       drag = null;
-      if (isTouch(event) && Math.hypot(event.clientX - x, event.clientY - y) > 8) return; // a swipe scrolls
+      if (isTouch(event) && far > 8) return; // a swipe scrolls
       if (keep) {
-        cursor.step = step;
-        draw();
+        roll.setCursor(step, pitch);
         lock();
         return;
       }
       let after = melody;
-      if (hit && !moved) after = remove(melody, cursor.step);
-      if (!hit && isTouch(event)) after = add(melody, cursor.step, cursor.pitch, unit(), steps);
+      if (hit && !moved) after = remove(melody, first);
+      if (!hit && isTouch(event)) after = add(melody, first, pitch, unit(), steps);
       melody = before;
       if (JSON.stringify(after) === JSON.stringify(before)) draw();
       else change(after, hit ? (moved ? "" : "Removed. ") : "Added. ");

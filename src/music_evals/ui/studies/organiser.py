@@ -19,8 +19,7 @@ from urllib.parse import parse_qs
 from music_evals.errors import FileTooLargeError, MusicEvalsError
 from music_evals.studies.answers import participants_of
 from music_evals.studies.folders import SUBMISSIONS, StudyFolder
-from music_evals.studies.slots import SlotBook
-from music_evals.studies.storage import SubmissionStore, is_secret
+from music_evals.studies.storage import SlotBook, SubmissionStore, is_secret
 from music_evals.ui.assets import html
 
 if TYPE_CHECKING:
@@ -37,6 +36,16 @@ TRIES_SEC = 60.0
 """Seconds."""
 _COOKIE = "study_organiser"
 _MOST_BYTES = 10_000
+
+
+async def read_body(request: Request, most: int) -> bytes:
+    """Return the body of a request; one of more than `most` bytes is refused, and read no further."""
+    body = bytearray()
+    async for chunk in request.stream():
+        body += chunk
+        if len(body) > most:
+            raise FileTooLargeError(f"at most {most} bytes are taken")
+    return bytes(body)
 
 
 class Organiser:
@@ -63,8 +72,6 @@ class Organiser:
         """Do what a form of the page asks for."""
         from starlette.concurrency import run_in_threadpool
         from starlette.responses import RedirectResponse, Response
-
-        from music_evals.ui.studies.server import read_body
 
         try:
             body = await read_body(request, _MOST_BYTES)

@@ -9,7 +9,7 @@ __all__ = ["study_page"]
 
 _SCRIPTS = {
     "editing": (
-        "player", "roll_paper", "note_edits", "edit_log", "piano_roll", "study_page", "note_editor", "editing_test",
+        "player", "piano_roll", "note_edits", "edit_log", "note_roll", "study_page", "note_editor", "editing_test",
     ),
     "listening": ("ab_player", "study_page", "listening_test"),
 }  # fmt: skip

@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Any
 from music_evals.errors import FileTooLargeError, HubError, InvalidInputError, MusicEvalsError, OutputError, importing
 from music_evals.studies.answers import check_part
 from music_evals.studies.folders import StudyFolder
-from music_evals.studies.slots import SlotBook
-from music_evals.studies.storage import SubmissionStore, is_token
+from music_evals.studies.storage import SlotBook, SubmissionStore, is_token
+from music_evals.ui.studies.organiser import Organiser, read_body
 
 if TYPE_CHECKING:
     from starlette.applications import Starlette
@@ -77,8 +77,6 @@ def build_app(study: StudyFolder, *, secret: str, store: SubmissionStore | None 
         raise InvalidInputError(
             "the organiser's secret needs at least 16 characters, such as studies.storage.new_token()"
         )
-    from music_evals.ui.studies.organiser import Organiser
-
     store = store if store is not None else SubmissionStore(study.submissions)
     book = SlotBook(store.folder, len(study.plans), mirror=store.mirror, clock=store.clock)
     participants = _Participants(study, store, book)
@@ -119,23 +117,6 @@ def serve(
     # no access log: it would hold addresses
     app = build_app(study, secret=secret, store=store)
     uvicorn.run(app, host=host, port=port, access_log=False, log_level="warning", server_header=False)
-
-
-async def read_body(request: Request, most: int) -> bytes:
-    """Return the body of a request.
-
-    Raises
-    ------
-    FileTooLargeError
-        It is longer than `most` bytes; no more than that is read.
-
-    """
-    body = bytearray()
-    async for chunk in request.stream():
-        body += chunk
-        if len(body) > most:
-            raise FileTooLargeError(f"at most {most} bytes are taken")
-    return bytes(body)
 
 
 class _Participants:

@@ -22,18 +22,14 @@ from music_evals.ui.widgets.timeline_view import TIMELINE_STYLE
 if TYPE_CHECKING:
     import gradio as gr
 
-__all__ = ["Track", "add_player", "empty_player", "encode", "levels_text", "player"]
-
 
 class Track(NamedTuple):
     """What is played of one side."""
 
     title: str
-    samples: npt.NDArray[np.float32]
-    """Mono, shape (n,), at the level of the source; what lies beyond -1..1 is clipped."""
+    samples: npt.NDArray[np.float32]  # mono, shape (n,), at the level of the source; what lies beyond -1..1 is clipped
     sample_rate: int
-    source: str = "its file"
-    """What its level is given against."""
+    source: str = "its file"  # what its level is given against
 
     @property
     def seconds(self) -> float:

@@ -8,8 +8,6 @@ from html import escape
 from music_evals.annotations import Score
 from music_evals.symbolic.measures import meter_map
 
-__all__ = ["arrangements_svg"]
-
 _STYLE = """\
 .rolls { background: #fff; font: 14px sans-serif; } .rolls text { fill: #222; } .rolls .bar { stroke: #ccc; }
 .rolls .melody { fill: #777; } .rolls .accompaniment { fill: #c2410c; }

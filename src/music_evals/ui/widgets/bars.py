@@ -15,8 +15,6 @@ from music_evals.annotations import VOCABULARY_SIZE
 from music_evals.metrics.catalogue import metric_of
 from music_evals.ui.assets import html
 
-__all__ = ["Bar", "Mark", "bar_of", "bars_html", "number", "why_no_chance"]
-
 ROOM: Final = 1.25  # a bar without an end is drawn a quarter longer than the largest value on it
 DIRECTIONS: Final = {
     "higher": "higher is better",
@@ -30,11 +28,9 @@ DIRECTIONS: Final = {
 class Mark:
     """A value that gives a score a meaning: the best that can be had, or chance."""
 
-    label: str
-    """What scores so, such as ``"identical pair"``."""
+    label: str  # what scores so, such as ``"identical pair"``
     value: float
-    about: bool = False
-    """Whether it is a mean of many."""
+    about: bool = False  # whether it is a mean of many
 
     def __str__(self) -> str:
         return f"{self.label} {'about ' if self.about else ''}{self.value:.3g}"
@@ -48,14 +44,12 @@ class Bar:
     value: float | None
     low: float
     high: float
-    direction: str
-    """A key of `DIRECTIONS`."""
+    direction: str  # A key of `DIRECTIONS`
     best: Mark | None = None
     chance: Mark | None = None
     title: str = ""
     facet: str = ""
-    state: str = "defined"
-    """``"defined"``, ``"undefined"`` or ``"failed"``."""
+    state: str = "defined"  # ``"defined"``, ``"undefined"`` or ``"failed"``
     reason: str = ""
 
     @property
@@ -138,16 +132,7 @@ def number(value: float | None) -> str:
 
 
 def why_no_chance(modality: str, variant: str) -> str:
-    """Say why the mean over unrelated pairs is no marker for some scores; empty where it is one.
-
-    Examples
-    --------
-    >>> why_no_chance("audio", "corrected")
-    ''
-    >>> why_no_chance("symbolic", "corrected")
-    'what unrelated pairs score was measured on recordings: no such marker for scores'
-
-    """
+    """Say why the mean over unrelated pairs is no marker for some scores; empty where it is one."""
     if modality != "audio":
         return "what unrelated pairs score was measured on recordings: no such marker for scores"
     if variant != "corrected":

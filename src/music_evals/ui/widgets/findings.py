@@ -17,8 +17,6 @@ from music_evals.metrics.rhythm import TOLERANCE_SEC
 from music_evals.metrics.structure import WINDOW_SEC
 from music_evals.ui.widgets.moves import UNMOVED, Move, find_move, kept_notes
 
-__all__ = ["Finding", "chord_name", "findings", "interval_name", "key_name", "move_text", "preserved_sentence"]
-
 SAME_TEMPO_BPM: Final = 0.5  # tempi that differ by less are named as equal
 SAME_LENGTH_SEC: Final = 0.05
 SAME_CHORDS_SEC: Final = 0.1  # chords that differ for less in all are named as equal: a frame at a change of chord
@@ -40,49 +38,25 @@ FloatArray = npt.NDArray[np.float64]
 class Finding(NamedTuple):
     """One sentence on one facet."""
 
-    facet: str
-    """What it is on: ``"length"``, ``"key"``, ``"tempo"``, ``"beats"`` ..."""
-    kind: Kind
-    """Whether the two sides agree, differ, or cannot be compared."""
-    text: str
-    """Without a full stop."""
+    facet: str  # what it is on: ``"length"``, ``"key"``, ``"tempo"``, ``"beats"`` ..
+    kind: Kind  # whether the two sides agree, differ, or cannot be compared
+    text: str  # without a full stop
     share: float | None = None
     """How much of the original's the edit has, 0..1; None where that is not a matter of more or less."""
 
 
 def interval_name(semitones: int) -> str:
-    """Return the name of an interval of at most an octave, whichever way it goes.
-
-    Examples
-    --------
-    >>> interval_name(7), interval_name(-2)
-    ('a fifth', 'a whole tone')
-
-    """
+    """Return the name of an interval of at most an octave, whichever way it goes."""
     return INTERVALS[abs(semitones)]
 
 
 def key_name(key: Key) -> str:
-    """Return a key in words.
-
-    Examples
-    --------
-    >>> key_name(Key(3, "minor"))
-    'Eb minor'
-
-    """
+    """Return a key in words."""
     return f"{TONICS[key.tonic]} {key.mode}"
 
 
 def chord_name(label: str) -> str:
-    """Return a chord in words; a label of Harte's syntax that is neither major nor minor stays as it is.
-
-    Examples
-    --------
-    >>> chord_name("C#:min"), chord_name("G:maj"), chord_name("N"), chord_name("D:7")
-    ('C# minor', 'G major', 'no chord', 'D:7')
-
-    """
+    """Return a chord in words; a label of Harte's syntax that is neither major nor minor stays as it is."""
     if label == NO_CHORD:
         return "no chord"
     root, _, quality = label.partition(":")
@@ -109,15 +83,7 @@ def findings(original: Features, edit: Features) -> tuple[Finding, ...]:
 
 
 def preserved_sentence(findings: Sequence[Finding]) -> str:
-    """Say in one sentence how much of the original the edit preserved.
-
-    Examples
-    --------
-    >>> findings = [Finding("key", "same", ""), Finding("beats", "changed", "", 0.5), Finding("tempo", "changed", "")]
-    >>> preserved_sentence(findings)
-    'Preserved in full: key; in part: beats (50 %); not preserved: tempo.'
-
-    """
+    """Say in one sentence how much of the original the edit preserved."""
     groups: dict[str, list[str]] = {"in full": [], "in part": [], "not preserved": [], "not comparable": []}
     for finding in findings:
         share = finding.share or 0.0
@@ -138,10 +104,8 @@ def preserved_sentence(findings: Sequence[Finding]) -> str:
 class _About(NamedTuple):
     """What the comparison of one feature must know of the pair."""
 
-    end_sec: float
-    """Length of the original."""
-    move: Move
-    """What was done to all of the edit."""
+    end_sec: float  # length of the original
+    move: Move  # what was done to all of the edit
 
 
 def _length(original_sec: float, edit_sec: float) -> Finding:

@@ -17,19 +17,6 @@ from music_evals.lyrics.rhyme import RHYME_CLASSES
 from music_evals.pipelines.lyrics import NO_CHINESE, NO_CHINESE_EMPTY, NO_CHINESE_FORM, LyricStructure
 from music_evals.ui.assets import html
 
-__all__ = [
-    "MARKS",
-    "changes_html",
-    "inert",
-    "line_rows",
-    "lines_html",
-    "losses",
-    "losses_html",
-    "mark_of",
-    "pattern_counts",
-    "score_html",
-]
-
 Say = Callable[..., str]
 
 MARKS: Final[Mapping[str, str]] = {"kept": "✓", "missed": "✗", "extra": "+", "none": "·"}

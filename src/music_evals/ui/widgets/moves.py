@@ -10,8 +10,6 @@ from music_evals.annotations import Features, Melody
 from music_evals.audio.chords import CHORD_LABELS
 from music_evals.benchmark.tasks.preservation.plots import differing_notes
 
-__all__ = ["UNMOVED", "Move", "find_move", "kept_notes", "unmoved"]
-
 WORTH_MOVING: Final = 0.1  # a move brings back at least this share of the original's notes
 LEAST_KEPT: Final = 0.5  # and at least this share of them is there then
 LEAST_STRETCH: Final = 0.005  # lengths that differ by less are of one tempo

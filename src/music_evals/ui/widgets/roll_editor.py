@@ -4,7 +4,8 @@ The component's value is text, so that programs can send it too: JSON with ``not
 ``[onset, duration, pitch]`` in steps (24 a measure), ``first_measure``, what the first measure is called, and ``held``,
 the steps at the start that hold a note from before. `read_melody` checks it and gives tokens, `write_melody` is the
 inverse. What the gap is, and what is drawn in it, is no part of the melody: it is the property ``task``, made by
-`roll_task`. Notes of the gap can be locked where the page has a `kept_notes`.
+`roll_task`. Notes of the gap can be locked where the page has a `kept_notes`, the list of notes that stay as they are;
+its value is JSON too, a list of ``[onset, duration, pitch]``.
 """
 
 from __future__ import annotations
@@ -23,8 +24,6 @@ from music_evals.ui.assets import html, script, style
 
 if TYPE_CHECKING:
     import gradio as gr
-
-__all__ = ["Melody", "is_note", "read_melody", "roll_editor", "roll_task", "write_melody"]
 
 MAX_TEXT = 20_000  # characters; 384 notes take 6,000
 MAX_MEASURE = 100_000  # no piece that `symbolic.limits` lets pass has more
@@ -51,17 +50,17 @@ class Melody:
 
 
 def read_melody(text: str) -> Melody:
-    """Read the value of the editor.
-
-    Examples
-    --------
-    >>> read_melody('{"notes": [[0, 6, 60], [6, 3, 62]]}').tokens[:10].tolist()
-    [60, 128, 128, 128, 128, 128, 62, 128, 128, 129]
-
-    """
-    value = _parse(text)
+    """Read the value of the editor."""
+    if not isinstance(text, str) or len(text) > MAX_TEXT:
+        raise InvalidNotesError(f"a melody is text of at most {MAX_TEXT} characters, such as {_EXPECTED}")
+    try:
+        value = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise InvalidNotesError(f"a melody is JSON such as {_EXPECTED}; this is not") from error
+    if not isinstance(value, dict):
+        raise InvalidNotesError(f"a melody is JSON such as {_EXPECTED}; got {type(value).__name__}")
     rows, first, held = value.get("notes"), value.get("first_measure", 1), value.get("held", 0)
-    if not isinstance(rows, list) or not all(is_note(row) for row in rows):
+    if not isinstance(rows, list) or not all(_is_note(row) for row in rows):
         raise InvalidNotesError(
             f"a note is [onset, duration, pitch] in whole numbers: onset 0..{MUSIB_LAYOUT.n_steps - 1} and duration in "
             f"steps of 24 a measure, ending by step {MUSIB_LAYOUT.n_steps}, pitch 0..127; expected {_EXPECTED}"
@@ -113,26 +112,14 @@ def roll_editor(value: Melody, *, task: dict[str, Any] | None = None, **options:
         write_melody(value),
         html_template=html("roll_editor.html"),
         css_template=style("roll_editor"),
-        js_on_load=script("player", "kept", "roll_paper", "roll_editor", start="rollEditor", **settings),
+        js_on_load=script("player", "kept", "piano_roll", "roll_editor", start="rollEditor", **settings),
         apply_default_css=False,
         task=task or roll_task(),
         **options,
     )
 
 
-def _parse(text: str) -> dict[str, Any]:
-    if not isinstance(text, str) or len(text) > MAX_TEXT:
-        raise InvalidNotesError(f"a melody is text of at most {MAX_TEXT} characters, such as {_EXPECTED}")
-    try:
-        value = json.loads(text)
-    except (ValueError, RecursionError) as error:
-        raise InvalidNotesError(f"a melody is JSON such as {_EXPECTED}; this is not") from error
-    if not isinstance(value, dict):
-        raise InvalidNotesError(f"a melody is JSON such as {_EXPECTED}; got {type(value).__name__}")
-    return value
-
-
-def is_note(row: Any) -> bool:
+def _is_note(row: Any) -> bool:
     """Tell whether a value is ``[onset, duration, pitch]`` of a note in the sixteen measures."""
     if not isinstance(row, list) or len(row) != 3 or not all(type(number) is int for number in row):
         return False
@@ -142,3 +129,36 @@ def is_note(row: Any) -> bool:
 
 def _is_count(value: Any, most: int) -> bool:
     return type(value) is int and 0 <= value <= most
+
+
+NO_LOCKS = "[]"  # the value without a lock
+
+
+def read_locks(text: str | None) -> tuple[tuple[int, int, int], ...]:
+    """Read the value of the component; None and no text are no locks."""
+    expected = "notes that stay are JSON such as [[144, 6, 60]]: onset, duration and pitch of each, in whole numbers"
+    if not text:
+        return ()
+    try:
+        rows = json.loads(text) if len(text) <= MAX_TEXT else None
+    except (ValueError, RecursionError) as error:
+        raise InvalidNotesError(f"{expected}; this is no JSON") from error
+    if not isinstance(rows, list) or not all(_is_note(row) for row in rows):
+        raise InvalidNotesError(f"{expected}, within {MUSIB_LAYOUT.n_steps} steps, pitch 0..127")
+    return tuple((onset, duration, pitch) for onset, duration, pitch in sorted(rows))
+
+
+def kept_notes(why: str = "", **options: Any) -> gr.HTML:
+    """Return the component; its value is text for `read_locks`, and its property `why` says why there are no locks."""
+    import gradio as gr
+
+    start = script("kept", "kept_notes", start="keptNotes", measure=MUSIB_LAYOUT.steps_per_measure)
+    return gr.HTML(
+        NO_LOCKS,
+        html_template=html("kept_notes.html"),
+        css_template=style("kept_notes"),
+        js_on_load=start,
+        apply_default_css=False,
+        why=why,
+        **options,
+    )

@@ -7,38 +7,87 @@ the page, so that it follows the light or dark theme. Kinds of notes differ in s
 from __future__ import annotations
 
 import base64
+import collections
 import json
 from collections.abc import Iterable, Sequence
+from fractions import Fraction
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from music_evals.annotations import MUSIB_LAYOUT, NoteArray, Score, Tempo, TimeSignature, Tokens
-from music_evals.pipelines.gap_diff import NoteDiff
+from music_evals.pipelines.gaps.diff import CHANGES, NoteChange, NoteDiff
 from music_evals.symbolic import midi, noteseq
 from music_evals.symbolic.notes import quantize
 from music_evals.ui.assets import html, script, style
-from music_evals.ui.widgets.note_diff import pitch_name, place_text
 
 if TYPE_CHECKING:
     import gradio as gr
     from markupsafe import Markup
 
-__all__ = [
-    "STEP_SEC",
-    "TEMPO_BPM",
-    "RollNote",
-    "context_notes",
-    "diff_roll",
-    "figure_html",
-    "legend_html",
-    "lock_text",
-    "locks_html",
-    "midi_bytes",
-    "pitch_range",
-    "roll_svg",
-    "roll_view",
-]
+_NAMES = ("C", "C#", "D", "D#", "E", "F", "F#", "G", "G#", "A", "A#", "B")
+_BEAT = MUSIB_LAYOUT.steps_per_measure // 4
+
+
+def summary(diff: NoteDiff) -> str:
+    """Return the counts in words."""
+    n_kept, missed, extra = (diff.count(kind) for kind in CHANGES)
+    if not diff.changes:
+        return "Neither the true middle nor the candidate has a note."
+    length = f" ({diff.same_length} of them with the true length)" if n_kept else ""
+    return f"{n_kept} kept{length}, {missed} missed, {extra} extra."
+
+
+def sentences(diff: NoteDiff, first_measure: int) -> list[str]:
+    """Return one sentence a change, in the order of time; `first_measure` is the number of the middle's first one."""
+    at: dict[int, list[NoteChange]] = collections.defaultdict(list)
+    for change in diff.changes:
+        at[change.onset].append(change)
+    return [_sentence(changes, place_text(onset, first_measure)) for onset, changes in sorted(at.items())]
+
+
+def pitch_name(pitch: int) -> str:
+    """Return the name of a pitch, 60 being C4; black keys are named as sharps."""
+    return f"{_NAMES[pitch % 12]}{pitch // 12 - 1}"
+
+
+def place_text(step: int, first_measure: int) -> str:
+    """Return where a step lies, counted from the start of the measure called `first_measure`."""
+    measure, rest = divmod(step, MUSIB_LAYOUT.steps_per_measure)
+    return f"measure {first_measure + measure}, beat {_mixed(Fraction(rest, _BEAT) + 1)}"
+
+
+def beats_text(steps: int) -> str:
+    """Return a length in beats (quarter notes)."""
+    beats = Fraction(steps, _BEAT)
+    return f"{_mixed(beats)} beat{'s' if beats > 1 else ''}"
+
+
+def _mixed(value: Fraction) -> str:
+    whole, rest = divmod(value, 1)
+    return " ".join(str(part) for part in (whole, rest) if part)
+
+
+def _sentence(changes: list[NoteChange], place: str) -> str:
+    """Tell what became of the notes that begin at one step: one a side."""
+    first = changes[0]
+    note = f"{pitch_name(first.pitch)}, {beats_text(first.duration)}"
+    if len(changes) == 2:
+        other = changes[1]
+        return (
+            f"{place}: missed {note}; extra {pitch_name(other.pitch)}, {beats_text(other.duration)}, "
+            f"{_interval(other.pitch - first.pitch)}"
+        )
+    if first.kind == "kept" and first.true_duration is not None and first.true_duration != first.duration:
+        lengths = f"{beats_text(first.duration)} and not {beats_text(first.true_duration)}"
+        return f"{place}: kept {pitch_name(first.pitch)}, but {lengths}"
+    return f"{place}: {first.kind} {note}"
+
+
+def _interval(semitones: int) -> str:
+    unit = "semitone" if abs(semitones) == 1 else "semitones"
+    return f"{abs(semitones)} {unit} {'higher' if semitones > 0 else 'lower'}"
+
 
 TEMPO_BPM = 96.0
 """What is played and what can be downloaded have this tempo, in quarters a minute; the same as in reports."""
@@ -75,9 +124,11 @@ def context_notes(
 ) -> list[RollNote]:
     """Return the notes of a context with a filled gap in it."""
     inside = range(gap.start, gap.stop)
+    whole = np.array(context, dtype=np.uint8)
+    whole[gap] = middle
     return [
         RollNote(onset, duration, pitch, kind if onset in inside else "outside")
-        for onset, duration, pitch in _rows(noteseq.decode(_put(context, middle, gap)))
+        for onset, duration, pitch in _rows(noteseq.decode(whole))
     ]
 
 
@@ -222,12 +273,6 @@ def roll_view(value: str = "", **options: Any) -> gr.HTML:
 
     start = script("player", "kept", "rolls", start="rolls", stepPx=_STEP_PX, stepSec=STEP_SEC)
     return gr.HTML(value, css_template=style("rolls"), js_on_load=start, apply_default_css=False, **options)
-
-
-def _put(context: Tokens, middle: Tokens, gap: slice) -> Tokens:
-    whole = np.array(context, dtype=np.uint8)
-    whole[gap] = middle
-    return whole
 
 
 def _rows(notes: NoteArray) -> list[tuple[int, int, int]]:

@@ -16,8 +16,6 @@ from music_evals.ui.spaces.tag_comparison import Compared, Say, Tags, compare, t
 from music_evals.ui.spaces.words_muchin import DESCRIPTION_WORDS
 from music_evals.ui.widgets.lyric_view import inert
 
-__all__ = ["matrix_html", "song_html", "table_html", "tags_html"]
-
 
 def table_html(comparison: Compared | None, language: str = "en") -> str:
     """Return the scores by dimension as HTML, undefined ones with their reason; nothing before there are any."""

@@ -10,27 +10,18 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
 from music_evals.annotations import Features
+from music_evals.benchmark.tasks.preservation import plots
 from music_evals.benchmark.tasks.preservation.players import clock
-from music_evals.benchmark.tasks.preservation.plots import (
-    PICTURE_STYLE,
-    differing_notes,
-    differing_spans,
-    note_name,
-    timeline,
-    unmatched,
-)
 from music_evals.benchmark.tasks.preservation.worker import outline
 from music_evals.metrics.rhythm import TOLERANCE_SEC
 from music_evals.metrics.structure import WINDOW_SEC
 from music_evals.ui.assets import html, style
 from music_evals.ui.widgets.findings import chord_name
 
-__all__ = ["TIMELINE_STYLE", "Disagreement", "clock", "disagreements", "timeline_html"]
-
 SHOWN: Final = 60  # of one kind in the list; all are in the picture
 NO_FEATURES: Final = "Neither side has chords, beats, sections or a melody that could be drawn."
 
-TIMELINE_STYLE: Final = style("timeline") + PICTURE_STYLE
+TIMELINE_STYLE: Final = style("timeline") + plots.PICTURE_STYLE
 """For the element that holds `timeline_html`; colours are those of Gradio's theme."""
 
 
@@ -38,8 +29,7 @@ class Disagreement(NamedTuple):
     """One place where the two sides differ."""
 
     time_sec: float
-    kind: str
-    """``"chord"``, ``"beat"``, ``"section"`` or ``"note"``."""
+    kind: str  # ``"chord"``, ``"beat"``, ``"section"`` or ``"note"``
     text: str
 
 
@@ -53,7 +43,7 @@ def disagreements(original: Mapping[str, Any], edit: Mapping[str, Any]) -> list[
 
 
 def _chords(original: Sequence[Any], edit: Sequence[Any]) -> Iterable[Disagreement]:
-    for start, end in differing_spans(original, edit):
+    for start, end in plots.differing_spans(original, edit):
         was, became = (chord_name(_label_at(side, start, end)) for side in (original, edit))
         yield Disagreement(start, "chord", f"{was} became {became}")
 
@@ -75,16 +65,16 @@ def _lost_and_new(
     kind: str, original: Sequence[float], edit: Sequence[float], tolerance_sec: float, word: str
 ) -> Iterable[Disagreement]:
     for own, other, title in ((original, edit, "original"), (edit, original, "edit")):
-        for time, alone in zip(own, unmatched(own, other, tolerance_sec), strict=True):
+        for time, alone in zip(own, plots.unmatched(own, other, tolerance_sec), strict=True):
             if alone:
                 yield Disagreement(time, kind, f"{word} in the {title} only")
 
 
 def _notes(original: Sequence[Any], edit: Sequence[Any]) -> Iterable[Disagreement]:
     for own, other, title in ((original, edit, "original"), (edit, original, "edit")):
-        for (start, _, pitch), alone in zip(own, differing_notes(own, other), strict=True):
+        for (start, _, pitch), alone in zip(own, plots.differing_notes(own, other), strict=True):
             if alone:
-                yield Disagreement(start, "note", f"{note_name(pitch)} in the {title} only")
+                yield Disagreement(start, "note", f"{plots.note_name(pitch)} in the {title} only")
 
 
 def timeline_html(original: Features, edit: Features) -> str:
@@ -100,5 +90,5 @@ def timeline_html(original: Features, edit: Features) -> str:
     for kind, word in (("chord", "Chords"), ("beat", "Beats"), ("section", "Sections"), ("note", "Melody")):
         if mine := [place for place in places if place.kind == kind]:
             groups.append((word, mine[:SHOWN], len(mine[SHOWN:])))
-    picture = Markup(timeline(*sides, label=label, playable=True))  # noqa: S704  (escaped there)
+    picture = Markup(plots.timeline(*sides, label=label, playable=True))  # noqa: S704  (escaped there)
     return html("timeline.html", picture=picture, groups=groups, clock=clock)

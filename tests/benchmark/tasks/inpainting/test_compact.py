@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from music_evals.benchmark.tasks.inpainting.compact import compact_table
+from music_evals.benchmark.tasks.inpainting.report import compact_table
 
 
 def cell(value: float | None, **more: Any) -> dict[str, Any]:

@@ -11,9 +11,8 @@ import pytest
 
 from music_evals.benchmark.run import Settings as RunSettings
 from music_evals.benchmark.run import record
-from music_evals.benchmark.tasks.inpainting import prediction_cache
+from music_evals.benchmark.tasks.inpainting import runner
 from music_evals.benchmark.tasks.inpainting.items import load_items
-from music_evals.benchmark.tasks.inpainting.prediction_cache import PredictionCache
 from music_evals.benchmark.tasks.inpainting.runner import InpaintingJob
 from music_evals.benchmark.tasks.inpainting.systems import baseline_system, load_model
 from music_evals.benchmark.tasks.inpainting.task import INPAINTING, Settings
@@ -44,7 +43,7 @@ def judge(tiny_dataset: Path, fake_model: Path, tmp_path: Path) -> Callable[...,
 
     def run(name: str, folder: Path | None = None, **job: Any) -> list[dict[str, Any]]:
         systems = job.pop("systems", None) or [load_model(fake_model, temperature=job.pop("temperature", None))]
-        held = None if folder is None else PredictionCache(Store(folder))
+        held = None if folder is None else Store(folder)
         made = InpaintingJob(items.head(job.pop("limit", None)), systems, cache=held, **{"seeds": [0, 1], **job})
         settings = RunSettings(tmp_path / name, engine="serial")  # what is asked is counted in this process
         rows = record(made, tmp_path / name / "records", settings)
@@ -93,7 +92,7 @@ def test_nothing_else_is_taken_for_an_answer(
     assert again("damaged") in {64, 6, 2}
     (fake_model / "model.safetensors").write_bytes(b"other weights")
     assert again("weights") == 3 * 70
-    monkeypatch.setattr(prediction_cache, "kernels", lambda: "another kind of processor")
+    monkeypatch.setattr(runner, "kernels", lambda: "another kind of processor")
     assert again("kernels") == 3 * 70
 
 

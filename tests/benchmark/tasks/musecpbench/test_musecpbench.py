@@ -18,8 +18,7 @@ from music_evals import protocols
 from music_evals.annotations import BACKBONES, EditRequest
 from music_evals.benchmark.published import published_preservation
 from music_evals.benchmark.records import read_records
-from music_evals.benchmark.tasks.musecpbench import tables, task
-from music_evals.benchmark.tasks.musecpbench.folders import RESULTS, scores_folder
+from music_evals.benchmark.tasks.musecpbench import RESULTS, scores_folder, tables, task
 from music_evals.benchmark.tasks.musecpbench.task import MUSECPBENCH, PAPER_DATA, Settings, Study
 from music_evals.cli import main
 from music_evals.datasets.edit_study import write_study_sources

@@ -241,7 +241,7 @@ def test_a_file_that_may_not_be_read_is_a_failure(write_files: Write) -> None:
 
 
 def pair(item: str, group: str, content: str, system: str = "s") -> Pair:
-    return Pair(item, system, group, MusicFile(item, item, content), MusicFile("e", "e", "e"), "audio")
+    return Pair(item, system, group, "audio", MusicFile(item, item, content), MusicFile("e", "e", "e"))
 
 
 def test_controls_use_each_original_once() -> None:

@@ -8,7 +8,8 @@ import pytest
 
 from music_evals.annotations import Score
 from music_evals.audio.io import AudioPolicy, load_audio
-from music_evals.benchmark.tasks.preservation.reencoding import RATE, REENCODED_AUDIO, reencode, rewrite
+from music_evals.benchmark.tasks.preservation.worker import RATE, REENCODED_AUDIO, reencode
+from music_evals.symbolic.midi import read_midi, write_midi
 from music_evals.symbolic.notes import make_notes
 
 AT_RATE = AudioPolicy(sample_rate=RATE, peak_normalise=False)  # nothing but what the copy does itself
@@ -85,4 +86,4 @@ def test_silence_stays_silent() -> None:
 
 def test_a_score_comes_back_with_its_notes() -> None:
     score = Score(make_notes([0, 480], [480, 480], [60, 64]), 480)
-    assert np.array_equal(rewrite(score).notes, score.notes)
+    assert np.array_equal(read_midi(write_midi(score)).notes, score.notes)

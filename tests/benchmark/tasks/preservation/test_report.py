@@ -17,7 +17,7 @@ from tests.benchmark.tasks.preservation.test_task import TUNE, save_tune
 from music_evals.audio.loudness import integrated_loudness
 from music_evals.benchmark.results import build_results
 from music_evals.benchmark.scores import read_scores
-from music_evals.benchmark.tasks.preservation import pair_list, players
+from music_evals.benchmark.tasks.preservation import players, report
 from music_evals.benchmark.tasks.preservation.pairs import CEILING, UNRELATED
 from music_evals.benchmark.tasks.preservation.players import AUDIO_FOLDER, Players
 from music_evals.benchmark.tasks.preservation.plots import note_name, timeline
@@ -199,7 +199,7 @@ def test_every_pair_stands_in_the_list_the_worst_first() -> None:
 
 
 def test_a_long_list_has_equal_shares(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(pair_list, "MOST_PAIRS", 4)
+    monkeypatch.setattr(report, "MOST_PAIRS", 4)
     page = render_report(*made(SCORES))
     assert [row[:2] for row in cells_of(page)] == [["b", "s"], ["a", "t"], ["a", CEILING], ["a", UNRELATED]]
     assert "4 of 7 pairs that were judged, the worst of each system" in " ".join(page.split())

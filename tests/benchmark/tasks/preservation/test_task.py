@@ -12,8 +12,7 @@ import pytest
 
 from music_evals.annotations import Score, Tempo
 from music_evals.benchmark.load import load_results
-from music_evals.benchmark.tasks.preservation.pair_datasets import pairs_of_dataset
-from music_evals.benchmark.tasks.preservation.pairs import CEILING, UNRELATED, Columns
+from music_evals.benchmark.tasks.preservation.pairs import CEILING, UNRELATED, Columns, pairs_of_dataset
 from music_evals.benchmark.tasks.preservation.report import SHOWN_PAIRS
 from music_evals.benchmark.tasks.preservation.task import PRESERVATION, Settings
 from music_evals.datasets.known_edits.labels import kinds

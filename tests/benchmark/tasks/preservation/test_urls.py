@@ -17,13 +17,13 @@ import soundfile
 from tests.web import WebServer
 
 from music_evals.annotations import Score
-from music_evals.benchmark.tasks.preservation.pair_datasets import pairs_of_dataset
 from music_evals.benchmark.tasks.preservation.pairs import (
     CEILING,
     UNRELATED,
     Columns,
     pairs_in_folders,
     pairs_in_manifest,
+    pairs_of_dataset,
 )
 from music_evals.benchmark.tasks.preservation.task import PRESERVATION, Settings
 from music_evals.benchmark.tasks.preservation.worker import PairScorer

@@ -106,7 +106,7 @@ def test_the_picture_is_a_document_of_its_own_and_stable(songs: Path) -> None:
 def test_dots_are_not_joined_and_means_of_few_songs_are_hidden() -> None:
     from matplotlib.figure import Figure
 
-    from music_evals.benchmark.tasks.songs.discrepancy_plots import LEAST_SONGS, _draw_dimension
+    from music_evals.benchmark.tasks.songs.discrepancy_report import LEAST_SONGS, _draw_dimension
     from music_evals.pipelines.discrepancy import Cell
 
     axes = Figure().subplots()

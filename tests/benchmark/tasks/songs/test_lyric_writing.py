@@ -21,6 +21,7 @@ from music_evals.benchmark.tasks.songs.lyrics import LYRICS
 from music_evals.benchmark.tasks.songs.lyrics import Settings as Scoring
 from music_evals.benchmark.tasks.songs.text_controls import LYRIC_CONTROLS
 from music_evals.benchmark.tasks.songs.writing_log import Prices
+from music_evals.csv_files import csv_text
 from music_evals.errors import (
     BackendError,
     CorruptRecordsError,
@@ -325,7 +326,7 @@ def test_sums_of_time_tokens_and_cost() -> None:
             "completion_tokens": 70, "n_with_tokens": 2, "cost": pytest.approx(0.01), "n_with_cost": 2,
         }
     }  # fmt: skip
-    assert writing_log.log_csv(log).splitlines()[:3] == [
+    assert csv_text(writing_log.COLUMNS, log).splitlines()[:3] == [
         "system,seed,item,seconds,prompt_tokens,completion_tokens,cost,cut_off,error",
         "a,0,s0,1.0,100,50,0.006,True,",
         "a,0,s1,2.0,200,20,0.004,False,",

@@ -14,9 +14,9 @@ import pytest
 from tests.writing import POEMS, Server, completion, poem_text, write_songs
 
 from music_evals import cli
+from music_evals.benchmark.tasks.songs.generations import BATCHES
 from music_evals.benchmark.tasks.songs.lyric_writing import LYRIC_WRITING, Endpoint, Prices, Settings
-from music_evals.benchmark.tasks.songs.spending import OVERHEAD, Budget
-from music_evals.benchmark.tasks.songs.writing_batches import BATCHES
+from music_evals.benchmark.tasks.songs.writing_log import OVERHEAD, Budget
 from music_evals.errors import BatchPendingError, CorruptRecordsError, CostCeilingError, InvalidInputError
 from music_evals.models.lyric_writers import EndpointWriter
 

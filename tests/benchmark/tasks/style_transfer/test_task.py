@@ -20,10 +20,10 @@ from music_evals.hub.scores import read_scores
 from music_evals.leaderboard import add_to_board, build_leaderboard
 from music_evals.leaderboard.records import records_of_run
 from music_evals.metrics.catalogue import STYLE_SCORES
-from music_evals.pipelines.cell_prediction import evaluate_predictor
+from music_evals.pipelines.style_transfer.cell_prediction import evaluate_predictor
 from music_evals.protocols import ROLL_BASELINES, load_plugin
+from music_evals.symbolic.encodings.piano_rolls import arrange, piano_roll
 from music_evals.symbolic.midi import read_midi
-from music_evals.symbolic.piano_rolls import arrange, piano_roll
 
 HOW: dict[str, Any] = {"n_resamples": 20, "report": False}
 

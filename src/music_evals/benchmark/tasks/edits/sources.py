@@ -1,26 +1,37 @@
-"""What is edited: recordings and scores out of files, folders, manifests and datasets, each with its instruction."""
+"""What is edited: recordings and scores out of files, folders, manifests and datasets, each with its instruction.
+
+Instructions stand in the rows, or are written for the run: by templates, or by a language model that is asked once and
+whose answers are kept.
+"""
 
 from __future__ import annotations
 
 import dataclasses
 import hashlib
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path, PurePosixPath
 from typing import Any
 
 from music_evals.annotations import EditInstruction
 from music_evals.audio.io import AUDIO_SUFFIXES
 from music_evals.benchmark.inputs import files_of, load_split, manifest_rows, resolve_revision, some
-from music_evals.benchmark.tasks.edits.instructions import Generate, by_templates
-from music_evals.errors import InvalidInputError, NoDataError, PairCountError
-from music_evals.files import check_path
+from music_evals.benchmark.records import dump_json
+from music_evals.errors import BackendError, CorruptRecordsError, InvalidInputError, NoDataError, PairCountError
+from music_evals.files import check_path, parse_json, write_atomically
 from music_evals.locations import location, resolve
 from music_evals.pipelines.suffixes import suffix_of
-from music_evals.protocols import RENDERED_DATASETS, load_plugin
+from music_evals.protocols import INSTRUCTION_WRITERS, RENDERED_DATASETS, LyricWriter, load_plugin
 from music_evals.symbolic.files import READERS
 
-__all__ = ["Source", "bars_of", "expand", "sources_in_files", "sources_of_dataset"]
+__all__ = [
+    "Generate", "Source", "bars_of", "by_model", "by_templates", "expand", "sources_in_files", "sources_of_dataset"
+]  # fmt: skip
+
+INSTRUCTIONS = "instructions.jsonl"
+
+Generate = Callable[[Mapping[str, str], Sequence[str], int], dict[str, list[EditInstruction]]]
+"""Descriptions by source, tasks and seed -> the instructions of each source."""
 
 SUFFIXES = AUDIO_SUFFIXES | READERS.keys()
 
@@ -132,6 +143,76 @@ def _stored(rows: Any, dataset: str, column: str, folder: Path) -> Iterator[Sour
         yield Source(item, path, str(row.get("group") or item), {name: row[name] for name in words if name != column})
 
 
+def by_templates(descriptions: Mapping[str, str], tasks: Sequence[str], seed: int) -> dict[str, list[EditInstruction]]:
+    """Write instructions by templates; raises `NoDataError` for a description without a word that they know."""
+    write = load_plugin(INSTRUCTION_WRITERS, "templates", "writer of instructions")
+    return {item: list(write(item, text, tasks=tasks, seed=seed)) for item, text in descriptions.items()}
+
+
+def _stored_instructions(path: Path, writer: Mapping[str, Any]) -> dict[str, list[EditInstruction]]:
+    """Return what was kept of a language model, by what was asked; without those of another model or setting."""
+    if not path.is_file():
+        return {}
+    instructions = {}
+    for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), start=1):
+        try:
+            row = parse_json(line, f"line {number}")
+            if row["by"] == writer:
+                instructions[row["asked"]] = [EditInstruction.from_dict(entry) for entry in row["instructions"]]
+        except (ValueError, KeyError, TypeError) as error:
+            raise CorruptRecordsError(
+                f"{path}, line {number} is no kept instruction ({error}); move the file away to ask again"
+            ) from error
+    return instructions
+
+
+def by_model(writer: LyricWriter, folder: Path, *, afresh: bool = False) -> Generate:
+    """Return what lets a language model write instructions, and keeps them in `folder`.
+
+    What is kept there is not asked again unless `afresh`, so that a run that goes on has the same instructions. A
+    source whose answer is no instruction is named when all were asked; what was good is kept.
+    """
+    about = writer.describe()
+    identity = {name: about[name] for name in ("model", "commit", "content_hash", "url") if name in about}
+    path, by = folder / INSTRUCTIONS, {"name": writer.name, **identity}
+
+    def generate(descriptions: Mapping[str, str], tasks: Sequence[str], seed: int) -> dict[str, list[EditInstruction]]:
+        write = load_plugin(INSTRUCTION_WRITERS, "language_model", "writer of instructions")
+        questions = {item: dump_json([item, text, list(tasks), seed]) for item, text in descriptions.items()}
+        stored = {} if afresh else _stored_instructions(path, by)
+        refused = []
+        for item, question in questions.items():
+            if question in stored:
+                continue
+            try:
+                stored[question] = write(writer, item, descriptions[item], tasks=tasks, seed=seed)
+            except BackendError as error:
+                refused.append(str(error))
+                continue
+            rows = (
+                {"asked": question, "by": by, "instructions": [instruction.to_dict() for instruction in instructions]}
+                for question, instructions in stored.items()
+            )
+            write_atomically(path, "".join(f"{dump_json(row)}\n" for row in rows).encode(), parents=True)
+        if hasattr(writer, "close"):
+            writer.close()  # the editing system needs the memory
+        if refused:
+            raise BackendError(
+                f"{len(refused)} of {len(questions)} answers are no instructions, such as: {refused[0]}; take another "
+                "seed or model, or write these by hand"
+            )
+        made = {item: stored[question] for item, question in questions.items()}
+        bare = [item for item, instructions in made.items() if not instructions]
+        if bare:
+            raise NoDataError(
+                f"{writer.name} found no {' or '.join(tasks)} in the description of {bare[0]} "
+                f"({len(bare)} of {len(made)} sources); describe more, or write these by hand"
+            )
+        return made
+
+    return generate
+
+
 def expand(
     sources: Sequence[Source],
     base: EditInstruction | None,
@@ -145,10 +226,18 @@ def expand(
 
     With `generate` each source gets an instruction for each of these tasks of which its description names something.
     """
+    descriptions = {}
     for source in sources:
-        _check_item(source.item)
+        item, columns = source.item, source.columns
+        parts = PurePosixPath(item).parts
+        if not parts or item.startswith("/") or ".." in parts or "\\" in item or not item.isprintable():
+            raise InvalidInputError(
+                f"the id {item!r} cannot be the name of a file; give another one in the column `id`"
+            )
+        own = str(columns.get("description") or columns.get("source_prompt") or "")
+        descriptions[item] = own or (base.source_prompt if base else "")
     if generate:
-        made = write({source.item: _description(source, base) for source in sources}, generate, seed)
+        made = write(descriptions, generate, seed)
         ready = [
             dataclasses.replace(source, item=instruction.id, instruction=instruction)
             for source in sources
@@ -163,19 +252,6 @@ def expand(
     return ready
 
 
-def _description(source: Source, base: EditInstruction | None) -> str:
-    columns = source.columns
-    own = str(columns.get("description") or columns.get("source_prompt") or "")
-    return own or (base.source_prompt if base else "")
-
-
-def _check_item(item: str) -> None:
-    """Refuse an id that is no name of a file below the folder of the run."""
-    parts = PurePosixPath(item).parts
-    if not parts or item.startswith("/") or ".." in parts or "\\" in item or not item.isprintable():
-        raise InvalidInputError(f"the id {item!r} cannot be the name of a file; give another one in the column `id`")
-
-
 def _instruction(source: Source, base: EditInstruction | None, default: str) -> EditInstruction:
     columns = source.columns
     held = {name: str(columns[name]).strip() for name in _TEXTS if columns.get(name)}
@@ -185,19 +261,16 @@ def _instruction(source: Source, base: EditInstruction | None, default: str) -> 
     if columns.get("bars"):
         values["bars"] = bars_of(columns["bars"])
     if columns.get("confidence") not in {None, ""}:
-        values["confidence"] = _whole(columns["confidence"], source.item)
+        try:
+            values["confidence"] = int(columns["confidence"])
+        except ValueError:
+            value = columns["confidence"]
+            raise InvalidInputError(f"{source.item}: confidence must be a whole number, got {value!r}") from None
     if columns.get("intended"):
         named = columns["intended"]
         names = named.split(",") if isinstance(named, str) else named
         values["intended_facets"] = [str(name).strip() for name in names]
     return EditInstruction.from_dict(values)
-
-
-def _whole(value: Any, item: str) -> int:
-    try:
-        return int(value)
-    except ValueError:
-        raise InvalidInputError(f"{item}: confidence must be a whole number, got {value!r}") from None
 
 
 def bars_of(value: Any) -> tuple[int, int]:

@@ -14,15 +14,22 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, ClassVar, Final
 
-from music_evals.annotations import EditInstruction, EditorInfo
+from music_evals.annotations import EditInstruction
 from music_evals.benchmark.engines import Failed, Unit
 from music_evals.benchmark.inputs import load_lyric_writer
 from music_evals.benchmark.records import Records, dump_json
 from music_evals.benchmark.run import Job, Progress, Row, record
 from music_evals.benchmark.run import Settings as RunSettings
 from music_evals.benchmark.task import Task
-from music_evals.benchmark.tasks.edits.instructions import Generate, by_model, by_templates
-from music_evals.benchmark.tasks.edits.sources import Source, expand, sources_in_files, sources_of_dataset
+from music_evals.benchmark.tasks.edits.sources import (
+    Generate,
+    Source,
+    by_model,
+    by_templates,
+    expand,
+    sources_in_files,
+    sources_of_dataset,
+)
 from music_evals.benchmark.tasks.edits.work import EditUnit, EditWork, check_editor, is_score, sounds_of
 from music_evals.errors import InvalidInputError, MusicEvalsError, NoDataError, UnknownNameError
 from music_evals.files import write_atomically
@@ -199,15 +206,14 @@ class Editing(Task):
         editor = work.editor
         info = editor.info
         sources, about = _sources(settings, out)
+        write: Generate = by_templates
+        writer = settings.writer
+        if writer is not None:
+            writer = load_lyric_writer(writer) if isinstance(writer, Mapping) else writer
+            write = by_model(writer, out, afresh=settings.overwrite)
         default = f"What the parameters of {info.name} say."
-        ready = expand(
-            sources,
-            settings.instruction,
-            generate=settings.generate,
-            default=default,
-            seed=settings.seed,
-            write=_instructed_by(settings, out),
-        )
+        instruction, seed = settings.instruction, settings.seed
+        ready = expand(sources, instruction, generate=settings.generate, default=default, seed=seed, write=write)
         _plan(editor, settings, tell)
         header = {
             "task": self.name,
@@ -225,7 +231,15 @@ class Editing(Task):
         records = record(job, out / RECORDS, settings, progress=progress)
         rows = job.latest(records)
         failures = [(row["item"], row["error"]) for row in rows if "error" in row]
-        good = [_manifest_row(row, info) for row in rows if "error" not in row]
+        good = []  # rows of a manifest that preservation reads, with what people want to read in it
+        for row in rows:
+            if "error" not in row:
+                made = {name: row["files"][name] for name in ("reference", "estimate")}
+                about_edit = {"id": row["item"], **made, "system": row["system"], "group": row["group"]}
+                about_edit["instruction"] = row["instruction"]["text"]
+                about_edit["intended"] = ",".join(row["instruction"]["intended_facets"] or info.changes)
+                role = "control" if info.control else "system"
+                good.append({**about_edit, "key": row["key"], "sha256": row["files"]["sha256"], "role": role})
         manifest = write_atomically(out / MANIFEST, "".join(f"{dump_json(row)}\n" for row in good).encode())
         return Edits(rows, failures, {"records": out / RECORDS, "manifest": manifest})
 
@@ -245,13 +259,6 @@ def _plan(editor: Any, settings: Settings, tell: Callable[[str], None] | None) -
     if tell is not None:
         tell(plan.text)
     plan.check()
-
-
-def _instructed_by(settings: Settings, out: Path) -> Generate:
-    if settings.writer is None:
-        return by_templates
-    writer = load_lyric_writer(settings.writer) if isinstance(settings.writer, Mapping) else settings.writer
-    return by_model(writer, out, afresh=settings.overwrite)
 
 
 def _sources(settings: Settings, out: Path) -> tuple[list[Source], dict[str, Any]]:
@@ -295,11 +302,15 @@ class EditJob(Job):
     def left(self, rows: Records) -> list[Unit]:
         """Leave out what is done by the same request and whose file is as it was written."""
         done = {row["item"]: row for row in self.latest(rows) if "error" not in row and self._is_whole(row)}
-        units = []
+        chosen, units = self.settings, []
         for source in self.sources:
             if source.item in done and done[source.item]["asked"] == self._identity(source):
                 continue
-            units.append(Unit(self._task(source), source.item, source.path))
+            assert source.instruction is not None
+            render = chosen.render if is_score(source.path) else None
+            how = (chosen.seed, chosen.seconds, chosen.mono, render, source.problem)
+            unit = EditUnit(source.item, source.path, source.instruction, *how)
+            units.append(Unit(unit, source.item, source.path))
         return units
 
     def latest(self, rows: Records) -> list[Row]:
@@ -336,21 +347,6 @@ class EditJob(Job):
         fields = ("key", "content", "seconds", "log", "warnings", "provenance")
         return [about | {"files": files} | {name: answer[name] for name in fields}]
 
-    def _task(self, source: Source) -> EditUnit:
-        assert source.instruction is not None
-        chosen = self.settings
-        render = chosen.render if is_score(source.path) else None
-        return EditUnit(
-            source.item,
-            source.path,
-            source.instruction,
-            chosen.seed,
-            chosen.seconds,
-            chosen.mono,
-            render,
-            source.problem,
-        )
-
     def _identity(self, source: Source) -> list[Any]:
         """Return what decides an edit besides the header: the bytes of the source and the instruction."""
         assert source.instruction is not None
@@ -368,20 +364,3 @@ class EditJob(Job):
             return reference.is_file() and bool(hashlib.sha256(path.read_bytes()).hexdigest() == row["files"]["sha256"])
         except OSError:
             return False
-
-
-def _manifest_row(row: Row, info: EditorInfo) -> dict[str, Any]:
-    """Return a row of a manifest that preservation reads, with what people want to read in it."""
-    instruction = row["instruction"]
-    return {
-        "id": row["item"],
-        "reference": row["files"]["reference"],
-        "estimate": row["files"]["estimate"],
-        "system": row["system"],
-        "group": row["group"],
-        "instruction": instruction["text"],
-        "intended": ",".join(instruction["intended_facets"] or info.changes),
-        "key": row["key"],
-        "sha256": row["files"]["sha256"],
-        "role": "control" if info.control else "system",
-    }

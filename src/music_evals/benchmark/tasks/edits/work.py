@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from music_evals.annotations import EditInstruction, EditRequest, EditResult, Score
+from music_evals.annotations import EditInstruction, EditRequest, Score
 from music_evals.audio.io import encode_flac, load_audio, load_channels
 from music_evals.audio.loudness import integrated_loudness, level_gains
 from music_evals.audio.rendering import find_soundfont, identify_sounds, render_additive, render_fluidsynth
@@ -24,15 +24,8 @@ from music_evals.protocols.settings import check_parameters
 from music_evals.symbolic.files import READERS, read_score, write_midi
 
 __all__ = [
-    "EditUnit",
-    "EditWork",
-    "check_editor",
-    "is_score",
-    "make_editor",
-    "read_options",
-    "read_parameters",
-    "sounds_of",
-]
+    "EditUnit", "EditWork", "check_editor", "is_score", "make_editor", "read_options", "read_parameters", "sounds_of"
+]  # fmt: skip
 
 RENDER_RATE = 22050  # Hz
 _LOUDNESS = ("source_lufs", "edit_lufs")
@@ -168,7 +161,11 @@ class EditWork:
             assert result.score is not None
             rate = RENDER_RATE
             source, edited, log = _rendered(request.score, result.score, task.render)
-        content = _encoded(edited, rate, warnings) if edited is not None else _midi(result)
+        if edited is not None:
+            content = _encoded(edited, rate, warnings)
+        else:
+            assert result.score is not None
+            content = write_midi(result.score)
         copy = _encoded(source, rate, []) if task.copied else None
         return {
             "suffix": ".mid" if edited is None else ".flac",
@@ -201,18 +198,17 @@ def _request(task: EditUnit, needs: Sequence[str]) -> EditRequest:
 
 def _rendered(source: Score, edited: Score, renderer: str) -> tuple[Samples, Samples, dict[str, Any]]:
     """Return both as recordings of one loudness, and what was done for it: the louder one is softened."""
-    sides = [_render(score, renderer) for score in (source, edited)]
+    sides = [
+        render_additive(score, sample_rate=RENDER_RATE)[None]
+        if renderer == "additive"
+        else render_fluidsynth(write_midi(score), sample_rate=RENDER_RATE)[None]
+        for score in (source, edited)
+    ]
     loudness = [integrated_loudness(side[0], RENDER_RATE) for side in sides]
     gains = level_gains(*loudness)
     log = {name: None if np.isnan(lufs) else round(lufs, 3) for name, lufs in zip(_LOUDNESS, loudness, strict=True)}
     first, second = (side * np.float32(gain) for side, gain in zip(sides, gains, strict=True))
     return first, second, {"rendered": renderer, **log, "gains": list(gains)}
-
-
-def _render(score: Score, renderer: str) -> Samples:
-    if renderer == "additive":
-        return render_additive(score, sample_rate=RENDER_RATE)[None]
-    return render_fluidsynth(write_midi(score), sample_rate=RENDER_RATE)[None]
 
 
 def _encoded(samples: Samples | None, rate: int | None, warnings: list[str]) -> bytes:
@@ -221,8 +217,3 @@ def _encoded(samples: Samples | None, rate: int | None, warnings: list[str]) -> 
     if clipped:
         warnings.append(f"{clipped} samples beyond full scale were clipped as the file was written")
     return encode_flac(samples.T, rate)
-
-
-def _midi(result: EditResult) -> bytes:
-    assert result.score is not None
-    return write_midi(result.score)

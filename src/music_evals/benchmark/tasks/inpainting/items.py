@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 import hashlib
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -90,41 +90,10 @@ class ItemSet:
 
 
 def load_items(dataset: str, config: str | None, split: str, *, revision: str | None = None) -> ItemSet:
-    """Load one split of a dataset of contexts.
+    """Load one split of a dataset (a name under ``datasets_scripts``, a folder or a Hub id) of contexts.
 
-    Parameters
-    ----------
-    dataset
-        A name under ``datasets_scripts``, a folder or a Hub id.
-    config
-        Config of the dataset; None is its default.
-    split
-        Name of the split.
-    revision
-        Commit, tag or branch of a Hub id; None is the newest commit.
-
-    Returns
-    -------
-    ItemSet
-        From the columns ``item_id``, ``song``, ``tokens`` and, where there are such, ``seen_in_train``,
-        ``near_train``, ``repeats_in_context`` and ``voice``. Its revision is the commit that was read, or None for a
-        folder; its config is the default by its name, where none was given.
-
-    Raises
-    ------
-    UnknownNameError
-        No such dataset, config or split; the message offers the nearest.
-    NoDataError
-        The folder or the split is empty.
-    InvalidInputError
-        A column is missing, of another type than it should be, or without a value in some row.
-    ContextLengthError
-        A row's tokens are not 384.
-    InvalidTokensError
-        A token outside the vocabulary.
-    UnreadableFileError
-        The dataset cannot be read.
-
+    Its columns are ``item_id``, ``song``, ``tokens`` and, where there are such, ``seen_in_train``, ``near_train``,
+    ``repeats_in_context`` and ``voice``. The revision of the items is the commit that was read, or None for a folder.
     """
     revision = resolve_revision(dataset, revision)
     rows = load_split(dataset, config, split, revision=revision)
@@ -144,9 +113,9 @@ def load_items(dataset: str, config: str | None, split: str, *, revision: str | 
         item_ids=item_ids,
         songs=_read_names(table, "song", dataset),
         contexts=_read_contexts(table, item_ids, dataset),
-        seen_in_train=_read_flags(table, "seen_in_train", dataset),
-        near_train=_read_shares(table, "near_train", dataset),
-        repeats_in_context=_read_shares(table, "repeats_in_context", dataset),
+        seen_in_train=_read_numbers(table, "seen_in_train", dataset, bool),
+        near_train=_read_numbers(table, "near_train", dataset, float),
+        repeats_in_context=_read_numbers(table, "repeats_in_context", dataset, float),
         voices=_read_names(table, "voice", dataset) if "voice" in table.column_names else None,
     )
 
@@ -167,39 +136,25 @@ def _read_names(table: Any, name: str, dataset: str) -> tuple[str, ...]:
     return tuple(map(str, column.to_pylist()))
 
 
-def _read_flags(table: Any, name: str, dataset: str) -> npt.NDArray[np.bool_] | None:
-    """Return a column of true and false, or None where the table has none of this name."""
+def _read_numbers(table: Any, name: str, dataset: str, dtype: type[bool | float]) -> npt.NDArray[Any] | None:
+    """Return a column of true and false or of numbers from 0 to 1; None where the table has none of this name."""
     from pyarrow import types
 
-    column = _known(table, name, dataset, types.is_boolean, "true and false (bool)")
-    return None if column is None else column.to_numpy().astype(bool)
-
-
-def _read_shares(table: Any, name: str, dataset: str) -> npt.NDArray[np.float64] | None:
-    """Return a column of numbers from 0 to 1, or None where the table has none of this name."""
-    from pyarrow import types
-
-    column = _known(table, name, dataset, types.is_floating, "numbers from 0 to 1 (float)")
-    if column is None:
-        return None
-    shares: npt.NDArray[np.float64] = column.to_numpy().astype(np.float64)
-    wrong = np.flatnonzero(~((shares >= 0) & (shares <= 1)))
-    if wrong.size:
-        raise InvalidInputError(
-            f"{dataset}: column {name} holds {shares[wrong[0]]:g} in row {wrong[0]}; expected numbers from 0 to 1"
-        )
-    return shares
-
-
-def _known(table: Any, name: str, dataset: str, fits: Callable[[Any], bool], wanted: str) -> Any:
-    """Return a column whose type fits, with a value in every row; None where the table has none of this name."""
     if name not in table.column_names:
         return None
     column = table[name]
-    if not fits(column.type):
-        raise InvalidInputError(f"{dataset}: column {name} holds {column.type}; expected {wanted}, or no such column")
+    fits, form = (types.is_boolean, "true and false (bool)"), (types.is_floating, "numbers from 0 to 1 (float)")
+    is_right, form = fits if dtype is bool else form
+    if not is_right(column.type):
+        raise InvalidInputError(f"{dataset}: column {name} holds {column.type}; expected {form}, or no such column")
     _check_no_nulls(column, name, dataset)
-    return column
+    values: npt.NDArray[Any] = column.to_numpy().astype(dtype)
+    wrong = np.flatnonzero(~((values >= 0) & (values <= 1)))
+    if wrong.size:
+        raise InvalidInputError(
+            f"{dataset}: column {name} holds {values[wrong[0]]:g} in row {wrong[0]}; expected numbers from 0 to 1"
+        )
+    return values
 
 
 def _read_contexts(table: Any, item_ids: tuple[str, ...], dataset: str) -> Tokens:
@@ -224,10 +179,7 @@ def _read_contexts(table: Any, item_ids: tuple[str, ...], dataset: str) -> Token
     flat = column.combine_chunks().flatten()
     # -1 is no token: a step without a value is refused with the tokens outside the vocabulary
     values = pc.fill_null(flat.cast("int64", safe=False), -1) if flat.null_count else flat
-    return _check(values.to_numpy(zero_copy_only=False).reshape(-1, MUSIB_LAYOUT.n_steps), item_ids, dataset)
-
-
-def _check(rows: npt.NDArray[np.generic], item_ids: tuple[str, ...], dataset: str) -> Tokens:
+    rows = values.to_numpy(zero_copy_only=False).reshape(-1, MUSIB_LAYOUT.n_steps)
     try:
         return noteseq.check_contexts(rows)
     except MusicEvalsError:

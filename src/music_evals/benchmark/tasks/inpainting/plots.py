@@ -92,7 +92,14 @@ def divergences(
         left.set_xlim(first[filled[0]] - 3 * width, first[filled[-1]] + 4 * width)
     left.legend(fontsize=8, frameon=False, labelcolor=COLOURS["ink"])
     for row, (system, cell) in enumerate(cells.items()):
-        _divergence_row(right, row, cell, COLOURS["accent" if system == highlight else "muted"])
+        if cell["value"] is None:
+            continue
+        colour = COLOURS["accent" if system == highlight else "muted"]
+        if cell["low"] is not None and cell["high"] is not None:
+            right.hlines(row, cell["low"], cell["high"], color=colour, linewidth=2, alpha=0.5)
+        right.scatter([cell["value"]], [row], s=30, color=colour, zorder=3)
+        if cell.get("null") is not None:
+            right.vlines(cell["null"], row - 0.32, row + 0.32, color=COLOURS["second"], linewidth=2)
     right.set_yticks(range(len(cells)), [literal(system) for system in cells])
     right.set_ylim(len(cells) - 0.5, -0.5)
     right.set_xlim(-0.02, 0.72)
@@ -101,16 +108,6 @@ def divergences(
     right.tick_params(axis="y", length=0)
     reported = ", ".join(f"{system} {cell['value']:.2f}" for system, cell in cells.items() if cell["value"] is not None)
     return svg(figure, name, f"{label}: {reported}. Histograms of the {feature}: {', '.join(masses)}")
-
-
-def _divergence_row(axes: Any, row: int, cell: Mapping[str, Any], colour: str) -> None:
-    if cell["value"] is None:
-        return
-    if cell["low"] is not None and cell["high"] is not None:
-        axes.hlines(row, cell["low"], cell["high"], color=colour, linewidth=2, alpha=0.5)
-    axes.scatter([cell["value"]], [row], s=30, color=colour, zorder=3)
-    if cell.get("null") is not None:
-        axes.vlines(cell["null"], row - 0.32, row + 0.32, color=COLOURS["second"], linewidth=2)
 
 
 _STEP_PX = 2.4
@@ -142,18 +139,15 @@ def piano_roll(
         f'<line class="bar" x1="{x:g}" x2="{x:g}" y1="0" y2="{height}"/>'
         for x in (line * _STEP_PX for line in bar_lines)
     )
-    notes = "".join(_note(note, high, layout) for note in noteseq.decode(shown))
+    notes = ""
+    for note in noteseq.decode(shown):
+        onset, duration, pitch = (int(note[name]) for name in ("onset_tick", "duration_tick", "pitch"))
+        kind = "note filled" if layout.middle.start <= onset < layout.middle.stop else "note"
+        notes += _rectangle(onset, (high - pitch) * _PITCH_PX, duration, _PITCH_PX, kind)
     return (
         f'<svg class="roll" role="img" aria-label="{html.escape(label, quote=True)}" '
         f'viewBox="0 0 {width:g} {height}">{span}{bars}{notes}</svg>'
     )
-
-
-def _note(note: Any, high: int, layout: ContextLayout) -> str:
-    inside = layout.middle.start <= note["onset_tick"] < layout.middle.stop
-    top = (high - int(note["pitch"])) * _PITCH_PX
-    kind = "note filled" if inside else "note"
-    return _rectangle(int(note["onset_tick"]), top, int(note["duration_tick"]), _PITCH_PX, kind)
 
 
 def _rectangle(step: int, top: float, steps: int, height: float, kind: str) -> str:
@@ -165,10 +159,7 @@ def _rectangle(step: int, top: float, steps: int, height: float, kind: str) -> s
 
 def song_means(values: Floats, songs: Sequence[str]) -> Floats:
     """Return the mean of the defined items of each song, shape (songs,), songs in their first order."""
-    index = {song: row for row, song in enumerate(dict.fromkeys(songs))}
-    rows = np.array([index[song] for song in songs], dtype=np.intp)  # songs may be none
-    defined = ~np.isnan(values)
-    sums = np.bincount(rows[defined], weights=values[defined], minlength=len(index))
-    counts = np.bincount(rows[defined], minlength=len(index))
-    means: Floats = np.divide(sums, counts, out=np.full(len(index), np.nan), where=counts > 0)
+    import pandas as pd
+
+    means: Floats = pd.Series(values).groupby(np.array(songs, dtype=object), sort=False).mean().to_numpy()
     return means

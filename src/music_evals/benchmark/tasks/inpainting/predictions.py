@@ -26,9 +26,10 @@ from music_evals.errors import (
     PairCountError,
 )
 from music_evals.files import item_name
-from music_evals.locations import Location, location
-from music_evals.symbolic import files, items, noteseq
+from music_evals.locations import location
+from music_evals.symbolic import files, noteseq
 from music_evals.symbolic.contexts import Measures
+from music_evals.symbolic.encodings import items
 
 __all__ = ["load_pairs", "load_predictions"]
 
@@ -37,10 +38,6 @@ SEED_END = 2**63
 """Seeds of predictions are below: records and tables hold them as 64-bit integers."""
 
 OR_FAILED = "or count the items without one as failed, with `allow_missing=True`"
-
-
-NO_MIDDLE = np.zeros(MUSIB_LAYOUT.middle_steps, dtype=np.uint8)
-"""Stands where a failure has no prediction; it is never scored."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -80,24 +77,19 @@ def load_predictions(
         )
     if not middles:
         raise NoDataError(f"{place} holds no prediction for the judged items")
-    return _group(place, judged, middles, allow_missing=allow_missing)
-
-
-def _group(
-    path: Location, judged: ItemSet, middles: Mapping[tuple[str, int], Mapping[int, Tokens]], *, allow_missing: bool
-) -> list[System]:
     stored: dict[str, dict[int, Tokens]] = collections.defaultdict(dict)
     failures: dict[str, dict[str, str]] = collections.defaultdict(dict)
     for (system, seed), by_row in middles.items():
         missing = [item for row, item in enumerate(judged.item_ids) if row not in by_row]
         if missing and not allow_missing:
             raise PairCountError(
-                f"{path}: system {system!r}, seed {seed}: no prediction for {len(missing)} of {len(judged)} items, "
+                f"{place}: system {system!r}, seed {seed}: no prediction for {len(missing)} of {len(judged)} items, "
                 f"{some(missing)}; give one of each item, {OR_FAILED}"
             )
         # an item counts where every seed has it, so a seed without it fails it whole
         failures[system] |= dict.fromkeys(missing, NOT_GIVEN)
-        stored[system][seed] = np.stack([by_row.get(row, NO_MIDDLE) for row in range(len(judged))])
+        stored[system][seed] = np.zeros((len(judged), MUSIB_LAYOUT.middle_steps), dtype=np.uint8)
+        stored[system][seed][list(by_row)] = list(by_row.values())
     return [stored_system(name, by_seed, failures[name]) for name, by_seed in stored.items()]
 
 
@@ -141,11 +133,12 @@ def load_pairs(
     """Read pairs of score files; with `allow_missing` a reference without a prediction is a failure.
 
     `voice` and `highest` say what is taken of both files of a pair, as of `symbolic.contexts.pick_voice`; `measures`
-    what becomes of a file in another meter than 4/4, as of `symbolic.items.read_tokens`.
+    what becomes of a file in another meter than 4/4, as of `symbolic.encodings.items.read_tokens`.
     """
     taken = {"voice": voice, "highest": highest, "measures": measures}
     path = Path(path)
-    pairs = (_pairs_in_folder if path.is_dir() else _pairs_in_manifest)(path, allow_missing=allow_missing)
+    read_pairs = _pairs_in_folder if path.is_dir() else _pairs_in_manifest
+    pairs = read_pairs(path, allow_missing=allow_missing)
     if not pairs:
         raise NoDataError(
             f"{path} holds no pairs; expected sub-folders reference and prediction with files of the same names, or "
@@ -165,10 +158,26 @@ def load_pairs(
             pair.item: outcome for pair, outcome in zip(pairs, references, strict=True) if isinstance(outcome, str)
         },
     )
-    failures = {pairs[row].item: outcome for row in readable if isinstance(outcome := predictions[row], str)}
-    _warn_of_other_contexts(judged, [predictions[row] for row in readable])
-    middles = np.array([_middle(predictions[row]) for row in readable], dtype=np.uint8)
-    return judged, stored_system("prediction", {0: middles.reshape(-1, MUSIB_LAYOUT.middle_steps)}, failures)
+    failures: dict[str, str] = {}
+    differing: list[str] = []
+    middles = np.zeros((len(readable), MUSIB_LAYOUT.middle_steps), dtype=np.uint8)  # that of a failure is never scored
+    for place, (row, context) in enumerate(zip(readable, judged.contexts, strict=True)):
+        prediction = predictions[row]
+        if isinstance(prediction, str):
+            failures[pairs[row].item] = prediction
+            continue
+        whole = len(prediction) == MUSIB_LAYOUT.n_steps
+        middles[place] = prediction[MUSIB_LAYOUT.middle] if whole else prediction
+        parts = (MUSIB_LAYOUT.past, MUSIB_LAYOUT.future) if whole else ()
+        if not all(np.array_equal(context[part], prediction[part]) for part in parts):
+            differing.append(pairs[row].item)
+    if differing:
+        msg = (
+            f"{len(differing)} predictions came with a context that differs from the reference's, which is used: "
+            f"{some(differing)}"
+        )
+        warnings.warn(msg, ContextMismatchWarning, stacklevel=2)
+    return judged, stored_system("prediction", {0: middles}, failures)
 
 
 def _read_side(paths: Sequence[Path | None], taken: Mapping[str, Any], *, whole: bool) -> list[Tokens | str]:
@@ -185,31 +194,6 @@ def _read_side(paths: Sequence[Path | None], taken: Mapping[str, Any], *, whole:
         except MusicEvalsError as error:
             outcomes[place] = f"{type(error).__name__}: {path.name}: {error}"
     return outcomes
-
-
-def _warn_of_other_contexts(judged: ItemSet, predictions: Sequence[Tokens | str]) -> None:
-    """Say where a whole prediction has another past or future than its reference, whose own is used."""
-    differing = [
-        item
-        for item, context, prediction in zip(judged.item_ids, judged.contexts, predictions, strict=True)
-        if not isinstance(prediction, str)
-        and len(prediction) == MUSIB_LAYOUT.n_steps
-        and not all(
-            np.array_equal(context[part], prediction[part]) for part in (MUSIB_LAYOUT.past, MUSIB_LAYOUT.future)
-        )
-    ]
-    if differing:
-        msg = (
-            f"{len(differing)} predictions came with a context that differs from the reference's, which is used: "
-            f"{some(differing)}"
-        )
-        warnings.warn(msg, ContextMismatchWarning, stacklevel=3)
-
-
-def _middle(prediction: Tokens | str) -> Tokens:
-    if isinstance(prediction, str):
-        return NO_MIDDLE
-    return prediction if len(prediction) == MUSIB_LAYOUT.middle_steps else prediction[MUSIB_LAYOUT.middle]
 
 
 def _pairs_in_folder(folder: Path, *, allow_missing: bool) -> list[_Pair]:

@@ -4,19 +4,20 @@ from __future__ import annotations
 
 import base64
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from music_evals.annotations import MUSIB_LAYOUT, Score, Tempo, TimeSignature, Tokens
-from music_evals.benchmark.contents import order, table_of, verdict
-from music_evals.benchmark.formats import Section, format_interval, format_value, render, static
+from music_evals.benchmark.contents import heading, mark, order, table_of, verdict
+from music_evals.benchmark.formats import Section, format_interval, format_value, markdown_rows, render, static
 from music_evals.benchmark.report import score_page
 from music_evals.benchmark.scores import OUTSIDE, ScoreTable
+from music_evals.benchmark.tables import MARKDOWN
 from music_evals.benchmark.tasks.inpainting import plots
-from music_evals.benchmark.tasks.inpainting.runner import INTERVALS, RANKING
+from music_evals.benchmark.tasks.inpainting.runner import HEADINGS, INTERVALS, RANKING
 from music_evals.metrics.divergence import histogram_bins, masses, n_bins
 from music_evals.metrics.melodic_intervals import INTERVAL_BINS
 from music_evals.pipelines.inpainting import FEATURES
@@ -24,7 +25,7 @@ from music_evals.protocols import CONTROL
 from music_evals.symbolic import midi, noteseq
 from music_evals.symbolic.notes import quantize
 
-__all__ = ["render_report"]
+__all__ = ["compact_table", "render_report"]
 
 SHOWN_CONTEXTS = 5
 """Contexts with piano rolls: best, worst and three between, by the highlighted system's note F1."""
@@ -161,7 +162,12 @@ def _divergences(results: Mapping[str, Any], score_table: ScoreTable, systems: S
         words |= {"label": _words(metric)}
         return _words(metric), plots.divergences(f"div-{metric}", curves, cells, _highlight(results), **words)
 
-    intervals = {name: _interval_shares(score_table, name) for name in shown}
+    # where the bin of each interval begins, and its share of all that a system wrote
+    edges = np.linspace(-INTERVAL_BINS / 2, INTERVAL_BINS / 2 - 1, INTERVAL_BINS)
+    intervals: dict[str, Curve] = {}
+    for name in shown:
+        bins = score_table.scored(name).bins(INTERVALS, name)
+        intervals[name] = edges, masses(bins[bins >= 0].astype(np.int64), INTERVAL_BINS)
     pictures = [draw(INTERVALS, intervals, feature="melodic interval, semitones", counted="intervals")]
     for metric, feature in FEATURES.items():
         curves = {}
@@ -171,13 +177,6 @@ def _divergences(results: Mapping[str, Any], score_table: ScoreTable, systems: S
             curves[name] = np.arange(size) / 100, masses(bins, size)
         pictures.append(draw(metric, curves, feature=_words(feature)))
     return pictures
-
-
-def _interval_shares(score_table: ScoreTable, system: str) -> Curve:
-    """Return where the bin of each interval begins, and its share of all that a system wrote."""
-    bins = score_table.scored(system).bins(INTERVALS, system)
-    edges = np.linspace(-INTERVAL_BINS / 2, INTERVAL_BINS / 2 - 1, INTERVAL_BINS)
-    return edges, masses(bins[bins >= 0].astype(np.int64), INTERVAL_BINS)
 
 
 def _music(results: Mapping[str, Any], score_table: ScoreTable) -> Section:
@@ -238,3 +237,40 @@ def _roll(item: str, system: str, context: Tokens, middle: Tokens, *, note: str 
         "midi": base64.b64encode(midi.write_midi(quantize(score, MIDI_TICKS_PER_QUARTER))).decode(),
         "picture": plots.piano_roll(context, middle, label=f"Piano roll of {label}"),
     }
+
+
+def compact_table(
+    results: Mapping[str, Any],
+    table: Mapping[str, Any],
+    *,
+    sizes: Mapping[str, str] | None = None,
+    without: Collection[str] = (),
+) -> str:
+    """Return a table of a run as Markdown; what stands outside of the ranking is in italics.
+
+    It has the few columns that a README has room for: values and marks, and one interval a row. `sizes` are the sizes
+    of systems in words, for a column beside the names; the scores `without` are left out.
+    """
+    held = {name for cells in table["scores"].values() for name in cells}
+    metrics = [name for name in HEADINGS if name in held and name not in without]
+    head = [heading(results, name) for name in metrics]
+    about = [] if sizes is None else ["size"]
+    lines = [["system", *about, *head], ["---", *("---" for _ in about), *("---:" for _ in head)]]
+    for system in order(results, table):
+        label = f"`{system}`" if system in table["ranking"] else f"*`{system}`*"
+        size = [] if sizes is None else [sizes.get(system, "")]
+        lines.append([label, *size, *(_cell(results, table, system, name) for name in metrics)])
+    return markdown_rows(lines)
+
+
+def _cell(results: Mapping[str, Any], table: Mapping[str, Any], system: str, metric: str) -> str:
+    """Return value and mark, with the interval of the score that ranks and the noise floor of a divergence."""
+    cell = table["scores"][system].get(metric)
+    if cell is None:
+        return ""
+    if cell["value"] is None:
+        return f"n/a ({cell['n_defined']}/{cell['n']})"
+    text = f"{cell['value']:.3f}{MARKDOWN.marks[mark(results, table, system, metric)]}"
+    if metric == results["ranked_by"] and cell["low"] is not None:
+        return f"{text} ({cell['low']:.3f} to {cell['high']:.3f})"
+    return f"{text} (floor {cell['null']:.3f})" if cell.get("null") is not None else text

@@ -8,7 +8,9 @@ resumed, or spread over processes, gives the same predictions as one that was no
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator, Mapping, Sequence
+import hashlib
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -21,17 +23,19 @@ from music_evals.benchmark.records import Records
 from music_evals.benchmark.run import Job, Row
 from music_evals.benchmark.scores import SeededScores
 from music_evals.benchmark.tasks.inpainting.items import ItemSet
-from music_evals.benchmark.tasks.inpainting.prediction_cache import PredictionCache
 from music_evals.benchmark.tasks.inpainting.systems import System, chosen_names
 from music_evals.errors import InvalidInputError, InvalidTokensError, MusicEvalsError
-from music_evals.metrics.catalogue import INPAINTING_EXTENSIONS, INPAINTING_METRICS
+from music_evals.files import Store
+from music_evals.metrics.catalogue import INPAINTING_EXTENSIONS, INPAINTING_METRICS, metric_of
 from music_evals.metrics.likelihood import inpainting_nll
-from music_evals.numerics import n_cores, package_versions
+from music_evals.numerics import kernels, n_cores, package_versions
 from music_evals.pipelines.inpainting import FEATURES, item_features, item_scores
 from music_evals.protocols import LikelihoodInpainter
 from music_evals.symbolic import noteseq
 
-__all__ = ["COMPANION", "EXTENSIONS", "INTERVALS", "METRICS", "NLL", "RANKING", "InpaintingJob", "extension_names"]
+__all__ = [
+    "COMPANION", "EXTENSIONS", "HEADINGS", "INTERVALS", "METRICS", "NLL", "RANKING", "InpaintingJob", "extension_names"
+]  # fmt: skip
 
 CHUNK_ITEMS = 64
 """Items in a unit: enough for a network to run them together, few enough to lose little by a kill."""
@@ -57,6 +61,12 @@ EXTENSIONS = tuple(name for name, info in INPAINTING_EXTENSIONS.items() if info.
 """What is recorded where a run asks for it."""
 
 
+HEADINGS = {
+    name: metric_of(name).heading for name in (RANKING, INTERVALS, COMPANION, *INPAINTING_METRICS, *EXTENSIONS, NLL)
+}
+"""Metric -> short heading, in the order of the tables: what ranks stands first, beside it what sees monotone output."""
+
+
 def extension_names(choice: str) -> tuple[str, ...]:
     """Read a choice of extensions; those that every run has may be named too."""
     chosen = chosen_names(choice, INPAINTING_EXTENSIONS, "extension")
@@ -66,6 +76,7 @@ def extension_names(choice: str) -> tuple[str, ...]:
 PLUGIN_ERRORS = (ArithmeticError, LookupError, RuntimeError, TypeError, ValueError)
 """What a plug-in may raise for some items together, which are then tried one by one."""
 
+Array = npt.NDArray[Any]
 Floats = npt.NDArray[np.float64]
 
 
@@ -94,7 +105,7 @@ class InpaintingJob(Job):
     protocol: str | None = None  # name of a published protocol, for the header
     # What else the header should say of how the run was asked for. A run with others is another run.
     options: Mapping[str, Any] = dataclasses.field(default_factory=dict)
-    cache: PredictionCache | None = None  # predictions of other runs; changes no number
+    cache: Store | None = None  # answers of models in other runs; changes no number
     extensions: Sequence[str] = ()  # names out of `EXTENSIONS` that are recorded too
 
     def __post_init__(self) -> None:
@@ -142,23 +153,19 @@ class InpaintingJob(Job):
     def items(self) -> list[Row]:  # type: ignore[override]
         """Rows of the items, with their tokens and what is known of them."""
         judged = self.judged
-        known: dict[str, Any] = {
+        columns: dict[str, Any] = {
+            "item": judged.item_ids,
+            "song": judged.songs,
             "seen_in_train": judged.seen_in_train,
             "near_train": judged.near_train,
             "repeats_in_context": judged.repeats_in_context,
             "voice": judged.voices,
+            "tokens": judged.contexts,
         }
-        columns: dict[str, Sequence[Any]] = {
-            "item": judged.item_ids,
-            "song": judged.songs,
-            **{
-                name: [None] * len(judged) if values is None else np.array(values).tolist()
-                for name, values in known.items()
-            },
-            "tokens": judged.contexts.tolist(),
-        }
+        nothing = [None] * len(judged)
+        values = [nothing if column is None else np.array(column).tolist() for column in columns.values()]
         rows: list[Row] = [
-            {"kind": "item", **dict(zip(columns, row, strict=True))} for row in zip(*columns.values(), strict=True)
+            {"kind": "item", **dict(zip(columns, row, strict=True))} for row in zip(*values, strict=True)
         ]
         failures = sorted(judged.failures.items())
         return rows + [{"kind": "item", "item": item, "error": reason} for item, reason in failures]
@@ -226,12 +233,87 @@ class InpaintingJob(Job):
 
     def __call__(self, chunk: _Chunk) -> list[Row]:
         """Return the prediction and score rows of one chunk."""
-        system, rows = self.systems[chunk.system], chunk.rows
+        judged, rows, system = self.judged, chunk.rows, self.systems[chunk.system]
+        errors: dict[int, str] = {}
+        undefined = np.full(len(rows), np.nan)
         if chunk.likelihood:
-            likelihoods, errors = _likelihoods(self, system, rows)
-            return self._rows(chunk, {NLL: likelihoods}, errors)
-        middles, errors = _inpaint(self, system, rows, chunk.seed)
-        return self._rows(chunk, _scores(self, rows, middles, errors), errors, middles)
+            losses = _by_item(partial(self._losses, system), rows, undefined, errors, PLUGIN_ERRORS)
+            return self._rows(chunk, {NLL: losses}, errors)
+        named = {row: judged.item_ids[row] for row in rows}
+        errors |= {row: system.failures[item] for row, item in named.items() if item in system.failures}
+        nothing = np.zeros((len(rows), MUSIB_LAYOUT.middle_steps), dtype=np.uint8)
+        middles = _by_item(partial(self._middles, system, chunk.seed), rows, nothing, errors, PLUGIN_ERRORS)
+
+        def scores_of(rows: Sequence[int], _: str) -> Floats:
+            return self._scores(judged.contexts[rows], middles[[row - chunk.start for row in rows]])
+
+        # an item that the variant cannot score
+        undefined = np.full((len(rows), len(self.recorded)), np.nan)
+        scores = _by_item(scores_of, rows, undefined, errors, (MusicEvalsError,))
+        return self._rows(chunk, dict(zip(self.recorded, scores.T, strict=True)), errors, middles)
+
+    def _middles(self, system: System, seed: int, rows: Sequence[int], size: str) -> Tokens:
+        """Return what a system predicts for some items, shape (n, 96)."""
+        label = f"chunk {rows[0]}" if size == "chunk" else f"item {self.judged.item_ids[rows[0]]}"
+        contexts = self.judged.contexts[rows]
+        visible = contexts if system.sees_reference else noteseq.mask_middle(contexts)
+
+        def predict() -> Tokens:
+            rng = derive_rng(seed, system.name, label)
+            middles = noteseq.check_tokens(system.inpaint(visible, rows, seed=seed, rng=rng))
+            expected = (len(rows), MUSIB_LAYOUT.middle_steps)
+            if middles.shape != expected:
+                raise InvalidTokensError(
+                    f"{system.name} returned middles of shape {middles.shape}, expected {expected}"
+                )
+            return middles
+
+        return self._cached(system, {"asked": "middles", "seed": seed, "label": label}, visible, predict, "u1")
+
+    def _losses(self, system: System, rows: Sequence[int], _: str) -> Floats:
+        """Return the negative log-likelihoods of some true middles, shape (n,)."""
+        model: Any = system.inpainter
+        contexts = self.judged.contexts[rows]
+
+        def likelihoods() -> Floats:
+            values = np.asarray(inpainting_nll(-model.nll(contexts)), dtype=np.float64)
+            if values.shape != (len(rows),):
+                raise InvalidInputError(
+                    f"{model.name} returned likelihoods of {values.size} items, expected {len(rows)}"
+                )
+            return values
+
+        return self._cached(system, {"asked": "likelihoods"}, contexts, likelihoods, "<f8").reshape(-1)
+
+    def _scores(self, contexts: Tokens, middles: Tokens) -> Floats:
+        """Return what is recorded of predictions, shape (n, n_recorded); undefined values are NaN."""
+        scores = item_scores(contexts, middles, variant=self.variant, extensions=(COMPANION, *self.extensions))
+        features = item_features(contexts, middles, variant=self.variant)
+        scores |= {FEATURES[name]: estimate for name, (_, estimate) in features.items()}
+        return np.stack([scores[name] for name in self.recorded], axis=-1)
+
+    def _cached(
+        self, system: System, question: dict[str, Any], contexts: Tokens, compute: Callable[[], Array], dtype: str
+    ) -> Array:
+        """Return what was stored of a model, or compute and store it; baselines are quicker computed than looked up."""
+        # The key is all that decides an answer: the model's weights, configuration and options, the contexts that it is
+        # shown, seed and chunk (what a network draws for an item depends on those beside it), versions and kernels.
+        if self.cache is None or system.make is None or system.role not in {"model", "leaking"}:
+            return compute()
+        key = {
+            **question,
+            "system": system.name,  # its randomness depends on it
+            "content": system.content_hash,
+            "contexts": hashlib.sha256(np.ascontiguousarray(contexts).tobytes()).hexdigest(),
+            "versions": package_versions(),
+            "kernels": kernels(),
+        }
+        stored = self.cache.get(key)
+        if stored is not None:
+            return np.frombuffer(stored, dtype).reshape(len(contexts), -1)
+        answer = compute()
+        self.cache.put(key, answer.astype(dtype, copy=False).tobytes())
+        return answer
 
     def _rows(
         self, chunk: _Chunk, scores: Mapping[str, Floats], errors: Mapping[int, str], middles: Tokens | None = None
@@ -243,113 +325,36 @@ class InpaintingJob(Job):
             reason = errors.get(row)
             if reason is None and middles is not None:
                 rows.append({"kind": "prediction", **who, "middle": middles[position].tolist()})
-            rows.extend(
-                _score_row({**who, "metric": metric, "variant": self.variant}, values[position], reason)
-                for metric, values in scores.items()
-            )
+            for metric, values in scores.items():
+                about = {"kind": "score", **who, "metric": metric, "variant": self.variant}
+                if reason is not None:
+                    rows.append({**about, "error": reason, "n": 0})
+                    continue
+                value = float(values[position])
+                # None is undefined, which is not the same as failed; JSON has neither NaN nor infinity
+                number = None if np.isnan(value) else value if np.isfinite(value) else "inf"
+                rows.append({**about, "value": number, "n": 1})
         return rows
 
 
-def _score_row(about: Row, value: float, reason: str | None) -> Row:
-    """Return a score of one item; a value of None is undefined, which is not the same as failed."""
-    if reason is not None:
-        return {"kind": "score", **about, "error": reason, "n": 0}
-    # JSON has neither NaN nor infinity
-    number = None if np.isnan(value) else float(value) if np.isfinite(value) else "inf"
-    return {"kind": "score", **about, "value": number, "n": 1}
+def _by_item(
+    compute: Callable[[Sequence[int], str], Array],
+    rows: Sequence[int],
+    values: Array,
+    errors: dict[int, str],
+    failing: tuple[type[Exception], ...],
+) -> Array:
+    """Return what is computed of some items; where they fail together, of each alone, so that one fails for itself.
 
-
-def _inpaint(job: InpaintingJob, system: System, rows: Sequence[int], seed: int) -> tuple[Tokens, dict[int, str]]:
-    """Return middles (len(rows), 96) and the reason for each row that failed."""
-    # Where a chunk fails as a whole, its items are tried one by one, so that one bad item does not take the others
-    # down.
-    errors = {
-        row: system.failures[job.judged.item_ids[row]] for row in rows if job.judged.item_ids[row] in system.failures
-    }
+    Those that fail keep their place in `values`, and `errors` gets the reason.
+    """
     try:
-        return _ask(job, system, rows, seed, f"chunk {rows[0]}"), errors
-    except PLUGIN_ERRORS:
-        middles = np.zeros((len(rows), MUSIB_LAYOUT.middle_steps), dtype=np.uint8)
+        return compute(rows, "chunk")
+    except failing:
+        pass
     for position, row in enumerate(rows):
         try:
-            middles[position] = _ask(job, system, [row], seed, f"item {job.judged.item_ids[row]}")[0]
-        except PLUGIN_ERRORS as error:
+            values[position] = compute([row], "item")[0]
+        except failing as error:
             errors.setdefault(row, f"{type(error).__name__}: {error}")
-    return middles, errors
-
-
-def _ask(job: InpaintingJob, system: System, rows: Sequence[int], seed: int, label: str) -> Tokens:
-    contexts = job.judged.contexts[rows[0] : rows[-1] + 1]
-    visible = contexts.copy() if system.sees_reference else noteseq.mask_middle(contexts)
-
-    def ask() -> Tokens:
-        middles = noteseq.check_tokens(
-            system.inpaint(visible, rows, seed=seed, rng=derive_rng(seed, system.name, label))
-        )
-        expected = (len(rows), MUSIB_LAYOUT.middle_steps)
-        if middles.shape != expected:
-            raise InvalidTokensError(f"{system.name} returned middles of shape {middles.shape}, expected {expected}")
-        return middles
-
-    if job.cache is None:
-        return ask()
-    return job.cache.get_or_compute(system, {"asked": "middles", "seed": seed, "label": label}, visible, ask, "u1")
-
-
-def _scores(job: InpaintingJob, rows: Sequence[int], middles: Tokens, errors: dict[int, str]) -> dict[str, Floats]:
-    """Return metric or feature -> values (len(rows),), undefined ones NaN; adds the rows that fail to `errors`."""
-    contexts = job.judged.contexts[rows[0] : rows[-1] + 1]
-    try:
-        return _score(contexts, middles, job)
-    except MusicEvalsError:
-        scores = {name: np.full(len(rows), np.nan) for name in job.recorded}
-    # one item that the variant cannot score must not take the others of its chunk down
-    for position, row in enumerate(rows):
-        try:
-            item_scores = _score(contexts[[position]], middles[[position]], job)
-        except MusicEvalsError as error:
-            errors.setdefault(row, f"{type(error).__name__}: {error}")
-            continue
-        for name, value in item_scores.items():
-            scores[name][position] = value[0]
-    return scores
-
-
-def _score(contexts: Tokens, middles: Tokens, job: InpaintingJob) -> dict[str, Floats]:
-    features = item_features(contexts, middles, variant=job.variant)
-    filled = {FEATURES[name]: estimate for name, (_, estimate) in features.items()}
-    extensions = (COMPANION, *job.extensions)
-    scores = {**item_scores(contexts, middles, variant=job.variant, extensions=extensions), **filled}
-    return {name: scores[name] for name in job.recorded}
-
-
-def _likelihoods(job: InpaintingJob, system: System, rows: Sequence[int]) -> tuple[Floats, dict[int, str]]:
-    """Return the negative log-likelihoods (len(rows),) and the reason for each row that failed; see `_inpaint`."""
-    model: Any = system.inpainter
-
-    def ask(start: int, stop: int) -> Floats:
-        contexts = job.judged.contexts[start:stop]
-
-        def likelihoods() -> Floats:
-            values = np.asarray(inpainting_nll(-model.nll(contexts)), dtype=np.float64)
-            if values.shape != (stop - start,):
-                raise InvalidInputError(
-                    f"{model.name} returned likelihoods of {values.size} items, expected {stop - start}"
-                )
-            return values
-
-        if job.cache is None:
-            return likelihoods()
-        return job.cache.get_or_compute(system, {"asked": "likelihoods"}, contexts, likelihoods, "<f8").reshape(-1)
-
-    errors: dict[int, str] = {}
-    try:
-        return ask(rows[0], rows[-1] + 1), errors
-    except PLUGIN_ERRORS:
-        losses = np.full(len(rows), np.nan)
-    for position, row in enumerate(rows):
-        try:
-            losses[position] = ask(row, row + 1)[0]
-        except PLUGIN_ERRORS as error:
-            errors[row] = f"{type(error).__name__}: {error}"
-    return losses, errors
+    return values

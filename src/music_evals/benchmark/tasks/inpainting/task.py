@@ -20,24 +20,24 @@ from typing import Any, ClassVar, Final
 
 import numpy as np
 
-from music_evals.annotations import MUSIB_LAYOUT, Tokens
+from music_evals.annotations import MUSIB_LAYOUT
 from music_evals.benchmark.formats import check_backend
 from music_evals.benchmark.inputs import split_names
 from music_evals.benchmark.outputs import RECORDS, VALIDATION, ExtraOutputs, Outcome, remove_results
 from music_evals.benchmark.published import published_section
-from music_evals.benchmark.records import Records, remove_records
+from music_evals.benchmark.records import remove_records
 from music_evals.benchmark.results import WHOLE
 from music_evals.benchmark.run import Progress, record, workers_text
 from music_evals.benchmark.run import Settings as RunSettings
 from music_evals.benchmark.scores import HistogramFeature, ScoreTable
 from music_evals.benchmark.task import Task
 from music_evals.benchmark.tasks.inpainting.items import TRAIN_CONFIGS, ItemSet, load_items
-from music_evals.benchmark.tasks.inpainting.prediction_cache import PredictionCache
 from music_evals.benchmark.tasks.inpainting.predictions import load_pairs, load_predictions
 from music_evals.benchmark.tasks.inpainting.report import render_report
 from music_evals.benchmark.tasks.inpainting.runner import (
     COMPANION,
     EXTENSIONS,
+    HEADINGS,
     INTERVALS,
     NLL,
     RANKING,
@@ -48,7 +48,7 @@ from music_evals.benchmark.tasks.inpainting.systems import System, baseline_name
 from music_evals.errors import InvalidInputError, NoDataError, UnknownNameError
 from music_evals.files import Store
 from music_evals.metrics.arrays import check_variant
-from music_evals.metrics.catalogue import INPAINTING_METRICS, Metric, metric_of
+from music_evals.metrics.catalogue import metric_of
 from music_evals.metrics.melodic_intervals import INTERVAL_BINS, interval_bins
 from music_evals.options import option
 from music_evals.pipelines.inpainting import FEATURES
@@ -63,11 +63,6 @@ PROTOCOLS = (OFFICIAL,)
 
 PUBLISHED_ON = "jsb_chorales"
 """The data set of the published table: its name, the last part of its folder or of its Hub id."""
-
-HEADINGS = {
-    name: metric_of(name).heading for name in (RANKING, INTERVALS, COMPANION, *INPAINTING_METRICS, *EXTENSIONS, NLL)
-}
-"""Metric -> short heading, in the order of the tables: what ranks stands first, beside it what sees monotone output."""
 
 SUBSETS = {WHOLE: "all windows", "unseen": "windows whose middle does not occur in the training split"}
 
@@ -113,7 +108,7 @@ class Settings(RunSettings):
         or the highest notes, of this voice or of all but drums. See `symbolic.contexts.pick_voice`.
     measures
         Of pairs: ``"notated"`` (None) refuses files whose bars do not all last four quarters, as in 3/4; ``"fixed"``
-        counts four quarters from their start, wherever the bar lines are. See `symbolic.items.read_tokens`.
+        counts four quarters from their start, wherever the bar lines are. See `symbolic.encodings.items.read_tokens`.
     predictions
         Path or URL of JSON lines of predictions for the dataset; see `predictions.load_predictions`.
     allow_missing
@@ -252,19 +247,18 @@ class Settings(RunSettings):
         return self.variant or (OFFICIAL if self.protocol == OFFICIAL else "corrected")
 
 
-def _scale(name: str) -> Metric:
-    """Return a metric as the tables group it."""
-    facet = "likelihood" if name == NLL else "divergences" if name in FEATURES else "notes"
-    return dataclasses.replace(metric_of(name), facet=facet)
-
-
 class Inpainting(Task):
     """Middles of melodies filled in by models and by rules, against the best rule for each score."""
 
     name = "inpainting"
     settings = Settings
     title = "Score inpainting"
-    scales: ClassVar = {name: _scale(name) for name in HEADINGS}
+    scales: ClassVar = {  # grouped as the tables group them
+        name: dataclasses.replace(
+            metric_of(name), facet="likelihood" if name == NLL else "divergences" if name in FEATURES else "notes"
+        )
+        for name in HEADINGS
+    }
     controls = CONTROLS
     controls_explained = (
         "reference: the true middle. best_lag: of the stretches of its own context the one that has the best note F1 "
@@ -287,33 +281,28 @@ class Inpainting(Task):
         # everything else is read from the same commit as what is judged
         settings = dataclasses.replace(settings, revision=items.revision)
         baselines, notes = _baselines(settings)
-        validation_items = _validation_items(settings, baselines)
+        competing = [system for system in baselines if system.role == "baseline"]
+        validation_items = _split(settings, settings.scored_config, "validation") if competing else None
         systems = [*systems, *baselines, baseline_system(CONTROL, None)]
         out = Path(settings.out)
         if settings.overwrite:
             remove_results(out, *(path.name for path in out.glob(CARDS)))
             remove_records(out / VALIDATION)
-
-        cache = None if settings.cache is None else PredictionCache(Store(Path(settings.cache).absolute()))
+        cache = None if settings.cache is None else Store(Path(settings.cache).absolute())
         if cache is not None:
-            cache.store.try_out()
-
-        def scored(items: ItemSet, systems: Sequence[System], name: str) -> Records:
-            options = {option: getattr(settings, option) for option in ("limit", "decoding", "temperature")}
-            fixed = settings.measures if settings.measures == "fixed" else None
-            taken = {"voice": settings.voice, "highest": settings.highest, "measures": fixed}
-            options |= {option: value for option, value in taken.items() if value}  # older records do not have them
-            seeds = range(settings.n_seeds)
-            extensions = extension_names(settings.extensions)
-            job = InpaintingJob(
-                items, systems, settings.scored_variant, seeds, settings.protocol, options, cache, extensions
-            )
-            return record(job, out / name, settings, progress=progress)
-
-        rows, validation = scored(items, systems, RECORDS), None
+            cache.try_out()
+        options = {name: getattr(settings, name) for name in ("limit", "decoding", "temperature")}
+        fixed = settings.measures if settings.measures == "fixed" else None
+        taken = {"voice": settings.voice, "highest": settings.highest, "measures": fixed}
+        options |= {name: value for name, value in taken.items() if value}  # older records do not have them
+        seeds, extensions = range(settings.n_seeds), extension_names(settings.extensions)
+        job = InpaintingJob(
+            items, systems, settings.scored_variant, seeds, settings.protocol, options, cache, extensions
+        )
+        rows, validation = record(job, out / RECORDS, settings, progress=progress), None
         if validation_items is not None:
-            competing = [system for system in baselines if system.role == "baseline"]
-            validation = scored(validation_items, [*competing, systems[-1]], VALIDATION)
+            job = dataclasses.replace(job, judged=validation_items, systems=[*competing, systems[-1]])
+            validation = record(job, out / VALIDATION, settings, progress=progress)
         return self.write(rows, settings, render_report, validation=validation, extra=ExtraOutputs(notes=notes))
 
     def check_scores(self, scores: ScoreTable) -> None:
@@ -413,11 +402,12 @@ def _judged(settings: Settings) -> tuple[ItemSet, list[System]]:
 def _baselines(settings: Settings) -> tuple[list[System], list[str]]:
     """Return the baselines, and a note where some of ``"all"`` cannot be fitted."""
     names = baseline_names(settings.baselines)
-    train = _train_contexts(settings) if names else None
+    config = TRAIN_CONFIGS.get(settings.scored_config or "", settings.scored_config)
+    train = _split(settings, config, "train") if names else None
     systems, left_out = [], []
     for name in names:
         try:
-            systems.append(baseline_system(name, train))
+            systems.append(baseline_system(name, None if train is None else train.contexts))
         except NoDataError:
             if settings.baselines != "all":
                 raise
@@ -426,19 +416,8 @@ def _baselines(settings: Settings) -> tuple[list[System], list[str]]:
     return systems, notes
 
 
-def _train_contexts(settings: Settings) -> Tokens | None:
-    if settings.dataset is None:
+def _split(settings: Settings, config: str | None, split: str) -> ItemSet | None:
+    """Return another split of the dataset, or None where there is none."""
+    if settings.dataset is None or split not in split_names(settings.dataset, config, revision=settings.revision):
         return None
-    config = TRAIN_CONFIGS.get(settings.scored_config or "", settings.scored_config)
-    if "train" not in split_names(settings.dataset, config, revision=settings.revision):
-        return None
-    return load_items(settings.dataset, config, "train", revision=settings.revision).contexts
-
-
-def _validation_items(settings: Settings, baselines: Sequence[System]) -> ItemSet | None:
-    """Return what the best baselines are chosen on, or None where there is no such split."""
-    if settings.dataset is None or all(system.role == "control" for system in baselines):
-        return None
-    if "validation" not in split_names(settings.dataset, settings.scored_config, revision=settings.revision):
-        return None
-    return load_items(settings.dataset, settings.scored_config, "validation", revision=settings.revision)
+    return load_items(settings.dataset, config, split, revision=settings.revision)

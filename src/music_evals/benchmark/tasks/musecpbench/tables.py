@@ -42,37 +42,33 @@ def study(
     edits: Sequence[Mapping[str, Any]],
     about: Mapping[str, Any],
 ) -> dict[str, Any]:
-    """Return the tables of a study, as musecpbench.json holds them.
+    """Return the tables of a study, as musecpbench.json holds them, beside what is `about` it.
 
-    Parameters
-    ----------
-    results, score_table
-        Of the run of preservation over the edits of all systems.
-    infos
-        System -> what it is; of those that ran.
-    edits
-        The records of all edits.
-    about
-        ``protocol``, ``variant`` of the scores, ``left_out`` (system -> why), ``refused`` (those of them that were
-        asked for by name) and ``paper_data``.
-
-    Returns
-    -------
-    dict
-        ``systems``: backbone, counts and whether it is a control; ``facets``: system -> facet -> cell, 0 at unrelated
-        and 1 at the same music; ``unchanged``: system -> the facets that none of its edits was meant to change, and
-        the mean over them; ``overall``, ``tasks`` and ``backbones``: means of the metrics with intervals clustered by
-        original; ``comparisons``: differences of systems over edits of the same sources, controls left out, with p
-        corrected by Holm; ``findings``, see `findings.weigh_findings`; ``published``: each printed cell, whether it is
-        the best or second, ours, and why they are not compared; and `about`.
-
+    `results` and `score_table` are of the run of preservation over the edits of all systems, `infos` of those that ran.
+    ``facets`` are 0 at unrelated and 1 at the same music; ``unchanged`` are those that none of the edits was meant to
+    change, and the mean over them. Means have intervals clustered by original. Differences are over edits of the same
+    sources, controls left out, with p corrected by Holm.
     """
     judged = [name for name in infos if name in score_table.systems]
     instructions = {(str(row["system"]), str(row["item"])): row["instruction"] for row in edits if "error" not in row}
     names = [name for name in score_table.metrics if name in PRESERVATION_METRICS]
     scores = (results.get("facets") or {}).get("scores", {})
     tasks = sorted({str(instruction["task"]) for instruction in instructions.values()})
-    backbones = list(dict.fromkeys(infos[name].backbone for name in judged if not infos[name].control))
+    items: dict[tuple[str, str], set[str]] = {}  # system and task -> its edits
+    intended: dict[str, set[str]] = {name: set() for name in judged}
+    for (name, item), instruction in instructions.items():
+        items.setdefault((name, str(instruction["task"])), set()).add(item)
+        if name in intended:
+            intended[name] |= {*(instruction["intended_facets"] or infos[name].changes)}
+    unchanged: dict[str, Any] = {}  # the mean over facets; no value where one of them has none
+    for name in judged:
+        if name in scores:
+            facets = [facet for facet in FACETS if facet in scores[name] and facet not in intended[name]]
+            values = [scores[name][facet]["value"] for facet in facets]
+            mean = float(np.mean([math.nan if value is None else float(value) for value in values or [None]]))
+            unchanged[name] = {"facets": facets, "value": mean}
+    compared = [name for name in judged if not infos[name].control]
+    backbones = list(dict.fromkeys(infos[name].backbone for name in compared))
     overall = {
         name: _means(score_table, names, {name: None}) for name in dict.fromkeys((*score_table.controls, *judged))
     }
@@ -88,34 +84,20 @@ def study(
             for name in infos
         },
         "facets": {name: scores[name] for name in judged if name in scores},
-        "unchanged": {
-            name: _unchanged(scores[name], _intended(name, infos, instructions)) for name in judged if name in scores
-        },
+        "unchanged": unchanged,
         "overall": overall,
         "tasks": {
             task: {
-                name: _means(score_table, names, {name: items})
-                for name in judged
-                if (
-                    items := {
-                        item
-                        for (who, item), instruction in instructions.items()
-                        if who == name and instruction["task"] == task
-                    }
-                )
+                name: _means(score_table, names, {name: items[name, task]}) for name in judged if (name, task) in items
             }
             for task in tasks
         },
         "backbones": {
-            kind: _means(
-                score_table,
-                names,
-                {name: None for name in judged if infos[name].backbone == kind and not infos[name].control},
-            )
+            kind: _means(score_table, names, {name: None for name in compared if infos[name].backbone == kind})
             for kind in backbones
         },
         "findings": weigh_findings(score_table),
-        "comparisons": _comparisons(results, {name for name in judged if not infos[name].control}, names),
+        "comparisons": _comparisons(results, set(compared), names),
         "published": _published(overall, about, names),
     }
 
@@ -140,22 +122,6 @@ def _means(score_table: ScoreTable, names: Sequence[str], chosen: Mapping[str, C
         name: {"value": interval.estimate, "low": interval.low, "high": interval.high, "n": int(n), "n_all": len(table)}
         for name, interval, n in zip(names, made, defined, strict=True)
     }
-
-
-def _intended(system: str, infos: Mapping[str, EditorInfo], instructions: Mapping[tuple[str, str], Any]) -> set[str]:
-    wanted = [
-        instruction["intended_facets"] or infos[system].changes
-        for (who, _), instruction in instructions.items()
-        if who == system
-    ]
-    return {facet for facets in wanted for facet in facets}
-
-
-def _unchanged(cells: Mapping[str, Mapping[str, Any]], intended: Collection[str]) -> dict[str, Any]:
-    """Return the mean over the facets that were not meant to change; no value where one of them has none."""
-    unchanged = [facet for facet in FACETS if facet in cells and facet not in intended]
-    values = [math.nan if cells[facet]["value"] is None else float(cells[facet]["value"]) for facet in unchanged]
-    return {"facets": unchanged, "value": float(np.mean(values)) if values else math.nan}
 
 
 def _comparisons(results: Mapping[str, Any], systems: Collection[str], names: Collection[str]) -> list[dict[str, Any]]:
@@ -221,13 +187,16 @@ def markdown(results: Mapping[str, Any]) -> str:
 
 
 def _parts(results: Mapping[str, Any]) -> Iterator[str]:
+    tables = {"All metrics": results["overall"]}
+    tables |= {f"Instructions of the task {task}": cells for task, cells in results["tasks"].items()}
+    tables["By backbone, controls left out"] = results["backbones"]
     yield f"# MuseCPBench, protocol {results['protocol']}"
     yield "## By facet"
     yield "0 is unrelated music, 1 the same music. The last columns leave out what the edits were meant to change."
     yield facet_table(results)
     systems = results["systems"]
     outside = {name for name in results["overall"] if name not in systems or systems[name]["control"]}
-    for title, cells in _tables(results):
+    for title, cells in tables.items():
         yield f"## {title}"
         yield _scores(cells, outside)
     yield "## What the paper found, on this run"
@@ -248,12 +217,6 @@ def _parts(results: Mapping[str, Any]) -> Iterator[str]:
     if results["left_out"]:
         yield "## What did not run"
         yield "\n".join(f"- {markdown_name(name)}: {why}" for name, why in results["left_out"].items())
-
-
-def _tables(results: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, Cells]]]:
-    yield "All metrics", results["overall"]
-    yield from ((f"Instructions of the task {task}", cells) for task, cells in results["tasks"].items())
-    yield "By backbone, controls left out", results["backbones"]
 
 
 def facet_table(results: Mapping[str, Any]) -> str:
@@ -305,9 +268,8 @@ def _published_table(published: Mapping[str, Any]) -> str:
             for why in cell["why_not"]:
                 reasons.setdefault(why, []).append(f"{label} {PRESERVATION_METRICS[name].heading}")
         lines.append([label, *shown])
-    notes = [f"- {why}: {_listed(cells, names)}" for why, cells in reasons.items()]
+    notes = [
+        f"- {why}: {', '.join(cells) if len(cells) < len(names) else f'{len(cells)} cells, such as {cells[0]}'}"
+        for why, cells in reasons.items()
+    ]
     return "\n\n".join([markdown_rows(lines), "\n".join(notes)])
-
-
-def _listed(cells: Sequence[str], names: Sequence[str]) -> str:
-    return ", ".join(cells) if len(cells) < len(names) else f"{len(cells)} cells, such as {cells[0]}"

@@ -19,7 +19,7 @@ from music_evals.benchmark.inputs import manifest_rows
 from music_evals.benchmark.records import dump_json
 from music_evals.benchmark.run import Progress, load_task, run
 from music_evals.benchmark.task import Task
-from music_evals.benchmark.tasks.musecpbench.folders import PRESERVED, RESULTS, TABLE
+from music_evals.benchmark.tasks.musecpbench import PRESERVED, RESULTS, TABLE
 from music_evals.benchmark.tasks.musecpbench.tables import markdown, study
 from music_evals.errors import (
     InvalidInputError,
@@ -212,7 +212,11 @@ class MuseCPBench(Task):
 
         """
         out = Path(settings.out)
-        held = _own_pieces(settings, out)
+        held = settings
+        if settings.protocol == "ours" and settings.sources is None:  # our own pieces
+            write = load_plugin(EDIT_STUDIES, "stand_in", "study of edits")
+            pieces = write(out / "sources", n_pieces=settings.n_pieces)
+            held = dataclasses.replace(settings, sources=pieces.recordings, scores=pieces.scores)
         infos: dict[str, EditorInfo] = {}
         left_out: dict[str, str] = {}
         edits: list[dict[str, Any]] = []
@@ -241,16 +245,8 @@ class MuseCPBench(Task):
         infos = {name: infos[name] for name in sorted(infos, key=lambda name: name not in CONTROLS)}
         written = "".join(f"{dump_json(row)}\n" for row in manifest).encode()
         merged = write_atomically(out / "manifest.jsonl", written, parents=True)
-        outcome = run(
-            "preservation",
-            out / PRESERVED,
-            progress=progress,
-            manifest=str(merged),
-            seed=settings.seed,
-            workers=settings.workers,
-            overwrite=settings.overwrite,
-            report=settings.report,
-        )
+        passed_on = {name: getattr(settings, name) for name in ("seed", "workers", "overwrite", "report")}
+        outcome = run("preservation", out / PRESERVED, progress=progress, manifest=str(merged), **passed_on)
         about = {
             "protocol": settings.protocol,
             "variant": outcome.results["variant"],
@@ -271,15 +267,6 @@ class MuseCPBench(Task):
 
 MUSECPBENCH: Final = MuseCPBench()
 """The task."""
-
-
-def _own_pieces(settings: Settings, out: Path) -> Settings:
-    """Return the settings with the tables of our own pieces, where none are given."""
-    if settings.protocol == "paper" or settings.sources is not None:
-        return settings
-    write = load_plugin(EDIT_STUDIES, "stand_in", "study of edits")
-    made = write(out / "sources", n_pieces=settings.n_pieces)
-    return dataclasses.replace(settings, sources=made.recordings, scores=made.scores)
 
 
 def _edited(

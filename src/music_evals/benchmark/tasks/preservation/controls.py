@@ -57,11 +57,8 @@ def shares_key(first: Traits, second: Traits) -> bool | None:
     """Tell whether two originals have one key; a relative key is the same, as in `circle_of_fifths_distance`."""
     if first.key is None or second.key is None:
         return None
-    return _major(first.key) == _major(second.key)
-
-
-def _major(key: tuple[int, str]) -> int:
-    return (key[0] + 3 * (key[1] == "minor")) % 12
+    major, other = ((tonic + 3 * (mode == "minor")) % 12 for tonic, mode in (first.key, second.key))
+    return major == other
 
 
 def shares_tempo(first: Traits, second: Traits) -> bool | None:
@@ -94,8 +91,8 @@ def make_controls(
         for first, second in _strangers(chosen, [find_traits(pair.reference.content) for pair in chosen], seed)
     ]
     # the first pair of each item: two originals may be called alike
-    by_item = {(pair.system, pair.item): pair for pair in reversed([*same, *unrelated])}
-    return list(by_item.values())[::-1]
+    distinct = ({pair.item: pair for pair in reversed(pairs)}.values() for pairs in (same, unrelated))
+    return [pair for pairs in distinct for pair in reversed(pairs)]
 
 
 def _strangers(originals: Sequence[Pair], traits: Sequence[Traits], seed: int) -> list[tuple[Pair, Pair]]:

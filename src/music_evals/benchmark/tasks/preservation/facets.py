@@ -27,7 +27,9 @@ from music_evals.deprecation import renamed_options
 from music_evals.metrics.catalogue import CATALOGUE, Metric
 from music_evals.stats.calibration import LEAST_AUC, Clustered, Position, combined_positions, separation
 
-__all__ = ["FAR_FROM_WORST", "LEAST_GAP", "NEAR_BEST", "describe_controls", "facets", "grade", "on_shared", "sides"]
+__all__ = [
+    "FAR_FROM_WORST", "LEAST_GAP", "NEAR_BEST", "both_groups", "describe_controls", "facets", "grade", "on_shared"
+]  # fmt: skip
 
 FAR_FROM_WORST, NEAR_BEST = 0.5, 0.9
 """Shares of the range of a score: unrelated music above the first, and the same music below the second, are named."""
@@ -74,12 +76,7 @@ def on_shared(about: Mapping[str, Any]) -> Iterator[str]:
             )
 
 
-def sides(score_table: ScoreTable, system: str) -> npt.NDArray[np.int64] | None:
-    """Return the groups of both sides of unrelated pairs; an edit is of no group but its original's."""
-    return _both_groups(score_table) if system == UNRELATED and CEILING in score_table.controls else None
-
-
-def _both_groups(score_table: ScoreTable) -> npt.NDArray[np.int64]:
+def both_groups(score_table: ScoreTable) -> npt.NDArray[np.int64]:
     """Return the groups of the two originals of each unrelated pair, shape (n, 2)."""
     same, unrelated = score_table.scored(CEILING), score_table.scored(UNRELATED)
     # every original stands in the first control: the group of one that is met
@@ -156,14 +153,23 @@ def facets(score_table: ScoreTable, *, confidence: float = 0.95) -> dict[str, An
     held = _calibrated(score_table)
     if held is None:
         return {}
-    scores = {
-        system: _scores(score_table.of(system), held, confidence)
-        for system in score_table.systems
-        if system not in CONTROLS
-    }
+    weights = {facet: held.weights(facet) for facet in held.by_facet}
+    intended = score_table.header.get("intended", ())
+    others = [facet for facet in weights if facet not in intended]
+    # the facets that were not meant to change, which count alike; NaN where one of them has no score
+    rows = [weights[facet] for facet in others]
+    whole = np.sum(rows, axis=0) * all(row.any() for row in rows) if rows else np.zeros(len(held.scales))
+    scores: dict[str, Any] = {}
+    over_others: dict[str, Any] = {}
+    for system in score_table.systems:
+        if system not in CONTROLS:
+            pairs = score_table.of(system)
+            cells = _cells(pairs, held, [*weights.values(), *([whole] if intended else [])], confidence)
+            scores[system] = dict(zip(weights, cells, strict=False))
+            over_others[system] = cells[-1]
     return {
         "scores": scores,
-        **_others(score_table, held, confidence),
+        **({"others": {"intended": list(intended), "facets": others, "scores": over_others}} if intended else {}),
         "metrics": {
             facet: {
                 "used": [name for name in names if name in held.used],
@@ -208,25 +214,6 @@ def grade(score_table: ScoreTable, *, confidence: float = 0.95) -> dict[str, Pos
     }
 
 
-def _others(score_table: ScoreTable, held: _Calibrated, confidence: float) -> dict[str, Any]:
-    """Return the scores over the facets that were not meant to change; nothing if the run names no intended facets."""
-    intended = score_table.header.get("intended", ())
-    if not intended:
-        return {}
-    unintended = [facet for facet in held.by_facet if facet not in intended]
-    placed = [system for system in score_table.systems if system not in CONTROLS]
-    scores = {system: _over(score_table.of(system), held, unintended, confidence) for system in placed}
-    return {"others": {"intended": list(intended), "facets": unintended, "scores": scores}}
-
-
-def _over(pairs: ScoreTable, held: _Calibrated, names: Sequence[str], confidence: float) -> dict[str, Any]:
-    """Return the mean of some facets; NaN where one of them has no score."""
-    clustered, rows = _clustered(pairs, held), [held.weights(facet) for facet in names]
-    whole = np.sum(rows, axis=0) * all(row.any() for row in rows) if rows else np.zeros(len(held.scales))
-    (position,) = combined_positions(clustered, held.same, held.unrelated, [whole], confidence=confidence)
-    return _cell(position, pairs, clustered, whole)
-
-
 def _calibrated(score_table: ScoreTable) -> _Calibrated | None:
     if not {CEILING, UNRELATED} <= set(score_table.controls):
         return None
@@ -239,7 +226,7 @@ def _calibrated(score_table: ScoreTable) -> _Calibrated | None:
         for place, (name, scale) in enumerate(scales.items())
     }
     return _Calibrated(
-        scales, Clustered(values[0], same.codes("group")), Clustered(values[1], _both_groups(score_table)), apart
+        scales, Clustered(values[0], same.codes("group")), Clustered(values[1], both_groups(score_table)), apart
     )
 
 
@@ -248,28 +235,21 @@ def _clustered(pairs: ScoreTable, held: _Calibrated) -> Clustered:
     return Clustered(readable.values(*held.scales), readable.codes("group"))
 
 
-def _scores(pairs: ScoreTable, held: _Calibrated, confidence: float) -> dict[str, dict[str, Any]]:
-    clustered, names = _clustered(pairs, held), list(held.by_facet)
-    weights = np.array([held.weights(facet) for facet in names])
-    positions = combined_positions(clustered, held.same, held.unrelated, weights, confidence=confidence)
-    return {
-        facet: _cell(position, pairs, clustered, row)
-        for facet, position, row in zip(names, positions, weights, strict=True)
-    }
-
-
-def _cell(position: Position, pairs: ScoreTable, clustered: Clustered, row: npt.NDArray[np.float64]) -> dict[str, Any]:
-    """Return a score, which share of the scores of its metrics has no value, and of how many pairs and groups."""
+def _cells(
+    pairs: ScoreTable, held: _Calibrated, weights: Sequence[npt.NDArray[np.float64]], confidence: float
+) -> list[dict[str, Any]]:
+    """Return scores, which share of the scores of their metrics has no value, and of how many pairs and groups."""
+    clustered = _clustered(pairs, held)
+    positions = combined_positions(clustered, held.same, held.unrelated, np.array(weights), confidence=confidence)
     n_defined = np.count_nonzero(~np.isnan(clustered.values), axis=0)
-    share = 1 - n_defined[row > 0] / max(len(pairs), 1)  # what failed has no value either
-    return {
-        "value": position.estimate,
-        "low": position.low,
-        "high": position.high,
-        "undefined": float(share.mean()) if len(share) else np.nan,
-        "n": len(pairs),
-        "n_groups": len(np.unique(np.asarray(clustered.groups))),
-    }
+    n_groups = len(np.unique(np.asarray(clustered.groups)))
+    cells = []
+    for position, row in zip(positions, weights, strict=True):
+        share = 1 - n_defined[row > 0] / max(len(pairs), 1)  # what failed has no value either
+        undefined = float(share.mean()) if len(share) else np.nan
+        value = {"value": position.estimate, "low": position.low, "high": position.high}
+        cells.append(value | {"undefined": undefined, "n": len(pairs), "n_groups": n_groups})
+    return cells
 
 
 def _on_range(held: _Calibrated) -> Iterator[str]:

@@ -1,25 +1,41 @@
-"""Which original belongs to which edit: pairs from two folders, from a manifest, or from two files.
+"""Which original belongs to which edit: pairs from two folders, from a manifest, from two files, or from a dataset.
 
 A pair has an item (the original, or what a manifest calls it), a system (who made the edit) and a group (the cluster of
 the intervals; by default the edits of one original, known by what its file holds and not by its name). Several systems
 are compared on the items that they share. Nothing is decoded here: the files are only hashed, so that a record can say
 what it is about. A file at a URL is not even fetched: it has a fingerprint (`locations`), and whoever compares the pair
-fetches it.
+fetches it. The recordings of a dataset are taken as the bytes or files that they are and go through our own decoder, so
+that a dataset and a folder of the same files give equal numbers; rows of scores are rendered first.
 """
 
 from __future__ import annotations
 
 import dataclasses
+import functools
+import hashlib
 import os
-from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from music_evals.audio.io import AUDIO_SUFFIXES
-from music_evals.benchmark.inputs import check_systems, files_of, manifest_rows, named_path, some
-from music_evals.benchmark.rows import Failure
-from music_evals.errors import InvalidInputError, MusicEvalsError, NoDataError, PairCountError, located
+from music_evals.benchmark.inputs import (
+    check_systems,
+    files_of,
+    load_split,
+    manifest_rows,
+    named_path,
+    resolve_revision,
+)
+from music_evals.benchmark.rows import Failure, Pair, PairSet, check_unique
+from music_evals.errors import (
+    InvalidInputError,
+    MusicEvalsError,
+    NoDataError,
+    PairCountError,
+    UnknownNameError,
+    located,
+)
 from music_evals.locations import (
     Location,
     Remote,
@@ -31,25 +47,14 @@ from music_evals.locations import (
     without_suffix,
 )
 from music_evals.pipelines.preservation import modality
+from music_evals.pipelines.suffixes import suffix_of
+from music_evals.protocols import RENDERED_DATASETS, RENDERERS, load_plugin
 from music_evals.symbolic.files import READERS
 
 __all__ = [
-    "AUDIO_SUFFIXES",
-    "CEILING",
-    "CONTROLS",
-    "DEFAULT_COLUMNS",
-    "REENCODED",
-    "UNRELATED",
-    "Candidate",
-    "Columns",
-    "MusicFile",
-    "Pair",
-    "PairSet",
-    "candidate_of",
-    "make_pairs",
-    "pairs_in_folders",
-    "pairs_in_manifest",
-]
+    "AUDIO_SUFFIXES", "CEILING", "CONTROLS", "REENCODED", "UNRELATED", "Columns", "MusicFile", "Pair", "PairSet",
+    "pairs_in_folders", "pairs_in_manifest", "pairs_of_dataset",
+]  # fmt: skip
 
 MUSIC_SUFFIXES = AUDIO_SUFFIXES | READERS.keys()
 
@@ -75,20 +80,6 @@ class MusicFile:
     content: str  # hash of its bytes, or the fingerprint of what lies at a URL
 
 
-@dataclasses.dataclass(frozen=True)
-class Pair:
-    """An original and an edit of it."""
-
-    item: str
-    system: str
-    group: str
-    reference: MusicFile
-    estimate: MusicFile
-    modality: str
-    treatment: str = ""
-    """What is done to the estimate before it is compared; of a control only."""
-
-
 class Columns(NamedTuple):
     """Which columns of a manifest or a dataset say what."""
 
@@ -102,30 +93,23 @@ class Columns(NamedTuple):
 
 DEFAULT_COLUMNS = Columns()
 
+KIND = "kind"
+"""Column of a rendered dataset with the kind of edit: one mean over all kinds says nothing."""
+
+File = tuple[Location, str] | None
+"""Place of a file, and its name for the records; None for a partner that is missing."""
+
 
 @dataclasses.dataclass(frozen=True)
-class Candidate:
+class _Candidate:
     """A pair before its files are read."""
 
     item: str  # as those of a `Pair`; an empty group is the content of the original
     system: str
     group: str
-    reference: tuple[Location, str] | None  # place, and the name for the records; None for a partner that is missing
-    estimate: tuple[Location, str] | None
+    reference: File
+    estimate: File
     where: str = ""  # file and row of a manifest
-
-
-@dataclasses.dataclass(frozen=True)
-class PairSet:
-    """All that is compared in one run."""
-
-    # Where the pairs come from, for the receipt: ``id``, ``config``, ``split``, ``revision``, and what else decides the
-    # files.
-    dataset: Mapping[str, Any]
-    systems: tuple[str, ...]  # who made the edits, in the order given
-    pairs: tuple[Pair, ...]  # in the order given
-    failures: tuple[Failure, ...] = ()  # pairs that lack a partner, or whose files cannot be read
-    controls: tuple[str, ...] = ()  # those of the systems whose rows have the role ``control``: outside of comparisons
 
 
 def pairs_in_folders(
@@ -144,7 +128,7 @@ def pairs_in_folders(
     named = [named_path(text, "estimates") for text in estimates]
     originals = files_of(root, MUSIC_SUFFIXES, NO_MUSIC)
     chosen = dict(list(originals.items())[:limit])
-    candidates: list[Candidate] = []
+    candidates: list[_Candidate] = []
     for system, path in named:
         edits = files_of(path, MUSIC_SUFFIXES, NO_MUSIC)
         if path.is_dir() != root.is_dir():
@@ -156,9 +140,9 @@ def pairs_in_folders(
         extra = [] if limit is not None else [name for name in edits if name not in chosen]
         for name in (*chosen, *extra):
             group = folder_of(name) if group_by == "folder" else ""
-            candidates.append(Candidate(name, system, group, chosen.get(name), edits.get(name)))
+            candidates.append(_Candidate(name, system, group, chosen.get(name), edits.get(name)))
     check_systems([system for system, _ in named], CONTROLS, "estimates")
-    return make_pairs(candidates, {"id": root.resolve().name, "config": None, "split": None, "revision": None})
+    return _make_pairs(candidates, {"id": root.resolve().name, "config": None, "split": None, "revision": None})
 
 
 def pairs_in_manifest(
@@ -169,91 +153,157 @@ def pairs_in_manifest(
     rows = manifest_rows(place)
     if not rows:
         raise NoDataError(f"{place} holds no pairs; expected the columns {columns.reference} and {columns.estimate}")
-    _check_columns(place, rows, columns)
-    candidates = []
-    for number, row in enumerate(rows, start=1):
-        where = f"{place}, row {number}"
-        reference, estimate = (
-            _cell(row.get(name), place.parent, where) for name in (columns.reference, columns.estimate)
-        )
-        item = without_suffix(reference[1]) if reference else f"row {number}"
-        candidates.append(candidate_of(row, (reference, estimate), columns, where=where, item=item, system=place.stem))
-    items = set(list(dict.fromkeys(candidate.item for candidate in candidates))[:limit])
-    chosen = [candidate for candidate in candidates if candidate.item in items]
-    made = make_pairs(chosen, {"id": place.name, "config": None, "split": None, "revision": None})
-    controls = {pair.system for pair, row in zip(candidates, rows, strict=True) if row.get("role") == "control"}
-    return dataclasses.replace(made, controls=tuple(name for name in made.systems if name in controls))
-
-
-def _check_columns(path: Location, rows: Sequence[Mapping[str, Any]], columns: Columns) -> None:
     there = list(dict.fromkeys(str(name) for row in rows for name in row if name is not None))
     missing = [name for name in (columns.reference, columns.estimate) if name not in there]
     if missing:
         raise InvalidInputError(
-            f"{path}: no column {', '.join(missing)}; it has {', '.join(there)}. Name both with `reference_column` "
+            f"{place}: no column {', '.join(missing)}; it has {', '.join(there)}. Name both with `reference_column` "
             "and `estimate_column`"
         )
+    candidates = []
+    for number, row in enumerate(rows, start=1):
+        where = f"{place}, row {number}"
+        files: list[File] = []
+        for name in (columns.reference, columns.estimate):
+            value = row.get(name)
+            try:
+                given = isinstance(value, str) and value.strip()
+                files.append((resolve(place.parent, value), value) if given else None)
+            except InvalidInputError as error:
+                raise located(error, where) from error
+        item = without_suffix(files[0][1]) if files[0] else f"row {number}"
+        candidates.append(_candidate(row, files, columns, where=where, item=item, system=place.stem))
+    items = set(list(dict.fromkeys(candidate.item for candidate in candidates))[:limit])
+    chosen = [candidate for candidate in candidates if candidate.item in items]
+    made = _make_pairs(chosen, {"id": place.name, "config": None, "split": None, "revision": None})
+    controls = {pair.system for pair, row in zip(candidates, rows, strict=True) if row.get("role") == "control"}
+    return dataclasses.replace(made, controls=tuple(name for name in made.systems if name in controls))
 
 
-def _cell(value: object, folder: Location, where: str) -> tuple[Location, str] | None:
-    if not isinstance(value, str) or not value.strip():
-        return None
-    try:
-        return resolve(folder, value), value
-    except InvalidInputError as error:
-        raise located(error, where) from error
-
-
-def candidate_of(
-    row: Mapping[str, Any],
-    files: tuple[tuple[Location, str] | None, tuple[Location, str] | None],
-    columns: Columns,
+def pairs_of_dataset(
+    dataset: str,
+    config: str | None,
+    split: str,
+    columns: Columns = DEFAULT_COLUMNS,
     *,
-    where: str,
-    item: str,
-    system: str,
-) -> Candidate:
-    """Return the pair that a row describes."""
-    named = row.get("id", row.get("item_id"))
-    return Candidate(
-        item=item if _empty(named) else str(named),
-        system=str(row.get(columns.system) or system),
-        group=_group_of(row, files[0][1] if files[0] else "", columns.group_by, where),
-        reference=files[0],
-        estimate=files[1],
-        where=where,
-    )
-
-
-def _group_of(row: Mapping[str, Any], reference: str, group_by: str | None, where: str) -> str:
-    if group_by is None:
-        return "" if _empty(row.get("group")) else str(row["group"])
-    if group_by in GROUPINGS:
-        return "" if group_by == "file" else folder_of(reference)
-    if _empty(row.get(group_by)):
+    folder: Path,
+    revision: str | None = None,
+    renderer: str | None = None,
+    limit: int | None = None,
+    progress: Callable[[int, int, str], None] | None = None,
+) -> PairSet:
+    """Return the pairs of one split of a dataset: two columns of recordings, or rows of scores that are rendered."""
+    name = Path(dataset).name
+    if renderer is not None and name not in RENDERED_DATASETS:
         raise InvalidInputError(
-            f"{where}: nothing in the column {group_by!r} of `group_by`; it has {', '.join(map(str, row))}"
+            f"{dataset} holds recordings, `renderer` is for {', '.join(RENDERED_DATASETS)}; leave it out"
         )
-    return str(row[group_by])
+    if renderer not in {None, *RENDERERS}:
+        noun = "renderer"
+        raise UnknownNameError(noun, str(renderer), RENDERERS)
+    revision = resolve_revision(dataset, revision)
+    rows = load_split(dataset, config, split, revision=revision)
+    rows = rows.select(range(min(len(rows), limit or len(rows))))
+    if not len(rows):
+        raise NoDataError(f"{dataset}, split {split}: no rows; nothing can be compared")
+    about = {"id": dataset, "config": rows.info.config_name, "split": split, "revision": revision}
+    with_files: Iterator[tuple[Mapping[str, Any], Sequence[File]]]
+    if name in RENDERED_DATASETS:
+        about["renderer"] = renderer or RENDERERS[0]
+        if columns.system == DEFAULT_COLUMNS.system:
+            columns = columns._replace(system=KIND)
+        render = functools.partial(load_plugin(RENDERED_DATASETS, name, "dataset"), renderer=about["renderer"])
+        with_files = _rendered(rows, render, progress)
+    else:
+        folder.mkdir(parents=True, exist_ok=True)
+        sides = (columns.reference, columns.estimate)
+        rows = _undecoded(rows, sides, dataset)
+        with_files = ((row, [_file(row[side], folder) for side in sides]) for row in rows)
+    candidates = []
+    for number, (row, files) in enumerate(with_files):
+        where, item = f"{dataset}, row {number}", f"row {number}"
+        candidates.append(_candidate(row, files, columns, where=where, item=item, system=columns.estimate))
+    return _make_pairs(candidates, about)
 
 
-def _empty(value: object) -> bool:
-    return value is None or value == ""
+def _rendered(
+    rows: Any, render: Callable[[Any], tuple[Path, Path]], progress: Callable[[int, int, str], None] | None
+) -> Iterator[tuple[Mapping[str, Any], Sequence[File]]]:
+    """Yield each row with its recordings; all that say the same sound the same."""
+    for number, row in enumerate(rows, start=1):
+        files = render(row)
+        if progress is not None:
+            progress(number, len(rows), "rendering")
+        yield row, [(file, file.name) for file in files]
 
 
-def make_pairs(candidates: Sequence[Candidate], dataset: Mapping[str, Any]) -> PairSet:
+def _undecoded(rows: Any, sides: Sequence[str], dataset: str) -> Any:
+    """Keep what is needed of the split, and let audio be handed out as it is stored."""
+    import datasets
+
+    missing = [name for name in sides if name not in rows.column_names]
+    if missing:
+        raise InvalidInputError(
+            f"{dataset}: no column {', '.join(missing)}; it has {', '.join(rows.column_names)}. Name both with "
+            "`reference_column` and `estimate_column`"
+        )
+    for name in sides:
+        feature = rows.features[name]
+        if isinstance(feature, datasets.Audio):
+            rows = rows.cast_column(name, datasets.Audio(decode=False))
+        elif getattr(feature, "dtype", "") not in {"string", "large_string"}:
+            raise InvalidInputError(
+                f"{dataset}: column {name} holds {feature}; expected audio, or paths or URLs as text"
+            )
+    words = [name for name, feature in rows.features.items() if isinstance(feature, datasets.Value)]
+    return rows.select_columns(list(dict.fromkeys([*sides, *words])))
+
+
+def _file(value: Any, folder: Path) -> File:
+    """Return the file of a cell: its own path or URL, or one that its bytes are written to, named by what they are."""
+    if value is None:
+        return None
+    if isinstance(value, str):
+        return (location(value), value) if value else None
+    content, path = value["bytes"], value["path"]
+    if content is None:
+        return (location(path), path) if path else None
+    written = folder / f"{hashlib.sha256(content).hexdigest()[:32]}{suffix_of(content, path)}"
+    if not written.exists():
+        written.write_bytes(content)
+    # two recordings of one name need not be the same: the name also says what it holds
+    return written, f"{written.stem[:16]}/{Path(path).name}" if path else written.name
+
+
+def _candidate(
+    row: Mapping[str, Any], files: Sequence[File], columns: Columns, *, where: str, item: str, system: str
+) -> _Candidate:
+    """Return the pair that a row describes."""
+    reference, estimate = files
+    named = row.get("id", row.get("item_id"))
+    by = columns.group_by
+    if by in GROUPINGS:
+        group = folder_of(reference[1] if reference else "") if by == "folder" else ""
+    else:
+        value = row.get(by or "group")
+        if by and value in (None, ""):
+            raise InvalidInputError(
+                f"{where}: nothing in the column {by!r} of `group_by`; it has {', '.join(map(str, row))}"
+            )
+        group = "" if value is None else str(value)
+    item = item if named in (None, "") else str(named)
+    return _Candidate(item, str(row.get(columns.system) or system), group, reference, estimate, where)
+
+
+def _make_pairs(candidates: Sequence[_Candidate], dataset: Mapping[str, Any]) -> PairSet:
     """Read the files of candidates and return pairs and failures."""
-    counts = Counter((candidate.item, candidate.system) for candidate in candidates)
-    twice = [f"{item} ({system})" for (item, system), count in counts.items() if count > 1]
-    if twice:
-        raise PairCountError(
-            f"ids must be unique for each system, twice or more: {some(twice)}; give each pair its own id"
-        )
+    check_unique(candidates)
     systems = tuple(dict.fromkeys(candidate.system for candidate in candidates))
     check_systems(systems, CONTROLS, "estimates")
+    # each file is read once: those of this machine are hashed, and of others the fingerprints are taken
     sides = [side for candidate in candidates for side in (candidate.reference, candidate.estimate) if side]
     remote = [place for place, _ in sides if isinstance(place, Remote)]
-    contents: dict[Location, str | MusicEvalsError] = dict(fingerprints(remote)) if remote else {}
+    contents: dict[Location, str | MusicEvalsError] = dict(fingerprints(remote).items()) if remote else {}
     pairs: list[Pair] = []
     failures: list[Failure] = []
     for candidate in candidates:
@@ -266,9 +316,8 @@ def make_pairs(candidates: Sequence[Candidate], dataset: Mapping[str, Any]) -> P
     return PairSet(dict(dataset), systems, tuple(pairs), tuple(failures))
 
 
-def _pair(candidate: Candidate, contents: dict[Location, str | MusicEvalsError]) -> Pair:
-    """Return the pair, its files hashed each once; `contents` holds hashes, and fingerprints of files elsewhere."""
-    files = []
+def _pair(candidate: _Candidate, contents: dict[Location, str | MusicEvalsError]) -> Pair:
+    sides = []
     for side, file in (("reference", candidate.reference), ("estimate", candidate.estimate)):
         if file is None:
             raise PairCountError(f"no {side} for {candidate.item!r}; add it, or take its partner away")
@@ -278,13 +327,11 @@ def _pair(candidate: Candidate, contents: dict[Location, str | MusicEvalsError])
         content = contents[place]
         if isinstance(content, MusicEvalsError):
             raise content
-        files.append(MusicFile(str(place), name, content))
-    reference, estimate = files
-    modalities = modality(reference.path), modality(estimate.path)
-    if modalities[0] != modalities[1]:
+        sides.append(MusicFile(str(place), name, content))
+    reference, estimate = sides
+    kind, other = modality(reference.path), modality(estimate.path)
+    if kind != other:
         raise InvalidInputError(
-            f"{reference.name} is {modalities[0]} and {estimate.name} {modalities[1]}; compare two recordings, or two "
-            "scores"
+            f"{reference.name} is {kind} and {estimate.name} {other}; compare two recordings, or two scores"
         )
-    group = candidate.group or reference.content
-    return Pair(candidate.item, candidate.system, group, reference, estimate, modalities[0])
+    return Pair(candidate.item, candidate.system, candidate.group or reference.content, kind, reference, estimate)

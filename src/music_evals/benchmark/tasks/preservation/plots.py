@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import html
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -56,15 +57,21 @@ def radar(
     scales: Mapping[str, Mapping[str, Any]],
 ) -> str:
     """Draw the scores of one system, with the controls as lines; outward is better."""
+
+    def line(row: Mapping[str, Mapping[str, Any]], **style: Any) -> Floats:
+        """Draw a line that ends where it begins, and return the places that it joins."""
+        places = np.array([outward(metric, row[metric]["value"], scales[metric]) for metric in cells])
+        axes.plot(np.append(angles, angles[:1]), np.append(places, places[:1]), **style)
+        return places
+
     angles = np.linspace(0, 2 * np.pi, len(cells), endpoint=False)
     figure, axes = figure_of(5.4, 4.8, subplot_kw={"projection": "polar"})
     axes.set_theta_zero_location("N")
     axes.set_theta_direction(-1)
     styles = ((COLOURS["ink"], ":"), (COLOURS["second"], "--"))
-    for (control, row), (colour, line) in zip(controls.items(), styles, strict=False):
-        axes.plot(*_closed(angles, _places(cells, row, scales)), color=colour, linestyle=line, label=literal(control))
-    places = _places(cells, cells, scales)
-    axes.plot(*_closed(angles, places), color=COLOURS["accent"], linewidth=2, label=literal(system))
+    for (control, row), (colour, dashes) in zip(controls.items(), styles, strict=False):
+        line(row, color=colour, linestyle=dashes, label=literal(control))
+    places = line(cells, color=COLOURS["accent"], linewidth=2, label=literal(system))
     if not np.isnan(places).any():
         axes.fill(angles, places, color=COLOURS["accent"], alpha=0.18)
     axes.set_ylim(0, 1)
@@ -77,17 +84,6 @@ def radar(
         f"{scales[metric]['title']} {cell['value']:.2f}" for metric, cell in cells.items() if cell["value"] is not None
     )
     return svg(figure, name, f"Radar of {system}, outward is better: {reported}")
-
-
-def _places(
-    order: Mapping[str, Any], cells: Mapping[str, Mapping[str, Any]], scales: Mapping[str, Mapping[str, Any]]
-) -> Floats:
-    return np.array([outward(metric, cells[metric]["value"], scales[metric]) for metric in order])
-
-
-def _closed(angles: Floats, places: Floats) -> tuple[Floats, Floats]:
-    """Return the line that ends where it begins."""
-    return np.append(angles, angles[:1]), np.append(places, places[:1])
 
 
 _NAMES, _WIDTH, _LANE, _GAP, _MELODY = 136, 880, 16, 6, 96
@@ -106,7 +102,7 @@ def timeline(reference: Mapping[str, Any], estimate: Mapping[str, Any], *, label
     # ms or 0.5 s; a note where the other file has none of its pitch that begins within 100 ms.
     end_sec = max(reference["duration_sec"], estimate["duration_sec"], 1e-3)
     lanes = _Lanes(end_sec)
-    for kind, word, height, draw in _LANES:
+    for kind, word, height, draw in LANES:
         for side, own, other in (("original", reference, estimate), ("edit", estimate, reference)):
             if kind in own:
                 sides = own[kind], other.get(kind, [])
@@ -149,10 +145,6 @@ class _Lanes:
             f'{"".join(self._names)}</svg><svg class="lanes" role="img" aria-label="{html.escape(label, quote=True)}"'
             f'{scale} viewBox="0 0 {self.width} {self._top}">{"".join(self._parts)}{head}</svg></div></div>'
         )
-
-
-def _beats(lanes: _Lanes, own: Sequence[float], other: Sequence[float]) -> str:
-    return _strokes(lanes, own, other, TOLERANCE_SEC)
 
 
 def _chords(lanes: _Lanes, own: Spans, other: Spans) -> str:
@@ -216,31 +208,10 @@ def _melody(lanes: _Lanes, own: Spans, other: Spans) -> str:
         f'<line class="pitch" x1="0" x2="{lanes.width}" y1="{y:.1f}" y2="{y:.1f}"/>' for y, _ in _pitch_axis(own, other)
     )
     notes = zip(own, differing_notes(own, other), strict=True)
-    return (
-        ground
-        + lines
-        + "".join(
-            _box(
-                lanes,
-                start,
-                end,
-                "note differs" if differs else "note",
-                top=(high - pitch) * height - 2,
-                height=4,
-                title=note_name(pitch),
-            )
-            for (start, end, pitch), differs in notes
-        )
-    )
-
-
-_LANES: tuple[tuple[str, str, int, Callable[[_Lanes, Any, Any], str]], ...] = (
-    ("beats", "beats", _LANE, _beats),
-    ("chords", "chords", _LANE, _chords),
-    ("segments", "sections", _LANE, _sections),
-    ("melody", "melody", _MELODY, _melody),
-)
-"""What an outline holds, its word, the height of its lane, and how it is drawn."""
+    for (start, end, pitch), differs in notes:
+        kind, top = "note differs" if differs else "note", (high - pitch) * height - 2
+        lines += _box(lanes, start, end, kind, top=top, height=4, title=note_name(pitch))
+    return ground + lines
 
 
 def unmatched(own: Sequence[float], other: Sequence[float], tolerance_sec: float) -> list[bool]:
@@ -303,3 +274,12 @@ def _axis(lanes: _Lanes, end_sec: float) -> str:
         for time in range(0, int(end_sec) + 1, step)
         for x in [time * lanes.px_per_sec]
     )
+
+
+LANES: tuple[tuple[str, str, int, Callable[[_Lanes, Any, Any], str]], ...] = (
+    ("beats", "beats", _LANE, functools.partial(_strokes, tolerance_sec=TOLERANCE_SEC)),
+    ("chords", "chords", _LANE, _chords),
+    ("segments", "sections", _LANE, _sections),
+    ("melody", "melody", _MELODY, _melody),
+)
+"""What an outline holds, its word, the height of its lane, and how it is drawn."""

@@ -13,14 +13,19 @@ from music_evals.benchmark import formats
 from music_evals.benchmark.contents import heading, is_significant
 from music_evals.benchmark.formats import Section, counted, format_difference, format_value, render, static
 from music_evals.benchmark.report import Ranked, score_page, shares
-from music_evals.benchmark.scores import ScoreTable
-from music_evals.benchmark.tasks.preservation.pair_list import mean_places, pair_list, placed
+from music_evals.benchmark.scores import Floats, ScoreTable
 from music_evals.benchmark.tasks.preservation.pairs import CONTROLS, UNRELATED
 from music_evals.benchmark.tasks.preservation.players import AUDIO_FOLDER, MOST_SEC, Players, clock
 from music_evals.benchmark.tasks.preservation.plots import RIM, outward, radar, timeline
 from music_evals.metrics.catalogue import features_of
 
 __all__ = ["SHOWN_PAIRS", "render_report", "worst_pairs"]
+
+MOST_PAIRS = 2000
+"""Pairs that are listed, the worst of each system to equal shares; the records hold all."""
+
+SHOWN_AT_FIRST = 20
+"""Rows of that list; a button shows the others."""
 
 SHOWN_PAIRS = 10
 """Pairs with timelines by default: the worst of each system, to equal shares."""
@@ -50,8 +55,13 @@ def render_report(
     ranked = worst_pairs(results, score_table)
     shown = shares(ranked, timelines)
     anchors = {(pair["item"], pair["system"]): f"pair-{place}" for place, (pair, _) in enumerate(shown, start=1)}
+    # what the published section says of chance is what unrelated music reaches in this run
+    published = results["published"]
+    differing = {name: why for name, why in published["differences"].items() if name != "chance"}
+    if "chance" in published["differences"] and (chance := _chance(results)):
+        differing["chance"] = chance
     return score_page(
-        {**results, "published": _published(results)},
+        {**results, "published": {**published, "differences": differing}},
         score_table,
         facts,
         pictures=[_radars(results), pair_list(results, score_table, anchors)],
@@ -60,17 +70,6 @@ def render_report(
         style="".join(map(static, _STYLES)),
         script="".join(map(static, _SCRIPTS)),
     )
-
-
-def _published(results: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return the published section; what it says of chance is what unrelated music reaches in this run."""
-    published = results["published"]
-    differing = dict(published["differences"])
-    if "chance" in differing:
-        del differing["chance"]
-        if chance := _chance(results):
-            differing["chance"] = chance
-    return {**published, "differences": differing}
 
 
 def _chance(results: Mapping[str, Any]) -> str:
@@ -140,6 +139,8 @@ def _timelines(
         scores = ", ".join(f"{results['scales'][name]['title']} {value}" for name, value in values.items())
         player = players.player(pair) if players else None
         picture = Markup(timeline(*sides, label=f"Timeline of {label}", playable=player is not None))  # noqa: S704  (escaped there)
+        # letters, digits and underscores alone
+        stems = ["".join(sign if sign.isalnum() else "_" for sign in f"{item}_{name}") for name in ("original", system)]
         timelines.append(
             {
                 "label": label,
@@ -149,7 +150,7 @@ def _timelines(
                 "picture": picture,
                 "player": player,
                 "end": clock(player.seconds) if player else "",
-                "files": [_file_name(item, name) for name in ("original", system)],
+                "files": [f"{stem[:80]}.flac" for stem in stems],
             }
         )
     if players:
@@ -166,11 +167,6 @@ def _timelines(
         remarks=_on_players(players),
     )
     return Section("Pairs", 300 + 420 * min(len(timelines), FIRST_PAIRS), page)
-
-
-def _file_name(item: str, side: str) -> str:
-    """Return what a file is called where it is saved: letters, digits and underscores alone."""
-    return "".join(letter if letter.isalnum() else "_" for letter in f"{item}_{side}")[:80] + ".flac"
 
 
 def _on_players(players: Players | None) -> list[str]:
@@ -215,7 +211,7 @@ def _differences(results: Mapping[str, Any], score_table: ScoreTable) -> Section
     ]
     if not couples:
         return None
-    page = render("music_evals.benchmark.tasks.preservation", "differences.html", couples=couples, most_open=MOST_OPEN)
+    page = render(_PACKAGE, "differences.html", couples=couples, most_open=MOST_OPEN)
     n_rows = sum(len(couple["rows"]) for couple in couples) if len(couples) <= MOST_OPEN else 0
     return Section("Systems compared", 200 + 45 * n_rows + 45 * len(couples), page)
 
@@ -229,13 +225,18 @@ def _couple(
     for test in tests:
         sides = np.array([side.values(test["metric"])[:, 0] for side in (a, b)])
         means = sides[:, ~np.isnan(sides).any(axis=0)].mean(axis=1) if test["n"] else (np.nan, np.nan)
+        better, direction = "", results["scales"][test["metric"]]["direction"]
+        if is_significant(test):
+            higher = first if test["difference"] > 0 else second
+            lower = second if higher == first else first
+            better = {"higher": higher, "lower": lower}.get(direction, "differ")
         rows.append(
             {
                 "title": heading(results, test["metric"]),
                 "means": [format_value(float(mean)) for mean in means],
                 "difference": format_difference(test),
                 "p_value": "n/a" if test["p_holm"] is None else f"{test['p_holm']:.4f}",
-                "better": _better(results, test) if is_significant(test) else "",
+                "better": better,
                 "n": test["n"],
             }
         )
@@ -256,9 +257,65 @@ def _couple(
     }
 
 
-def _better(results: Mapping[str, Any], test: Mapping[str, Any]) -> str:
-    """Return the name of the better system, or that they differ where neither more nor less is better."""
-    direction = results["scales"][test["metric"]]["direction"]
-    if direction not in {"higher", "lower"}:
-        return "differ"
-    return str(test["a"] if (test["difference"] > 0) == (direction == "higher") else test["b"])
+def placed(results: Mapping[str, Any]) -> list[str]:
+    """Return the metrics that have a place on the radar: those of which more, or less, is better."""
+    return [name for name in results["metrics"] if results["scales"][name]["direction"] != "zero"]
+
+
+def mean_places(results: Mapping[str, Any], pairs: ScoreTable) -> Floats:
+    """Return the mean of the places of each pair on the radar, 1 the best; NaN for a pair that has none."""
+    names = placed(results)
+    if not names:
+        return np.full(len(pairs), np.nan)
+    columns = zip(names, pairs.values(*names).T, strict=True)
+    places = np.array([outward(name, column, results["scales"][name]) for name, column in columns])
+    n_defined = np.count_nonzero(~np.isnan(places), axis=0)
+    sums = np.nansum(places, axis=0)
+    means: Floats = np.divide(sums, n_defined, out=np.full(len(pairs), np.nan), where=n_defined > 0)
+    return means
+
+
+def pair_list(results: Mapping[str, Any], score_table: ScoreTable, anchors: Mapping[tuple[str, str], str]) -> Section:
+    """Return table and picture; `anchors` are the places of the page where pairs are drawn, by item and system."""
+    every = {system: score_table.scored(system) for system in score_table.systems}
+    held = {system: pairs for system, pairs in every.items() if len(pairs)}
+    if not held:
+        return Section("", 0, "")
+    # how many pairs each system may show, so that all together are not too many
+    lengths = [len(pairs) for pairs in held.values()]
+    share = next((n for n in range(max(lengths), 1, -1) if sum(min(n, mine) for mine in lengths) <= MOST_PAIRS), 1)
+    rows: list[tuple[int, str, str, list[tuple[str, float | str | None]]]] = []
+    for place, (system, pairs) in enumerate(held.items()):
+        worst = pairs.take(np.argsort(mean_places(results, pairs), kind="stable")[:share])  # NaN comes last
+        items = worst.text("item")
+        for item, values in zip(items, worst.values(*score_table.metrics).tolist(), strict=True):
+            # each as it is shown, and what it is sorted by: None where it is undefined
+            keys = (float(f"{value:.6g}") if np.isfinite(value) else str(value) for value in values)
+            cells = [
+                (format_value(value), None if np.isnan(value) else key) for value, key in zip(values, keys, strict=True)
+            ]
+            rows.append((place, item, anchors.get((item, system), ""), cells))
+    page = render(
+        _PACKAGE,
+        "pair_list.html",
+        rows=rows,
+        held={"systems": list(held), "rows": rows},
+        n_pairs=sum(map(len, every.values())),
+        systems=[(name, results["systems"][name]["role"] == "control") for name in held],
+        titles=[heading(results, name) for name in score_table.metrics],
+        n_metrics=len(results["metrics"]),
+        axes=_axes(results, held),
+        shown_at_first=SHOWN_AT_FIRST,
+    )
+    return Section("Pairs by metric", 1000 + 52 * min(len(rows), SHOWN_AT_FIRST), page)
+
+
+def _axes(results: Mapping[str, Any], held: Mapping[str, ScoreTable]) -> tuple[int, int]:
+    """Return which scores are drawn first: the two, of two facets where that is possible, that take the most values."""
+    names = list(results["scales"])
+    values = np.concatenate([pairs.values(*names) for pairs in held.values()])
+    n_values = [len(np.unique(column[np.isfinite(column)])) for column in values.T]
+    first = int(np.argmax(n_values))
+    facets = [results["scales"][name]["facet"] for name in names]
+    others = [place for place, facet in enumerate(facets) if facet != facets[first]] or [len(names) - 1]
+    return first, max(others, key=lambda place: n_values[place])

@@ -33,8 +33,7 @@ from music_evals.benchmark.run import Settings as RunSettings
 from music_evals.benchmark.scores import ScoreTable, outlines_in
 from music_evals.benchmark.task import Task
 from music_evals.benchmark.tasks.preservation.controls import make_controls, traits_of
-from music_evals.benchmark.tasks.preservation.facets import describe_controls, facets, on_shared, sides
-from music_evals.benchmark.tasks.preservation.pair_datasets import pairs_of_dataset
+from music_evals.benchmark.tasks.preservation.facets import both_groups, describe_controls, facets, on_shared
 from music_evals.benchmark.tasks.preservation.pairs import (
     CEILING,
     CONTROLS,
@@ -44,11 +43,11 @@ from music_evals.benchmark.tasks.preservation.pairs import (
     PairSet,
     pairs_in_folders,
     pairs_in_manifest,
+    pairs_of_dataset,
 )
 from music_evals.benchmark.tasks.preservation.players import PLACES, Players
-from music_evals.benchmark.tasks.preservation.reencoding import REENCODED_AUDIO, REENCODED_SCORE
 from music_evals.benchmark.tasks.preservation.report import SHOWN_PAIRS, render_report
-from music_evals.benchmark.tasks.preservation.worker import PairScorer
+from music_evals.benchmark.tasks.preservation.worker import REENCODED_AUDIO, REENCODED_SCORE, PairScorer
 from music_evals.errors import InvalidInputError, MissingBackendError, UnknownNameError
 from music_evals.files import scratch_folder
 from music_evals.metrics.catalogue import AUXILIARY, PRESERVATION_METRICS, RELEASE_SCORES, RELEASES, SHOWN_AUXILIARY
@@ -73,14 +72,14 @@ class Settings(RunSettings):
     ----------
     out, dataset, config, split, revision, limit, engine, workers, ray_address, confidence, n_resamples, seed,
     overwrite, report
-        See `run.Settings` and `pair_datasets.pairs_of_dataset`. By default as many processes as there are cores, and no
+        See `run.Settings` and `pairs.pairs_of_dataset`. By default as many processes as there are cores, and no
         more than four. The report needs matplotlib.
     reference, estimates
         Paths or URLs; see `pairs.pairs_in_folders`.
     manifest
         See `pairs.pairs_in_manifest`.
     renderer
-        See `pair_datasets.pairs_of_dataset`.
+        See `pairs.pairs_of_dataset`.
     reference_column, estimate_column, system_column, group_by
         See `pairs.Columns`. Folders are grouped by ``"file"`` (None) or ``"folder"``.
     metrics, companions
@@ -215,11 +214,11 @@ class Settings(RunSettings):
     @property
     def measures(self) -> pipeline.Settings:
         """Metrics, auxiliary metrics, variant and backends, checked."""
-        metrics, companions = _names(self.metrics), _names(self.companions)
-        auxiliary: Sequence[str] | bool = True if companions is None else companions
-        if self.companions is None:
-            auxiliary = SHOWN_AUXILIARY if metrics is None and self.variant not in RELEASES else ()
-        elif not self.companions or companions == ["none"]:
+        metrics, named = _names(self.metrics), _names(self.companions)
+        auxiliary: Sequence[str] | bool = True if named is None else named  # True is all
+        if self.companions is None and metrics is None and self.variant not in RELEASES:
+            auxiliary = SHOWN_AUXILIARY
+        elif not self.companions or named == ["none"]:
             auxiliary = ()
         return pipeline.Settings.of(metrics=metrics, companions=auxiliary, variant=self.variant, backends=self.backends)
 
@@ -289,12 +288,10 @@ class Preservation(Task):
         """Return what the numbers depend on, besides the files."""
         measures = settings.measures
         has_audio = any(pair.modality == "audio" for pair in pairs.pairs)
+        extractors = describe_extractors(measures) if has_audio else {"features": {}}
+        companions = list(measures.companions)
         return self.header(
-            pairs.dataset,
-            settings.variant,
-            measures.metrics,
-            companions=list(measures.companions),
-            extractors=describe_extractors(measures) if has_audio else {"features": {}},
+            pairs.dataset, settings.variant, measures.metrics, companions=companions, extractors=extractors
         )
 
     def check_scores(self, scores: ScoreTable) -> None:
@@ -302,8 +299,8 @@ class Preservation(Task):
         scores.group_by(scores.music_of(set(scores.columns["group"].categories.to_pylist())))
 
     def paired_groups(self, scores: ScoreTable, system: str) -> npt.NDArray[np.int64] | None:
-        """Return the originals of both sides, where both are originals."""
-        return sides(scores, system)
+        """Return the originals of both sides of unrelated pairs; an edit is of no group but its original's."""
+        return both_groups(scores) if system == UNRELATED and CEILING in scores.controls else None
 
     def describe_run(self, header: Mapping[str, Any]) -> str:
         """Name the variant."""

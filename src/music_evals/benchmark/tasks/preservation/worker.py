@@ -1,4 +1,8 @@
-"""How one pair is compared, in whatever process: the work of the preservation benchmark."""
+"""How one pair is compared, in whatever process: the work of the preservation benchmark.
+
+The control of the same music is a lesser copy of it: what everybody would call the same, and no extractor finds equal
+to the bit. A metric that is not near its best for such a pair says something of the copy and not of the music.
+"""
 
 from __future__ import annotations
 
@@ -8,23 +12,35 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from music_evals.annotations import Features, Score
 from music_evals.audio.io import DEFAULT_AUDIO_LIMITS, Audio, load_audio
+from music_evals.benchmark.rows import score_or_reason
 from music_evals.benchmark.tasks.preservation.pairs import CONTROLS, MusicFile, Pair
-from music_evals.benchmark.tasks.preservation.reencoding import reencode, rewrite
 from music_evals.errors import MusicEvalsError, located
 from music_evals.locations import fetched
-from music_evals.pipelines.preservation import Settings, Source, SourceLoader, Value, modality, score_pair
+from music_evals.pipelines.preservation import Settings, Source, SourceLoader, modality, score_pair
 from music_evals.symbolic.files import read_score
 from music_evals.symbolic.limits import DEFAULT_LIMITS
+from music_evals.symbolic.midi import read_midi, write_midi
 
-__all__ = ["PairScorer", "outline"]
+__all__ = ["RATE", "REENCODED_AUDIO", "REENCODED_SCORE", "PairScorer", "outline", "reencode"]
 
 CACHED_SOURCES = 4
 """Sources that a process keeps: an original, its edits, and the original of an unrelated pair."""
 
 _MS = 3  # decimals of seconds in an outline
+
+RATE = 16_000  # Hz: nothing above 8 kHz is left
+GAIN = 10 ** (-6 / 20)
+SNR_DB = 30.0
+
+REENCODED_AUDIO = "6 dB softer, as 16-bit samples at 16 kHz, with pink noise 30 dB below the music"
+REENCODED_SCORE = "written as MIDI"
+
+_LOWEST_HZ = 20.0  # of the noise: what lies below is not heard
+_LOOP_BITS = 20  # the noise repeats after 2**20 samples, 66 s
 
 
 @dataclasses.dataclass(eq=False)
@@ -36,7 +52,7 @@ class PairScorer:
     def __post_init__(self) -> None:
         self._sources: collections.OrderedDict[tuple[str, str], Source] = collections.OrderedDict()
         self._scratch: Path | None = None
-        self._loader = SourceLoader(self.settings)  # it parses nothing before it is in its process
+        self._loader = SourceLoader(self.settings)
 
     def begin(self, folder: Path) -> None:
         """Keep copies of remote files here; see `engines.Work`."""
@@ -47,7 +63,7 @@ class PairScorer:
         reference = self._load("reference", pair.reference)
         estimate = self._load("estimate", pair.estimate, pair.treatment)
         scored = score_pair(reference, estimate, self.settings)
-        scores = {name: _score(value) for name, value in scored.values.items()}
+        scores = {name: score_or_reason(value.value, value.reason) for name, value in scored.values.items()}
         scores |= {name: {"error": f"{type(error).__name__}: {error}"} for name, error in scored.failures.items()}
         outlined = {} if pair.system in CONTROLS else {pair.reference: reference, pair.estimate: estimate}
         outlines = {
@@ -63,7 +79,7 @@ class PairScorer:
                 with fetched(file.path, file.content, max_bytes=limits.max_bytes, folder=self._scratch) as path:
                     source: str | Audio | Score = path
                     if treatment and modality(path) == "symbolic":  # the same music in a lesser copy
-                        source = rewrite(read_score(path))
+                        source = read_midi(write_midi(read_score(path)))
                     elif treatment:
                         source = reencode(load_audio(path, policy=self.settings.audio_policy))
                     self._sources[key] = self._loader.load(source)
@@ -73,12 +89,6 @@ class PairScorer:
         while len(self._sources) > CACHED_SOURCES:
             self._sources.popitem(last=False)
         return self._sources[key]
-
-
-def _score(value: Value) -> dict[str, Any]:
-    if np.isnan(value.value):
-        return {"value": None, "reason": value.reason}
-    return {"value": value.value if np.isfinite(value.value) else "inf"}
 
 
 def outline(features: Features) -> dict[str, Any]:
@@ -99,3 +109,32 @@ def outline(features: Features) -> dict[str, Any]:
 
 def _labelled(intervals_sec: Any, labels: Any) -> list[list[Any]]:
     return [[start, end, label] for (start, end), label in zip(intervals_sec.round(_MS).tolist(), labels, strict=True)]
+
+
+def reencode(audio: Audio) -> Audio:
+    """Return a recording as it is after a pass through a small file."""
+    # It is resampled to `RATE` (soxr HQ), gets pink noise (power falls as 1/f) `SNR_DB` below its own power, is turned
+    # down by `GAIN`, and rounded to 16 bits; what then lies over full scale is clipped. The result is decoded under the
+    # policy of the original, so that it has its rate again. The noise depends on the content alone: the same at every
+    # call.
+    policy = dataclasses.replace(audio.policy, sample_rate=RATE, peak_normalise=False)
+    small = load_audio(audio.samples, rate=audio.sample_rate, policy=policy).samples
+    power = float(np.mean(small.astype(np.float64) ** 2))
+    noise = _pink_noise(int(audio.content_hash[:16], 16), len(small))
+    softer = GAIN * (small + np.sqrt(power / 10 ** (SNR_DB / 10)) * noise)
+    whole = np.iinfo(np.int16)
+    rounded = np.clip(np.round(whole.max * softer), whole.min, whole.max).astype(np.int16)
+    return load_audio(rounded, rate=RATE, policy=audio.policy)
+
+
+def _pink_noise(seed: int, n: int) -> npt.NDArray[np.float64]:
+    """Return noise at `RATE` of power 1, shape (n,), with equal power in each octave from `_LOWEST_HZ` on."""
+    size = 2**_LOOP_BITS
+    frequencies_hz = np.fft.rfftfreq(size, 1 / RATE)
+    rng = np.random.default_rng(seed)
+    spectrum = rng.standard_normal(len(frequencies_hz)) + 1j * rng.standard_normal(len(frequencies_hz))
+    audible = frequencies_hz >= _LOWEST_HZ
+    spectrum[~audible] = 0
+    spectrum[audible] /= np.sqrt(frequencies_hz[audible])
+    loop = np.fft.irfft(spectrum, size)
+    return np.resize(loop / np.sqrt(np.mean(loop**2)), n)  # a spectrum's inverse goes on where it began

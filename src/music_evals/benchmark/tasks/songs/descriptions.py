@@ -27,7 +27,7 @@ from music_evals.annotations import GROUPS, SCORED
 from music_evals.benchmark.outputs import RECORDS, Outcome, remove_results
 from music_evals.benchmark.published import published_descriptions
 from music_evals.benchmark.report import score_page
-from music_evals.benchmark.rows import PairJob
+from music_evals.benchmark.rows import Pair, PairJob, score_or_reason
 from music_evals.benchmark.run import Progress, record
 from music_evals.benchmark.scores import ABSENT, ERROR, UNDEFINED, ScoreTable
 from music_evals.benchmark.task import Task
@@ -43,15 +43,14 @@ from music_evals.benchmark.tasks.songs.text_controls import (
     against_own,
     without_another_song,
 )
-from music_evals.benchmark.tasks.songs.text_pairs import TextPair, TextSide, score_or_reason
-from music_evals.benchmark.tasks.songs.text_predictions import Prediction, pairs_of_predictions, read_predictions
+from music_evals.benchmark.tasks.songs.texts import TextSide, pairs_of_predictions, read_predictions
 from music_evals.errors import InvalidInputError, InvalidTagsError, NoDataError, UnknownNameError, located
 from music_evals.lyrics.embeddings import embed, load_encoder
 from music_evals.metrics.catalogue import DESCRIPTION_SCORES
 from music_evals.metrics.semantics import check_options
 from music_evals.options import option
 from music_evals.pipelines.descriptions import TOTAL, check_description, score_description
-from music_evals.pipelines.tag_extraction import EXTRACTIONS, Vocabulary, extract_tags, vocabulary_of
+from music_evals.pipelines.tags import EXTRACTIONS, Vocabulary, extract_tags, vocabulary_of
 from music_evals.protocols import TextEncoder
 
 __all__ = ["DESCRIPTIONS", "Descriptions", "Settings"]
@@ -62,12 +61,7 @@ AT_ONCE = 16
 
 EXPECTED = '"professional": {dimension: [tags]}, "amateur": {...}'
 
-Tags = Mapping[str, Mapping[str, Sequence[str]]]
-"""Group of annotators -> dimension -> tags."""
-
-
-def _unspoken(group: str) -> str:
-    return f"the system does not speak for the {group} group"
+UNSPOKEN = {group: f"the system does not speak for the {group} group" for group in GROUPS}
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -82,7 +76,7 @@ class Settings(EncoderSettings, SongSettings):
         {...}}``; one of the groups is enough. Without predictions the controls alone are scored.
     text_tags
         How tags are found in predictions that are free text, ``{"id": ..., "text": ...}``: one of
-        `pipelines.tag_extraction.EXTRACTIONS`. None takes tags alone.
+        `pipelines.tags.EXTRACTIONS`. None takes tags alone.
     models
         ``DIR`` or ``NAME=DIR`` of taggers with weights; see `tag_predictions.tag_songs`.
     audio
@@ -145,12 +139,6 @@ class Settings(EncoderSettings, SongSettings):
         super().__post_init__()
 
     @property
-    def model_options(self) -> dict[str, Any]:
-        """What taggers are loaded with."""
-        options = {"threshold": self.threshold, "trust_remote_code": self.trust_remote_code or None}
-        return {name: value for name, value in options.items() if value is not None}
-
-    @property
     def options(self) -> dict[str, Any]:
         """Keyword arguments of `score_description`."""
         return {"aggregation": self.aggregation, "normalize_by_self": self.normalize_by_self, "empty": self.empty}
@@ -187,18 +175,26 @@ class Descriptions(Task):
         if settings.overwrite:  # before anything is heard: they would stand beside what another run made
             remove_results(out)
         if settings.audio is not None:
+            given = {"threshold": settings.threshold, "trust_remote_code": settings.trust_remote_code or None}
+            options = {name: value for name, value in given.items() if value is not None}
             predictions += tag_songs(
-                settings.models,
-                settings.audio,
-                songs,
-                out / TAGS,
-                settings,
-                options=settings.model_options,
-                progress=progress,
+                settings.models, settings.audio, songs, out / TAGS, settings, options=options, progress=progress
             )
-        predictions = _with_all_groups(predictions)
+        # a group that a system leaves out of a song and describes in another is empty there
+        spoken: dict[str, set[str]] = {}
+        for prediction in predictions:
+            spoken.setdefault(prediction.system, set()).update(prediction.value or ())
+        for place, prediction in enumerate(predictions):
+            if prediction.value is not None:
+                groups = [group for group in GROUPS if group in spoken[prediction.system]]
+                value = {group: prediction.value.get(group, {}) for group in groups}
+                predictions[place] = dataclasses.replace(prediction, value=value)
         judged = pairs_of_predictions(predictions, songs, _own, modality=MODALITY, controls=TAG_CONTROLS)
-        controls = _controls(songs, settings.seed) if settings.controls else []
+        controls: list[Pair] = []
+        if settings.controls:
+            controls = against_own(songs.songs, _own, _own, system=OWN_TAGS, modality=MODALITY)
+            controls += against_another(songs.songs, _own, _own, modality=MODALITY)
+            controls += _without_listening(songs, settings.seed)
         if not judged.pairs and not judged.failures and not controls:
             raise NoDataError("nothing to score: give `predictions`, or leave the controls on")
         header = self.header(
@@ -208,8 +204,7 @@ class Descriptions(Task):
             encoder={"name": encoder.name, "revision": encoder.revision},
             options=settings.options | ({"text_tags": settings.text_tags} if settings.text_tags else {}),
         )
-        scorer = DescriptionScorer(encoder, settings.options)
-        scores = tuple(DESCRIPTION_SCORES)
+        scorer, scores = DescriptionScorer(encoder, settings.options), tuple(DESCRIPTION_SCORES)
         job = PairJob(
             header, judged, controls, scores, settings.aggregation, scorer, at_once=AT_ONCE, before=scorer.learn
         )
@@ -217,7 +212,7 @@ class Descriptions(Task):
 
     def shown_metrics(self, scores: ScoreTable) -> tuple[str, ...]:
         """Return the scores of which any system has a value; all without a system."""
-        unspoken = [place for place, text in enumerate(scores.matrix.texts) if text in set(map(_unspoken, GROUPS))]
+        unspoken = [place for place, text in enumerate(scores.matrix.texts) if text in UNSPOKEN.values()]
         judged, spoken = False, set()
         for pairs in (scores.of(system) for system in scores.systems if system not in scores.controls):
             for name in scores.metrics:
@@ -267,15 +262,7 @@ def _own(song: Song) -> TextSide:
     return TextSide(song.id, plain_tags(song.tags))
 
 
-def _controls(songs: SongSet, seed: int) -> list[TextPair]:
-    return [
-        *against_own(songs.songs, _own, _own, system=OWN_TAGS, modality=MODALITY),
-        *against_another(songs.songs, _own, _own, modality=MODALITY),
-        *_without_listening(songs, seed),
-    ]
-
-
-def _without_listening(songs: SongSet, seed: int) -> Iterator[TextPair]:
+def _without_listening(songs: SongSet, seed: int) -> Iterator[Pair]:
     """Yield what can be said of each song without it: tags that are common, and tags that are drawn."""
     described = {song.id: plain_tags(song.tags) for song in songs.songs}
     held: dict[tuple[str, str], Counter[str]] = {}
@@ -292,9 +279,7 @@ def _without_listening(songs: SongSet, seed: int) -> Iterator[TextPair]:
                     order = sorted(counts, key=lambda tag: (-counts[tag], tag))
                     sampled = random.Random(f"{seed} {song.id} {group} {name}").sample(order, n)
                     description.setdefault(group, {})[name] = order[:n] if system == COMMON_TAGS else sampled
-            yield TextPair(
-                song.id, system, song.group, MODALITY, _own(song), TextSide(f"{song.id}, {system}", description)
-            )
+            yield Pair(song.id, system, song.group, MODALITY, _own(song), TextSide(f"{song.id}, {system}", description))
 
 
 class DescriptionScorer:
@@ -306,18 +291,25 @@ class DescriptionScorer:
         self._encoder: TextEncoder | None = encoder
         self._vectors = embed(encoder, ())
 
-    def learn(self, pairs: Sequence[TextPair], _: Progress | None) -> None:
+    def learn(self, pairs: Sequence[Pair], _: Progress | None) -> None:
         """Encode each distinct tag of the pairs."""
-        sides: list[Tags] = [side.value for pair in pairs for side in (pair.reference, pair.estimate)]
         if self._encoder is not None:
-            self._vectors = embed(self._encoder, _scored_tags(sides))
+            tags = (
+                tag
+                for pair in pairs
+                for side in (pair.reference, pair.estimate)
+                for group, names in SCORED.items()
+                for name in names
+                for tag in side.value.get(group, {}).get(name, ())
+            )
+            self._vectors = embed(self._encoder, tags)
         self._encoder = None  # let go: other processes need the vectors alone
 
     def encode(self, texts: Sequence[str]) -> npt.NDArray[np.float32]:
         """Return the vectors of tags that were learned, shape (n, dimensions)."""
         return self._vectors.of(texts)
 
-    def __call__(self, pair: TextPair) -> dict[str, Any]:
+    def __call__(self, pair: Pair) -> dict[str, Any]:
         """Return an answer as in `rows.Scorer`."""
         reference, estimate = pair.reference.value, pair.estimate.value
         spoken = [group for group in GROUPS if group in estimate]
@@ -326,7 +318,7 @@ class DescriptionScorer:
         notes: list[str] = []
         for group in silent:
             own = (name for name in DESCRIPTION_SCORES if name.startswith((f"{group}/", f"{group}_")))
-            scores |= dict.fromkeys(own, score_or_reason(math.nan, _unspoken(group)))
+            scores |= dict.fromkeys(own, score_or_reason(math.nan, UNSPOKEN[group]))
         if spoken:
             judged = score_description(reference, estimate, encoder=self, annotators=spoken, **self._options)
             values, reasons = judged.values, judged.reasons
@@ -338,31 +330,8 @@ class DescriptionScorer:
                 if n < len(SCORED[group])
             ]
         if silent:
-            scores[TOTAL] = score_or_reason(math.nan, _unspoken(silent[0]))
+            scores[TOTAL] = score_or_reason(math.nan, UNSPOKEN[silent[0]])
         return {"scores": scores, "notes": notes}
-
-
-def _scored_tags(descriptions: Sequence[Tags]) -> Iterator[str]:
-    for description in descriptions:
-        for group, names in SCORED.items():
-            for name in names:
-                yield from description.get(group, {}).get(name, ())
-
-
-def _with_all_groups(predictions: Sequence[Prediction]) -> list[Prediction]:
-    """Give each description the groups that its system describes in any song: a missing group is empty there."""
-    spoken: dict[str, set[str]] = {}
-    for prediction in predictions:
-        spoken.setdefault(prediction.system, set()).update(prediction.value or ())
-    return [
-        prediction
-        if prediction.value is None
-        else dataclasses.replace(
-            prediction,
-            value={group: prediction.value.get(group, {}) for group in GROUPS if group in spoken[prediction.system]},
-        )
-        for prediction in predictions
-    ]
 
 
 def _render(results: Mapping[str, Any], score_table: ScoreTable) -> str:

@@ -26,13 +26,12 @@ from music_evals.benchmark.engines import Failed, Unit, Work
 from music_evals.benchmark.formats import check_backend, plain
 from music_evals.benchmark.outputs import RECORDS, Outcome, remove_results, write_outcome
 from music_evals.benchmark.records import reading_rows
+from music_evals.benchmark.rows import score_or_reason
 from music_evals.benchmark.run import Job, Progress, Row, record
 from music_evals.benchmark.run import Settings as RunSettings
 from music_evals.benchmark.task import Task
-from music_evals.benchmark.tasks.songs.discrepancy_plots import plot_study
-from music_evals.benchmark.tasks.songs.discrepancy_tables import markdown_study, render_study, text_study
-from music_evals.benchmark.tasks.songs.songs import EncoderSettings, SongSet, read_songs
-from music_evals.benchmark.tasks.songs.text_pairs import score_or_reason
+from music_evals.benchmark.tasks.songs.discrepancy_report import markdown_study, plot_study, render_study, text_study
+from music_evals.benchmark.tasks.songs.songs import EncoderSettings, read_songs
 from music_evals.csv_files import csv_text
 from music_evals.errors import BackendError, InvalidInputError, UnknownNameError
 from music_evals.lyrics.embeddings import CHAR_NGRAMS, DEFAULT_ENCODER, load_encoder
@@ -128,12 +127,12 @@ class Settings(EncoderSettings, RunSettings):
     @property
     def groupings(self) -> tuple[str, ...]:
         """Names of `by`, each once."""
-        return tuple(_names(self.by))
+        return _names(self.by)
 
     @property
     def chosen_dimensions(self) -> tuple[str, ...]:
         """Names of `dimensions`, each once; by default all."""
-        return tuple(_names(self.dimensions or "") or FACING)
+        return _names(self.dimensions or "") or tuple(FACING)
 
     @property
     def comparison(self) -> dict[str, Any]:
@@ -146,8 +145,8 @@ class Settings(EncoderSettings, RunSettings):
         }
 
 
-def _names(text: str) -> list[str]:
-    return list(dict.fromkeys(name.strip() for name in text.split(",") if name.strip()))
+def _names(text: str) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(name.strip() for name in text.split(",") if name.strip()))
 
 
 class Discrepancy(Task):
@@ -174,23 +173,33 @@ class Discrepancy(Task):
             settings.encoder, revision=settings.encoder_revision, device=settings.device, cache=settings.cache
         )
         reported = {song.id: song.tags for song in songs.songs}
-        job = _Similarities(settings, songs, reported, encoder)
+        text = json.dumps(reported, ensure_ascii=False, sort_keys=True)
+        dataset = {**songs.about, "fingerprint": hashlib.sha256(text.encode()).hexdigest()[:16]}
+        versions = package_versions(self.packages)
+        header = {
+            "task": self.name,
+            "dataset": dataset,
+            "options": settings.comparison,
+            "encoder": {"name": encoder.name, "revision": encoder.revision},
+            "versions": versions,
+        }
+        job = _Similarities(settings, header, reported, encoder)
         rows = record(job, out / RECORDS, settings, progress=progress)
         # other groupings may be asked for with the same records: what was made of them tells of another run
         remove_results(out, CELLS, PLOT)
-        values = job.values(rows)
         study = study_discrepancy(
             reported,
             encoder=encoder,
             by=settings.groupings,
-            similarities=values,
+            similarities=job.values(rows),
             **settings.comparison,
             groups=[song.group for song in songs.songs],
             confidence=settings.confidence,
             n_permutations=settings.n_permutations,
             seed=settings.seed,
         )
-        results = _results(study, songs, reported)
+        about = {"task": self.name, "dataset": dataset, "n_clusters": len({song.group for song in songs.songs})}
+        results: dict[str, Any] = plain(about | study.to_dict() | {"notes": _notes(study), "versions": versions})
         picture = plot_study(study) if settings.plot else ""
         others = {"cells": (CELLS, csv_text(Cell._fields, study.cells))}
         others |= {"plot": (PLOT, picture)} if settings.plot else {}
@@ -214,15 +223,8 @@ class _Similarities(Job):
 
     size = 1
 
-    def __init__(self, settings: Settings, songs: SongSet, descriptions: Descriptions, encoder: TextEncoder) -> None:
-        self._descriptions, self._encoder, self._settings = descriptions, encoder, settings
-        self.header = {
-            "task": DISCREPANCY.name,
-            "dataset": {**songs.about, "fingerprint": _fingerprint(descriptions)},
-            "options": settings.comparison,
-            "encoder": {"name": encoder.name, "revision": encoder.revision},
-            "versions": package_versions(DISCREPANCY.packages),
-        }
+    def __init__(self, settings: Settings, header: Row, descriptions: Descriptions, encoder: TextEncoder) -> None:
+        self._descriptions, self._encoder, self._settings, self.header = descriptions, encoder, settings, header
 
     @property
     def work(self) -> Work:
@@ -235,9 +237,10 @@ class _Similarities(Job):
     def rows(self, unit: Unit, answer: Floats | Failed) -> list[Row]:  # noqa: ARG002
         if isinstance(answer, Failed):
             raise BackendError(answer.reason)
-        names = self._settings.chosen_dimensions
         return [
-            row for song, values in zip(self._descriptions, answer, strict=True) for row in _rows(song, names, values)
+            {"kind": "score", "item": song, "metric": name, "n": 1, **score_or_reason(value, "a side has no tags")}
+            for song, values in zip(self._descriptions, answer, strict=True)
+            for name, value in zip(self._settings.chosen_dimensions, values, strict=True)
         ]
 
     def values(self, rows: Sequence[Row]) -> Floats:
@@ -246,31 +249,6 @@ class _Similarities(Job):
             recorded = {(row["item"], row["metric"]): row["value"] for row in rows if row["kind"] == "score"}
             table = [[recorded[song, name] for name in self._settings.chosen_dimensions] for song in self._descriptions]
             return np.array(table, dtype=np.float64)  # None becomes NaN
-
-
-def _rows(song: str, names: Sequence[str], values: Floats) -> list[dict[str, Any]]:
-    return [
-        {"kind": "score", "item": song, "metric": name, "n": 1, **score_or_reason(value, "a side has no tags")}
-        for name, value in zip(names, values, strict=True)
-    ]
-
-
-def _fingerprint(reported: Descriptions) -> str:
-    return hashlib.sha256(json.dumps(reported, ensure_ascii=False, sort_keys=True).encode()).hexdigest()[:16]
-
-
-def _results(study: DiscrepancyStudy, songs: SongSet, descriptions: Descriptions) -> dict[str, Any]:
-    results: dict[str, Any] = plain(
-        {
-            "task": DISCREPANCY.name,
-            "dataset": {**songs.about, "fingerprint": _fingerprint(descriptions)},
-            "n_clusters": len({song.group for song in songs.songs}),
-            **study.to_dict(),
-            "notes": _notes(study),
-            "versions": package_versions(DISCREPANCY.packages),
-        }
-    )
-    return results
 
 
 def _notes(study: DiscrepancyStudy) -> list[str]:

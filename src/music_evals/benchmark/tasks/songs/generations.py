@@ -1,6 +1,7 @@
 """Texts of language models, recorded as they come: a prompt that was answered is not sent, or paid for, again.
 
-Records as in `records`, with these rows after the header:
+They are asked for one by one, or in batches: there a first run hands in what is not answered yet, and a later one
+collects the answers. Records as in `records`, with these rows after the header:
 
 writer
     What decides the answers of one system, and its hash.
@@ -14,17 +15,32 @@ from __future__ import annotations
 
 import hashlib
 import itertools
+import json
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
-from typing import Any, NamedTuple
+from pathlib import Path
+from typing import Any, Final, NamedTuple
 
 from music_evals.benchmark.records import RecordStore, dump_json
-from music_evals.errors import BackendError, ModelUnavailableError, MusicEvalsError, OutputError
+from music_evals.benchmark.tasks.songs.writing_log import Metered
+from music_evals.errors import (
+    BackendError,
+    BatchPendingError,
+    CorruptRecordsError,
+    InvalidInputError,
+    ModelUnavailableError,
+    MusicEvalsError,
+    OutputError,
+)
+from music_evals.files import parse_json, write_atomically
 from music_evals.numerics import kernels
 from music_evals.protocols import LyricWriter, Written
 
-__all__ = ["Key", "Request", "WritingSystem", "ask", "keep_answers", "key_of", "latest_rows", "left_to_ask"]
+__all__ = ["BATCHES", "Key", "Request", "WritingSystem", "ask", "ask_in_batches", "key_of", "latest_rows"]
+
+BATCHES: Final = "batches.json"
+"""Hash of a writer -> id of its batch, and what was asked in it; only of batches that are not collected yet."""
 
 Row = dict[str, Any]
 
@@ -75,49 +91,49 @@ def ask(
     versions: Mapping[str, str],
     progress: Progress | None = None,
 ) -> Sequence[Row]:
-    """Ask every system for every prompt and seed that has no answer yet."""
-    start = time.perf_counter()
-    report = _progress_reporter(systems, len(prompts), progress)
+    """Ask every system for every prompt and seed that has no answer yet, in the portions that its writer likes."""
+    start, n_done = time.perf_counter(), 0
+    n_all = len(prompts) * sum(len(system.seeds) for system in systems)
     for system in systems:
-        content = system.content
-        left = left_to_ask(system, prompts, records.rows)
-        report(system.name, len(system.seeds) * len(prompts) - len(left))
+        writer, content = system.writer, system.content
+        left = _left_to_ask(system, prompts, records.rows)
+
+        def report(more: int, label: str = system.name) -> None:
+            nonlocal n_done
+            n_done += more
+            if progress is not None:
+                progress(n_done, n_all, label)
+
+        def keep(answers: list[_Answer], name: str = system.name, content: str = content) -> None:
+            _record(records, name, content, answers)
+            report(len(answers), name)
+
+        report(len(system.seeds) * len(prompts) - len(left))
         if left:
-            _append(records, _new_writer(records.rows, system, content))
-        keep = _keeper(records, system.name, content, report)
+            _record_writer(records, system, content)
+        size, at_once = getattr(writer, "batch_size", 1), getattr(writer, "concurrency", 1)
+        by_seed = [list(same_seed) for _, same_seed in itertools.groupby(left, lambda request: request.seed)]
+        portions = [same[start : start + size] for same in by_seed for start in range(0, len(same), size)]
         try:
-            _ask_writer(system.writer, left, keep)
+            if at_once == 1 and not hasattr(writer, "cancel"):
+                for portion in portions:
+                    keep(_ask_portion(writer, portion))
+            else:  # an answer that is under way and paid for outlives Ctrl-C in a thread only
+                _ask_at_once(writer, portions, at_once, keep)
         finally:
-            _call(system.writer, "close")
-    session = {
-        "kind": "sitting",
-        "wall_time_sec": time.perf_counter() - start,
-        "versions": dict(versions),
-        "kernels": kernels(),
-    }
-    records.append([session])
+            getattr(writer, "close", lambda: None)()
+    about = {"kind": "sitting", "wall_time_sec": time.perf_counter() - start}
+    records.append([about | {"versions": dict(versions), "kernels": kernels()}])
     records.compact()
     return records.rows
 
 
-def left_to_ask(system: WritingSystem, prompts: Mapping[str, str], rows: Iterable[Row]) -> list[Request]:
+def _left_to_ask(system: WritingSystem, prompts: Mapping[str, str], rows: Iterable[Row]) -> list[Request]:
     """Return what a system has given no good answer to yet."""
     content = system.content
     answered = {key for key, row in latest_rows(rows).items() if "error" not in row}
-    wanted = [Request(seed, item, prompt) for seed in system.seeds for item, prompt in prompts.items()]
-    return [request for request in wanted if (content, *request) not in answered]
-
-
-def keep_answers(
-    system: WritingSystem,
-    requests: Sequence[Request],
-    written: Sequence[Written | MusicEvalsError],
-    records: RecordStore,
-) -> None:
-    """Record what came in a batch; the seconds of each answer are not known."""
-    _append(records, _new_writer(records.rows, system, system.content))
-    answers = [_Answer(request, _whole(answer), 0.0) for request, answer in zip(requests, written, strict=True)]
-    _append(records, [_generation(system.name, system.content, answer) for answer in answers])
+    requests = [Request(seed, item, prompt) for seed in system.seeds for item, prompt in prompts.items()]
+    return [request for request in requests if (content, *request) not in answered]
 
 
 def key_of(row: Row) -> Key:
@@ -130,68 +146,22 @@ def latest_rows(rows: Iterable[Row]) -> dict[Key, Row]:
     return {key_of(row): row for row in rows if row["kind"] == "generation"}
 
 
-def _progress_reporter(
-    systems: Sequence[WritingSystem], n_prompts: int, progress: Progress | None
-) -> Callable[[str, int], None]:
-    """Return a function that adds to what is done and reports it."""
-    total = n_prompts * sum(len(system.seeds) for system in systems)
-    done = 0
-
-    def report(label: str, more: int) -> None:
-        nonlocal done
-        done += more
-        if progress is not None:
-            progress(done, total, label)
-
-    return report
+def _record_writer(records: RecordStore, system: WritingSystem, content: str) -> None:
+    """Record what a writer is, once."""
+    if not any(row["kind"] == "writer" and row["content_hash"] == content for row in records.rows):
+        records.append([{"kind": "writer", "content_hash": content, "about": system.about}])
 
 
-def _append(records: RecordStore, new: Sequence[Row]) -> None:
-    if new:
-        records.append(new)
-
-
-def _new_writer(rows: Iterable[Row], system: WritingSystem, content: str) -> list[Row]:
-    known = any(row["kind"] == "writer" and row["content_hash"] == content for row in rows)
-    return [] if known else [{"kind": "writer", "content_hash": content, "about": system.about}]
-
-
-def _call(writer: LyricWriter, method: str) -> None:
-    """Call what a writer may have: see `protocols.LyricWriter`."""
-    function = getattr(writer, method, None)
-    if function is not None:
-        function()
-
-
-def _keeper(
-    records: RecordStore, system: str, content: str, report: Callable[[str, int], None]
-) -> Callable[[list[_Answer]], None]:
-    """Return a function that records answers."""
-
-    def keep(answers: list[_Answer]) -> None:
-        _append(records, [_generation(system, content, answer) for answer in answers])
-        report(system, len(answers))
-
-    return keep
-
-
-def _generation(system: str, content: str, answer: _Answer) -> Row:
-    about = {"kind": "generation", "system": system, "writer": content, **answer.request._asdict()}
-    if isinstance(answer.written, MusicEvalsError):
-        return {**about, "error": f"{type(answer.written).__name__}: {answer.written}", "seconds": answer.seconds}
-    return {**about, **answer.written._asdict(), "seconds": answer.seconds}
-
-
-def _ask_writer(writer: LyricWriter, left: Sequence[Request], keep: Callable[[list[_Answer]], None]) -> None:
-    """Ask in the portions that the writer likes, and keep answers as they come."""
-    size, at_once = getattr(writer, "batch_size", 1), getattr(writer, "concurrency", 1)
-    by_seed = [list(same_seed) for _, same_seed in itertools.groupby(left, lambda request: request.seed)]
-    portions = [same[start : start + size] for same in by_seed for start in range(0, len(same), size)]
-    if at_once == 1 and not hasattr(writer, "cancel"):
-        for portion in portions:
-            keep(_ask_portion(writer, portion))
-    else:  # an answer that is under way and paid for outlives Ctrl-C in a thread only
-        _ask_at_once(writer, portions, at_once, keep)
+def _record(records: RecordStore, system: str, content: str, answers: Iterable[_Answer]) -> None:
+    rows = []
+    for request, written, seconds in answers:
+        about = {"kind": "generation", "system": system, "writer": content, **request._asdict()}
+        if isinstance(written, MusicEvalsError):
+            rows.append({**about, "error": f"{type(written).__name__}: {written}", "seconds": seconds})
+        else:
+            rows.append({**about, **written._asdict(), "seconds": seconds})
+    if rows:
+        records.append(rows)
 
 
 def _ask_at_once(
@@ -216,7 +186,7 @@ def _ask_at_once(
     except OutputError:
         raise  # nothing can be kept any more
     except BaseException:
-        _call(writer, "cancel")
+        getattr(writer, "cancel", lambda: None)()
         try:
             pool.shutdown(cancel_futures=True)  # waits for what is under way; a second Ctrl-C ends that
         finally:
@@ -229,7 +199,14 @@ def _ask_at_once(
 def _ask_portion(writer: LyricWriter, portion: list[Request]) -> list[_Answer]:
     start = time.perf_counter()
     try:
-        written = _checked(writer.write([request.prompt for request in portion], seed=portion[0].seed), len(portion))
+        written = writer.write([request.prompt for request in portion], seed=portion[0].seed)
+        if len(written) != len(portion):
+            raise BackendError(
+                f"{len(portion)} prompts were answered by {len(written)} texts; a writer returns one for each"
+            )
+        for answer in map(_whole, written):
+            if isinstance(answer, MusicEvalsError):
+                raise answer
     except ModelUnavailableError:
         raise
     except MusicEvalsError as error:
@@ -238,16 +215,6 @@ def _ask_portion(writer: LyricWriter, portion: list[Request]) -> list[_Answer]:
         return [_Answer(portion[0], error, time.perf_counter() - start)]
     seconds = (time.perf_counter() - start) / len(portion)
     return [_Answer(request, answer, seconds) for request, answer in zip(portion, written, strict=True)]
-
-
-def _checked(written: Sequence[Written], n: int) -> Sequence[Written]:
-    if len(written) != n:
-        raise BackendError(f"{n} prompts were answered by {len(written)} texts; a writer returns one for each")
-    for answer in written:
-        whole = _whole(answer)
-        if isinstance(whole, MusicEvalsError):
-            raise whole
-    return written
 
 
 def _whole(answer: Written | MusicEvalsError) -> Written | MusicEvalsError:
@@ -260,3 +227,69 @@ def _whole(answer: Written | MusicEvalsError) -> Written | MusicEvalsError:
             f"the answer holds half a character ({error.reason}), which no file can hold; it is asked again"
         )
     return answer
+
+
+def ask_in_batches(
+    systems: Sequence[WritingSystem], prompts: Mapping[str, str], records: RecordStore, folder: Path
+) -> None:
+    """Collect batches that are done, and hand in what is left; raises `BatchPendingError` while any is under way.
+
+    What a batch gave no good answer to is a failure of this run, and is handed in again by the next.
+    """
+    path = folder / BATCHES
+    known: dict[str, Any] = {}
+    if path.exists():
+        try:
+            parsed = parse_json(path.read_bytes(), str(path))
+            known = {content: {"batch": entry["batch"], "asked": entry["asked"]} for content, entry in parsed.items()}
+        except (OSError, ValueError, AttributeError, TypeError, KeyError) as error:
+            raise CorruptRecordsError(
+                f"{path} is damaged ({error}): batches that were handed in cannot be collected; delete it to ask anew"
+            ) from error
+    messages: list[str] = []
+    for system in systems:
+        writer: Any = system.writer
+        if not hasattr(writer, "submit"):
+            raise InvalidInputError(f"{system.name} has no batches: only endpoints have; leave it out, or the batch")
+        try:
+            if system.content in known:
+                messages += _collect(system, records, known, path)
+            else:
+                messages += _submit(system, _left_to_ask(system, prompts, records.rows), known, path)
+        finally:
+            writer.close()
+    if messages:
+        raise BatchPendingError(f"{'; '.join(messages)}; give the same command again to collect the answers")
+
+
+def _submit(system: WritingSystem, left: Sequence[Request], known: dict[str, Any], path: Path) -> list[str]:
+    if not left:
+        return []
+    writer: Any = system.writer
+    if isinstance(writer, Metered):
+        writer.reserve([request.prompt for request in left])
+    batch = writer.submit([(request.prompt, request.seed) for request in left])
+    known[system.content] = {"batch": batch, "asked": [list(request) for request in left]}
+    _write(path, known)
+    return [f"{system.name}: {len(left)} requests were handed in as the batch {batch}"]
+
+
+def _collect(system: WritingSystem, records: RecordStore, known: dict[str, Any], path: Path) -> list[str]:
+    writer: Any = system.writer
+    held = known[system.content]
+    requests = [Request(*values) for values in held["asked"]]
+    batch = writer.collect(held["batch"], len(requests))
+    if not batch.done:
+        n_done = "" if batch.n_done is None else f", {batch.n_done} of {len(requests)} answered"
+        return [f"{system.name}: the batch {held['batch']} is {batch.status}{n_done}"]
+    _record_writer(records, system, system.content)
+    # the seconds of each answer are not known
+    answers = (_Answer(request, _whole(batch.answers[number]), 0.0) for number, request in enumerate(requests))
+    _record(records, system.name, system.content, answers)
+    del known[system.content]
+    _write(path, known)
+    return []
+
+
+def _write(path: Path, known: Mapping[str, Any]) -> None:
+    write_atomically(path, (json.dumps(known, ensure_ascii=False) + "\n").encode())

@@ -10,10 +10,11 @@ import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Final
 
+from music_evals.benchmark.rows import Pair, score_or_reason
 from music_evals.benchmark.run import Progress
 from music_evals.benchmark.tasks.songs.songs import Song
 from music_evals.benchmark.tasks.songs.text_controls import TRUE_LYRICS
-from music_evals.benchmark.tasks.songs.text_pairs import TextPair, TextSide, score_or_reason
+from music_evals.benchmark.tasks.songs.texts import TextSide
 from music_evals.errors import InvalidLyricsError
 from music_evals.lyrics.embeddings import embed
 from music_evals.pipelines.lyric_content import theme_parts, theme_score
@@ -29,30 +30,15 @@ NO_WORDS = "the text has no words"
 
 
 class LyricScorer:
-    """Judges pairs by a function of the form, held to what the true lyrics get, and adds the similarity to the theme.
-
-    Parameters
-    ----------
-    form
-        From a pair to an answer as in `rows.Scorer`.
-    options
-        Of the scores; `normalise` and `song_format` say how a text is read.
-    judged
-        Systems that are judged; the texts of controls are never in a format of their own.
-    encoder
-        None leaves the themes out.
-    songs
-        What each is about, and its true lyrics; none where patterns alone are known.
-
-    """
+    """Scores pairs by a function of the form, held to what the true lyrics get, and by similarity to the theme."""
 
     def __init__(
         self,
-        form: Callable[[TextPair], dict[str, Any]],
-        options: Mapping[str, Any],
-        judged: Sequence[str],
-        encoder: TextEncoder | None,
-        songs: Sequence[Song],
+        form: Callable[[Pair], dict[str, Any]],  # from a pair to an answer as in `rows.Scorer`
+        options: Mapping[str, Any],  # of the scores; `normalise` and `song_format` say how a text is read
+        judged: Sequence[str],  # systems; the texts of controls are never in a format of their own
+        encoder: TextEncoder | None,  # None leaves the themes out
+        songs: Sequence[Song],  # with themes and true lyrics; none where patterns alone are known
     ) -> None:
         self._form, self._options, self._judged = form, options, judged
         self._encoder, self._themes = encoder, {song.id: song.theme for song in songs}
@@ -60,22 +46,24 @@ class LyricScorer:
         self._ceilings: dict[str, float] = {}
         self._vectors = None if encoder is None else embed(encoder, ())
 
-    def learn(self, pairs: Sequence[TextPair], _: Progress | None) -> None:
+    def learn(self, pairs: Sequence[Pair], _: Progress | None) -> None:
         """Encode each distinct theme and section of the pairs."""
         if self._encoder is not None:
             self._vectors = embed(self._encoder, self._texts(pairs))
         self._encoder = None  # let go: other processes need the vectors alone
 
-    def __call__(self, pair: TextPair) -> dict[str, Any]:
+    def __call__(self, pair: Pair) -> dict[str, Any]:
         """Return an answer as in `rows.Scorer`."""
         answer = self._form(pair)
         gated = min(answer["scores"][GATED]["value"], self._ceiling(pair))
         more: dict[str, Any] = {GATED: {"value": gated}}
         if self._vectors is not None:
-            more[THEME] = self._score(pair)
+            theme, parts = self._themes.get(pair.reference.name, ""), self._parts(pair)
+            value = theme_score(self._vectors, theme, parts) if theme else math.nan
+            more[THEME] = score_or_reason(value, NO_WORDS if theme else NO_THEME)
         return {**answer, "scores": answer["scores"] | more}
 
-    def _ceiling(self, pair: TextPair) -> float:
+    def _ceiling(self, pair: Pair) -> float:
         """Return what the true lyrics of the song get, worked out once a song."""
         song = pair.reference.name
         if song not in self._true:
@@ -85,20 +73,13 @@ class LyricScorer:
             self._ceilings[song] = self._form(true)["scores"][GATED]["value"]
         return self._ceilings[song]
 
-    def _score(self, pair: TextPair) -> dict[str, Any]:
-        theme, parts = self._themes.get(pair.reference.name, ""), self._parts(pair)
-        if not theme:
-            return {"value": None, "reason": NO_THEME}
-        assert self._vectors is not None  # as the caller knows
-        return score_or_reason(theme_score(self._vectors, theme, parts), NO_WORDS)
-
-    def _texts(self, pairs: Sequence[TextPair]) -> Iterable[str]:
+    def _texts(self, pairs: Sequence[Pair]) -> Iterable[str]:
         for pair in pairs:
             if theme := self._themes.get(pair.reference.name, ""):
                 yield theme
                 yield from self._parts(pair)
 
-    def _parts(self, pair: TextPair) -> list[str]:
+    def _parts(self, pair: Pair) -> list[str]:
         """Return the sections of a text as it is read for its form; none of one that cannot be read."""
         text = pair.estimate.value
         if self._options["normalise"]:

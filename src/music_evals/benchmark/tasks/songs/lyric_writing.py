@@ -21,13 +21,19 @@ from music_evals.benchmark.records import RecordStore, dump_json, reading_rows
 from music_evals.benchmark.tables import text_report as scores_text
 from music_evals.benchmark.task import Task
 from music_evals.benchmark.tasks.songs import lyrics, writing_log
-from music_evals.benchmark.tasks.songs.generations import Progress, Row, WritingSystem, ask, key_of, latest_rows
+from music_evals.benchmark.tasks.songs.generations import (
+    Progress,
+    WritingSystem,
+    ask,
+    ask_in_batches,
+    key_of,
+    latest_rows,
+)
 from music_evals.benchmark.tasks.songs.songs import SongSet, SongSettings, ThemeSettings
-from music_evals.benchmark.tasks.songs.spending import Budget, Metered
 from music_evals.benchmark.tasks.songs.text_controls import LYRIC_CONTROLS
-from music_evals.benchmark.tasks.songs.text_predictions import Prediction
-from music_evals.benchmark.tasks.songs.writing_batches import ask_in_batches
-from music_evals.benchmark.tasks.songs.writing_log import Prices
+from music_evals.benchmark.tasks.songs.texts import Prediction
+from music_evals.benchmark.tasks.songs.writing_log import Budget, Metered, Prices
+from music_evals.csv_files import csv_text
 from music_evals.errors import InvalidInputError, MusicEvalsError, UnknownNameError
 from music_evals.files import parse_json
 from music_evals.lyrics.prompts import Example, lyric_prompt, prompt_receipt
@@ -91,7 +97,7 @@ class Settings(ThemeSettings, SongSettings):
         Of each endpoint, evenly spaced; None does not wait.
     max_cost
         Ceiling of what all endpoints together may cost in this folder, over all runs, in the currency of the prices;
-        see `spending`. The run stops before it with `CostCeilingError`, and goes on when the ceiling is raised.
+        see `writing_log`. The run stops before it with `CostCeilingError`, and goes on when the ceiling is raised.
     batch
         Ask endpoints by their batch interface: a first run hands in what is not answered and ends with
         `BatchPendingError`, the same run later collects the answers and scores.
@@ -229,30 +235,19 @@ class LyricWriting(Task):
         songs = settings.read_songs(["structure"])
         if settings.overwrite:
             remove_results(out, TEXTS, LOG)
-        written = _write(settings, songs, writers, example, progress) if writers else _Written()
+        made: Sequence[Prediction] = ()
+        extra, sections, records = NO_EXTRA_OUTPUTS, [], {}
+        if writers:
+            made, extra = _write(settings, songs, writers, example, progress)
+            sections = [writing_log.html_section(extra.results["writing"]["totals"])]
+            records["generations"] = out / GENERATIONS
         scoring = dataclasses.replace(settings.scoring, revision=songs.about["revision"])  # the commit that was read
-        about = written.about
-        extra, sections = NO_EXTRA_OUTPUTS, []
-        if about:
-            table = writing_log.markdown_section(about["totals"])
-            extra = ExtraOutputs({"writing": about}, table, about["notes"], written.files)
-            sections = [writing_log.html_section(about["totals"])]
-        outcome = lyrics.LYRICS.run(scoring, made=written.made, extra=extra, sections=sections, progress=progress)
-        records = {"generations": out / GENERATIONS} if writers else {}
+        outcome = lyrics.LYRICS.run(scoring, made=made, extra=extra, sections=sections, progress=progress)
         return dataclasses.replace(outcome, files={**outcome.files, **records})
 
 
 LYRIC_WRITING: Final = LyricWriting()
 """The task."""
-
-
-@dataclasses.dataclass(frozen=True)
-class _Written:
-    """Texts to score, the section of the results, and files by kind: (name, content)."""
-
-    made: tuple[Prediction, ...] = ()
-    about: dict[str, Any] = dataclasses.field(default_factory=dict)
-    files: dict[str, tuple[str, str]] = dataclasses.field(default_factory=dict)
 
 
 def _write(
@@ -261,7 +256,8 @@ def _write(
     writers: Sequence[_LoadedWriter],
     example: Example | None,
     progress: Progress | None,
-) -> _Written:
+) -> tuple[list[Prediction], ExtraOutputs]:
+    """Return the texts to score, and what the results say of them."""
     systems = [loaded.system for loaded in writers]
     prompts, reasons = _prompts(songs, settings, example)
     receipt = {**prompt_receipt(settings.language, example), "theme_from": settings.theme_from or "any"}
@@ -273,66 +269,43 @@ def _write(
                     content = system.content
                     made = (row for row in records.rows if row["kind"] == "generation")
                     system.writer.count(row for row in made if row["writer"] == content)
-        batched = systems if settings.batch else []
+        batched, direct = (systems, []) if settings.batch else ([], systems)
         ask_in_batches(batched, prompts, records, Path(settings.out))
-        direct = [system for system in systems if system not in batched]
         rows = ask(direct, prompts, records, versions=package_versions(), progress=progress)
     with reading_rows():
         # the last generation of all that was asked for in this run, in the order of asking
-        latest = latest_rows(rows)
-        current = [
-            latest[system.content, seed, item, prompt]
-            for system in systems
-            for seed in system.seeds
-            for item, prompt in prompts.items()
-        ]
+        latest, runs = latest_rows(rows), [(system, seed) for system in systems for seed in system.seeds]
+        current = [latest[system.content, seed, *prompt] for system, seed in runs for prompt in prompts.items()]
         prices = {loaded.system.name: loaded.prices for loaded in writers}
         log = writing_log.log_rows(current, prices)
         keys = set(map(key_of, current))
         attempts = [row for row in rows if row["kind"] == "generation" and key_of(row) in keys]
         wall_time_sec = sum(row["wall_time_sec"] for row in rows if row["kind"] == "sitting")
     totals = writing_log.totals(log, attempts)
+    notes = [
+        f"{system}: {counted(row['n_cut_off'], 'texts')} cut off at the limit of tokens; raise `max_tokens`"
+        for system, row in totals.items()
+        if row["n_cut_off"]
+    ]
     about = {
         "prompt": receipt,
         "writers": {system.name: system.about for system in systems},
         "prices": {name: loaded._asdict() for name, loaded in prices.items() if loaded != Prices()},
         "totals": totals,
         "wall_time_sec": wall_time_sec,
-        "notes": _notes(totals),
+        "notes": notes,
     }
-    without_prompt = [
-        Prediction(item, system.name, None, seed, item, reason)
-        for system in systems
-        for seed in system.seeds
-        for item, reason in reasons.items()
-    ]
-    return _Written(
-        (*map(_prediction, current), *without_prompt),
-        about,
-        {"texts": (TEXTS, _texts(current)), "log": (LOG, writing_log.log_csv(log))},
-    )
-
-
-def _prediction(row: Row) -> Prediction:
-    where = f"{GENERATIONS}, {row['item']}, seed {row['seed']}"
-    return Prediction(row["item"], row["system"], row.get("text"), row["seed"], where, row.get("error", ""))
-
-
-def _texts(current: Sequence[Row]) -> str:
-    """Return the texts as predictions that the verb ``lyrics`` reads."""
-    return "".join(
-        dump_json({"id": row["item"], "system": row["system"], "seed": row["seed"], "text": row["text"]}) + "\n"
-        for row in current
-        if "text" in row
-    )
-
-
-def _notes(totals: Mapping[str, Mapping[str, Any]]) -> list[str]:
-    return [
-        f"{system}: {counted(row['n_cut_off'], 'texts')} cut off at the limit of tokens; raise `max_tokens`"
-        for system, row in totals.items()
-        if row["n_cut_off"]
-    ]
+    made, texts = [], ""  # the texts as predictions that the verb ``lyrics`` reads
+    for row in current:
+        item, name, seed = row["item"], row["system"], row["seed"]
+        where = f"{GENERATIONS}, {item}, seed {seed}"
+        made.append(Prediction(item, name, row.get("text"), seed, where, row.get("error", "")))
+        if "text" in row:
+            texts += dump_json({"id": item, "system": name, "seed": seed, "text": row["text"]}) + "\n"
+    for system, seed in runs:
+        made += [Prediction(item, system.name, None, seed, item, reason) for item, reason in reasons.items()]
+    files = {"texts": (TEXTS, texts), "log": (LOG, csv_text(writing_log.COLUMNS, log))}
+    return made, ExtraOutputs({"writing": about}, writing_log.markdown_section(totals), notes, files)
 
 
 def text_report(results: Mapping[str, Any], *, published: bool = False) -> str:
@@ -348,69 +321,50 @@ class _LoadedWriter(NamedTuple):
     """A system that writes, and what its tokens cost."""
 
     system: WritingSystem
-    prices: Prices = Prices()
+    prices: Prices
 
 
 def _load_writers(settings: Settings) -> list[_LoadedWriter]:
     """Build the writers; what is missing is said here, before anything is asked."""
-    sampling = {"temperature": settings.temperature, "top_p": settings.top_p, "max_new_tokens": settings.max_tokens}
     budget = None if settings.max_cost is None else Budget(settings.max_cost)
 
-    def metered(endpoint: Endpoint) -> LyricWriter:
-        writer = _endpoint(endpoint, settings, sampling)
-        return writer if budget is None else Metered(writer, endpoint.prices, budget)
+    def given(*names: str) -> dict[str, Any]:
+        sampling = {"temperature": settings.temperature, "top_p": settings.top_p, "max_new_tokens": settings.max_tokens}
+        options = sampling | {name: getattr(settings, name) for name in names}
+        return {name: value for name, value in options.items() if value is not None}
 
-    writers = [
-        *(_system(_transformers(text, settings, sampling), settings) for text in settings.models),
-        *(_system(metered(endpoint), settings)._replace(prices=endpoint.prices) for endpoint in settings.endpoints),
-        *(_system(writer, settings) for writer in settings.writers),
-    ]
-    check_systems([loaded.system.name for loaded in writers], LYRIC_CONTROLS, "models")
-    return writers
-
-
-def _system(writer: LyricWriter, settings: Settings) -> _LoadedWriter:
-    seeds = tuple(range(1 if writer.deterministic else settings.n_seeds))
-    return _LoadedWriter(WritingSystem(writer.name, writer, seeds))
-
-
-def _transformers(text: str | os.PathLike[str], settings: Settings, sampling: Mapping[str, Any]) -> LyricWriter:
-    name, source, revision = split_model(os.fspath(text))
-    given = {"batch_size": settings.batch_size, "device": settings.device, "dtype": settings.dtype}
-    make = load_plugin(WRITERS, "transformers", "writer")
-    writer: LyricWriter = make(
-        source,
-        name=name,
-        revision=revision,
-        trust_remote_code=settings.trust_remote_code,
-        template_options=settings.template_options,
-        **_given({**sampling, **given}),
-    )
-    return writer
-
-
-def _endpoint(endpoint: Endpoint, settings: Settings, sampling: Mapping[str, Any]) -> LyricWriter:
-    given = {
-        "concurrency": settings.concurrency,
-        "timeout_sec": settings.timeout_sec,
-        "retries": settings.retries,
-        "allow_http": settings.allow_http or None,
-        "requests_per_minute": settings.requests_per_minute,
-    }
-    make = load_plugin(WRITERS, "endpoint", "writer")
-    writer: LyricWriter = make(
-        endpoint.url,
-        endpoint.model,
-        name=endpoint.name,
-        api_key_env=endpoint.api_key_env,
-        options=settings.endpoint_options,
-        **_given({**sampling, **given}),
-    )
-    return writer
-
-
-def _given(options: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: value for name, value in options.items() if value is not None}
+    writers: list[tuple[LyricWriter, Prices]] = []
+    for text in settings.models:
+        name, source, revision = split_model(os.fspath(text))
+        writer = load_plugin(WRITERS, "transformers", "writer")(
+            source,
+            name=name,
+            revision=revision,
+            trust_remote_code=settings.trust_remote_code,
+            template_options=settings.template_options,
+            **given("batch_size", "device", "dtype"),
+        )
+        writers.append((writer, Prices()))
+    allow_http = {"allow_http": True} if settings.allow_http else {}
+    for endpoint in settings.endpoints:
+        writer = load_plugin(WRITERS, "endpoint", "writer")(
+            endpoint.url,
+            endpoint.model,
+            name=endpoint.name,
+            api_key_env=endpoint.api_key_env,
+            options=settings.endpoint_options,
+            **given("concurrency", "timeout_sec", "retries", "requests_per_minute"),
+            **allow_http,
+        )
+        metered = writer if budget is None else Metered(writer, endpoint.prices, budget)
+        writers.append((metered, endpoint.prices))
+    writers += [(writer, Prices()) for writer in settings.writers]
+    check_systems([writer.name for writer, _ in writers], LYRIC_CONTROLS, "models")
+    loaded = []
+    for writer, prices in writers:
+        seeds = tuple(range(1 if writer.deterministic else settings.n_seeds))
+        loaded.append(_LoadedWriter(WritingSystem(writer.name, writer, seeds), prices))
+    return loaded
 
 
 def _read_example(path: str | os.PathLike[str] | None) -> Example | None:

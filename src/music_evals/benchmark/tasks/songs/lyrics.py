@@ -26,7 +26,7 @@ from music_evals.benchmark.formats import Section, counted, format_value, render
 from music_evals.benchmark.outputs import NO_EXTRA_OUTPUTS, RECORDS, ExtraOutputs, Outcome, remove_results
 from music_evals.benchmark.published import published_lyrics
 from music_evals.benchmark.report import Ranked, score_page, shares
-from music_evals.benchmark.rows import PairJob
+from music_evals.benchmark.rows import Pair, PairJob, PairSet, score_or_reason
 from music_evals.benchmark.run import Progress, record
 from music_evals.benchmark.scores import ScoreTable
 from music_evals.benchmark.task import Task
@@ -51,9 +51,15 @@ from music_evals.benchmark.tasks.songs.text_controls import (
     shuffled_words,
     without_another_song,
 )
-from music_evals.benchmark.tasks.songs.text_files import texts_in_folders, texts_in_manifest
-from music_evals.benchmark.tasks.songs.text_pairs import TextPair, TextPairSet, TextSide, score_or_reason
-from music_evals.benchmark.tasks.songs.text_predictions import Prediction, pairs_of_predictions, read_predictions
+from music_evals.benchmark.tasks.songs.texts import LYRICS as MODALITY
+from music_evals.benchmark.tasks.songs.texts import (
+    Prediction,
+    TextSide,
+    pairs_of_predictions,
+    read_predictions,
+    texts_in_folders,
+    texts_in_manifest,
+)
 from music_evals.errors import InvalidInputError, NoDataError
 from music_evals.lyrics.embeddings import load_encoder
 from music_evals.lyrics.normalise import FORMAT_FOUND
@@ -68,7 +74,6 @@ from music_evals.pipelines.lyrics import (
     HEADERS_ONLY,
     NO_HEADER,
     WITHOUT_CHINESE,
-    LyricStructure,
     lyric_structure,
     score_names,
     scores_of,
@@ -79,7 +84,6 @@ __all__ = ["LYRICS", "Lyrics", "Settings", "pattern_side", "score_lyrics"]
 EXPLAINED = 10
 """Texts that are explained by default: the worst of each system, to equal shares."""
 
-MODALITY = "lyrics"
 NO_BIGRAM = "no section has two words in a line"
 NO_CHARACTER = "the text has no Chinese character"
 AT_ONCE = 16
@@ -98,11 +102,6 @@ _NOTHING_TO_SCORE = {
 
 _REMOVED = re.compile(r"[\w ]+: (?:'.*'|\".*\")(?: and (?P<more>\d+) more)? removed")
 """What `lyrics.normalise` says of a step that removed lines with words in them."""
-
-
-def _n_removed(note: str) -> int:
-    match = _REMOVED.fullmatch(note)
-    return 1 + int(match["more"] or 0) if match else 0
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -339,7 +338,8 @@ class Lyrics(Task):
             if formats:
                 formatted = ", ".join(f"{name} ({counted(n, 'texts')})" for name, n in formats.most_common())
                 yield f"{system}: read in the formats {formatted}"
-            lines = [n for reported in texts if (n := sum(map(_n_removed, reported)))]
+            removed = [list(filter(None, map(_REMOVED.fullmatch, reported))) for reported in texts]
+            lines = [sum(1 + int(match["more"] or 0) for match in matches) for matches in removed if matches]
             if lines:
                 yield (
                     f"{system}: removed before scoring: {counted(sum(lines), 'lines')} with words, in "
@@ -351,9 +351,7 @@ LYRICS: Final = Lyrics()
 """The task."""
 
 
-def _pairs(
-    settings: Settings, made: Sequence[Prediction] | None
-) -> tuple[TextPairSet, list[TextPair], tuple[Song, ...]]:
+def _pairs(settings: Settings, made: Sequence[Prediction] | None) -> tuple[PairSet, list[Pair], tuple[Song, ...]]:
     """Return the pairs to score, the controls, and the songs if they are known."""
     if settings.dataset is None:
         if settings.manifest is not None:
@@ -378,22 +376,17 @@ def _text(row: Mapping[str, Any], where: str) -> str:
     return text
 
 
-def _controls(songs: SongSet, seed: int) -> list[TextPair]:
+def _controls(songs: SongSet, seed: int) -> list[Pair]:
     worded = [song for song in songs.songs if song.has_words]
+    asking = [song for song in worded if asks_for_words(song.pattern_text())]
+    shuffled = functools.partial(shuffled_words, seed=seed)
+    echoes = against_own(songs.songs, pattern_side, pattern_side, system=ECHO, modality=MODALITY)
     return [
         *against_own(worded, pattern_side, _words_side, system=TRUE_LYRICS, modality=MODALITY),
         *against_another(worded, pattern_side, _words_side, modality=MODALITY),
         *shuffled_structures(worded, pattern_side, seed=seed, modality=MODALITY),
-        *against_own(
-            [song for song in worded if asks_for_words(song.pattern_text())],
-            pattern_side,
-            functools.partial(shuffled_words, seed=seed),
-            system=SHUFFLED_WORDS,
-            modality=MODALITY,
-        ),
-        *pattern_controls(
-            against_own(songs.songs, pattern_side, pattern_side, system=ECHO, modality=MODALITY), seed=seed
-        ),
+        *against_own(asking, pattern_side, shuffled, system=SHUFFLED_WORDS, modality=MODALITY),
+        *pattern_controls(echoes, seed=seed),
     ]
 
 
@@ -406,31 +399,23 @@ def _words_side(song: Song) -> TextSide:
     return TextSide(f"{song.id}, words", song.words_text())
 
 
-def _score_pair(pair: TextPair, *, explained: Sequence[str], options: Mapping[str, Any]) -> dict[str, Any]:
+def _score_pair(pair: Pair, *, explained: Sequence[str], options: Mapping[str, Any]) -> dict[str, Any]:
     judged = pair.system in explained
     chosen = options if judged else {name: value for name, value in options.items() if name != "song_format"}
     return score_lyrics(pair.reference.value, pair.estimate.value, explain=judged, **chosen)
 
 
-def _content(score: LyricStructure) -> dict[str, dict[str, Any]]:
-    """Return the scores of the words of a text, and its structure gated by them."""
-    wordlikeness, diversity, repetition = word_scores(score.generated.words)
-    gated = gated_structure(
-        score.corrected_total, wordlikeness=wordlikeness, diversity=diversity, repetition=repetition
-    )
-    return {
-        GATED: {"value": gated},
-        WORDLIKENESS: score_or_reason(wordlikeness, NO_CHARACTER),
-        DIVERSITY: score_or_reason(diversity, NO_BIGRAM),
-    }
-
-
 def score_lyrics(reference: Any, estimate: Any, *, explain: bool = False, **options: Any) -> dict[str, Any]:
-    """Score one text against its pattern."""
+    """Score one text against its pattern: its form, its words, and its form gated by these."""
     check_pattern(reference)
     score = lyric_structure(reference, estimate, **options)
+    wordlikeness, diversity, repetition = word_scores(score.generated.words)
+    like_people = {"wordlikeness": wordlikeness, "diversity": diversity, "repetition": repetition}
     scores: dict[str, dict[str, Any]] = {name: {"value": value} for name, value in scores_of(score).items()}
-    answer: dict[str, Any] = {"scores": scores | _content(score), "notes": list(score.notes)}
+    scores[GATED] = {"value": gated_structure(score.corrected_total, **like_people)}
+    scores[WORDLIKENESS] = score_or_reason(wordlikeness, NO_CHARACTER)
+    scores[DIVERSITY] = score_or_reason(diversity, NO_BIGRAM)
+    answer: dict[str, Any] = {"scores": scores, "notes": list(score.notes)}
     return answer | {"explanation": {"lines": list(score.explain())}} if explain else answer
 
 
@@ -467,8 +452,7 @@ def worst_texts(score_table: ScoreTable) -> list[Ranked]:
 
 
 def _explanations(score_table: ScoreTable, n: int) -> Section:
-    texts = worst_texts(score_table)
-    reported = []
+    texts, reported = worst_texts(score_table), []
     for pair, total in shares(texts, n):
         lines = score_table.explanations[pair["item"], pair["system"]]["lines"]
         more = [f"and {len(lines) - MOST_LINES} more lines in the records"] if len(lines) > MOST_LINES else []

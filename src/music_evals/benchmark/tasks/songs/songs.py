@@ -149,8 +149,12 @@ class SongSet:
 
     def unnumbered(self) -> SongSet:
         """Return the same songs with section labels without numbers, as prompts have them."""
+
+        def unnumbered(sections: Iterable[LyricSection]) -> tuple[LyricSection, ...]:
+            return tuple(LyricSection(section.kind, section.lines) for section in sections)
+
         songs = (
-            dataclasses.replace(song, words=_unnumbered(song.words), pattern=_unnumbered(song.pattern))
+            dataclasses.replace(song, words=unnumbered(song.words), pattern=unnumbered(song.pattern))
             for song in self.songs
         )
         return dataclasses.replace(self, songs=tuple(songs))
@@ -165,43 +169,10 @@ def load_songs(
     limit: int | None = None,
     columns: Collection[str] = COLUMNS,
 ) -> list[Song]:
-    """Load the songs of one split of a dataset, or of a file.
+    """Load the songs of one split of a dataset (a name, a folder, a Hub id), or of a file of JSON lines or its URL.
 
-    Parameters
-    ----------
-    dataset
-        A name under ``./datasets_scripts``, a folder, a Hub id, or a file of JSON lines or its URL, each line a row of
-        CaiMD's schema.
-    config, split, revision
-        Of a dataset, as for `tasks.load_items`; a file has none.
-    limit
-        Keep the first songs only.
-    columns
-        Those of `COLUMNS` that must be there; the others are read where they are.
-
-    Returns
-    -------
-    list of Song
-        In the order of the data.
-
-    Raises
-    ------
-    UnknownNameError
-        No such dataset, config, split or dimension.
-    NoDataError
-        No such file, or no songs in it.
-    UnreadableFileError
-        The file or dataset cannot be read.
-    InvalidInputError
-        A row without ``id`` or without the columns asked for, or with values of another type; a config or a revision of
-        a file.
-    InvalidLyricsError
-        A section without label, or with other numbers of lines than of patterns.
-    InvalidTagsError
-        Tags that are not lists of strings.
-    PairCountError
-        Ids that occur twice; the first few are named.
-
+    Each line of a file is a row of CaiMD's schema. `limit` keeps the first songs only; `columns` are those of `COLUMNS`
+    that must be there, and the others are read where they are.
     """
     return list(read_songs(dataset, config, split, revision=revision, limit=limit, columns=columns).songs)
 
@@ -234,7 +205,11 @@ def read_songs(
     songs = [_song(row, where, columns) for where, row in rows]
     if not songs:
         raise NoDataError(f"{dataset} holds no songs; nothing can be scored")
-    _check_unique(songs, dataset)
+    twice = [item for item, count in Counter(song.id for song in songs).items() if count > 1]
+    if twice:
+        raise PairCountError(
+            f"{dataset}: ids of songs must be unique, twice or more: {some(twice)}; give each song its own id"
+        )
     songs = _grouped(songs)
     others = frozenset(song.id for song in songs[limit or len(songs) :])
     return SongSet(MappingProxyType(about), tuple(songs[:limit]), others)
@@ -252,10 +227,6 @@ def check_ids(ids: Iterable[str], songs: SongSet, where: str) -> None:
         )
 
 
-def _unnumbered(sections: Iterable[LyricSection]) -> tuple[LyricSection, ...]:
-    return tuple(LyricSection(section.kind, section.lines) for section in sections)
-
-
 def _song(row: Mapping[str, Any], where: str, columns: Collection[str]) -> Song:
     missing = [name for name in ("id", *columns) if row.get(name) is None]
     if missing:
@@ -268,6 +239,10 @@ def _song(row: Mapping[str, Any], where: str, columns: Collection[str]) -> Song:
     item, where = item_name(item), f"{where} ({item})"
     words, pattern = _structure(row.get("structure"), where)
     themes = _themes(row, where)
+    try:
+        tags = check_description(description_of_row(row), "tags")
+    except MusicEvalsError as error:
+        raise located(error, where) from error
     return Song(
         id=item,
         group=item,
@@ -277,7 +252,7 @@ def _song(row: Mapping[str, Any], where: str, columns: Collection[str]) -> Song:
         themes=themes,
         words=words,
         pattern=pattern,
-        tags=_tags(row, where),
+        tags=tags,
     )
 
 
@@ -309,13 +284,6 @@ def _structure(rows: Any, where: str) -> tuple[tuple[LyricSection, ...], tuple[L
                 f"{len(with_pattern.lines)} patterns; give each line its pattern"
             )
     return words, pattern
-
-
-def _tags(row: Mapping[str, Any], where: str) -> Tags:
-    try:
-        return check_description(description_of_row(row), "tags")
-    except MusicEvalsError as error:
-        raise located(error, where) from error
 
 
 def _strings(value: Any, name: str, error: type[InvalidInputError]) -> tuple[str, ...]:
@@ -352,14 +320,6 @@ def _themes(row: Mapping[str, Any], where: str) -> dict[str, str]:
     return themes
 
 
-def _check_unique(songs: Sequence[Song], dataset: str) -> None:
-    twice = [item for item, count in Counter(song.id for song in songs).items() if count > 1]
-    if twice:
-        raise PairCountError(
-            f"{dataset}: ids of songs must be unique, twice or more: {some(twice)}; give each song its own id"
-        )
-
-
 def _grouped(songs: Sequence[Song]) -> list[Song]:
     """Name the group of each song after the first song that it shares title and performers, or words, with."""
     leaders: dict[str, str] = {song.id: song.id for song in songs}
@@ -372,16 +332,12 @@ def _grouped(songs: Sequence[Song]) -> list[Song]:
     order = {song.id: place for place, song in enumerate(songs)}
     first: dict[tuple[str, ...], str] = {}
     for song in songs:
-        for key in _keys(song):
+        keys: list[tuple[str, ...]] = []
+        if song.title.strip():
+            keys.append(("title", fold_tag(song.title), *sorted(map(fold_tag, song.artist))))
+        if song.has_words:
+            keys.append(("words", *(line.strip() for section in song.words for line in section.lines)))
+        for key in keys:
             earlier, later = sorted((leader(first.setdefault(key, song.id)), leader(song.id)), key=order.__getitem__)
             leaders[later] = earlier
     return [dataclasses.replace(song, group=leader(song.id)) for song in songs]
-
-
-def _keys(song: Song) -> list[tuple[str, ...]]:
-    keys = []
-    if song.title.strip():
-        keys.append(("title", fold_tag(song.title), *sorted(map(fold_tag, song.artist))))
-    if song.has_words:
-        keys.append(("words", *(line.strip() for section in song.words for line in section.lines)))
-    return keys

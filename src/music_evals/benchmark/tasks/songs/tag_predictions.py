@@ -21,7 +21,7 @@ from music_evals.benchmark.inputs import check_systems, model_type_of, named_pat
 from music_evals.benchmark.records import dump_json, reading_rows
 from music_evals.benchmark.run import Job, Progress, Row, Settings, record
 from music_evals.benchmark.tasks.songs.songs import SongSet
-from music_evals.benchmark.tasks.songs.text_predictions import Prediction
+from music_evals.benchmark.tasks.songs.texts import Prediction
 from music_evals.errors import MusicEvalsError, NoDataError
 from music_evals.locations import HASH_DIGITS, exists, hash_file
 from music_evals.lyrics.model_files import unavailable
@@ -64,7 +64,12 @@ def tag_songs(
     rows = record(job, path, here, progress=progress)
     with reading_rows():
         latest = {(row["system"], row["model"], row["content"]): row for row in rows if row["kind"] == "prediction"}
-        return [_prediction(recording, latest.get(recording.key, {})) for recording in job.recordings]
+    predictions = []
+    for recording in job.recordings:
+        row, where = latest.get(recording.key, {}), str(recording.file or recording.item)
+        about = {"where": where, "error": recording.error or row.get("error", "")}
+        predictions.append(Prediction(recording.item, recording.model.system, row.get("tags"), **about))
+    return predictions
 
 
 class _Recording(NamedTuple):
@@ -94,31 +99,15 @@ class _TaggingJob(Job):
         return _describe
 
     def left(self, rows: Sequence[Row]) -> list[Unit]:
-        known = {
-            (row["system"], row["model"], row["content"])
-            for row in rows
-            if row["kind"] == "prediction" and "error" not in row
-        }
-        return [
-            Unit(recording, recording.item)
-            for recording in self.recordings
-            if recording.file is not None and recording.key not in known
-        ]
+        good = (row for row in rows if row["kind"] == "prediction" and "error" not in row)
+        known = {(row["system"], row["model"], row["content"]) for row in good}
+        there = (recording for recording in self.recordings if recording.file is not None)
+        return [Unit(recording, recording.item) for recording in there if recording.key not in known]
 
     def rows(self, unit: Unit, answer: Any) -> list[Row]:
-        recording: _Recording = unit.payload
-        system, model, content = recording.key
-        outcome = {"error": answer.reason} if isinstance(answer, Failed) else {"tags": answer}
-        return [
-            {
-                "kind": "prediction",
-                "system": system,
-                "model": model,
-                "item": recording.item,
-                "content": content,
-                **outcome,
-            }
-        ]
+        system, model, content = unit.payload.key
+        about = {"kind": "prediction", "system": system, "model": model, "item": unit.payload.item, "content": content}
+        return [about | ({"error": answer.reason} if isinstance(answer, Failed) else {"tags": answer})]
 
 
 def _recording(model: _Model, item: str, file: Path | str) -> _Recording:
@@ -131,22 +120,8 @@ def _recording(model: _Model, item: str, file: Path | str) -> _Recording:
 
 
 def _describe(recording: _Recording) -> dict[str, dict[str, list[str]]]:
-    return plain_tags(
-        check_description(
-            recording.model.tagger.tag(str(recording.file)), f"{recording.model.system}, {recording.item}"
-        )
-    )
-
-
-def _prediction(recording: _Recording, row: Mapping[str, Any]) -> Prediction:
-    where = str(recording.file or recording.item)
-    return Prediction(
-        recording.item,
-        recording.model.system,
-        row.get("tags"),
-        where=where,
-        error=recording.error or row.get("error", ""),
-    )
+    where = f"{recording.model.system}, {recording.item}"
+    return plain_tags(check_description(recording.model.tagger.tag(str(recording.file)), where))
 
 
 def _files(model: _Model, audio: Path, songs: SongSet) -> dict[str, Path | str]:

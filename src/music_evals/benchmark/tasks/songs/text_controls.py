@@ -16,9 +16,10 @@ from typing import Final
 import numpy as np
 
 from music_evals.annotations import LyricSection, sections_text
+from music_evals.benchmark.rows import Pair
 from music_evals.benchmark.tasks.songs import nonsense
 from music_evals.benchmark.tasks.songs.songs import Song
-from music_evals.benchmark.tasks.songs.text_pairs import TextPair, TextSide
+from music_evals.benchmark.tasks.songs.texts import TextSide
 from music_evals.errors import InvalidPatternError
 from music_evals.lyrics.patterns import check_pattern
 
@@ -73,34 +74,30 @@ SYLLABLE = "啦"
 Sides = Callable[[Song], TextSide]
 
 
-def against_own(
-    songs: Sequence[Song], reference: Sides, estimate: Sides, *, system: str, modality: str
-) -> list[TextPair]:
+def against_own(songs: Sequence[Song], reference: Sides, estimate: Sides, *, system: str, modality: str) -> list[Pair]:
     """Pair the reference of each song with what people made for it."""
-    return [TextPair(song.id, system, song.group, modality, reference(song), estimate(song)) for song in songs]
+    return [Pair(song.id, system, song.group, modality, reference(song), estimate(song)) for song in songs]
 
 
-def against_another(songs: Sequence[Song], reference: Sides, estimate: Sides, *, modality: str) -> list[TextPair]:
+def against_another(songs: Sequence[Song], reference: Sides, estimate: Sides, *, modality: str) -> list[Pair]:
     """Pair the reference of each song with what people made for the next song of another group."""
     # After the last song comes the first one. There are no pairs if all songs are of one group.
-    pairs: list[TextPair] = []
+    pairs: list[Pair] = []
     for place, song in enumerate(songs):
         following = (*songs[place + 1 :], *songs[:place])
         other = next((candidate for candidate in following if candidate.group != song.group), None)
         if other is not None:
-            pairs.append(TextPair(song.id, ANOTHER_SONG, song.group, modality, reference(song), estimate(other)))
+            pairs.append(Pair(song.id, ANOTHER_SONG, song.group, modality, reference(song), estimate(other)))
     return pairs
 
 
-def shuffled_structures(songs: Sequence[Song], reference: Sides, *, seed: int, modality: str) -> list[TextPair]:
-    """Pair the reference of each song with its own sections in another order."""
-    # A song whose sections are all the same has no other order, and is left out.
-    pairs: list[TextPair] = []
+def shuffled_structures(songs: Sequence[Song], reference: Sides, *, seed: int, modality: str) -> list[Pair]:
+    """Pair the reference of each song with its own sections in another order; none where all of them are the same."""
+    pairs: list[Pair] = []
     for song in songs:
-        sections = shuffled_sections(song.words, song.id, seed)
-        if sections:
+        if sections := shuffled_sections(song.words, song.id, seed):
             estimate = TextSide(f"{song.id}, shuffled", sections_text(sections))
-            pairs.append(TextPair(song.id, SHUFFLED, song.group, modality, reference(song), estimate))
+            pairs.append(Pair(song.id, SHUFFLED, song.group, modality, reference(song), estimate))
     return pairs
 
 
@@ -124,26 +121,22 @@ def _derive_rng(seed: int, system: str, pattern: str) -> random.Random:
     return random.Random(f"{seed} {system} {pattern.strip()}")
 
 
-def pattern_controls(pairs: Iterable[TextPair], *, seed: int) -> list[TextPair]:
+def pattern_controls(pairs: Iterable[Pair], *, seed: int) -> list[Pair]:
     """Pair the pattern of each item with itself, with itself sung on one character, and with nonsense that keeps it."""
     # The echo is the pattern as it stands, and not the whole prompt around it: it is all of the prompt that a lazy
     # model has to hand back, and the part that the score is made for. Instructions and example around it would only
     # lower the score, and there are no prompts where texts come out of files.
-    items: dict[str, TextPair] = {}
+    items: dict[str, Pair] = {}
     for pair in pairs:
         items.setdefault(pair.item, pair)
     chosen = [pair for pair in items.values() if asks_for_words(pair.reference.value)]
-    return [
-        dataclasses.replace(
-            pair,
-            system=system,
-            estimate=TextSide(
-                f"{pair.item}, {system}", made(pair.reference.value, _derive_rng(seed, system, pair.reference.value))
-            ),
-        )
-        for system, made in _OF_PATTERNS.items()
-        for pair in chosen
-    ]
+    controls = []
+    for system, make in _OF_PATTERNS.items():
+        for pair in chosen:
+            pattern = pair.reference.value
+            estimate = TextSide(f"{pair.item}, {system}", make(pattern, _derive_rng(seed, system, pattern)))
+            controls.append(dataclasses.replace(pair, system=system, estimate=estimate))
+    return controls
 
 
 def without_another_song(systems: Collection[str]) -> list[str]:

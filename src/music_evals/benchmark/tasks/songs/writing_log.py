@@ -1,16 +1,37 @@
-"""What it took to write: seconds, tokens and cost of every text, and their sums."""
+"""What it took to write: seconds, tokens and cost of every text, their sums, and a ceiling of the cost.
+
+The ceiling: what the next answers could cost at most is set aside before they are asked for. The most that an answer
+can cost is its limit of tokens at the price of writing, and one token for each byte of the prompt, with `OVERHEAD` for
+the template around it, at the price of reading: a tokenizer of bytes never makes more. What is known to have been used
+takes the place of that when the answer is there. An answer that was lost, or that does not tell its tokens, counts with
+the most.
+"""
 
 from __future__ import annotations
 
 import math
+import threading
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from music_evals.benchmark.formats import Section, align, markdown_name, markdown_rows, render
-from music_evals.csv_files import csv_text
-from music_evals.errors import InvalidInputError
+from music_evals.errors import CostCeilingError, InvalidInputError
+from music_evals.protocols import Written
 
-__all__ = ["COLUMNS", "Prices", "html_section", "log_csv", "log_rows", "markdown_section", "text_section", "totals"]
+__all__ = [
+    "COLUMNS",
+    "Budget",
+    "Metered",
+    "Prices",
+    "html_section",
+    "log_rows",
+    "markdown_section",
+    "text_section",
+    "totals",
+]
+
+OVERHEAD: Final = 64
+"""Tokens that a chat template may add to a prompt."""
 
 COLUMNS = ("system", "seed", "item", "seconds", "prompt_tokens", "completion_tokens", "cost", "cut_off", "error")
 
@@ -47,27 +68,83 @@ class Prices(NamedTuple):
                 raise InvalidInputError(f"a price must be at least 0 and finite, got {value}")
 
 
+class Budget:
+    """What may still be spent; several threads may ask at once."""
+
+    def __init__(self, ceiling: float) -> None:
+        if not 0 < ceiling < float("inf"):
+            raise InvalidInputError(f"the ceiling of the cost must be above 0 and finite, got {ceiling}")
+        self.ceiling = ceiling
+        self.spent = 0.0  # with what is set aside
+        self._lock = threading.Lock()
+
+    def reserve(self, most: float) -> None:
+        """Set aside what is about to be spent, or raise `CostCeilingError`."""
+        with self._lock:
+            if self.spent + most > self.ceiling:
+                raise CostCeilingError(
+                    f"stopped before the ceiling of {self.ceiling:g}: {self.spent:.4f} may be spent already, and the "
+                    f"next answers could cost up to {most:.4f}; what was answered is kept: raise the ceiling and give "
+                    "the same command again"
+                )
+            self.spent += most
+
+    def settle(self, reserved: float, cost: float) -> None:
+        """Put what was spent in the place of what was set aside."""
+        with self._lock:
+            self.spent += cost - reserved
+
+
+class Metered:
+    """A writer whose answers are paid for out of a budget; all else is the writer's own."""
+
+    def __init__(self, writer: Any, prices: Prices, budget: Budget) -> None:
+        if prices.read is None or prices.written is None:
+            raise InvalidInputError(
+                f"a ceiling of the cost needs the prices of {writer.name}; a free one has the prices 0 and 0"
+            )
+        if writer.max_new_tokens is None:
+            raise InvalidInputError(f"a ceiling of the cost needs a limit of tokens for {writer.name}: `max_tokens`")
+        self._writer, self._prices, self._budget = writer, prices, budget
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._writer, name)
+
+    def write(self, prompts: Sequence[str], *, seed: int) -> list[Written]:
+        """Return one answer a prompt; what could cost too much is not asked for: `CostCeilingError`."""
+        self.reserve(prompts)
+        written: list[Written] = self._writer.write(prompts, seed=seed)
+        for prompt, answer in zip(prompts, written, strict=True):
+            self._budget.settle(self.most(prompt), self._cost(prompt, answer._asdict()))
+        return written
+
+    def reserve(self, prompts: Sequence[str]) -> None:
+        """Set aside what the answers to these prompts can cost at most."""
+        self._budget.reserve(sum(map(self.most, prompts)))
+
+    def most(self, prompt: str) -> float:
+        """Return the most that the answer to a prompt can cost."""
+        cost = self._prices.cost(len(prompt.encode()) + OVERHEAD, self._writer.max_new_tokens)
+        assert cost is not None  # both prices are known
+        return cost
+
+    def count(self, rows: Iterable[Mapping[str, Any]]) -> None:
+        """Count answers that are there already, good ones and lost ones."""
+        for row in rows:
+            self._budget.settle(0.0, self._cost(row["prompt"], row))
+
+    def _cost(self, prompt: str, row: Mapping[str, Any]) -> float:
+        known = self._prices.cost(row.get("prompt_tokens"), row.get("completion_tokens"))
+        return self.most(prompt) if known is None else known
+
+
 def log_rows(generations: Iterable[Row], prices: Mapping[str, Prices]) -> list[dict[str, Any]]:
-    """Return one row a generation, with the names of `COLUMNS`."""
-    return [
-        {
-            "system": row["system"],
-            "seed": row["seed"],
-            "item": row["item"],
-            "seconds": row["seconds"],
-            "prompt_tokens": row.get("prompt_tokens"),
-            "completion_tokens": row.get("completion_tokens"),
-            "cost": prices[row["system"]].cost(row.get("prompt_tokens"), row.get("completion_tokens")),
-            "cut_off": row.get("cut_off"),
-            "error": row.get("error"),
-        }
-        for row in generations
-    ]
-
-
-def log_csv(rows: Iterable[Row]) -> str:
-    """Return the log as CSV; what is not known is an empty field."""
-    return csv_text(COLUMNS, rows)
+    """Return one row a generation, with the names of `COLUMNS`; what is not known is None."""
+    rows = []
+    for row in generations:
+        cost = prices[row["system"]].cost(row.get("prompt_tokens"), row.get("completion_tokens"))
+        rows.append({name: cost if name == "cost" else row.get(name) for name in COLUMNS})
+    return rows
 
 
 def totals(rows: Sequence[Row], attempts: Iterable[Row]) -> dict[str, dict[str, Any]]:
@@ -106,27 +183,15 @@ _INTRO = (
 
 
 def _cells(sums: Mapping[str, Mapping[str, Any]]) -> list[list[str]]:
-    return [
-        [
-            system,
-            str(row["n_texts"]),
-            str(row["n_failed"]),
-            str(row["n_cut_off"]),
-            f"{row['seconds']:.1f}",
-            *(_counted(row, name) for name in ("prompt_tokens", "completion_tokens")),
-            "n/a" if row["cost"] is None else f"{row['cost']:.4f}{_part(row, 'n_with_cost')}",
-        ]
-        for system, row in sums.items()
-    ]
-
-
-def _counted(row: Mapping[str, Any], name: str) -> str:
-    return "n/a" if row[name] is None else f"{row[name]}{_part(row, 'n_with_tokens')}"
-
-
-def _part(row: Mapping[str, Any], name: str) -> str:
-    """Return how many texts a sum is over, where not all are in it."""
-    return f" (of {row[name]})" if row[name] < row["n_texts"] else ""
+    lines = []
+    for system, row in sums.items():
+        line = [system, *(str(row[name]) for name in ("n_texts", "n_failed", "n_cut_off")), f"{row['seconds']:.1f}"]
+        for name in ("prompt_tokens", "completion_tokens", "cost"):
+            n, digits = (row["n_with_cost"], ".4f") if name == "cost" else (row["n_with_tokens"], "d")
+            part = f" (of {n})" if n < row["n_texts"] else ""  # where not all texts are in a sum
+            line.append("n/a" if row[name] is None else f"{row[name]:{digits}}{part}")
+        lines.append(line)
+    return lines
 
 
 def text_section(sums: Mapping[str, Mapping[str, Any]]) -> str:

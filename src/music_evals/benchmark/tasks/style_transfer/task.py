@@ -26,7 +26,7 @@ from music_evals.benchmark.formats import plain
 from music_evals.benchmark.inputs import derive_rng, hash_of, load_split, resolve_revision, split_names
 from music_evals.benchmark.outputs import NO_EXTRA_OUTPUTS, RECORDS, ExtraOutputs, Outcome, remove_results
 from music_evals.benchmark.report import score_page
-from music_evals.benchmark.rows import Failure, PairJob
+from music_evals.benchmark.rows import Pair, PairJob, PairSet, score_or_reason
 from music_evals.benchmark.run import Progress, record
 from music_evals.benchmark.run import Settings as RunSettings
 from music_evals.benchmark.task import Task
@@ -44,8 +44,8 @@ from music_evals.metrics.catalogue import CELL_SCORES, HIDDEN_CELL_SCORES, MELOD
 from music_evals.metrics.cell_prediction import cell_scores, count_cells
 from music_evals.metrics.style_classifier import StyleClassifier
 from music_evals.options import option
-from music_evals.pipelines.cell_prediction import HIDDEN, name_hidden
-from music_evals.pipelines.style_fidelity import (
+from music_evals.pipelines.style_transfer.cell_prediction import HIDDEN, name_hidden
+from music_evals.pipelines.style_transfer.fidelity import (
     MELODY_AUXILIARY,
     MELODY_METRICS,
     STRETCH_BARS,
@@ -54,21 +54,14 @@ from music_evals.pipelines.style_fidelity import (
     load_style_classifier,
     towards_style,
 )
+from music_evals.symbolic.encodings.piano_rolls import arrange, arrangement_score, piano_roll, roll_notes
 from music_evals.symbolic.midi import write_midi
-from music_evals.symbolic.piano_rolls import arrange, arrangement_score, piano_roll, roll_notes
 from music_evals.symbolic.piece_rows import score_of_row
 
 __all__ = [
-    "CELLS",
-    "CORPORA",
-    "KINDS",
-    "OUTPUTS",
-    "STYLE_TRANSFER",
-    "TRANSFERS",
-    "TRANSFER_SCORES",
-    "Settings",
+    "CELLS", "CORPORA", "KINDS", "OUTPUTS", "STYLE_TRANSFER", "TRANSFERS", "TRANSFER_SCORES", "Settings",
     "StyleTransfer",
-]
+]  # fmt: skip
 
 CELLS, TRANSFERS = "cells", "transfers"
 KINDS = (CELLS, TRANSFERS)
@@ -106,7 +99,7 @@ class Settings(RunSettings):
     styles
         Of transfers: target styles of the trivial rows; by default those of the models, or all of `CORPORA`.
     classifier
-        Of transfers: name or file, see `pipelines.style_fidelity.load_style_classifier`.
+        Of transfers: name or file, see `pipelines.style_transfer.fidelity.load_style_classifier`.
     corpus_split
         Of transfers: split of the target corpus that divergences are taken from.
 
@@ -203,7 +196,10 @@ class StyleTransfer(Task):
             remove_results(out)
         scorer: _CellScorer | _TransferScorer
         if settings.kind == CELLS:
-            systems = [*models, *rules(_train_rolls(settings), settings.hidden)]
+            where = (str(settings.dataset), settings.config)  # likelihoods of rules are fitted to a train split
+            has_train = "train" in split_names(*where, revision=revision)
+            train = load_split(*where, "train", revision=revision) if has_train else ()
+            systems = [*models, *rules([piano_roll(score_of_row(row)) for row in train], settings.hidden)]
             by_name = _by_name(systems)
             scorer = _CellScorer(by_name, tuple(settings.hidden))
             names = tuple(name_hidden(name, steps) for steps in settings.hidden for name in CELL_SCORES)
@@ -220,28 +216,18 @@ class StyleTransfer(Task):
                 "corpus_split": settings.corpus_split,
             }
         pairs = _pairs(settings, systems, pieces)
-        dataset = {
-            "id": settings.dataset,
-            "config": config,
-            "split": settings.split,
-            "revision": revision,
-            "fingerprint": hash_of("".join(piece.content for piece in pieces).encode()),
-        }
-        header = self.header(
-            dataset,
-            "corrected",
-            names,
-            options={"kind": settings.kind, "limit": settings.limit, **options},
-            judged={system.name: system.header for system in systems},
-        )
-        judged = _PairSet(tuple(by_name), tuple(pairs))
+        dataset = {"id": settings.dataset, "config": config, "split": settings.split, "revision": revision}
+        dataset["fingerprint"] = hash_of("".join(piece.content for piece in pieces).encode())
+        headers = {system.name: system.header for system in systems}
+        about = {"kind": settings.kind, "limit": settings.limit, **options}
+        header = self.header(dataset, "corrected", names, options=about, judged=headers)
+        judged = PairSet(dataset, tuple(by_name), tuple(pairs))
         job = PairJob(header, judged, (), names, "corrected", scorer)
         rows = record(job, out / RECORDS, settings, progress=progress)
         extra = NO_EXTRA_OUTPUTS
         if settings.kind == TRANSFERS:
             extra = _fidelity(settings, by_name, _outputs(rows, pairs))
-        facts = {"kind": settings.kind, **options}
-        page = functools.partial(score_page, facts=facts)
+        page = functools.partial(score_page, facts={"kind": settings.kind, **options})
         return self.write(rows, settings, page, extra=extra)
 
     def describe_run(self, header: Mapping[str, Any]) -> str:
@@ -291,32 +277,17 @@ def _piece(row: Mapping[str, Any], settings: Settings) -> _Piece:
     return _Piece(name, hash_of(content), str(row.get("family") or name), value)
 
 
-def _pairs(settings: Settings, systems: Sequence[System], pieces: Sequence[_Piece]) -> list[_Pair]:
+def _pairs(settings: Settings, systems: Sequence[System], pieces: Sequence[_Piece]) -> list[Pair]:
     """Return every system on every piece; the first seed has the name of the piece, others are called runs."""
-    seeds = range(settings.n_seeds if settings.kind == TRANSFERS else 1)
-    return [
-        _Pair(
-            piece.name if seed == 0 else f"{piece.name}, run {seed + 1}",
-            system.name,
-            piece,
-            _Who(system.name, system.content_hash),
-            seed,
-        )
-        for system in systems
-        for seed in seeds
-        for piece in pieces
-    ]
+    pairs = []
+    for system in systems:
+        for seed in range(settings.n_seeds if settings.kind == TRANSFERS else 1):
+            who, run = _Who(system.name, system.content_hash, seed), f", run {seed + 1}" if seed else ""
+            pairs += [Pair(f"{piece.name}{run}", system.name, piece.group, "roll", piece, who) for piece in pieces]
+    return pairs
 
 
-def _train_rolls(settings: Settings) -> list[PianoRoll]:
-    """Return what likelihoods of rules are fitted to; none where there is no such split."""
-    if "train" not in split_names(str(settings.dataset), settings.config, revision=settings.revision):
-        return []
-    rows = load_split(str(settings.dataset), settings.config, "train", revision=settings.revision)
-    return [piano_roll(score_of_row(row)) for row in rows]
-
-
-def _outputs(rows: Iterable[Mapping[str, Any]], pairs: Sequence[_Pair]) -> dict[tuple[str, str], Arrangement]:
+def _outputs(rows: Iterable[Mapping[str, Any]], pairs: Sequence[Pair]) -> dict[tuple[str, str], Arrangement]:
     """Return what was made of each item, by system and item, from the records; what failed is not there."""
     known = {(pair.system, pair.item): pair for pair in pairs}
     outputs: dict[tuple[str, str], Arrangement] = {}
@@ -373,18 +344,20 @@ def _fidelity(
 
 def _table(fidelity: Mapping[str, Any], names: Sequence[str]) -> str:
     """Return the divergences as a table, each with its noise floor."""
+    intro = "All outputs of a system together, in nats, lower is nearer; the noise floor in brackets."
+    titles = " | ".join(STYLE_SCORES[name].title for name in names)
     lines = [
         "## Divergence from the target corpus",
         "",
-        "All outputs of a system together, in nats, lower is nearer; the noise floor in brackets.",
+        intro,
         "",
-        "| System | " + " | ".join(STYLE_SCORES[name].title for name in names) + " |",
-        "|---|" + "---|" * len(names),
+        f"| System | {titles} |",
+        f"|---|{'---|' * len(names)}",
     ]
     for system, scores in fidelity.items():
         scored = (scores[name] for name in names)
         cells = (f"{cell['value']:.4f} ({cell['null']:.4f})" if cell["n_defined"] else "n/a" for cell in scored)
-        lines.append(f"| {system} | " + " | ".join(cells) + " |")
+        lines.append(f"| {system} | {' | '.join(cells)} |")
     return "\n".join(lines)
 
 
@@ -411,33 +384,7 @@ class _Who:
 
     name: str
     content: str
-
-
-@dataclasses.dataclass(frozen=True, eq=False)
-class _Pair:
-    """A piece and a system."""
-
-    item: str
-    system: str
-    reference: _Piece
-    estimate: _Who
-    seed: int = 0
-    modality: str = "roll"
-    treatment: str = ""
-
-    @property
-    def group(self) -> str:
-        """Cluster of the intervals."""
-        return self.reference.group
-
-
-@dataclasses.dataclass(frozen=True)
-class _PairSet:
-    """All pairs of one run."""
-
-    systems: tuple[str, ...]
-    pairs: tuple[_Pair, ...]
-    failures: tuple[Failure, ...] = ()
+    seed: int
 
 
 @dataclasses.dataclass(frozen=True)
@@ -447,7 +394,7 @@ class _CellScorer:
     systems: Mapping[str, System]
     hidden: Sequence[int]
 
-    def __call__(self, pair: _Pair) -> dict[str, Any]:
+    def __call__(self, pair: Pair) -> dict[str, Any]:
         """Return the scores for each number of hidden steps."""
         roll = pair.reference.value
         assert isinstance(roll, PianoRoll)
@@ -460,7 +407,7 @@ class _CellScorer:
                 counted["cell_nll"] = cell_scores(count_cells(roll.cells, likely))["cell_nll"]
             for name, value in counted.items():
                 reason = "a wrong cell was held for impossible" if math.isinf(value) else "nothing to count"
-                scores[name_hidden(name, hidden)] = _score(value, reason)
+                scores[name_hidden(name, hidden)] = score_or_reason(math.nan if math.isinf(value) else value, reason)
         return {"scores": scores, "notes": []}
 
 
@@ -472,43 +419,29 @@ class _TransferScorer:
     classifier: StyleClassifier | None
     bars: int
 
-    def __call__(self, pair: _Pair) -> dict[str, Any]:
+    def __call__(self, pair: Pair) -> dict[str, Any]:
         """Return the scores, and the notes of the output as explanation."""
         given = pair.reference.value
         assert isinstance(given, Arrangement)
         system = self.systems[pair.system]
-        rng = derive_rng(pair.seed, pair.system, pair.reference.name)
-        output = system.plugin.transfer(given, rng=rng)
+        seed, style = pair.estimate.seed, system.style
+        output = system.plugin.transfer(given, rng=derive_rng(seed, pair.system, pair.reference.name))
         if not isinstance(output, Arrangement) or not output.melody.same_grid(given.melody):
             raise InvalidInputError(f"{pair.system} returned no arrangement on the grid of the input")
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", UndefinedMetricWarning)  # said of each score below
             [item] = evaluate_melody([given], [output], per_item=True)["per_item"]
-        scores = {name: _score(value, "the melody has nothing to keep") for name, value in item.items()}
-        towards, reason = _towards(output, system.style, self.classifier, self.bars)
-        scores |= {name: _score(value, reason) for name, value in zip(TOWARDS, towards, strict=True)}
-        return {"scores": scores, "notes": [], "explanation": {"seed": pair.seed, "output": _notes_of(output)}}
-
-
-def _score(value: float, reason: str) -> dict[str, Any]:
-    return {"value": float(value)} if math.isfinite(value) else {"value": None, "reason": reason}
-
-
-def _towards(
-    output: Arrangement, style: str, classifier: StyleClassifier | None, bars: int
-) -> tuple[tuple[float, float], str]:
-    if classifier is None or style not in classifier.styles:
-        return (math.nan, math.nan), f"no classifier knows the style {style!r}"
-    return towards_style(output.merged, classifier, style, bars), "nothing sounds"
-
-
-def _notes_of(output: Arrangement) -> list[list[int]]:
-    """Return onset, duration, pitch and voice (0 the melody) of each note, in steps."""
-    rows = []
-    for voice, roll in enumerate((output.melody, output.accompaniment)):
-        notes = roll_notes(roll)
-        rows += [[int(note["onset_tick"]), int(note["duration_tick"]), int(note["pitch"]), voice] for note in notes]
-    return rows
+        scores = {name: score_or_reason(value, "the melody has nothing to keep") for name, value in item.items()}
+        towards, reason = (math.nan, math.nan), f"no classifier knows the style {style!r}"
+        if self.classifier is not None and style in self.classifier.styles:
+            towards, reason = towards_style(output.merged, self.classifier, style, self.bars), "nothing sounds"
+        scores |= {name: score_or_reason(value, reason) for name, value in zip(TOWARDS, towards, strict=True)}
+        notes = [  # onset, duration, pitch and voice (0 the melody), in steps
+            [int(note["onset_tick"]), int(note["duration_tick"]), int(note["pitch"]), voice]
+            for voice, roll in enumerate((output.melody, output.accompaniment))
+            for note in roll_notes(roll)
+        ]
+        return {"scores": scores, "notes": [], "explanation": {"seed": seed, "output": notes}}
 
 
 def _output_of(notes: Sequence[Sequence[int]], given: Arrangement) -> Arrangement:

@@ -1,0 +1,273 @@
+"""What a user may ask of a gap besides that it is filled: notes that stay where they are, and a sketch.
+
+Locked notes are for a `protocols.GapInpainter`: their steps are shown to it and stay as they are. A sketch is for a
+model whose `inpaint` takes ``sketches``, such as SketchNet: the rhythm or the pitches of measures. SketchNet obeys it
+unless switched off; `followed` counts how much of a sketch is in a middle, of whatever model.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any, Final, NamedTuple, Protocol, cast
+
+import numpy as np
+import numpy.typing as npt
+
+from music_evals.annotations import HOLD, MUSIB_LAYOUT, REST, Tokens
+from music_evals.deprecation import warn_renamed
+from music_evals.errors import InvalidInputError, UnknownNameError
+from music_evals.protocols import Inpainter
+from music_evals.symbolic import noteseq
+from music_evals.symbolic.encodings import factorized
+
+__all__ = [
+    "SKETCHES",
+    "Followed",
+    "SketchInpainter",
+    "Sketched",
+    "drawn_sketch",
+    "end_locked",
+    "followed",
+    "hide_gap",
+    "sketched",
+]
+
+SKETCHES: Final = ("rhythm", "contour")
+"""What can be sketched: onsets and lengths, or pitches in their order."""
+
+_ONSET: Final = 1  # of `symbolic.encodings.factorized`
+
+Entries = tuple[tuple[int, ...] | None, ...]
+
+
+class Followed(NamedTuple):
+    """How much of a sketch is in a middle."""
+
+    matched: int
+    """Of a rhythm, onsets that are where they were drawn; of a contour, pitches that have their place in the order."""
+    sketched: int
+    """Onsets or pitches of the sketch."""
+    others: int
+    """Onsets elsewhere; pitches beyond those that were drawn."""
+
+    @property
+    def kept(self) -> int:
+        """Old name of `matched`."""
+        warn_renamed("Followed.kept", "matched")
+        return self.matched
+
+    @property
+    def drawn(self) -> int:
+        """Old name of `sketched`."""
+        warn_renamed("Followed.drawn", "sketched")
+        return self.sketched
+
+
+class SketchInpainter(Inpainter, Protocol):
+    """An inpainter that can be given sketches."""
+
+    def inpaint(self, contexts: Tokens, *, rng: np.random.Generator, sketches: Any = None) -> Tokens:
+        """Return middles as `protocols.Inpainter`, along the sketches."""
+        ...
+
+
+class Sketched:
+    """An inpainter with a sketch that all its middles follow; a `protocols.Inpainter`.
+
+    It cannot say how likely a middle is: no model defines that for a sketch.
+
+    Parameters
+    ----------
+    inpainter
+        What fills the gap.
+    sketch
+        What it is given as ``sketches``, such as a `models.sketchnet.Sketch`.
+
+    """
+
+    def __init__(self, inpainter: SketchInpainter, sketch: Any) -> None:
+        self.inpainter, self.sketch = inpainter, sketch
+        self.name = inpainter.name
+        self.deterministic = inpainter.deterministic
+        self.sees_reference = inpainter.sees_reference
+
+    def inpaint(self, contexts: Tokens, *, rng: np.random.Generator) -> Tokens:
+        """Return middles, shape (n, 96), values 0..129, for contexts of shape (n, 384)."""
+        return self.inpainter.inpaint(contexts, rng=rng, sketches=self.sketch)
+
+
+def sketched(inpainter: Inpainter, gap: Tokens, kind: str) -> Sketched:
+    """Hold a model to what was drawn in a gap.
+
+    Parameters
+    ----------
+    inpainter
+        A model that says with its attribute `sketch_class` what it takes as a sketch.
+    gap
+        NoteSeq tokens of the gap, shape (steps,), whole measures.
+    kind
+        As of `drawn_sketch`.
+
+    Raises
+    ------
+    UnknownNameError
+        Not one of `SKETCHES`.
+    InvalidInputError
+        The model takes no sketch, or nothing is drawn.
+
+    """
+    if not hasattr(inpainter, "sketch_class"):
+        raise InvalidInputError(f"{inpainter.name} takes no sketch; sketchnet does")
+    entries = drawn_sketch(gap, kind)
+    sketch = inpainter.sketch_class(**{"rhythms" if kind == "rhythm" else "pitches": entries})
+    return Sketched(cast("SketchInpainter", inpainter), sketch)
+
+
+def hide_gap(tokens: Tokens, gap: slice, keep: Iterable[Sequence[int]] = ()) -> tuple[Tokens, npt.NDArray[np.bool_]]:
+    """Put locked notes into a gap, and say which of its steps are left to fill.
+
+    Parameters
+    ----------
+    tokens
+        NoteSeq tokens, shape (steps,), values 0..129.
+    gap
+        Steps of the gap.
+    keep
+        Locked notes, each onset, duration and pitch, in steps of `tokens`.
+
+    Returns
+    -------
+    tuple of two arrays
+        The tokens with the locked notes in them, and which steps are hidden, both of shape (steps,); what
+        `gap_filling.draw_candidates` takes.
+
+    Raises
+    ------
+    InvalidInputError
+        A note that does not lie in the gap, or two that sound at once.
+
+    Examples
+    --------
+    >>> tokens, hidden = hide_gap(np.array([60, 62, 64, 65], dtype=np.uint8), slice(1, 4), [(2, 1, 72)])
+    >>> tokens.tolist(), hidden.tolist()
+    ([60, 62, 72, 65], [False, True, False, True])
+
+    """
+    shown, hidden = tokens.copy(), np.zeros(len(tokens), dtype=np.bool_)
+    hidden[gap] = True
+    for onset, duration, pitch in sorted(map(tuple, keep)):
+        end = onset + duration
+        if not gap.start <= onset < end <= gap.stop:
+            raise InvalidInputError(
+                f"pitch {pitch} at steps {onset} to {end} is to be kept, and does not lie in the gap, steps "
+                f"{gap.start} to {gap.stop}; lock notes of the gap"
+            )
+        if not hidden[onset:end].all():
+            raise InvalidInputError(f"two notes that are to be kept sound at once, at step {onset}; lock one of them")
+        shown[onset:end], shown[onset], hidden[onset:end] = HOLD, pitch, False
+    return shown, hidden
+
+
+def end_locked(filled: Tokens, hidden: npt.NDArray[np.bool_], gap: slice) -> Tokens:
+    """Let locked notes end where they end: holds that a model wrote behind one become rests.
+
+    Parameters
+    ----------
+    filled
+        NoteSeq tokens, shape (steps,).
+    hidden
+        Which steps were filled, shape (steps,).
+    gap
+        Steps of the gap; what is not hidden in it is locked.
+
+    Examples
+    --------
+    >>> end_locked(np.array([60, 128, 128, 62]), np.array([False, True, True, True]), slice(0, 4)).tolist()
+    [60, 129, 129, 62]
+
+    """
+    ended = filled.copy()
+    behind = False  # whether what comes before is a locked note, or a rest that was a hold behind it
+    for step in range(gap.start, gap.stop):
+        behind = not hidden[step] or (behind and ended[step] == HOLD)
+        if behind and hidden[step]:
+            ended[step] = REST
+    return ended
+
+
+def drawn_sketch(middle: Tokens, kind: str) -> Entries:
+    """Take a sketch from notes that were drawn: one entry a measure.
+
+    Parameters
+    ----------
+    middle
+        NoteSeq tokens, shape (steps,), whole measures. Holds at the start belong to no note of it.
+    kind
+        ``"rhythm"``: 24 steps, each 1 onset, 2 hold or 3 rest; ``"contour"``: pitches in their order. None for a
+        measure in which nothing is drawn, and no note begins for ``"contour"``: it is left to the model.
+
+    Raises
+    ------
+    UnknownNameError
+        Not one of `SKETCHES`.
+    InvalidInputError
+        Nothing is drawn.
+
+    Examples
+    --------
+    >>> drawn_sketch(np.array([60, 128, 62, 128] + [129] * 44, dtype=np.uint8), "contour")
+    ((60, 62), None)
+
+    """
+    if kind not in SKETCHES:
+        raise UnknownNameError("sketch", kind, SKETCHES)
+    parts = factorized.encode(noteseq.encode(noteseq.decode(middle), len(middle)))
+    if kind == "contour":
+        entries: Entries = tuple(tuple(row[:n].tolist()) or None for row, n in zip(parts.px, parts.len_x, strict=True))
+    else:
+        entries = tuple(
+            tuple(steps.tolist()) if (measure != REST).any() else None
+            for steps, measure in zip(parts.rx, parts.gd, strict=True)
+        )
+    if not any(entries):
+        raise InvalidInputError(f"nothing is drawn in the gap: draw the {kind} there that is to be followed")
+    return entries
+
+
+def followed(entries: Entries, kind: str, middle: Tokens) -> Followed:
+    """Count how much of a sketch is in a middle.
+
+    Parameters
+    ----------
+    entries, kind
+        As of `drawn_sketch`.
+    middle
+        NoteSeq tokens of as many measures.
+
+    Returns
+    -------
+    Followed
+        Counts over the measures that are sketched.
+
+    Examples
+    --------
+    >>> followed(((60, 62), None), "contour", np.array([60, 128, 64, 128] + [129] * 44, dtype=np.uint8))
+    Followed(matched=1, sketched=2, others=0)
+
+    """
+    size = MUSIB_LAYOUT.steps_per_measure
+    matched = sketched = others = 0
+    for entry, measure in zip(entries, np.reshape(middle, (-1, size)), strict=True):
+        if entry is None:
+            continue
+        if kind == "rhythm":
+            wanted = np.array(entry) == _ONSET
+            matched += int((wanted & (measure < HOLD)).sum())
+            sketched += int(wanted.sum())
+            others += int((~wanted & (measure < HOLD)).sum())
+        else:
+            pitches = measure[measure < HOLD].tolist()
+            matched += sum(a == b for a, b in zip(entry, pitches, strict=False))
+            sketched += len(entry)
+            others += max(len(pitches) - len(entry), 0)
+    return Followed(matched, sketched, others)

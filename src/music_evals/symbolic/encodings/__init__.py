@@ -1,0 +1,1 @@
+"""Notes as single networks take them: tokens, ids and grids."""

@@ -1,0 +1,1 @@
+"""What stands in MIDI, MusicXML and ABC files, as their standards have it."""
