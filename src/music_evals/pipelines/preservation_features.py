@@ -37,7 +37,7 @@ from music_evals.metrics.catalogue import AUXILIARY, CATALOGUE, PRESERVATION_MET
 from music_evals.metrics.rhythm import ALIGNMENTS
 from music_evals.numerics import n_threads
 from music_evals.pipelines.score_features import score_features, score_remarks
-from music_evals.symbolic.files import READERS
+from music_evals.symbolic.files import READERS, read_score
 
 __all__ = [
     "FACETS",
