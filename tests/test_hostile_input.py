@@ -17,7 +17,7 @@ import pytest
 import soundfile
 
 from music_evals.annotations import Score
-from music_evals.benchmark.manifests import manifest_rows
+from music_evals.benchmark.inputs import manifest_rows
 from music_evals.benchmark.records import RecordStore, read_records
 from music_evals.benchmark.tasks.edits.task import EDITS
 from music_evals.benchmark.tasks.edits.task import Settings as EditSettings

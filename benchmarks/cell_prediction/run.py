@@ -24,8 +24,8 @@ from huggingface_hub import EvalResult
 from huggingface_hub.repocard_data import eval_results_to_model_index
 
 from music_evals.annotations import PianoRoll
-from music_evals.benchmark.cells import markdown_rows
-from music_evals.benchmark.sources import model_type_of
+from music_evals.benchmark.formats import markdown_rows
+from music_evals.benchmark.inputs import model_type_of
 from music_evals.datasets.manifest import load_split
 from music_evals.errors import UndefinedMetricWarning
 from music_evals.files import write_atomically

@@ -25,7 +25,7 @@ from tests.editing.tiny_audioldm2 import tiny_pipeline
 from tests.editing.tiny_musicgen import tiny_musicgen
 
 from music_evals.annotations import Beats, Chords, EditConditions, EditInstruction, EditRequest, Score, Tempo
-from music_evals.benchmark.cells import markdown_rows
+from music_evals.benchmark.formats import markdown_rows
 from music_evals.editing.audioldm2 import AudioLDM2
 from music_evals.files import write_atomically
 from music_evals.symbolic.notes import make_notes

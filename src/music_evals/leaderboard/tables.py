@@ -25,8 +25,8 @@ from typing import Any
 
 import numpy as np
 
-from music_evals.benchmark.cells import coverage_note, plain
-from music_evals.benchmark.versions import on_kernels
+from music_evals.benchmark.contents import on_kernels
+from music_evals.benchmark.formats import coverage_note, plain
 from music_evals.errors import UnknownNameError
 from music_evals.leaderboard.board import read_board
 from music_evals.leaderboard.entries import Entry, entries_of, is_ranked, key_of

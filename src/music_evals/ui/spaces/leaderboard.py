@@ -17,7 +17,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from music_evals.benchmark.cells import plain
+from music_evals.benchmark.formats import plain
 from music_evals.benchmark.tasks.preservation.pairs import AUDIO_SUFFIXES
 from music_evals.errors import HubError, InvalidInputError, MusicEvalsError, NoDataError, UnknownNameError, hub_errors
 from music_evals.leaderboard.board import DETAILS, RESULTS, DetailReader, read_board

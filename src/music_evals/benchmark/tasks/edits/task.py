@@ -16,7 +16,7 @@ from typing import Any, ClassVar, Final
 
 from music_evals.annotations import EditInstruction
 from music_evals.benchmark.engines import Failed, Unit
-from music_evals.benchmark.manifests import hash_file
+from music_evals.benchmark.inputs import load_lyric_writer
 from music_evals.benchmark.records import Records, dump_json
 from music_evals.benchmark.run import Job, Progress, Row, record
 from music_evals.benchmark.run import Settings as RunSettings
@@ -31,10 +31,10 @@ from music_evals.benchmark.tasks.edits.sources import (
     sources_of_dataset,
 )
 from music_evals.benchmark.tasks.edits.work import EditUnit, EditWork, check_editor, is_score, sounds_of
-from music_evals.benchmark.versions import package_versions
-from music_evals.benchmark.writers import load_lyric_writer
 from music_evals.errors import InvalidInputError, MusicEvalsError, NoDataError, UnknownNameError
 from music_evals.files import write_atomically
+from music_evals.locations import hash_file
+from music_evals.numerics import package_versions
 from music_evals.options import MISSING, option
 from music_evals.protocols import RENDERERS, LyricWriter
 

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from music_evals.annotations import MUSIB_LAYOUT, Tokens
-from music_evals.benchmark.sources import load_split, resolve_revision
+from music_evals.benchmark.inputs import load_split, resolve_revision
 from music_evals.errors import ContextLengthError, InvalidInputError, MusicEvalsError, NoDataError, located
 from music_evals.symbolic import noteseq
 

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from music_evals.annotations import MUSIB_LAYOUT, Tokens
-from music_evals.benchmark.manifests import json_lines, manifest_rows, shown_types, some
+from music_evals.benchmark.inputs import json_lines, manifest_rows, shown_types, some
 from music_evals.benchmark.scores import NOT_GIVEN
 from music_evals.benchmark.tasks.inpainting.items import ItemSet
 from music_evals.benchmark.tasks.inpainting.systems import System, stored_system

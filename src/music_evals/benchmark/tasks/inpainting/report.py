@@ -11,15 +11,13 @@ import numpy as np
 import numpy.typing as npt
 
 from music_evals.annotations import MUSIB_LAYOUT, Score, Tempo, TimeSignature, Tokens
-from music_evals.benchmark.cells import format_interval, format_value, markdown_rows
 from music_evals.benchmark.contents import heading, mark, order, table_of, verdict
+from music_evals.benchmark.formats import Section, format_interval, format_value, markdown_rows, render, static
 from music_evals.benchmark.report import score_page
-from music_evals.benchmark.results import OUTSIDE
-from music_evals.benchmark.scores import ScoreTable
+from music_evals.benchmark.scores import OUTSIDE, ScoreTable
 from music_evals.benchmark.tables import MARKDOWN
 from music_evals.benchmark.tasks.inpainting import plots
 from music_evals.benchmark.tasks.inpainting.runner import HEADINGS, INTERVALS, RANKING
-from music_evals.benchmark.templates import Section, render, static
 from music_evals.metrics.divergence import histogram_bins, masses, n_bins
 from music_evals.metrics.melodic_intervals import INTERVAL_BINS
 from music_evals.pipelines.inpainting import FEATURES

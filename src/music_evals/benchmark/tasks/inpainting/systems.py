@@ -14,7 +14,7 @@ import numpy as np
 
 from music_evals import __version__
 from music_evals.annotations import Tokens
-from music_evals.benchmark.model_folders import find_model, hash_of
+from music_evals.benchmark.inputs import find_model, hash_of
 from music_evals.errors import InvalidInputError, UnknownNameError
 from music_evals.protocols import BASELINES, CONTROL, CONTROLS, INPAINTERS, Inpainter, load_plugin
 

@@ -21,7 +21,8 @@ from typing import Any, ClassVar, Final
 import numpy as np
 
 from music_evals.annotations import MUSIB_LAYOUT
-from music_evals.benchmark.canvas import check_backend
+from music_evals.benchmark.formats import check_backend
+from music_evals.benchmark.inputs import split_names
 from music_evals.benchmark.outputs import RECORDS, VALIDATION, ExtraOutputs, Outcome, remove_results
 from music_evals.benchmark.published import published_section
 from music_evals.benchmark.records import remove_records
@@ -29,7 +30,6 @@ from music_evals.benchmark.results import WHOLE
 from music_evals.benchmark.run import Progress, record, workers_text
 from music_evals.benchmark.run import Settings as RunSettings
 from music_evals.benchmark.scores import HistogramFeature, ScoreTable
-from music_evals.benchmark.sources import split_names
 from music_evals.benchmark.task import Task
 from music_evals.benchmark.tasks.inpainting.items import TRAIN_CONFIGS, ItemSet, load_items
 from music_evals.benchmark.tasks.inpainting.predictions import load_pairs, load_predictions

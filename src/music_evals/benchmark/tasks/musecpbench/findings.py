@@ -13,7 +13,7 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from music_evals.benchmark.cells import markdown_name, markdown_rows
+from music_evals.benchmark.formats import markdown_name, markdown_rows
 from music_evals.benchmark.scores import ScoreTable
 from music_evals.metrics.catalogue import PRESERVATION_METRICS
 from music_evals.stats.multiplicity import ERROR_RATE, verdict

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from music_evals.annotations import FACETS, EditorInfo
-from music_evals.benchmark.cells import format_interval, format_value, markdown_name, markdown_rows
+from music_evals.benchmark.formats import format_interval, format_value, markdown_name, markdown_rows
 from music_evals.benchmark.published import published_preservation
 from music_evals.benchmark.scores import ScoreTable
 from music_evals.benchmark.tasks.musecpbench.findings import findings_table, weigh_findings

@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import Any, ClassVar, Final, NamedTuple
 
 from music_evals.annotations import EditorInfo
-from music_evals.benchmark.cells import plain
-from music_evals.benchmark.manifests import manifest_rows
+from music_evals.benchmark.formats import plain
+from music_evals.benchmark.inputs import manifest_rows
 from music_evals.benchmark.records import dump_json
 from music_evals.benchmark.run import Progress, load_task, run
 from music_evals.benchmark.task import Task

@@ -10,8 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from music_evals.benchmark.canvas import COLOURS, figure_of, literal, svg
-from music_evals.benchmark.templates import static
+from music_evals.benchmark.formats import COLOURS, figure_of, literal, static, svg
 from music_evals.metrics.rhythm import TOLERANCE_SEC
 from music_evals.metrics.structure import WINDOW_SEC
 

@@ -6,9 +6,8 @@ import textwrap
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
-from music_evals.benchmark.caveats import caveats, undefined_notes
-from music_evals.benchmark.cells import SIGNIFICANCE, counted, coverage_note, format_interval, format_value
-from music_evals.benchmark.contents import compared_systems, heading, significant
+from music_evals.benchmark.contents import caveats, compared_systems, heading, significant, undefined_notes
+from music_evals.benchmark.formats import SIGNIFICANCE, counted, coverage_note, format_interval, format_value
 from music_evals.benchmark.tables import TEXT, blocks, details_text, facet_blocks, summary, text_table, without_value
 from music_evals.benchmark.tasks.preservation.facets import on_shared
 from music_evals.benchmark.tasks.preservation.pairs import CEILING, UNRELATED

@@ -23,7 +23,7 @@ import numpy.typing as npt
 from music_evals.annotations import FACETS, FEATURES
 from music_evals.audio.extraction import receipt
 from music_evals.audio.store import FeatureStore
-from music_evals.benchmark.canvas import check_backend
+from music_evals.benchmark.formats import check_backend
 from music_evals.benchmark.outputs import RECORDS, Outcome, remove_results
 from music_evals.benchmark.published import published_preservation
 from music_evals.benchmark.records import Records
@@ -48,11 +48,10 @@ from music_evals.benchmark.tasks.preservation.pairs import (
 from music_evals.benchmark.tasks.preservation.players import PLACES, Players
 from music_evals.benchmark.tasks.preservation.report import SHOWN_PAIRS, render_report
 from music_evals.benchmark.tasks.preservation.worker import REENCODED_AUDIO, REENCODED_SCORE, PairScorer
-from music_evals.benchmark.versions import PACKAGES
 from music_evals.errors import InvalidInputError, MissingBackendError, UnknownNameError
 from music_evals.files import scratch_folder
 from music_evals.metrics.catalogue import AUXILIARY, PRESERVATION_METRICS, RELEASE_SCORES, RELEASES, SHOWN_AUXILIARY
-from music_evals.numerics import n_cores
+from music_evals.numerics import PACKAGES, n_cores
 from music_evals.options import option
 from music_evals.pipelines import preservation as pipeline
 

@@ -22,9 +22,8 @@ import numpy as np
 import numpy.typing as npt
 
 from music_evals.annotations import GROUPS
-from music_evals.benchmark.canvas import check_backend
-from music_evals.benchmark.cells import plain
 from music_evals.benchmark.engines import Failed, Unit, Work
+from music_evals.benchmark.formats import check_backend, plain
 from music_evals.benchmark.outputs import RECORDS, Outcome, remove_results, write_outcome
 from music_evals.benchmark.records import reading_rows
 from music_evals.benchmark.rows import score_or_reason
@@ -33,11 +32,11 @@ from music_evals.benchmark.run import Settings as RunSettings
 from music_evals.benchmark.task import Task
 from music_evals.benchmark.tasks.songs.discrepancy_report import markdown_study, plot_study, render_study, text_study
 from music_evals.benchmark.tasks.songs.songs import EncoderSettings, read_songs
-from music_evals.benchmark.versions import package_versions
 from music_evals.csv_files import csv_text
 from music_evals.errors import BackendError, InvalidInputError, UnknownNameError
 from music_evals.lyrics.embeddings import CHAR_NGRAMS, DEFAULT_ENCODER, load_encoder
 from music_evals.lyrics.tag_groups import GROUPINGS
+from music_evals.numerics import package_versions
 from music_evals.options import option
 from music_evals.pipelines.discrepancy import (
     ALL,

@@ -15,9 +15,17 @@ from typing import Any, Final
 import numpy as np
 
 from music_evals.annotations import AUDIO_EFFECTS
-from music_evals.benchmark.canvas import check_backend, literal
-from music_evals.benchmark.cells import SIGNIFICANCE, align, coverage_note, format_value, markdown_rows
-from music_evals.benchmark.templates import render, static
+from music_evals.benchmark.formats import (
+    SIGNIFICANCE,
+    align,
+    check_backend,
+    coverage_note,
+    format_value,
+    literal,
+    markdown_rows,
+    render,
+    static,
+)
 from music_evals.lyrics.tag_groups import GROUPINGS
 from music_evals.pipelines.discrepancy import ALL, FACING, Cell, DiscrepancyStudy
 

@@ -14,9 +14,8 @@ from pathlib import Path
 from typing import Any, ClassVar, Final, NamedTuple
 
 from music_evals.annotations import GROUPS
-from music_evals.benchmark.cells import counted
-from music_evals.benchmark.manifests import check_systems, read_text
-from music_evals.benchmark.model_folders import split_model
+from music_evals.benchmark.formats import counted
+from music_evals.benchmark.inputs import check_systems, read_text, split_model
 from music_evals.benchmark.outputs import NO_EXTRA_OUTPUTS, ExtraOutputs, Outcome, remove_results
 from music_evals.benchmark.records import RecordStore, dump_json, reading_rows
 from music_evals.benchmark.tables import text_report as scores_text
@@ -34,11 +33,11 @@ from music_evals.benchmark.tasks.songs.songs import SongSet, SongSettings, Theme
 from music_evals.benchmark.tasks.songs.text_controls import LYRIC_CONTROLS
 from music_evals.benchmark.tasks.songs.texts import Prediction
 from music_evals.benchmark.tasks.songs.writing_log import Budget, Metered, Prices
-from music_evals.benchmark.versions import package_versions
 from music_evals.csv_files import csv_text
 from music_evals.errors import InvalidInputError, MusicEvalsError, UnknownNameError
 from music_evals.files import parse_json
 from music_evals.lyrics.prompts import Example, lyric_prompt, prompt_receipt
+from music_evals.numerics import package_versions
 from music_evals.options import option
 from music_evals.protocols import WRITERS, LyricWriter, load_plugin
 

@@ -22,7 +22,7 @@ from typing import Any, ClassVar, Final
 
 import numpy as np
 
-from music_evals.benchmark.cells import counted, format_value
+from music_evals.benchmark.formats import Section, counted, format_value, render
 from music_evals.benchmark.outputs import NO_EXTRA_OUTPUTS, RECORDS, ExtraOutputs, Outcome, remove_results
 from music_evals.benchmark.published import published_lyrics
 from music_evals.benchmark.report import Ranked, score_page, shares
@@ -60,7 +60,6 @@ from music_evals.benchmark.tasks.songs.texts import (
     texts_in_folders,
     texts_in_manifest,
 )
-from music_evals.benchmark.templates import Section, render
 from music_evals.errors import InvalidInputError, NoDataError
 from music_evals.lyrics.embeddings import load_encoder
 from music_evals.lyrics.normalise import FORMAT_FOUND

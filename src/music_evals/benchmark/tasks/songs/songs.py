@@ -16,9 +16,8 @@ from types import MappingProxyType
 from typing import Any
 
 from music_evals.annotations import GROUPS, LyricSection, sections_of_rows, sections_text, theme_of_row
-from music_evals.benchmark.manifests import json_lines, some
+from music_evals.benchmark.inputs import json_lines, load_split, resolve_revision, some
 from music_evals.benchmark.run import Settings
-from music_evals.benchmark.sources import load_split, resolve_revision
 from music_evals.errors import (
     InvalidInputError,
     InvalidLyricsError,

@@ -17,14 +17,13 @@ from typing import Any, NamedTuple
 
 from music_evals.audio.io import AUDIO_SUFFIXES, recordings
 from music_evals.benchmark.engines import Failed, Unit, Work
-from music_evals.benchmark.manifests import HASH_DIGITS, check_systems, hash_file, named_path, some
+from music_evals.benchmark.inputs import check_systems, model_type_of, named_path, some
 from music_evals.benchmark.records import dump_json, reading_rows
 from music_evals.benchmark.run import Job, Progress, Row, Settings, record
-from music_evals.benchmark.sources import model_type_of
 from music_evals.benchmark.tasks.songs.songs import SongSet
 from music_evals.benchmark.tasks.songs.texts import Prediction
 from music_evals.errors import MusicEvalsError, NoDataError
-from music_evals.locations import exists
+from music_evals.locations import HASH_DIGITS, exists, hash_file
 from music_evals.lyrics.model_files import unavailable
 from music_evals.pipelines.descriptions import check_description
 from music_evals.protocols import TAGGERS, Tagger, load_plugin

@@ -14,8 +14,7 @@ import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from music_evals.benchmark.manifests import (
-    HASH_DIGITS,
+from music_evals.benchmark.inputs import (
     check_systems,
     files_of,
     json_lines,
@@ -28,7 +27,7 @@ from music_evals.benchmark.rows import Failure, Pair, PairSet, check_unique
 from music_evals.benchmark.tasks.songs.songs import Song, SongSet, check_ids
 from music_evals.errors import InvalidInputError, MusicEvalsError, NoDataError, PairCountError
 from music_evals.files import item_name
-from music_evals.locations import Location, Remote, location, resolve
+from music_evals.locations import HASH_DIGITS, Location, Remote, location, resolve
 
 LYRICS = "lyrics"
 """Modality of lyrics."""

@@ -22,14 +22,13 @@ from typing import Any, ClassVar, Final
 import numpy as np
 
 from music_evals.annotations import LOWEST_PITCH, Arrangement, PianoRoll
-from music_evals.benchmark.cells import plain
-from music_evals.benchmark.model_folders import derive_rng, hash_of
+from music_evals.benchmark.formats import plain
+from music_evals.benchmark.inputs import derive_rng, hash_of, load_split, resolve_revision, split_names
 from music_evals.benchmark.outputs import NO_EXTRA_OUTPUTS, RECORDS, ExtraOutputs, Outcome, remove_results
 from music_evals.benchmark.report import score_page
 from music_evals.benchmark.rows import Pair, PairJob, PairSet, score_or_reason
 from music_evals.benchmark.run import Progress, record
 from music_evals.benchmark.run import Settings as RunSettings
-from music_evals.benchmark.sources import load_split, resolve_revision, split_names
 from music_evals.benchmark.task import Task
 from music_evals.benchmark.tasks.style_transfer.systems import System, load_model, rules, trivial_transfers
 from music_evals.errors import (

@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from music_evals.benchmark.caveats import grouped_remarks
+from music_evals.benchmark.contents import grouped_remarks
 
 
 def test_many_remarks_of_one_kind_are_one_line() -> None:
