@@ -7,12 +7,12 @@ import json
 from typing import Any
 
 from music_evals.annotations import AUDIO_EFFECTS, DIMENSIONS
-from music_evals.caimap import structure
+from music_evals.caimap.domain import structure
+from music_evals.caimap.domain.values import Description, Effects, Section, Song, Structure, Tagged
+from music_evals.caimap.services import annotating, managing, views
+from music_evals.caimap.services.study import Settings, StudyService
 from music_evals.caimap.storage.store import Store, migrate
 from music_evals.caimap.storage.tables import PersonRow, TaskRow
-from music_evals.caimap.values import Description, Effects, Section, Song, Structure, Tagged
-from music_evals.caimap.work import annotating, managing, views
-from music_evals.caimap.work.service import Settings, StudyService
 
 START = dt.datetime(2026, 3, 2, 8, tzinfo=dt.UTC)  # a Monday
 

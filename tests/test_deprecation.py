@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import sys
 
 import numpy as np
 import pytest
@@ -25,6 +26,42 @@ RENAMED = [
     ("datasets.irish_folk.build", "Drawn", "StoredSplits"),
     ("datasets.irish_folk.folk_rnn", "beside_published", "compare_with_published"),
 ]
+
+
+MOVED = {
+    "examples": ("training.data", "TokenExamples RollExamples RollWindows transpose draw_transpositions"),
+    "music_encoders": ("encoders.music", "ENCODERS EncoderSettings MusicEncoder load_music_encoder"),
+    "precomputed": ("encoders.precomputed", "FEATURES_SUFFIX PrecomputedFeatures read_features write_features"),
+    "recipe": ("training.recipe", "DataConfig Recipe Stage TrainingConfig build_recipe read_recipe read_sections"),
+    "roll_baselines": ("baselines", "ROLL_BASELINES RollBaseline make_roll_baseline"),
+    "tag_recipe": ("training.recipe", "TaggerData TaggerTraining"),
+    "tag_scores": ("training.taggers", "TagScores tag_scores"),
+    "tag_songs": ("training.taggers", "Song load_songs"),
+    "tag_training": ("training.taggers", "SCORES TaggerTrainingResult positive_weights train_tagger"),
+    "tensor_files": ("layers.saving", "save_tensors"),
+    "text_examples": ("training.writers", "TextExample TextSongs Tokenized load_text_songs tokenized"),
+    "text_recipe": ("training.recipe", "TASKS TextData TextModel TextTraining"),
+    "text_training": ("training.writers", "JUDGED_LOSSES TextTrainingResult train_text_model"),
+}
+
+
+@pytest.mark.parametrize("old", MOVED)
+def test_a_module_is_imported_by_its_old_name(old: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("torch")
+    new, names = MOVED[old]
+    monkeypatch.delitem(sys.modules, f"music_evals.models.{old}", raising=False)
+    with pytest.warns(DeprecationWarning, match=rf"models\.{old} is called music_evals\.models\.{new} now") as warned:
+        module = importlib.import_module(f"music_evals.models.{old}")
+    assert module is importlib.import_module(f"music_evals.models.{new}")
+    assert all(hasattr(module, name) for name in names.split())
+    assert len(warned) == 1
+
+
+def test_old_recipes_of_taggers_and_writers_are_recipes() -> None:
+    recipe = importlib.import_module("music_evals.models.training.recipe")
+    for name in ("build_tagger_recipe", "build_text_recipe"):
+        with pytest.warns(DeprecationWarning, match=f"{name} is called build_recipe now"):
+            assert getattr(recipe, name) is recipe.build_recipe
 
 
 @pytest.mark.parametrize(("module", "old", "new"), RENAMED)

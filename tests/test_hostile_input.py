@@ -17,7 +17,7 @@ import pytest
 import soundfile
 
 from music_evals.annotations import Score
-from music_evals.benchmark.manifests import manifest_rows
+from music_evals.benchmark.inputs import manifest_rows
 from music_evals.benchmark.records import RecordStore, read_records
 from music_evals.benchmark.tasks.edits.task import EDITS
 from music_evals.benchmark.tasks.edits.task import Settings as EditSettings
@@ -75,7 +75,7 @@ def shard(content: bytes, folder: Path) -> None:
 
 def songs(content: bytes, folder: Path) -> None:
     pytest.importorskip("sqlalchemy")
-    from music_evals.caimap.importing import read_songs
+    from music_evals.caimap.exchange.importing import read_songs
 
     (folder / "songs.jsonl").write_bytes(content)
     read_songs(folder / "songs.jsonl", folder)
@@ -127,7 +127,7 @@ def model_folder(content: bytes, folder: Path) -> None:
 
 def recipe(content: bytes, folder: Path) -> None:
     pytest.importorskip("torch")
-    from music_evals.models.recipe import read_recipe
+    from music_evals.models.training.recipe import read_recipe
 
     (folder / "train.yaml").write_bytes(content)
     read_recipe(folder / "train.yaml")
@@ -231,7 +231,7 @@ def test_names_that_no_file_can_have(kind: str) -> None:
 @pytest.mark.parametrize("base", [False, True])
 def test_recipes_of_such_names(kind: str, base: bool, tmp_path: Path) -> None:
     pytest.importorskip("torch")
-    from music_evals.models.recipe import read_recipe
+    from music_evals.models.training.recipe import read_recipe
 
     path = tmp_path / "train.yaml"
     path.write_text(json.dumps({"base": NAMES[kind]}))

@@ -11,6 +11,9 @@ import pytest
 @pytest.mark.parametrize(
     ("old", "new"),
     [
+        ("editing.precision", "editing.conversion"),
+        ("editing.samples", "editing.audioldm2"),
+        ("editing.seeds", "editing.system"),
         ("symbolic.remi", "symbolic.encodings.remi"),
         ("symbolic.abc_reading", "symbolic.reading.abc"),
         ("symbolic.note_values", "symbolic.rewriting.note_values"),

@@ -29,13 +29,14 @@ from benchmarks.musib.tables import fill
 from sqlalchemy import select
 
 from music_evals.annotations import AUDIO_EFFECTS, DIMENSIONS
-from music_evals.caimap import assurance, demo
-from music_evals.caimap.demo_work import structure_of_row
+from music_evals.caimap.domain import assurance
+from music_evals.caimap.domain.values import SECTION_KINDS, Section, Song, Structure
+from music_evals.caimap.exchange import demo
+from music_evals.caimap.exchange.demo import structure_of_row
+from music_evals.caimap.services import accounts, annotating, inspecting, managing
+from music_evals.caimap.services.study import Settings, StudyService
 from music_evals.caimap.storage.store import Store, migrate, sqlite_url
 from music_evals.caimap.storage.tables import SheetRow, SongRow, TaskRow
-from music_evals.caimap.values import SECTION_KINDS, Section, Song, Structure
-from music_evals.caimap.work import accounts, annotating, inspecting, managing
-from music_evals.caimap.work.service import Settings, StudyService
 from music_evals.errors import MissingBackendError, MusicEvalsError
 from music_evals.files import write_atomically
 
@@ -361,7 +362,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     options = parser.parse_args(argv)
     from playwright.sync_api import sync_playwright
 
-    row = demo._rows()[0]
+    row = demo.demo_rows()[0]
     goal, efforts, found = goal_of(row), {}, {}
     with tempfile.TemporaryDirectory(dir="/tmp") as name, sync_playwright() as driver:
         sound = "--autoplay-policy=no-user-gesture-required"

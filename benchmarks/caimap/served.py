@@ -18,11 +18,11 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
+from music_evals.caimap.domain.values import Song
+from music_evals.caimap.services import accounts, managing
+from music_evals.caimap.services.study import Settings, StudyService, utc_now
 from music_evals.caimap.storage.store import Store, migrate, sqlite_url
 from music_evals.caimap.storage.tables import PersonRow
-from music_evals.caimap.values import Song
-from music_evals.caimap.work import accounts, managing
-from music_evals.caimap.work.service import Settings, StudyService, utc_now
 from music_evals.errors import MissingBackendError, MusicEvalsError
 
 __all__ = ["DURATION_SEC", "Account", "Served", "database", "make_study", "postgres"]

@@ -20,7 +20,7 @@ from pathlib import Path
 
 from benchmarks.musib.tables import fill
 
-from music_evals.caimap.simulation import HABITS, Habit, Outcome, Plan, simulate
+from music_evals.caimap.domain.simulation import HABITS, Habit, Outcome, Plan, simulate
 from music_evals.files import write_atomically
 from music_evals.stats.intervals import mean_interval
 

@@ -24,14 +24,14 @@ from huggingface_hub import EvalResult
 from huggingface_hub.repocard_data import eval_results_to_model_index
 
 from music_evals.annotations import PianoRoll
-from music_evals.benchmark.cells import markdown_rows
-from music_evals.benchmark.sources import model_type_of
+from music_evals.benchmark.formats import markdown_rows
+from music_evals.benchmark.inputs import model_type_of
 from music_evals.datasets.manifest import load_split
 from music_evals.errors import UndefinedMetricWarning
 from music_evals.files import write_atomically
 from music_evals.hub.model_index import write_index
 from music_evals.metrics.catalogue import CELL_SCORES
-from music_evals.models.roll_baselines import make_roll_baseline
+from music_evals.models.baselines import make_roll_baseline
 from music_evals.pipelines.style_transfer.cell_prediction import HIDDEN, evaluate_predictor
 from music_evals.protocols import ROLL_BASELINES, STYLE_TRANSFERS, load_plugin
 from music_evals.repositories import MODELS, find_repository

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 from benchmarks.musib.tables import fill
 
 from music_evals.annotations.edits import MOST_CONFIDENCE
-from music_evals.benchmark.cells import markdown_rows
+from music_evals.benchmark.formats import markdown_rows
 from music_evals.editing.refinpaint import kept_count
 from music_evals.files import write_atomically
 from music_evals.protocols import EDITORS, load_plugin

@@ -25,8 +25,8 @@ from tests.editing.tiny_audioldm2 import tiny_pipeline
 from tests.editing.tiny_musicgen import tiny_musicgen
 
 from music_evals.annotations import Beats, Chords, EditConditions, EditInstruction, EditRequest, Score, Tempo
-from music_evals.benchmark.cells import markdown_rows
-from music_evals.editing._audioldm2 import AudioLDM2
+from music_evals.benchmark.formats import markdown_rows
+from music_evals.editing.audioldm2 import AudioLDM2
 from music_evals.files import write_atomically
 from music_evals.symbolic.notes import make_notes
 
@@ -84,8 +84,8 @@ def musicmagus(sizes: Mapping[str, Any]) -> Any:
 
 def refinpaint(sizes: Mapping[str, Any]) -> Any:
     """Return RefinPaint, whose defaults are the published sizes."""
-    from music_evals.editing._refinpaint_networks import RefinPaintNetworks
     from music_evals.editing.refinpaint import RefinPaint
+    from music_evals.editing.refinpaint_networks import RefinPaintNetworks
 
     return RefinPaint(RefinPaintNetworks(**sizes.get("refinpaint", {})))
 

@@ -21,8 +21,8 @@ import torch
 from benchmarks.gibbs.timing import receipt
 from benchmarks.musib.tables import fill, write_csv
 
-from music_evals.editing._refinpaint_networks import Inpainter, RefinPaintNetworks, resample
-from music_evals.editing._refinpaint_tokens import BOS, VOCABULARY
+from music_evals.editing.refinpaint_networks import Inpainter, RefinPaintNetworks, resample
+from music_evals.editing.refinpaint_tokens import BOS, VOCABULARY
 
 HERE = Path(__file__).parent
 GREEDY = 1e-9  # a nucleus of one token: both ways must choose the same one

@@ -16,8 +16,8 @@ import torch
 from benchmarks.machines import processor
 
 from music_evals.annotations import Arrangement, Score, TimeSignature
-from music_evals.models._gibbs_samplers import RollNetwork
 from music_evals.models.gibbs import GibbsSettings, gibbs_sweeps
+from music_evals.models.layers.gibbs import RollNetwork
 from music_evals.numerics import n_threads
 from music_evals.symbolic.encodings.piano_rolls import STEPS_PER_QUARTER, arrange
 from music_evals.symbolic.notes import make_notes

@@ -23,7 +23,7 @@ import numpy.typing as npt
 from benchmarks.musib.systems import ROOT
 from benchmarks.musib.tables import fill, write_csv
 
-from music_evals.benchmark.cells import markdown_rows
+from music_evals.benchmark.formats import markdown_rows
 from music_evals.benchmark.tasks.inpainting.items import ItemSet, load_items
 from music_evals.files import write_atomically
 from music_evals.metrics.inpainting import note_f1

@@ -29,7 +29,7 @@ from benchmarks.musib.tables import write_csv
 from tqdm import tqdm
 
 from music_evals.annotations import REST, Tokens
-from music_evals.benchmark.cells import markdown_rows
+from music_evals.benchmark.formats import markdown_rows
 from music_evals.benchmark.tasks.inpainting.items import ItemSet, load_items
 from music_evals.files import write_atomically
 from music_evals.metrics import divergence, melodic_intervals

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 import scipy.stats
 
-from music_evals.stats.intervals import degrees_of_freedom, interval_of_totals
+from music_evals.stats.intervals import interval_of_totals, weights_of_clusters
 
 Floats = npt.NDArray[np.float64]
 Ends = tuple[Floats, Floats]
@@ -63,7 +63,7 @@ def _of_means(sums: Floats, counts: Floats) -> tuple[Floats, Floats, Floats]:
     """Return mean, variance and degrees of freedom of the library's interval, before the skewness is taken away."""
     mean, weights, residuals = _parts(sums, counts)
     factors = 1 / (1 - 2 * weights + (weights**2).sum(axis=0))
-    return mean, (factors * residuals**2).sum(axis=0), degrees_of_freedom(counts)
+    return mean, (factors * residuals**2).sum(axis=0), weights_of_clusters(counts)[-1]
 
 
 def unskewed_not(sums: Floats, counts: Floats) -> Ends:

@@ -21,8 +21,8 @@ from typing import Any
 
 import datasets
 
-from music_evals.benchmark.cells import markdown_rows
 from music_evals.benchmark.contents import order
+from music_evals.benchmark.formats import markdown_rows
 from music_evals.benchmark.results import WHOLE
 from music_evals.benchmark.tasks.inpainting.report import compact_table
 from music_evals.benchmark.tasks.inpainting.task import HEADINGS, INPAINTING, NEAR, SUBSETS, Settings

@@ -3,7 +3,7 @@
 Usage: python benchmarks/lag_vote/choose.py
 
 Writes results.csv beside itself, best setting first, and says whether the best one is the default of
-`music_evals.models._lag_votes.Votes`. The test split is never read.
+`music_evals.models.layers.lag_votes.Votes`. The test split is never read.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from tqdm import tqdm
 
 from music_evals.annotations import MUSIB_LAYOUT, Tokens
 from music_evals.metrics.inpainting import note_f1, position_score
-from music_evals.models._lag_votes import LAG_VOTE, Votes, decode_expected_f1, lag_marginals
+from music_evals.models.layers.lag_votes import LAG_VOTE, Votes, decode_expected_f1, lag_marginals
 
 ROOT = Path(__file__).resolve().parents[2]
 GRID = {

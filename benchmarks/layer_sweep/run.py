@@ -25,8 +25,8 @@ from tqdm import tqdm
 
 from music_evals.annotations import GROUPS
 from music_evals.files import write_atomically
-from music_evals.models.tag_training import SCORES
 from music_evals.models.training import train_from_file
+from music_evals.models.training.taggers import SCORES
 
 RECIPE = Path(__file__).resolve().parents[2] / "models" / "music_tagger" / "train.yaml"
 FIELDS = ("layer", "group", "dimension", "threshold", "f1", "recall", "songs")

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 from benchmarks.musib.tables import fill, read_csv, write_csv
 
-from music_evals.benchmark.cells import markdown_rows
+from music_evals.benchmark.formats import markdown_rows
 from music_evals.files import write_atomically
 from music_evals.studies.listening.settings import ListeningSettings
 from music_evals.studies.listening.simulation import PlannedTest, plan_listening, world_of

@@ -20,7 +20,7 @@ from benchmarks.drawing import INK, ORANGE, plt, save
 from benchmarks.musib.tables import Row, fill, write_csv
 
 from music_evals.annotations import DIMENSIONS
-from music_evals.benchmark.cells import markdown_rows
+from music_evals.benchmark.formats import markdown_rows
 from music_evals.benchmark.published import read_published
 from music_evals.benchmark.tasks.songs.songs import COLUMNS, Song, read_songs
 from music_evals.files import write_atomically

@@ -32,7 +32,7 @@ from benchmarks.musib.systems import HERE, ROOT
 from benchmarks.musib.tables import Row, number
 
 from benchmarks.musib import hypotheses, pictures, tables
-from music_evals.benchmark.cells import markdown_rows
+from music_evals.benchmark.formats import markdown_rows
 from music_evals.files import write_atomically
 from music_evals.repositories import MODELS
 

@@ -17,7 +17,7 @@ from benchmarks.musib.judging import Judged, design_of
 from benchmarks.musib.tables import Row, interval_of_mean, span_of
 
 from music_evals.benchmark.aggregate import over_seeds, side_by_side
-from music_evals.benchmark.cells import markdown_rows
+from music_evals.benchmark.formats import markdown_rows
 from music_evals.benchmark.tasks.inpainting.task import HEADINGS
 from music_evals.metrics.catalogue import metric_of
 from music_evals.metrics.divergence import histogram_bins, n_bins

@@ -15,8 +15,8 @@ from typing import Any, NamedTuple
 from benchmarks.musib.systems import DESIGNS, Data, Design, as_published, fingerprint, size_of, weights_of
 
 import music_evals
+from music_evals.benchmark.inputs import load_split
 from music_evals.benchmark.run import Progress
-from music_evals.benchmark.sources import load_split
 
 OFFICIAL_CONFIG = "musib_official"
 PROTOCOLS = ("honest", "official")

@@ -20,7 +20,7 @@ from benchmarks.musib.systems import DATA, DESIGNS, Data, fingerprint, size_of, 
 from benchmarks.musib.tables import Row, interval_of_mean, number
 
 from music_evals.annotations import MUSIB_LAYOUT
-from music_evals.benchmark.cells import markdown_rows
+from music_evals.benchmark.formats import markdown_rows
 from music_evals.benchmark.published import read_published
 from music_evals.benchmark.tasks.inpainting.items import ItemSet, load_items
 from music_evals.benchmark.tasks.inpainting.systems import load_model

@@ -22,7 +22,7 @@ from benchmarks.musib.systems import DATA, HERE, ROOT, size_of
 import music_evals
 from benchmarks.musib import tables
 from music_evals.benchmark.aggregate import Resampling, compare_divergences
-from music_evals.benchmark.cells import markdown_rows
+from music_evals.benchmark.formats import markdown_rows
 from music_evals.benchmark.tasks.inpainting.runner import COMPANION, INTERVALS
 from music_evals.benchmark.tasks.inpainting.task import HEADINGS, INPAINTING
 from music_evals.files import write_atomically

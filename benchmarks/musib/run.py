@@ -26,7 +26,7 @@ from benchmarks.musib.systems import DATA, HERE, ROOT, Data, absent
 from benchmarks.musib.tables import Row
 
 from benchmarks.musib import hypotheses, likelihood, pictures, relations, tables
-from music_evals.benchmark.cells import markdown_rows
+from music_evals.benchmark.formats import markdown_rows
 from music_evals.files import write_atomically
 
 STUDIES = "equal_budget_differences.csv"

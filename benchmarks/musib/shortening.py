@@ -7,7 +7,7 @@ import math
 from collections.abc import Sequence
 from typing import Final
 
-from music_evals.models.recipe import Recipe, TrainingConfig
+from music_evals.models.training.recipe import Recipe, TrainingConfig
 
 WARMUP: Final = 0.05
 """Share of a stage's steps in which the learning rate rises."""

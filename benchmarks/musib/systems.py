@@ -10,7 +10,7 @@ import math
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from music_evals.benchmark.sources import split_names
+from music_evals.benchmark.inputs import split_names
 from music_evals.errors import MusicEvalsError
 from music_evals.files import write_atomically
 from music_evals.repositories import DATASETS, MODELS

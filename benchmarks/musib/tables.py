@@ -14,8 +14,8 @@ from benchmarks.musib.judging import Judged, design_of
 from benchmarks.musib.reasons import NLL, Cell, not_repeated, repeated
 from benchmarks.musib.systems import DESIGNS, Data
 
-from music_evals.benchmark.cells import markdown_rows
 from music_evals.benchmark.contents import order, table_of
+from music_evals.benchmark.formats import markdown_rows
 from music_evals.benchmark.published import read_published
 from music_evals.benchmark.tasks.inpainting.report import compact_table
 from music_evals.benchmark.tasks.inpainting.task import HEADINGS

@@ -22,8 +22,8 @@ from benchmarks.parity import zeta
 from benchmarks.parity.side_by_side import Authors, Recorder
 from tests.editing.tiny_audioldm2 import named_pipeline
 
-from music_evals.editing import _audioldm2
-from music_evals.editing._audioldm2 import HOP, SAMPLE_RATE, AudioLDM2, log_mel
+from music_evals.editing import audioldm2
+from music_evals.editing.audioldm2 import HOP, SAMPLE_RATE, AudioLDM2, log_mel
 
 __all__ = ["AUTHORS", "compare_log_mel", "measure", "noisy_chord", "surroundings"]
 
@@ -43,7 +43,7 @@ def measure(checkout: Path, recorder: Recorder) -> None:
         recorder.keep(recording=recording)
         compare_log_mel(recorder, recording, mel.numpy())
         mel = mel[:100]  # a multiple of 4, so that neither side pads it
-        with mock.patch.object(_audioldm2, "log_mel", return_value=mel.numpy()):
+        with mock.patch.object(audioldm2, "log_mel", return_value=mel.numpy()):
             latent = model.encode(recording)
         recorder.stage("latent of one log-mel", latent, theirs.vae_encode(mel[None, None]))
         spectrum = theirs.vae_decode(latent)

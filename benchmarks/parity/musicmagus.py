@@ -24,8 +24,8 @@ from benchmarks.parity.side_by_side import Authors, Recorder, importable
 from tests.editing.tiny_audioldm2 import CHANGE, NEGATIVE, SEED, SENTENCES, edit_from, named_pipeline
 
 from music_evals.annotations import EditRequest
-from music_evals.editing import _audioldm2
-from music_evals.editing._audioldm2 import SAMPLE_RATE, AudioLDM2
+from music_evals.editing import audioldm2
+from music_evals.editing.audioldm2 import SAMPLE_RATE, AudioLDM2
 from music_evals.editing.musicmagus import VARIANTS, MusicMagus, regularised
 from music_evals.editing.system import Seeds
 
@@ -70,7 +70,7 @@ def measure(checkout: Path, recorder: Recorder) -> None:
         concepts = _concepts(theirs, calculator)
         _direction(recorder, theirs, concepts, model)
         request = EditRequest(source_id="song", instruction=CHANGE, audio=recording[None], sample_rate=SAMPLE_RATE)
-        with mock.patch.object(_audioldm2, "log_mel", return_value=mel):
+        with mock.patch.object(audioldm2, "log_mel", return_value=mel):
             inverted = _inversion(recorder, theirs, path, model, request)
         _edit(recorder, theirs, concepts, model, inverted)
 

@@ -52,7 +52,7 @@ def measure(checkout: Path, recorder: Recorder) -> None:
             chords, beats = _repeated(conditions, seconds)
             frames = _frames(theirs, conditions, seconds, Path(place))
             told = {"chords": chords, "beats": beats}
-            ours = steps_of(model, partial(model.generate_conditioned, TEXT, STEPS / FRAME_RATE, 0, GREEDY, **told))
+            ours = steps_of(model, partial(model.generate, TEXT, STEPS / FRAME_RATE, 0, GREEDY, **told))
             published = _steps(system, *frames)
             logits = ours.logits[:STEPS], published.logits[:STEPS]
             if seconds == SHORT:

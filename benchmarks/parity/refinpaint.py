@@ -24,10 +24,10 @@ import torch
 from benchmarks.parity.side_by_side import Authors, Recorder, importable
 
 from music_evals.annotations import DRUMS, Score, Tempo
-from music_evals.editing import _refinpaint_networks as networks
-from music_evals.editing import _refinpaint_tokens as codec
-from music_evals.editing._refinpaint_weights import _published
+from music_evals.editing import refinpaint_networks as networks
+from music_evals.editing import refinpaint_tokens as codec
 from music_evals.editing.refinpaint import RefinPaint, _window, kept_count
+from music_evals.editing.refinpaint_networks import _published
 from music_evals.symbolic.midi import read_midi, write_midi
 from music_evals.symbolic.notes import make_notes
 

@@ -17,7 +17,7 @@ from pathlib import Path
 from benchmarks.musib.tables import fill, read_csv, write_csv
 from benchmarks.parity.side_by_side import GOAL, Recorder, verify_commit
 
-from music_evals.benchmark.cells import markdown_rows
+from music_evals.benchmark.formats import markdown_rows
 from music_evals.files import write_atomically
 
 HERE = Path(__file__).parent

@@ -19,7 +19,7 @@ import torch
 from benchmarks.parity.side_by_side import Authors, Recorder, importable
 from tests.editing.tiny_audioldm2 import CHANGE, SEED, named_pipeline
 
-from music_evals.editing._audioldm2 import AudioLDM2
+from music_evals.editing.audioldm2 import AudioLDM2
 from music_evals.editing.zeta import Inversion, Zeta, forward, invert
 
 __all__ = ["AUTHORS", "measure", "their_code", "wrapper"]

@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 from benchmarks.musib.tables import fill, read_csv, write_csv
 
-from music_evals.benchmark.cells import markdown_rows
+from music_evals.benchmark.formats import markdown_rows
 from music_evals.datasets.known_edits.build import load_rows, render_pair
 from music_evals.files import write_atomically
 from music_evals.metrics.arrays import MUSECPEVAL

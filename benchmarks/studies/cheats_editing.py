@@ -27,7 +27,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from benchmarks.musib.tables import fill
 
-from music_evals.benchmark.cells import markdown_rows
+from music_evals.benchmark.formats import markdown_rows
 from music_evals.datasets.style_transfer_pieces.build import PIECES, piece_score
 from music_evals.errors import TamperedLogError
 from music_evals.files import write_atomically

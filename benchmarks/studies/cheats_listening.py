@@ -27,7 +27,7 @@ import numpy as np
 import soundfile
 from benchmarks.musib.tables import fill
 
-from music_evals.benchmark.cells import markdown_rows
+from music_evals.benchmark.formats import markdown_rows
 from music_evals.files import write_atomically
 from music_evals.studies.folders import Introduction, StudyFolder
 from music_evals.studies.listening.analysis import evaluate_listening

@@ -23,7 +23,7 @@ from benchmarks.style_fidelity.run import read, rolls_of
 from tqdm import tqdm
 
 from music_evals.annotations import Arrangement, Score
-from music_evals.benchmark.model_folders import find_model
+from music_evals.benchmark.inputs import find_model
 from music_evals.datasets.style_transfer_pieces.build import with_triads
 from music_evals.files import write_atomically
 from music_evals.pipelines.style_transfer.fidelity import CLASSIFIERS, evaluate_style, load_style_classifier

@@ -25,7 +25,7 @@ from benchmarks.musib.tables import fill, read_csv
 from datasets import load_dataset
 
 from music_evals.annotations import Arrangement, PianoRoll, Score
-from music_evals.benchmark.cells import markdown_rows
+from music_evals.benchmark.formats import markdown_rows
 from music_evals.files import write_atomically
 from music_evals.metrics.style_classifier import StyleClassifier, choose_style_classifier
 from music_evals.pipelines.style_transfer.fidelity import STRETCH_BARS, evaluate_melody, evaluate_style, style_rows

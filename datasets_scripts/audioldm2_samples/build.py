@@ -21,8 +21,7 @@ def main() -> None:
     parser.add_argument("--device", default="cpu", help="(default: %(default)s)")
     options = parser.parse_args()
     if options.samples:
-        from music_evals.editing._audioldm2 import AudioLDM2
-        from music_evals.editing.samples import make_samples
+        from music_evals.editing.audioldm2 import AudioLDM2, make_samples
 
         model = AudioLDM2.from_pretrained(options.weights, revision=options.revision, device=options.device)
         print(f"{len(make_samples(model, build_config('recipe'), options.samples))} samples in {options.samples}")

@@ -55,7 +55,7 @@ class _Moved(importlib.abc.MetaPathFinder, importlib.abc.Loader):
 
     def exec_module(self, module: types.ModuleType) -> None:
         old = module.__name__
-        warn_renamed(old, self.names[old], stacklevel=2)
+        warn_renamed(old, self.names[old])
         sys.modules[old] = importlib.import_module(self.names[old])  # whoever imports the old name gets the new module
 
 
@@ -70,7 +70,8 @@ def moved_modules(package: str, names: Mapping[str, str]) -> None:
         Old name -> new one, both below the package.
 
     """
-    sys.meta_path.append(_Moved({f"{package}.{old}": f"{package}.{new}" for old, new in names.items()}))
+    # first: the new folder of a package that moved would give its modules a second time, by their old names
+    sys.meta_path.insert(0, _Moved({f"{package}.{old}": f"{package}.{new}" for old, new in names.items()}))
 
 
 def renamed_options(**names: str) -> Callable[[Function], Function]:

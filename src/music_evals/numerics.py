@@ -14,12 +14,17 @@ import os
 import platform
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from importlib import metadata
 from typing import Any
 
 import numpy as np
 
-__all__ = ["kernels", "n_cores", "n_threads", "one_thread"]
+from music_evals import __version__
+
+__all__ = ["PACKAGES", "kernels", "n_cores", "n_threads", "one_thread", "package_versions"]
+
+PACKAGES = ("music_evals", "numpy", "scipy", "datasets", "torch", "symusic", "music21")
 
 _lock = threading.Lock()
 _inside = 0  # threads that are in a section
@@ -35,7 +40,7 @@ def one_thread() -> Iterator[None]:
     global _inside  # noqa: PLW0603 (what it counts is one for the process, too)
     from threadpoolctl import OpenBLASController
 
-    libraries = _libraries()
+    libraries = _libraries(len(sys.modules))
     blas = libraries.select(user_api="blas")
     # OpenMP keeps a number for each thread of the program, BLAS one for all: the last to leave gives that one back.
     # threadpoolctl ignores all threads but the one that set it first, unless it forgets that one.
@@ -77,7 +82,7 @@ def kernels() -> str:
 
     Two machines of one name give equal numbers; those of other names may differ in the last bits.
     """
-    blas = _libraries().select(user_api="blas").info()
+    blas = _libraries(len(sys.modules)).select(user_api="blas").info()
     kinds = {
         " ".join(filter(None, [_NAMES.get(library["internal_api"]), library.get("architecture")])) for library in blas
     }
@@ -85,17 +90,22 @@ def kernels() -> str:
     return ", ".join(filter(None, [platform.machine(), *sorted(kinds), " ".join(["NumPy", *features])]))
 
 
+def package_versions(packages: Iterable[str] = PACKAGES) -> dict[str, str]:
+    """Return the versions that decide the numbers; packages that are not installed are left out."""
+    versions = {"python": platform.python_version()}
+    for name in packages:
+        with contextlib.suppress(metadata.PackageNotFoundError):
+            versions[name] = metadata.version(name)
+    return versions | {"music_evals": __version__}
+
+
 _NAMES = {"openblas": "OpenBLAS", "mkl": "MKL", "blis": "BLIS", "flexiblas": "FlexiBLAS"}
 
 
-def _libraries() -> Any:
-    importlib.import_module("scipy.linalg")  # brings a BLAS of its own, beside NumPy's
-    return _search(len(sys.modules))
-
-
 @functools.lru_cache(maxsize=1)
-def _search(_n_modules: int) -> Any:
+def _libraries(_n_modules: int) -> Any:
     """Look for libraries, which takes 2 ms: again only where modules were imported since, which may bring new ones."""
+    importlib.import_module("scipy.linalg")  # brings a BLAS of its own, beside NumPy's
     from threadpoolctl import ThreadpoolController
 
     return ThreadpoolController()

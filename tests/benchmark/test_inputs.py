@@ -11,7 +11,7 @@ import fsspec
 import pytest
 
 from music_evals import run
-from music_evals.benchmark.manifests import manifest_rows, named_path
+from music_evals.benchmark.inputs import manifest_rows, named_path
 from music_evals.benchmark.tasks.inpainting.items import load_items
 from music_evals.benchmark.tasks.inpainting.predictions import load_predictions
 from music_evals.benchmark.tasks.preservation.task import PRESERVATION

@@ -7,56 +7,48 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, ClassVar
 
+import numpy as np
 import pytest
 from tests.benchmark.record_files import shards
 
-from music_evals.benchmark import versions
-from music_evals.benchmark.caveats import caveats
+from music_evals.benchmark.contents import caveats
 from music_evals.benchmark.engines import ENGINES, Answered, Unit
-from music_evals.benchmark.records import RecordStore, read_records
+from music_evals.benchmark.records import RecordStore, read_records, rows_in_memory
 from music_evals.benchmark.results import build_results
 from music_evals.benchmark.rows import PairJob
 from music_evals.benchmark.run import Job, Settings, record
-from music_evals.benchmark.scores import read_scores
+from music_evals.benchmark.scores import UNKNOWN, ScoreMatrix, read_scores
 from music_evals.benchmark.tables import text_report
 from music_evals.benchmark.tasks.inpainting import task as inpainting
 from music_evals.benchmark.tasks.inpainting.report import render_report
 from music_evals.benchmark.tasks.preservation.pairs import PairSet, pairs_in_folders
 from music_evals.benchmark.tasks.preservation.task import PRESERVATION
-from music_evals.benchmark.versions import UNKNOWN, kernel_rows, kernels_of, on_kernels
 from music_evals.numerics import kernels
 
 Elsewhere = Callable[[str], None]
 SCORE = {"kind": "score"}
+OF_TWO = "scores were made with several kinds of processor kernels, so last digits may differ: A; B"
 
 
 @pytest.fixture
 def elsewhere(monkeypatch: pytest.MonkeyPatch) -> Elsewhere:
-    return lambda name: monkeypatch.setattr(versions, "kernels", lambda: name)
+    return lambda name: monkeypatch.setattr("music_evals.benchmark.run.kernels", lambda: name)
 
 
 def row(name: str) -> dict[str, str]:
     return {"kind": "kernels", "kernels": name}
 
 
-def test_kernels_are_told_once_as_long_as_they_stay(elsewhere: Elsewhere) -> None:
-    assert kernel_rows([]) == [row(kernels())]
-    elsewhere("B")
-    assert kernel_rows([row("B"), SCORE]) == []
-    assert kernel_rows([row("B"), SCORE, row("A")]) == [row("B")]
+def kernels_of(rows: list[dict[str, Any]]) -> list[str]:
+    """Return the kernels that made scores, as they are read from the rows of a run."""
+    rows = [{"metric": "m", **each} if each["kind"] == "score" else each for each in rows]
+    return list(ScoreMatrix.read(rows_in_memory(rows), ["m"], 1, lambda table: np.zeros(len(table), int)).kernels)
 
 
 def test_only_kernels_that_made_a_score_count() -> None:
     assert kernels_of([row("A"), row("B"), SCORE, SCORE, row("C"), SCORE, row("B"), SCORE]) == ["B", "C"]
     assert kernels_of([SCORE, row("A"), SCORE]) == [UNKNOWN, "A"]
     assert kernels_of([]) == []
-
-
-def test_one_kind_is_no_matter() -> None:
-    assert on_kernels([]) == on_kernels(["A"]) == []
-    assert on_kernels(["A", "B"]) == [
-        "scores were made with several kinds of processor kernels, so last digits may differ: A; B"
-    ]
 
 
 def test_scores_of_other_machines_say_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -115,7 +107,9 @@ class TestPairs:
         assert [each["kernels"] for each in rows if each["kind"] == "kernels"] == ["A", "B"]
         results = build_results(read_scores(rows, PRESERVATION), PRESERVATION, n_resamples=20)
         assert results["kernels"] == ["A", "B"]
-        assert on_kernels(["A", "B"])[0] in caveats(results)
+        assert OF_TWO in caveats(results)
+        rows = self.judged(pairs, path, stub_judge)  # on "B" again, which is said already
+        assert [each["kernels"] for each in rows if each["kind"] == "kernels"] == ["A", "B"]
 
     def test_where_nothing_is_left_nothing_is_written(
         self, tmp_path: Path, pairs: PairSet, stub_judge: Any, elsewhere: Elsewhere
@@ -147,7 +141,6 @@ def test_inpainting_goes_on_and_says_so(settings: dict[str, Any], fake_model: Pa
     resumed = inpainting.INPAINTING.run(chosen)
     assert resumed.results["kernels"] == ["A", "B"]
     assert resumed.results["tables"] == whole.results["tables"]
-    told = on_kernels(["A", "B"])[0]
-    assert f"- {told}" in text_report(resumed.results)
-    assert f"- {told}" in (settings["out"] / "table.md").read_text()
-    assert told in render_report(resumed.results, resumed.scores)
+    assert f"- {OF_TWO}" in text_report(resumed.results)
+    assert f"- {OF_TWO}" in (settings["out"] / "table.md").read_text()
+    assert OF_TWO in render_report(resumed.results, resumed.scores)

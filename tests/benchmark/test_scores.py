@@ -15,8 +15,7 @@ import pytest
 
 from music_evals.benchmark import records, results, scores
 from music_evals.benchmark.aggregate import Resampling, table_of_scores
-from music_evals.benchmark.caveats import caveats
-from music_evals.benchmark.contents import n_failures
+from music_evals.benchmark.contents import caveats, n_failures
 from music_evals.benchmark.load import load_results
 from music_evals.benchmark.records import RecordStore, read_records
 from music_evals.benchmark.results import build_results

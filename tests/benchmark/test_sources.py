@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from music_evals.benchmark import sources
+from music_evals.benchmark import inputs
 from music_evals.benchmark.tasks.inpainting.items import ItemSet, load_items
 from music_evals.benchmark.tasks.inpainting.task import INPAINTING, Settings
 from music_evals.errors import (
@@ -65,8 +65,8 @@ def test_unknown_config_and_split_name_the_nearest(tiny_dataset: Path) -> None:
     with pytest.raises(UnknownNameError, match=r"unknown split .* 'tests'; did you mean test"):
         load_items(str(tiny_dataset), "musib", "tests")
     with pytest.raises(UnknownNameError, match="did you mean musib"):
-        sources.split_names(str(tiny_dataset), "musb")
-    assert set(sources.split_names(str(tiny_dataset), "musib")) == {"train", "validation", "test"}
+        inputs.split_names(str(tiny_dataset), "musb")
+    assert set(inputs.split_names(str(tiny_dataset), "musib")) == {"train", "validation", "test"}
 
 
 def test_a_name_is_found_from_any_folder_of_a_clones_user(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -180,7 +180,7 @@ def test_a_hub_dataset_is_pinned_to_its_commit(hub: list[tuple[str, str | None]]
     assert items.revision == SHA
     assert hub == [("info somebody/tiny", "v1"), ("load_dataset", SHA)]
     hub.clear()
-    assert "train" in sources.split_names("somebody/tiny", "musib", revision=SHA)
+    assert "train" in inputs.split_names("somebody/tiny", "musib", revision=SHA)
     assert {revision for _, revision in hub} == {SHA}
     hub.clear()
     load_items("somebody/tiny", "musib", "train", revision=SHA)
@@ -216,7 +216,7 @@ def test_what_the_hub_answers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, k
 
     monkeypatch.setattr(huggingface_hub.HfApi, "dataset_info", info)
     with pytest.raises(UnreadableFileError if kind == "broken" else UnknownNameError):
-        sources.resolve_revision("somebody/tiny", None)
+        inputs.resolve_revision("somebody/tiny", None)
 
 
 def test_a_folder_has_no_revision(tiny_dataset: Path) -> None:

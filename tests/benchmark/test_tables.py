@@ -7,15 +7,13 @@ from typing import Any
 
 import pytest
 
-from music_evals.benchmark.caveats import caveats
-from music_evals.benchmark.cells import coverage_note
-from music_evals.benchmark.contents import MOST_COLUMNS, tables, undefined_systems
+from music_evals.benchmark.contents import MOST_COLUMNS, caveats, tables, undefined_systems
+from music_evals.benchmark.formats import Section, coverage_note
 from music_evals.benchmark.report import ROOM_PX, score_page
 from music_evals.benchmark.results import build_results
 from music_evals.benchmark.scores import ScoreTable, read_scores
 from music_evals.benchmark.tables import MOST_CHARACTERS, markdown_report, summary, text_report
 from music_evals.benchmark.task import Task
-from music_evals.benchmark.templates import Section
 from music_evals.errors import UnknownNameError
 from music_evals.metrics.catalogue import Metric, block
 from music_evals.stats.intervals import UNEQUAL_COVERAGE, simulated_coverage

@@ -31,7 +31,7 @@ import dataclasses
 import os
 from pathlib import Path
 
-from music_evals.benchmark.manifests import json_lines
+from music_evals.benchmark.inputs import json_lines
 from music_evals.benchmark.outputs import RECORDS
 from music_evals.benchmark.report import score_page
 from music_evals.benchmark.rows import PairJob

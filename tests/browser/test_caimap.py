@@ -21,8 +21,8 @@ def address(serve_caimap: Any, tmp_path_factory: pytest.TempPathFactory) -> str:
     return base
 
 
-# width of the part of the waveform that was played, in per cent; wavesurfer.js draws into a tree of its own
-PLAYED = "(wave) => Number.parseFloat(wave.firstElementChild.shadowRoot.querySelector('.progress').style.width)"
+# width of the part of the waveform that was played, in per cent
+PLAYED = "(wave) => Number.parseFloat(wave.querySelector('.played').style.width)"
 
 
 def sign_in(chromium: Any, base: str, name: str, wrong: list[str], **wishes: Any) -> Any:
@@ -88,7 +88,7 @@ def test_the_waveform_obeys_the_rules_of_listening(chromium: Any, address: str) 
     page = sign_in(chromium, address, "amateur1", wrong)
     next_task(page)
     wave = page.locator(".wave")
-    page.wait_for_selector(".wave canvas")
+    page.wait_for_selector(".wave .played")
     seen = reports(page)
 
     def click(share: float) -> None:
@@ -125,7 +125,7 @@ def test_a_player_without_motion_and_one_without_a_waveform(chromium: Any, addre
     wrong: list[str] = []
     still = sign_in(chromium, address, "professional2", wrong, reduced_motion="reduce")
     next_task(still)
-    still.wait_for_selector(".wave canvas")
+    still.wait_for_selector(".wave .played")
     seen = reports(still)
     still.click(".play")
     still.wait_for_function("() => document.querySelector('audio').currentTime > 2.3")

@@ -9,15 +9,15 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
+from tests.caimap.routes import PAGES
 
-from music_evals.caimap.consistency import Coefficient, Drift, PersonWeek
-from music_evals.caimap.demo import PEOPLE, make_demo
+from music_evals.caimap.domain.consistency import Coefficient, Drift, PersonWeek
+from music_evals.caimap.exchange.demo import PEOPLE, make_demo
+from music_evals.caimap.exchange.reporting import write_report
+from music_evals.caimap.services import accounts, inspecting, oversight, training
+from music_evals.caimap.services.oversight import StudyAgreement
+from music_evals.caimap.services.study import StudyService
 from music_evals.caimap.storage.store import Store, sqlite_url
-from music_evals.caimap.web.pages import PAGES
-from music_evals.caimap.web.reporting import write_report
-from music_evals.caimap.work import accounts, inspecting, practising, watching
-from music_evals.caimap.work.comparing import StudyAgreement
-from music_evals.caimap.work.service import StudyService
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow]
 
@@ -30,7 +30,7 @@ SEEN: set[str] = set()
 DONE: set[str] = set()
 """Tests that looked at all their pages."""
 
-NO_PAGES = {"/", "/ledger.csv", "/manage/progress", "/task/{number:int}/audio", "/task/{number:int}/waveform",
+NO_PAGES = {"/", "/ledger.csv", "/manage/progress", "/task/{number:id}/audio", "/task/{number:id}/waveform",
             "/lexicon/{group}/{dimension}"}  # fmt: skip
 """What is no page of its own: parts of pages, which are seen there, and files."""
 
@@ -73,11 +73,11 @@ def study(tmp_path_factory: pytest.TempPathFactory, serve_caimap: Any) -> Iterat
     make_demo(folder / "audio", url, PASSWORD)
     service = StudyService(Store(url))
     inspector, admin = NUMBERS["inspector1"], NUMBERS["admin"]
-    judged = practising.practice(service, inspector).judged
+    judged = training.practice(service, inspector).judged
     assert judged is not None
     items = {
         "scored": inspecting.waiting(service, inspector)[1][0],
-        "verified": next(one.task for one in watching.verifications(service, admin) if one.second is not None),
+        "verified": next(one.task for one in oversight.verifications(service, admin) if one.second is not None),
         "trained": judged.discussed[0],
     }
     invitation = f"/invitation/{accounts.invite(service, admin, 'amateur')}"
@@ -159,7 +159,7 @@ def test_annotators(looker: Any) -> None:
     amateur.open("/work").click("form[action='/work/next'] button")
     amateur.page.wait_for_url("**/task/*")
     task = amateur.page.url.removeprefix(amateur.study.base)
-    amateur.open(task).wait_for_selector(".wave canvas")
+    amateur.open(task).wait_for_selector(".wave .played")
     amateur.look()
     if amateur.page.locator(".rate[disabled]").count():  # once heard, it stays open in the other language
         amateur.page.click(".play")
@@ -174,7 +174,7 @@ def test_annotators(looker: Any) -> None:
     professional = looker("professional1")
     professional.open("/work").click("form[action='/work/next'] button")
     professional.page.wait_for_url("**/task/*")
-    professional.open(professional.page.url.removeprefix(professional.study.base)).wait_for_selector(".wave canvas")
+    professional.open(professional.page.url.removeprefix(professional.study.base)).wait_for_selector(".wave .played")
     professional.look()
     professional.look(professional.open("/work").locator("a[href^='/task/']").last.get_attribute("href"))
     assert professional.page.locator("form[action^='/task/']").count() == 0  # it was handed in, and is read alone

@@ -16,13 +16,13 @@ from sqlalchemy import select
 from tests.caimap_bench import reports
 
 from music_evals.annotations import AUDIO_EFFECTS, DIMENSIONS
-from music_evals.caimap import demo
-from music_evals.caimap.assurance import FORMS, PASS_MARK
+from music_evals.caimap.domain.assurance import FORMS, PASS_MARK
+from music_evals.caimap.domain.values import Song, Structure, TimedLine
+from music_evals.caimap.exchange import demo
+from music_evals.caimap.services import accounts, managing
+from music_evals.caimap.services.study import Settings, StudyService
 from music_evals.caimap.storage.store import Store, migrate, sqlite_url
 from music_evals.caimap.storage.tables import TaskRow
-from music_evals.caimap.values import Song, Structure, TimedLine
-from music_evals.caimap.work import accounts, managing
-from music_evals.caimap.work.service import Settings, StudyService
 from music_evals.errors import MusicEvalsError
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow]
@@ -315,7 +315,7 @@ def test_the_points_of_a_sheet_add_up_beside_the_description(chromium: Any, stud
 
 
 def test_both_ways_of_the_benchmark_hand_in_the_same(chromium: Any, tmp_path: Path) -> None:
-    row = demo._rows()[0]
+    row = demo.demo_rows()[0]
     goal, found, efforts = keys.goal_of(row), {}, {}
     for way in keys.WAYS:
         study = keys.Study(tmp_path / way, row)

@@ -15,9 +15,9 @@ from tests.browser.conftest import end, serving
 from tests.browser.test_caimap_access import found
 from tests.caimap.local_provider import CLIENT, SECRET, LocalProvider, running
 
+from music_evals.caimap.services import accounts
+from music_evals.caimap.services.study import StudyService
 from music_evals.caimap.storage.store import Store, sqlite_url
-from music_evals.caimap.work import accounts
-from music_evals.caimap.work.service import StudyService
 from music_evals.cli import main
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow]

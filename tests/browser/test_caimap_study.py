@@ -12,11 +12,11 @@ import pytest
 import soundfile
 
 from music_evals.annotations import AUDIO_EFFECTS, DIMENSIONS
+from music_evals.caimap.domain.values import Song
+from music_evals.caimap.services import managing
+from music_evals.caimap.services.accounts import first_administrator
+from music_evals.caimap.services.study import Settings, StudyService
 from music_evals.caimap.storage.store import Store, sqlite_url
-from music_evals.caimap.values import Song
-from music_evals.caimap.work import managing
-from music_evals.caimap.work.accounts import first_administrator
-from music_evals.caimap.work.service import Settings, StudyService
 from music_evals.cli import main
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow]

@@ -13,8 +13,8 @@ from pathlib import Path
 import pytest
 from tests.caimap_bench import StudyBench
 
+from music_evals.caimap.services.study import Settings
 from music_evals.caimap.storage.store import sqlite_url
-from music_evals.caimap.work.service import Settings
 
 REQUIRED = os.environ.get("MUSIC_EVALS_REQUIRE", "").split(",")
 
@@ -24,7 +24,7 @@ def quick_hashes(monkeypatch: pytest.MonkeyPatch) -> None:
     """Passwords of nobody need no hash that costs 64 MiB."""
     argon2 = pytest.importorskip("argon2")
     cheap = argon2.PasswordHasher(time_cost=1, memory_cost=8, parallelism=1)
-    monkeypatch.setattr("music_evals.caimap.work.accounts._hasher", lambda: cheap)
+    monkeypatch.setattr("music_evals.caimap.services.accounts._hasher", lambda: cheap)
 
 
 @pytest.fixture

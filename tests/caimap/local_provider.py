@@ -9,16 +9,20 @@ from __future__ import annotations
 import asyncio
 import base64
 import contextlib
+import functools
 import hashlib
+import hmac
 import json
 import socket
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 from urllib.parse import urlencode
 
 import uvicorn
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import padding, rsa
 from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import (
@@ -38,10 +42,29 @@ def encoded(value: bytes) -> str:
     return base64.urlsafe_b64encode(value).rstrip(b"=").decode()
 
 
-def token_of(claims: dict[str, Any]) -> str:
-    """A JSON Web Token by hand (RFC 7515, section 3.1); nobody checks its signature."""
-    parts = ({"alg": "RS256", "typ": "JWT"}, claims)
-    return ".".join([*(encoded(json.dumps(part).encode()) for part in parts), encoded(b"signature")])
+def token_of(header: dict[str, Any], claims: dict[str, Any], sign: Callable[[bytes], bytes]) -> str:
+    """A JSON Web Token by hand (RFC 7515, section 3.1)."""
+    text = ".".join(encoded(json.dumps(part).encode()) for part in (header, claims))
+    return f"{text}.{encoded(sign(text.encode()))}"
+
+
+class Key:
+    """A key of the provider: its public half as a JSON Web Key, and what it signs by RS256 (RFC 7518, section 3.3)."""
+
+    def __init__(self, name: str) -> None:
+        self.name, self.private = name, rsa.generate_private_key(65537, 2048)
+
+    def public(self) -> dict[str, str]:
+        numbers = self.private.public_key().public_numbers()
+        n, e = (encoded(number.to_bytes((number.bit_length() + 7) // 8)) for number in (numbers.n, numbers.e))
+        return {"kty": "RSA", "use": "sig", "alg": "RS256", "kid": self.name, "n": n, "e": e}
+
+    def pem(self) -> bytes:
+        kinds = serialization.Encoding.PEM, serialization.PublicFormat.SubjectPublicKeyInfo
+        return self.private.public_key().public_bytes(*kinds)
+
+    def sign(self, text: bytes) -> bytes:
+        return self.private.sign(text, padding.PKCS1v15(), hashes.SHA256())
 
 
 class LocalProvider:
@@ -55,6 +78,9 @@ class LocalProvider:
         self.subject = "6482a1"
         self.wrong = ""
         self.asks = False
+        self.key = Key("first")
+        self.published = [self.key]
+        """Of which keys it tells."""
         self.claims: dict[str, Any] = {}
         self.codes: dict[str, dict[str, str]] = {}
         self.asked: list[str] = []
@@ -66,6 +92,7 @@ class LocalProvider:
         return Starlette(
             routes=[
                 Route("/.well-known/openid-configuration", self.describe),
+                Route("/oauth/jwks", self.keys),
                 Route("/oauth/authorize", self.authorize),
                 Route("/oauth/token", self.token, methods=["POST"]),
                 Route("/agreed", self.agreed),
@@ -79,12 +106,18 @@ class LocalProvider:
             "issuer": "https://evil.example" if self.wrong == "issuer" else self.url,
             "authorization_endpoint": f"{self.url}/oauth/authorize",
             "token_endpoint": f"{self.url}/oauth/token",
+            "jwks_uri": f"{self.url}/oauth/jwks",
         }
         if self.wrong == "plain endpoint":
             found["token_endpoint"] = "http://provider.example/oauth/token"  # noqa: S105  (an address)
         if self.wrong == "no endpoint":
             del found["token_endpoint"]
         return self.badly() or JSONResponse(found)
+
+    async def keys(self, request: Request) -> Response:
+        self.asked.append(request.url.path)
+        unreadable = {"kty": "of tomorrow", "kid": "new"}
+        return JSONResponse({"keys": [unreadable, *(key.public() for key in self.published)]})
 
     async def authorize(self, request: Request) -> Response:
         asked = self.authorized = dict(request.query_params)
@@ -132,8 +165,22 @@ class LocalProvider:
         claims |= {"nonce": asked["nonce"], "preferred_username": "lin", **self.claims}
         given = {"access_token": "t", "token_type": "Bearer"}
         if self.wrong != "no token":
-            given["id_token"] = token_of({name: value for name, value in claims.items() if value is not None})
+            given["id_token"] = self.id_token({name: value for name, value in claims.items() if value is not None})
         return JSONResponse(given)
+
+    def id_token(self, claims: dict[str, Any]) -> str:
+        header = {"alg": "RS256", "typ": "JWT", "kid": self.key.name}
+        if self.wrong == "no signature":
+            return token_of({**header, "alg": "none"}, claims, lambda _: b"")
+        if self.wrong == "shared secret":  # the public key taken for one
+            sign = functools.partial(hmac.digest, self.key.pem(), digest="sha256")
+            return token_of({**header, "alg": "HS256"}, claims, sign)
+        if self.wrong == "forged":
+            return token_of(header, claims, Key("first").sign)
+        if self.wrong == "changed":
+            head, _, signature = token_of(header, claims, self.key.sign).split(".")
+            return ".".join([head, encoded(json.dumps({**claims, "sub": "somebody"}).encode()), signature])
+        return token_of(header, claims, self.key.sign)
 
     async def elsewhere(self, request: Request) -> Response:
         self.asked.append(request.url.path)

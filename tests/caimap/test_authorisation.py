@@ -17,21 +17,20 @@ import pytest
 import soundfile
 from sqlalchemy import func, select
 from tests.caimap.local_provider import CLIENT, SECRET, LocalProvider, running
+from tests.caimap.routes import PAGES, PROVIDER_PAGES
 from tests.caimap_bench import START, StudyBench, description, one_verse
 
-from music_evals.caimap import assurance
-from music_evals.caimap.roles import RIGHTS
+from music_evals.caimap.domain import assurance
+from music_evals.caimap.domain.machine import RIGHTS
+from music_evals.caimap.domain.values import ROLES, ScoreSheet
+from music_evals.caimap.services import accounts, annotating, inspecting, managing, training
+from music_evals.caimap.services.study import Settings, StudyService
 from music_evals.caimap.storage.store import Store, sqlite_url
 from music_evals.caimap.storage.tables import AuditRow, Base, IdentityRow, PersonRow, SheetRow, SongRow, TaskRow
-from music_evals.caimap.values import ROLES, ScoreSheet
-from music_evals.caimap.web.answering import COOKIE
 from music_evals.caimap.web.app import build_app
 from music_evals.caimap.web.forms import structure_fields
-from music_evals.caimap.web.hugging_face import PROVIDER_PAGES
-from music_evals.caimap.web.pages import PAGES
 from music_evals.caimap.web.provider import CALLBACK, Provider
-from music_evals.caimap.work import accounts, annotating, inspecting, managing, practising
-from music_evals.caimap.work.service import Settings, StudyService
+from music_evals.caimap.web.visitors import COOKIE
 
 testclient = pytest.importorskip("starlette.testclient")
 httpx2 = pytest.importorskip("httpx2")
@@ -82,7 +81,7 @@ def fill_training(bench: StudyBench) -> dict[str, str]:
     """Let two professionals practise on the song of the training."""
     numbers = []
     for who in (bench.PRO, bench.OTHER_PRO):
-        task = practising.take_training(bench.service, who)
+        task = training.take_training(bench.service, who)
         annotating.open_task(bench.service, who, task.id)
         numbers.append(hand_in(bench, who, one_verse("春眠不觉晓"), task))
     return {"lesson": str(numbers[0]), "model": task.song}
@@ -91,7 +90,7 @@ def fill_training(bench: StudyBench) -> dict[str, str]:
 def scores_are_apart(scene: Scene) -> None:
     for who, share in ((scene.bench.INSPECTOR, 1.0), (scene.bench.OTHER_INSPECTOR, 0.5)):
         points = {key: most * share for key, most in full_points("amateur").items()}
-        practising.score_item(scene.bench.service, ScoreSheet(int(scene.names["item"]), who, points))
+        training.score_item(scene.bench.service, ScoreSheet(int(scene.names["item"]), who, points))
 
 
 def settle_differ(scene: Scene) -> None:
@@ -129,8 +128,8 @@ def fill(bench: StudyBench) -> dict[str, str]:
     bench.songs("structured")
     named["structure"] = str(bench.take(bench.PRO).id)
     bench.songs("free1", "free2", "free3")
-    practising.choose_songs(bench.service, bench.ADMIN, 1)
-    item = practising.take_training(bench.service, bench.FAN)
+    training.choose_songs(bench.service, bench.ADMIN, 1)
+    item = training.take_training(bench.service, bench.FAN)
     annotating.open_task(bench.service, bench.FAN, item.id)
     named["item"] = str(hand_in(bench, bench.FAN, description("amateur"), item))
     named |= fill_training(bench)
@@ -155,7 +154,7 @@ def template(tmp_path_factory: pytest.TempPathFactory, served: LocalProvider) ->
         import argon2
 
         cheap = argon2.PasswordHasher(time_cost=1, memory_cost=8, parallelism=1)
-        patch.setattr("music_evals.caimap.work.accounts._hasher", lambda: cheap)
+        patch.setattr("music_evals.caimap.services.accounts._hasher", lambda: cheap)
         bench = StudyBench(sqlite_url(folder / "study.db"), Settings(seed=1, share=1.0, congruent_share=0.0))
         (folder / "audio").mkdir()
         soundfile.write(folder / "audio" / "song.flac", np.zeros(8000), 8000)
@@ -263,7 +262,7 @@ def plain(**fields: str) -> Fields:
 
 def all_score(scene: Scene) -> None:
     for who in (scene.bench.INSPECTOR, scene.bench.OTHER_INSPECTOR):
-        practising.score_item(scene.bench.service, ScoreSheet(int(scene.names["item"]), who, full_points("amateur")))
+        training.score_item(scene.bench.service, ScoreSheet(int(scene.names["item"]), who, full_points("amateur")))
 
 
 def all_link(scene: Scene) -> None:
@@ -282,9 +281,9 @@ def listened(_: Scene) -> dict[str, Any]:
     return {"events": [{"kind": "beat", "position_sec": 1}]}
 
 
-THEIRS, FANS = {"number:int": "structure"}, {"number:int": "description"}
-FAN, NO_SUCH = {"person:int": str(StudyBench.FAN)}, {"person:int": "99"}
-SCORED, SAMPLED, ITEM = {"number:int": "scored"}, {"number:int": "sampled"}, {"number:int": "item"}
+THEIRS, FANS = {"number:id": "structure"}, {"number:id": "description"}
+FAN, NO_SUCH = {"person:id": str(StudyBench.FAN)}, {"person:id": "99"}
+SCORED, SAMPLED, ITEM = {"number:id": "scored"}, {"number:id": "sampled"}, {"number:id": "item"}
 ALL_GET = "{0} {0} {0} {0} {0} {0} {0} {0}"
 SIGNED_IN_GET = "in  {0} {0} {0} {0} {0} {0} {0}"
 EVERYBODY, WHO_IS_IN = ALL_GET.format(200), SIGNED_IN_GET.format(200)
@@ -337,34 +336,34 @@ ROWS = (
     Row("POST /withdraw",              SIGNED_IN_GET.format(401), form=plain(password=ANOTHER)),
     Row("GET /work",                   "in  200 200 200 200 403 403 403"),
     Row("POST /work/next",             "in  303 303 303 303 403 403 403"),
-    Row("GET /task/{number:int}",           PRO_ALONE.format(200), THEIRS),
-    Row("GET /task/{number:int}",           FAN_ALONE.format(200), FANS),
-    Row("POST /task/{number:int}/save",     PRO_ALONE.format(303), THEIRS, structure_form("structure")),
-    Row("POST /task/{number:int}/save",     FAN_ALONE.format(303), FANS, description_form),
-    Row("POST /task/{number:int}/draft",    "in  403 403 200 403 403 403 403", THEIRS, json=draft("structure")),
-    Row("POST /task/{number:int}/draft",    "in  200 403 403 403 403 403 403", FANS, json=draft("description")),
-    Row("POST /task/{number:int}/submit",   PRO_ALONE.format(303), THEIRS, structure_form("structure")),
-    Row("POST /task/{number:int}/submit",   FAN_ALONE.format(303), FANS, description_form),
-    Row("POST /task/{number:int}/skip",     PRO_ALONE.format(303), THEIRS,
+    Row("GET /task/{number:id}",           PRO_ALONE.format(200), THEIRS),
+    Row("GET /task/{number:id}",           FAN_ALONE.format(200), FANS),
+    Row("POST /task/{number:id}/save",     PRO_ALONE.format(303), THEIRS, structure_form("structure")),
+    Row("POST /task/{number:id}/save",     FAN_ALONE.format(303), FANS, description_form),
+    Row("POST /task/{number:id}/draft",    "in  403 403 200 403 403 403 403", THEIRS, json=draft("structure")),
+    Row("POST /task/{number:id}/draft",    "in  200 403 403 403 403 403 403", FANS, json=draft("description")),
+    Row("POST /task/{number:id}/submit",   PRO_ALONE.format(303), THEIRS, structure_form("structure")),
+    Row("POST /task/{number:id}/submit",   FAN_ALONE.format(303), FANS, description_form),
+    Row("POST /task/{number:id}/skip",     PRO_ALONE.format(303), THEIRS,
         version_of("structure", reason="poor_audio")),
-    Row("POST /task/{number:int}/restart",  PRO_ALONE.format(200), THEIRS, version_of("structure")),  # asks first
-    Row("POST /task/{number:int}/restart",  PRO_ALONE.format(303), THEIRS, version_of("structure", sure="1")),
-    Row("POST /task/{number:int}/restart",  FAN_ALONE.format(200), FANS, version_of("description")),
-    Row("POST /task/{number:int}/restart",  FAN_ALONE.format(303), FANS, version_of("description", sure="1")),
-    Row("POST /task/{number:int}/events",   "in  403 403 200 403 403 403 403", THEIRS, json=listened),
-    Row("POST /task/{number:int}/events",   "in  200 403 403 403 403 403 403", FANS, json=listened),
-    Row("GET /task/{number:int}/audio",     "in  403 403 200 403 200 200 200", THEIRS),
-    Row("GET /task/{number:int}/audio",     "in  200 403 403 403 200 200 200", FANS),
-    Row("GET /task/{number:int}/waveform",  "in  403 403 200 403 200 200 200", THEIRS),
-    Row("GET /task/{number:int}/waveform",  "in  200 403 403 403 200 200 200", FANS),
+    Row("POST /task/{number:id}/restart",  PRO_ALONE.format(200), THEIRS, version_of("structure")),  # asks first
+    Row("POST /task/{number:id}/restart",  PRO_ALONE.format(303), THEIRS, version_of("structure", sure="1")),
+    Row("POST /task/{number:id}/restart",  FAN_ALONE.format(200), FANS, version_of("description")),
+    Row("POST /task/{number:id}/restart",  FAN_ALONE.format(303), FANS, version_of("description", sure="1")),
+    Row("POST /task/{number:id}/events",   "in  403 403 200 403 403 403 403", THEIRS, json=listened),
+    Row("POST /task/{number:id}/events",   "in  200 403 403 403 403 403 403", FANS, json=listened),
+    Row("GET /task/{number:id}/audio",     "in  403 403 200 403 200 200 200", THEIRS),
+    Row("GET /task/{number:id}/audio",     "in  200 403 403 403 200 200 200", FANS),
+    Row("GET /task/{number:id}/waveform",  "in  403 403 200 403 200 200 200", THEIRS),
+    Row("GET /task/{number:id}/waveform",  "in  200 403 403 403 200 200 200", FANS),
     Row("GET /lexicon/{group}/{dimension}", "in  200 200 200 200 403 403 403",
         {"group": "amateur", "dimension": "instrumentation"}),
     Row("GET /inspect",                     INSPECTORS.format(200)),
     Row("GET /inspect/song/{song}",         INSPECTORS.format(200), {"song": "differ"}),
     Row("POST /inspect/song/{song}",        INSPECTORS.format(303), {"song": "differ"}, structure_form("differ")),
     Row("POST /inspect/song/{song}/rows",   INSPECTORS.format(200), {"song": "differ"}, structure_form("differ")),
-    Row("GET /inspect/task/{number:int}",   INSPECTORS.format(200), SAMPLED),
-    Row("POST /inspect/task/{number:int}",  INSPECTORS.format(303), SAMPLED, score_form("sampled")),
+    Row("GET /inspect/task/{number:id}",   INSPECTORS.format(200), SAMPLED),
+    Row("POST /inspect/task/{number:id}",  INSPECTORS.format(303), SAMPLED, score_form("sampled")),
     Row("GET /manage",                      MANAGERS.format(200)),
     Row("GET /manage/progress",             MANAGERS.format(200)),
     Row("POST /manage/invite",              MANAGERS.format(200), form=plain(role="amateur")),
@@ -374,40 +373,40 @@ ROWS = (
         version_of("checking", decision="finish")),
     Row("POST /manage/week",                MANAGERS.format(303), form=plain(monday=START.date().isoformat())),
     Row("GET /manage/analytics",            MANAGERS.format(200)),
-    Row("GET /manage/person/{person:int}",  MANAGERS.format(200), FAN),
-    Row("GET /manage/task/{number:int}",    MANAGERS.format(200), SCORED),
-    Row("POST /manage/task/{number:int}/release", MANAGERS.format(303), THEIRS),
-    Row("POST /manage/task/{number:int}/release", MANAGERS.format(409), SCORED),
+    Row("GET /manage/person/{person:id}",  MANAGERS.format(200), FAN),
+    Row("GET /manage/task/{number:id}",    MANAGERS.format(200), SCORED),
+    Row("POST /manage/task/{number:id}/release", MANAGERS.format(303), THEIRS),
+    Row("POST /manage/task/{number:id}/release", MANAGERS.format(409), SCORED),
     Row("GET /manage/people",               MANAGERS.format(200)),
-    Row("POST /manage/person/{person:int}/reset", MANAGERS.format(200), FAN),
-    Row("POST /manage/person/{person:int}/reset", MANAGERS.format(400), NO_SUCH),
-    Row("POST /manage/person/{person:int}/sign-out", MANAGERS.format(303), FAN),
-    Row("POST /manage/person/{person:int}/sign-out", MANAGERS.format(400), NO_SUCH),
-    Row("GET /manage/person/{person:int}/withdraw", MANAGERS.format(200), FAN),
-    Row("POST /manage/person/{person:int}/withdraw", MANAGERS.format(303), FAN, plain(password=PASSWORD)),
-    Row("POST /manage/person/{person:int}/withdraw", MANAGERS.format(401), FAN, plain(password=ANOTHER)),
-    Row("POST /manage/person/{person:int}/withdraw", MANAGERS.format(400), NO_SUCH, plain(password=PASSWORD)),
+    Row("POST /manage/person/{person:id}/reset", MANAGERS.format(200), FAN),
+    Row("POST /manage/person/{person:id}/reset", MANAGERS.format(400), NO_SUCH),
+    Row("POST /manage/person/{person:id}/sign-out", MANAGERS.format(303), FAN),
+    Row("POST /manage/person/{person:id}/sign-out", MANAGERS.format(400), NO_SUCH),
+    Row("GET /manage/person/{person:id}/withdraw", MANAGERS.format(200), FAN),
+    Row("POST /manage/person/{person:id}/withdraw", MANAGERS.format(303), FAN, plain(password=PASSWORD)),
+    Row("POST /manage/person/{person:id}/withdraw", MANAGERS.format(401), FAN, plain(password=ANOTHER)),
+    Row("POST /manage/person/{person:id}/withdraw", MANAGERS.format(400), NO_SUCH, plain(password=PASSWORD)),
     Row("GET /manage/grades",               MANAGERS.format(200)),
     Row("GET /manage/agreement",            MANAGERS.format(200)),
     Row("GET /manage/verify",               MANAGERS.format(200)),
-    Row("GET /manage/verify/{number:int}",  MANAGERS.format(200), SCORED),
-    Row("POST /manage/verify/{number:int}", MANAGERS.format(303), SCORED, score_form("scored")),
+    Row("GET /manage/verify/{number:id}",  MANAGERS.format(200), SCORED),
+    Row("POST /manage/verify/{number:id}", MANAGERS.format(303), SCORED, score_form("scored")),
     Row("GET /training",                    WHO_IS_IN),
     Row("POST /training/next",              "in  303 303 303 303 403 403 403"),
     Row("POST /training/songs",             MANAGERS.format(303), form=plain(songs="1")),
     Row("POST /training/round",             MANAGERS.format(303), before=all_score),
-    Row("GET /training/task/{number:int}",  INSPECTORS.format(200), ITEM),
-    Row("POST /training/task/{number:int}", INSPECTORS.format(303), ITEM, score_form("item")),
+    Row("GET /training/task/{number:id}",  INSPECTORS.format(200), ITEM),
+    Row("POST /training/task/{number:id}", INSPECTORS.format(303), ITEM, score_form("item")),
     # structures of the training, discussions, and structures settled again
-    Row("GET /training/lesson/{number:int}",            "in  403 403 200 403 200 200 200",
-        {"number:int": "lesson"}),
-    Row("GET /training/lesson/{number:int}",            "in  400 403 403 403 400 400 400", ITEM),  # no structure
+    Row("GET /training/lesson/{number:id}",            "in  403 403 200 403 200 200 200",
+        {"number:id": "lesson"}),
+    Row("GET /training/lesson/{number:id}",            "in  400 403 403 403 400 400 400", ITEM),  # no structure
     Row("GET /training/song/{song}",                    INSPECTORS.format(200), {"song": "model"}),
     Row("POST /training/song/{song}",                   INSPECTORS.format(303), {"song": "model"},
         structure_form("model")),
     Row("POST /training/song/{song}/rows",              INSPECTORS.format(200), {"song": "model"},
         structure_form("model")),
-    Row("POST /training/item/{number:int}/discussion",  "in  403 403 403 403 303 303 303", ITEM,
+    Row("POST /training/item/{number:id}/discussion",  "in  403 403 403 403 303 303 303", ITEM,
         plain(content="你好"), before=scores_are_apart),
     Row("GET /manage/settled/{song}",                   MANAGERS.format(200), {"song": "differ"},
         before=settle_differ),
@@ -493,7 +492,7 @@ def test_rows_say_what_the_rights_say() -> None:
 def test_objects_of_others_are_rows_too() -> None:
     """On pages of one's own objects somebody of the same role is refused."""
     for name, page in ALL.items():
-        if page.right in {"annotate", "ask"} and "{number:int}" in page.path:
+        if page.right in {"annotate", "ask"} and "{number:id}" in page.path:
             rows = [row.statuses.split() for row in ROWS if row.page == name]
             assert rows
             for row in rows:

@@ -10,13 +10,13 @@ import pytest
 from sqlalchemy import select
 from tests.caimap_bench import StudyBench, description
 
-from music_evals.caimap import assurance, ledger, structure
-from music_evals.caimap.grades import MAX_WARNINGS
+from music_evals.caimap.domain import assurance, ledger, structure
+from music_evals.caimap.domain.grades import MAX_WARNINGS
+from music_evals.caimap.domain.values import ScoreSheet, Section, Song, Structure, Tagged
+from music_evals.caimap.services import annotating, inspecting, managing, people, views
+from music_evals.caimap.services.study import Settings
 from music_evals.caimap.storage.store import StaleError, sqlite_url
 from music_evals.caimap.storage.tables import SongRow, TaskRow, WarningRow
-from music_evals.caimap.values import ScoreSheet, Section, Song, Structure, Tagged
-from music_evals.caimap.work import annotating, inspecting, managing, people, views, weeks
-from music_evals.caimap.work.service import Settings
 from music_evals.errors import InvalidAnnotationError
 
 LINES = tuple(f"春眠不觉{end}" for end in "晓鸟声少早好笑照")
@@ -40,7 +40,7 @@ def hand_in(bench: StudyBench, who: int, task: int, given) -> None:
 
 
 def warned(bench: StudyBench, who: int) -> list[str]:
-    return [one.kind for one in reversed(weeks.cautions(bench.service, who))]
+    return [one.kind for one in reversed(people.cautions(bench.service, who))]
 
 
 def test_two_who_do_nothing_are_not_paid_but_excluded(bench: StudyBench) -> None:
@@ -193,7 +193,7 @@ def describe(bench: StudyBench, who: int, number: int) -> int:
 
 def seen_by(bench: StudyBench, who: int) -> list:
     """Return all that an author is told of their work, but for its numbers and songs."""
-    standing, so_far = people.standing(bench.service, who), weeks.so_far(bench.service, who)
+    standing, so_far = people.standing(bench.service, who), people.so_far(bench.service, who)
     tasks = [(task.kind, task.state) for task in views.tasks_of(bench.service, who)]
     remarks = [views.task_view(bench.service, who, task.id).remarks for task in views.tasks_of(bench.service, who)]
     entries = [entry.cents for entry in managing.ledger_of(bench.service, who)]
@@ -345,16 +345,16 @@ def told(text: str, browser) -> str:
 
 def answers_to(bench: StudyBench, task: int, folder) -> dict[str, tuple[int, str]]:
     """Return what an annotator is answered by every page, and by forms that are sent to their old task."""
+    from tests.caimap.routes import PAGES
     from tests.caimap.test_web import Browser
 
     from music_evals.caimap.web.app import build_app
-    from music_evals.caimap.web.pages import PAGES
 
     browser = Browser(build_app(bench.service, folder), bench, bench.FAN)
-    values = {"{number:int}": str(task), "{group}": "amateur", "{dimension}": "song_purpose", "{token}": "none"}
+    values = {"{number:id}": str(task), "{group}": "amateur", "{dimension}": "song_purpose", "{token}": "none"}
     answers = {}
     for page in PAGES:
-        if "{person:int}" in page.path or "{song}" in page.path:
+        if "{person:id}" in page.path or "{song}" in page.path:
             continue
         path = page.path
         for name, value in values.items():

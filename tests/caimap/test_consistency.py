@@ -14,15 +14,15 @@ from hypothesis import strategies as st
 from tests.caimap_bench import START, StudyBench, description, one_verse
 
 from music_evals.annotations import DIMENSIONS
-from music_evals.caimap import assurance, consistency
-from music_evals.caimap.consistency import Measurement
-from music_evals.caimap.roles import ForbiddenError
+from music_evals.caimap.domain import assurance, consistency
+from music_evals.caimap.domain.consistency import Measurement
+from music_evals.caimap.domain.machine import ForbiddenError
+from music_evals.caimap.domain.structure import line_pattern
+from music_evals.caimap.domain.values import Description, Effects, ScoreSheet, Section, Structure, Tagged
+from music_evals.caimap.exchange.reporting import write_report
+from music_evals.caimap.services import annotating, managing, oversight, training
+from music_evals.caimap.services.oversight import study_agreement
 from music_evals.caimap.storage.tables import SheetRow, TaskRow
-from music_evals.caimap.structure import line_pattern
-from music_evals.caimap.values import Description, Effects, ScoreSheet, Section, Structure, Tagged
-from music_evals.caimap.web.reporting import write_report
-from music_evals.caimap.work import annotating, managing, practising, watching
-from music_evals.caimap.work.comparing import study_agreement
 from music_evals.errors import UnknownNameError
 from music_evals.pipelines.descriptions import tag_semantic_similarity
 
@@ -222,7 +222,7 @@ def test_few_weeks_have_no_slope() -> None:
 def worked(bench: StudyBench) -> StudyBench:
     """A study with two songs done twice, one differently, and a training song that two amateurs described."""
     bench.songs("s1", "s2", "s3")
-    assert practising.choose_songs(bench.service, bench.ADMIN, 1) == 1
+    assert training.choose_songs(bench.service, bench.ADMIN, 1) == 1
     for other, who in enumerate((bench.PRO, bench.OTHER_PRO)):
         for number in range(2):
             task = bench.take(who)
@@ -233,14 +233,14 @@ def worked(bench: StudyBench) -> StudyBench:
             )  # fmt: skip
         bench.clock.wait(days=3)
     for who in (bench.FAN, bench.OTHER_FAN):
-        task = practising.take_training(bench.service, who)
+        task = training.take_training(bench.service, who)
         assert task is not None
         annotating.open_task(bench.service, who, task.id)
         bench.listen(who, task.id)
         annotating.submit(bench.service, who, task.id, bench.version(TaskRow, task.id), description("amateur"))
         for inspector, share in ((bench.INSPECTOR, 1.0), (bench.OTHER_INSPECTOR, 0.5)):
             points = {key: most * share for key, most in assurance.FORMS["amateur"].items()}
-            practising.score_item(bench.service, ScoreSheet(task.id, inspector, points))
+            training.score_item(bench.service, ScoreSheet(task.id, inspector, points))
     return bench
 
 
@@ -264,7 +264,7 @@ def test_scores_of_assurance_are_of_two_people(worked: StudyBench) -> None:
         session.add(
             SheetRow(task=row.id, inspector=worked.INSPECTOR, points=points, total=100.0, moment=worked.clock())
         )
-    watching.verify(worked.service, ScoreSheet(row.id, worked.ADMIN, dict.fromkeys(assurance.FORMS["amateur"], 0)))
+    oversight.verify(worked.service, ScoreSheet(row.id, worked.ADMIN, dict.fromkeys(assurance.FORMS["amateur"], 0)))
     found = study_agreement(worked.service, worked.ADMIN)
     scored = {(week.person, week.measure, week.mean) for week in found.weeks if week.measure != "structure_accuracy"}
     assert scored == {

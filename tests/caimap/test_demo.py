@@ -11,23 +11,21 @@ from typing import Any
 
 import pytest
 from sqlalchemy import select
+from tests.caimap.routes import PAGES
 from tests.caimap.test_importing import GOOD, recordings, table
 
-from music_evals.caimap import grades
-from music_evals.caimap.assurance import PASS_MARK
-from music_evals.caimap.demo import PEOPLE, make_demo
-from music_evals.caimap.demo_work import HASTY
-from music_evals.caimap.ledger import Rates
-from music_evals.caimap.machine import SONG, states
-from music_evals.caimap.roles import RIGHTS
+from music_evals.caimap.domain import grades
+from music_evals.caimap.domain.assurance import PASS_MARK
+from music_evals.caimap.domain.ledger import Rates
+from music_evals.caimap.domain.machine import RIGHTS, SONG, states
+from music_evals.caimap.exchange.demo import HASTY, PEOPLE, make_demo
+from music_evals.caimap.services import accounts, inspecting, managing, people, training
+from music_evals.caimap.services.study import Settings, StudyService
 from music_evals.caimap.storage.store import Store, migrate, sqlite_url
 from music_evals.caimap.storage.tables import AuditRow, LedgerRow, PersonRow, SheetRow, SongRow, TaskRow, WarningRow
-from music_evals.caimap.web.answering import COOKIE
 from music_evals.caimap.web.app import build_app
-from music_evals.caimap.web.pages import PAGES
+from music_evals.caimap.web.visitors import COOKIE
 from music_evals.caimap.web.words import translator
-from music_evals.caimap.work import accounts, lessons, managing, people, practising, settlements, vocabulary, weeks
-from music_evals.caimap.work.service import Settings, StudyService
 from music_evals.cli import main
 from music_evals.cli.caimap import PASSWORD_VARIABLE
 from music_evals.errors import InvalidInputError
@@ -50,7 +48,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("demo") / "study"
     folder.mkdir()
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("music_evals.caimap.work.accounts._hasher", lambda: cheap)
+        patch.setattr("music_evals.caimap.services.accounts._hasher", lambda: cheap)
         make_demo(folder / "audio", sqlite_url(folder / "study.db"), PASSWORD)
     return folder
 
@@ -177,15 +175,15 @@ def test_pages_of_inspectors(reader: Callable[[str], Any], service: StudyService
         assert 'class="differs' in read(client, path)
     for path in links(inspection, r"/inspect/task/\d+"):
         assert 'type="number"' in read(client, path)
-    training = read(client, "/training")
-    assert training.count('class="differs"') == 1  # one item is over 10 points apart
-    for path in links(training, r"/training/task/\d+"):
+    page = read(client, "/training")
+    assert page.count('class="differs"') == 1  # one item is over 10 points apart
+    for path in links(page, r"/training/task/\d+"):
         read(client, path)
-    judged = practising.practice(service, NUMBERS["inspector1"]).judged
+    judged = training.practice(service, NUMBERS["inspector1"]).judged
     assert judged is not None
     (item,) = judged.discussed
     assert judged.missing == ()
-    said = lessons.discussion(service, NUMBERS["inspector2"], item)
+    said = training.discussion(service, NUMBERS["inspector2"], item)
     assert [remark.author for remark in said] == [NUMBERS[name] for name in ("inspector2", "inspector1", "admin")]
 
 
@@ -219,20 +217,20 @@ def test_scores_settlements_and_training(service: StudyService) -> None:
         totals = list(session.scalars(select(SheetRow.total).where(SheetRow.purpose == "assurance")))
     assert len([total for total in totals if total < PASS_MARK]) == 1
     assert len(totals) > 8
-    agreements = [one.agreement for one in settlements.settlements(service, admin)]
+    agreements = [one.agreement for one in inspecting.settlements(service, admin)]
     assert 1.0 in agreements  # one was verified
     assert None in agreements  # and one is left
-    found = lessons.lessons(service, admin)
+    found = training.lessons(service, admin)
     assert {one.against for one in found} == {"accepted", "others"}
     assert min(one.agreement for one in found) < 1.0 == max(one.agreement for one in found)
     for name in ("professional1", "professional2", "professional3"):
-        assert lessons.lessons(service, NUMBERS[name])
-    assert vocabulary.lexica_of(service, "professional")["musical_genres"].terms
+        assert training.lessons(service, NUMBERS[name])
+    assert managing.lexica_of(service, "professional")["musical_genres"].terms
 
 
 def test_nobody_is_excluded_who_did_not_deserve_it(service: StudyService) -> None:
     admin = NUMBERS["admin"]
-    assert {one.person for one in weeks.cautions(service, admin)} == {NUMBERS[HASTY]}
+    assert {one.person for one in people.cautions(service, admin)} == {NUMBERS[HASTY]}
     last = grades.week_of(dt.datetime.now(dt.UTC)) - dt.timedelta(weeks=1)
     closed = managing.close_week(service, admin, last)  # the administrator of the demo may close it
     assert closed

@@ -9,12 +9,11 @@ import pytest
 from tests.caimap.test_pages import app, visitor  # noqa: F401  (fixtures)
 from tests.caimap_bench import StudyBench, one_verse
 
+from music_evals.caimap.domain.values import Structure
+from music_evals.caimap.services import accounts, inspecting, training
 from music_evals.caimap.storage.tables import SessionRow, SongRow, TaskRow
-from music_evals.caimap.values import Structure
-from music_evals.caimap.web.answering import COOKIE
-from music_evals.caimap.web.forms import structure_fields, structure_of
-from music_evals.caimap.web.rerendering import merged, parts, written
-from music_evals.caimap.work import accounts, inspecting, lessons, practising
+from music_evals.caimap.web.forms import merged, parts, structure_fields, structure_of, written
+from music_evals.caimap.web.visitors import COOKIE
 from music_evals.errors import InvalidInputError
 
 pytest.importorskip("starlette.testclient")
@@ -187,7 +186,7 @@ def test_a_description_is_merged_by_its_fields(bench: StudyBench, visitor) -> No
 
 def test_a_model_of_the_training_is_merged_and_arranging_overwrites_nothing(bench: StudyBench, visitor) -> None:  # noqa: F811
     bench.songs("s1")
-    practising.choose_songs(bench.service, bench.ADMIN, 1)
+    training.choose_songs(bench.service, bench.ADMIN, 1)
     first, second, path = visitor(bench.INSPECTOR), visitor(bench.OTHER_INSPECTOR), "/training/song/s1"
     seen = str(bench.version(SongRow, "s1"))
     accepted = lines("春眠不觉晓", theme="甲")
@@ -197,7 +196,7 @@ def test_a_model_of_the_training_is_merged_and_arranging_overwrites_nothing(benc
         fields = Forms(refused.text).found[path]
         assert refused.status_code == 409
     assert second.post(path, **fields, take="page").status_code == 303
-    (model,) = lessons.models(bench.service, bench.INSPECTOR)
+    (model,) = training.models(bench.service, bench.INSPECTOR)
     assert model.accepted == structure_of(lines("处处闻啼鸟", theme="乙"))
 
 

@@ -19,16 +19,16 @@ from tests.caimap.test_work import describe, two_passes
 from tests.caimap_bench import StudyBench, one_verse
 
 from music_evals.annotations import DIMENSIONS
-from music_evals.caimap import demo, demo_work
-from music_evals.caimap.exporting import anonymous, export_songs, read_key
-from music_evals.caimap.importing import read_finished
-from music_evals.caimap.roles import ForbiddenError
-from music_evals.caimap.rows import finished_of, row_of
+from music_evals.caimap.domain.machine import ForbiddenError
+from music_evals.caimap.domain.values import FinishedSong, Song, TimedLine
+from music_evals.caimap.exchange import demo
+from music_evals.caimap.exchange.exporting import anonymous, export_songs, read_key
+from music_evals.caimap.exchange.importing import read_finished
+from music_evals.caimap.exchange.reporting import MOST_TAGS, write_pictures
+from music_evals.caimap.exchange.rows import finished_of, row_of
+from music_evals.caimap.services import accounts, annotating, managing
+from music_evals.caimap.services.study import Settings
 from music_evals.caimap.storage.tables import PersonRow, SongRow
-from music_evals.caimap.values import FinishedSong, Song, TimedLine
-from music_evals.caimap.web.reporting import MOST_TAGS, write_pictures
-from music_evals.caimap.work import accounts, annotating, consents, managing
-from music_evals.caimap.work.service import Settings
 from music_evals.cli import main
 from music_evals.datasets.caimd.build import BuildSettings, build_release
 from music_evals.datasets.caimd.schema import features, load_rows
@@ -41,7 +41,7 @@ KEY = bytes(range(32))
 
 def finished(row: dict[str, Any], **changes: Any) -> FinishedSong:
     """Return a song of the demo as a study leaves it."""
-    structure = demo_work.structure_of_row(row)
+    structure = demo.structure_of_row(row)
     lines = tuple(line for section in structure.sections for line in section.lines)
     timed = tuple(TimedLine(line["start"], line["text"]) for line in row["timed_lyrics"])
     song = Song(
@@ -49,13 +49,13 @@ def finished(row: dict[str, Any], **changes: Any) -> FinishedSong:
         album=row["album"], licence="Apache-2.0", timed_lyrics=timed,
     )  # fmt: skip
     people = {"structure_people": (2, 3), "professional_person": 4, "amateur_person": 5, "consent": "1"}
-    descriptions = {group: demo_work._description(row, group) for group in ("professional", "amateur")}
+    descriptions = {group: demo._description(row, group) for group in ("professional", "amateur")}
     return FinishedSong(**{"song": song, "structure": structure, **descriptions, **people, **changes})
 
 
 @pytest.fixture(scope="module")
 def songs() -> list[FinishedSong]:
-    return [finished(row) for row in demo._rows()]
+    return [finished(row) for row in demo.demo_rows()]
 
 
 def rows_in(folder: Path, config: str = "songs") -> list[dict[str, Any]]:
@@ -69,7 +69,7 @@ def test_the_demo_comes_back_equal(songs: list[FinishedSong], tmp_path: Path) ->
     assert (made.songs, made.people) == (24, 4)
     written = [row_of(song) for song in songs]
     assert rows_in(made.folder) == written
-    for row, source in zip(written, demo._rows(), strict=True):
+    for row, source in zip(written, demo.demo_rows(), strict=True):
         for name in ("id", "title", "artist", "structure"):
             assert row[name] == source[name]
         for group in ("professional", "amateur"):
@@ -192,7 +192,7 @@ def test_those_who_annotated_elsewhere_are_nobody(bench: StudyBench, songs: list
     assert managing.add_finished(bench.service, bench.ADMIN, songs[:2]) == 2
     assert managing.add_finished(bench.service, bench.ADMIN, songs[2:3]) == 1
     with bench.store.reading() as session:
-        others = list(session.scalars(select(PersonRow).where(PersonRow.name.in_(consents.STAND_INS.values()))))
+        others = list(session.scalars(select(PersonRow).where(PersonRow.name.in_(accounts.STAND_INS.values()))))
     assert {(other.role, other.excluded, other.password_hash) for other in others} == {
         ("professional", True, ""), ("amateur", True, ""),
     }  # fmt: skip
@@ -210,7 +210,7 @@ def test_those_who_annotated_elsewhere_are_nobody(bench: StudyBench, songs: list
 def test_whoever_has_the_name_of_those_elsewhere_is_not_taken_for_them(
     bench: StudyBench, songs: list[FinishedSong]
 ) -> None:
-    name = consents.STAND_INS["amateur"]
+    name = accounts.STAND_INS["amateur"]
     token = accounts.invite(bench.service, bench.ADMIN, "amateur")
     who = accounts.accept(bench.service, token, name, "a long password", consents=True)
     managing.add_finished(bench.service, bench.ADMIN, songs[:1])
@@ -242,7 +242,7 @@ def test_whoever_has_the_name_of_those_elsewhere_is_not_taken_for_them(
 def test_a_row_that_breaks_a_rule_is_named(monkeypatch: pytest.MonkeyPatch, broken: Any, words: str) -> None:
     rows = copy.deepcopy([dict(row) for row in load_rows()])
     broken(rows[1])
-    monkeypatch.setattr("music_evals.caimap.importing.load_rows", lambda *_, **__: rows)
+    monkeypatch.setattr("music_evals.caimap.exchange.importing.load_rows", lambda *_, **__: rows)
     with pytest.raises(InvalidInputError, match=words):
         read_finished("caimd", "demo", "test", licence="Apache-2.0")
 

@@ -13,15 +13,15 @@ import pytest
 import soundfile
 from tests.caimap_bench import StudyBench, description, one_verse
 
-from music_evals.caimap.exporting import export_songs
-from music_evals.caimap.importing import keep_recordings, read_finished, read_songs
-from music_evals.caimap.prepared import read_prepared
-from music_evals.caimap.rows import row_of
+from music_evals.caimap.domain.structure import pre_annotated
+from music_evals.caimap.domain.values import FinishedSong, Song, TimedLine
+from music_evals.caimap.exchange.exporting import export_songs
+from music_evals.caimap.exchange.importing import keep_recordings, read_finished, read_songs
+from music_evals.caimap.exchange.prepared import read_prepared
+from music_evals.caimap.exchange.rows import row_of
+from music_evals.caimap.services import accounts, managing
+from music_evals.caimap.services.study import song_of
 from music_evals.caimap.storage.tables import SongRow
-from music_evals.caimap.structure import pre_annotated
-from music_evals.caimap.values import FinishedSong, Song, TimedLine
-from music_evals.caimap.work import accounts, managing
-from music_evals.caimap.work.service import song_of
 from music_evals.cli import main
 from music_evals.datasets.caimd.build import BuildSettings, build_release
 from music_evals.errors import InvalidInputError, NoDataError, UnreadableFileError
@@ -180,7 +180,7 @@ def test_songs_annotated_elsewhere_must_be_exportable_too(tmp_path: Path, monkey
 
     rows = [dict(row) for row in load_rows()]
     rows[1]["artist"] = ["a,b"]
-    monkeypatch.setattr("music_evals.caimap.importing.load_rows", lambda *_, **__: rows)
+    monkeypatch.setattr("music_evals.caimap.exchange.importing.load_rows", lambda *_, **__: rows)
     with pytest.raises(InvalidInputError, match=r"row 2, .*'a,b' cannot be an artist.*nothing was imported"):
         read_finished("caimd", "demo", "test", licence="CC0")
     with pytest.raises(InvalidInputError, match="licence"):
@@ -307,8 +307,8 @@ def test_what_programs_prepared_fills_a_row_and_is_said_to_be_theirs(
 
 def test_the_editor_says_what_a_program_wrote(bench: StudyBench, tmp_path: Path) -> None:
     testclient = pytest.importorskip("starlette.testclient")
-    from music_evals.caimap.web.answering import COOKIE
     from music_evals.caimap.web.app import build_app
+    from music_evals.caimap.web.visitors import COOKIE
 
     wrote = (("rhymes", "a program"), ("theme", "a model"), ("cluster", "a program"))
     songs = [Song("s1", ("春眠不觉晓",), 40.0, automatic=wrote), Song("s2", ("春眠不觉晓",), 40.0)]

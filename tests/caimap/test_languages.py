@@ -8,18 +8,17 @@ from html.parser import HTMLParser
 from pathlib import Path
 
 import pytest
+from tests.caimap.routes import PAGES
 from tests.caimap.test_web import PASSWORD, Browser
 from tests.caimap_bench import StudyBench, description, one_verse
 
 import music_evals.caimap
-from music_evals.caimap import grades, machine, structure
+from music_evals.caimap.domain import grades, machine, structure
+from music_evals.caimap.domain.values import ROLES, ScoreSheet
+from music_evals.caimap.services import accounts, annotating, managing, training
 from music_evals.caimap.storage.tables import PersonRow, SongRow, TaskRow, WarningRow, WeekRow
-from music_evals.caimap.values import ROLES, ScoreSheet
 from music_evals.caimap.web.app import build_app
-from music_evals.caimap.web.pages import PAGES
-from music_evals.caimap.web.wording import reason_words, refusal
-from music_evals.caimap.web.words import LANGUAGE_COOKIE, LANGUAGES, catalogue, preferred
-from music_evals.caimap.work import accounts, annotating, managing, practising
+from music_evals.caimap.web.words import LANGUAGE_COOKIE, LANGUAGES, catalogue, preferred, reason_words, refusal
 from music_evals.errors import InvalidInputError
 
 testclient = pytest.importorskip("starlette.testclient")
@@ -81,7 +80,7 @@ def test_the_search_for_foreign_texts_finds_them() -> None:
 def busy(bench: StudyBench) -> StudyBench:
     """A study with something on every page."""
     bench.songs("s1", "s2")
-    practising.choose_songs(bench.service, bench.ADMIN, 1)
+    training.choose_songs(bench.service, bench.ADMIN, 1)
     tasks = [bench.take(bench.PRO)]
     annotating.screen(
         bench.service, bench.PRO, tasks[0].id, bench.version(TaskRow, tasks[0].id), reason="other", note="0:30"
@@ -136,12 +135,12 @@ def addresses(bench: StudyBench) -> list[tuple[int, str]]:
             continue
         for who in readers[page.right]:
             if page.path.startswith("/task/"):
-                found += [(by, page.path.replace("{number:int}", str(task))) for task, _, by in tasks]
+                found += [(by, page.path.replace("{number:id}", str(task))) for task, _, by in tasks]
                 break
             for song in songs:
                 for task, _, by in tasks:
                     path = page.path
-                    given = {"{number:int}": task, "{song}": song, "{token}": "x", "{person:int}": by,
+                    given = {"{number:id}": task, "{song}": song, "{token}": "x", "{person:id}": by,
                              "{group}": "amateur", "{dimension}": "instrumentation"}  # fmt: skip
                     for name, value in given.items():
                         path = path.replace(name, str(value))
@@ -317,7 +316,7 @@ def test_reasons_of_entries_are_put_into_words() -> None:
 
 
 def test_points_of_a_sheet_name_their_row_in_the_language(busy: StudyBench) -> None:
-    from music_evals.caimap import assurance
+    from music_evals.caimap.domain import assurance
 
     form = assurance.FORMS["amateur"]
     wrong = ScoreSheet(1, 2, {**dict.fromkeys(form, 1.0), ("instrumentation", "labels"): 99.0})

@@ -11,11 +11,11 @@ from hypothesis import strategies as st
 from tests.caimap_bench import StudyBench
 
 from music_evals.annotations import AUDIO_EFFECTS
-from music_evals.caimap.description import MAX_TAG
-from music_evals.caimap.lexica import Lexicon, build_lexicon, demo_lexicon, read_terms
-from music_evals.caimap.roles import ForbiddenError
+from music_evals.caimap.domain.description import MAX_TAG
+from music_evals.caimap.domain.lexica import Lexicon, build_lexicon, demo_lexicon, read_terms
+from music_evals.caimap.domain.machine import ForbiddenError
+from music_evals.caimap.services.managing import keep_lexica, lexica_of, terms_of
 from music_evals.caimap.storage.tables import AuditRow
-from music_evals.caimap.work.vocabulary import keep_lexica, lexica_of, terms_of
 from music_evals.cli import main
 from music_evals.errors import InvalidInputError, MusicEvalsError, NoDataError, UnknownNameError, UnreadableFileError
 

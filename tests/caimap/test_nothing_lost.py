@@ -15,12 +15,12 @@ from sqlalchemy import create_engine, delete, func, select, text
 from sqlalchemy.engine import make_url
 from tests.caimap_bench import START, Clock, StudyBench, description, one_verse
 
+from music_evals.caimap.domain.values import Description, Tagged
+from music_evals.caimap.services import accounts, annotating, inspecting, managing, people
+from music_evals.caimap.services.study import Settings, StudyService, steady_clock
 from music_evals.caimap.storage.backups import MANIFEST, backup, restore
 from music_evals.caimap.storage.store import StaleError, Store, migrate, retried, sqlite_url
 from music_evals.caimap.storage.tables import AuditRow, EventRow, PersonRow, SongRow, TaskRow, WarningRow
-from music_evals.caimap.values import Description, Tagged
-from music_evals.caimap.work import accounts, annotating, inspecting, managing, weeks
-from music_evals.caimap.work.service import Settings, StudyService, steady_clock
 from music_evals.cli import main
 from music_evals.errors import UnreadableFileError
 
@@ -128,7 +128,7 @@ def test_steps_of_the_system_clock_do_not_show() -> None:
 
 
 def test_a_study_that_is_served_has_such_a_clock(bench: StudyBench, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("music_evals.caimap.work.service.steady_clock", lambda: bench.clock)
+    monkeypatch.setattr("music_evals.caimap.services.study.steady_clock", lambda: bench.clock)
     assert StudyService(bench.store).clock is bench.clock
 
 
@@ -222,7 +222,7 @@ def test_nobody_is_excluded_by_a_clock_that_goes_back_again_and_again(bench: Stu
         bench.listen(bench.FAN, task.id)
         restarted(bench, minutes=3)
         annotating.submit(bench.service, bench.FAN, task.id, bench.version(TaskRow, task.id), written())
-    assert weeks.cautions(bench.service, bench.FAN) == []
+    assert people.cautions(bench.service, bench.FAN) == []
     bench.clock.wait(days=7)
     judged = managing.close_week(bench.service, bench.ADMIN, START.date())
     assert not any(week.excluded for week in judged.values())

@@ -8,24 +8,13 @@ import math
 import pytest
 from tests.caimap_bench import StudyBench, description, one_verse
 
-from music_evals.caimap import assurance
-from music_evals.caimap.roles import ForbiddenError
+from music_evals.caimap.domain import assurance
+from music_evals.caimap.domain.machine import ForbiddenError
+from music_evals.caimap.domain.values import ScoreSheet
+from music_evals.caimap.services import accounts, annotating, inspecting, managing, oversight, people, training, views
+from music_evals.caimap.services.study import Settings
 from music_evals.caimap.storage.store import StaleError
 from music_evals.caimap.storage.tables import SheetRow, SongRow, TaskRow, WarningRow
-from music_evals.caimap.values import ScoreSheet
-from music_evals.caimap.work import (
-    accounts,
-    annotating,
-    inspecting,
-    lessons,
-    managing,
-    practising,
-    settlements,
-    views,
-    watching,
-    weeks,
-)
-from music_evals.caimap.work.service import Settings
 from music_evals.errors import InvalidAnnotationError, InvalidInputError
 
 
@@ -41,13 +30,13 @@ def described(bench: StudyBench, task: int, who: int, group: str = "amateur") ->
 def practised(bench: StudyBench) -> int:
     """Let an amateur practise; return their task."""
     bench.songs("s1", "s2", "s3")
-    assert practising.choose_songs(bench.service, bench.ADMIN, 1) == 1
-    task = practising.take_training(bench.service, bench.FAN)
+    assert training.choose_songs(bench.service, bench.ADMIN, 1) == 1
+    task = training.take_training(bench.service, bench.FAN)
     assert task is not None
     annotating.open_task(bench.service, bench.FAN, task.id)
-    assert practising.take_training(bench.service, bench.FAN) == annotating.open_task(bench.service, bench.FAN, task.id)
+    assert training.take_training(bench.service, bench.FAN) == annotating.open_task(bench.service, bench.FAN, task.id)
     described(bench, task.id, bench.FAN)
-    assert practising.take_training(bench.service, bench.FAN) is None
+    assert training.take_training(bench.service, bench.FAN) is None
     return task.id
 
 
@@ -61,73 +50,73 @@ def test_training_is_neither_paid_nor_exported_nor_warned_of(bench: StudyBench) 
     songs = {bench.take(who).song for who in (bench.PRO, bench.OTHER_PRO)}
     assert row.song not in songs
     with pytest.raises(InvalidInputError, match="0 songs"):
-        practising.choose_songs(bench.service, bench.ADMIN, 1)
+        training.choose_songs(bench.service, bench.ADMIN, 1)
 
 
 @pytest.mark.requirement(number=14)
 def test_professionals_practise_both_types_and_skip_no_song(bench: StudyBench) -> None:
     bench.songs("s1")
-    practising.choose_songs(bench.service, bench.ADMIN, 1)
-    first = practising.take_training(bench.service, bench.PRO)
+    training.choose_songs(bench.service, bench.ADMIN, 1)
+    first = training.take_training(bench.service, bench.PRO)
     annotating.open_task(bench.service, bench.PRO, first.id)
     seen = bench.version(TaskRow, first.id)
     with pytest.raises(InvalidAnnotationError, match="not in training"):
         annotating.screen(bench.service, bench.PRO, first.id, seen, reason="poor_audio")
     annotating.submit(bench.service, bench.PRO, first.id, seen, one_verse("春眠不觉晓"))
-    second = practising.take_training(bench.service, bench.PRO)
+    second = training.take_training(bench.service, bench.PRO)
     assert {first.kind, second.kind} == {"structure", "professional"}
 
 
 @pytest.mark.requirement(number=14)
 def test_inspectors_agree_within_ten_points_or_discuss_and_score_again(bench: StudyBench) -> None:
     task = practised(bench)
-    assert practising.practice(bench.service, bench.FAN).judged is None
-    practising.score_item(bench.service, sheet(task, bench.INSPECTOR, 0.9))
+    assert training.practice(bench.service, bench.FAN).judged is None
+    training.score_item(bench.service, sheet(task, bench.INSPECTOR, 0.9))
     with pytest.raises(StaleError):
-        practising.score_item(bench.service, sheet(task, bench.INSPECTOR, 0.5))
-    blind = practising.practice(bench.service, bench.OTHER_INSPECTOR)
+        training.score_item(bench.service, sheet(task, bench.INSPECTOR, 0.5))
+    blind = training.practice(bench.service, bench.OTHER_INSPECTOR)
     assert blind.scores == {task: {}}  # what another gave is not seen before one's own
     assert blind.judged.missing == ((task, bench.OTHER_INSPECTOR),)
     with pytest.raises(InvalidInputError, match="not over"):
-        practising.new_round(bench.service, bench.ADMIN)
-    practising.score_item(bench.service, sheet(task, bench.OTHER_INSPECTOR, 0.79))
-    seen = practising.practice(bench.service, bench.OTHER_INSPECTOR)
+        training.new_round(bench.service, bench.ADMIN)
+    training.score_item(bench.service, sheet(task, bench.OTHER_INSPECTOR, 0.79))
+    seen = training.practice(bench.service, bench.OTHER_INSPECTOR)
     assert seen.judged.discussed == (task,)
     assert {by: total for by, (total, _) in seen.scores[task].items()} == pytest.approx(
         {bench.INSPECTOR: 90, bench.OTHER_INSPECTOR: 79}
     )
-    assert practising.new_round(bench.service, bench.ADMIN) == 2
+    assert training.new_round(bench.service, bench.ADMIN) == 2
     for who, share in ((bench.INSPECTOR, 0.8), (bench.OTHER_INSPECTOR, 0.85)):
-        practising.score_item(bench.service, sheet(task, who, share))
-    assert practising.practice(bench.service, bench.ADMIN).judged.consistent
+        training.score_item(bench.service, sheet(task, who, share))
+    assert training.practice(bench.service, bench.ADMIN).judged.consistent
     with pytest.raises(ForbiddenError):
-        practising.score_item(bench.service, sheet(task, bench.FAN))
+        training.score_item(bench.service, sheet(task, bench.FAN))
     with pytest.raises(ForbiddenError):
-        practising.new_round(bench.service, bench.INSPECTOR)
+        training.new_round(bench.service, bench.INSPECTOR)
 
 
 @pytest.mark.parametrize("leaves", ["author", "inspector"])
 def test_a_round_ends_though_somebody_withdrew(bench: StudyBench, leaves: str) -> None:
     task = practised(bench)
-    other = practising.take_training(bench.service, bench.OTHER_FAN)
+    other = training.take_training(bench.service, bench.OTHER_FAN)
     annotating.open_task(bench.service, bench.OTHER_FAN, other.id)
     described(bench, other.id, bench.OTHER_FAN)
-    practising.score_item(bench.service, sheet(task, bench.INSPECTOR, 0.2))
+    training.score_item(bench.service, sheet(task, bench.INSPECTOR, 0.2))
     if leaves == "author":
         managing.withdraw(bench.service, bench.FAN, bench.FAN)
         for who in (bench.INSPECTOR, bench.OTHER_INSPECTOR):
-            practising.score_item(bench.service, sheet(other.id, who))
-        found = practising.practice(bench.service, bench.OTHER_INSPECTOR)
+            training.score_item(bench.service, sheet(other.id, who))
+        found = training.practice(bench.service, bench.OTHER_INSPECTOR)
         assert (list(found.scores), found.judged.missing, found.judged.consistent) == ([other.id], (), True)
-        assert practising.new_round(bench.service, bench.ADMIN) == 2
+        assert training.new_round(bench.service, bench.ADMIN) == 2
     else:
         token = accounts.invite(bench.service, bench.ADMIN, "inspector")
         third = accounts.accept(bench.service, token, "林", "a long password", consents=True)
         managing.withdraw(bench.service, bench.INSPECTOR, bench.INSPECTOR)
         for who in (bench.OTHER_INSPECTOR, third):
             for item in (task, other.id):
-                practising.score_item(bench.service, sheet(item, who))
-        found = practising.practice(bench.service, third)
+                training.score_item(bench.service, sheet(item, who))
+        found = training.practice(bench.service, third)
         assert (set(found.scores[task]), found.judged.consistent) == ({bench.OTHER_INSPECTOR, third}, True)
 
 
@@ -139,7 +128,7 @@ def test_training_is_kept_when_a_week_is_discarded(bench: StudyBench) -> None:
     monday = bench.clock.now.date() - dt.timedelta(days=bench.clock.now.weekday())
     bench.clock.wait(days=7)
     assert managing.close_week(bench.service, bench.ADMIN, monday)[bench.FAN].excluded
-    assert list(practising.practice(bench.service, bench.INSPECTOR).scores) == [task]
+    assert list(training.practice(bench.service, bench.INSPECTOR).scores) == [task]
 
 
 def scored(bench: StudyBench) -> int:
@@ -159,23 +148,23 @@ def scored(bench: StudyBench) -> int:
 @pytest.mark.requirement(number=13)
 def test_inspectors_are_verified_and_their_score_stays(bench: StudyBench) -> None:
     task = scored(bench)
-    (before,) = watching.verifications(bench.service, bench.ADMIN)
+    (before,) = oversight.verifications(bench.service, bench.ADMIN)
     assert (before.task, before.inspector, before.second, before.apart) == (task, bench.INSPECTOR, None, False)
     with pytest.raises(ForbiddenError):
-        watching.verify(bench.service, sheet(task, bench.OTHER_INSPECTOR))
-    watching.verify(bench.service, sheet(task, bench.ADMIN, 0.79))
-    (after,) = watching.verifications(bench.service, bench.ADMIN)
+        oversight.verify(bench.service, sheet(task, bench.OTHER_INSPECTOR))
+    oversight.verify(bench.service, sheet(task, bench.ADMIN, 0.79))
+    (after,) = oversight.verifications(bench.service, bench.ADMIN)
     assert (after.total, after.second, after.apart) == (pytest.approx(90), pytest.approx(79), True)
     with pytest.raises(StaleError):
-        watching.verify(bench.service, sheet(task, bench.ADMIN))
+        oversight.verify(bench.service, sheet(task, bench.ADMIN))
     with bench.store.reading() as session:
         assert session.get(TaskRow, task).state == "accepted"
         assert session.query(SheetRow).count() == 2
     other = bench.take(bench.THIRD_PRO)
     with pytest.raises(InvalidAnnotationError, match="nobody has scored"):
-        watching.verify(bench.service, sheet(other.id, bench.ADMIN))
+        oversight.verify(bench.service, sheet(other.id, bench.ADMIN))
     bench.service.configure(Settings(seed=1, share=0.0, congruent_share=0.0))
-    assert watching.verifications(bench.service, bench.ADMIN) == []
+    assert oversight.verifications(bench.service, bench.ADMIN) == []
 
 
 def settled(bench: StudyBench, *names: str) -> None:
@@ -195,42 +184,40 @@ def settled(bench: StudyBench, *names: str) -> None:
 def test_settled_structures_are_verified_without_seeing_what_was_settled(bench: StudyBench) -> None:
     bench.service.configure(Settings(seed=1, share=1.0, congruent_share=0.0))
     settled(bench, "s1")
-    asked = settlements.settlements(bench.service, bench.ADMIN)
-    assert asked == [settlements.Settled("s1", bench.INSPECTOR, None, False)]
-    shown = settlements.unsettled(bench.service, bench.ADMIN, "s1")
+    asked = inspecting.settlements(bench.service, bench.ADMIN)
+    assert asked == [inspecting.Settled("s1", bench.INSPECTOR, None, False)]
+    shown = inspecting.unsettled(bench.service, bench.ADMIN, "s1")
     assert shown.passes == (one_verse("春眠不觉晓"), one_verse("春眠不觉晓", label="chorus1"))
     second = one_verse("春眠不觉晓")
-    rows = settlements.verify_settlement(bench.service, bench.ADMIN, "s1", second)
+    rows = inspecting.verify_settlement(bench.service, bench.ADMIN, "s1", second)
     assert [bool(row.fields) for row in rows] == [False, True]  # the second line is the inspector's alone
-    assert settlements.settlements(bench.service, bench.ADMIN) == [
-        settlements.Settled("s1", bench.INSPECTOR, 0.5, True)
-    ]
+    assert inspecting.settlements(bench.service, bench.ADMIN) == [inspecting.Settled("s1", bench.INSPECTOR, 0.5, True)]
     with bench.store.reading() as session:
         kept = session.get(SongRow, "s1")
         assert (kept.state, kept.accepted["people"][-1]) == ("describing", bench.INSPECTOR)
         assert kept.accepted["structure"] == one_verse("春眠不觉晓", "处处闻啼鸟").to_dict()
     with pytest.raises(StaleError, match="already"):
-        settlements.verify_settlement(bench.service, bench.ADMIN, "s1", second)
-    for act in (settlements.settlements, lambda service, who: settlements.unsettled(service, who, "s1")):
+        inspecting.verify_settlement(bench.service, bench.ADMIN, "s1", second)
+    for act in (inspecting.settlements, lambda service, who: inspecting.unsettled(service, who, "s1")):
         with pytest.raises(ForbiddenError):
             act(bench.service, bench.INSPECTOR)
     managing.withdraw(bench.service, bench.INSPECTOR, bench.INSPECTOR)
-    assert settlements.settlements(bench.service, bench.ADMIN) == []
+    assert inspecting.settlements(bench.service, bench.ADMIN) == []
     with pytest.raises(InvalidAnnotationError, match="not in the sample"):
-        settlements.unsettled(bench.service, bench.ADMIN, "s1")
+        inspecting.unsettled(bench.service, bench.ADMIN, "s1")
 
 
 def test_a_fifth_of_what_an_inspector_settled_is_verified(bench: StudyBench) -> None:
     bench.service.configure(Settings(seed=1, share=0.2, congruent_share=0.0))
     settled(bench, *(f"s{number}" for number in range(5)))
-    (drawn,) = settlements.settlements(bench.service, bench.ADMIN)
+    (drawn,) = inspecting.settlements(bench.service, bench.ADMIN)
     (other, *_) = {f"s{number}" for number in range(5)} - {drawn.song}
     with pytest.raises(InvalidAnnotationError, match="not in the sample"):
-        settlements.verify_settlement(bench.service, bench.ADMIN, other, one_verse("春眠不觉晓"))
+        inspecting.verify_settlement(bench.service, bench.ADMIN, other, one_verse("春眠不觉晓"))
 
 
 def practised_structure(bench: StudyBench, who: int, given) -> int:
-    task = practising.take_training(bench.service, who)
+    task = training.take_training(bench.service, who)
     assert task.kind == "structure"
     annotating.open_task(bench.service, who, task.id)
     annotating.submit(bench.service, who, task.id, bench.version(TaskRow, task.id), given)
@@ -239,89 +226,89 @@ def practised_structure(bench: StudyBench, who: int, given) -> int:
 
 def test_structures_of_the_training_are_judged(bench: StudyBench) -> None:
     bench.songs("s1", "s2")
-    practising.choose_songs(bench.service, bench.ADMIN, 1)
+    training.choose_songs(bench.service, bench.ADMIN, 1)
     first = practised_structure(bench, bench.PRO, one_verse("春眠不觉晓", "处处闻啼鸟"))
-    (alone,) = lessons.lessons(bench.service, bench.PRO)
+    (alone,) = training.lessons(bench.service, bench.PRO)
     assert (alone.against, math.isnan(alone.agreement)) == ("", True)
     with pytest.raises(InvalidAnnotationError, match="nothing yet"):
-        lessons.lesson(bench.service, bench.PRO, first)
+        training.lesson(bench.service, bench.PRO, first)
     practised_structure(bench, bench.OTHER_PRO, one_verse("春眠不觉晓"))  # one line of two
     practised_structure(bench, bench.THIRD_PRO, one_verse("春眠不觉晓", "处处闻啼鸟"))
-    (with_others,) = lessons.lessons(bench.service, bench.PRO)
+    (with_others,) = training.lessons(bench.service, bench.PRO)
     assert with_others[3:] == ("others", 0.75)  # the mean of 1/2 and 1
-    assert [row.second is None for row in lessons.lesson(bench.service, bench.PRO, first)] == [False, True]
+    assert [row.second is None for row in training.lesson(bench.service, bench.PRO, first)] == [False, True]
     with pytest.raises(ForbiddenError):
-        lessons.lesson(bench.service, bench.OTHER_PRO, first)
-    (model,) = lessons.models(bench.service, bench.INSPECTOR)
+        training.lesson(bench.service, bench.OTHER_PRO, first)
+    (model,) = training.models(bench.service, bench.INSPECTOR)
     assert (model.accepted, model.passes) == (None, 3)
     accepted = one_verse("春眠不觉晓", "处处闻啼鸟", label="chorus1")
-    lessons.set_model(bench.service, bench.INSPECTOR, model.song.id, model.version, accepted)
+    training.set_model(bench.service, bench.INSPECTOR, model.song.id, model.version, accepted)
     with pytest.raises(StaleError):
-        lessons.set_model(bench.service, bench.OTHER_INSPECTOR, model.song.id, model.version, accepted)
-    assert [row[3:] for row in lessons.lessons(bench.service, bench.ADMIN)] == [("accepted", 0.0)] * 3
-    assert [row.second[0] for row in lessons.lesson(bench.service, bench.PRO, first)] == ["chorus1", "chorus1"]
+        training.set_model(bench.service, bench.OTHER_INSPECTOR, model.song.id, model.version, accepted)
+    assert [row[3:] for row in training.lessons(bench.service, bench.ADMIN)] == [("accepted", 0.0)] * 3
+    assert [row.second[0] for row in training.lesson(bench.service, bench.PRO, first)] == ["chorus1", "chorus1"]
     for refused in (bench.PRO, bench.ADMIN):
         with pytest.raises(ForbiddenError):
-            lessons.set_model(bench.service, refused, model.song.id, model.version + 1, accepted)
+            training.set_model(bench.service, refused, model.song.id, model.version + 1, accepted)
     with pytest.raises(ForbiddenError):
-        lessons.models(bench.service, bench.PRO)
+        training.models(bench.service, bench.PRO)
     (other,) = {"s1", "s2"} - {model.song.id}
     seen = bench.version(SongRow, other)
     with pytest.raises(InvalidAnnotationError, match="training set"):
-        lessons.set_model(bench.service, bench.INSPECTOR, other, seen, accepted)
+        training.set_model(bench.service, bench.INSPECTOR, other, seen, accepted)
     assert managing.finished_songs(bench.service) == []
     managing.withdraw(bench.service, bench.INSPECTOR, bench.INSPECTOR)
-    assert lessons.models(bench.service, bench.OTHER_INSPECTOR)[0].accepted is None
+    assert training.models(bench.service, bench.OTHER_INSPECTOR)[0].accepted is None
 
 
 def test_inspectors_discuss_items_that_spread_once_all_have_scored(bench: StudyBench) -> None:
     task = practised(bench)
-    practising.score_item(bench.service, sheet(task, bench.INSPECTOR, 0.9))
+    training.score_item(bench.service, sheet(task, bench.INSPECTOR, 0.9))
     with pytest.raises(InvalidInputError, match="once all have scored"):
-        lessons.discuss(bench.service, bench.INSPECTOR, task, "标签太少")
-    practising.score_item(bench.service, sheet(task, bench.OTHER_INSPECTOR, 0.7))
-    lessons.discuss(bench.service, bench.INSPECTOR, task, "标签太少")
-    lessons.discuss(bench.service, bench.ADMIN, task, "见第二条")
+        training.discuss(bench.service, bench.INSPECTOR, task, "标签太少")
+    training.score_item(bench.service, sheet(task, bench.OTHER_INSPECTOR, 0.7))
+    training.discuss(bench.service, bench.INSPECTOR, task, "标签太少")
+    training.discuss(bench.service, bench.ADMIN, task, "见第二条")
     for empty in (" ", "字" * 2001):
         with pytest.raises(InvalidInputError, match="characters"):
-            lessons.discuss(bench.service, bench.ADMIN, task, empty)
-    said = lessons.discussion(bench.service, bench.OTHER_INSPECTOR, task)
+            training.discuss(bench.service, bench.ADMIN, task, empty)
+    said = training.discussion(bench.service, bench.OTHER_INSPECTOR, task)
     assert [(row.author, row.role, row.round, row.content) for row in said] == [
         (bench.INSPECTOR, "inspector", 1, "标签太少"), (bench.ADMIN, "administrator", 1, "见第二条"),
     ]  # fmt: skip
-    assert lessons.discussion(bench.service, bench.ADMIN, task + 10) == []
+    assert training.discussion(bench.service, bench.ADMIN, task + 10) == []
     assert views.messages(bench.service, bench.ADMIN) == []  # no feedback
     for act in (
-        lambda: lessons.discussion(bench.service, bench.FAN, task),
-        lambda: lessons.discuss(bench.service, bench.FAN, task, "我"),
+        lambda: training.discussion(bench.service, bench.FAN, task),
+        lambda: training.discuss(bench.service, bench.FAN, task, "我"),
     ):
         with pytest.raises(ForbiddenError):
             act()
     with pytest.raises(InvalidInputError, match="own threads"):
         managing.post_message(bench.service, bench.FAN, "我", place=f"training/1/{task}")
-    practising.new_round(bench.service, bench.ADMIN)
+    training.new_round(bench.service, bench.ADMIN)
     for who in (bench.INSPECTOR, bench.OTHER_INSPECTOR):
-        practising.score_item(bench.service, sheet(task, who, 0.8))
+        training.score_item(bench.service, sheet(task, who, 0.8))
     with pytest.raises(InvalidInputError, match="over 10 points apart"):
-        lessons.discuss(bench.service, bench.INSPECTOR, task, "现在一致")
-    assert len(lessons.discussion(bench.service, bench.INSPECTOR, task)) == 2
+        training.discuss(bench.service, bench.INSPECTOR, task, "现在一致")
+    assert len(training.discussion(bench.service, bench.INSPECTOR, task)) == 2
 
 
 def test_grades_of_weeks_are_seen_by_whom_they_concern(bench: StudyBench) -> None:
     settled(bench, "s1")  # of the two lines that the inspector accepted the passes have one and none
-    assert weeks.so_far(bench.service, bench.PRO) == ("IV", "", True)
-    assert weeks.so_far(bench.service, bench.FAN) is None
+    assert people.so_far(bench.service, bench.PRO) == ("IV", "", True)
+    assert people.so_far(bench.service, bench.FAN) is None
     bench.clock.wait(days=7)
     managing.close_week(bench.service, bench.ADMIN, dt.date(2026, 3, 2))
-    (own,) = weeks.graded(bench.service, bench.PRO)
+    (own,) = people.graded(bench.service, bench.PRO)
     assert own == (bench.PRO, "professional", dt.date(2026, 3, 2), "IV", "", True, 0, 1000)
-    assert [row.person for row in weeks.graded(bench.service, bench.ADMIN)] == [bench.PRO, bench.OTHER_PRO]
-    assert weeks.graded(bench.service, bench.FAN) == weeks.graded(bench.service, bench.INSPECTOR) == []
+    assert [row.person for row in people.graded(bench.service, bench.ADMIN)] == [bench.PRO, bench.OTHER_PRO]
+    assert people.graded(bench.service, bench.FAN) == people.graded(bench.service, bench.INSPECTOR) == []
     with bench.store.writing() as session:
         for who in (bench.FAN, bench.OTHER_FAN):
             session.add(WarningRow(person=who, task=1, kind="restless", moment=bench.clock()))
-    assert weeks.cautions(bench.service, bench.FAN) == [(bench.FAN, 1, "restless", bench.clock())]
-    assert [row.person for row in weeks.cautions(bench.service, bench.ADMIN)] == [bench.OTHER_FAN, bench.FAN]
+    assert people.cautions(bench.service, bench.FAN) == [(bench.FAN, 1, "restless", bench.clock())]
+    assert [row.person for row in people.cautions(bench.service, bench.ADMIN)] == [bench.OTHER_FAN, bench.FAN]
 
 
 @pytest.mark.requirement(number=11)
@@ -332,13 +319,13 @@ def test_analytics_count_what_the_player_reported(bench: StudyBench) -> None:
     for kind in reports:
         annotating.record(bench.service, bench.PRO, task.id, [{"kind": kind, "position_sec": 0}])
         bench.clock.wait(20)
-    found = {row.person: row for row in watching.habits(bench.service, bench.ADMIN)}
+    found = {row.person: row for row in oversight.habits(bench.service, bench.ADMIN)}
     assert found[bench.PRO].tasks == 0
     assert math.isnan(found[bench.PRO].page_min)
     annotating.submit(bench.service, bench.PRO, task.id, bench.version(TaskRow, task.id), one_verse("春眠不觉晓"))
     with bench.store.writing() as session:
         session.add(WarningRow(person=bench.PRO, task=task.id, kind="restless", moment=bench.clock()))
-    row = {row.person: row for row in watching.habits(bench.service, bench.ADMIN)}[bench.PRO]
+    row = {row.person: row for row in oversight.habits(bench.service, bench.ADMIN)}[bench.PRO]
     assert (row.tasks, row.page_min, row.clicks, row.warnings) == (
         1,
         pytest.approx(4.0),  # 100 s of listening as well
@@ -346,20 +333,20 @@ def test_analytics_count_what_the_player_reported(bench: StudyBench) -> None:
         {"restless": 1},
     )
     with pytest.raises(ForbiddenError):
-        watching.habits(bench.service, bench.INSPECTOR)
-    assert [task.kind for task in watching.submissions(bench.service, bench.ADMIN, bench.PRO)] == ["structure"]
+        oversight.habits(bench.service, bench.INSPECTOR)
+    assert [task.kind for task in oversight.submissions(bench.service, bench.ADMIN, bench.PRO)] == ["structure"]
     with pytest.raises(InvalidInputError):
-        watching.submissions(bench.service, bench.ADMIN, 99)
+        oversight.submissions(bench.service, bench.ADMIN, 99)
 
 
 @pytest.mark.requirement(number=13)
 def test_the_pages_of_oversight(bench: StudyBench, tmp_path) -> None:
     testclient = pytest.importorskip("starlette.testclient")
-    from music_evals.caimap.web.answering import COOKIE
     from music_evals.caimap.web.app import build_app
+    from music_evals.caimap.web.visitors import COOKIE
 
     task = scored(bench)
-    practising.take_training(bench.service, bench.OTHER_FAN)
+    training.take_training(bench.service, bench.OTHER_FAN)
     app = build_app(bench.service, tmp_path)
 
     def browser(who: int):

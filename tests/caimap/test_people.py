@@ -12,12 +12,12 @@ from tests.caimap.test_pages import PASSWORD, app, described, structured, visito
 from tests.caimap.test_web import Browser
 from tests.caimap_bench import StudyBench
 
-from music_evals.caimap import ledger
-from music_evals.caimap.roles import ForbiddenError
+from music_evals.caimap.domain import ledger
+from music_evals.caimap.domain.machine import ForbiddenError
+from music_evals.caimap.services import accounts, annotating, managing, people
+from music_evals.caimap.services.study import Settings
 from music_evals.caimap.storage.tables import AuditRow, MessageRow, PersonRow, TaskRow, WarningRow, WeekRow
-from music_evals.caimap.web.wording import amount_words
-from music_evals.caimap.work import accounts, annotating, managing, people
-from music_evals.caimap.work.service import Settings
+from music_evals.caimap.web.words import amount_words
 from music_evals.errors import InvalidInputError
 
 pytest.importorskip("starlette.testclient")

@@ -21,24 +21,15 @@ from sqlalchemy import event, select
 from sqlalchemy.orm import Session
 from tests.caimap_bench import StudyBench, description, one_verse
 
-from music_evals.caimap import assurance, ledger
-from music_evals.caimap.grades import week_of
-from music_evals.caimap.machine import FIRST_SONG_STATE, FIRST_TASK_STATE, LIVE_TASK_STATES, SONG, SYSTEM, TASK
+from music_evals.caimap.domain import assurance, ledger
+from music_evals.caimap.domain.grades import week_of
+from music_evals.caimap.domain.machine import FIRST_SONG_STATE, FIRST_TASK_STATE, LIVE_TASK_STATES, SONG, SYSTEM, TASK
+from music_evals.caimap.domain.values import FinishedSong, ScoreSheet, Song, Structure
+from music_evals.caimap.services import accounts, annotating, inspecting, managing, oversight, training
+from music_evals.caimap.services.accounts import STAND_INS
+from music_evals.caimap.services.study import Settings
 from music_evals.caimap.storage.store import sqlite_url
 from music_evals.caimap.storage.tables import AuditRow, LedgerRow, PersonRow, SheetRow, SongRow, TaskRow
-from music_evals.caimap.values import FinishedSong, ScoreSheet, Song, Structure
-from music_evals.caimap.work import (
-    accounts,
-    annotating,
-    inspecting,
-    lessons,
-    managing,
-    practising,
-    settlements,
-    watching,
-)
-from music_evals.caimap.work.consents import STAND_INS
-from music_evals.caimap.work.service import Settings
 from music_evals.errors import MusicEvalsError
 
 FEWEST, MOST, N_ACTS, EVERY = 4, 24, 450, 15
@@ -120,7 +111,7 @@ class Walk:
         annotating.take_next(self.service, self.people(*ANNOTATORS))
 
     def practise(self) -> None:
-        practising.take_training(self.service, self.people(*ANNOTATORS))
+        training.take_training(self.service, self.people(*ANNOTATORS))
 
     def open(self) -> None:
         if row := self.task("assigned"):
@@ -158,7 +149,7 @@ class Walk:
             inspecting.score(self.service, self.sheet(row, self.people("inspector")), self.version(row))
 
     def score_item(self) -> None:
-        judged = practising.practice(self.service, self.people("administrator")).judged
+        judged = training.practice(self.service, self.people("administrator")).judged
         if (missing := self.one(judged.missing if judged else ())) and self.likely(0.9):
             number, who = missing
         elif row := self.task("submitted", training=True):
@@ -166,46 +157,46 @@ class Walk:
         else:
             return
         with self.service.store.reading() as session:
-            practising.score_item(self.service, self.sheet(session.get_one(TaskRow, number), who))
+            training.score_item(self.service, self.sheet(session.get_one(TaskRow, number), who))
 
     def verify(self) -> None:
         with self.service.store.reading() as session:
             scored = list(session.scalars(select(SheetRow.task).where(SheetRow.purpose == "assurance")))
             row = session.get(TaskRow, self.one(scored)) if scored else None
         if row := row or self.task("accepted"):
-            watching.verify(self.service, self.sheet(row, self.people("administrator")))
+            oversight.verify(self.service, self.sheet(row, self.people("administrator")))
 
     def settle_again(self) -> None:
         who = self.people("administrator")
-        waiting = [found.song for found in settlements.settlements(self.service, who) if found.agreement is None]
+        waiting = [found.song for found in inspecting.settlements(self.service, who) if found.agreement is None]
         song = self.one(waiting) if waiting and self.likely(0.9) else self.song("describing").id
-        seen = settlements.unsettled(self.service, who, song)
+        seen = inspecting.unsettled(self.service, who, song)
         assert len(seen.passes) == 2
-        settlements.verify_settlement(self.service, who, song, self.structure())
+        inspecting.verify_settlement(self.service, who, song, self.structure())
 
     def learn(self) -> None:
         who = self.people(*ANNOTATORS, "inspector")
-        if found := self.one(lessons.lessons(self.service, who)):
+        if found := self.one(training.lessons(self.service, who)):
             assert found.against in {"accepted", "others"} if found.agreement >= 0 else not found.against
-            lessons.lesson(self.service, who, found.task)
+            training.lesson(self.service, who, found.task)
 
     def set_model(self) -> None:
         who = self.people("inspector")
-        if found := self.one(lessons.models(self.service, who)):
-            lessons.set_model(self.service, who, found.song.id, found.version, self.structure())
+        if found := self.one(training.models(self.service, who)):
+            training.set_model(self.service, who, found.song.id, found.version, self.structure())
 
     def discuss(self) -> None:
         who = self.people("inspector")
-        judged = practising.practice(self.service, who).judged
+        judged = training.practice(self.service, who).judged
         if item := self.one(judged.discussed if judged else ()):
-            lessons.discuss(self.service, who, item, "为什么")
-            assert lessons.discussion(self.service, who, item)[-1].author == who
+            training.discuss(self.service, who, item, "为什么")
+            assert training.discussion(self.service, who, item)[-1].author == who
 
     def new_round(self) -> None:
-        practising.new_round(self.service, self.people("administrator"))
+        training.new_round(self.service, self.people("administrator"))
 
     def choose_songs(self) -> None:
-        practising.choose_songs(self.service, self.people("administrator"), 1)
+        training.choose_songs(self.service, self.people("administrator"), 1)
 
     def decide_screening(self) -> None:
         row = self.song("screened")
@@ -445,7 +436,7 @@ def walks(tmp_path_factory: pytest.TempPathFactory) -> Iterator[list[Walked]]:
     folder, made = tmp_path_factory.mktemp("walks"), []
     cheap = argon2.PasswordHasher(time_cost=1, memory_cost=8, parallelism=1)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("music_evals.caimap.work.accounts._hasher", lambda: cheap)
+        patch.setattr("music_evals.caimap.services.accounts._hasher", lambda: cheap)
         for seed in range(MOST):  # until all was done, so that what one walk happens to hold plays no part
             made.append(Walk(folder / f"{seed}.db", seed).go(N_ACTS))
             acts = sum((walked.done for walked in made), Counter())
@@ -561,7 +552,7 @@ LEFT_OUT: dict[str, dict[str, float]] = {
     "inspecting.pay_task": {}, "inspecting._pay_inspection": {}, "managing._redo_settled": OFTEN_LEFT,
     "managing.cancel_open": {}, "managing.compare_passes": OFTEN_LEFT, "managing.discard": {}, "managing.erase": {},
     "managing.take_back": {"decide": 12, "settle": 14, "leave": 0.3, "withdraw": 0},
-    "undoing.take_back": {"close_week": 3, "score": 10, "leave": 0.3, "withdraw": 0},
+    "tasks.take_back": {"close_week": 3, "score": 10, "leave": 0.3, "withdraw": 0},
 }  # fmt: skip
 """Parts of acts without which a song would wait for nobody, or somebody would be paid wrongly or not leave.
 
@@ -572,7 +563,7 @@ Each with the acts that are tried more or less often there, so that the walks th
 @pytest.mark.slow
 @pytest.mark.parametrize("part", LEFT_OUT)
 def test_an_act_without_one_of_its_parts_is_noticed(part: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(f"music_evals.caimap.work.{part}", lambda *_, **__: None)
+    monkeypatch.setattr(f"music_evals.caimap.services.{part}", lambda *_, **__: None)
     monkeypatch.setattr(Walk, "ACTS", {**Walk.ACTS, **LEFT_OUT[part]})
     with pytest.raises(AssertionError):
         go_all(tmp_path)

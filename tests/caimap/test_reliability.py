@@ -7,8 +7,8 @@ from benchmarks.caimap import kill, load
 from benchmarks.caimap.people import Kept, lost
 from tests.caimap_bench import StudyBench, one_verse
 
+from music_evals.caimap.services import annotating
 from music_evals.caimap.storage.tables import TaskRow
-from music_evals.caimap.work import annotating
 
 pytest.importorskip("uvicorn")
 

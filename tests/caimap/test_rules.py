@@ -15,20 +15,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from music_evals.annotations import AUDIO_EFFECTS, DIMENSIONS
-from music_evals.caimap import (
-    assignment,
-    assurance,
-    description,
-    grades,
-    ledger,
-    listening,
-    machine,
-    roles,
-    structure,
-    superficial,
-)
-from music_evals.caimap.training import evaluate_round
-from music_evals.caimap.values import (
+from music_evals.caimap.domain import assignment, assurance, description, grades, ledger, listening, machine, structure
+from music_evals.caimap.domain.assurance import evaluate_round
+from music_evals.caimap.domain.values import (
     ROLES,
     Description,
     Effects,
@@ -104,25 +93,25 @@ def test_a_page_that_is_loaded_again_while_it_plays_begins_a_new_sitting() -> No
 
 
 def test_each_right_belongs_to_its_roles() -> None:
-    for right, allowed in roles.RIGHTS.items():
+    for right, allowed in machine.RIGHTS.items():
         for role in ROLES:
             if role in allowed:
-                roles.check_right(Person(1, role), right)
+                machine.check_right(Person(1, role), right)
             else:
-                with pytest.raises(roles.ForbiddenError):
-                    roles.check_right(Person(1, role), right)
-    with pytest.raises(roles.ForbiddenError):
-        roles.check_right(Person(1, "amateur", withdrawn=True), "annotate")
-    with pytest.raises(roles.ForbiddenError, match="no further tasks"):
-        roles.check_right(Person(1, "amateur", excluded=True), "annotate")
-    roles.check_right(Person(1, "amateur", excluded=True), "ask")
+                with pytest.raises(machine.ForbiddenError):
+                    machine.check_right(Person(1, role), right)
+    with pytest.raises(machine.ForbiddenError):
+        machine.check_right(Person(1, "amateur", withdrawn=True), "annotate")
+    with pytest.raises(machine.ForbiddenError, match="no further tasks"):
+        machine.check_right(Person(1, "amateur", excluded=True), "annotate")
+    machine.check_right(Person(1, "amateur", excluded=True), "ask")
 
 
 def test_annotators_see_their_own_tasks_only() -> None:
     task = Task(1, "s1", "amateur", 7, "working")
-    assert roles.may_open(Person(7, "amateur"), task)
-    assert not roles.may_open(Person(8, "amateur"), task)
-    assert roles.may_open(Person(9, "inspector"), task)
+    assert machine.may_open(Person(7, "amateur"), task)
+    assert not machine.may_open(Person(8, "amateur"), task)
+    assert machine.may_open(Person(9, "inspector"), task)
 
 
 # --- requirements 2 and 16: tasks and assignment
@@ -530,7 +519,7 @@ def test_a_short_or_restless_visit_warns() -> None:
     calm = listening.Listening(True, 60, (), 0, 0)
 
     def warning(found: listening.Listening, page_sec: float) -> str:
-        return superficial.description_warning(described("amateur"), [], found, [superficial.Visit(page_sec, 1, 60)])
+        return grades.description_warning(described("amateur"), [], found, [grades.Visit(page_sec, 1, 60)])
 
     assert warning(calm, 71.9) == "short_visit"
     assert warning(calm, 72) == ""

@@ -6,7 +6,7 @@ import math
 
 import pytest
 
-from music_evals.caimap.simulation import HABITS, Plan, simulate
+from music_evals.caimap.domain.simulation import HABITS, Plan, simulate
 from music_evals.cli import main
 from music_evals.errors import InvalidInputError
 

@@ -18,13 +18,13 @@ from sqlalchemy.engine import make_url
 from sqlalchemy.exc import DBAPIError
 from tests.caimap_bench import StudyBench, description, one_verse
 
-from music_evals.caimap import ledger
-from music_evals.caimap.exporting import read_key
+from music_evals.caimap.domain import ledger
+from music_evals.caimap.exchange.exporting import read_key
+from music_evals.caimap.services import annotating, managing
+from music_evals.caimap.services.study import Settings
 from music_evals.caimap.storage.backups import MANIFEST, backup, restore
 from music_evals.caimap.storage.store import Store, migrate, sqlite_url
 from music_evals.caimap.storage.tables import APPEND_ONLY, AuditRow, LedgerRow, SongRow, TaskRow
-from music_evals.caimap.work import annotating, managing
-from music_evals.caimap.work.service import Settings
 from music_evals.cli import main
 from music_evals.errors import (
     BackendError,

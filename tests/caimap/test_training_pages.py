@@ -11,11 +11,11 @@ from tests.caimap.test_oversight import practised, practised_structure, settled,
 from tests.caimap.test_pages import app, described, visitor  # noqa: F401  (fixtures)
 from tests.caimap_bench import StudyBench, one_verse
 
+from music_evals.caimap.services import accounts, inspecting, managing, training
+from music_evals.caimap.services.study import Settings
 from music_evals.caimap.storage.tables import PersonRow, SongRow, TaskRow
 from music_evals.caimap.web.forms import structure_fields
 from music_evals.caimap.web.words import LANGUAGES
-from music_evals.caimap.work import accounts, lessons, managing, practising, settlements
-from music_evals.caimap.work.service import Settings
 
 pytest.importorskip("starlette.testclient")
 BOTH = "春眠不觉晓", "处处闻啼鸟"
@@ -35,7 +35,7 @@ def texts(page: str) -> list[str]:
 @pytest.mark.requirement(number=14)
 def test_annotators_see_how_their_structures_were_judged(bench: StudyBench, visitor) -> None:  # noqa: F811
     bench.songs("s1")
-    practising.choose_songs(bench.service, bench.ADMIN, 1)
+    training.choose_songs(bench.service, bench.ADMIN, 1)
     number = practised_structure(bench, bench.PRO, one_verse(*BOTH))
     own = visitor(bench.PRO)
     assert texts(own.get("/training").text) == ["s1", "暂无", "-"]
@@ -47,7 +47,7 @@ def test_annotators_see_how_their_structures_were_judged(bench: StudyBench, visi
     lesson = own.get(f"/training/lesson/{number}").text
     assert lesson.count('class="differs') == 4  # the second line is theirs alone: two cells on each side
     assert visitor(bench.OTHER_PRO).get(f"/training/lesson/{number}").status_code == 403
-    lessons.set_model(bench.service, bench.INSPECTOR, "s1", bench.version(SongRow, "s1"), one_verse(*BOTH))
+    training.set_model(bench.service, bench.INSPECTOR, "s1", bench.version(SongRow, "s1"), one_verse(*BOTH))
     assert texts(own.get("/training").text) == ["s1", "质检员采用的版本", "100 %"]
     assert 'class="differs' not in own.get(f"/training/lesson/{number}").text
     assert texts(visitor(bench.ADMIN).get("/training").text)[-4:] == [
@@ -65,8 +65,8 @@ def test_annotators_see_how_their_structures_were_judged(bench: StudyBench, visi
 @pytest.mark.requirement(number=14)
 def test_inspectors_accept_a_structure_for_each_song_of_the_training(bench: StudyBench, visitor) -> None:  # noqa: F811
     bench.songs("s1", "s2")
-    practising.choose_songs(bench.service, bench.ADMIN, 1)
-    (model,) = lessons.models(bench.service, bench.INSPECTOR)
+    training.choose_songs(bench.service, bench.ADMIN, 1)
+    (model,) = training.models(bench.service, bench.INSPECTOR)
     (other,) = {"s1", "s2"} - {model.song.id}
     first, second, path = visitor(bench.INSPECTOR), visitor(bench.OTHER_INSPECTOR), f"/training/song/{model.song.id}"
     assert f'href="{path}"' in first.get("/training").text
@@ -81,7 +81,7 @@ def test_inspectors_accept_a_structure_for_each_song_of_the_training(bench: Stud
     refused = first.post(path, **{**fields, "line_0": "spring"})
     assert (refused.status_code, "只能有汉字" in refused.text, 'value="spring"' in refused.text) == (400, True, True)
     assert first.post(path, **fields).headers["location"] == "/training"
-    assert lessons.models(bench.service, bench.INSPECTOR)[0].accepted.sections[0].lines == ("春眠", "不觉晓")
+    assert training.models(bench.service, bench.INSPECTOR)[0].accepted.sections[0].lines == ("春眠", "不觉晓")
     assert 'name="line_0" value="春眠"' in second.get(path).text  # what was accepted is where the next one starts
     late = second.post(path, **{**fields, "theme": "晚了一步"})
     assert (late.status_code, "晚了一步" in late.text) == (409, True)
@@ -95,11 +95,11 @@ def test_inspectors_accept_a_structure_for_each_song_of_the_training(bench: Stud
 def test_items_that_are_far_apart_are_discussed_on_the_page(bench: StudyBench, visitor) -> None:  # noqa: F811
     item = practised(bench)
     inspector, path = visitor(bench.INSPECTOR), f"/training/item/{item}/discussion"
-    practising.score_item(bench.service, sheet(item, bench.INSPECTOR, 0.9))
+    training.score_item(bench.service, sheet(item, bench.INSPECTOR, 0.9))
     assert path not in inspector.get("/training").text  # somebody has not scored it
     early = inspector.post(path, content="太早的话")
     assert (early.status_code, "太早的话" in early.text) == (400, True)
-    practising.score_item(bench.service, sheet(item, bench.OTHER_INSPECTOR, 0.7))
+    training.score_item(bench.service, sheet(item, bench.OTHER_INSPECTOR, 0.7))
     assert f'action="{path}"' in inspector.get("/training").text
     long = "长" * 2001
     refused = inspector.post(path, content=long)
@@ -112,7 +112,7 @@ def test_items_that_are_far_apart_are_discussed_on_the_page(bench: StudyBench, v
     fan = visitor(bench.FAN)
     assert "标签" not in fan.get("/training").text
     assert fan.post(path, content="我").status_code == 403
-    practising.new_round(bench.service, bench.ADMIN)
+    training.new_round(bench.service, bench.ADMIN)
     page = inspector.get("/training").text
     assert "见第二条" in page  # while they score again
     assert f'action="{path}"' not in page
@@ -145,7 +145,7 @@ def test_a_settled_structure_is_verified_without_seeing_it(bench: StudyBench, vi
         "▸ 段落开始: verse1", "春眠不觉晓 ccccR", "▸ 段落开始: verse1", "春眠不觉晓 ccccR",
         "不同: verse1", "不同: 处处闻啼鸟 ccccR", "-", "-",
     ]  # fmt: skip
-    (found,) = settlements.settlements(bench.service, bench.ADMIN)
+    (found,) = inspecting.settlements(bench.service, bench.ADMIN)
     assert (found.agreement, found.apart) == (0.5, True)
     assert re.search(r'<td class="n differs">50 %</td>', manager.get("/manage/verify").text)
     assert f'action="{path}"' not in manager.get(path).text
@@ -179,9 +179,9 @@ def test_the_new_pages_are_in_one_language(bench: StudyBench, visitor, language:
     settled(bench, "s9")
     item = practised(bench)
     for who, share in ((bench.INSPECTOR, 0.9), (bench.OTHER_INSPECTOR, 0.7)):
-        practising.score_item(bench.service, sheet(item, who, share))
-    lessons.discuss(bench.service, bench.ADMIN, item, "98 ?")
-    (model,) = lessons.models(bench.service, bench.INSPECTOR)
+        training.score_item(bench.service, sheet(item, who, share))
+    training.discuss(bench.service, bench.ADMIN, item, "98 ?")
+    (model,) = training.models(bench.service, bench.INSPECTOR)
     number = practised_structure(bench, bench.PRO, one_verse(*BOTH))
     practised_structure(bench, bench.OTHER_PRO, one_verse(*BOTH, label="chorus1"))
     with bench.store.writing() as session:

@@ -12,8 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from music_evals.audio.io import load_audio
-from music_evals.caimap import waveforms
-from music_evals.caimap.waveforms import FULL, kept_peaks, peaks_of
+from music_evals.caimap.web import waveforms
+from music_evals.caimap.web.waveforms import FULL, kept_peaks, peaks_of
 from music_evals.errors import NoDataError, UnreadableFileError
 
 

@@ -10,14 +10,13 @@ from sqlalchemy import select, text
 from sqlalchemy.exc import DBAPIError
 from tests.caimap_bench import StudyBench, description, one_verse
 
-from music_evals.caimap import assurance, ledger
-from music_evals.caimap.machine import ForbiddenStepError
-from music_evals.caimap.roles import ForbiddenError
+from music_evals.caimap.domain import assurance, ledger
+from music_evals.caimap.domain.machine import ForbiddenError, ForbiddenStepError
+from music_evals.caimap.domain.values import ScoreSheet, Song
+from music_evals.caimap.services import accounts, annotating, inspecting, managing, oversight, training, views
+from music_evals.caimap.services.study import Settings
 from music_evals.caimap.storage.store import StaleError, Store, migrate, sqlite_url
 from music_evals.caimap.storage.tables import EventRow, MessageRow, SessionRow, SheetRow, SongRow, TaskRow, WarningRow
-from music_evals.caimap.values import ScoreSheet, Song
-from music_evals.caimap.work import accounts, annotating, inspecting, managing, practising, views, watching
-from music_evals.caimap.work.service import Settings
 from music_evals.errors import InvalidAnnotationError, InvalidInputError, MusicEvalsError
 
 
@@ -170,13 +169,13 @@ def test_authors_read_the_score_that_counts_alone(bench: StudyBench) -> None:
     full = dict(assurance.FORMS["amateur"])
     version = bench.version(TaskRow, number)
     inspecting.score(bench.service, ScoreSheet(number, bench.INSPECTOR, full, "good"), version)
-    watching.verify(bench.service, ScoreSheet(number, bench.ADMIN, dict.fromkeys(full, 0), "far too generous"))
+    oversight.verify(bench.service, ScoreSheet(number, bench.ADMIN, dict.fromkeys(full, 0), "far too generous"))
     assert [remark for _, remark in views.task_view(bench.service, bench.FAN, number).remarks] == ["good"]
 
 
 def test_songs_for_training_are_no_part_of_the_progress(bench: StudyBench) -> None:
     bench.songs("s1", "s2", "s3")
-    practising.choose_songs(bench.service, bench.ADMIN, 1)
+    training.choose_songs(bench.service, bench.ADMIN, 1)
     assert sum(managing.progress(bench.service, bench.ADMIN).songs.values()) == 2
 
 
@@ -224,7 +223,7 @@ def test_who_listens_and_writes_slowly_is_not_warned(bench: StudyBench) -> None:
         version = annotating.save(bench.service, bench.FAN, task.id, version, {"overall_text": "字" * saved})
     annotating.submit(bench.service, bench.FAN, task.id, version, description("amateur"))
     assert warnings_given(bench) == []
-    (row,) = [row for row in watching.habits(bench.service, bench.ADMIN) if row.person == bench.FAN]
+    (row,) = [row for row in oversight.habits(bench.service, bench.ADMIN) if row.person == bench.FAN]
     assert row.page_min == pytest.approx(640 / 60)
 
 
@@ -398,7 +397,7 @@ def test_who_is_excluded_loses_open_tasks_and_works_no_more(bench: StudyBench) -
         lambda: annotating.open_task(bench.service, bench.OTHER_PRO, left.id),
         lambda: annotating.save(bench.service, bench.OTHER_PRO, left.id, seen + 1, {"theme": "一"}),
         lambda: annotating.submit(bench.service, bench.OTHER_PRO, left.id, seen + 1, good),
-        lambda: practising.take_training(bench.service, bench.OTHER_PRO),
+        lambda: training.take_training(bench.service, bench.OTHER_PRO),
     ):
         with pytest.raises(ForbiddenError, match="no further tasks"):
             act()
@@ -412,7 +411,7 @@ def test_an_abandoned_task_goes_to_somebody_else(bench: StudyBench) -> None:
     annotating.save(bench.service, bench.PRO, left.id, bench.version(TaskRow, left.id), {"theme": "一"})
     bench.clock.wait(days=10)  # 20 since it was given, 10 since something was done
     assert annotating.take_next(bench.service, bench.OTHER_PRO) is None
-    (open_now,) = watching.open_tasks(bench.service, bench.ADMIN)
+    (open_now,) = oversight.open_tasks(bench.service, bench.ADMIN)
     assert (open_now.task.id, bench.clock.now - open_now.last) == (left.id, dt.timedelta(days=10))
     assert open_now.released - bench.clock.now == dt.timedelta(days=4)
     bench.clock.wait(days=4, seconds=1)
@@ -440,10 +439,10 @@ def test_an_administrator_takes_a_task_back(bench: StudyBench) -> None:
 
 def test_training_is_not_the_next_task(bench: StudyBench) -> None:
     bench.songs("s1", "s2")
-    practising.choose_songs(bench.service, bench.ADMIN, 1)
-    training = practising.take_training(bench.service, bench.PRO)
+    training.choose_songs(bench.service, bench.ADMIN, 1)
+    practised = training.take_training(bench.service, bench.PRO)
     task = annotating.take_next(bench.service, bench.PRO)
-    assert (task.training, task.song != training.song) == (False, True)
+    assert (task.training, task.song != practised.song) == (False, True)
 
 
 def test_a_week_is_closed_on_its_monday_after_it_is_over(bench: StudyBench) -> None:
@@ -526,9 +525,9 @@ def test_the_texts_of_who_withdraws_are_erased_and_what_others_rest_on_stays(ben
         assert list(session.scalars(select(SessionRow))) == []
     owed = ledger.balances(managing.ledger_of(bench.service, bench.ADMIN))
     assert (owed[bench.FAN], owed[bench.INSPECTOR]) == (1000, 500)
-    assert watching.verifications(bench.service, bench.ADMIN) == []
+    assert oversight.verifications(bench.service, bench.ADMIN) == []
     with pytest.raises(InvalidAnnotationError):
-        watching.verify(bench.service, ScoreSheet(numbers[1], bench.ADMIN, points))
+        oversight.verify(bench.service, ScoreSheet(numbers[1], bench.ADMIN, points))
 
 
 def test_one_administrator_stays(bench: StudyBench) -> None:

@@ -254,7 +254,7 @@ def test_failures_are_on_no_card(
         def nll(self, contexts: Any) -> Any:  # noqa: ARG002
             raise ValueError("no density")
 
-    monkeypatch.setattr("music_evals.benchmark.model_folders.load_plugin", lambda registry, *name: (
+    monkeypatch.setattr("music_evals.benchmark.inputs.load_plugin", lambda registry, *name: (
         Fake if "anticipation_rnn" in registry else load_plugin(registry, *name)
     ))  # fmt: skip
     folder = tmp_path / "fake_model"

@@ -67,7 +67,8 @@ ARROWS: dict[str, set[str]] = {
 LIGHT = {"numpy", "music_evals"}
 # Heavy packages at the top of a module, each with its reason.
 TOP_LEVEL = {
-    "caimap": {"sqlalchemy", "alembic"},  # tables are declared: whoever opens a study has the extra
+    # tables and routes are declared: whoever opens a study has the extra
+    "caimap": {"sqlalchemy", "alembic", "fastapi", "starlette", "jinja2"},
     "hf": {"evaluate"},  # base classes of evaluate's modules: whoever imports hf has evaluate
     "models": {"torch", "huggingface_hub"},  # networks are reached through the registry only
     "editing": {"torch", "huggingface_hub"},  # networks of our own, imported where a system builds them

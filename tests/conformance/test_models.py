@@ -13,7 +13,7 @@ import pytest
 from tests.conformance.rules import ROOT, card_of, missing_topics, over, place, subfolders
 
 from music_evals.errors import ModelUnavailableError
-from music_evals.models.recipe import read_sections
+from music_evals.models.training.recipe import read_sections
 from music_evals.protocols import (
     EDITORS,
     INPAINTERS,

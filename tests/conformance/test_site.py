@@ -30,7 +30,10 @@ PICKED = (
 """Public modules of rooms that users see a part of."""
 INTERNAL = {
     *(f"audio.{name}" for name in ("containers", "decoding", "filters", "fluidsynth", "melody_net", "recordings")),
-    *("audio.samples", "audio.spectra", "audio.tempo_levels"),
+    *(
+        f"audio.{name}"
+        for name in ("optional_f0", "samples", "spectra", "store", "structure", "tempo_levels", "timbre")
+    ),
     *(f"lyrics.{name}" for name in ("headers", "last_words", "model_files", "readings", "remarks")),
     *(f"metrics.{name}" for name in ("arrays", "bars", "dtw", "lyric_edits", "lyric_report", "motifs", "note_counts")),
     *(f"pipelines.{name}" for name in ("description_input", "intervals", "preservation_features", "suffixes")),

@@ -20,7 +20,7 @@ torch = pytest.importorskip("torch")
 
 from safetensors import safe_open  # noqa: E402
 
-from music_evals.editing._loading import check_loading_info, hub_options, load_tensors  # noqa: E402
+from music_evals.editing.conversion import check_loading_info, hub_options, load_tensors  # noqa: E402
 
 
 class Evil:

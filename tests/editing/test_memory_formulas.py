@@ -14,7 +14,7 @@ from tests.editing.live_bytes import LiveBytes  # noqa: E402
 from tests.editing.tiny_audioldm2 import tiny_pipeline  # noqa: E402
 from tests.editing.tiny_musicgen import tiny_musicgen  # noqa: E402
 
-from music_evals.editing._audioldm2 import AudioLDM2  # noqa: E402
+from music_evals.editing.audioldm2 import AudioLDM2  # noqa: E402
 from music_evals.editing.musicgen import MusicGen  # noqa: E402
 
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::FutureWarning", "ignore::UserWarning")

@@ -41,8 +41,8 @@ from tests.editing.tiny_audioldm2 import (  # noqa: E402
     tiny_pipeline,
 )
 
-from music_evals.editing import _audioldm2  # noqa: E402
-from music_evals.editing._audioldm2 import AudioLDM2, Condition  # noqa: E402
+from music_evals.editing import audioldm2  # noqa: E402
+from music_evals.editing.audioldm2 import AudioLDM2, Condition  # noqa: E402
 from music_evals.editing.musicmagus import SENTENCES as TABLE  # noqa: E402
 from music_evals.editing.musicmagus import (  # noqa: E402
     VARIANTS,
@@ -170,7 +170,7 @@ def test_texts_and_direction_are_those_of_the_authors(authors: Any) -> None:
 
 def test_the_inversion_is_that_of_the_authors(authors: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     model, golden = authors
-    monkeypatch.setattr(_audioldm2, "log_mel", lambda _: golden["mel"].numpy())
+    monkeypatch.setattr(audioldm2, "log_mel", lambda _: golden["mel"].numpy())
     with torch.no_grad():
         inverted = official(model)._start(audio_request(CHANGE), Seeds(0, SEED), model.condition(CHANGE.source_prompt))
     assert distance(inverted, golden["inverted noise"]) < 1e-3

@@ -25,7 +25,7 @@ pytest.importorskip("transformers")
 from tests.editing.tiny_musicgen import GREEDY, TEXT, furthest, recorded, save, song, steps_of, tiny_musicgen, without  # noqa: E402
 
 from music_evals.editing import musicongen  # noqa: E402
-from music_evals.editing._musicgen import CHECKPOINT, PICKLED  # noqa: E402
+from music_evals.editing.musicgen import CHECKPOINT, PICKLED, MusicGenModel  # noqa: E402
 from music_evals.editing.musicongen import (  # noqa: E402
     BELOW,
     EVERY,
@@ -242,12 +242,13 @@ class TestFusion:
         states = model.condition_states
         model.condition_states = lambda *_: (states(chords, beats)[0], torch.zeros(N_FRAMES, 16))
         try:
-            found = model.generate_conditioned("a song", 0.2, 0, CHOSEN, chords=chords, beats=beats)
+            found = model.generate("a song", 0.2, 0, CHOSEN, chords=chords, beats=beats)
         finally:
             del model.condition_states
         with torch.no_grad():
             prefix = torch.cat([states(chords, beats)[0], model.text_states("a song")])[None]
-        plain = model.generate("a song", 0.2, 0, CHOSEN, encoder_hidden_states=torch.cat([prefix, 0 * prefix]))
+        states_of_both = torch.cat([prefix, 0 * prefix])
+        plain = MusicGenModel.generate(model, "a song", 0.2, 0, CHOSEN, encoder_hidden_states=states_of_both)
         assert np.array_equal(found, plain)
 
     def test_the_text_is_told_as_the_melody_model_tells_it(self) -> None:
@@ -269,7 +270,7 @@ class TestAuthorsCode:
 
     def steps(self, model: _MusiConGenModel) -> dict[str, Any]:
         chords, beats = _repeated(song(30), 30.0)
-        made = steps_of(model, lambda: model.generate_conditioned(TEXT, 1.2, 0, GREEDY, chords=chords, beats=beats))
+        made = steps_of(model, lambda: model.generate(TEXT, 1.2, 0, GREEDY, chords=chords, beats=beats))
         return made.golden()
 
     def test_chord_names_and_frames(self, theirs: tuple[dict[str, Any], Path]) -> None:
@@ -396,9 +397,9 @@ class TestEdits:
     def test_chords_and_beats_are_heard(self, system: MusiConGen) -> None:
         chords, beats = _repeated(conditions("C:maj", "G:maj"), 2.0)
         other, _ = _repeated(conditions("F#:min", "B:min"), 2.0)
-        first = system._model.generate_conditioned("a song", 0.3, 0, CHOSEN, chords=chords, beats=beats)
+        first = system._model.generate("a song", 0.3, 0, CHOSEN, chords=chords, beats=beats)
         for told in ({"chords": other, "beats": beats}, {"chords": chords, "beats": np.roll(beats, 7)}):
-            assert not np.array_equal(first, system._model.generate_conditioned("a song", 0.3, 0, CHOSEN, **told))
+            assert not np.array_equal(first, system._model.generate("a song", 0.3, 0, CHOSEN, **told))
 
     def test_other_conditions_are_another_edit(self, system: MusiConGen) -> None:
         keys = [

@@ -20,7 +20,7 @@ from tests.editing.house import audio_request, score_request, triads
 from music_evals.annotations import DRUMS, EditInstruction, Score, Tempo, TimeSignature
 from music_evals.benchmark.tasks.edits.work import make_editor
 from music_evals.cli import main
-from music_evals.editing import _refinpaint_tokens as codec
+from music_evals.editing import refinpaint_tokens as codec
 from music_evals.errors import (
     InvalidInputError,
     ModelUnavailableError,
@@ -37,11 +37,10 @@ torch = pytest.importorskip("torch")
 from safetensors.numpy import load_file  # noqa: E402
 from safetensors.torch import save_file  # noqa: E402
 
-from music_evals.editing import _refinpaint_networks  # noqa: E402
-from music_evals.editing._refinpaint_networks import RefinPaintNetworks, draw, resample  # noqa: E402
-from music_evals.editing._refinpaint_weights import published_names  # noqa: E402
+from music_evals.editing import refinpaint_networks  # noqa: E402
 from music_evals.editing.conversion import convert  # noqa: E402
 from music_evals.editing.refinpaint import RefinPaint, Window, _window, kept_count, written_by_tokens  # noqa: E402
+from music_evals.editing.refinpaint_networks import RefinPaintNetworks, draw, published_names, resample  # noqa: E402
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "parity" / "refinpaint.safetensors"
 RECORDED = load_file(GOLDEN)
@@ -153,7 +152,7 @@ def test_the_loop_keeps_as_many_as_it_should(model: Any, monkeypatch: pytest.Mon
         drawn.append(int(given[2].sum()))
         return resample(*given, **options)
 
-    monkeypatch.setattr("music_evals.editing._refinpaint_networks.resample", counted)
+    monkeypatch.setattr("music_evals.editing.refinpaint_networks.resample", counted)
     RefinPaint(model).edit([score_request(asked(confidence=4))])
     n = 2 * 7  # two bars of a position and three notes
     assert drawn == [n - kept_count(n, round_) for round_ in (6, 5, 4, 3, 2, 1)]
@@ -207,7 +206,9 @@ def anew(inpainter: Any, tokens: Any, drawn: Any, generator: Any) -> list[int]:
     """Draw as `resample` does, and work all rows out again for each token."""
     found = tokens.tolist()
     for place in torch.nonzero(drawn)[:, 0].tolist():
-        rows = inpainter.extend(torch.tensor([codec.BOS, *found[:-1]]), inpainter.start(tokens, drawn))
+        rows = inpainter.extend(
+            torch.tensor([codec.BOS, *found[:-1]]), inpainter.cache(inpainter.encode(tokens, drawn))
+        )
         found[place] = draw(inpainter.head(rows[place]), 0.95, generator)
     return found
 
@@ -235,14 +236,16 @@ def test_the_encoder_sees_what_follows_and_the_decoder_what_precedes(model: Any)
     assert torch.equal(inpainter.encode(tokens, hidden)[0], rows[0])
     hidden[8] = True
     assert torch.equal(inpainter.encode(tokens, hidden), inpainter.encode(other, hidden)), "what is hidden is not seen"
-    first, second = (inpainter.extend(which, inpainter.start(tokens, hidden)) for which in (tokens, other))
+    first, second = (
+        inpainter.extend(which, inpainter.cache(inpainter.encode(tokens, hidden))) for which in (tokens, other)
+    )
     assert torch.allclose(first[:8], second[:8], atol=1e-6)
     assert float((first[8:] - second[8:]).abs().max()) > 1e-4
 
 
 def test_layers_are_those_of_torch() -> None:
     """The oracle: PyTorch's encoder layer with our weights, after the sum and before it."""
-    from music_evals.editing._refinpaint_networks import DecoderLayer, Layer
+    from music_evals.editing.refinpaint_networks import DecoderLayer, Layer
 
     torch.manual_seed(0)
     rows, memory = torch.randn(7, 16), torch.randn(7, 16)
@@ -422,14 +425,14 @@ def test_the_loop_is_that_of_the_authors(theirs: Any, monkeypatch: pytest.Monkey
             assert float(chances[:place].sum()) <= top_p + 1e-5, "theirs is in our nucleus"
             return token
 
-        monkeypatch.setattr(_refinpaint_networks, "draw", recorded)
+        monkeypatch.setattr(refinpaint_networks, "draw", recorded)
         result = resample(inpainter, before, drawn, **options)
         assert np.array_equal(result.numpy(), after[len(seen) - 1])
         places = np.flatnonzero(drawn.numpy())
         assert len(list(answers)) == int((places >= places[-1] - 1).sum()), "the last two places are not drawn"
         return result
 
-    monkeypatch.setattr(_refinpaint_networks, "resample", watched)
+    monkeypatch.setattr(refinpaint_networks, "resample", watched)
     n = int((tokens != codec.PAD).sum())
     theirs._refined(Window(tokens[:n], editable[:n], 0), 0, torch.Generator())
     assert np.array_equal(seen, redrawn)

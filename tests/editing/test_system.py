@@ -13,8 +13,7 @@ from tests.editing.house import ASK, RATE, audio_request, recording, score_reque
 from music_evals.annotations import EditInstruction, EditorInfo, EditRequest
 from music_evals.audio.loudness import integrated_loudness
 from music_evals.editing.alignment import PEAK, align
-from music_evals.editing.seeds import request_key
-from music_evals.editing.system import Edited, Editor, Seeds
+from music_evals.editing.system import Edited, Editor, Seeds, request_key
 from music_evals.errors import (
     BackendError,
     FileTooLargeError,

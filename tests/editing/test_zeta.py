@@ -33,7 +33,7 @@ from safetensors.numpy import load_file as numpy_file  # noqa: E402
 from safetensors.torch import load_file, save_file  # noqa: E402
 from tests.editing.tiny_audioldm2 import CHANGE, SEED, named_pipeline, tiny_pipeline  # noqa: E402
 
-from music_evals.editing._audioldm2 import SAMPLE_RATE, AudioLDM2, log_mel  # noqa: E402
+from music_evals.editing.audioldm2 import SAMPLE_RATE, AudioLDM2, log_mel  # noqa: E402
 from music_evals.editing.zeta import Schedule, Zeta, forward, invert  # noqa: E402
 
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::FutureWarning", "ignore::UserWarning")

@@ -13,8 +13,8 @@ import numpy as np
 import numpy.typing as npt
 
 from music_evals.annotations import Beats, Chords, EditConditions
-from music_evals.editing._musicgen import MusicGenModel
 from music_evals.editing.conversion import convert
+from music_evals.editing.musicgen import MusicGenModel
 
 PARITY = Path(__file__).resolve().parents[1] / "golden" / "parity"
 MODELS = Path(__file__).resolve().parents[2] / "models"

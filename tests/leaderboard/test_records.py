@@ -213,7 +213,7 @@ def test_a_changed_score_gets_on_no_board(inpainting_run: Path, tmp_path: Path) 
 
 
 def test_recordings_go_in_by_their_hash(lyrics_run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from music_evals.benchmark.manifests import hash_file
+    from music_evals.locations import hash_file
 
     folder = tmp_path / "music"
     folder.mkdir()

@@ -13,9 +13,9 @@ from torch import Tensor
 
 from music_evals.annotations import PianoRoll
 from music_evals.errors import InvalidInputError, UnknownNameError
-from music_evals.models._roll_layers import Encoder, PitchNetwork, ScalarPitchNetwork, Sizes, focal_truth, skewed
-from music_evals.models.bmst import BMST, BMSTConfig
-from music_evals.models.examples import RollWindows
+from music_evals.models.bmst import BMST, BMSTConfig, ScalarPitchNetwork, focal_truth
+from music_evals.models.layers.rolls import Encoder, PitchNetwork, Sizes, skewed
+from music_evals.models.training.data import RollWindows
 
 TINY = BMSTConfig(window=6, embedding=4, n_layers=1, n_heads=2, inner=8, context=3, pitch_width=4, filters=5)
 

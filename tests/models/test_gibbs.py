@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 
 from music_evals.annotations import N_ROLL_PITCHES, Arrangement
 from music_evals.errors import InvalidInputError, OtherResultsError, OutputError, UnknownNameError, UnreadableFileError
-from music_evals.models import _gibbs_samplers
-from music_evals.models._gibbs_schedule import plan_sweep, step_groups, sweep_uniforms
 from music_evals.models.gibbs import GibbsSettings, GibbsState, arrangement_of, gibbs_sweeps, transfer
+from music_evals.models.layers import gibbs as gibbs_samplers
+from music_evals.models.layers.gibbs import plan_sweep, step_groups, sweep_uniforms
 from music_evals.symbolic.encodings.piano_rolls import roll_notes
 
 from .tiny_roll_network import WINDOW, TinyRollNetwork, piece, roll
@@ -127,7 +127,7 @@ def test_keeping_steps_that_would_have_seen_a_change_is_noticed(monkeypatch):
     chosen = GibbsSettings(sweeps=3, eta=0.2, call_cost=20.0)
     network, arrangement = TinyRollNetwork(5, scale=0.3), piece(21, 2)
     slow = rolls(network, arrangement, dataclasses.replace(chosen, sampler="naive"), 7)
-    monkeypatch.setattr(_gibbs_samplers, "_count_valid", lambda groups, *_: (len(groups), sum(map(len, groups))))
+    monkeypatch.setattr(gibbs_samplers, "_count_valid", lambda groups, *_: (len(groups), sum(map(len, groups))))
     with pytest.raises(AssertionError):
         assert_equal_sweeps(rolls(network, arrangement, chosen, 7), slow)
 

@@ -12,10 +12,22 @@ from hypothesis import strategies as st
 from music_evals.annotations import HOLD, MASK, REST
 from music_evals.errors import ContextLengthError, InvalidInputError, InvalidTokensError
 from music_evals.metrics.inpainting import note_f1
-from music_evals.models._infill_layers import FEATURES, Sources, StepHead, agreement, pitches_beside, step_one_hot
-from music_evals.models._infill_masks import LIMITS, draw_gaps, gap_quarters, middle_gaps
-from music_evals.models._lag_votes import LAG_VOTE, lag_marginals
-from music_evals.models.infill_transformer import DECODINGS, InfillTransformer, InfillTransformerConfig
+from music_evals.models.infill_transformer import (
+    DECODINGS,
+    FEATURES,
+    LIMITS,
+    InfillTransformer,
+    InfillTransformerConfig,
+    Sources,
+    StepHead,
+    agreement,
+    draw_gaps,
+    gap_quarters,
+    middle_gaps,
+    pitches_beside,
+    step_one_hot,
+)
+from music_evals.models.layers.lag_votes import LAG_VOTE, lag_marginals
 from music_evals.protocols import GapInpainter, LikelihoodInpainter
 
 from .tiny_networks import MIDDLE, TINY, build, melodies, tensor

@@ -23,13 +23,13 @@ from music_evals.errors import (
     UnknownNameError,
     UnreadableFileError,
 )
-from music_evals.models import _network
-from music_evals.models._measures import MeasureNetwork
 from music_evals.models.anticipation_rnn import AnticipationRNN
 from music_evals.models.inpaintnet import InpaintNet
-from music_evals.models.recipe import read_recipe
+from music_evals.models.layers import networks
+from music_evals.models.layers.measures import MeasureNetwork
 from music_evals.models.sketchnet import SketchNet
 from music_evals.models.training import train_from_file
+from music_evals.models.training.recipe import read_recipe
 from music_evals.models.vli import VLI
 from music_evals.protocols import (
     INPAINTERS,
@@ -169,7 +169,7 @@ def test_greedy_items_do_not_depend_on_their_batch(kind, contexts):
     """More rows than are decoded at once; each row is what it is alone."""
     network, many = build(kind), np.tile(contexts, (11, 1))
     alone = np.concatenate([inpaint(network, contexts[row : row + 1], "argmax") for row in range(6)])
-    assert len(many) > _network._ROWS_AT_ONCE
+    assert len(many) > networks._ROWS_AT_ONCE
     np.testing.assert_array_equal(inpaint(network, many, "argmax"), np.tile(alone, (11, 1)))
 
 
@@ -189,8 +189,8 @@ def test_nucleus_by_hand():
     """0.5, 0.3, 0.15, 0.05: a nucleus of 0.6 holds the first two, 5/8 and 3/8."""
     log_p = torch.tensor([[0.15, 0.5, 0.05, 0.3]]).double().log().repeat(4, 1)
     uniform = torch.tensor([0.0, 0.62, 0.63, 0.999])
-    assert _network.draw(log_p, 1.0, uniform, top_p=0.6).tolist() == [1, 1, 3, 3]
-    assert _network.draw(log_p, 1.0, uniform).tolist() == [0, 1, 1, 3]
+    assert networks.draw(log_p, 1.0, uniform, top_p=0.6).tolist() == [1, 1, 3, 3]
+    assert networks.draw(log_p, 1.0, uniform).tolist() == [0, 1, 1, 3]
 
 
 @NETWORKS
@@ -205,12 +205,12 @@ def test_no_contexts_give_no_middles(kind, contexts):
 @NETWORKS
 def test_threads_change_no_digit(kind, monkeypatch):
     """Three parts on one, two and three threads; each part on one thread of PyTorch, whatever the program has set."""
-    monkeypatch.setattr(_network, "_ROWS_AT_ONCE", 8)
+    monkeypatch.setattr(networks, "_ROWS_AT_ONCE", 8)
     network, many = build(kind), melodies(18)
     seen: dict[int, set[tuple[int, int]]] = {}
     results = []
     for n in (1, 2, 3):
-        monkeypatch.setattr(_network, "n_threads", lambda n=n: n)
+        monkeypatch.setattr(networks, "n_threads", lambda n=n: n)
         seen[n] = set()
         forward = type(network)._decode
 
@@ -235,7 +235,7 @@ def test_threads_change_no_digit(kind, monkeypatch):
 @NETWORKS
 def test_a_part_that_fails_fails_all_and_leaves_the_network_as_it_was(kind, monkeypatch):
     network = build(kind).train()
-    monkeypatch.setattr(_network, "n_threads", lambda: 2)
+    monkeypatch.setattr(networks, "n_threads", lambda: 2)
     monkeypatch.setattr(kind, "_decode", lambda *_: (_ for _ in ()).throw(MemoryError("no room")))
     with pytest.raises(MemoryError, match="no room"):
         inpaint(network, melodies(150), "argmax")
@@ -460,7 +460,7 @@ def test_the_shipped_recipe_and_config_belong_together(kind):
     assert getattr(config, "size", "small") == "small"
 
 
-@pytest.mark.parametrize("base", [_network.InpaintingNetwork, _network.TokenNetwork, MeasureNetwork])
+@pytest.mark.parametrize("base", [networks.InpaintingNetwork, networks.TokenNetwork, MeasureNetwork])
 def test_what_networks_share_is_no_network(base):
     with pytest.raises(TypeError, match="abstract"):
         base()

@@ -10,8 +10,8 @@ from music_evals.annotations import HOLD
 from music_evals.errors import InvalidInputError, UnknownNameError
 from music_evals.models import inpaintnet
 from music_evals.models.inpaintnet import InpaintNet, InpaintNetConfig
-from music_evals.models.recipe import DataConfig, Recipe, Stage, TrainingConfig
 from music_evals.models.training import fit
+from music_evals.models.training.recipe import DataConfig, Recipe, Stage, TrainingConfig
 
 from .tiny_networks import TINY, build, losses, noise, tensor
 

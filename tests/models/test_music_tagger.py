@@ -24,17 +24,13 @@ from music_evals.errors import (
     UnknownNameError,
     UnreadableFileError,
 )
-from music_evals.models import tag_training
-from music_evals.models.music_encoders import EncoderSettings, load_music_encoder
+from music_evals.models.encoders.music import EncoderSettings, load_music_encoder
+from music_evals.models.encoders.precomputed import write_features
 from music_evals.models.music_tagger import MusicTagger, MusicTaggerConfig, probe_network
-from music_evals.models.precomputed import write_features
-from music_evals.models.recipe import read_sections
-from music_evals.models.tag_recipe import TaggerData, TaggerTraining, build_tagger_recipe
-from music_evals.models.tag_scores import tag_scores
-from music_evals.models.tag_songs import load_songs
-from music_evals.models.tag_training import SCORES, positive_weights, train_tagger
 from music_evals.models.tag_vocabulary import TagVocabulary, read_clusters, row_tags
-from music_evals.models.training import train_from_file
+from music_evals.models.training import taggers, train_from_file
+from music_evals.models.training.recipe import TaggerData, TaggerTraining, build_recipe, read_sections
+from music_evals.models.training.taggers import SCORES, load_songs, positive_weights, tag_scores, train_tagger
 from music_evals.protocols import TAGGERS, Tagger, load_plugin
 
 pytestmark = pytest.mark.usefixtures("one_thread")
@@ -283,7 +279,7 @@ def test_the_loss_is_the_published_one(songs, tmp_path):
         return network
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(tag_training, "probe_network", spy)
+        patch.setattr(taggers, "probe_network", spy)
         changes = ["training.epochs=1", "training.batch_size=6", "data.groups=amateur"]
         result = train_from_file(songs, changes=changes, out=tmp_path / "out")
     tagger = MusicTagger.from_pretrained(result.folder)
@@ -309,22 +305,22 @@ def test_the_loss_is_the_published_one(songs, tmp_path):
 def test_a_run_that_was_cut_off_ends_the_same(songs, tmp_path, monkeypatch, calls):
     """Cut off in the first group, just before a checkpoint or after it, and in the second group."""
     train_from_file(songs, out=tmp_path / "whole")
-    run, count = tag_training._ProbeRun, []
-    epoch = run._epoch
+    run, count = taggers._ProbeRun, []
+    order = run.order
 
     def fails(self):
         count.append(1)
         if len(count) > calls:
             raise KeyboardInterrupt
-        epoch(self)
+        return order(self)
 
     with monkeypatch.context() as patch:
-        patch.setattr(run, "_epoch", fails)
+        patch.setattr(run, "order", fails)
         with pytest.raises(KeyboardInterrupt):
             train_from_file(songs, out=tmp_path / "cut")
     assert not (tmp_path / "cut" / "model.safetensors").exists(), "a run that is cut short makes no model"
     count.clear()
-    monkeypatch.setattr(run, "_epoch", lambda self: count.append(1) or epoch(self))
+    monkeypatch.setattr(run, "order", lambda self: count.append(1) or order(self))
     train_from_file(songs, out=tmp_path / "cut")
     assert len(count) == 14 - {3: 2, 4: 4, 10: 7 + 2}[calls]
     assert weights(tmp_path / "cut") == weights(tmp_path / "whole")
@@ -391,9 +387,9 @@ def test_foreign_code_is_allowed_on_the_command_line_only(songs, tmp_path, monke
     from music_evals.cli import main
 
     given = []
-    real = tag_training.load_music_encoder
+    real = taggers.load_music_encoder
     monkeypatch.setattr(
-        tag_training,
+        taggers,
         "load_music_encoder",
         lambda *settings, **options: given.append(options["trust_remote_code"]) or real(*settings, **options),
     )
@@ -505,8 +501,8 @@ def test_changes_of_a_recipe(songs, tmp_path, monkeypatch):
 
 def test_the_shipped_recipe_is_the_published_one():
     with pytest.raises(InvalidInputError, match=r"setting data\.dataset"):
-        build_tagger_recipe(read_sections(SHIPPED))
-    recipe = build_tagger_recipe(read_sections(SHIPPED, ["data.dataset=caimd", "data.audio=audio"]))
+        build_recipe(read_sections(SHIPPED))
+    recipe = build_recipe(read_sections(SHIPPED, ["data.dataset=caimd", "data.audio=audio"]))
     assert recipe.training == TaggerTraining(batch_size=1024, epochs=20000, checkpoint_every=20, learning_rate=1e-5)
     assert recipe.data == TaggerData("caimd", "audio")
     config = json.loads((SHIPPED.parent / "config.json").read_text())

@@ -13,8 +13,8 @@ from hypothesis.extra import numpy as arrays
 from music_evals.annotations import PianoRoll, Score
 from music_evals.errors import InvalidInputError, NoDataError, UnknownNameError
 from music_evals.metrics.cell_prediction import CellCounts, cell_scores, count_cells
-from music_evals.models import roll_baselines
-from music_evals.models.roll_baselines import RollBaseline, make_roll_baseline
+from music_evals.models import baselines as roll_baselines
+from music_evals.models.baselines import RollBaseline, make_roll_baseline
 from music_evals.protocols import ROLL_BASELINES, CellPredictor, load_plugin
 from music_evals.symbolic.encodings.piano_rolls import piano_roll
 from music_evals.symbolic.notes import make_notes

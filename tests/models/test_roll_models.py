@@ -16,12 +16,11 @@ from torch import Tensor
 
 from music_evals.annotations import Arrangement, PianoRoll
 from music_evals.errors import InvalidInputError, NoDataError
-from music_evals.models._roll_layers import BandedAttention
 from music_evals.models.bmst import BMST, BMSTConfig
-from music_evals.models.examples import RollExamples
-from music_evals.models.full_sequence import FullSequence, FullSequenceConfig
+from music_evals.models.full_sequence import BandedAttention, FullSequence, FullSequenceConfig
 from music_evals.models.gibbs import GibbsSettings, gibbs_sweeps
 from music_evals.models.style_lstm import StyleLSTM, StyleLSTMConfig
+from music_evals.models.training.data import RollExamples
 from music_evals.protocols import STYLE_TRANSFERS, CellPredictor, StyleTransfer, load_plugin
 
 pytestmark = pytest.mark.usefixtures("own_random_state")

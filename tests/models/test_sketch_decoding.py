@@ -9,9 +9,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from music_evals.annotations import HOLD, REST
-from music_evals.models._measures import MIDDLE, cut, fix_empty
-from music_evals.models._sketches import place_pitches, sketch_tensors
-from music_evals.models.sketchnet import Sketch, SketchNet
+from music_evals.models.layers.measures import MIDDLE, cut, fix_empty
+from music_evals.models.sketchnet import Sketch, SketchNet, place_pitches, sketch_tensors
 from music_evals.symbolic.encodings import factorized
 
 from .tiny_networks import build, noise, tensor

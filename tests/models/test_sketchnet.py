@@ -8,9 +8,9 @@ import torch
 
 from music_evals.annotations import HOLD, REST
 from music_evals.errors import ContextLengthError, InvalidInputError, PairCountError
-from music_evals.models.recipe import DataConfig, Recipe, Stage, TrainingConfig
 from music_evals.models.sketchnet import Sketch, SketchConnector, SketchNet, SketchNetConfig, factorize
 from music_evals.models.training import fit
+from music_evals.models.training.recipe import DataConfig, Recipe, Stage, TrainingConfig
 from music_evals.symbolic.encodings import factorized
 
 from .tiny_networks import TINY, build, losses, melodies, noise, tensor

@@ -11,9 +11,9 @@ import torch
 
 from music_evals.annotations import PianoRoll
 from music_evals.errors import InvalidInputError, UnknownNameError
-from music_evals.models._roll_layers import Encoder
-from music_evals.models.examples import RollExamples, RollWindows
+from music_evals.models.layers.rolls import Encoder
 from music_evals.models.style_lstm import StyleLSTM, StyleLSTMConfig
+from music_evals.models.training.data import RollExamples, RollWindows
 
 pytestmark = pytest.mark.usefixtures("own_random_state")
 

@@ -8,21 +8,25 @@ import torch
 
 from music_evals.annotations import HOLD, REST
 from music_evals.errors import InvalidInputError, InvalidNotesError, PairCountError, RoundedNotesWarning
-from music_evals.models._vli_notes import (
+from music_evals.models import vli
+from music_evals.models.training import fit
+from music_evals.models.training.recipe import DataConfig, Recipe, TrainingConfig
+from music_evals.models.vli import (
     AFTER_NEXT,
     END,
     NEXT,
     SAME,
+    VLI,
     Batch,
     Here,
+    VLIConfig,
+    middle_span,
     note_ids,
     pad,
+    random_span,
     relative_bars,
     to_tokens,
 )
-from music_evals.models.recipe import DataConfig, Recipe, TrainingConfig
-from music_evals.models.training import fit
-from music_evals.models.vli import VLI, VLIConfig
 from music_evals.symbolic.encodings import remi
 
 from .tiny_networks import MIDDLE, TINY, build
@@ -63,7 +67,8 @@ def fill(model: VLI, contexts: np.ndarray, seed: int = 0, **options) -> np.ndarr
 
 
 def spans(model: VLI, contexts: np.ndarray, *, with_notes: bool = True) -> list:
-    return [model._middle_span(context, row, with_notes=with_notes) for row, context in enumerate(contexts)]
+    how = {"with_notes": with_notes, "long_jumps": model.config.long_jumps}
+    return [middle_span(context, row, **how) for row, context in enumerate(contexts)]
 
 
 def side_by_side(known: list) -> Batch:
@@ -165,12 +170,12 @@ def test_ids_by_hand():
     context[144:150] = 62, HOLD, HOLD, HOLD, HOLD, HOLD
     context[144 + 48 + 2] = 64  # bar 8, second sixteenth; it lasts one step, which is a sixteenth here
     context[240] = context[288] = 65
-    span = network()._middle_span(context, 0, with_notes=True)
+    span = middle_span(context, 0, with_notes=True, long_jumps=True)
     assert span.notes.tolist() == [[23, NEXT, 0, 40, 7, 16], [23, AFTER_NEXT, 1, 42, 1, 16]]
     assert (span.bars.tolist(), span.before) == ([6, 8], 5)
     assert span.known[:, remi.BAR].tolist() == [SAME, NEXT, AFTER_NEXT]
     assert span.known_bars.tolist() == [0, 10, 12]
-    published = network(long_jumps=False)._middle_span(context, 0, with_notes=True)
+    published = middle_span(context, 0, with_notes=True, long_jumps=False)
     assert published.notes[:, remi.BAR].tolist() == [NEXT, NEXT]
 
 
@@ -380,9 +385,8 @@ def test_long_jumps_change_the_loss_where_a_bar_is_empty(contexts):
 
 
 def test_random_spans_have_an_eighth_to_a_quarter_of_the_notes(contexts):
-    model = network()
     n = len(note_ids(contexts[0], 0, 0))
-    drawn = [model._random_span(contexts[0], 0) for _ in range(300)]
+    drawn = [random_span(contexts[0], 0, long_jumps=True) for _ in range(300)]
     lengths = [len(span.notes) for span in drawn]
     assert (min(lengths), max(lengths)) == (n // 8, n // 4)
     assert {len(span.notes) + len(span.known) for span in drawn} == {n}
@@ -392,7 +396,7 @@ def test_random_spans_have_an_eighth_to_a_quarter_of_the_notes(contexts):
 def test_varied_spans_are_a_share(contexts, monkeypatch):
     seen = []
     model = network(varied_spans=0.25)
-    monkeypatch.setattr(model, "_random_span", lambda context, row: seen.append(row) or spans(model, context[None])[0])
+    monkeypatch.setattr(vli, "random_span", lambda *of, **how: seen.append(of[1]) or random_span(*of, **how))
     tensor = torch.from_numpy(np.repeat(contexts, 40, axis=0).astype(np.int64))
     with torch.no_grad():
         model.training_loss(tensor, varied=False)

@@ -7,12 +7,11 @@ import numpy as np
 import torch
 
 from music_evals.annotations import HOLD, REST
-from music_evals.models._vli_notes import END
 from music_evals.models.anticipation_rnn import AnticipationRNN, AnticipationRNNConfig
 from music_evals.models.infill_transformer import InfillTransformer, InfillTransformerConfig
 from music_evals.models.inpaintnet import InpaintNet, InpaintNetConfig
 from music_evals.models.sketchnet import SketchNet, SketchNetConfig
-from music_evals.models.vli import VLI, VLIConfig
+from music_evals.models.vli import END, VLI, VLIConfig
 from music_evals.symbolic.encodings import remi
 
 MIDDLE = slice(144, 240)

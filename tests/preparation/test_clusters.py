@@ -15,8 +15,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from music_evals.benchmark.records import read_records
-from music_evals.caimap.importing import read_songs
-from music_evals.caimap.prepared import read_prepared
+from music_evals.caimap.exchange.importing import read_songs
+from music_evals.caimap.exchange.prepared import read_prepared
 from music_evals.cli import main
 from music_evals.errors import InvalidInputError, MissingBackendError
 from music_evals.preparation.clusters import cluster, sample_evenly

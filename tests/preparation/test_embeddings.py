@@ -40,7 +40,7 @@ def test_a_folder_is_read_by_the_encoder_that_it_is_for(
     song: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     transformers = pytest.importorskip("transformers")
-    from music_evals.models.music_encoders import EncoderSettings, load_music_encoder
+    from music_evals.models.encoders.music import EncoderSettings, load_music_encoder
 
     monkeypatch.setenv("MUSIC_EVALS_CACHE", str(tmp_path / "cache"))
     folder = tmp_path / "tiny"

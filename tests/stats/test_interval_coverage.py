@@ -7,7 +7,7 @@ import re
 import pytest
 from benchmarks.interval_coverage import rivals, run, worlds
 
-from music_evals.benchmark.cells import coverage_note
+from music_evals.benchmark.formats import coverage_note
 from music_evals.stats.intervals import MANY_CLUSTERS, SIMULATED_COVERAGE, UNEQUAL_COVERAGE
 
 PROMISED = (0.93, 0.97)

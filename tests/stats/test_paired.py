@@ -17,7 +17,7 @@ from music_evals.stats import (
     swap_test_divergence,
 )
 from music_evals.stats.clusters import random_bits
-from music_evals.stats.intervals import degrees_of_freedom
+from music_evals.stats.intervals import weights_of_clusters
 from music_evals.stats.paired import paired_tests_of_systems
 
 
@@ -185,7 +185,9 @@ def test_the_interval_of_divergences_follows_every_resample_listed():
     found = swap_test_divergence(
         *whole.T, np.repeat(np.arange(5), sizes), n_bins=4, divergence=total_variation, n_bootstrap=20_000
     )
-    reach = scipy.stats.t.ppf(0.975, degrees_of_freedom(np.array(sizes, dtype=float))) * law.std() * math.sqrt(5 / 4)
+    reach = (
+        scipy.stats.t.ppf(0.975, weights_of_clusters(np.array(sizes, dtype=float))[-1]) * law.std() * math.sqrt(5 / 4)
+    )
     centre = 2 * difference(whole) - law.mean()
     assert found.difference == pytest.approx(difference(whole), rel=1e-12)
     assert (found.low, found.high) == pytest.approx((centre - reach, centre + reach), abs=0.015)

@@ -25,7 +25,7 @@ from benchmarks.parity.musecpeval.made_up import PAIRS, random_sections, write_p
 from benchmarks.parity.side_by_side import Authors, verify_commit
 
 from music_evals.audio.optional.process import environment
-from music_evals.benchmark.cells import markdown_rows
+from music_evals.benchmark.formats import markdown_rows
 from music_evals.files import write_atomically
 from music_evals.metrics.arrays import MUSECPEVAL
 from music_evals.metrics.catalogue import RELEASES, metric_of

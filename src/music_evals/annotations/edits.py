@@ -221,7 +221,7 @@ class EditRequest:
     score
         The source as a score; None where it is a recording.
     seed
-        Of the run; the numbers of an item also depend on what it is (`editing.seeds`).
+        Of the run; the numbers of an item also depend on what it is (`editing.system.item_seed`).
     conditions
         Chords and beats of the source, for systems that need them (`pipelines.edit_conditions`).
 
@@ -293,7 +293,7 @@ class EditResult:
     Parameters
     ----------
     key
-        Of the request (`editing.seeds.request_key`).
+        Of the request (`editing.system.request_key`).
     audio, sample_rate, score
         The edit, in the form of the source: float32, shape (channels, n_samples), at the rate of the source; or a
         score.

@@ -88,8 +88,6 @@ DECODERS = tuple(OPENERS)
 """Decoders by name: soundfile reads WAV, FLAC, Ogg, MP3 and AIFF; ffmpeg (the command, optional) these and MP4, AAC,
 WebM and Matroska; torchcodec (optional) these and CAF, Wave64, AU and ASF."""
 
-Value = TypeVar("Value")
-
 
 @dataclasses.dataclass(frozen=True)
 class AudioPolicy:
@@ -360,7 +358,7 @@ def load_channels(
             raise InvalidInputError(f"{source}: a file brings its own sample rate; leave rate away")
         path, place = Path(source), f"{source}: "
         with _opened(path, policy, limits) as decoded:
-            blocks = list(bounded(decoded, limits.max_sec * decoded.rate, _too_long(path, limits)))
+            blocks = list(bounded(decoded, limits.max_sec * decoded.rate, functools.partial(_too_long, path, limits)))
             return join_channels(blocks, decoded.channels, place), decoded.rate
     frames, rate = _checked_array(np.asarray(source), rate, limits)
     return join_channels([as_float(frames)], frames.shape[1], ""), rate
@@ -429,7 +427,7 @@ def _too_long(path: Path, limits: AudioLimits, found_sec: float | None = None) -
 def _load_file(path: Path, policy: AudioPolicy, limits: AudioLimits) -> Audio:
     with _opened(path, policy, limits) as decoded:
         mixing = Mixing(policy.silence)
-        blocks = bounded(decoded, limits.max_sec * decoded.rate, _too_long(path, limits))
+        blocks = bounded(decoded, limits.max_sec * decoded.rate, functools.partial(_too_long, path, limits))
         samples = resample(mixing.mixed(blocks, f"{path}: "), decoded.rate, policy.sample_rate)
     audio = _finish(samples, mixing, policy, functools.partial(load_audio, path, limits=limits), f"{path}: ")
     return dataclasses.replace(audio, read_by=decoded.read_by, source_rate=decoded.rate)

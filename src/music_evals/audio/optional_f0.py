@@ -53,21 +53,6 @@ def track_basic_pitch(audio: Audio, *, threshold: float = 0.375) -> F0Track:
 
     The activations of its notes are smoothed by a median of nine frames of 11.6 ms, and so is the highest key above
     the threshold. In a rest the most active key is the guess.
-
-    Parameters
-    ----------
-    audio
-        Not silent, 22,050 Hz.
-    threshold
-        Activation from which on a note sounds, 0..1.
-
-    Raises
-    ------
-    MissingBackendError
-        Its weights are not found, or onnxruntime is not installed.
-    InvalidAudioError
-        Another sample rate.
-
     """
     from scipy.ndimage import median_filter
 
@@ -112,12 +97,6 @@ def find_basic_pitch() -> Path:
     """Return the file of basic-pitch's weights: the one that MUSIC_EVALS_BASIC_PITCH names, else the package's.
 
     The package is looked up, not imported.
-
-    Raises
-    ------
-    MissingBackendError
-        The package or its file is missing.
-
     """
     named = os.environ.get(BASIC_PITCH_VARIABLE)
     if named and Path(named).is_file():
@@ -142,25 +121,7 @@ def _basic_pitch_session(path: Path) -> Any:
 
 
 def track_torchcrepe(audio: Audio, *, model: str = "full", threshold: float = 0.5) -> F0Track:
-    """Follow a voice alone with CREPE.
-
-    Parameters
-    ----------
-    audio
-        Not silent.
-    model
-        ``"full"`` or ``"tiny"``.
-    threshold
-        Periodicity below which the voice rests, 0..1.
-
-    Raises
-    ------
-    MissingBackendError
-        torchcrepe is not installed.
-    BackendError
-        It fails.
-
-    """
+    """Follow a voice alone with CREPE."""
     try:
         torchcrepe: Any = importlib.import_module("torchcrepe")
     except ImportError as error:

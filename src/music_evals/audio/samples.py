@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -75,14 +75,14 @@ def check_format(rate: int, channels: int, max_channels: int, place: str) -> Non
 
 
 def bounded(
-    decoded: Decoded, max_frames: float, too_long: FileTooLargeError
+    decoded: Decoded, max_frames: float, too_long: Callable[[], FileTooLargeError]
 ) -> Iterator[npt.NDArray[np.floating[Any]]]:
     """Yield blocks, never more frames than the bound: what the header promised is not trusted."""
     n_frames = 0
     for block in decoded.blocks(BLOCK):
         n_frames += len(block)
         if n_frames > max_frames:
-            raise too_long
+            raise too_long()
         yield block
 
 

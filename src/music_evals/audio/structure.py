@@ -31,17 +31,6 @@ def compute_structure(audio: Audio) -> StructureFrames:
 
     Twelve pitch classes on a logarithmic scale (weighted by 0.5), thirteen MFCC, and the rise of the level in four
     bands of eight octaves in all; each the mean over the frames of a quarter of a second. Rows that do not vary are 0.
-
-    Parameters
-    ----------
-    audio
-        The recording.
-
-    Returns
-    -------
-    StructureFrames
-        Shape (29, n_frames); frame t covers the quarter of a second around 0.25 t seconds.
-
     """
     # the first spectrogram frame of each structure frame, and the end of the last
     n_spectra = len(audio.samples) // HOP_LENGTH + 1

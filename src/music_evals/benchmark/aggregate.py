@@ -53,17 +53,6 @@ from music_evals.stats.paired import NOT_COMPARED
 if TYPE_CHECKING:
     from music_evals.benchmark.task import Task
 
-__all__ = [
-    "Resampling",
-    "best_baselines",
-    "compare_divergences",
-    "n_distinct",
-    "over_seeds",
-    "side_by_side",
-    "swap_test_over_seeds",
-    "table_of_scores",
-]
-
 TESTS_PER_RESAMPLE = 10
 """Permutations for each resample: the smallest p-values need more of them than the ends of an interval."""
 

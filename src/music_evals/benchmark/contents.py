@@ -1,33 +1,18 @@
-"""What stands in results.json, as tables and texts ask for it: views, columns, orders, marks, tests, failures."""
+"""What stands in results.json, as tables and texts ask for it: views, columns, orders, marks, tests, failures.
+
+And what a reader should know before using them: what is undefined, differs, has no interval or is not listed.
+"""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from music_evals.benchmark.cells import ARROWS, SIGNIFICANCE
-from music_evals.benchmark.results import OUTSIDE, WHOLE
-
-__all__ = [
-    "MOST_COLUMNS",
-    "columns",
-    "compared_systems",
-    "comparisons",
-    "divergences_of_set",
-    "failures",
-    "heading",
-    "is_significant",
-    "mark",
-    "n_failures",
-    "order",
-    "significant",
-    "table_of",
-    "tables",
-    "undefined_systems",
-    "unlisted",
-    "verdict",
-    "views",
-]
+from music_evals.benchmark.formats import ARROWS, SIGNIFICANCE, counted
+from music_evals.benchmark.inputs import some
+from music_evals.benchmark.results import WHOLE
+from music_evals.benchmark.scores import OUTSIDE
 
 MOST_COLUMNS = 7
 """Scores of one facet that are more than this are shown in several tables of nearly equal widths."""
@@ -68,15 +53,14 @@ def tables(results: Mapping[str, Any]) -> dict[str, list[str]]:
         names_by_title.setdefault(title, []).append(name)
     order = list(dict.fromkeys(title.partition(",")[0] for title in names_by_title))
     by_facet = sorted(names_by_title.items(), key=lambda row: order.index(row[0].partition(",")[0]))
-    return {part: shown for title, names in by_facet for part, shown in _parts(title, names)}
-
-
-def _parts(title: str, names: Sequence[str]) -> Iterator[tuple[str, list[str]]]:
-    n_parts = -(-len(names) // MOST_COLUMNS)
-    width = -(-len(names) // n_parts)
-    for part in range(n_parts):
-        shown = f"{title}, {part + 1} of {n_parts}" if n_parts > 1 else title
-        yield shown, list(names[part * width : (part + 1) * width])
+    parts: dict[str, list[str]] = {}
+    for title, names in by_facet:
+        n_parts = -(-len(names) // MOST_COLUMNS)
+        width = -(-len(names) // n_parts)
+        for part in range(n_parts):
+            shown = f"{title}, {part + 1} of {n_parts}" if n_parts > 1 else title
+            parts[shown] = names[part * width : (part + 1) * width]
+    return parts
 
 
 def heading(results: Mapping[str, Any], name: str) -> str:
@@ -183,3 +167,158 @@ def failures(results: Mapping[str, Any]) -> list[list[str]]:
         ]
         for row in results["failures"]
     ]
+
+
+SURE_SHARE = 0.9
+"""Of the items: where one in ten is missing, a mean may be off by a tenth of the scale."""
+
+FEW_OF_A_KIND = 3
+"""Remarks of one kind that are shown one by one."""
+
+MOST_REASONS = 3
+"""Why a score is undefined, in a note."""
+
+
+def caveats(results: Mapping[str, Any]) -> list[str]:
+    """Return what a reader of these results should know before using them, a sentence each."""
+    return [
+        *results["wording"]["on_remarks"],
+        *on_kernels(results["kernels"]),
+        *undefined_notes(results),
+        *_on_not_given(results),
+        *_on_survivors(results),
+        *_on_systems(results),
+        *_on_groups(results),
+        *results["wording"]["on_controls"],
+        *results.get("facets", {}).get("remarks", ()),
+        *results["wording"].get("on_parts", ()),
+        *_on_lists(results),
+    ]
+
+
+def on_kernels(names: Sequence[str]) -> Iterator[str]:
+    """Yield what a reader should know of scores that several kinds of kernels made."""
+    if len(names) > 1:
+        yield f"scores were made with several kinds of processor kernels, so last digits may differ: {'; '.join(names)}"
+
+
+def undefined_notes(results: Mapping[str, Any]) -> Iterator[str]:
+    """Yield why, for each system, scores that none of its items defines are undefined, with the reasons counted."""
+    items = results["wording"]["items"]
+    counts: dict[tuple[str, str], Counter[str]] = {}
+    for row in (*results["undefined"], *unlisted(results, "undefined")):
+        counts.setdefault((row["system"], row["metric"]), Counter())[row["reason"]] += row.get("n", 1)
+    reported: dict[tuple[str, str], list[str]] = {}
+    for (system, metric), reasons in counts.items():
+        if system in compared_systems(results) and not results["scores"][system][metric]["n_defined"]:
+            why = "; ".join(f"{reason} ({counted(n, items)})" for reason, n in reasons.most_common(MOST_REASONS))
+            reported.setdefault((system, why), []).append(results["scales"][metric]["title"])
+    for (system, why), titles in reported.items():
+        every = " (nothing at all is defined)" if system in undefined_systems(results) else ""
+        yield f"{system} has no {some(list(dict.fromkeys(titles)))}{every}: {why}"
+
+
+def of_few(cell: Mapping[str, Any]) -> bool:
+    """Return whether fewer than nine in ten of the items that did not fail define a score, but some do."""
+    return bool(0 < cell["n_defined"] < SURE_SHARE * (cell["n"] - cell["n_failed"]))
+
+
+def _on_not_given(results: Mapping[str, Any]) -> Iterator[str]:
+    """Yield for how many items no prediction was given, and where they count."""
+    scores = table_of(results)["scores"]
+    for system in compared_systems(results):
+        counts = {name: n for name, cell in scores.get(system, {}).items() if (n := cell.get("n_not_given"))}
+        if counts:
+            titles = [results["scales"][name]["title"] for name in results["scales"] if name in counts]
+            yield (
+                f"no prediction of {system} for {max(counts.values())} of {scores[system][next(iter(counts))]['n']} "
+                f"{results['wording']['items']}: they count as the worst at {', '.join(titles)}, and have no other "
+                "score, at which it is not said to be better than a system that was scored on more"
+            )
+
+
+def _on_survivors(results: Mapping[str, Any]) -> Iterator[str]:
+    """Yield which means are over the items that define a score, where those are few."""
+    scores = table_of(results)["scores"]
+    for system in compared_systems(results):
+        cells = scores.get(system, {})
+        few = [scale["title"] for name, scale in results["scales"].items() if name in cells and of_few(cells[name])]
+        if few:
+            yield (
+                f"fewer than {SURE_SHARE:.0%} of the {results['wording']['items']} of {system} define "
+                f"{some(list(dict.fromkeys(few)))}: the mean is over those, marked 'only', and may not hold for "
+                "the rest"
+            )
+
+
+def _on_systems(results: Mapping[str, Any]) -> Iterator[str]:
+    names = compared_systems(results)
+    if len(names) < 2 or "comparisons" not in results:
+        return
+    if not results["n_shared"]:
+        tested = "" if results["comparisons"] else " or tested"
+        yield f"there is no item that all systems share: nothing is marked best{tested}"
+        return
+    differing = [
+        results["scales"][name]["title"]
+        for name in results["scales"]
+        if len({results["scores"][system][name]["n_defined"] for system in names}) > 1
+    ]
+    if differing:
+        yield (
+            "the systems define different numbers of items, so that their means are over different items: "
+            + ("all scores" if len(differing) == len(results["scales"]) else "; ".join(differing))
+        )
+
+
+def _on_groups(results: Mapping[str, Any]) -> Iterator[str]:
+    held = [
+        (system, cell)
+        for system, cells in table_of(results)["scores"].items()
+        for cell in cells.values()
+        if cell["n_defined"] and cell["low"] is None
+    ]
+    alone = dict.fromkeys(system for system, cell in held if cell["n_groups"] == 1)
+    if alone:
+        yield f"one group says nothing of a second, so a score that only one defines has no interval: {some([*alone])}"
+    alike = dict.fromkeys(
+        system for system, cell in held if cell["n_groups"] > 1 and isinstance(cell["value"], int | float)
+    )
+    if alike:
+        yield (
+            "a score that is the same in all groups does not say how far it may move, and has no interval: "
+            f"{some([*alike])}"
+        )
+
+
+def _on_lists(results: Mapping[str, Any]) -> Iterator[str]:
+    if results["notes"]:
+        subject = "{items} with remarks, such as {remarks}".format(**results["wording"])
+        more = results.get("unlisted", {}).get("n_notes", 0)
+        place = "the records have" if more else "results.json has"
+        yield f"{subject}: {len(results['notes']) + more}; {place} them all"
+    n = n_failures(results)
+    if n > len(results["failures"]):
+        yield f"results.json lists the first {len(results['failures'])} of {n} failures; the records hold all"
+    if more := sum(row["n"] for row in unlisted(results, "undefined")):
+        listed = len(results["undefined"])
+        yield f"results.json lists the first {listed} of {listed + more} undefined scores; the records hold all"
+
+
+def grouped_remarks(counts: Mapping[str, int]) -> list[tuple[str, int, int]]:
+    """Return remarks, how many others of their kind each stands for, and how often; the most frequent first.
+
+    Remarks that quote what they are about, as ``headers: '**Verse**' became '(verse)'``, are of one kind where they
+    begin with the same words. Few of a kind are shown one by one.
+    """
+    kinds: dict[str, list[tuple[str, int]]] = {}
+    for note, count in sorted(counts.items(), key=lambda row: -row[1]):
+        words, _, quoted = note.partition(": ")
+        kinds.setdefault(words if quoted[:1] in {"'", '"'} else note, []).append((note, count))
+    grouped = [
+        rows
+        for notes in kinds.values()
+        for rows in ([[row] for row in notes] if len(notes) <= FEW_OF_A_KIND else [notes])
+    ]
+    shown = [(rows[0][0], len(rows) - 1, sum(count for _, count in rows)) for rows in grouped]
+    return sorted(shown, key=lambda row: -row[2])

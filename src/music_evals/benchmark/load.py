@@ -8,7 +8,7 @@ import math
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from music_evals.benchmark.outputs import RECORDS, RESULTS, VALIDATION
 from music_evals.benchmark.records import Records, read_records, reading_rows, records_at
@@ -54,14 +54,6 @@ class LoadedResults:
         return self.scores
 
 
-class _Intervals(NamedTuple):
-    """How intervals were made: the one thing that the results say and the records do not."""
-
-    confidence: float
-    n_resamples: int
-    seed: int
-
-
 def load_results(folder: str | os.PathLike[str]) -> LoadedResults:
     """Read the results of a run, and check every number of results.json against its records.
 
@@ -103,12 +95,14 @@ def load_results(folder: str | os.PathLike[str]) -> LoadedResults:
     chosen_on = records_at(path / VALIDATION)
     validation = None if chosen_on is None else read_scores(read_records(chosen_on), task)
     with reading_rows():
-        built = build_results(scores, task, validation, **_intervals(stored, path / RESULTS)._asdict())
+        built = build_results(scores, task, validation, **_intervals(stored, path / RESULTS))
     built |= {key: stored[key] for key in task.extra_keys if key in stored}
-    for difference in _differences(stored, built):
-        raise ChangedResultsError(
-            f"{path / RESULTS} was changed, or made by another version: {difference}; run again in this folder"
-        )
+    # what this version adds, and whole parts that it does not know, are no differences
+    for key in (key for key in stored if key in built and key not in PRESENTATION):
+        for difference in _compare(stored[key], built[key], key):
+            raise ChangedResultsError(
+                f"{path / RESULTS} was changed, or made by another version: {difference}; run again in this folder"
+            )
     return LoadedResults(path, task.name, built, scores, records)
 
 
@@ -141,9 +135,11 @@ def _read_json(path: Path) -> dict[str, Any]:
     return content
 
 
-def _intervals(stored: Mapping[str, Any], path: Path) -> _Intervals:
+def _intervals(stored: Mapping[str, Any], path: Path) -> dict[str, Any]:
+    """Return how intervals were made: the one thing that the results say and the records do not."""
     reported = stored["intervals"]
-    values: list[Any] = [reported.get(name) if isinstance(reported, dict) else None for name in _Intervals._fields]
+    names = ("confidence", "n_resamples", "seed")
+    values: list[Any] = [reported.get(name) if isinstance(reported, dict) else None for name in names]
     whole = all(isinstance(number, int) and not isinstance(number, bool) for number in values[1:])
     if (
         not (whole and isinstance(values[0], float) and 0 < values[0] < 1)
@@ -153,14 +149,7 @@ def _intervals(stored: Mapping[str, Any], path: Path) -> _Intervals:
         raise UnreadableFileError(
             f"{path} does not say how its intervals were made, got {reported!r}; run again in this folder"
         )
-    return _Intervals(*values)
-
-
-def _differences(stored: Mapping[str, Any], built: Mapping[str, Any]) -> Iterator[str]:
-    """Yield what differs; what this version adds, and whole parts that it does not know, are no differences."""
-    for key in stored:
-        if key in built and key not in PRESENTATION:
-            yield from _compare(stored[key], built[key], key)
+    return dict(zip(names, values, strict=True))
 
 
 def _compare(stored: Any, built: Any, place: str) -> Iterator[str]:
@@ -179,8 +168,7 @@ def _compare(stored: Any, built: Any, place: str) -> Iterator[str]:
 
 
 def _same(stored: Any, built: Any) -> bool:
-    numbers = all(isinstance(value, int | float) and not isinstance(value, bool) for value in (stored, built))
-    if numbers:
+    if all(isinstance(value, int | float) and not isinstance(value, bool) for value in (stored, built)):
         return math.isclose(stored, built, rel_tol=SAME, abs_tol=1e-12)
     return type(stored) is type(built) and bool(stored == built)
 

@@ -18,20 +18,6 @@ from typing import Any, NamedTuple
 
 from music_evals.csv_files import csv_rows
 
-__all__ = [
-    "DESCRIPTION_DIFFERENCES",
-    "JSB_TABLE",
-    "LYRIC_DIFFERENCES",
-    "OFFICIAL_DIFFERENCES",
-    "PRESERVATION_DIFFERENCES",
-    "PublishedTable",
-    "published_descriptions",
-    "published_lyrics",
-    "published_preservation",
-    "published_section",
-    "read_published",
-]
-
 COMMENT = "# "
 
 

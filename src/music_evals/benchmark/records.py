@@ -57,7 +57,7 @@ import time
 import zlib
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any, Final, NamedTuple, Self
+from typing import IO, TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
 
@@ -66,24 +66,6 @@ from music_evals.files import write_atomically
 
 if TYPE_CHECKING:
     import pyarrow as pa
-
-__all__ = [
-    "REMEDY",
-    "RecordStore",
-    "Records",
-    "check_same_run",
-    "dump_json",
-    "only",
-    "output_errors",
-    "read_records",
-    "reading_rows",
-    "records_at",
-    "remove_file",
-    "remove_records",
-    "rows_in_memory",
-    "to_rows",
-    "to_table",
-]
 
 Row = Mapping[str, Any]
 
@@ -261,6 +243,7 @@ class Records(Sequence[dict[str, Any]]):
 
     def __init__(self, path: Path, parts: Iterable[_Part]) -> None:
         self.path, self.parts = path, list(parts)
+        self.kinds = frozenset[str]().union(*(part.kinds for part in self.parts))
         self._starts = [0, *itertools.accumulate(part.n_rows for part in self.parts)]
         self._last: tuple[int, Any] = (-1, None)  # a part and its rows, for what is read one by one
 
@@ -344,26 +327,7 @@ def records_at(path: str | os.PathLike[str]) -> Path | None:
 
 
 def read_records(path: str | os.PathLike[str]) -> Records:
-    """Open the records of a run for reading, and check that they are what was written.
-
-    Parameters
-    ----------
-    path
-        Their folder, or the file of JSON lines that older versions wrote.
-
-    Returns
-    -------
-    Records
-        Every row, in the order of writing, the header first.
-
-    Raises
-    ------
-    CorruptRecordsError
-        A shard, or a line of a finished block, is damaged, or there are no records; the message names the place.
-    OutputError
-        They cannot be read.
-
-    """
+    """Open the records of a run, a folder or an older version's file of JSON lines, and check that they are whole."""
     path = Path(path)
     records = Records(path, _open_shards(path)) if path.is_dir() else _read_json_lines(path)
     if not len(records):
@@ -463,38 +427,13 @@ def _reading_shard(path: Path) -> Iterator[None]:
 # --- writing
 
 
-class RecordStore:
+class RecordStore(contextlib.AbstractContextManager["RecordStore"]):
     """The records of a run, open for appending.
 
     Opening reads what is there: damage raises, and a header that differs from `header` raises, since numbers of two
-    different runs must not be mixed. While it is open the folder is locked (``flock``): a second run in it is refused,
-    and so changes nothing. The lock ends with the process, however that ends.
-
-    Parameters
-    ----------
-    path
-        The folder; made where it is missing.
-    header
-        The ``run`` row without its kind. Every value of it must be equal for a run to be resumed.
-    items
-        Rows that are written together with the header.
-    overwrite
-        Start afresh, whatever the folder holds.
-
-    Attributes
-    ----------
-    path
-        The folder.
-    resumed
-        Whether there were rows at opening.
-
-    Raises
-    ------
-    CorruptRecordsError
-        The records are damaged or belong to another run.
-    OutputError
-        The folder cannot be written to, the disk is full, or another run is writing to it.
-
+    different runs must not be mixed: it is the ``run`` row without its kind. `items` are written together with it.
+    While it is open the folder is locked (``flock``): a second run in it is refused, and so changes nothing. The lock
+    ends with the process, however that ends.
     """
 
     def __init__(
@@ -519,15 +458,16 @@ class RecordStore:
             records = Records(self.path, [] if overwrite else _open_shards(self.path))
             if old.exists() and not overwrite:
                 records = _read_json_lines(old)
-            self.resumed = bool(records)
+            self.resumed = bool(records.parts)
             if self.resumed:
                 check_same_run(records[0], json.loads(dump_json(first)), records.path)
             self._parts = [part for part in records.parts if isinstance(part.source, Path)]
             self._n_kept = len(self._parts) if len(self._parts) < MANY_SHARDS else 0
             self._remove(there - {part.source.name for part in self._parts})
             for part in records.parts[len(self._parts) :]:  # of an older version
-                self._parts.append(self._write(read_part(part), self._next))
-            remove_file(old)
+                self._parts.append(self._write(read_part(part)))
+            if old.exists():
+                remove_file(old)
             if not self.resumed:
                 self.append([first, *items])
                 self.flush()
@@ -542,11 +482,6 @@ class RecordStore:
                 remove_file(self.path / name)
         for part in self.path.glob(".*.parquet.*.part"):
             remove_file(part)
-
-    @property
-    def _next(self) -> tuple[int, int]:
-        number = self._parts[-1].span[1] + 1 if self._parts else 0
-        return number, number
 
     @property
     def rows(self) -> Records:
@@ -570,11 +505,11 @@ class RecordStore:
     def flush(self) -> None:
         """Write the rows that wait as a shard."""
         if self._waiting:
-            self._parts.append(self._write(to_table(self._waiting), self._next))
+            self._parts.append(self._write(to_table(self._waiting)))
             self._waiting = []
 
-    def _write(self, table: pa.Table, span: tuple[int, int]) -> _Part:
-        """Write a shard that has a number, or several."""
+    def _write(self, table: pa.Table, span: tuple[int, int] | None = None) -> _Part:
+        """Write a shard that has a number, or several; by default the next one."""
         import pyarrow as pa
         import pyarrow.parquet as pq
 
@@ -584,6 +519,8 @@ class RecordStore:
             writer.write_table(table)
             writer.add_key_value_metadata({_KINDS: dump_json(kinds)})
         content = sink.getvalue().to_pybytes()
+        if span is None:
+            span = (self._parts[-1].span[1] + 1 if self._parts else 0,) * 2
         number = "-".join(f"{place:05}" for place in dict.fromkeys(span))
         name = f"{number}-{hashlib.sha256(content).hexdigest()[:_DIGITS]}.parquet"
         return _Part(len(table), frozenset(kinds), write_atomically(self.path / name, content), span)
@@ -614,9 +551,6 @@ class RecordStore:
             self.flush()
         finally:
             self._lock.close()
-
-    def __enter__(self) -> Self:
-        return self
 
     def __exit__(self, *_: object) -> None:
         self.close()

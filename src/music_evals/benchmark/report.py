@@ -9,14 +9,10 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from music_evals.benchmark.caveats import caveats
-from music_evals.benchmark.cells import format_difference
-from music_evals.benchmark.contents import comparisons, failures, n_failures, significant
+from music_evals.benchmark.contents import caveats, comparisons, failures, n_failures, significant
+from music_evals.benchmark.formats import Section, format_difference, render, static
 from music_evals.benchmark.scores import ScoreTable
 from music_evals.benchmark.tables import PAGE, blocks, facet_blocks, legend, part_blocks, published_blocks, summary
-from music_evals.benchmark.templates import Section, render, static
-
-__all__ = ["ROOM_PX", "Ranked", "score_page", "shares"]
 
 ROOM_PX = 4300
 """Of the sections that are open at first, in their order, so that a page stays below 6,000 px on a wide screen."""
@@ -54,6 +50,8 @@ def score_page(
     wording = results["wording"]
     item = wording["items"].removesuffix("s")
     notes = caveats(results)
+    reasons = [[row[key] for key in ("item", "system", "metric", "reason")] for row in results["undefined"]]
+    remarks = [[row["item"], row["system"], "all", "; ".join(row["notes"])] for row in results["notes"]]
     return render(
         "music_evals.benchmark",
         "report.html",
@@ -79,8 +77,8 @@ def score_page(
         n_failures=n_failures(results),
         room_px=ROOM_PX,
         lists=[
-            _Listed("Undefined", f"Scores that a {item} does not define; they are in no mean.", _reasons(results)),
-            _Listed("Remarks", f"What a reader should know of a {item}.", _remarks(results)),
+            _Listed("Undefined", f"Scores that a {item} does not define; they are in no mean.", reasons),
+            _Listed("Remarks", f"What a reader should know of a {item}.", remarks),
         ],
         most_rows=LISTED,
         facts=_facts(results, score_table, facts),
@@ -109,14 +107,6 @@ def _how_compared(results: Mapping[str, Any]) -> str:
         "On the items that two systems share, with the same reference: the two are swapped within whole groups; Holm's "
         f"correction over all {len(comparisons(results))} tests."
     )
-
-
-def _reasons(results: Mapping[str, Any]) -> list[list[str]]:
-    return [[row[key] for key in ("item", "system", "metric", "reason")] for row in results["undefined"]]
-
-
-def _remarks(results: Mapping[str, Any]) -> list[list[str]]:
-    return [[row["item"], row["system"], "all", "; ".join(row["notes"])] for row in results["notes"]]
 
 
 Ranked = tuple[ScoreTable, npt.NDArray[np.float64]]

@@ -16,16 +16,13 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from music_evals.benchmark import aggregate
-from music_evals.benchmark.cells import plain
-from music_evals.benchmark.scores import MOST_LISTED, OUTSIDE, ScoreTable
-from music_evals.benchmark.versions import definition_in
+from music_evals.benchmark.formats import plain
+from music_evals.benchmark.scores import MOST_LISTED, ScoreTable
 from music_evals.deprecation import warn_renamed
 from music_evals.metrics.catalogue import Metric
 
 if TYPE_CHECKING:
     from music_evals.benchmark.task import Task
-
-__all__ = ["OUTSIDE", "WHOLE", "ScoreTable", "build_results"]
 
 WHOLE = "all"
 """The view that holds every item."""
@@ -154,6 +151,11 @@ def build_results(
     }
     content: dict[str, Any] = plain(results)
     return content
+
+
+def definition_in(header: Row, name: str) -> int:
+    """Return by which definition the run of a header, or of its results, computed a score."""
+    return int(header.get("definitions", {}).get(name, 1))
 
 
 def _part(scores: ScoreTable, task: Task, items: Collection[str], resampling: aggregate.Resampling) -> dict[str, Any]:

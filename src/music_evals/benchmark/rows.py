@@ -18,7 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from music_evals.benchmark.engines import Failed, Unit, answer
-from music_evals.benchmark.manifests import some
+from music_evals.benchmark.inputs import some
 from music_evals.benchmark.records import Records
 from music_evals.benchmark.run import Job, Progress, Row
 from music_evals.benchmark.scores import SCORED, UNDEFINED, Categorical, ScoreMatrix, index_pairs, last_selection
@@ -121,10 +121,11 @@ class PairJob(Job):
     def selection(self, rows: Records) -> Iterable[Row]:
         """Return the rows that say what is scored in this session; nothing if the last ones of `rows` say the same."""
         selected: Row = {"kind": "selection", "systems": list(self.pair_set.systems), **self.about}
-        start, tables = last_selection(rows)
+        start, tables = last_selection(rows) if "selection" in rows.kinds else (-1, [])
         recorded = (row for table in tables for row in rows.read(table["number"].to_pylist()))
         known = (row for row in recorded if row.get("system") not in self.later)
-        if start >= 0 and rows[start] == selected and _equal(known, self._pair_rows()):
+        pairs = itertools.zip_longest(known, self._pair_rows())
+        if start >= 0 and rows[start] == selected and all(row == other for row, other in pairs):
             return []
         return itertools.chain([selected], self._pair_rows())
 
@@ -140,13 +141,16 @@ class PairJob(Job):
 
     def left(self, rows: Records) -> list[Unit]:
         """Leave out the pairs of which every score is there; a failed one brings its pair back."""
-        outlines = rows.batches("outline", text=False)
-        self._outlined = {content for batch in outlines for content in batch["reference"].to_pylist()}
-        good = np.logical_and.reduce(self._good(rows), axis=1)
+        self._outlined, done = set(), np.zeros(len(self._chosen), dtype=bool)
+        if "outline" in rows.kinds:
+            outlines = rows.batches("outline", text=False)
+            self._outlined = {content for batch in outlines for content in batch["reference"].to_pylist()}
+        if "score" in rows.kinds or not self.scores:
+            done = self._are_scored(rows)
         units = [
             Unit((pair,), f"{pair.item} ({pair.system})", pair.reference.content)
-            for pair, done in zip(self._chosen, good, strict=True)
-            if not done
+            for pair, is_done in zip(self._chosen, done, strict=True)
+            if not is_done
         ]
         if self.at_once == 1:
             return units
@@ -156,22 +160,17 @@ class PairJob(Job):
             for chunk in chunks
         ]
 
-    def _good(self, rows: Records) -> npt.NDArray[np.bool_]:
-        """Tell which scores are there and no failures, shape (pairs, scores); of two rows for one the later counts."""
+    def _are_scored(self, rows: Records) -> npt.NDArray[np.bool_]:
+        """Tell which pairs have all scores, and no failures among them; of two rows for one the later counts."""
         import pyarrow as pa
 
-        pairs = self._chosen
-        items, systems, references = (
-            Categorical.of(column)
-            for column in (
-                [pair.item for pair in pairs],
-                [pair.system for pair in pairs],
-                [pair.reference.content for pair in pairs],
-            )
-        )
-        estimates = pa.array([pair.estimate.content for pair in pairs], pa.string())
+        sides = [(pair.item, pair.system, pair.reference.content, pair.estimate.content) for pair in self._chosen]
+        items, systems, references = (Categorical.of([side[place] for side in sides]) for place in range(3))
+        estimates = pa.array([estimate for *_, estimate in sides], pa.string())
         rows_of = index_pairs(items, systems, references, estimates)
-        return np.isin(ScoreMatrix.read(rows, self.scores, len(pairs), rows_of).states, (SCORED, UNDEFINED))
+        states = ScoreMatrix.read(rows, self.scores, len(sides), rows_of).states
+        done: npt.NDArray[np.bool_] = np.logical_and.reduce(np.isin(states, (SCORED, UNDEFINED)), axis=1)
+        return done
 
     def prepare(self, units: Sequence[Unit], progress: Progress | None) -> None:
         """Call what is to be called before."""
@@ -215,7 +214,3 @@ class _ScorePairs:
 
     def __call__(self, pairs: Sequence[Pair]) -> list[Any]:
         return [answer(self.scorer, pair) for pair in pairs]
-
-
-def _equal(first: Iterable[Row], second: Iterable[Row]) -> bool:
-    return all(row == other for row, other in itertools.zip_longest(first, second))

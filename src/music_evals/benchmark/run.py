@@ -21,12 +21,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from music_evals.benchmark import tasks
-from music_evals.benchmark.engines import ENGINES, Answers, Unit, Work, check_address, on_ray
+from music_evals.benchmark.engines import ENGINES, Unit, Work, check_address, on_ray
 from music_evals.benchmark.records import Records, RecordStore, reading_rows
-from music_evals.benchmark.versions import definitions_of, kernel_row, kernel_rows
 from music_evals.errors import InvalidInputError, UnknownNameError, check_extras
 from music_evals.files import check_folder
-from music_evals.locations import check_local
+from music_evals.locations import Remote, location
+from music_evals.metrics.catalogue import CATALOGUE
 from music_evals.numerics import kernels
 from music_evals.options import MISSING, option
 from music_evals.protocols import load_plugin
@@ -226,10 +226,6 @@ class Settings:
                 raise InvalidInputError(f"`{name}` must be {bound}, got {value}")
         if not 0 < self.confidence < 1:
             raise InvalidInputError(f"`confidence` must lie above 0 and below 1, got {self.confidence}; 95 % is 0.95")
-        self._check_engine()
-        self._goes_with("dataset", "config", "revision")
-
-    def _check_engine(self) -> None:
         if self.engine not in {None, *ENGINES}:
             option = "engine"
             raise UnknownNameError(option, str(self.engine), ENGINES)
@@ -238,6 +234,7 @@ class Settings:
         if self.engine == RAY:
             check_extras(["scale"], "the engine ray")
             check_address(self.ray_address or "local")
+        self._goes_with("dataset", "config", "revision")
 
     def _one_of(self, *names: str) -> None:
         """Raise unless exactly one of these settings is given."""
@@ -248,8 +245,8 @@ class Settings:
     def _local(self, name: str) -> None:
         """Raise where a setting is a URL that must be a path."""
         given = getattr(self, name)
-        if given is not None:
-            check_local(given, name)
+        if given is not None and isinstance(place := location(given), Remote):
+            raise InvalidInputError(f"`{name}` must be a path, on this machine or a shared file system; got {place}")
 
     def _goes_with(self, owner: str, *names: str) -> None:
         """Refuse settings that would be ignored in silence, for want of the one that they belong to."""
@@ -293,6 +290,14 @@ class Job(abc.ABC):
         """Do what has to be done once before the units that are left."""
 
 
+def definitions_of(header: Mapping[str, Any]) -> dict[str, dict[str, int]]:
+    """Return the ``definitions`` of a new run by score, but for those that are 1: older headers have none either."""
+    known = [CATALOGUE[name] for key in ("metrics", "companions") for name in header.get(key, ()) if name in CATALOGUE]
+    definitions = {metric.name: metric.definition_under(str(header.get("variant"))) for metric in known}
+    changed = {name: number for name, number in definitions.items() if number > 1}
+    return {"definitions": changed} if changed else {}
+
+
 def record(job: Job, path: Path, settings: Settings, *, progress: Progress | None = None) -> Records:
     """Do what is left of a job, and return its records, which are in the folder `path`."""
     # Rows are written as they come, so that a run may be ended at any time, and resumed; see `records`.
@@ -300,33 +305,33 @@ def record(job: Job, path: Path, settings: Settings, *, progress: Progress | Non
     header = {**job.header, **definitions_of(job.header)}
     with RecordStore(path, header, job.items, overwrite=settings.overwrite) as records:
         with reading_rows():
-            known = records.rows
-            units = job.left(known)
-            begin = itertools.chain(job.selection(known), kernel_rows(known.of("kernels")) if units else ())
-        records.append(begin)
+            rows = records.rows
+            units = job.left(rows)
+            named = [row["kernels"] for row in rows.of("kernels")][-1:] if "kernels" in rows.kinds else []
+            begin = [] if not units or named == [kernels()] else [{"kind": "kernels", "kernels": kernels()}]
+            records.append(itertools.chain(job.selection(rows), begin))
         if not units:
             records.compact()
             return records.rows
         job.prepare(units, progress)
         done = job.size - sum(unit.size for unit in units)
-        last = kernels()
-        with contextlib.closing(_answers(job, units, settings)) as answers:
+        last, workers = kernels(), settings.workers or job.workers
+        if settings.engine == RAY:
+            versions = job.header.get("versions")
+            answered = on_ray(
+                units, job.work, workers=settings.workers, address=settings.ray_address, versions=versions
+            )
+        else:  # the one that the settings ask for, or that suits the job
+            engine = ENGINES[settings.engine or ("local" if workers > 1 else job.engine)]
+            answered = engine(units, job.work, workers=workers)
+        with contextlib.closing(answered) as answers:
             for unit, answer, made_by in answers:
-                changed = made_by not in {"", last}
+                begin = [{"kind": "kernels", "kernels": made_by}] if made_by not in {"", last} else []
                 last = made_by or last
-                records.append(([kernel_row(made_by)] if changed else []) + job.rows(unit, answer))
+                records.append(begin + job.rows(unit, answer))
                 done += unit.size
                 if progress is not None:
                     progress(done, job.size, unit.label)
         records.append([{"kind": "sitting", "wall_time_sec": round(time.monotonic() - started, 3)}])
         records.compact()
         return records.rows
-
-
-def _answers(job: Job, units: Sequence[Unit], settings: Settings) -> Answers:
-    """Let the engine work that the settings ask for, or the one that suits the job."""
-    workers = settings.workers or job.workers
-    if settings.engine == RAY:
-        versions = job.header.get("versions")
-        return on_ray(units, job.work, workers=settings.workers, address=settings.ray_address, versions=versions)
-    return ENGINES[settings.engine or ("local" if workers > 1 else job.engine)](units, job.work, workers=workers)

@@ -23,34 +23,12 @@ import numpy as np
 import numpy.typing as npt
 
 from music_evals.benchmark.records import REMEDY, Records, only, reading_rows, rows_in_memory, to_rows, to_table
-from music_evals.benchmark.versions import UNKNOWN
 from music_evals.errors import CorruptRecordsError, InvalidTokensError
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
     from music_evals.benchmark.task import Task
-
-__all__ = [
-    "ABSENT",
-    "ERROR",
-    "MOST_LISTED",
-    "NOT_GIVEN",
-    "OUTSIDE",
-    "SCORED",
-    "UNDEFINED",
-    "Bins",
-    "Categorical",
-    "HistogramFeature",
-    "RecordedRows",
-    "ScoreMatrix",
-    "ScoreTable",
-    "SeededScores",
-    "index_pairs",
-    "last_selection",
-    "outlines_in",
-    "read_scores",
-]
 
 MOST_LISTED = 10_000
 """Failures, undefined scores and remarks of each kind that results.json lists one by one; the records hold all."""
@@ -62,6 +40,9 @@ NO_PREDICTION = "no prediction of every seed"
 
 NOT_GIVEN = "no prediction was given"
 """Why an item failed that predictions made elsewhere leave out, where that is allowed."""
+
+UNKNOWN = "not recorded"
+"""Kernels of scores that an earlier version of this package made."""
 
 ABSENT, SCORED, UNDEFINED, ERROR = range(4)
 """State of a score: there is none, a number, no number because it is undefined, an error."""
@@ -159,7 +140,7 @@ class ScoreMatrix:
     messages: npt.NDArray[np.int32]  # errors and reasons, as places in `texts`; -1 for none
     first: npt.NDArray[np.int64]  # number of the first row of the records for a score
     texts: list[str] = dataclasses.field(default_factory=list)
-    kernels: tuple[str, ...] = ()  # see `versions.kernels_of`
+    kernels: tuple[str, ...] = ()  # in the order of the sessions
     others: dict[str, list[tuple[Integers, pa.Table]]] = dataclasses.field(default_factory=dict)
 
     @classmethod
@@ -463,14 +444,7 @@ class ScoreTable(Sequence[Row]):
 
 @reading_rows()
 def read_scores(rows: Iterable[Row], task: Task) -> ScoreTable:
-    """Read the scores in the records of a run; of two rows for one score the later one counts.
-
-    Raises
-    ------
-    CorruptRecordsError
-        The first row is no header, or rows have an unknown form.
-
-    """
+    """Read the scores in the records of a run; of two rows for one score the later one counts."""
     records = rows if isinstance(rows, Records) else rows_in_memory(rows)
     header = records[0] if len(records) else {}
     if header.get("kind") != "run":

@@ -10,8 +10,26 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from music_evals.benchmark.caveats import caveats, grouped_remarks, of_few
-from music_evals.benchmark.cells import (
+from music_evals.benchmark.contents import (
+    caveats,
+    columns,
+    comparisons,
+    failures,
+    grouped_remarks,
+    heading,
+    holds_zero,
+    is_significant,
+    mark,
+    n_failures,
+    of_few,
+    order,
+    significant,
+    table_of,
+    tables,
+    unlisted,
+    views,
+)
+from music_evals.benchmark.formats import (
     OUTSIDE_INTERVAL,
     SIGNIFICANCE,
     WHY_OUTSIDE_INTERVAL,
@@ -25,41 +43,8 @@ from music_evals.benchmark.cells import (
     markdown_name,
     markdown_rows,
 )
-from music_evals.benchmark.contents import (
-    columns,
-    comparisons,
-    failures,
-    heading,
-    holds_zero,
-    is_significant,
-    mark,
-    n_failures,
-    order,
-    significant,
-    table_of,
-    tables,
-    unlisted,
-    views,
-)
-from music_evals.benchmark.results import OUTSIDE, WHOLE
-
-__all__ = [
-    "MARKDOWN",
-    "PAGE",
-    "blocks",
-    "cell_note",
-    "details_text",
-    "facet_blocks",
-    "legend",
-    "markdown_report",
-    "markdown_table",
-    "part_blocks",
-    "published_blocks",
-    "summary",
-    "text_report",
-    "text_table",
-    "without_value",
-]
+from music_evals.benchmark.results import WHOLE
+from music_evals.benchmark.scores import OUTSIDE
 
 LISTED = 50
 """Failures in table.md, and kinds of remarks; results.json holds more."""
@@ -211,7 +196,11 @@ def _chosen(results: Mapping[str, Any], style: Style) -> str:
 def blocks(results: Mapping[str, Any]) -> Iterator[Block]:
     """Yield the tables of scores."""
     for view, table in views(results):
-        caption = _caption(results, table)
+        caption = ""
+        if "ranking" in table:
+            ranked_by, wording = results["scales"][results["ranked_by"]]["title"], results["wording"]
+            counts = f"{counted(table['n_items'], wording['items'])}, {counted(table['n_songs'], wording['groups'])}"
+            caption = f"{counts}, ranked by {ranked_by}"
         for title, names in tables(results).items():
             yield _scores(results, table, names, ", ".join(filter(None, [title, view])), caption)
             caption = ""  # it stands above the first of them
@@ -279,14 +268,6 @@ def _scores(
         if not cells.keys().isdisjoint(names)
     )
     return Block(title, tuple(heading(results, name) for name in names), rows, caption=caption)
-
-
-def _caption(results: Mapping[str, Any], table: Mapping[str, Any]) -> str:
-    if "ranking" not in table:
-        return ""
-    ranked_by, wording = results["scales"][results["ranked_by"]]["title"], results["wording"]
-    counts = f"{counted(table['n_items'], wording['items'])}, {counted(table['n_songs'], wording['groups'])}"
-    return f"{counts}, ranked by {ranked_by}"
 
 
 def _scored(cell: Mapping[str, Any]) -> str:

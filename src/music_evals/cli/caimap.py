@@ -138,9 +138,9 @@ def _folder(options: argparse.Namespace, name: str = "") -> Path:
 
 
 def _init(options: argparse.Namespace) -> int:
-    from music_evals.caimap.ledger import Rates
-    from music_evals.caimap.work import accounts
-    from music_evals.caimap.work.service import Settings
+    from music_evals.caimap.domain.ledger import Rates
+    from music_evals.caimap.services import accounts
+    from music_evals.caimap.services.study import Settings
 
     seed = secrets.randbits(63) if options.seed is None else options.seed  # who knows it knows what is sampled
     settings = Settings(seed=seed, share=options.share, rates=Rates(currency=options.currency))
@@ -161,9 +161,9 @@ def _new_password() -> str:
 def _import(options: argparse.Namespace) -> int:
     if options.finished:
         return _import_finished(options)
-    from music_evals.caimap.importing import keep_recordings, read_songs
-    from music_evals.caimap.prepared import read_prepared
-    from music_evals.caimap.work.managing import add_songs, check_new
+    from music_evals.caimap.exchange.importing import keep_recordings, read_songs
+    from music_evals.caimap.exchange.prepared import read_prepared
+    from music_evals.caimap.services.managing import add_songs, check_new
 
     if not options.audio:
         raise InvalidInputError("say with --audio where the recordings are")
@@ -179,8 +179,8 @@ def _import(options: argparse.Namespace) -> int:
 
 
 def _import_finished(options: argparse.Namespace) -> int:
-    from music_evals.caimap.importing import read_finished
-    from music_evals.caimap.work.managing import add_finished
+    from music_evals.caimap.exchange.importing import read_finished
+    from music_evals.caimap.services.managing import add_finished
 
     if options.audio or options.prepared or not options.licence:
         raise InvalidInputError("--finished needs --licence, and takes no --audio and no --prepared")
@@ -200,8 +200,8 @@ def _tell(*lines: object) -> int:
 @contextlib.contextmanager
 def _opened(options: argparse.Namespace, *, new: bool = False) -> Iterator[Any]:
     """Open a study with the tables of this version; one that is not there is made where it may be `new`."""
+    from music_evals.caimap.services.study import StudyService
     from music_evals.caimap.storage.store import Store, migrate
-    from music_evals.caimap.work.service import StudyService
 
     if new:
         _folder(options, "audio")
@@ -216,15 +216,15 @@ def _opened(options: argparse.Namespace, *, new: bool = False) -> Iterator[Any]:
 
 
 def _administrator(service: Any) -> int:
-    from music_evals.caimap.work.accounts import first_administrator
+    from music_evals.caimap.services.accounts import first_administrator
 
     return first_administrator(service)
 
 
 def _serve(options: argparse.Namespace) -> int:
+    from music_evals.caimap.services.accounts import has_people
     from music_evals.caimap.web.app import serve
     from music_evals.caimap.web.provider import AddressError, provider_of
-    from music_evals.caimap.work.accounts import has_people
 
     space = os.environ.get("SPACE_HOST", "").partition(",")[0]  # with a domain of one's own there are several
     served = f"https://{space}" if space else f"http://{options.host}:{options.port}"
@@ -236,7 +236,7 @@ def _serve(options: argparse.Namespace) -> int:
             f"{error}; people who sign in by a provider come back there: name it by --address"
         ) from error
     if options.demo:
-        from music_evals.caimap.demo import PEOPLE, make_demo
+        from music_evals.caimap.exchange.demo import PEOPLE, make_demo
 
         with _opened(options, new=True) as service:
             is_there = has_people(service)
@@ -258,15 +258,15 @@ def _serve(options: argparse.Namespace) -> int:
 
 def _finished(options: argparse.Namespace) -> tuple[Any, bytes]:
     """Return the finished songs of a study, and the key of its exports."""
-    from music_evals.caimap.exporting import read_key
-    from music_evals.caimap.work.managing import finished_songs
+    from music_evals.caimap.exchange.exporting import read_key
+    from music_evals.caimap.services.managing import finished_songs
 
     with _opened(options) as service:
         return finished_songs(service), read_key(_folder(options) / "export.key")
 
 
 def _export(options: argparse.Namespace) -> int:
-    from music_evals.caimap.exporting import export_songs
+    from music_evals.caimap.exchange.exporting import export_songs
 
     finished, key = _finished(options)
     export = export_songs(finished, Path(options.out), key=key, title=options.title)
@@ -274,7 +274,7 @@ def _export(options: argparse.Namespace) -> int:
 
 
 def _publish(options: argparse.Namespace) -> int:
-    from music_evals.caimap.publishing import publish_songs
+    from music_evals.caimap.exchange.exporting import publish_songs
 
     finished, key = _finished(options)
     how = {"title": options.title, "public": options.public, "adopt": options.adopt}
@@ -284,7 +284,7 @@ def _publish(options: argparse.Namespace) -> int:
 
 
 def _simulate(options: argparse.Namespace) -> int:
-    from music_evals.caimap.simulation import Plan, simulate
+    from music_evals.caimap.domain.simulation import Plan, simulate
 
     plans = [
         Plan(share, options.annotators, options.weeks, options.tasks, options.seed)
@@ -303,8 +303,8 @@ def _simulate(options: argparse.Namespace) -> int:
 
 
 def _report(options: argparse.Namespace) -> int:
-    from music_evals.caimap.web.reporting import write_pictures, write_report
-    from music_evals.caimap.work.comparing import study_agreement
+    from music_evals.caimap.exchange.reporting import write_pictures, write_report
+    from music_evals.caimap.services.oversight import study_agreement
     from music_evals.pipelines.descriptions import resolve_encoder
 
     encoder = resolve_encoder(options.encoder) if options.encoder else None
@@ -316,8 +316,8 @@ def _report(options: argparse.Namespace) -> int:
 
 
 def _build_lexicon(options: argparse.Namespace) -> int:
-    from music_evals.caimap.lexica import build_lexicon, read_terms
-    from music_evals.caimap.work.vocabulary import keep_lexica
+    from music_evals.caimap.domain.lexica import build_lexicon, read_terms
+    from music_evals.caimap.services.managing import keep_lexica
 
     if options.least < 1 or options.most < 1:
         raise InvalidInputError("--least and --most must be at least 1")

@@ -11,7 +11,7 @@ import re
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Self
+from typing import Any
 
 from music_evals.cli.options import in_options
 from music_evals.errors import InvalidInputError, MissingBackendError, OutputError
@@ -63,7 +63,7 @@ def finish_scores(outcome: Any, options: argparse.Namespace, *, report: Callable
 
 def why_not_drawn(wanted: bool | None, file: str) -> str:  # noqa: FBT001  # the value of an option
     """Return a remark where matplotlib is missing for a file that nobody asked for by name; else an empty text."""
-    from music_evals.benchmark.canvas import check_backend
+    from music_evals.benchmark.formats import check_backend
 
     if wanted is not None:
         return ""
@@ -156,7 +156,7 @@ def quieten() -> None:
         sys.modules["datasets"].disable_progress_bars()
 
 
-class Bar:
+class Bar(contextlib.AbstractContextManager["Bar"]):
     """A progress bar on stderr, made at the first report; a new total starts a new one."""
 
     def __init__(self, unit: str = "chunk") -> None:
@@ -178,9 +178,6 @@ class Bar:
         if self._bar is not None:
             self._bar.close()
             self._bar = None
-
-    def __enter__(self) -> Self:
-        return self
 
     def __exit__(self, *_: object) -> None:
         self._close()

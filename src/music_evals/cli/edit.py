@@ -127,7 +127,7 @@ def _instruction(options: argparse.Namespace) -> EditInstruction | None:
     text = options.instruction or options.target_prompt
     if not text and options.before:
         text = f"Change {options.before} to {options.after}."
-    return from_options(
+    instruction: EditInstruction = from_options(
         options,
         EditInstruction,
         text=text or "What the other options say.",
@@ -135,3 +135,4 @@ def _instruction(options: argparse.Namespace) -> EditInstruction | None:
         confidence=options.keep,
         intended_facets=tuple(with_commas(options.intended)),
     )
+    return instruction

@@ -13,7 +13,7 @@ from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from music_evals.benchmark.cells import format_value, plain
+from music_evals.benchmark.formats import format_value, plain
 from music_evals.cli.console import Bar, earlier_run, quieten, say, sha256_of, to_stdout
 from music_evals.cli.options import add_number, add_verb
 from music_evals.errors import InvalidInputError, NoDataError, UnknownNameError
@@ -186,7 +186,7 @@ def _files(options: argparse.Namespace, tune: Tune, voice: int, system: System, 
 
 def _content(options: argparse.Namespace, tune: Tune, voice: int, system: System, filling: Filling) -> dict[str, Any]:
     """Return all that is known of a fill, as plain values."""
-    from music_evals.benchmark.versions import package_versions
+    from music_evals.numerics import package_versions
 
     first, n_measures = tune.measures(options.measures)
     ticks = tune.bars.ticks_per_quarter

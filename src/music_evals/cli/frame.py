@@ -7,7 +7,7 @@ import json
 import sys
 from typing import Any
 
-from music_evals.benchmark.cells import plain
+from music_evals.benchmark.formats import plain
 from music_evals.cli.console import Bar, list_failures, say, to_stdout
 from music_evals.cli.options import add_verb
 

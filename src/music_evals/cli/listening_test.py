@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from music_evals.benchmark.cells import format_value, plain
+from music_evals.benchmark.formats import format_value, plain
 from music_evals.cli.console import Bar, list_failures, say, to_stdout
 from music_evals.cli.options import (
     add_confidence,

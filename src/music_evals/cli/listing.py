@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from music_evals.benchmark.cells import plain
+from music_evals.benchmark.formats import plain
 from music_evals.cli.console import to_stdout
 from music_evals.cli.options import add_verb
 from music_evals.errors import UnreadableFileError

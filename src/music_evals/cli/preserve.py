@@ -99,7 +99,7 @@ def _hears(options: argparse.Namespace) -> bool:
 
 
 def _print_grades(outcome: Any, confidence: float, *, as_json: bool) -> None:
-    from music_evals.benchmark.cells import format_interval, format_value, plain
+    from music_evals.benchmark.formats import format_interval, format_value, plain
     from music_evals.benchmark.tasks.preservation.facets import grade
 
     lines = []

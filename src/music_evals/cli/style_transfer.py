@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from music_evals import __version__
-from music_evals.benchmark.cells import plain
+from music_evals.benchmark.formats import plain
 from music_evals.cli.console import Bar, earlier_run, finish_scores, list_failures, quieten, say, sha256_of, to_stdout
 from music_evals.cli.options import (
     add_json,
@@ -187,7 +187,7 @@ def _place(options: argparse.Namespace) -> str:
 
 
 def _load(name: str) -> _Model:
-    from music_evals.benchmark.model_folders import find_model
+    from music_evals.benchmark.inputs import find_model
     from music_evals.protocols import STYLE_TRANSFERS
 
     model_folder = find_model(name, STYLE_TRANSFERS)
@@ -319,7 +319,7 @@ def _about(
     model: _Model, prepared: Prepared, samples: Sequence[Sequence[Written]], options: argparse.Namespace
 ) -> dict[str, Any]:
     """Return what is known of a run, as plain values."""
-    from music_evals.benchmark.versions import package_versions
+    from music_evals.numerics import package_versions
 
     plugin = model.plugin
     who = {"name": plugin.name, "style": plugin.style, "source": model.source, "revision": model.revision}

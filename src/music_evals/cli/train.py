@@ -7,7 +7,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from music_evals.benchmark.cells import plain
+from music_evals.benchmark.formats import plain
 from music_evals.cli.console import quieten, to_stdout
 from music_evals.cli.options import add_list, add_verb, from_options
 from music_evals.csv_files import csv_rows

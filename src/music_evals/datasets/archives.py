@@ -28,28 +28,8 @@ def read_archive(
     """Return name and content of the files of some kinds in a tar or zip archive, sorted by name.
 
     Nothing is written. Links and devices hold no score and are passed over; a path that leaves the archive, a file or
-    a whole that is too large, or too many files refuse the archive: it is not what it should be.
-
-    Parameters
-    ----------
-    path
-        A .tar, .tgz, .tar.gz, .tar.bz2, .tar.xz or .zip file.
-    suffixes
-        Of the files that are read, in lower case.
-    limits
-        Bound on the bytes of one file.
-    progress
-        Called with the number of files read.
-
-    Raises
-    ------
-    NoDataError
-        There is no such archive, or it holds no such file.
-    UnreadableFileError
-        It is no archive, is damaged, or holds a path that leaves it.
-    FileTooLargeError
-        A file, or the whole, is over a bound.
-
+    a whole that is too large, or too many files refuse the archive: it is not what it should be. Suffixes are in lower
+    case; `progress` is called with the number of files read.
     """
     if not path.is_file():
         raise NoDataError(f"{path}: no such file; check the path")

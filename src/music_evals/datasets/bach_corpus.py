@@ -106,14 +106,7 @@ def chorale_list() -> tuple[str, ...]:
 
 
 def read_listed(name: str) -> Chorale:
-    """Read one file of `chorale_list`, whatever its format, about 0.3 s.
-
-    Raises
-    ------
-    NoDataError
-        The installed corpus does not hold it.
-
-    """
+    """Read one file of `chorale_list`, whatever its format, about 0.3 s."""
     music21 = _music21()
     try:
         matches = music21.corpus.getWork(f"bach/{name}")
@@ -139,13 +132,21 @@ def _parse(name: str, path: Path) -> Chorale:
     mode = getattr(key, "mode", None) or stream.analyze("key").mode
     signatures = stream.recurse().getElementsByClass(music21.meter.TimeSignature)
     meter = first.recurse().getElementsByClass(music21.meter.TimeSignature).first()
-    return Chorale(
-        name,
-        _export(stream, name, KeySignature(0, key.sharps, mode == "minor"), meter),
-        tuple(_measure(measure) for measure in first.getElementsByClass("Measure")),
-        frozenset(signature.ratioString for signature in signatures),
-        mode,
+    score = read_midi(music21.midi.translate.music21ObjectToMidiFile(stream).writestr())
+    if len(score.voices) != len(stream.parts):
+        raise UnreadableFileError(
+            f"{name} has {len(stream.parts)} parts, but {len(score.voices)} tracks with notes in its MIDI export"
+        )
+    score = dataclasses.replace(
+        score,
+        time_signatures=(TimeSignature(0, meter.numerator, meter.denominator),),
+        key_signatures=(KeySignature(0, key.sharps, mode == "minor"),),
     )
+    measures = (
+        Measure(float(bar.offset), float(bar.duration.quarterLength), float(bar.barDuration.quarterLength))
+        for bar in first.getElementsByClass("Measure")
+    )
+    return Chorale(name, score, tuple(measures), frozenset(signature.ratioString for signature in signatures), mode)
 
 
 def encoder_credit(path: Path) -> str:
@@ -156,22 +157,6 @@ def encoder_credit(path: Path) -> str:
     # A pattern, not a parser: the line may stand in any of several elements, and nothing of the tree is needed.
     lines = (" ".join(line.split()) for line in re.findall(r"<(?:rights|credit-words)[^<>]*>([^<]*)<", text))
     return "; ".join(dict.fromkeys(line for line in lines if re.search(r"©|copyright|permission", line, re.IGNORECASE)))
-
-
-def _measure(measure: Any) -> Measure:
-    notated, full = measure.duration.quarterLength, measure.barDuration.quarterLength
-    return Measure(float(measure.offset), float(notated), float(full))
-
-
-def _export(stream: Any, name: str, key: KeySignature, meter: Any) -> Score:
-    score = read_midi(_music21().midi.translate.music21ObjectToMidiFile(stream).writestr())
-    if len(score.voices) != len(stream.parts):
-        raise UnreadableFileError(
-            f"{name} has {len(stream.parts)} parts, but {len(score.voices)} tracks with notes in its MIDI export"
-        )
-    return dataclasses.replace(
-        score, time_signatures=(TimeSignature(0, meter.numerator, meter.denominator),), key_signatures=(key,)
-    )
 
 
 def _music21() -> Any:

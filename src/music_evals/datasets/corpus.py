@@ -9,13 +9,13 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 import os
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any, ClassVar, NamedTuple
 
 from music_evals.datasets.families import find_families, link
 from music_evals.datasets.pieces import VOICES, Piece, Reading, Source, Voices, read_pieces, with_own_names
-from music_evals.datasets.tune_files import SPLITS, Placed, parse_shares, place, split_counts, write_tunes
+from music_evals.datasets.tune_files import SPLITS, Placed, config_lines, parse_shares, place, split_counts, write_tunes
 from music_evals.datasets.tunes import Tune
 from music_evals.deprecation import renamed_options, warn_renamed
 from music_evals.errors import InvalidInputError, NoDataError, UnknownNameError
@@ -59,20 +59,14 @@ class CorpusSettings:
         Searched with its sub-folders for files that end as `symbolic.files.READERS` says.
     out
         Folder that is written: Parquet files, README.md and manifest.json.
-    filters
-        Names of filters and of recipes, with commas; see `symbolic.filters`.
-    split
-        Shares of train, validation and test in tunes.
-    seed
-        Of the split.
+    filters, split, seed
+        Names of filters and of recipes, with commas (`symbolic.filters`); shares of train, validation, test in tunes.
     voices
         ``"one"``: a piece in which several voices have notes is left out. ``"each"``: each of them is a tune, those
         of one name with a number, and all of one piece stand in one split. ``"skyline"``: the highest note wherever
         notes start; see `symbolic.melody`. Drums are no voice in any of them.
     measures
         ``"notated"`` or ``"fixed"``; see `tunes.tune_from_score`.
-    workers
-        Processes that read; by default one for each processor.
 
     Raises
     ------
@@ -141,14 +135,8 @@ def build_corpus(settings: CorpusSettings, *, progress: Callable[[int, int, str]
     """Build the data set, and name what could not be read or taken.
 
     A run that was stopped goes on where it was: what was read is kept in the cache folder. The manifest is written
-    last, so that a folder without one is not a data set yet.
-
-    Parameters
-    ----------
-    settings
-        How.
-    progress
-        Called with what is done, all there is to do, and what it is.
+    last, so that a folder without one is not a data set yet. `progress` is called with what is done, all there is to
+    do, and what it is.
 
     Raises
     ------
@@ -170,11 +158,18 @@ def build_corpus(settings: CorpusSettings, *, progress: Callable[[int, int, str]
     read = filtered_pieces(root, settings.filters, reading, workers=settings.workers, progress=shown("reading pieces"))
     tunes = [tune for piece in read.passed for tune in piece.tunes]
     if not tunes:
-        raise NoDataError(_why_nothing(root, read.pieces, read.passed))
+        first = next((f"; the first reason: {piece.left_out}" for piece in read.passed if piece.left_out), "")
+        first += _advice(remedy for piece in read.passed for remedy in piece.remedies)
+        raise NoDataError(
+            f"{root}: {len(read.pieces)} pieces were read, {len(read.passed)} passed the filters, and none gives a "
+            f"window of 16 measures of 4/4{first}"
+        )
     families = find_families([tune.tokens for tune in tunes], progress=shown("finding settings of one tune"))
     placed = place(tunes, _with_their_piece(tunes, families), shares=parse_shares(settings.split), seed=settings.seed)
     counts = split_counts(placed)
-    left_out = {piece.facts.filename: _reason(piece) for piece in read.passed if piece.left_out}
+    left_out = {
+        piece.facts.filename: f"{piece.left_out}{_advice(piece.remedies)}" for piece in read.passed if piece.left_out
+    }
     corpus = read.corpus(out, counts, left_out, settings.split)
     write_tunes(
         out,
@@ -200,9 +195,16 @@ class FilteredPieces(NamedTuple):
         return self.passed
 
     def corpus(self, out: Path, counts: dict[str, dict[str, int]], left_out: dict[str, str], shares: str) -> Corpus:
-        """Return what is built of them."""
+        """Return what is built of them, with a remark for each split that should hold something and does not."""
         failures = {piece.facts.filename: piece.facts.error for piece in self.pieces if piece.facts.error}
-        return Corpus(out, counts, self.report, failures, left_out, empty_splits(counts, shares))
+        n = sum(count["families"] for count in counts.values())
+        remarks = tuple(
+            f"the split {split} is empty: of {n} families, which stay whole, none was left for it; ask for other "
+            f"shares than {shares} with `split`, or give more music"
+            for split, share in zip(SPLITS, parse_shares(shares), strict=True)
+            if share and not counts[split]["families"]
+        )
+        return Corpus(out, counts, self.report, failures, left_out, remarks)
 
 
 def filtered_pieces(
@@ -217,14 +219,7 @@ def filtered_pieces(
 
 
 def score_sources(root: Path) -> list[Source]:
-    """Return the pieces of a folder, sorted by path: one a file, and each tune of an ABC book.
-
-    Raises
-    ------
-    NoDataError
-        There is no such folder, it is a file, or no score file lies in it.
-
-    """
+    """Return the pieces of a folder, sorted by path: one a file, and each tune of an ABC book."""
     paths = sorted(path for path in root.rglob("*") if path.suffix.lower() in READERS and path.is_file())
     if not paths:
         if root.is_file():
@@ -238,14 +233,11 @@ def score_sources(root: Path) -> list[Source]:
         collection = root.resolve().name if collection == "." else collection
         contents: list[tuple[str, bytes | Path]] = [(name, path)]
         if suffix == ".abc":
-            contents = [(_abc_name(name, text), text.encode()) for text in split_abc(path)]
+            contents = [
+                ("/".join([name, *filter(None, abc_fields(text, "X")[:1])]), text.encode()) for text in split_abc(path)
+            ]
         sources += [Source(given, collection, suffix, content) for given, content in contents]
     return with_own_names(sources)
-
-
-def _abc_name(name: str, text: str) -> str:
-    number = next(iter(abc_fields(text, "X")), "")
-    return f"{name}/{number}" if number else name
 
 
 @renamed_options(what="description")
@@ -265,12 +257,7 @@ def corpus_card(
             "---",
             f"pretty_name: {name}",
             "license: unknown",
-            "configs:",
-            f"- config_name: {CONFIG}",
-            "  default: true",
-            f"  description: digest {digest}",
-            "  data_files:",
-            *(f'  - {{split: {split}, path: "data/{CONFIG}/{split}-*.parquet"}}' for split in filled),
+            *config_lines({CONFIG: filled}, default="true", description=f"digest {digest}"),
             "---",
             "",
             f"# {name}",
@@ -301,54 +288,23 @@ def _with_their_piece(tunes: list[Tune], families: list[int]) -> list[int]:
     return link(len(tunes), pairs, 1.0)
 
 
-def empty_splits(counts: Mapping[str, Mapping[str, int]], shares: str) -> tuple[str, ...]:
-    """Return a remark for each split that was asked for and holds nothing."""
-    n = sum(count["families"] for count in counts.values())
-    return tuple(
-        f"the split {split} is empty: of {n} families, which stay whole, none was left for it; ask for other shares "
-        f"than {shares} with `split`, or give more music"
-        for split, share in zip(SPLITS, parse_shares(shares), strict=True)
-        if share and not counts[split]["families"]
-    )
-
-
 def check_out(out: Path, root: Path) -> None:
     """Raise for a folder that holds anything but a corpus of ours, finished or not, or that lies in the one read."""
-    _check_ours(out)
+    inside = {path.relative_to(out).as_posix() for path in out.rglob("*") if path.is_file()}
+    ours = {name for name in inside if name.startswith(f"data/{CONFIG}/") or name in {"README.md", "manifest.json"}}
+    made_here = "manifest.json" not in inside or '"settings"' in (out / "manifest.json").read_text(encoding="utf-8")
+    if inside - ours or not made_here:
+        raise InvalidInputError(f"{out} holds other files; name a new folder, an empty one, or one that was built so")
     if out.resolve().is_relative_to(root.resolve()):
         raise InvalidInputError(
             f"{out} lies in {root}, which is searched with its sub-folders; name a folder outside of it"
         )
 
 
-def _check_ours(out: Path) -> None:
-    if not out.exists():
-        return
-    inside = {path.relative_to(out).as_posix() for path in out.rglob("*") if path.is_file()}
-    ours = {name for name in inside if name.startswith(f"data/{CONFIG}/") or name in {"README.md", "manifest.json"}}
-    made_here = "manifest.json" not in inside or '"settings"' in (out / "manifest.json").read_text(encoding="utf-8")
-    if inside - ours or not made_here:
-        raise InvalidInputError(f"{out} holds other files; name a new folder, an empty one, or one that was built so")
-
-
-def _reason(piece: Piece) -> str:
-    """Say why a piece gives no tune, and what may be done."""
-    return f"{piece.left_out}{_advice(piece.remedies)}"
-
-
 def _advice(remedies: Iterable[str]) -> str:
+    """Say which settings may make a tune of a piece."""
     phrases = [f"{_REMEDIES[remedy]}, `{remedy}`" for remedy in dict.fromkeys(remedies)]
     return f"; take {', or '.join(phrases)}" if phrases else ""
-
-
-def _why_nothing(root: Path, pieces: list[Piece], passed: list[Piece]) -> str:
-    reasons = [piece.left_out for piece in passed if piece.left_out]
-    first = f"; the first reason: {reasons[0]}" if reasons else ""
-    first += _advice(remedy for piece in passed for remedy in piece.remedies)
-    return (
-        f"{root}: {len(pieces)} pieces were read, {len(passed)} passed the filters, and none gives a window of 16 "
-        f"measures of 4/4{first}"
-    )
 
 
 def _card(placed: list[Placed], settings: CorpusSettings, corpus: Corpus) -> str:

@@ -47,9 +47,18 @@ class Attached:
         )
 
 
+def _wav_or_flac(name: str) -> Sequence[str]:
+    return name, str(Path(name).with_suffix(".flac"))
+
+
 @renamed_options(what="dataset")
 def attach(
-    rows: Iterable[Row], root: str | Path, *, places: Callable[[str], Sequence[str]], dataset: str, where: str
+    rows: Iterable[Row],
+    root: str | Path,
+    *,
+    places: Callable[[str], Sequence[str]] = _wav_or_flac,
+    dataset: str,
+    where: str,
 ) -> Attached:
     """Find the recording of each row in a folder.
 
@@ -60,14 +69,9 @@ def attach(
     root
         The folder.
     places
-        Where in it a recording may lie, by its ``audio_file``.
+        Where in it a recording may lie, by its ``audio_file``; by default there, as WAV or FLAC.
     dataset, where
         For errors: whose copy it is, and where to get it.
-
-    Returns
-    -------
-    Attached
-        Rows with ``audio``, the path of the recording, and what is missing.
 
     Raises
     ------
@@ -97,14 +101,7 @@ def attach(
 
 
 def write_sources(attached: Attached, path: str | Path) -> Path:
-    """Write the rows with a file as the manifest that ``music-evals edit`` reads, and return its path.
-
-    Raises
-    ------
-    OutputError
-        The file cannot be written.
-
-    """
+    """Write the rows with a file as the manifest that ``music-evals edit`` reads, and return its path."""
     rows = [
         {
             "id": row["id"],
@@ -121,15 +118,7 @@ def write_sources(attached: Attached, path: str | Path) -> Path:
 def render_pieces(folder: str | Path, *, pieces: Sequence[str] = STAND_IN_PIECES, renderer: str = "additive") -> Path:
     """Write the recordings of pieces of `known_edits` into a folder, which `attach` takes, and return it.
 
-    Raises
-    ------
-    UnknownNameError
-        A renderer that does not exist.
-    MissingBackendError
-        The renderer is not installed.
-    OutputError
-        The folder cannot be written to.
-
+    The renderer is ``"additive"`` or ``"fluidsynth"``; one that is not installed raises `MissingBackendError`.
     """
     target = Path(folder)
     target.mkdir(parents=True, exist_ok=True)

@@ -29,31 +29,12 @@ class StudySources(NamedTuple):
 def write_study_sources(
     folder: str | Path, *, n_pieces: int = len(STAND_IN_PIECES), renderer: str = "additive"
 ) -> StudySources:
-    """Write pieces of `known_edits` as recordings and as MIDI files, and a table of each.
+    """Write the first pieces of `edit_sources.STAND_IN_PIECES` as recordings and as MIDI files, and a table of each.
 
     Recordings have the instructions of ``musiccaps_edits``, config ``stand_in``, three a piece; scores have
-    `REFINEMENTS`. Both are grouped by piece.
+    `REFINEMENTS`. Both are grouped by piece. The renderer is ``"additive"`` or ``"fluidsynth"``.
 
-    Parameters
-    ----------
-    folder
-        Where to; files that are there are written again.
-    n_pieces
-        The first so many of `edit_sources.STAND_IN_PIECES`, at least 1.
-    renderer
-        ``"additive"`` or ``"fluidsynth"``.
-
-    Raises
-    ------
-    InvalidInputError
-        A number of pieces that there is not.
-    UnknownNameError
-        A renderer that does not exist.
-    MissingBackendError
-        The renderer is not installed.
-    OutputError
-        The folder cannot be written to.
-
+    A number of pieces that there is not raises `InvalidInputError`, as `edit_sources.render_pieces` the rest.
     """
     if not 1 <= n_pieces <= len(STAND_IN_PIECES):
         raise InvalidInputError(f"there are 1 to {len(STAND_IN_PIECES)} pieces, got {n_pieces}")
@@ -63,22 +44,21 @@ def write_study_sources(
     root = render_pieces(target / "recordings", pieces=pieces, renderer=renderer)
     attached = attach(rows, root, places=lambda name: (name,), dataset="the rendered pieces", where="")
     recordings = write_sources(attached, target / "recordings.jsonl")
-    scores = [row for piece in pieces for row in _refinements(piece, target / "scores")]
+    scores: list[dict[str, Any]] = []
+    for piece in pieces:
+        midi = write_midi(known_edits.compose_piece(piece).score())
+        path = write_atomically(target / "scores" / f"{piece}.mid", midi, parents=True)
+        scores += [
+            {
+                "id": f"{piece}_bars_{first}_{end}_keep_{confidence}",
+                "source": str(path.resolve()),
+                "group": piece,
+                "instruction": f"Refine bars {first + 1} to {end} at confidence {confidence} of 10.",
+                "task": "refine",
+                "bars": f"{first}:{end}",
+                "confidence": confidence,
+            }
+            for (first, end), confidence in REFINEMENTS
+        ]
     text = "".join(f"{json.dumps(row)}\n" for row in scores)
     return StudySources(recordings, write_atomically(target / "scores.jsonl", text.encode(), parents=True))
-
-
-def _refinements(piece: str, folder: Path) -> list[dict[str, Any]]:
-    path = write_atomically(folder / f"{piece}.mid", write_midi(known_edits.compose_piece(piece).score()), parents=True)
-    return [
-        {
-            "id": f"{piece}_bars_{first}_{end}_keep_{confidence}",
-            "source": str(path.resolve()),
-            "group": piece,
-            "instruction": f"Refine bars {first + 1} to {end} at confidence {confidence} of 10.",
-            "task": "refine",
-            "bars": f"{first}:{end}",
-            "confidence": confidence,
-        }
-        for (first, end), confidence in REFINEMENTS
-    ]

@@ -94,15 +94,9 @@ def passages(tune_skeleton: Skeleton) -> Skeleton:
 
 
 def overlap(first: Skeleton, second: Skeleton, shifts: Iterable[int] = range(12)) -> float:
-    """Return the share of the shorter tune's passages that agree with a passage of the longer tune, 0..1.
+    """Return the share of the shorter tune's `passages` that agree with a passage of the longer tune, 0..1.
 
-    Parameters
-    ----------
-    first, second
-        Passages, from `passages`.
-    shifts
-        Semitones by which `first` is transposed; the best counts.
-
+    `first` is transposed by each of `shifts` semitones; the best counts.
     """
     if not len(first) or not len(second):
         return 0.0
@@ -121,17 +115,10 @@ def find_families(
     offsets: Sequence[tuple[int, int]] = ANY_OFFSET,
     progress: Callable[[int, int], object] | None = None,
 ) -> list[int]:
-    """Return for each tune the index of the first tune of its family.
+    """Return for each tune the index of the first tune of its family; tokens are in whole measures of 24 steps.
 
-    Parameters
-    ----------
-    voices
-        Tokens of each tune, in whole measures of 24 steps.
-    offsets
-        `ANY_OFFSET`, or `BAR_LINES` where every tune begins at a bar line of its page.
-    progress
-        Called with the number of pairs compared and of all pairs.
-
+    `offsets` are `ANY_OFFSET`, or `BAR_LINES` where every tune begins at a bar line of its page; `progress` is called
+    with the number of pairs compared and of all pairs.
     """
     threshold = OVERLAP if tuple(offsets) == BAR_LINES else OVERLAP_ANYWHERE
     return link(len(voices), pair_overlaps(voices, offsets=offsets, progress=progress), threshold)
@@ -167,13 +154,8 @@ def pair_overlaps(
 def incipit_families(lines: Mapping[str, npt.NDArray[np.integer[Any]]]) -> dict[str, str]:
     """Return for each piece the first name, in the order of names, of those whose line begins with its intervals.
 
-    Parameters
-    ----------
-    lines
-        Name of a piece -> the MIDI pitches of its melody or upper voice in time, shape (n,). Two pieces are of one
-        family if the first `INCIPIT_INTERVALS` intervals are the same, in any key and rhythm; of a shorter line all
-        its intervals count.
-
+    A line is the MIDI pitches of melody or upper voice in time, shape (n,). Two pieces are of one family if the first
+    `INCIPIT_INTERVALS` intervals are the same, in any key and rhythm; of a shorter line all its intervals count.
     """
     first: dict[bytes, int] = {}
     names = sorted(lines)

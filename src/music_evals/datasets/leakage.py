@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from music_evals.annotations import MUSIB_LAYOUT, REST, Tokens
+from music_evals.annotations import MUSIB_LAYOUT, REST
 from music_evals.datasets.families import ANY_OFFSET, BAR_LINES, OVERLAP, OVERLAP_ANYWHERE, link, pair_overlaps
 from music_evals.datasets.near_copies import NEAR, near_train
 from music_evals.datasets.tune_files import split_families
@@ -21,37 +21,17 @@ from music_evals.datasets.windows import cut_windows, middle_keys
 __all__ = ["leaked_shares", "pickup_check", "same_titles", "split_leakage", "threshold_table", "title_check"]
 
 # Words that say what kind of tune it is, or that are left out as often as not.
-_KINDS = [
-    "a",
-    "an",
-    "the",
-    "reel",
-    "reels",
-    "strathspey",
-    "hornpipe",
-    "jig",
-    "clog",
-    "march",
-    "fling",
-    "highland",
-    "favorite",
-    "quick",
-    "step",
-    "setting",
-    "st",
-    "nd",  # codespell:ignore
-]
+_KINDS = {
+    "a", "an", "the", "reel", "reels", "strathspey", "hornpipe", "jig", "clog", "march", "fling", "highland",
+    "favorite", "quick", "step", "setting", "st", "nd",  # codespell:ignore
+}  # fmt: skip
 
 
 def leaked_shares(tunes: Sequence[Tune], splits: Sequence[str], *, split: str = "test") -> dict[str, float]:
     """Return the shares of windows of a split whose middle has a copy anywhere in the tunes of train.
 
-    Returns
-    -------
-    dict
-        ``windows``: how many there are. ``exact``: as the column ``seen_in_train``, the same notes and lengths up to a
-        transposition. ``near``: as the column ``near_train``, from `near_copies.NEAR` on.
-
+    ``windows``: how many there are. ``exact``: as the column ``seen_in_train``, the same notes and lengths up to a
+    transposition. ``near``: as the column ``near_train``, from `near_copies.NEAR` on.
     """
     train = Training.of([tune for tune, where in zip(tunes, splits, strict=True) if where == "train"])
     judged = [cut_windows(tune.tokens) for tune, where in zip(tunes, splits, strict=True) if where == split]
@@ -74,7 +54,7 @@ def same_titles(tunes: Sequence[Tune]) -> set[tuple[int, int]]:
     by_title: dict[str, list[int]] = defaultdict(list)
     for index, tune in enumerate(tunes):
         words = re.findall(r"[a-z]+", tune.title.partition(" -- ")[0].lower().replace("'", ""))
-        if title := " ".join(sorted(set(words) - set(_KINDS))):
+        if title := " ".join(sorted(set(words) - _KINDS)):
             by_title[title].append(index)
     return {pair for members in by_title.values() for pair in itertools.combinations(members, 2)}
 
@@ -94,27 +74,17 @@ def pickup_check(
 ) -> list[dict[str, Any]]:
     """Return how families change if measures are counted from the first sound, as in MIDI files without bars.
 
-    Parameters
-    ----------
-    tunes
-        Read from their first bar line on; they are put behind their pickups again.
-    overlaps
-        From `pair_overlaps` with `BAR_LINES`.
-    seed
-        Of the split.
-
-    Returns
-    -------
-    list of dict
-        For each way to find families: ``threshold``, ``families``, ``largest``, ``settings_parted`` of ``settings``,
-        the pairs found without pickups that are no family with them, and what the split leaks (`leaked_shares`).
-
+    Tunes are read from their first bar line on, and are put behind their pickups again; `overlaps` come from
+    `pair_overlaps` with `BAR_LINES`. For each way to find families: ``threshold``, ``families``, ``largest``,
+    ``settings_parted`` of ``settings``, the pairs found without pickups that are no family with them, and what the
+    split leaks (`leaked_shares`).
     """
-    steps = [round(tune.pickup_quarters * MUSIB_LAYOUT.steps_per_measure / 4) for tune in tunes]
-    moved = [
-        dataclasses.replace(tune, tokens=_whole(np.concatenate([np.full(n, REST, dtype=np.uint8), tune.tokens])))
-        for tune, n in zip(tunes, steps, strict=True)
-    ]
+    measure = MUSIB_LAYOUT.steps_per_measure
+    moved = []
+    for tune in tunes:
+        pickup = np.full(round(tune.pickup_quarters * measure / 4), REST, dtype=np.uint8)
+        tokens = np.concatenate([pickup, tune.tokens])
+        moved.append(dataclasses.replace(tune, tokens=tokens[: len(tokens) // measure * measure]))
     settings = {pair for pair, share in overlaps.items() if share >= OVERLAP}
     rows = []
     for name, offsets, thresholds in (
@@ -136,10 +106,6 @@ def pickup_check(
                 }
             )
     return rows
-
-
-def _whole(tokens: Tokens) -> Tokens:
-    return tokens[: len(tokens) // MUSIB_LAYOUT.steps_per_measure * MUSIB_LAYOUT.steps_per_measure]
 
 
 def threshold_table(

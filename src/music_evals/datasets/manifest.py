@@ -19,7 +19,16 @@ from music_evals.files import write_atomically
 from music_evals.protocols import PREPARED_DATASETS, prepared_place
 from music_evals.repositories import DATASETS, find_repository
 
-__all__ = ["build_script", "facts_of", "file_rows", "load_split", "parquet_bytes", "rows_sha256", "write_dataset"]
+__all__ = [
+    "build_script",
+    "facts_of",
+    "file_rows",
+    "flat_features",
+    "load_split",
+    "parquet_bytes",
+    "rows_sha256",
+    "write_dataset",
+]
 
 
 @contextlib.contextmanager
@@ -29,6 +38,13 @@ def build_script() -> Iterator[None]:
         yield
     except MusicEvalsError as error:
         raise SystemExit(f"build.py: {error}") from None
+
+
+def flat_features(columns: Mapping[str, str]) -> Any:
+    """Return the `datasets.Features` of columns of plain values: name -> type, as of `datasets.Value`."""
+    from datasets import Features, Value
+
+    return Features({name: Value(kind) for name, kind in columns.items()})
 
 
 def file_rows(manifest: Mapping[str, Any]) -> str:

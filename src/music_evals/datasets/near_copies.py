@@ -46,21 +46,10 @@ Words = npt.NDArray[np.uint64]
 
 
 def quarter_skeletons(passages: Tokens, layout: ContextLayout = MUSIB_LAYOUT) -> Tokens:
-    """Return what sounds at the start of each quarter.
+    """Return what sounds at the start of each quarter, shape (n, quarters), of NoteSeq tokens (n, steps), 0..129.
 
-    Parameters
-    ----------
-    passages
-        NoteSeq tokens, shape (n, steps), whole quarters, values 0..129.
-    layout
-        How many steps a quarter has: a fourth of its measure.
-
-    Returns
-    -------
-    Tokens
-        Shape (n, quarters): 0..127 the sounding pitch, 129 a rest, 128 a note held from before the passage. A hold
-        after a rest belongs to no note and prolongs the rest.
-
+    0..127 is the sounding pitch, 129 a rest, 128 a note held from before the passage. A hold after a rest belongs to no
+    note and prolongs the rest. A quarter is a fourth of the measure of `layout`.
     """
     # the last token that is no hold says what sounds; before the first of them the hold itself stays
     last = np.maximum.accumulate(np.where(passages != HOLD, np.arange(passages.shape[1]), 0), axis=1)
@@ -69,13 +58,9 @@ def quarter_skeletons(passages: Tokens, layout: ContextLayout = MUSIB_LAYOUT) ->
 
 
 class Passages:
-    """Quarter skeletons that others are compared with, each once, as bits: one of 64 passages in each word.
+    """Quarter skeletons (n, quarters) that others are compared with, as bits: one of 64 passages in each word.
 
-    Parameters
-    ----------
-    skeletons
-        From `quarter_skeletons`, shape (n, quarters). Transpositions of one another count as one.
-
+    Transpositions of one another count as one.
     """
 
     def __init__(self, skeletons: Tokens) -> None:
@@ -88,14 +73,7 @@ class Passages:
         return self._n
 
     def nearest(self, skeletons: Tokens) -> npt.NDArray[np.float64]:
-        """Return the share of equal quarters of each skeleton with its nearest passage, shape (n,); 0 without passages.
-
-        Raises
-        ------
-        InvalidInputError
-            Skeletons of another length than the passages.
-
-        """
+        """Return the share of equal quarters of each skeleton with its nearest passage, (n,); 0 without passages."""
         if skeletons.shape[1] != self.n_quarters:
             raise InvalidInputError(f"expected skeletons of {self.n_quarters} quarters, got {skeletons.shape[1]}")
         # what is compared often is compared once
@@ -140,17 +118,13 @@ class _Bits:
                 counter[digit], carry = counter[digit] ^ carry, counter[digit] & carry
             if len(counter) < (quarter + 1).bit_length():
                 counter.append(carry)
-        return _largest(counter)
-
-
-def _largest(counter: list[Words]) -> int:
-    """Return the largest of the numbers whose binary digits are the arrays of `counter`, the lowest first."""
-    largest, among = 0, np.full_like(counter[0], ~np.uint64(0))
-    for digit in reversed(range(len(counter))):
-        left = among & counter[digit]
-        if left.any():
-            largest, among = largest + (1 << digit), left
-    return largest
+        # the largest of these numbers: digit by digit, the highest first, among those that are still as large
+        largest, among = 0, np.full_like(counter[0], ~np.uint64(0))
+        for digit in reversed(range(len(counter))):
+            left = among & counter[digit]
+            if left.any():
+                largest, among = largest + (1 << digit), left
+        return largest
 
 
 _OTHERS = 512
@@ -167,34 +141,14 @@ def _from_first_pitch(skeletons: Tokens) -> npt.NDArray[np.int16]:
 
 
 def training_passages(windows: Iterable[Tokens], layout: ContextLayout = MUSIB_LAYOUT) -> Passages:
-    """Return every passage as long as a middle that starts at a bar line of a training window.
-
-    Parameters
-    ----------
-    windows
-        Any number of arrays of shape (m, layout.n_steps).
-    layout
-        Where measures are, and how long a middle is.
-
-    """
+    """Return every passage as long as a middle that starts at a bar line of training windows (m, layout.n_steps)."""
     starts = range(0, layout.n_steps - layout.middle_steps + 1, layout.steps_per_measure)
     passages = [_passages(some, starts, layout).reshape(-1, layout.middle_measures * 4) for some in windows]
     return Passages(np.concatenate([*passages, np.empty((0, layout.middle_measures * 4), dtype=np.uint8)]))
 
 
 def near_train(windows: Tokens, train: Passages, layout: ContextLayout = MUSIB_LAYOUT) -> npt.NDArray[np.float64]:
-    """Return how near the middle of each window is to the nearest training passage, shape (n,), in 0..1.
-
-    Parameters
-    ----------
-    windows
-        Shape (n, layout.n_steps).
-    train
-        From `training_passages`.
-    layout
-        Where the middle is.
-
-    """
+    """Return how near the middle of each window (n, layout.n_steps) is to the nearest of `train`, shape (n,), 0..1."""
     return train.nearest(quarter_skeletons(windows[:, layout.middle], layout))
 
 
@@ -220,14 +174,7 @@ def _passages(windows: Tokens, starts: Iterable[int], layout: ContextLayout) -> 
 
 
 def most_equal(first: Tokens, second: Tokens) -> npt.NDArray[np.int64]:
-    """Return in how many quarters skeletons are equal after the best transposition, shape (...).
-
-    Parameters
-    ----------
-    first, second
-        From `quarter_skeletons`, shapes (..., quarters) that broadcast.
-
-    """
+    """Return in how many quarters skeletons (..., quarters) are equal after the best transposition."""
     first, second = np.broadcast_arrays(first, second)
     pitched = (first < HOLD) & (second < HOLD)
     others = ((first == second) & ~pitched).sum(axis=-1)

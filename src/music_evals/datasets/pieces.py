@@ -48,16 +48,9 @@ READER = 5
 """Raised when pieces are read otherwise, so that nothing kept of an older reading is taken for it."""
 
 _MODES = {
-    "maj": "major",
-    "ion": "major",
-    "min": "minor",
-    "aeo": "minor",
-    "dor": "dorian",
-    "phr": "phrygian",
-    "lyd": "lydian",
-    "mix": "mixolydian",
-    "loc": "locrian",
-}
+    "maj": "major", "ion": "major", "min": "minor", "aeo": "minor", "dor": "dorian", "phr": "phrygian",
+    "lyd": "lydian", "mix": "mixolydian", "loc": "locrian",
+}  # fmt: skip
 
 
 @dataclasses.dataclass(frozen=True)
@@ -109,22 +102,7 @@ def read_pieces(
     workers: int | None = None,
     progress: Callable[[int, int], object] | None = None,
 ) -> Iterator[Piece]:
-    """Read pieces in their order; a broken one costs itself alone.
-
-    Parameters
-    ----------
-    sources
-        What is read.
-    reading
-        How.
-    store
-        What was read before is taken from it, and what is read is put into it.
-    workers
-        Processes; by default one for each processor.
-    progress
-        Called with the number of pieces done and of all.
-
-    """
+    """Read pieces in their order; a broken one costs itself alone, and what is in the store is not read again."""
     local = threading.local()  # each thread has a process of its own
     started: list[ReaderProcess[bytes]] = []
 
@@ -152,10 +130,13 @@ def _read(source: Source, reading: Reading, store: Store | None, process: Callab
         content = source.content if isinstance(source.content, bytes) else read_bytes(source.content, DEFAULT_LIMITS)
     except MusicEvalsError as error:
         return _failed(source.name, error, b"")
-    key = _key(source, content, reading)
+    options = dataclasses.asdict(reading)
+    # all that what is read depends on
+    key = {"piece": hashlib.sha256(content).hexdigest(), "name": source.name, "reader": READER, **options}
     entry = None if store is None else store.get(key)
     if entry is None:
-        result = process().read(_request(source, content, reading), name=source.name)
+        head = {"name": source.name, "suffix": source.suffix, "reading": options}
+        result = process().read(json.dumps(head).encode() + b"\n" + content, name=source.name)
         if isinstance(result, MusicEvalsError):  # the process died
             return _failed(source.name, result, content)
         entry = result
@@ -193,24 +174,22 @@ def read_request(request: bytes) -> bytes:
             )
             for chosen, voice in _voices_of(score, reading.voices)
         )
-    except (PolyphonyError, ContextLengthError) as error:  # what to do about it is said in the words of a corpus
-        reason = str(error).partition("; ")[0] if isinstance(error, PolyphonyError) else str(error)
-        left_out = f"{type(error).__name__}: {reason}"
-        return _to_bytes(Piece(facts, (), left_out, as_written, title, remedies=_remedies(error, reading)))
+    except PolyphonyError as error:  # what to do about it is said in the words of a corpus
+        left_out = f"PolyphonyError: {str(error).partition('; ')[0]}"
+        remedies: tuple[str, ...] = ("voices='skyline'",)
+        if error.kind == "voices":
+            remedies = ("voices='each'", *remedies)
+        return _to_bytes(Piece(facts, (), left_out, as_written, title, remedies=remedies))
+    except ContextLengthError as error:
+        n_fixed = error.facts.get("fixed", 0)
+        helps = reading.measures == "notated" and isinstance(n_fixed, int) and n_fixed >= MUSIB_LAYOUT.n_measures
+        remedies = ("measures='fixed'",) if helps else ()
+        return _to_bytes(Piece(facts, (), f"ContextLengthError: {error}", as_written, title, remedies=remedies))
     except MusicEvalsError as error:
         return _to_bytes(Piece(facts, (), f"{type(error).__name__}: {error}", as_written, title))
     names = own_names([tune.voice for tune in tunes])
     tunes = tuple(dataclasses.replace(tune, voice=voice) for tune, voice in zip(tunes, names, strict=True))
     return _to_bytes(Piece(facts, tunes, "", as_written, title))
-
-
-def _remedies(error: MusicEvalsError, reading: Reading) -> tuple[str, ...]:
-    """Return the settings that may make a tune of a piece that gave none."""
-    if isinstance(error, PolyphonyError):
-        return ("voices='each'", "voices='skyline'") if error.kind == "voices" else ("voices='skyline'",)
-    n_fixed = error.facts.get("fixed", 0)
-    helps = reading.measures == "notated" and isinstance(n_fixed, int) and n_fixed >= MUSIB_LAYOUT.n_measures
-    return ("measures='fixed'",) if helps else ()
 
 
 def own_names(names: Iterable[str]) -> list[str]:
@@ -255,21 +234,6 @@ def _voices_of(score: Score, voices: Voices) -> list[tuple[Score, int | None]]:
 def _failed(name: str, error: MusicEvalsError, content: bytes) -> Piece:
     reason = f"{type(error).__name__}: {error}"
     return Piece(FileFacts(name, error=reason, hash=_md5(content)), (), reason)
-
-
-def _key(source: Source, content: bytes, reading: Reading) -> dict[str, Any]:
-    """Return all that what is read depends on."""
-    return {
-        "piece": hashlib.sha256(content).hexdigest(),
-        "name": source.name,
-        "reader": READER,
-        **dataclasses.asdict(reading),
-    }
-
-
-def _request(source: Source, content: bytes, reading: Reading) -> bytes:
-    head = {"name": source.name, "suffix": source.suffix, "reading": dataclasses.asdict(reading)}
-    return json.dumps(head).encode() + b"\n" + content
 
 
 def _to_bytes(piece: Piece) -> bytes:

@@ -88,28 +88,16 @@ class StyleCorpusSettings:
 def build_style_corpus(
     settings: StyleCorpusSettings, *, progress: Callable[[int, int, str], object] | None = None
 ) -> Corpus:
-    """Build the data set, and name what could not be read or taken.
-
-    A run that was stopped goes on where it was: what was read is kept in the cache folder. The manifest is written
-    last, so that a folder without one is not a data set yet.
-
-    Parameters
-    ----------
-    settings
-        How.
-    progress
-        Called with what is done, all there is to do, and what it is.
+    """Build the data set, and name what could not be read or taken; see `corpus.build_corpus`.
 
     Raises
     ------
     NoDataError
         The folder holds no score file, or no piece has all roles.
-    InvalidInputError
-        The folder that is to be written holds other files, or lies in the one that is read.
     MissingBackendError
         MusicXML or ABC files without the extra ``symbolic``.
-    OutputError
-        The folder cannot be written.
+    InvalidInputError, OutputError
+        The folder that is to be written holds other files, lies in the one that is read, or cannot be written.
 
     """
     root, out = Path(settings.folder), Path(settings.out)
@@ -125,9 +113,22 @@ def build_style_corpus(
     taken = {piece.facts.filename: piece for piece in read.passed if piece.columns is not None}
     left_out = {piece.facts.filename: piece.left_out for piece in read.passed if piece.columns is None}
     if not taken:
-        raise NoDataError(_why_nothing(settings, len(read.pieces), len(read.passed), left_out))
+        first = next((f"; the first reason, of {name}: {reason}" for name, reason in left_out.items()), "")
+        raise NoDataError(
+            f"{settings.folder}: {len(read.pieces)} pieces were read, {len(read.passed)} passed the filters, and none "
+            f"has voices for {', '.join(settings.roles)}{first}"
+        )
     splits = _rows(taken, settings)
-    corpus = read.corpus(out, {split: _counts(rows) for split, rows in splits.items()}, left_out, settings.split)
+    counts = {
+        split: {
+            "pieces": len(rows),
+            "families": len({row["family"] for row in rows}),
+            "measures": sum(len(row["measure_starts"]) - 1 for row in rows),
+            "notes": sum(len(row["notes"]) for row in rows),
+        }
+        for split, rows in splits.items()
+    }
+    corpus = read.corpus(out, counts, left_out, settings.split)
     (out / "manifest.json").unlink(missing_ok=True)
     for path in (out / "data" / CONFIG).glob("*.parquet"):
         path.unlink()
@@ -162,23 +163,6 @@ def _rows(taken: Mapping[str, Piece], settings: StyleCorpusSettings) -> dict[str
         )
         rows[split].append({**dataclasses.asdict(facts), **(taken[name].columns or {})})
     return rows
-
-
-def _counts(rows: Sequence[Mapping[str, Any]]) -> dict[str, int]:
-    return {
-        "pieces": len(rows),
-        "families": len({row["family"] for row in rows}),
-        "measures": sum(len(row["measure_starts"]) - 1 for row in rows),
-        "notes": sum(len(row["notes"]) for row in rows),
-    }
-
-
-def _why_nothing(settings: StyleCorpusSettings, n_read: int, n_kept: int, left_out: Mapping[str, str]) -> str:
-    first = f"; the first reason, of {next(iter(left_out))}: {next(iter(left_out.values()))}" if left_out else ""
-    return (
-        f"{settings.folder}: {n_read} pieces were read, {n_kept} passed the filters, and none has voices for "
-        f"{', '.join(settings.roles)}{first}"
-    )
 
 
 def _card(splits: Mapping[str, Sequence[Mapping[str, Any]]], settings: StyleCorpusSettings, corpus: Corpus) -> str:

@@ -21,7 +21,6 @@ __all__ = ["SHARES", "PieceFacts", "features", "row_of", "split_families", "whol
 SHARES: Final = {"train": 0.8, "validation": 0.1, "test": 0.1}
 """Split -> share of the pieces, as near as whole families allow."""
 
-
 _HIGHEST_PITCH = LOWEST_PITCH + N_ROLL_PITCHES - 1
 
 
@@ -60,16 +59,7 @@ def features() -> Any:
 
 
 def whole_columns(score: Score, ticks_per_quarter: int) -> dict[str, Any]:
-    """Return `symbolic.piece_rows.piece_columns` of a score that the grid of piano rolls holds.
-
-    Raises
-    ------
-    NoDataError
-        A score without notes.
-    InvalidInputError
-        A pitch outside of A0 to G#7.
-
-    """
+    """Return `symbolic.piece_rows.piece_columns` of a score that the grid of piano rolls holds: A0 to G#7."""
     columns = piece_columns(score, ticks_per_quarter)
     lowest, highest = int(score.notes["pitch"].min()), int(score.notes["pitch"].max())
     if lowest < LOWEST_PITCH or highest > _HIGHEST_PITCH:
@@ -82,15 +72,6 @@ def whole_columns(score: Score, ticks_per_quarter: int) -> dict[str, Any]:
 
 def row_of(score: Score, facts: PieceFacts, *, ticks_per_quarter: int = STEPS_PER_QUARTER) -> dict[str, Any]:
     """Make the row of a piece; `symbolic.piece_rows.score_of_row` gives its score back.
-
-    Parameters
-    ----------
-    score
-        Any score; see `symbolic.piece_rows.piece_columns`.
-    facts
-        What the row says beside the notes.
-    ticks_per_quarter
-        The grid.
 
     Raises
     ------

@@ -7,7 +7,7 @@ import random
 import shutil
 import uuid
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -20,8 +20,8 @@ from music_evals.files import write_atomically
 __all__ = [
     "SPLITS",
     "Placed",
+    "config_lines",
     "families_of",
-    "folder_card",
     "parse_shares",
     "place",
     "place_as",
@@ -61,17 +61,8 @@ def split_families(families: Sequence[Any], *, shares: tuple[int, int, int] = SH
     """Return the split of each tune, so that no family stands in two.
 
     Families are shuffled. Each goes to test while there is room for all of its tunes, then to validation, and else to
-    train. One that would fill more than `LARGEST` of a split goes to train: a test of one family judges little.
-
-    Parameters
-    ----------
-    families
-        Family of each tune; a family for each tune splits by tune.
-    shares
-        Relative sizes of train, validation and test, in tunes.
-    seed
-        Of the shuffle.
-
+    train. One that would fill more than `LARGEST` of a split goes to train: a test of one family judges little. Shares
+    are the relative sizes of train, validation and test in tunes.
     """
     sizes = Counter(families)
     order = list(sizes)
@@ -107,15 +98,8 @@ def place(
 def place_as(tunes: Sequence[Tune], families: Sequence[int], known_splits: Mapping[str, str]) -> list[Placed]:
     """Give tunes their family, and the split that was drawn for it once; families that are new go to train.
 
-    Parameters
-    ----------
-    tunes, families
-        As of `place`.
-    known_splits
-        Name of each tune that was drawn -> its split. A family goes where its tunes were. One that has grown together
-        out of several splits goes to the first of train, validation and test: what a model may have learned from
-        never comes to be tested.
-
+    A family goes where its tunes were (`known_splits`, by their names). One that has grown together out of several
+    splits goes to the first of train, validation and test: what a model may have learned from never comes to be tested.
     """
     names = [tunes[family].name for family in families]
     splits: dict[str, str] = {}
@@ -150,20 +134,8 @@ def write_tunes(
     """Write every config in files of some thousand rows, the card, and the manifest that vouches for them at last.
 
     What an earlier data set left in the folder is removed: its manifest first, and its Parquet files in the end.
-
-    Parameters
-    ----------
-    folder
-        It is made where it is missing.
-    configs
-        Config -> its tunes.
-    card
-        README.md; "" leaves the one that is there.
-    progress
-        Called with the number of windows written and of all windows.
-    facts
-        Further entries of the manifest.
-
+    Without `card` its README.md stays. `progress` is called with the number of windows written and of all; `facts` are
+    further entries of the manifest.
     """
     (folder / "manifest.json").unlink(missing_ok=True)
     files: dict[str, Any] = {}
@@ -172,7 +144,14 @@ def write_tunes(
     for config, placed in configs.items():
         train = Training.of([item.tune for item in placed if item.split == "train"])
         for split in SPLITS:
-            shards = list(_shards([item for item in placed if item.split == split]))
+            shards: list[list[Placed]] = []
+            n_rows = ROWS_PER_FILE
+            for item in (item for item in placed if item.split == split):
+                if n_rows >= ROWS_PER_FILE:  # of the last file
+                    shards.append([])
+                    n_rows = 0
+                shards[-1].append(item)
+                n_rows += item.tune.n_windows
             for number, shard in enumerate(shards):
                 rows = [row for item in shard for row in tune_rows(item.tune, item.family, split, train)]
                 content = parquet_bytes(rows, features())
@@ -192,27 +171,25 @@ def write_tunes(
     return manifest
 
 
-def _shards(placed: Sequence[Placed]) -> Iterator[list[Placed]]:
-    shard: list[Placed] = []
-    rows = 0
-    for item in placed:
-        shard.append(item)
-        rows += item.tune.n_windows
-        if rows >= ROWS_PER_FILE:
-            yield shard
-            shard, rows = [], 0
-    if shard:
-        yield shard
-
-
 def write_whole(folder: Path, configs: dict[str, list[Placed]], title: str, facts: dict[str, Any]) -> dict[str, Any]:
     """Write a folder whole or not at all; of several writers one wins."""
     from tqdm import tqdm
 
     part = folder.with_name(f".{folder.name}.{uuid.uuid4().hex}.part")
     try:
+        card = [
+            "---",
+            f"pretty_name: {title}",
+            *config_lines({config: [item.split for item in placed] for config, placed in configs.items()}),
+            "---",
+            "",
+            f"# {title}",
+            "",
+            "Built where it is used; see the card of the data set.",
+            "",
+        ]
         with tqdm(desc="writing windows", unit="window") as bar:
-            manifest = write_tunes(part, configs, card=folder_card(title, configs), progress=shown_on(bar), **facts)
+            manifest = write_tunes(part, configs, card="\n".join(card), progress=shown_on(bar), **facts)
         try:
             part.rename(folder)
         except OSError:
@@ -223,15 +200,15 @@ def write_whole(folder: Path, configs: dict[str, list[Placed]], title: str, fact
     return manifest
 
 
-def folder_card(title: str, configs: dict[str, list[Placed]]) -> str:
-    """Return a card that says which files belong to which config."""
-    lines = ["---", f"pretty_name: {title}", "configs:"]
-    for config, placed in configs.items():
-        splits = [split for split in SPLITS if any(item.split == split for item in placed)]
-        lines += [f"- config_name: {config}", "  data_files:"]
-        lines += [f'  - {{split: {split}, path: "data/{config}/{split}-*.parquet"}}' for split in splits]
-    text = ["---", "", f"# {title}", "", "Built where it is used; see the card of the data set.", ""]
-    return "\n".join([*lines, *text])
+def config_lines(configs: Mapping[str, Collection[str]], **facts: str) -> list[str]:
+    """Return the YAML of a card that says which files belong to which config and split; facts stand in each config."""
+    lines = ["configs:"]
+    for config, splits in configs.items():
+        lines += [f"- config_name: {config}", *(f"  {name}: {value}" for name, value in facts.items()), "  data_files:"]
+        lines += [
+            f'  - {{split: {split}, path: "data/{config}/{split}-*.parquet"}}' for split in SPLITS if split in splits
+        ]
+    return lines
 
 
 def shown_on(bar: Any) -> Callable[[int, int], None]:

@@ -70,9 +70,7 @@ def tune_from_score(
 
     Parameters
     ----------
-    score
-        Any score.
-    name, title, collection, mode
+    score, name, title, collection, mode
         As in `Tune`; an empty mode is that of the score's first key signature, if there is one.
     measures
         ``"notated"``: the bars of the page. A pickup is left out, and of a piece whose bars are not all four quarters
@@ -90,8 +88,6 @@ def tune_from_score(
     ContextLengthError
         Fewer than 16 measures in a row. Its facts are how many there are, `measures`, and `fixed`, how many there would
         be of four quarters from the start, whatever the page says.
-    UnknownNameError
-        Another way to lay measures.
 
     """
     check_measures(measures)

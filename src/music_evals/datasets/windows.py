@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 
 import numpy as np
 
@@ -51,9 +51,8 @@ def middle_keys(windows: Tokens, layout: ContextLayout = MUSIB_LAYOUT) -> list[b
 
 def training_keys(voices: Iterable[Tokens], layout: ContextLayout = MUSIB_LAYOUT) -> set[bytes]:
     """Return the content of every bar-aligned passage, as long as a middle, anywhere in windows or whole voices."""
-    return {content_key(passage) for voice in voices for passage in _passages(voice, layout)}
-
-
-def _passages(voice: Tokens, layout: ContextLayout) -> Iterator[Tokens]:
-    for start in range(0, len(voice) - layout.middle_steps + 1, layout.steps_per_measure):
-        yield voice[start : start + layout.middle_steps]
+    return {
+        content_key(voice[start : start + layout.middle_steps])
+        for voice in voices
+        for start in range(0, len(voice) - layout.middle_steps + 1, layout.steps_per_measure)
+    }

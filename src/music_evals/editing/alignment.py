@@ -35,14 +35,10 @@ def align(
 
     Parameters
     ----------
-    source
-        Shape (channels, n_samples).
-    sample_rate
-        Of the source in Hz.
-    edited
-        What a system returned, shape (channels, any number of samples).
-    edited_rate
-        Of the edit in Hz.
+    source, edited
+        Shapes (channels, n_samples); of the edit any number of each.
+    sample_rate, edited_rate
+        In Hz.
     keeps_time
         Cut or pad the end to the length of the source; False leaves the length as it is.
 
@@ -65,7 +61,12 @@ def align(
         raise BackendError(
             f"the system returned samples of shape {edited.shape} that are empty or not finite; nothing can be scored"
         )
-    samples = _resampled(edited.astype(np.float32, copy=False), edited_rate, sample_rate)
+    samples = edited.astype(np.float32, copy=False)
+    if edited_rate != sample_rate:
+        import soxr
+
+        resampled = soxr.resample(samples.T, edited_rate, sample_rate, quality="HQ").T
+        samples = np.ascontiguousarray(resampled, dtype=np.float32)
     log: dict[str, Any] = {
         "sample_rate": [edited_rate, sample_rate],
         "seconds": [edited.shape[1] / edited_rate, samples.shape[1] / sample_rate],
@@ -88,15 +89,6 @@ def first_channel(request: EditRequest, sample_rate: int) -> Samples:
     return np.asarray(soxr.resample(request.audio[0], request.sample_rate, sample_rate, quality="HQ"), dtype=np.float32)
 
 
-def _resampled(samples: Samples, rate: int, wanted: int) -> Samples:
-    if rate == wanted:
-        return samples
-    import soxr
-
-    resampled: Samples = np.ascontiguousarray(soxr.resample(samples.T, rate, wanted, quality="HQ").T, dtype=np.float32)
-    return resampled
-
-
 def _gain(source: Samples, samples: Samples, sample_rate: int) -> tuple[float, dict[str, Any]]:
     """Return the factor that matches the loudness, and what is logged of it."""
     source_lufs, edit_lufs = loudness_of(source, sample_rate), loudness_of(samples, sample_rate)
@@ -107,9 +99,7 @@ def _gain(source: Samples, samples: Samples, sample_rate: int) -> tuple[float, d
     if np.isnan(source_lufs) or np.isnan(edit_lufs):
         return 1.0, about | {"gain_db": 0.0, "peak_limited": False}
     gain = 1.0
-    for _ in range(
-        2
-    ):  # at another level other blocks pass the absolute gate of the measure: the second round sees them
+    for _ in range(2):  # at another level other blocks pass the absolute gate: the second round sees them
         gain *= float(10 ** ((source_lufs - loudness_of(samples * np.float32(gain), sample_rate)) / 20))
     peak = float(np.abs(samples).max())
     most = max(PEAK, float(np.abs(source).max())) / peak  # a source may lie higher: then so may the edit

@@ -62,15 +62,9 @@ class Unrelated(Editor):
 
 
 def unrelated_score(duration_sec: float, rng: np.random.Generator) -> Score:
-    """Return a piece with a tune over triads that fills `duration_sec`, drawn at random.
+    """Return a tune over triads whose last note ends within a bar after `duration_sec`.
 
-    Parameters
-    ----------
-    duration_sec
-        The last note ends within a bar after it.
-    rng
-        Draws key, tempo (70 to 160 a minute), mode, chords and tune.
-
+    Key, tempo (70 to 160 a minute), mode, chords and tune are drawn at random.
     """
     tonic, bpm = int(rng.integers(12)), float(rng.integers(70, 161))
     mode = 0 if rng.random() < 0.5 else 5  # the minor scale begins at the sixth degree of its relative major

@@ -1,23 +1,33 @@
-"""Weights that are published as pickled files, as safetensors: the one place where such a file is opened.
+"""Weights that others publish: pickled files made safetensors, and what loads these at a commit, all tensors or none.
 
-It is read with ``weights_only=True``, which makes nothing but tensors, texts and numbers, in a process that has an end
-to its time and memory and neither network nor other programs. What loads a system reads the result alone.
+The one place where a pickled file is opened. It is read with ``weights_only=True``, which makes nothing but tensors,
+texts and numbers, in a process that has an end to its time and memory and neither network nor other programs.
 """
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
+import re
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final
 
-from music_evals.errors import FileTooLargeError, ModelUnavailableError, MusicEvalsError, UnreadableFileError
+from music_evals.errors import (
+    FileTooLargeError,
+    InvalidInputError,
+    ModelUnavailableError,
+    MusicEvalsError,
+    UnknownNameError,
+    UnreadableFileError,
+    hub_errors,
+)
 from music_evals.files import written_whole
 from music_evals.processes import ReaderProcess
 
-__all__ = ["MOST_BYTES", "convert", "require_converted"]
+__all__ = ["MOST_BYTES", "PRECISIONS", "convert", "dtype_of", "require_converted"]
 
 MOST_BYTES: Final = 8 * 2**30  # of all files of a model; MusiConGen's has 2.8 GB
 TIMEOUT_SEC: Final = 1800.0
@@ -35,14 +45,8 @@ def convert(folder: str | os.PathLike[str], *, most_bytes: int = MOST_BYTES) -> 
 
     Known are the files of transformers (``pytorch_model.bin``), diffusers (``diffusion_pytorch_model.bin``), both in
     one file or several, of RefinPaint (``inpainting_part1.pth``, ...) and MusiConGen (``state_dict.bin``). A model that
-    has its safetensors is left as it is. A file is written whole or not at all, and all types of numbers are kept.
-
-    Parameters
-    ----------
-    folder
-        Where the files are; they stay there.
-    most_bytes
-        Of all files of one model.
+    has its safetensors is left as it is. A file is written whole or not at all, all types of numbers are kept, and the
+    pickled files stay. All files of one model have at most `most_bytes`.
 
     Raises
     ------
@@ -120,3 +124,88 @@ def _refuse(event: str, _: Any) -> None:
     """Refuse network and other programs to the whole process, as an audit hook of Python."""
     if event.startswith(_FORBIDDEN):
         raise PermissionError(f"{event} is not allowed where pickled files are read")
+
+
+# How systems load them.
+
+DERIVED: Final = re.compile(r"(?:^|\.)(?:position_ids|relative_position_index|attn\.masked_bias|attn\.bias)$")
+"""Buffers that are worked out from a model's sizes, and that files of some versions of transformers hold."""
+
+
+PRECISIONS: Final = {"fp32": "float32", "bf16": "bfloat16", "fp16": "float16"}
+"""Name -> type of torch."""
+
+
+def dtype_of(precision: str, device: str) -> Any:
+    """Return the `torch.dtype` of one of `PRECISIONS` on a device, as torch names it: ``"cpu"``, ``"cuda:1"``.
+
+    A device that does not compute in it raises `InvalidInputError`; on a CPU only fp32 is taken.
+    """
+    import torch
+
+    if precision not in PRECISIONS:
+        raise UnknownNameError("precision", precision, PRECISIONS)
+    on_gpu = device.startswith("cuda")
+    if precision != "fp32" and not on_gpu:
+        raise InvalidInputError(f"precision {precision} needs a GPU, and the device is {device}; take fp32")
+    if precision == "bf16" and not torch.cuda.is_bf16_supported(including_emulation=False):
+        raise InvalidInputError(f"{device} does not compute in bf16; take fp16 or fp32")
+    return getattr(torch, PRECISIONS[precision])
+
+
+def without_weights(system: str, model: str, where: str, licence: str) -> ModelUnavailableError:
+    """Return the error of a system without weights."""
+    return ModelUnavailableError(
+        f"{system} needs the weights of {model}: {where} on the Hub, licence {licence}, not for commercial use; name a "
+        "folder or an id with `weights`, and with an id its commit with `weights_revision`"
+    )
+
+
+def hub_options(source: str | os.PathLike[str], revision: str | None) -> dict[str, Any]:
+    """Return the revision as an option of the Hub, none for a folder; raise for an id without, or pickled weights."""
+    if Path(source).is_dir():
+        require_converted(Path(source))
+        return {}
+    if not revision:
+        raise InvalidInputError(f"{source}: weights from the Hub need `revision`, a commit, so that they stay the same")
+    return {"revision": revision}
+
+
+@contextlib.contextmanager
+def loading(title: str, source: str | os.PathLike[str], needed: str, licence: str) -> Iterator[None]:
+    """Raise `ModelUnavailableError` where weights cannot be loaded, with the files that are needed."""
+    try:
+        yield
+    except hub_errors() as error:
+        terms = f", licence {licence}" if licence else ""
+        raise ModelUnavailableError(
+            f"{source}: {title} cannot be loaded ({error}); needed: {needed}, at the revision that is named{terms}"
+        ) from error
+
+
+def check_loading_info(place: str, kind: str, loading_info: Mapping[str, Any], licence: str) -> None:
+    """Raise if the loading info of `from_pretrained` names tensors that are missing, too many or of another shape.
+
+    Derived buffers may be in the file: the class computes them from the sizes of the model.
+    """
+    wrong = {problem: sorted(map(str, keys)) for problem, keys in loading_info.items() if problem != "error_msgs"}
+    wrong["unexpected_keys"] = [key for key in wrong.get("unexpected_keys", ()) if not DERIVED.search(key)]
+    if wrong := {problem: keys for problem, keys in wrong.items() if keys}:
+        terms = f"; licence {licence}" if licence else ""
+        raise ModelUnavailableError(f"{place}: the weights are not those of {kind}: {wrong}{terms}")
+
+
+def load_tensors(file: Path) -> dict[str, Any]:
+    """Return the tensors of a safetensors file by name; raise `UnreadableFileError` if it is invalid."""
+    from safetensors import SafetensorError
+    from safetensors.torch import load_file
+
+    try:
+        return dict(load_file(file))
+    except (SafetensorError, OSError) as error:
+        raise UnreadableFileError(f"{file} is no whole safetensors file ({first_lines(error)})") from error
+
+
+def first_lines(error: Exception) -> str:
+    """Return the first two lines of an error, as PyTorch goes on to name every tensor."""
+    return " ".join(line.strip() for line in str(error).splitlines()[:2])

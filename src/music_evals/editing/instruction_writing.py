@@ -14,7 +14,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
 from music_evals.annotations import EditInstruction
-from music_evals.editing.instructions import KINDS
+from music_evals.editing.instructions import KINDS, find_words
 from music_evals.errors import BackendError, InvalidInputError, UnknownNameError
 from music_evals.protocols import LyricWriter
 
@@ -37,21 +37,12 @@ Description: {description}
 
 
 def instruction_prompt(description: str, task: str) -> str:
-    """Return what a language model is asked for one instruction.
-
-    Parameters
-    ----------
-    description
-        Of the source, not empty.
-    task
-        One of `instructions.KINDS`.
+    """Return what a language model is asked for one instruction: a description of the source, one of `KINDS`.
 
     Raises
     ------
-    InvalidInputError
-        An empty description.
-    UnknownNameError
-        A task without a kind of words.
+    InvalidInputError, UnknownNameError
+        An empty description; a task without a kind of words.
 
     """
     if task not in KINDS:
@@ -98,11 +89,11 @@ def read_instruction(
     if not all(isinstance(text, str) and text.strip() for text in texts):
         raise refuse("before, after and instruction must be texts")
     before, after, sentence = (" ".join(str(text).split()) for text in texts)
-    if not _holds(plain, before):
+    if not find_words(plain, before):
         raise refuse(f"the description does not hold {before!r}")
     if before.casefold() == after.casefold():
         raise refuse("nothing would change")
-    if not _holds(sentence, after):
+    if not find_words(sentence, after):
         raise refuse(f"the sentence does not say {after!r}")
     if len(sentence) > MOST_CHARACTERS:
         raise refuse(f"{len(sentence)} characters are no sentence, at most {MOST_CHARACTERS}")
@@ -130,10 +121,6 @@ def _json_object(answer: str) -> Mapping[str, Any] | None:
     return None
 
 
-def _holds(text: str, words: str) -> bool:
-    return re.search(rf"(?<!\w){re.escape(words)}(?!\w)", text, re.IGNORECASE) is not None
-
-
 def write_instructions(
     writer: LyricWriter,
     source_id: str,
@@ -142,26 +129,20 @@ def write_instructions(
     tasks: Iterable[str] = ("genre", "style", "mood"),
     seed: int = 0,
 ) -> list[EditInstruction]:
-    """Ask a language model for one instruction a task.
+    """Ask a language model for one instruction a task; the tasks for which the description has no word are left out.
+
+    The author of each is the name of the model with its commit, where it has one, and the day.
 
     Parameters
     ----------
     writer
         Any of `models.lyric_writers`, or another `protocols.LyricWriter`.
-    source_id
-        What the ids of the instructions begin with.
-    description
-        Of the source, in English.
+    source_id, description
+        Of the source; the ids of the instructions begin with its id.
     tasks
         Which of `instructions.KINDS`.
     seed
         Of models that draw at random.
-
-    Returns
-    -------
-    list of EditInstruction
-        Without the tasks for which the description has no word. Their author is the name of the model
-        with its commit, where it has one, and the day.
 
     Raises
     ------
@@ -175,15 +156,11 @@ def write_instructions(
     """
     wanted = tuple(tasks)
     answers = writer.write([instruction_prompt(description, task) for task in wanted], seed=seed)
-    author = _author(writer)
+    commit = writer.describe().get("commit")
+    name = f"{writer.name}@{commit[:12]}" if commit else writer.name
+    author = f"{name}, {dt.datetime.now(dt.UTC).date().isoformat()}"
     read = [
         read_instruction(answer.text, source_id=source_id, description=description, task=task, author=author)
         for task, answer in zip(wanted, answers, strict=True)
     ]
     return [instruction for instruction in read if instruction is not None]
-
-
-def _author(writer: LyricWriter) -> str:
-    commit = writer.describe().get("commit")
-    name = f"{writer.name}@{commit[:12]}" if commit else writer.name
-    return f"{name}, {dt.datetime.now(dt.UTC).date().isoformat()}"

@@ -23,12 +23,10 @@ __all__ = ["KINDS", "Kind", "exchange", "find_tags", "generate"]
 class Kind(NamedTuple):
     """What an instruction of one task says."""
 
-    words: tuple[str, ...]
-    """Words that can be exchanged for each other."""
-    sentences: tuple[str, ...]
-    """Sentences with ``{before}`` and ``{after}``."""
+    words: tuple[str, ...]  # that can be exchanged for each other
+    sentences: tuple[str, ...]  # with ``{before}`` and ``{after}``
+    # what such an edit is meant to change: the reading of this package, not that of MuseCPBench, which names none
     intended_facets: tuple[str, ...]
-    """What such an edit is meant to change: the reading of this package, not that of MuseCPBench, which names none."""
 
 
 KINDS: Final[Mapping[str, Kind]] = {
@@ -113,30 +111,22 @@ def find_tags(description: str) -> dict[str, str]:
     """
     tags = {}
     for task, kind in KINDS.items():
-        places = {
-            word: re.search(rf"(?<!\w){re.escape(word)}(?!\w)", description, re.IGNORECASE) for word in kind.words
-        }
-        held = [(place.start(), word) for word, place in places.items() if place]
-        if held:
+        if held := [(place.start(), word) for word in kind.words if (place := find_words(description, word))]:
             tags[task] = min(held)[1]
     return tags
+
+
+def find_words(text: str, words: str) -> re.Match[str] | None:
+    """Find words in a text, whole and whatever their case."""
+    return re.search(rf"(?<!\w){re.escape(words)}(?!\w)", text, re.IGNORECASE)
 
 
 def generate(
     source_id: str, description: str, *, tasks: Iterable[str] = ("genre", "style", "mood"), seed: int = 0
 ) -> Sequence[EditInstruction]:
-    """Return one instruction for each task whose kind of word the description of a source holds.
+    """Return one instruction for each task of `KINDS` whose kind of word the (English) description of a source holds.
 
-    Parameters
-    ----------
-    source_id
-        Decides the draw together with the task and the seed: other sources change nothing.
-    description
-        Of the source, in English.
-    tasks
-        Which of `KINDS`.
-    seed
-        Draws the new word and the sentence.
+    Source id, task and seed decide which new word and which sentence; other sources change nothing.
 
     Raises
     ------

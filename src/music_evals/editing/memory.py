@@ -35,13 +35,10 @@ class MemoryPlan(NamedTuple):
     """What a run will need on a device, in bytes."""
 
     device: str
-    weights: int
-    """Of the model, once a process."""
-    working: int
-    """What an edit takes besides: an estimate from the sizes of the model, once a process."""
+    weights: int  # of the model, once a process
+    working: int  # what an edit takes besides: an estimate from the sizes of the model, once a process
     processes: int = 1
-    free: int | None = None
-    """What the device has for all of it, the weights that are loaded already included; None where it is not known."""
+    free: int | None = None  # what the device has, with the weights that are loaded already; None: not known
 
     @property
     def needed(self) -> int:
@@ -114,17 +111,7 @@ def musicgen_bytes(model: Any, seconds: float, n_prefix: int = 0) -> int:
     """Return the bytes that a model of the MusicGen family needs for a recording.
 
     That is the larger of what the language model keeps, and what the codec decodes with. The first are keys and values
-    of each layer, for two rows of guidance: prefix, text, a position a frame and one a codebook.
-
-    Parameters
-    ----------
-    model
-        Of transformers.
-    seconds
-        Length of what is made.
-    n_prefix
-        Vectors in front of the text, where there are any.
-
+    of each layer, for two rows of guidance: `n_prefix` vectors, text, a position a frame and one a codebook.
     """
     decoder, codec = model.config.decoder, model.config.audio_encoder
     positions = n_prefix + MOST_WORDS + round(seconds * codec.frame_rate) + decoder.num_codebooks
@@ -135,22 +122,8 @@ def musicgen_bytes(model: Any, seconds: float, n_prefix: int = 0) -> int:
 def audioldm2_bytes(pipeline: Any, seconds: float, *, n_kept: int, n_rows: int = 1, gradient: bool = False) -> int:
     """Return the bytes that AudioLDM 2 needs for a recording.
 
-    The larger of what U-Net, autoencoder and vocoder work with, and the latents that are kept all the time. The U-Net
-    computes in its own type, all else in float32.
-
-    Parameters
-    ----------
-    pipeline
-        Of diffusers.
-    seconds
-        Length of the recording.
-    n_kept
-        Latents that are kept.
-    n_rows
-        Latents that pass the U-Net at once.
-    gradient
-        Whether the U-Net is passed backwards too.
-
+    The larger of what U-Net, autoencoder and vocoder work with, and the `n_kept` latents that are kept all the time.
+    The U-Net computes in its own type, `n_rows` latents at once, with `gradient` backwards too; all else in float32.
     """
     unet, vae, vocoder = pipeline.unet, pipeline.vae.config, pipeline.vocoder.config
     widths, depth = unet.config.block_out_channels, unet.config.layers_per_block

@@ -40,17 +40,9 @@ class MusicGenMelody(MusicGen):
 def strongest_pitch_class(
     samples: npt.NDArray[np.float32], sample_rate: int, n_chroma: int = 12
 ) -> npt.NDArray[np.float32]:
-    """Return a 1 at the strongest pitch class of each frame, shape (1 + n // 4096, `n_chroma`), C first.
+    """Return a 1 at the strongest pitch class of each frame of one channel, shape (1 + n // 4096, `n_chroma`), C first.
 
-    Parameters
-    ----------
-    samples
-        One channel, shape (n,); one that is shorter than a window of 16,384 samples is padded on both sides.
-    sample_rate
-        In Hz.
-    n_chroma
-        How many classes there are in an octave.
-
+    A channel (n,) that is shorter than a window of 16,384 samples is padded on both sides; the rate is in Hz.
     """
     import torch
     from transformers.audio_utils import chroma_filter_bank

@@ -28,9 +28,9 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, ClassVar, Final, Self
 
 from music_evals.annotations import EditInstruction, EditorInfo, EditRequest, Weights
-from music_evals.editing._audioldm2 import SAMPLE_RATE, AudioLDM2, Condition
-from music_evals.editing._loading import without_weights
 from music_evals.editing.alignment import first_channel
+from music_evals.editing.audioldm2 import SAMPLE_RATE, AudioLDM2, Condition
+from music_evals.editing.conversion import without_weights
 from music_evals.editing.system import Edited, Editor, Seeds
 from music_evals.editing.zeta import Noise, Schedule
 from music_evals.errors import UnknownNameError
@@ -86,31 +86,22 @@ def sentences_about(concept: str) -> tuple[str, ...]:
 def direction(encode: Callable[[str], Any], before: Sequence[str], after: Sequence[str], length: int) -> Any:
     """Return the difference between the mean vectors of two sets of sentences, (length, width), zero beyond both.
 
-    Parameters
-    ----------
-    encode
-        Sentence -> its vectors, (words, width), without padding.
-    before, after
-        Sentences about the concept that goes and the one that comes.
-    length
-        Of the description that is to be moved, in tokens.
-
+    `encode` gives the vectors of a sentence, (words, width), without padding; `before` and `after` are sentences about
+    the concept that goes and the one that comes; `length` is that of the description that is to be moved, in tokens.
     """
-    return _mean_vectors(encode, after, length) - _mean_vectors(encode, before, length)
-
-
-def _mean_vectors(encode: Callable[[str], Any], sentences: Sequence[str], length: int) -> Any:
-    """Return the mean vector at each place over the sentences that reach it, (length, width)."""
     import torch
 
-    total: Any = 0.0
-    count = torch.zeros(length, 1)
-    for sentence in sentences:
-        vectors = encode(sentence)[:length]
-        missing = length - len(vectors)
-        total = total + torch.nn.functional.pad(vectors, (0, 0, 0, missing))
-        count[: len(vectors)] += 1
-    return total / count.clamp(min=1).to(total)
+    means = []
+    for sentences in (after, before):
+        total: Any = 0.0
+        count = torch.zeros(length, 1)  # of sentences that reach each place
+        for sentence in sentences:
+            vectors = encode(sentence)[:length]
+            missing = length - len(vectors)
+            total = total + torch.nn.functional.pad(vectors, (0, 0, 0, missing))
+            count[: len(vectors)] += 1
+        means.append(total / count.clamp(min=1).to(total))
+    return means[0] - means[1]
 
 
 def ddim_step(latent: Any, noise: Any, alpha: float, after: float) -> Any:
@@ -124,17 +115,8 @@ def invert_ddim(
 ) -> Any:
     """Return the noise from which the steps of a schedule lead back to a latent, to the first order.
 
-    Parameters
-    ----------
-    source
-        A tensor of any shape and floating type.
-    noise
-        The network under the description of the source.
-    schedule
-        Its steps; they are taken from the last to the first.
-    repair
-        What is done to each noise that the network sees (`regularised`).
-
+    `noise` is the network under the description of the source; `repair` is what is done to each noise that it sees
+    (`regularised`).
     """
     latent = source
     for step, alpha, after in reversed(list(zip(*schedule, strict=True))):
@@ -233,6 +215,7 @@ class MusicMagus(Editor):
 
     """
 
+    _model: AudioLDM2
     licence = LICENCE
     BOUNDS: ClassVar = {"steps": (1, 1000), "pull": (0, 1000), "regulariser_rounds": (0, 1000)}
 
@@ -271,9 +254,8 @@ class MusicMagus(Editor):
 
     def to(self, device: str) -> Self:
         """Move the model to a device; the noise of a source that was kept is worked out again there."""
-        self._model.to(device)
         self._inverted = None
-        return self
+        return super().to(device)
 
     @classmethod
     def from_pretrained(
@@ -441,12 +423,7 @@ class _Processor:
 class _AttentionMaps:
     """Looks at the cross-attention of a network while it is entered; the network's processors are put back after it.
 
-    Parameters
-    ----------
-    unet
-        A network of diffusers whose cross-attention layers have neither norms, residuals nor a factor of their own, as
-        those in its transformers.
-
+    The cross-attention layers have neither norms, residuals nor a factor of their own, as those in its transformers.
     """
 
     def __init__(self, unet: Any) -> None:

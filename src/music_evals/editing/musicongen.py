@@ -14,16 +14,13 @@ import dataclasses
 import re
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, Self
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 import numpy.typing as npt
 
 from music_evals.annotations import Chords, EditConditions, EditorInfo, EditRequest
-from music_evals.editing._musicgen import TEXTS, MusicGenModel, lay_over, text_of
-from music_evals.editing.memory import weight_bytes
-from music_evals.editing.musicgen import MusicGen
-from music_evals.editing.system import Edited, Seeds
+from music_evals.editing.musicgen import TEXTS, MusicGen, MusicGenModel, lay_over
 from music_evals.errors import InvalidInputError
 
 if TYPE_CHECKING:
@@ -38,35 +35,12 @@ BASE: Final = "facebook/musicgen-melody"
 
 
 class MusiConGen(MusicGen):
-    """Makes music for a description along the chords and beats of the source.
-
-    Parameters
-    ----------
-    model
-        `from_pretrained` loads it.
-    text, guidance, top_k, temperature, weights
-        As of `MusicGen`.
-
-    Raises
-    ------
-    ModelUnavailableError
-        No weights are given; the message says which there are, and under what licence.
-    InvalidInputError
-        A number out of range.
-
-    """
+    """Makes music for a description along the chords and beats of the source; parameters are those of `MusicGen`."""
 
     _name, _title, _where = "musicongen", "MusiConGen, with the chords and beats of the source", WEIGHTS
 
     _kind = "MusicgenMelodyForConditionalGeneration"
     _base = BASE
-
-    _model: _MusiConGenModel
-
-    def to(self, device: str) -> Self:
-        """Move the model to a device."""
-        self._model.to(device)
-        return self
 
     @staticmethod
     def _laid_over(base: MusicGenModel, path: Path) -> _MusiConGenModel:
@@ -78,11 +52,6 @@ class MusiConGen(MusicGen):
         lay_over(base.model, path, {"chord_proj": chord, "beat_proj": beat})
         return _MusiConGenModel(base.model, base.tokenizer, chord_proj=chord, beat_proj=beat, precision=base.precision)
 
-    def memory(self, seconds: float) -> tuple[int, int]:
-        """Return the bytes of the weights, and about how many an edit takes besides."""
-        weights, working = super().memory(seconds)
-        return weights + weight_bytes(self._model.chord_proj, self._model.beat_proj), working
-
     @property
     def info(self) -> EditorInfo:
         """What it is, what it needs, and the parameters that it was made with."""
@@ -92,14 +61,9 @@ class MusiConGen(MusicGen):
             needs=(*TEXTS[self._parameters["text"]], "conditions"),
         )
 
-    def _edited(self, request: EditRequest, seeds: Seeds) -> Edited:
+    def _conditions(self, request: EditRequest) -> dict[str, Any]:
         assert request.conditions is not None  # `needs` says so
-        chords, beats = _repeated(request.conditions, request.duration_sec)
-        prompt = text_of(request.instruction, self._parameters["text"])
-        samples = self._model.generate_conditioned(
-            prompt, request.duration_sec, seeds.item, self._parameters, chords=chords, beats=beats
-        )
-        return Edited(samples, self._model.sample_rate)
+        return dict(zip(("chords", "beats"), _repeated(request.conditions, request.duration_sec), strict=True))
 
 
 # Chords and beats as frames, and where they are added.
@@ -131,16 +95,8 @@ Frames = npt.NDArray[np.float32]
 def chord_classes(label: str) -> Frames:
     """Return a 1 at each pitch class of a chord, shape (12,), C first; ``"N"`` has none, ``"X"`` is -1 throughout.
 
-    Parameters
-    ----------
-    label
-        In Harte syntax: a root, one of `QUALITIES`, degrees that are added or left out (``*``), a bass that sounds too.
-
-    Raises
-    ------
-    InvalidInputError
-        No such chord.
-
+    Labels are in Harte syntax: a root, one of `QUALITIES`, degrees that are added or left out (``*``), a bass that
+    sounds too. Others raise `InvalidInputError`.
     """
     if label in ("N", "X"):
         return np.full(12, -1.0 if label == "X" else 0.0, np.float32)
@@ -193,19 +149,9 @@ def _repeated(conditions: EditConditions, seconds: float) -> tuple[Frames, Frame
 
 
 class _MusiConGenModel(MusicGenModel):
-    """A melody model of transformers, conditioned on chords in place of the melody, and chords and beats at each frame.
+    """A melody model conditioned on chords in place of the melody, and on chords and beats at each frame.
 
-    Parameters
-    ----------
-    model
-        `transformers.MusicgenMelodyForConditionalGeneration`.
-    tokenizer
-        Of its text encoder.
-    chord_proj, beat_proj
-        Linear layers from 12 and from 1 to the width of the decoder.
-    precision
-        What it computes in, for records.
-
+    `chord_proj` and `beat_proj` are linear layers from 12 and from 1 to the width of the decoder.
     """
 
     def __init__(
@@ -221,10 +167,10 @@ class _MusiConGenModel(MusicGenModel):
         self.chord_proj = chord_proj.to(model.device, model.dtype).requires_grad_(requires_grad=False)
         self.beat_proj = beat_proj.to(model.device, model.dtype).requires_grad_(requires_grad=False)
 
-    def to(self, device: str) -> None:
-        """Move all of it to a device."""
-        for part in (self.model, self.chord_proj, self.beat_proj):
-            part.to(device)
+    @property
+    def parts(self) -> tuple[Any, ...]:
+        """All modules of torch."""
+        return (self.model, self.chord_proj, self.beat_proj)
 
     def condition_states(self, chords: Frames, beats: Frames) -> tuple[torch.Tensor, torch.Tensor]:
         """Return the chords of the prefix, shape (prefix, width), and the condition of each step, (N_FRAMES, width)."""
@@ -237,20 +183,20 @@ class _MusiConGenModel(MusicGenModel):
         steps = chord_states + self.beat_proj(torch.from_numpy(beats[:, None].copy()).to(device, dtype))
         return chord_states[places], steps
 
-    def generate_conditioned(
-        self, text: str, seconds: float, seed: int, chosen: dict[str, Any], *, chords: Frames, beats: Frames
+    def generate(
+        self, text: str, seconds: float, seed: int, chosen: dict[str, Any], **conditions: Any
     ) -> npt.NDArray[np.float32]:
-        """Return music for a text, chords (12, N_FRAMES) and beats (N_FRAMES,), as `generate` does."""
+        """Return music for a text and the conditions `chords` (12, N_FRAMES) and `beats` (N_FRAMES,)."""
         import torch
 
         with torch.no_grad():
-            prefix, steps = self.condition_states(chords, beats)
+            prefix, steps = self.condition_states(conditions["chords"], conditions["beats"])
             words = self.text_states(text)
             whole = torch.cat([prefix, words])[None]  # (1, prefix + words, width)
             if chosen["guidance"] > 1:  # the other half is unconditional: zeros, where a melody has a class of its own
                 whole = torch.cat([whole, torch.zeros_like(whole)])
             with fused(self.model, steps, whole.shape[1]):
-                return self.generate(text, seconds, seed, chosen, encoder_hidden_states=whole)
+                return super().generate(text, seconds, seed, chosen, encoder_hidden_states=whole)
 
     def text_states(self, text: str) -> torch.Tensor:
         """Return the states of a text for the decoder, shape (words, width)."""

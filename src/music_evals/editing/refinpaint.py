@@ -23,14 +23,14 @@ from __future__ import annotations
 import math
 import os
 from pathlib import Path
-from typing import Any, ClassVar, Final, NamedTuple, Self
+from typing import Any, ClassVar, Final, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from music_evals.annotations import EditorInfo, EditRequest, Score, Weights
 from music_evals.annotations.edits import MOST_CONFIDENCE
-from music_evals.editing import _refinpaint_tokens as codec
+from music_evals.editing import refinpaint_tokens as codec
 from music_evals.editing.memory import weight_bytes
 from music_evals.editing.system import Edited, Editor, Seeds
 from music_evals.errors import ModelUnavailableError, UnknownNameError, importing
@@ -40,21 +40,17 @@ __all__ = ["RefinPaint", "kept_count", "written_by_tokens"]
 
 SYSTEMS = {"refinpaint": "RefinPaint"}
 
-LICENCE: Final = "CC-BY-NC-SA-4.0"
-PLACE: Final = "github.com/ta603/RefinPaint, folder checkpoints"
 VARIANTS: Final = ("corrected", "official")
 
 Tokens = npt.NDArray[np.int64]
-Mask = npt.NDArray[np.bool_]
 
 
 class Window(NamedTuple):
     """The tokens that the networks see, and which of them may change."""
 
     tokens: Tokens
-    editable: Mask
-    start: int
-    """Where the window begins in the piece."""
+    editable: npt.NDArray[np.bool_]
+    start: int  # where the window begins in the piece
 
 
 def kept_count(n: int, round_: int) -> int:
@@ -85,7 +81,7 @@ class RefinPaint(Editor):
     Parameters
     ----------
     model
-        The networks (`_refinpaint_networks.RefinPaintNetworks`); `from_pretrained` loads them.
+        The networks (`refinpaint_networks.RefinPaintNetworks`); `from_pretrained` loads them.
     top_p
         A token is drawn from the smallest set with this probability (0.95, authors' code).
     variant
@@ -102,7 +98,7 @@ class RefinPaint(Editor):
 
     """
 
-    licence = LICENCE
+    licence = codec.LICENCE
     BOUNDS: ClassVar = {"top_p": (0.001, 1)}
 
     def __init__(
@@ -110,8 +106,9 @@ class RefinPaint(Editor):
     ) -> None:
         if model is None:
             raise ModelUnavailableError(
-                f"refinpaint needs weights: {PLACE}, licence {LICENCE}, not for commercial use; put its ten files into "
-                "a folder, convert them (`music-evals convert FOLDER`), and name the folder with `weights`"
+                f"refinpaint needs weights: {codec.PUBLISHED_AT}, licence {codec.LICENCE}, not for commercial use; put "
+                "its ten files into a folder, convert them (`music-evals convert FOLDER`), and name the folder with "
+                "`weights`"
             )
         check_parameters(type(self), {"top_p": top_p})
         if variant not in VARIANTS:
@@ -120,25 +117,19 @@ class RefinPaint(Editor):
         self._top_p, self._variant = top_p, variant
         self._official = variant == "official"
 
-    def to(self, device: str) -> Self:
-        """Move the networks to a device."""
-        self._model.to(device)
-        return self
-
     @classmethod
     def from_pretrained(
         cls, source: str | os.PathLike[str], *, revision: str | None = None, device: str = "cpu", **parameters: Any
     ) -> RefinPaint:
         """Load the networks from a folder, or from the Hub at a commit.
 
-        A folder holds config.json and model.safetensors as `save_pretrained` writes them, or what
-        `conversion.convert` makes of the published parts (`_refinpaint_weights`). Every tensor must be there, none may
-        be left over.
+        A folder holds config.json and model.safetensors as `save_pretrained` writes them, or what `conversion.convert`
+        makes of the published parts. Every tensor must be there, none may be left over.
         """
         with importing("editing", "RefinPaint"):
-            from music_evals.editing._refinpaint_weights import load
+            from music_evals.editing.refinpaint_networks import load
         networks = load(Path(source) if Path(source).is_dir() else os.fspath(source), revision)
-        where = Weights(os.fspath(source), revision or "", LICENCE)
+        where = Weights(os.fspath(source), revision or "", codec.LICENCE)
         return cls(networks.to(device), weights=where, **parameters)
 
     def memory(self, seconds: float) -> tuple[int, int]:  # noqa: ARG002 (it sees so many tokens and no more)
@@ -177,8 +168,8 @@ class RefinPaint(Editor):
         if why := super().supports(request):
             return why
         assert score is not None and bars is not None  # noqa: PT018 (the base class asks for both)
-        if not self._official and not codec.bar_of_four(score):
-            other = next(signature for signature in score.time_signatures if signature.quarters != 4)
+        other = next((signature for signature in score.time_signatures if signature.quarters != 4), None)
+        if other and not self._official:
             return (
                 f"refinpaint knows bars of 4/4, and the source has {other.numerator}/{other.denominator}; count its "
                 "bars in 4/4 and set `variant='official'`, or choose another piece"
@@ -216,7 +207,7 @@ class RefinPaint(Editor):
         """Return the tokens of a window after 10 - confidence rounds."""
         import torch
 
-        from music_evals.editing._refinpaint_networks import resample
+        from music_evals.editing.refinpaint_networks import resample
 
         device = next(self._model.parameters()).device
         n = len(window.tokens)

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import os
-from typing import Any, Final, Self
+from typing import Any, Final
 
 from music_evals.annotations import EditorInfo, EditRequest, Weights
-from music_evals.editing._audioldm2 import SAMPLE_RATE, AudioLDM2
-from music_evals.editing._loading import check_loading_info, hub_options, without_weights
 from music_evals.editing.alignment import first_channel
+from music_evals.editing.audioldm2 import SAMPLE_RATE, AudioLDM2
+from music_evals.editing.conversion import check_loading_info, hub_options, loading, without_weights
 from music_evals.editing.memory import codec_bytes, weight_bytes
 from music_evals.editing.system import Edited, Editor, Seeds
-from music_evals.errors import ModelUnavailableError, UnknownNameError, hub_errors, importing
+from music_evals.errors import UnknownNameError, importing
 
 __all__ = ["CODECS", "Resynth"]
 
@@ -53,11 +53,6 @@ class Resynth(Editor):
             raise without_weights("resynth", "its codec", where, licence)
         self._model, self._codec, self._weights = model, codec, weights
 
-    def to(self, device: str) -> Self:
-        """Move the codec to a device."""
-        self._model.to(device)
-        return self
-
     @classmethod
     def from_pretrained(
         cls, source: str | os.PathLike[str], *, revision: str | None = None, device: str = "cpu", codec: str = "encodec"
@@ -69,7 +64,15 @@ class Resynth(Editor):
         if codec == "audioldm2":
             model: Any = AudioLDM2.from_pretrained(source, revision=revision, device=device, licence=licence)
         else:
-            model = _encodec(source, revision, licence).to(device)
+            options = hub_options(source, revision)
+            with importing("editing", "EnCodec"):
+                from transformers import EncodecModel
+            with loading("EnCodec", source, "config.json and the weights as safetensors", licence):
+                model, loading_info = EncodecModel.from_pretrained(
+                    os.fspath(source), use_safetensors=True, output_loading_info=True, **options
+                )
+            check_loading_info(str(source), "EnCodec", loading_info, licence)
+            model = model.eval().to(device)
         return cls(model, codec=codec, weights=Weights(os.fspath(source), revision or "", licence))
 
     def memory(self, seconds: float) -> tuple[int, int]:
@@ -112,20 +115,3 @@ class Resynth(Editor):
             codes = self._model.encode(wave, bandwidth=max(self._model.config.target_bandwidths))
             decoded = self._model.decode(codes.audio_codes, codes.audio_scales).audio_values
         return Edited(decoded[0].cpu().numpy(), rate)
-
-
-def _encodec(source: str | os.PathLike[str], revision: str | None, licence: str) -> Any:
-    options = hub_options(source, revision)
-    with importing("editing", "EnCodec"):
-        from transformers import EncodecModel
-    try:
-        model, loading_info = EncodecModel.from_pretrained(
-            os.fspath(source), use_safetensors=True, output_loading_info=True, **options
-        )
-    except hub_errors() as error:
-        raise ModelUnavailableError(
-            f"{source}: EnCodec cannot be loaded ({error}); needed are config.json and the weights as safetensors, at "
-            f"the revision that is named, licence {licence}"
-        ) from error
-    check_loading_info(str(source), "EnCodec", loading_info, licence)
-    return model.eval()

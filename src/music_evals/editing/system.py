@@ -1,8 +1,13 @@
-"""What all editing systems share: a request is checked, edited with the seeds of its item, aligned and logged."""
+"""What all editing systems share: a request is checked, edited with the seeds of its item, aligned and logged.
+
+An item alone draws the numbers that it draws in a batch.
+"""
 
 from __future__ import annotations
 
 import abc
+import hashlib
+import json
 import time
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar, NamedTuple, Self
@@ -13,10 +18,9 @@ import numpy.typing as npt
 from music_evals.annotations import EditorInfo, EditRequest, EditResult, Score
 from music_evals.editing.alignment import align, loudness_of
 from music_evals.editing.memory import MemoryPlan, free_bytes
-from music_evals.editing.seeds import item_seed, request_key, source_seed
 from music_evals.errors import FileTooLargeError, InvalidAudioError, UnsupportedEditError
 
-__all__ = ["Edited", "Editor", "Seeds"]
+__all__ = ["Edited", "Editor", "Seeds", "item_seed", "request_key", "source_seed"]
 
 _NEEDS = {
     "target_caption": (
@@ -36,10 +40,8 @@ Samples = npt.NDArray[np.float32]
 class Seeds(NamedTuple):
     """Where the random numbers of an item come from."""
 
-    item: int
-    """Of this request alone."""
-    source: int
-    """Shared by all requests on one source with one seed of the run."""
+    item: int  # of this request alone
+    source: int  # shared by all requests on one source with one seed of the run
 
 
 class Edited(NamedTuple):
@@ -63,8 +65,13 @@ class Editor(abc.ABC):
     BOUNDS: ClassVar[Mapping[str, tuple[float, float]]] = {}
     """Parameter -> the least and the most that it may be; see `protocols.settings`."""
 
-    def to(self, device: str) -> Self:  # noqa: ARG002 (there is nothing to move)
+    _model: Any = None
+    """What moves to a device, where the system has weights."""
+
+    def to(self, device: str) -> Self:
         """Move the model to a device; a system without weights is everywhere."""
+        if hasattr(self._model, "to"):
+            self._model.to(device)
         return self
 
     def memory(self, seconds: float) -> tuple[int, int]:  # noqa: ARG002 (a system without weights needs next to none)
@@ -116,11 +123,6 @@ class Editor(abc.ABC):
     def edit(self, requests: Sequence[EditRequest]) -> list[EditResult]:
         """Return one result a request, in their order; what comes of one does not depend on the others.
 
-        Parameters
-        ----------
-        requests
-            Any number of sources with their instructions.
-
         Raises
         ------
         UnsupportedEditError
@@ -161,15 +163,17 @@ class Editor(abc.ABC):
             )
 
     def _result(self, request: EditRequest) -> EditResult:
+        from music_evals import __version__
+
         started = time.monotonic()
-        content = request.content()
-        key = request_key(self.info, request, content=content)
+        info, content = self.info, request.content()
+        key = request_key(info, request, content=content)
         seeds = Seeds(item_seed(request, key), source_seed(request, content))
         edited = self._edited(request, seeds)
         log: dict[str, Any] = {}
         audio, sample_rate = edited.audio, edited.sample_rate
         if audio is not None and sample_rate is not None and request.audio is not None and request.sample_rate:
-            audio, log = align(request.audio, request.sample_rate, audio, sample_rate, keeps_time=self.info.keeps_time)
+            audio, log = align(request.audio, request.sample_rate, audio, sample_rate, keeps_time=info.keeps_time)
             sample_rate = request.sample_rate
         return EditResult(
             key=key,
@@ -179,18 +183,48 @@ class Editor(abc.ABC):
             seconds=time.monotonic() - started,
             warnings=edited.warnings,
             log=log,
-            provenance=self._provenance(seeds),
+            provenance={
+                "system": info.name,
+                "parameters": dict(info.parameters),
+                "weights": [
+                    {"id": part.id, "revision": part.revision, "licence": part.licence} for part in info.weights
+                ],
+                "item_seed": None if info.deterministic else seeds.item,
+                "source_seed": None if info.deterministic else seeds.source,
+                "music_evals": __version__,
+            },
         )
 
-    def _provenance(self, seeds: Seeds) -> dict[str, Any]:
-        from music_evals import __version__
 
-        info = self.info
-        return {
-            "system": info.name,
-            "parameters": dict(info.parameters),
-            "weights": [{"id": part.id, "revision": part.revision, "licence": part.licence} for part in info.weights],
-            "item_seed": None if info.deterministic else seeds.item,
-            "source_seed": None if info.deterministic else seeds.source,
-            "music_evals": __version__,
-        }
+def request_key(info: EditorInfo, request: EditRequest, *, content: str | None = None) -> str:
+    """Return the SHA-256 of all that decides an edit, 64 hexadecimal digits.
+
+    Of the system these are its name, its parameters and the revisions of its weights; of the request its source,
+    instruction, conditions and seed, but not what the source is called. `content` is the hash of the source
+    (`EditRequest.content`), where the caller has it.
+    """
+    decides: dict[str, Any] = {
+        "system": info.name,
+        "parameters": dict(info.parameters),
+        "weights": [[weights.id, weights.revision] for weights in info.weights],
+        "source": content or request.content(),
+        "instruction": request.instruction.to_dict(),
+        "seed": request.seed,
+    }
+    if request.conditions is not None:
+        decides["conditions"] = request.conditions.content()
+    return hashlib.sha256(json.dumps(decides, sort_keys=True).encode()).hexdigest()
+
+
+def item_seed(request: EditRequest, key: str) -> int:
+    """Return the seed of an item, 0..2**63 - 1, from the seed of the run and the key of the request."""
+    return _seed(f"{request.seed} {key}")
+
+
+def source_seed(request: EditRequest, content: str) -> int:
+    """Return a seed that all edits of one source share, for what they share, such as an inversion; 0..2**63 - 1."""
+    return _seed(f"{request.seed} source {content}")
+
+
+def _seed(text: str) -> int:
+    return int.from_bytes(hashlib.sha256(text.encode()).digest()[:8], "big") >> 1

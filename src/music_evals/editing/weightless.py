@@ -171,15 +171,12 @@ class Reorchestration(_Weightless):
 
     def _score(self, score: Score, seeds: Seeds) -> Score:
         rng = np.random.default_rng(seeds.item)
-        programs = score.programs or (0,) * len(score.voices)
-        return dataclasses.replace(score, programs=tuple(_other_program(program, rng) for program in programs))
-
-
-def _other_program(program: int, rng: np.random.Generator) -> int:
-    if program == DRUMS:
-        return program
-    families = [family for family in range(N_MELODIC_FAMILIES) if family != program // FAMILY]
-    return int(rng.choice(families)) * FAMILY + int(rng.integers(FAMILY))
+        programs = list(score.programs or (0,) * len(score.voices))
+        for voice, program in enumerate(programs):
+            if program != DRUMS:
+                families = [family for family in range(N_MELODIC_FAMILIES) if family != program // FAMILY]
+                programs[voice] = int(rng.choice(families)) * FAMILY + int(rng.integers(FAMILY))
+        return dataclasses.replace(score, programs=tuple(programs))
 
 
 @dataclasses.dataclass(frozen=True)

@@ -19,9 +19,9 @@ from collections.abc import Callable, Sequence
 from typing import Any, ClassVar, Final, NamedTuple, Self
 
 from music_evals.annotations import EditorInfo, EditRequest, Weights
-from music_evals.editing._audioldm2 import SAMPLE_RATE, AudioLDM2, Condition
-from music_evals.editing._loading import without_weights
 from music_evals.editing.alignment import first_channel
+from music_evals.editing.audioldm2 import SAMPLE_RATE, AudioLDM2, Condition
+from music_evals.editing.conversion import without_weights
 from music_evals.editing.system import Edited, Editor, Seeds
 from music_evals.errors import InvalidInputError
 from music_evals.protocols.settings import check_parameters
@@ -41,10 +41,8 @@ class Schedule(NamedTuple):
     """The steps of a diffusion from the noisiest to the cleanest."""
 
     steps: tuple[int, ...]
-    alphas: tuple[float, ...]
-    """Cumulative product of the alphas at each step."""
-    alphas_after: tuple[float, ...]
-    """That of the step that follows."""
+    alphas: tuple[float, ...]  # cumulative product of the alphas at each step
+    alphas_after: tuple[float, ...]  # that of the step that follows
 
     @classmethod
     def of(cls, scheduler: Any, n_steps: int) -> Schedule:
@@ -60,10 +58,8 @@ class Schedule(NamedTuple):
 class Inversion(NamedTuple):
     """What a source is under a schedule."""
 
-    latents: Sequence[Any]
-    """The noised source at each step, and at last the source itself."""
-    noises: Sequence[Any]
-    """The noise that leads from each to the next."""
+    latents: Sequence[Any]  # the noised source at each step, and at last the source itself
+    noises: Sequence[Any]  # the noise that leads from each to the next
 
 
 def _mean_and_sigma(latent: Any, noise: Any, alpha: float, after: float) -> tuple[Any, float]:
@@ -74,21 +70,11 @@ def _mean_and_sigma(latent: Any, noise: Any, alpha: float, after: float) -> tupl
 
 
 def invert(source: Any, noise: Noise, schedule: Schedule, generator: Any, *, zero_last: bool = False) -> Inversion:
-    """Return the edit-friendly inversion of a latent.
+    """Return the edit-friendly inversion of a latent, a tensor of any shape and floating type.
 
-    Parameters
-    ----------
-    source
-        A tensor of any shape and floating type.
-    noise
-        The network under the description of the source.
-    schedule
-        Its steps.
-    generator
-        A `torch.Generator` on the CPU; it draws one tensor of the source's shape a step.
-    zero_last
-        Set the last noise to zero, as the authors' code does; the source is then not rebuilt exactly.
-
+    `noise` is the network under the description of the source. The generator, on the CPU, draws one tensor of the
+    source's shape a step. With `zero_last` the last noise is set to zero, as in the authors' code; the source is then
+    not rebuilt exactly.
     """
     import torch
 
@@ -147,6 +133,7 @@ class Zeta(Editor):
 
     """
 
+    _model: AudioLDM2
     licence = LICENCE
     BOUNDS: ClassVar = {"steps": (1, 1000), "start": (0, 1000)}
 
@@ -196,9 +183,8 @@ class Zeta(Editor):
 
     def to(self, device: str) -> Self:
         """Move the model to a device; an inversion that was kept is made again there."""
-        self._model.to(device)
         self._inverted = None
-        return self
+        return super().to(device)
 
     def memory(self, seconds: float) -> tuple[int, int]:
         """Return the bytes of the weights, and about how many an edit takes besides."""

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
 
-from music_evals.errors import InvalidInputError, UnsupportedTypeError
-from music_evals.hf.module import GROUPS, INTERVALS, LoneModule, check_filled, list_batch
+from music_evals.errors import InvalidInputError, NoDataError, UnsupportedTypeError
+from music_evals.hf.module import GROUPS, INTERVALS, LoneModule, list_batch
 from music_evals.hf.symbolic import CITATION, CODEBASE
 from music_evals.metrics.likelihood import inpainting_nll
 from music_evals.symbolic.encodings.items import describe, holds_only
@@ -34,12 +34,7 @@ class LikelihoodMetric(LoneModule):
 
     kind = "numbers"
     paper, authors_code, arguments = CITATION, CODEBASE, LIKELIHOOD_INPUTS
-
-    @classmethod
-    def _columns(cls) -> dict[str, Any]:
-        from datasets import List, Value
-
-        return {"predictions": List(Value("float64"))}
+    columns: ClassVar = {"predictions": {"feature": {"dtype": "float64", "_type": "Value"}, "_type": "List"}}
 
     def add_batch(self, *, predictions: Any = None, references: Any = None, **inputs: Any) -> None:  # noqa: ARG002
         """Add rows of log-probabilities; references are not read.
@@ -53,7 +48,8 @@ class LikelihoodMetric(LoneModule):
 
         """
         rows = list_batch("predictions", predictions)
-        check_filled("predictions", rows)
+        if not rows:
+            raise NoDataError("predictions are empty; give at least one item")
         super().add_batch(predictions=[_log_probabilities(i, row) for i, row in enumerate(rows)], **inputs)
 
 

@@ -23,7 +23,7 @@ from music_evals.errors import (
 )
 from music_evals.symbolic.encodings.items import describe
 
-__all__ = ["GROUPS", "INTERVALS", "LoneModule", "Module", "PairModule", "check_filled", "list_batch"]
+__all__ = ["GROUPS", "INTERVALS", "LoneModule", "Module", "PairModule", "list_batch"]
 
 INTERVALS = """\
     confidence: level of the interval, default 0.95.
@@ -83,11 +83,8 @@ class Module(evaluate.Metric, abc.ABC):  # type: ignore[misc]  # evaluate is not
     """Address of the official code; empty if none is published."""
     arguments: ClassVar[str]
     """What `compute` takes and returns, for the help of evaluate."""
-
-    @classmethod
-    @abc.abstractmethod
-    def _columns(cls) -> dict[str, Any]:
-        """Return the types of the columns that are kept of a batch."""
+    columns: ClassVar[Mapping[str, Any]]
+    """Column that is kept of a batch -> its type, as `datasets.Features.from_dict` takes it."""
 
     @classmethod
     def make_info(cls, description: str) -> evaluate.MetricInfo:
@@ -98,7 +95,7 @@ class Module(evaluate.Metric, abc.ABC):  # type: ignore[misc]  # evaluate is not
             description=description,
             citation=cls.paper,
             inputs_description=cls.arguments,
-            features=datasets.Features(cls._columns()),
+            features=datasets.Features.from_dict(dict(cls.columns)),
             license="Apache-2.0",
             codebase_urls=[cls.authors_code] if cls.authors_code else [],
         )
@@ -164,15 +161,11 @@ class Module(evaluate.Metric, abc.ABC):  # type: ignore[misc]  # evaluate is not
 class PairModule(Module):
     """Base of the modules that take predictions and references, both carried as strings."""
 
+    columns: ClassVar = {name: {"dtype": "string", "_type": "Value"} for name in ("predictions", "references")}
+
     @abc.abstractmethod
     def _encode(self, name: str, index: int, item: Any) -> str:
         """Return one item of ``"references"`` or ``"predictions"`` as text; an error names its place."""
-
-    @classmethod
-    def _columns(cls) -> dict[str, Any]:
-        from datasets import Value
-
-        return {"predictions": Value("string"), "references": Value("string")}
 
     def add_batch(self, *, predictions: Any = None, references: Any = None, **inputs: Any) -> None:
         """Add predictions and their references, checked and encoded one by one.
@@ -193,7 +186,8 @@ class PairModule(Module):
             raise PairCountError(
                 f"{len(expected)} references and {len(predicted)} predictions do not pair up; give one of each an item"
             )
-        check_filled("references", expected)
+        if not expected:
+            raise NoDataError("references are empty; give at least one item")
         super().add_batch(
             predictions=[self._encode("predictions", i, item) for i, item in enumerate(predicted)],
             references=[self._encode("references", i, item) for i, item in enumerate(expected)],
@@ -234,12 +228,6 @@ def list_batch(name: str, items: Any) -> Sequence[Any]:
         feature = f"{name}: decoding a column of recordings"
         advice = "pip install torchcodec, or hand them over as stored: dataset.cast_column(name, Audio(decode=False))"
         raise MissingBackendError("torchcodec", "", feature, install=advice) from error
-
-
-def check_filled(name: str, items: Sequence[Any]) -> None:
-    """Raise `NoDataError` for a batch without items."""
-    if not items:
-        raise NoDataError(f"{name} are empty; give at least one item")
 
 
 def _plain(value: Any) -> Any:

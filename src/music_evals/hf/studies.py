@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
+from music_evals.errors import NoDataError
 from music_evals.hf.cells import CITATION, CODEBASE
-from music_evals.hf.module import LoneModule, check_filled
+from music_evals.hf.module import LoneModule
 from music_evals.pipelines.study_tables import EDITS, StudyTables, read_table, rows_of, samples_of_edits, study_tables
 
 __all__ = ["StudyMetric", "join_study"]
@@ -36,12 +37,7 @@ class StudyMetric(LoneModule):
 
     kind = "study"
     paper, authors_code, arguments = CITATION, CODEBASE, STUDY_INPUTS
-
-    @classmethod
-    def _columns(cls) -> dict[str, Any]:
-        from datasets import Value
-
-        return {"predictions": Value("string")}
+    columns: ClassVar = {"predictions": {"dtype": "string", "_type": "Value"}}
 
     def add_batch(self, *, predictions: Any = None, references: Any = None, **inputs: Any) -> None:  # noqa: ARG002
         """Add a table of edits; references are not read.
@@ -55,7 +51,8 @@ class StudyMetric(LoneModule):
 
         """
         rows = rows_of(predictions, table_name="edits")
-        check_filled("predictions", rows)
+        if not rows:
+            raise NoDataError("predictions are empty; give at least one item")
         read_table(rows, EDITS, table_name="edits")
         super().add_batch(predictions=[json.dumps(_plain(row)) for row in rows], **inputs)
 

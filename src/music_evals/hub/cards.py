@@ -6,8 +6,8 @@ import copy
 from collections.abc import Mapping
 from typing import Any
 
-from music_evals.benchmark.cells import format_difference, format_value
 from music_evals.benchmark.contents import verdict
+from music_evals.benchmark.formats import format_difference, format_value
 from music_evals.benchmark.tables import MARKDOWN, legend, markdown_table
 from music_evals.benchmark.tasks.inpainting.task import HEADINGS, SUBSETS
 from music_evals.errors import InvalidInputError, UnknownNameError, UnreadableFileError

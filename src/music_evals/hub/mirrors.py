@@ -38,12 +38,7 @@ class HubMirror:
         self._lock = threading.Lock()
 
     def fetch(self, folder: str | os.PathLike[str]) -> Path:
-        """Copy the study and what was sent so far to a folder, and return it.
-
-        Parameters
-        ----------
-        folder
-            Made where it is missing.
+        """Copy the study and what was sent so far to a folder, made where it is missing, and return it.
 
         Raises
         ------
@@ -65,19 +60,7 @@ class HubMirror:
         return Path(folder)
 
     def put(self, name: str, content: bytes) -> None:
-        """Commit one file of the submissions; once it returns, the Hub has it.
-
-        Parameters
-        ----------
-        name, content
-            Of the file.
-
-        Raises
-        ------
-        HubError
-            It could not be committed; nothing was.
-
-        """
+        """Commit one file of the submissions; once it returns, the Hub has it. `HubError`: nothing was committed."""
         # one at a time: the Hub refuses commits that come at the same moment
         with self._lock:
             self._hub.commit(self.repository, {f"{SUBMISSIONS}/{name}": content}, title="A submission", parent=None)

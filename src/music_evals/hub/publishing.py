@@ -179,7 +179,15 @@ def publish(
     contents = {folder: _contents(folder, addresses) for folder in ordered}
     if not dry_run:
         hub.check_rights(org, writes=not pull_request)
-        _check_on_hub(hub, contents, org)
+        cards = {folder: client.content_bytes(files[CARD]).decode("utf-8") for folder, files in contents.items()}
+        invalid = [
+            f"  {folder.label}: README.md: {complaint}"
+            for folder, card in cards.items()
+            for complaint in hub.card_complaints(card, folder.repository(org))
+        ]
+        if invalid:
+            lines = "\n".join(invalid)
+            raise InvalidInputError(f"nothing was sent, for the Hub finds these cards invalid:\n{lines}")
     jobs = [
         _Job(hub, folder, folder.repository(org), files, hardware, pull_request, dry_run, private, prune)
         for folder, files in contents.items()
@@ -248,18 +256,6 @@ def _contents(folder: RepositoryFolder, addresses: Addresses) -> dict[str, clien
         elif path == "requirements.txt":
             contents[path] = pin_requirements(client.content_bytes(file).decode("utf-8"), addresses.source).encode()
     return contents
-
-
-def _check_on_hub(hub: client.Hub, contents: Mapping[RepositoryFolder, Mapping[str, client.Content]], org: str) -> None:
-    """Let the Hub check every card, before anything is sent for good."""
-    invalid = []
-    for folder, files in contents.items():
-        card = client.content_bytes(files[CARD]).decode("utf-8")
-        complaints = hub.card_complaints(card, folder.repository(org))
-        invalid += [f"  {folder.label}: README.md: {complaint}" for complaint in complaints]
-    if invalid:
-        lines = "\n".join(invalid)
-        raise InvalidInputError(f"nothing was sent, for the Hub finds these cards invalid:\n{lines}")
 
 
 @dataclasses.dataclass(frozen=True)

@@ -15,7 +15,7 @@ from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from music_evals.benchmark.contents import divergences_of_set, unlisted
-from music_evals.benchmark.versions import definition_in
+from music_evals.benchmark.results import definition_in
 from music_evals.errors import InvalidInputError, UnknownNameError, UnreadableFileError
 from music_evals.hub.heads import quoted
 from music_evals.metrics.catalogue import CATALOGUE

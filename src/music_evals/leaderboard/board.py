@@ -333,7 +333,7 @@ def _read(path: Path, schema: Mapping[str, str]) -> Iterator[dict[str, Any]]:
     wanted = _arrow(schema)
     try:
         file = pq.ParquetFile(io.BytesIO(data))
-        # check the size that a file declares; return how many of its rows may be unpacked at once
+        # check the size that the file declares, and how many of its rows may be unpacked at once
         groups = [file.metadata.row_group(number) for number in range(file.metadata.num_row_groups)]
         n_bytes = sum(group.total_byte_size for group in groups)
         n_values = sum(group.column(column).num_values for group in groups for column in range(group.num_columns))

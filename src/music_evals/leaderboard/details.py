@@ -8,12 +8,12 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from music_evals.benchmark.load import LoadedResults
-from music_evals.benchmark.manifests import hash_file
 from music_evals.benchmark.records import dump_json, read_records, reading_rows, records_at
 from music_evals.benchmark.tasks.preservation.pairs import AUDIO_SUFFIXES
 from music_evals.benchmark.tasks.songs.tag_predictions import TAGS
 from music_evals.errors import FileTooLargeError, NoDataError
 from music_evals.leaderboard.records import ResultRecord
+from music_evals.locations import hash_file
 
 SIDES = ("reference", "estimate")
 MAX_MEDIA_BYTES = 32 * 2**20  # of one recording: half a minute takes 5 MiB as WAV, and less in any other form

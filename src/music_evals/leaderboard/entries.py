@@ -90,9 +90,8 @@ def entries_of(records: Sequence[ResultRecord]) -> list[Entry]:
             times[who, _where(record)] += 1
             who = who._replace(number=times[who, _where(record)])
         groups.setdefault(who, []).append(record)
-    # a label for each row: the name, and what distinguishes those that share it; no label is there twice
+    # a label for each row: the name, what distinguishes those that share it, and a number where nothing else does
     keys = list(groups)
-    # Two additions that nothing else tells apart are numbered.
     names = collections.Counter(key.system for key in keys)
     labels: list[str] = []
     for key in keys:

@@ -25,8 +25,8 @@ from typing import Any
 
 import numpy as np
 
-from music_evals.benchmark.cells import coverage_note, plain
-from music_evals.benchmark.versions import on_kernels
+from music_evals.benchmark.contents import on_kernels
+from music_evals.benchmark.formats import coverage_note, plain
 from music_evals.errors import UnknownNameError
 from music_evals.leaderboard.board import read_board
 from music_evals.leaderboard.entries import Entry, entries_of, is_ranked, key_of
@@ -183,7 +183,7 @@ def _table(
     words = "-".join("".join(c if c.isascii() and c.isalnum() else "_" for c in str(part)) for part in parts if part)
     conditions = {key: value for key, value in settings.items() if key not in NAMES}
     return {
-        "id": (f"{words[:80]}-{hashlib.sha256(key_of(conditions).encode()).hexdigest()[:6]}"),
+        "id": f"{words[:80]}-{hashlib.sha256(key_of(conditions).encode()).hexdigest()[:6]}",  # for any file system
         "title": _title(task, settings),
         "task": task,
         "preset": next((preset.name for preset in PRESETS if preset.task == task and fits(preset, settings)), None),

@@ -143,6 +143,16 @@ class Metric:
         """Return the number of the formula that this version computes under a variant."""
         return 1 if variant in OF_AUTHORS else self.definition
 
+    def features_under(self, variant: str) -> tuple[str, ...]:
+        """Return the features that it compares under a variant: motifs are made of notes, the authors' of f0 or chroma.
+
+        Of a metric of music context preservation, or of an auxiliary one, and a variant that exists.
+        """
+        is_motif = self.name in PRESERVATION_METRICS and self.features == ("melody",)
+        return (
+            {"official": ("f0",), MUSECPEVAL: ("contour",)}.get(variant, self.features) if is_motif else self.features
+        )
+
     def heading_of(self, variant: str, definition: int) -> str:
         """Return the heading of results, which names their definition where this version has another one."""
         is_current = definition == self.definition_under(variant)
@@ -467,7 +477,7 @@ def select_names(
 
 
 def features_of(name: str, variant: str = "corrected") -> tuple[str, ...]:
-    """Return the features that a metric needs: motifs are made of notes, the authors' of f0 or chroma.
+    """Return the features that a metric needs, see `Metric.features_under`.
 
     Raises
     ------
@@ -476,9 +486,7 @@ def features_of(name: str, variant: str = "corrected") -> tuple[str, ...]:
 
     """
     check_variant(variant, PRESERVATION_VARIANTS)
-    needed = metric_of(name).features
-    is_motif = name in PRESERVATION_METRICS and needed == ("melody",)
-    return {"official": ("f0",), MUSECPEVAL: ("contour",)}.get(variant, needed) if is_motif else needed
+    return metric_of(name).features_under(variant)
 
 
 if not TYPE_CHECKING:

@@ -14,7 +14,7 @@ beside what sounds, not beside all cells), `cell_nll` (probabilities).
 
 On a fine grid nearly every step repeats its neighbour, and nearly every cell is silent: silence has an error rate of
 some 4.5 % on four-part chorales, the step before 1.0 %, and a rule of two lines 0.02 %. Never read an error rate
-without these rows (`models.roll_baselines`) beside it.
+without these rows (`models.baselines`) beside it.
 
 References
 ----------

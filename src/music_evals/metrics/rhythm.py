@@ -192,8 +192,8 @@ def beat_f_measure(
     1.0
 
     """
-    span = _span(min_beat_time_sec, end_sec, variant)
-    first, second = _aligned(reference.times_sec, estimate.times_sec, align, tolerance_sec, span)
+    span = min_beat_time_sec, end_sec
+    first, second = _compared(reference.times_sec, estimate.times_sec, align, tolerance_sec, span, variant=variant)
     if not len(first) and not len(second):
         return 0.0 if variant in OF_AUTHORS else undefined("beat_f_measure", _NO_BEATS)
     return _f_measure(first, second, tolerance_sec)
@@ -241,8 +241,8 @@ def information_gain(
     measured against the length of the whole track and comes out near 0.
 
     """
-    span = _span(min_beat_time_sec, end_sec, variant)
-    first, second = _aligned(reference.times_sec, estimate.times_sec, align, tolerance_sec, span)
+    span = min_beat_time_sec, end_sec
+    first, second = _compared(reference.times_sec, estimate.times_sec, align, tolerance_sec, span, variant=variant)
     few = [len(times) < 2 for times in (first, second)]
     if all(few) and variant not in OF_AUTHORS:
         return undefined("information_gain", "neither side has two beats")
@@ -292,30 +292,28 @@ def beat_offset_sec(
     return offset
 
 
-def _span(min_beat_time_sec: float | None, end_sec: float, variant: str) -> tuple[float, float]:
-    check_variant(variant, PRESERVATION_VARIANTS)
-    if min_beat_time_sec is None:
-        min_beat_time_sec = OFFICIAL_MIN_BEAT_TIME_SEC if variant in OF_AUTHORS else 0.0
-    return min_beat_time_sec, end_sec
-
-
-def _aligned(
-    reference: FloatArray, estimate: FloatArray, align: str, tolerance_sec: float, span: tuple[float, float]
+def _compared(
+    reference: FloatArray,
+    estimate: FloatArray,
+    align: str,
+    tolerance_sec: float,
+    span: tuple[float | None, float],
+    *,
+    variant: str,
 ) -> tuple[FloatArray, FloatArray]:
     """Return the beats of both within the span, those of the estimate moved first if that gives more hits."""
+    check_variant(variant, PRESERVATION_VARIANTS)
     if align not in ALIGNMENTS:
         raise UnknownNameError("alignment", align, ALIGNMENTS)
-    first, second = _within(reference, span), _within(estimate, span)
+    start, end = span
+    if start is None:
+        start = OFFICIAL_MIN_BEAT_TIME_SEC if variant in OF_AUTHORS else 0.0
     offset = _offset(reference, estimate, tolerance_sec) if align == "offset" else None
-    if offset is None:
-        return first, second
-    moved = _within(estimate - offset, span)
-    better = _f_measure(first, moved, tolerance_sec) > _f_measure(first, second, tolerance_sec)
-    return first, moved if better else second
-
-
-def _within(times_sec: FloatArray, span: tuple[float, float]) -> FloatArray:
-    return times_sec[(times_sec >= span[0]) & (times_sec < span[1])]
+    sides = [reference, estimate] if offset is None else [reference, estimate, estimate - offset]
+    first, second, *moved = (times[(times >= start) & (times < end)] for times in sides)
+    if moved and _f_measure(first, moved[0], tolerance_sec) > _f_measure(first, second, tolerance_sec):
+        return first, moved[0]
+    return first, second
 
 
 def _f_measure(reference: FloatArray, estimate: FloatArray, tolerance_sec: float) -> float:

@@ -24,7 +24,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from music_evals.annotations import MASK, MUSIB_LAYOUT, VOCABULARY_SIZE
-from music_evals.models._network import TokenConfig, TokenNetwork
+from music_evals.models.layers.networks import TokenConfig, TokenNetwork
 
 __all__ = ["DECODINGS", "AnticipationRNN", "AnticipationRNNConfig"]
 
@@ -157,18 +157,10 @@ class AnticipationRNN(TokenNetwork, tags=["music", "symbolic-music", "inpainting
         return lstm
 
     def forward(self, contexts: Tensor) -> Tensor:
-        """Return the logits of every middle step, given the true tokens before it (teacher forcing).
+        """Return the logits (batch, 96, 131) of every middle step, given the true tokens before it (teacher forcing).
 
-        Parameters
-        ----------
-        contexts
-            Whole contexts, shape (batch, 384), int64, values 0..129. The constraint LSTM gets the middle masked.
-
-        Returns
-        -------
-        Tensor
-            Shape (batch, 96, 131); the last class is "no constraint" and never a target.
-
+        Of whole contexts (batch, 384), int64, values 0..129; the constraint LSTM gets the middle masked. The last class
+        is "no constraint" and never a target.
         """
         middle = MUSIB_LAYOUT.middle
         hidden = self._read_and_write(contexts, _middle_mask(contexts))  # (batch, 240, hidden)
@@ -184,18 +176,9 @@ class AnticipationRNN(TokenNetwork, tags=["music", "symbolic-music", "inpainting
         return hidden
 
     def anticipate(self, constraints: Tensor) -> Tensor:
-        """Read constraints from right to left: the Constraint-RNN of the paper.
+        """Return what is demanded from each step on, (batch, steps, hidden): the Constraint-RNN of the paper.
 
-        Parameters
-        ----------
-        constraints
-            Shape (batch, steps), int64: tokens, or `MASK` where there is no constraint.
-
-        Returns
-        -------
-        Tensor
-            Shape (batch, steps, hidden): what is demanded from each step on.
-
+        Constraints are read from right to left: (batch, steps), int64, tokens, or `MASK` where there is none.
         """
         zeros = torch.zeros_like(constraints)
         parts = [embedding(zeros) for embedding in self.metadata_embeddings]  # 2 x (batch, steps, 2)
@@ -214,23 +197,13 @@ class AnticipationRNN(TokenNetwork, tags=["music", "symbolic-music", "inpainting
         return hidden, state
 
     def training_loss(self, contexts: Tensor, *, varied: bool = False) -> Tensor:
-        """Return the cross-entropy over all 131 outputs, in nats a step of the middle.
+        """Return the cross-entropy over all 131 outputs of whole contexts (batch, 384), nats a step of the middle.
 
-        Parameters
-        ----------
-        contexts
-            Whole contexts, shape (batch, 384), int64.
-        varied
-            False masks the middle and predicts it, which is the task. True masks other steps too (`_varied_masks`; the
-            baseline of Pati et al. is trained with random masks as well) and predicts every step up to the end of the
-            middle, masked or not: copying what is not masked teaches the network to listen to its constraints, which
-            it is slow to do when the nearest ones are up to 96 masked steps away.
-
-        Returns
-        -------
-        Tensor
-            Shape (batch,): the sum over predicted steps divided by 96, the length of the middle.
-
+        The middle is masked and predicted, which is the task. Varied, other steps are masked too (`_varied_masks`; the
+        baseline of Pati et al. is trained with random masks as well) and every step up to the end of the middle is
+        predicted, masked or not: copying what is not masked teaches the network to listen to its constraints, which it
+        is slow to do when the nearest ones are up to 96 masked steps away. The result, (batch,), is the sum over
+        predicted steps divided by 96, the length of the middle.
         """
         masked = _varied_masks(contexts) if varied else _middle_mask(contexts)
         steps = slice(0 if varied else MUSIB_LAYOUT.middle.start, MUSIB_LAYOUT.middle.stop)

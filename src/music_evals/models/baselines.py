@@ -1,4 +1,4 @@
-"""What a network has to beat: simple ways to fill a middle, under the same protocol.
+"""What a network has to beat: simple ways to fill a middle, and to predict a cell of a roll, under the same protocols.
 
 Conventions
 -----------
@@ -9,33 +9,52 @@ Conventions
   of the context to copy, and shows how far copying could go.
 - Training windows overlap by up to 15 measures, and are taken as they come: a passage that lies in many windows counts
   once for each.
+
+Piano rolls. On a grid of 32nd notes nearly every step is the one before, and what changes does so on few steps of the
+beat. A model that sees the steps around the one in question can copy; `hidden` takes away the nearest of them.
+
+Conventions of rolls:
+
+- With `hidden` steps hidden on either side, a rule copies the nearest visible step: the one hidden + 1 away.
+- Before the first step and after the last there is silence, as in the padding of the published model.
+- Steps are counted from the start of the roll. A rule of every n-th step takes all music to change on these alone: 4
+  steps are an eighth note on the grid of 8 steps a quarter, 2 a sixteenth.
+- A rule is sure of itself: its probabilities are 0 and 1, and one wrong cell makes the likelihood of a piece 0.
+  `RollBaseline.fitted` gives the same rule the probabilities that its two answers have on training pieces.
+
+Source of the rules: ours. Published numbers to set beside them: Lu et al., "Actions speak louder than listening" (ACM
+MM 2021), table 1.
 """
 
 from __future__ import annotations
 
 import collections
 import dataclasses
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable
+from typing import Final, Self
 
 import numpy as np
 import numpy.typing as npt
 
-from music_evals.annotations import HOLD, MUSIB_LAYOUT, REST, Tokens
+from music_evals.annotations import HOLD, MUSIB_LAYOUT, REST, Cells, PianoRoll, Tokens
 from music_evals.errors import InvalidInputError, NoDataError, UnknownNameError
-from music_evals.models._lag_votes import decode_expected_f1, lag_marginals
+from music_evals.models.layers.lag_votes import decode_expected_f1, lag_marginals
 from music_evals.protocols import CONTROLS
 from music_evals.symbolic.noteseq import check_contexts, mask_middle
 
 __all__ = [
     "BASELINES",
+    "ROLL_BASELINES",
     "Baseline",
     "MarkovChain",
+    "RollBaseline",
     "best_lag",
     "copy_past",
     "interpolation_copy",
     "lag_vote",
     "last_pitch_beats",
     "make_baseline",
+    "make_roll_baseline",
     "mode_pitch_beats",
     "repeat_last_measure",
     "silence",
@@ -156,17 +175,12 @@ def _count_pitches(tokens: Tokens) -> npt.NDArray[np.int64]:
 def lag_vote(contexts: Tokens) -> Tokens:
     """Return what the context votes for: at every lag of whole quarters, as loud as it agrees with itself there.
 
-    No training. See `models._lag_votes` for the vote, and for the decoding, which takes the notes that promise the
+    No training. See `layers.lag_votes` for the vote, and for the decoding, which takes the notes that promise the
     highest note F1.
     """
-    middles = [decode_expected_f1(lag_marginals(some)) for some in _chunks(contexts)]
-    return np.concatenate([silence(contexts[:0]), *middles])
-
-
-def _chunks(contexts: Tokens) -> Iterator[Tokens]:
-    """Yield a few contexts at a time: their marginals fill 6 MB."""
-    for start in range(0, len(contexts), 64):
-        yield contexts[start : start + 64]
+    # a few contexts at a time: their marginals fill 6 MB
+    parts = (contexts[start : start + 64] for start in range(0, len(contexts), 64))
+    return np.concatenate([silence(contexts[:0]), *(decode_expected_f1(lag_marginals(part)) for part in parts)])
 
 
 def best_lag(contexts: Tokens) -> Tokens:
@@ -270,19 +284,17 @@ class MarkovChain:
         return middles
 
 
-def _starts(tokens: Tokens) -> npt.NDArray[np.intp]:
-    """Return where events start: at an onset, and at a rest that follows a sounding step or opens the sequence."""
+def _events(tokens: Tokens) -> list[Event]:
+    """Return all pairs of a sequence; the last one ends with it.
+
+    They start at an onset, and at a rest that follows a sounding step or opens the sequence.
+    """
     silent = tokens == REST
     # A hold after a rest belongs to no note (see symbolic.noteseq): it prolongs the rest.
     last = np.maximum.accumulate(np.where(tokens != HOLD, np.arange(len(tokens)), -1))
     resting = (last >= 0) & silent[last]
     before = np.concatenate([[False], resting[:-1]])
-    return np.flatnonzero((tokens < HOLD) | (silent & ~before))
-
-
-def _events(tokens: Tokens) -> list[Event]:
-    """Return all pairs of a sequence; the last one ends with it."""
-    starts = _starts(tokens)
+    starts = np.flatnonzero((tokens < HOLD) | (silent & ~before))
     durations = np.diff(np.append(starts, len(tokens)))
     return list(zip(tokens[starts].tolist(), durations.tolist(), strict=True))
 
@@ -365,3 +377,142 @@ def hide_middle(contexts: npt.ArrayLike) -> Tokens:
     if array.ndim == 2 and array.shape[1] == MUSIB_LAYOUT.n_steps:
         array[:, MUSIB_LAYOUT.middle] = REST
     return mask_middle(check_contexts(array))
+
+
+# --- cells of piano rolls: rules that copy a visible step
+
+
+Rule = Callable[[Cells, int], Cells]
+"""From true cells (steps, 84) and the distance of the nearest visible step to cells of the same shape."""
+
+
+@dataclasses.dataclass(frozen=True)
+class RollBaseline:
+    """A rule as a `protocols.CellPredictor`.
+
+    Parameters
+    ----------
+    name
+        System id.
+    rule
+        What it does.
+    silent, sounding
+        Probability that a cell sounds where the rule says that it is silent, and where it says that it sounds.
+
+    Raises
+    ------
+    InvalidInputError
+        Probabilities outside of 0..1.
+
+    """
+
+    name: str
+    rule: Rule
+    silent: float = 0.0
+    sounding: float = 1.0
+
+    def __post_init__(self) -> None:
+        if not (0 <= self.silent <= 1 and 0 <= self.sounding <= 1):
+            raise InvalidInputError(f"probabilities must lie in 0..1, got {self.silent} and {self.sounding}")
+
+    def cell_probabilities(self, roll: PianoRoll, *, hidden: int = 0) -> npt.NDArray[np.float64]:
+        """Return how likely each cell sounds, shape (steps, 84), 0..1.
+
+        Parameters
+        ----------
+        roll
+            The true roll; in its own step a rule reads nothing.
+        hidden
+            Steps on either side of the step in question that are hidden, at least 0.
+
+        Raises
+        ------
+        InvalidInputError
+            A negative number of hidden steps.
+
+        """
+        return np.where(self._predict(roll, hidden), self.sounding, self.silent)
+
+    def fitted(self, rolls: Iterable[PianoRoll], *, hidden: int = 0) -> Self:
+        """Return the same rule with the probabilities that its answers have on training pieces, for likelihoods.
+
+        A cell that the rule says sounds does so in s of n cases, which gives (s + 1) / (n + 2): never 0 nor 1. Where
+        that falls below 0.5, the rule no longer predicts that anything sounds; take error rates of the rule as it is.
+
+        Parameters
+        ----------
+        rolls
+            At least one.
+        hidden
+            As the probabilities will be asked for: what is copied from afar is right less often.
+
+        Raises
+        ------
+        NoDataError
+            No rolls.
+        InvalidInputError
+            A negative number of hidden steps.
+
+        """
+        cases, sounds = np.zeros(2, dtype=np.int64), np.zeros(2, dtype=np.int64)
+        for roll in rolls:
+            predicted = self._predict(roll, hidden)
+            cases += [np.sum(~predicted), np.sum(predicted)]
+            sounds += [np.sum(roll.cells & ~predicted), np.sum(roll.cells & predicted)]
+        if not cases.any():
+            raise NoDataError("a rule is fitted to training pieces; give at least one roll")
+        silent, sounding = ((sounds + 1) / (cases + 2)).tolist()
+        return dataclasses.replace(self, silent=silent, sounding=sounding)
+
+    def _predict(self, roll: PianoRoll, hidden: int) -> Cells:
+        if hidden < 0:
+            raise InvalidInputError(f"hidden must be at least 0 steps, got {hidden}")
+        return self.rule(roll.cells, hidden + 1)
+
+
+def make_roll_baseline(name: str) -> RollBaseline:
+    """Return a rule by name.
+
+    Raises
+    ------
+    UnknownNameError
+        There is no such rule.
+
+    """
+    if name not in ROLL_BASELINES:
+        raise UnknownNameError("baseline", name, ROLL_BASELINES)
+    return RollBaseline(name, ROLL_BASELINES[name])
+
+
+def _copy_previous(cells: Cells, distance: int) -> Cells:
+    copied = np.zeros_like(cells)
+    copied[distance:] = cells[:-distance]
+    return copied
+
+
+def _copy_next(cells: Cells, distance: int) -> Cells:
+    copied = np.zeros_like(cells)
+    copied[:-distance] = cells[distance:]
+    return copied
+
+
+def _copy_around(period: int) -> Rule:
+    """Return the rule that copies the step after on every n-th step, where notes start, and else the one before."""
+
+    def rule(cells: Cells, distance: int) -> Cells:
+        copied = _copy_previous(cells, distance)
+        copied[::period] = _copy_next(cells, distance)[::period]
+        return copied
+
+    return rule
+
+
+ROLL_BASELINES: Final[dict[str, Rule]] = {
+    "silence": lambda cells, _: np.zeros_like(cells),
+    "copy_previous": _copy_previous,
+    "copy_next": _copy_next,
+    "copy_every_4": _copy_around(4),
+    "copy_every_2": _copy_around(2),
+}
+"""Name -> rule: nothing sounds; the step before; the step after; the two-line rule, which copies the step after on
+every fourth (or every second) step and the step before on all others."""

@@ -13,7 +13,7 @@ The published network has 3,424,661 parameters (``pitch_head="scalar"``). Defaul
 - positions in the bar come with the roll, from the score (`symbolic.encodings.piano_rolls`).
 """
 
-# Annotations stay real objects here: the Hub mixin reads the type of `config` from the signature.
+# Annotations stay real objects here: the Hub mixin reads the types of a class that inherits from it.
 import dataclasses
 import math
 from collections.abc import Mapping
@@ -25,11 +25,10 @@ from torch.nn import functional
 
 from music_evals.annotations import N_ROLL_PITCHES
 from music_evals.errors import UnknownNameError
-from music_evals.models._roll_layers import Encoder, PitchNetwork, ScalarPitchNetwork, Sizes, focal_truth, sinusoids
-from music_evals.models._roll_model import N_META, RollModel, padded
-from music_evals.models._saved_network import check_config, fill_sizes
-from music_evals.models.examples import RollWindows
 from music_evals.models.gibbs import GibbsSettings
+from music_evals.models.layers.rolls import N_META, Encoder, Pitches, PitchNetwork, RollModel, Sizes, padded
+from music_evals.models.layers.saving import check_config, fill_sizes
+from music_evals.models.training.data import RollWindows
 from music_evals.protocols.settings import check_rules
 
 __all__ = ["BMST", "BMSTConfig"]
@@ -129,6 +128,64 @@ class BMSTConfig:
         return 2 * (self.embedding + N_META)
 
 
+def sinusoids(n: int, width: int) -> Tensor:
+    """Return codes of n positions, shape (n, width): all sines, then all cosines, of falling frequency."""
+    half = width // 2
+    rates = torch.exp(-math.log(10_000.0) * torch.arange(half, dtype=torch.float64) / half)
+    angles = torch.arange(n, dtype=torch.float64)[:, None] * rates
+    return torch.cat([angles.sin(), angles.cos()], dim=1).to(torch.get_default_dtype())
+
+
+def focal_truth(p: Tensor, alpha: float, gamma: float = 2.0) -> Tensor:
+    """Return the probability q for which focal loss is least at output p; it is no probability itself.
+
+    FL = -alpha y (1 - p)^gamma ln p - (1 - alpha) (1 - y) p^gamma ln(1 - p); setting the derivative of its mean over
+    y ~ Bernoulli(q) to 0 gives q = (1 - alpha) A(1 - p) / (alpha A(p) + (1 - alpha) A(1 - p)) with
+    A(p) = (1 - p)^gamma / p - gamma (1 - p)^(gamma - 1) ln p.
+
+    Parameters
+    ----------
+    p
+        Outputs of the network, any shape, 0..1.
+    alpha
+        Weight of what sounds, above 0 and below 1.
+    gamma
+        How much easy cells are played down.
+
+    """
+    p = p.clamp(1e-8, 1 - 1e-8)
+
+    def slope(x: Tensor, rest: Tensor) -> Tensor:
+        return rest**gamma / x - gamma * rest ** (gamma - 1) * x.log()
+
+    quiet, loud = (1 - alpha) * slope(1 - p, p), alpha * slope(p, 1 - p)
+    return quiet / (loud + quiet)
+
+
+class ScalarPitchNetwork(Pitches):
+    """The published network: the logit of the lowest pitch that is not known yet, one a pass."""
+
+    n_values = 3
+
+    def __init__(self, context: int, width: int, filters: int, dropout: float) -> None:
+        super().__init__(context, width, filters, dropout)
+        self.out = nn.Linear(4 * N_ROLL_PITCHES, 1)
+
+    def forward(self, context: Tensor, rows: Tensor, pitches: Tensor) -> Tensor:
+        """Return logits (n,) of the pitches (n,), columns of the rows, of which those below are read."""
+        known = torch.arange(N_ROLL_PITCHES, device=rows.device) < pitches[:, None]
+        values = torch.stack([known & ~rows, known & rows, ~known], dim=1).to(context.dtype)
+        out: Tensor = self.out(self.features(values, context).flatten(1))[:, 0]
+        return out
+
+    def every(self, context: Tensor, rows: Tensor) -> Tensor:
+        """Return the logits of all pitches (n, pitches): as many passes as there are pitches."""
+        columns = [
+            self(context, rows, torch.full((len(rows),), pitch, device=rows.device)) for pitch in range(N_ROLL_PITCHES)
+        ]
+        return torch.stack(columns, dim=1)
+
+
 class BMST(RollModel, tags=["music", "symbolic-music", "style-transfer"]):
     """The network; see `BMSTConfig` for its settings, `protocols.StyleTransfer` and `protocols.CellPredictor`.
 
@@ -162,7 +219,7 @@ class BMST(RollModel, tags=["music", "symbolic-music", "style-transfer"]):
         kind = PitchNetwork if config.pitch_head == "causal" else ScalarPitchNetwork
         self.pitches = kind(config.context, config.pitch_width, config.filters, config.dropout)
 
-    # --- what sampling asks for: `models._gibbs_samplers.RollNetwork`
+    # --- what sampling asks for: `layers.gibbs.RollNetwork`
 
     def context(self, cells: Tensor, meta: Tensor, steps: Tensor, *, hidden: int = 0) -> Tensor:
         """Return what steps see of a roll; see `RollModel.context`."""
@@ -222,7 +279,12 @@ class BMST(RollModel, tags=["music", "symbolic-music", "style-transfer"]):
             losses.append(step_losses.sum(1) / (share + 1))
         rows = windows.cells[:, window]
         context = self._for_pitches(torch.cat(near, dim=-1))
-        loss: Tensor = losses[0] + losses[1] + self.config.pitch_weight * self._pitch_loss(context, rows, generator)
+        if isinstance(self.pitches, ScalarPitchNetwork):
+            pitches = torch.randint(N_ROLL_PITCHES, (len(rows),), generator=generator, device=self.device)
+            of_pitches = self._cell_loss(self.pitches(context, rows, pitches), rows.gather(1, pitches[:, None])[:, 0])
+        else:
+            of_pitches = self._cell_loss(self.pitches(context, rows), rows).mean(-1)
+        loss: Tensor = losses[0] + losses[1] + self.config.pitch_weight * of_pitches
         return loss
 
     def validation_losses(self, windows: RollWindows) -> Tensor:
@@ -234,12 +296,6 @@ class BMST(RollModel, tags=["music", "symbolic-music", "style-transfer"]):
         rows = windows.cells[:, self.config.window]
         likely = self.calibrated(self.pitch_logits(self._for_pitches(near), rows))
         return functional.binary_cross_entropy(likely, rows.to(likely.dtype), reduction="none").sum(-1)
-
-    def _pitch_loss(self, context: Tensor, rows: Tensor, generator: torch.Generator | None) -> Tensor:
-        if isinstance(self.pitches, ScalarPitchNetwork):
-            pitches = torch.randint(N_ROLL_PITCHES, (len(rows),), generator=generator, device=self.device)
-            return self._cell_loss(self.pitches(context, rows, pitches), rows.gather(1, pitches[:, None])[:, 0])
-        return self._cell_loss(self.pitches(context, rows), rows).mean(-1)
 
     def _cell_loss(self, logits: Tensor, truth: Tensor) -> Tensor:
         """Return the loss of each cell."""

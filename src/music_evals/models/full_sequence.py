@@ -12,7 +12,7 @@ with other probabilities, and is to be evaluated as such. What differs:
   (``GibbsSettings(alpha_min=1 / 32)``).
 """
 
-# Annotations stay real objects here: the Hub mixin reads the type of `config` from the signature.
+# Annotations stay real objects here: the Hub mixin reads the types of a class that inherits from it.
 import dataclasses
 from collections.abc import Mapping
 from typing import Final
@@ -22,11 +22,19 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from music_evals.annotations import N_ROLL_PITCHES
-from music_evals.models._roll_layers import BackwardEncoder, PitchNetwork, Sizes
-from music_evals.models._roll_model import N_META, RollModel, padded
-from music_evals.models._saved_network import check_config, fill_sizes
-from music_evals.models.examples import RollWindows
 from music_evals.models.gibbs import GibbsSettings
+from music_evals.models.layers.rolls import (
+    N_META,
+    NORM_EPS,
+    EncoderLayer,
+    PitchNetwork,
+    RelativeAttention,
+    RollModel,
+    Sizes,
+    padded,
+)
+from music_evals.models.layers.saving import check_config, fill_sizes
+from music_evals.models.training.data import RollWindows
 from music_evals.protocols.settings import check_rules
 
 __all__ = ["FullSequence", "FullSequenceConfig"]
@@ -108,6 +116,60 @@ class FullSequenceConfig:
         check_rules(self, {f"n_heads must divide the width, {self.width}": self.width % self.n_heads == 0})
 
 
+class BandedAttention(RelativeAttention):
+    """Attention of several heads to the steps from `band` - 1 back up to the step itself.
+
+    Step i adds q_i · r[i - j] to what it gives step j, as eq. 2 of Lu et al. (ACM MM 2021), one table for all heads.
+    Row d of the table is the term of a step d back. Time and memory grow with length times band.
+    """
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Map (n, length, width) to the same shape."""
+        n, length, width = x.shape
+        band, heads = min(len(self.distances), length), self.n_heads
+        blocks = -(-length // band)
+        x = functional.pad(x, (0, 0, 0, blocks * band - length))
+        query, key, value = (
+            layer(x).view(n, blocks, band, heads, -1).permute(0, 1, 3, 2, 4)
+            for layer in (self.query, self.key, self.value)
+        )  # (n, blocks, heads, band, width / heads)
+        key, value = (torch.cat([_block_before(block), block], dim=3) for block in (key, value))
+        # query i of a block and key j of two: how far back it lies
+        back = band + torch.arange(band, device=x.device)[:, None] - torch.arange(2 * band, device=x.device)
+        in_band = (back >= 0) & (back < band)
+        in_band = in_band.expand(blocks, -1, -1).clone()
+        in_band[0, :, :band] = False  # nothing lies before the first step
+        terms = (query @ self.distances[:band].T).gather(-1, back.clamp(0, band - 1).expand(n, blocks, heads, -1, -1))
+        mask = (terms * (width // heads) ** -0.5).masked_fill(~in_band[:, None], -torch.inf)
+        mixed = functional.scaled_dot_product_attention(query, key, value, mask)
+        out: Tensor = self.out(mixed.permute(0, 1, 3, 2, 4).reshape(n, blocks * band, width))
+        return out[:, :length]
+
+
+def _block_before(x: Tensor) -> Tensor:
+    """Return the blocks (n, blocks, ...) moved by one; zeros before the first."""
+    return torch.cat([torch.zeros_like(x[:, :1]), x[:, :-1]], dim=1)
+
+
+class BackwardEncoder(nn.Module):
+    """Layers of attention and a recurrence, each step seeing itself and those before it."""
+
+    def __init__(self, sizes: Sizes, dropout: float) -> None:
+        super().__init__()
+        width = sizes.width
+        self.layers = nn.ModuleList(EncoderLayer(sizes, dropout, BandedAttention) for _ in range(sizes.n_layers))
+        self.before = nn.LayerNorm(width, eps=NORM_EPS)
+        self.recurrence = nn.GRU(width, width, batch_first=True)
+        self.after = nn.LayerNorm(width, eps=NORM_EPS)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Map (n, length, width) to the same shape."""
+        for layer in self.layers:
+            x = layer(x)
+        out: Tensor = self.after(self.recurrence(self.before(x))[0])
+        return out
+
+
 class FullSequence(RollModel, tags=["music", "symbolic-music", "style-transfer"]):
     """The network; see `FullSequenceConfig` for its settings, `protocols.StyleTransfer` and `protocols.CellPredictor`.
 
@@ -139,7 +201,7 @@ class FullSequence(RollModel, tags=["music", "symbolic-music", "style-transfer"]
         self.around = nn.Linear(2 * width, N_ROLL_PITCHES * config.context)
         self.pitches = PitchNetwork(config.context, config.pitch_width, config.filters, config.dropout)
 
-    # --- what sampling asks for: `models._gibbs_samplers.RollNetwork`
+    # --- what sampling asks for: `layers.gibbs.RollNetwork`
 
     def context(self, cells: Tensor, meta: Tensor, steps: Tensor, *, hidden: int = 0) -> Tensor:
         """Return what steps see of a roll; see `RollModel.context`. With steps hidden a stretch is read once a step."""

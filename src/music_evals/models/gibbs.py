@@ -31,16 +31,19 @@ from torch import nn
 from music_evals.annotations import N_ROLL_PITCHES, Arrangement, Cells
 from music_evals.errors import InvalidInputError, OtherResultsError, UnreadableFileError
 from music_evals.files import written_whole
-from music_evals.models._gibbs_samplers import (
+from music_evals.models.layers.gibbs import (
     Canvas,
     Draws,
     ExactSampler,
+    GibbsSettings,
     NaiveSampler,
     RollNetwork,
     SweepCounts,
+    plan_sweep,
     roll_meta,
+    sweep_uniforms,
+    validate_spacing,
 )
-from music_evals.models._gibbs_schedule import GibbsSettings, plan_sweep, sweep_uniforms, validate_spacing
 from music_evals.numerics import one_thread
 
 __all__ = ["GibbsSettings", "GibbsState", "Sweep", "arrangement_of", "gibbs_sweeps", "transfer"]
@@ -258,21 +261,16 @@ def arrangement_of(
     strikes = (onset_probabilities > settings.onset_threshold) & cells
     own = cells & ~melody.cells
     if settings.restrike_melody:
-        own |= _held_from(strikes & melody.cells & ~melody.onsets, cells)
+        held = strikes & melody.cells & ~melody.onsets
+        for step in range(1, len(cells)):  # what sounds on from there
+            held[step] |= held[step - 1] & cells[step]
+        own |= held
     silent = np.zeros((1, N_ROLL_PITCHES), dtype=np.bool_)
     onsets = own & (strikes | ~np.vstack([silent, own[:-1]]))
     gaps = np.vstack([onsets[1:], silent]) & ~onsets
     own = own & ~gaps
     offsets = np.vstack([silent, own[:-1]]) & ~own
     return Arrangement(melody, melody.with_notes(own, onsets, offsets))
-
-
-def _held_from(starts: Cells, cells: Cells) -> Cells:
-    """Return the cells that sound on from some starts."""
-    held = starts.copy()
-    for step in range(1, len(cells)):
-        held[step] |= held[step - 1] & cells[step]
-    return held
 
 
 def _sweeps(network: RollNetwork, arrangement: Arrangement, spacing: int, state: GibbsState) -> Iterator[Sweep]:

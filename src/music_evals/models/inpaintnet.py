@@ -25,7 +25,7 @@ import torch
 from torch import Tensor, nn
 
 from music_evals.annotations import MUSIB_LAYOUT, VOCABULARY_SIZE
-from music_evals.models._measures import (
+from music_evals.models.layers.measures import (
     MIDDLE,
     N_MEASURES,
     STEPS,
@@ -192,19 +192,10 @@ class InpaintNet(MeasureNetwork, tags=["music", "symbolic-music", "inpainting"])
         return super().deterministic and self.decoding != "forced_latents"
 
     def forward(self, contexts: Tensor) -> Tensor:
-        """Return the logits of every middle step, given the true tokens before it.
+        """Return the logits (batch, 96, 130) of every middle step, given the true tokens before it.
 
-        Parameters
-        ----------
-        contexts
-            Whole contexts, shape (batch, 384), int64, values 0..129. A measure is written from past, future and the
-            true measures of the middle before it.
-
-        Returns
-        -------
-        Tensor
-            Shape (batch, 96, 130).
-
+        Of whole contexts (batch, 384), int64, values 0..129. A measure is written from past, future and the true
+        measures of the middle before it.
         """
         measures = cut(contexts)  # (batch, 16, 24)
         latents, _ = self.vae.encode(fix_empty(measures))  # (batch, 16, latent)
@@ -216,37 +207,16 @@ class InpaintNet(MeasureNetwork, tags=["music", "symbolic-music", "inpainting"])
         return torch.cat(logits, dim=1)  # (batch, 96, 130)
 
     def training_loss(self, contexts: Tensor, *, varied: bool = False) -> Tensor:
-        """Return the loss of the stage.
+        """Return the loss of the stage for whole contexts (batch, 384), (batch,), nats a step.
 
         ``"vae"``: cross-entropy of the tokens of some measures plus the weighted divergence of their latents.
         ``"latent_rnn"``: cross-entropy of the measures that were written, each tick given the network's own choice
-        before it, as published; outside of training that is MUSIB's NLL without the true latents.
-
-        Parameters
-        ----------
-        contexts
-            Whole contexts, shape (batch, 384), int64.
-        varied
-            Whether ``"latent_rnn"`` writes other spans too, of 2 to 6 measures, as Pati et al. train it; else it writes
-            the middle. ``"vae"`` knows no difference.
-
-        Returns
-        -------
-        Tensor
-            Shape (batch,), nats a step.
-
+        before it, as published; outside of training that is MUSIB's NLL without the true latents. Varied, it writes
+        other spans than the middle too, of 2 to 6 measures, as Pati et al. train it.
         """
         measures = self._true_measures(contexts)
-        return self._vae_loss(measures) if self.stage == "vae" else self._latent_loss(measures, varied=varied)
-
-    def _forced_ticks(self) -> Sequence[bool]:
-        """Give a whole batch the true tokens, or none of it."""
-        return (self.training and bool(torch.rand(()) < self.config.measure_forcing),) * STEPS
-
-    def _divergence(self, mean: Tensor, log_std: Tensor) -> Tensor:
-        return gaussian_kl(mean, log_std).sum(-1)
-
-    def _latent_loss(self, measures: Tensor, *, varied: bool) -> Tensor:
+        if self.stage == "vae":
+            return self._vae_loss(measures)
         start, stop = draw_span(varied=varied)
         latents = self._sample_latents(*self.vae.encode(fix_empty(measures)))  # (batch, 16, latent)
         state = self.latent_rnn.read(latents[:, :start], latents[:, stop:])
@@ -262,6 +232,13 @@ class InpaintNet(MeasureNetwork, tags=["music", "symbolic-music", "inpainting"])
             losses.append(cross_entropy(logits, measures[:, measure]))
             before = latents[:, measure] if forced else self._sample_latents(*self.vae.encode(fix_empty(tokens)))
         return torch.cat(losses, dim=1).mean(1)
+
+    def _forced_ticks(self) -> Sequence[bool]:
+        """Give a whole batch the true tokens, or none of it."""
+        return (self.training and bool(torch.rand(()) < self.config.measure_forcing),) * STEPS
+
+    def _divergence(self, mean: Tensor, log_std: Tensor) -> Tensor:
+        return gaussian_kl(mean, log_std).sum(-1)
 
     @property
     def _numbers(self) -> tuple[int, ...]:

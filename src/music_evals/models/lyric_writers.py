@@ -19,8 +19,8 @@ from typing import TYPE_CHECKING, Any, Final
 from music_evals.errors import BackendError, InvalidInputError, UnsupportedTypeError
 from music_evals.lyrics.model_files import choose_device
 from music_evals.lyrics.prompts import theme_prompt
-from music_evals.models._endpoint import EndpointWriter
-from music_evals.models._writing import (
+from music_evals.models.endpoints import EndpointWriter
+from music_evals.models.language_models import (
     MAX_NEW_TOKENS,
     NOTHING,
     check_decoding,
@@ -249,23 +249,35 @@ class TransformersWriter:
 
     def _write_batch(self, prompts: list[str], seed: int) -> list[Written]:
         import torch
+        from transformers import GenerationConfig, LogitsProcessorList
 
-        model = self.load()
+        model, tokenizer, ends = self.load(), self._loaded.tokenizer, self._loaded.end_ids
         inputs = self._encoded(prompts).to(self._device)
+        # sampling is done by our own last processor; what else the model's own configuration says is kept
+        generation = GenerationConfig(
+            do_sample=False, num_beams=1, max_new_tokens=self.max_new_tokens, pad_token_id=tokenizer.pad_token_id
+        )
+        warpers = _warpers()
+        processors = [warpers[name](value) for name, value in self.sampling.items()]
+        if self.sampling:
+            processors.append(_Draw(prompts, seed, self._device))
         try:
             with torch.inference_mode():
                 output = model.generate(
-                    **inputs,
-                    generation_config=self._generation(),
-                    logits_processor=_processors(self.sampling, prompts, seed, self._device),
+                    **inputs, generation_config=generation, logits_processor=LogitsProcessorList(processors)
                 )
         except torch.OutOfMemoryError as error:
             raise BackendError(
                 f"{self.name}: out of memory with {len(prompts)} prompts in a batch; lower the batch size"
             ) from error
         read = inputs["attention_mask"].sum(dim=1).tolist()
-        answers = output[:, inputs["input_ids"].shape[1] :].tolist()  # (batch, new tokens)
-        return [self._decoded(row, n_read) for row, n_read in zip(answers, read, strict=True)]
+        answers: list[Written] = []
+        for ids, n_read in zip(output[:, inputs["input_ids"].shape[1] :].tolist(), read, strict=True):
+            n_written = next((index + 1 for index, token in enumerate(ids) if token in ends), len(ids))
+            text = tokenizer.decode(ids[:n_written], skip_special_tokens=True, clean_up_tokenization_spaces=False)
+            cut_off = n_written == self.max_new_tokens and ids[n_written - 1] not in ends
+            answers.append(Written(text, n_read, n_written, cut_off))
+        return answers
 
     def load(self) -> Any:
         """Return the network, loaded if it is not yet; `write` does it where nobody did before."""
@@ -299,26 +311,6 @@ class TransformersWriter:
                 f"{self.max_new_tokens} of them the answer; lower these, or take another model"
             )
         return inputs
-
-    def _generation(self) -> Any:
-        from transformers import GenerationConfig
-
-        # sampling is done by our own last processor; what else the model's own configuration says is kept
-        return GenerationConfig(
-            do_sample=False,
-            num_beams=1,
-            max_new_tokens=self.max_new_tokens,
-            pad_token_id=self._loaded.tokenizer.pad_token_id,
-        )
-
-    def _decoded(self, ids: list[int], n_read: int) -> Written:
-        ends = self._loaded.end_ids
-        n_written = next((index + 1 for index, token in enumerate(ids) if token in ends), len(ids))
-        text = self._loaded.tokenizer.decode(
-            ids[:n_written], skip_special_tokens=True, clean_up_tokenization_spaces=False
-        )
-        cut_off = n_written == self.max_new_tokens and ids[n_written - 1] not in ends
-        return Written(text, n_read, n_written, cut_off)
 
 
 def _checked_dtype(dtype: str, config: Any) -> torch.dtype:
@@ -370,7 +362,8 @@ class _Draw:
     def __init__(self, prompts: Sequence[str], seed: int, device: torch.device) -> None:
         import torch
 
-        self._generators = [torch.Generator(device).manual_seed(_prompt_seed(prompt, seed)) for prompt in prompts]
+        seeds = [hashlib.sha256(f"{seed}\0{prompt}".encode()).digest()[:7] for prompt in prompts]
+        self._generators = [torch.Generator(device).manual_seed(int.from_bytes(digest)) for digest in seeds]
 
     def __call__(self, _: torch.Tensor, scores: torch.Tensor) -> torch.Tensor:
         """Return scores (batch, vocabulary) with noise."""
@@ -380,17 +373,3 @@ class _Draw:
         for row, generator in zip(noise, self._generators, strict=True):
             row.exponential_(generator=generator)
         return scores - noise.clamp_min_(torch.finfo(torch.float32).tiny).log_()
-
-
-def _prompt_seed(prompt: str, seed: int) -> int:
-    return int.from_bytes(hashlib.sha256(f"{seed}\0{prompt}".encode()).digest()[:7])
-
-
-def _processors(sampling: Mapping[str, float], prompts: Sequence[str], seed: int, device: torch.device) -> Any:
-    from transformers import LogitsProcessorList
-
-    if not sampling:
-        return LogitsProcessorList()
-    warpers = _warpers()
-    applied = [warpers[name](value) for name, value in sampling.items()]
-    return LogitsProcessorList([*applied, _Draw(prompts, seed, device)])

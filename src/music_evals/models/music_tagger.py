@@ -35,13 +35,12 @@ from music_evals.errors import (
     UnreadableFileError,
 )
 from music_evals.files import write_atomically
-from music_evals.models._encoder_audio import Extraction, Source
-from music_evals.models._saved_network import check_sizes, fetching
-from music_evals.models.music_encoders import EncoderSettings, load_music_encoder
-from music_evals.models.precomputed import FEATURES_SUFFIX
-from music_evals.models.recipe import from_mapping
+from music_evals.models.encoders.audio import Extraction, Source
+from music_evals.models.encoders.music import EncoderSettings, load_music_encoder
+from music_evals.models.encoders.precomputed import FEATURES_SUFFIX
+from music_evals.models.layers.saving import check_sizes, fetching, save_tensors
 from music_evals.models.tag_vocabulary import TagVocabulary
-from music_evals.models.tensor_files import save_tensors
+from music_evals.models.training.recipe import from_mapping
 from music_evals.numerics import one_thread
 from music_evals.protocols.settings import check_type, check_types
 from music_evals.repositories import MODELS, find_repository
@@ -72,7 +71,7 @@ class MusicTaggerConfig:
     groups
         Groups of annotators, out of `annotations.GROUPS`.
     encoder
-        Fields of `music_encoders.EncoderSettings`; or its `name` alone.
+        Fields of `encoders.music.EncoderSettings`; or its `name` alone.
     threshold
         Tags above this probability are given; 0..1. The paper does not say which it took.
 
@@ -150,7 +149,7 @@ class MusicTagger(
     extractor
         Turns recordings into vectors; by default the encoder of the config is loaded at the first recording.
     trust_remote_code, features_cache, device
-        For that encoder, as in `music_encoders.load_music_encoder`. That code of another repository may run is never
+        For that encoder, as in `encoders.music.load_music_encoder`. That code of another repository may run is never
         taken from a file: it must be said here.
 
     Attributes
@@ -299,7 +298,7 @@ class MusicTagger(
         ModelUnavailableError, MissingBackendError
             The encoder cannot be loaded.
         MusicEvalsError
-            As `music_encoders.MusicEncoder.features`.
+            As `encoders.music.MusicEncoder.features`.
 
         """
         return self.tag_features(self.encoder.features(path)[None])[0]

@@ -19,24 +19,27 @@ the sketch (`obey_sketches`). The decodings ``"reference_pitch"`` and ``"referen
 true middle, and leak; they treat it as published, whatever these two say.
 """
 
-# Annotations stay real objects here: the Hub mixin reads the type of `config` from the signature.
+# Annotations stay real objects here: the Hub mixin reads the types of a class that inherits from it.
 import dataclasses
 import math
-from collections.abc import Sequence
-from typing import ClassVar, NamedTuple
+from collections.abc import Callable, Sequence
+from typing import ClassVar, NamedTuple, Self
 
 import numpy as np
+import numpy.typing as npt
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
 from torch.nn.utils.rnn import pack_padded_sequence
 
-from music_evals.annotations import MUSIB_LAYOUT, VOCABULARY_SIZE, Tokens
-from music_evals.errors import InvalidInputError, PairCountError
-from music_evals.models._measures import (
+from music_evals.annotations import HOLD, MUSIB_LAYOUT, REST, VOCABULARY_SIZE, Tokens
+from music_evals.errors import ContextLengthError, InvalidInputError, PairCountError
+from music_evals.models.layers.measures import (
+    BEATS,
     MIDDLE,
     N_MEASURES,
     STEPS,
+    TICKS,
     HierarchicalDecoder,
     LatentRNN,
     MeasureConfig,
@@ -49,8 +52,9 @@ from music_evals.models._measures import (
     gaussian_kl,
     normals,
 )
-from music_evals.models._sketch_connector import SketchConnector
-from music_evals.models._sketches import Sketch, SketchTensors, factorize, sketch_tensors, write_sketched
+from music_evals.models.layers.networks import draw
+from music_evals.symbolic.encodings import factorized
+from music_evals.symbolic.noteseq import check_tokens
 
 __all__ = [
     "DECODINGS",
@@ -242,6 +246,277 @@ class SketchInpainter(nn.Module):
         return torch.stack(written, dim=2)
 
 
+class _ConnectorLayer(nn.Module):
+    """Attention whose query alone is normalised first, and a feed-forward network."""
+
+    def __init__(self, size: int, n_heads: int, dropout: float) -> None:
+        super().__init__()
+        self.n_heads = n_heads
+        self.norm = nn.LayerNorm(size, eps=1e-6)
+        self.query, self.key, self.value, self.out = (nn.Linear(size, size, bias=False) for _ in range(4))
+        self.feed_forward = nn.Sequential(
+            nn.LayerNorm(size, eps=1e-6), nn.Linear(size, 4 * size), nn.ReLU(), nn.Linear(4 * size, size)
+        )
+        self.dropout = nn.Dropout(dropout)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Return (batch, measures, size) for the same."""
+        query, key, value = (
+            part.unflatten(-1, (self.n_heads, -1)).transpose(1, 2)  # (batch, heads, measures, size / heads)
+            for part in (self.query(self.norm(x)), self.key(x), self.value(x))
+        )
+        dropout = self.dropout.p if self.training else 0.0
+        attended = functional.scaled_dot_product_attention(query, key, value, dropout_p=dropout)
+        x = x + self.dropout(self.out(attended.transpose(1, 2).flatten(2)))
+        return x + self.dropout(self.feed_forward(x))  # type: ignore[no-any-return]
+
+
+class SketchConnector(nn.Module):
+    """A transformer over all measures that brings inpainted and sketched latents together; Chen et al., section 3.4."""
+
+    positions: Tensor
+
+    def __init__(self, config: SketchNetConfig) -> None:
+        super().__init__()
+        size, both = config.connector_size, 2 * config.latent_size
+        self.into = nn.Linear(both, size)
+        angle = torch.arange(N_MEASURES)[:, None] / 10_000 ** (torch.arange(0, size, 2) / size)  # (16, size / 2)
+        positions = torch.stack([angle.sin(), angle.cos()], dim=-1).flatten(1)  # (16, size)
+        self.register_buffer("positions", positions, persistent=False)
+        self.dropout = nn.Dropout(config.connector_dropout)
+        self.layers = nn.Sequential(
+            *(
+                _ConnectorLayer(size, config.connector_heads, config.connector_dropout)
+                for _ in range(config.connector_layers)
+            )
+        )
+        self.norm = nn.LayerNorm(size, eps=1e-6)
+        self.out = nn.Linear(size, both)
+
+    def forward(self, latents: Tensor) -> Tensor:
+        """Return all latents (batch, 16, 2, latent) anew."""
+        x = self.dropout(self.into(latents.flatten(2)) + self.positions)  # (batch, 16, size)
+        connected: Tensor = self.out(self.norm(self.layers(x)))  # (batch, 16, 2 * latent)
+        return connected.view_as(latents)
+
+
+@dataclasses.dataclass(frozen=True)
+class Sketch:
+    """What a user wants of the four measures of the middle; what is None is left to the network.
+
+    `SketchNet` writes what is sketched as it stands here, unless its `obey_sketches` is off: then it may miss it.
+
+    Parameters
+    ----------
+    pitches
+        One entry a measure: None, or MIDI numbers 0..127 in the order in which they are to sound, 1 to 24 of them.
+    rhythms
+        One entry a measure: None, or 24 steps, each 1 onset, 2 hold or 3 rest.
+
+    Raises
+    ------
+    InvalidInputError
+        Not four entries, an entry of another form, or a measure with other numbers of pitches and of onsets.
+
+    Examples
+    --------
+    >>> Sketch(pitches=((60, 62, 64), None, None, None)).pitches[0]
+    (60, 62, 64)
+
+    """
+
+    pitches: tuple[tuple[int, ...] | None, ...] = (None,) * _N_MIDDLE
+    rhythms: tuple[tuple[int, ...] | None, ...] = (None,) * _N_MIDDLE
+
+    def __post_init__(self) -> None:
+        rules = {
+            "pitches": (self.pitches, range(128), range(1, STEPS + 1), "1 to 24 MIDI numbers 0..127"),
+            "rhythms": (self.rhythms, range(1, 4), (STEPS,), "24 steps of 1 onset, 2 hold or 3 rest"),
+        }
+        for name, (entries, values, lengths, wanted) in rules.items():
+            if not isinstance(entries, Sequence) or len(entries) != _N_MIDDLE:
+                got = len(entries) if isinstance(entries, Sequence) else repr(entries)
+                raise InvalidInputError(f"{name} needs one entry a measure of the middle, {_N_MIDDLE}; got {got}")
+            for measure, entry in enumerate(entries):
+                fits = (
+                    isinstance(entry, Sequence)
+                    and len(entry) in lengths
+                    and all(isinstance(value, int | np.integer) and value in values for value in entry)
+                )
+                if entry is not None and not fits:
+                    raise InvalidInputError(f"{name} of measure {measure} must be {wanted}, or None; got {entry}")
+        for measure, (notes, steps) in enumerate(zip(self.pitches, self.rhythms, strict=True)):
+            if notes is not None and steps is not None and len(notes) != steps.count(1):
+                raise InvalidInputError(
+                    f"measure {measure} has {len(notes)} pitches and a rhythm of {steps.count(1)} onsets; give as many "
+                    "of both, or leave one to the network (None)"
+                )
+
+    @classmethod
+    def from_tokens(cls, middle: npt.ArrayLike, *, pitch: bool = True, rhythm: bool = True) -> Self:
+        """Take pitches, rhythm or both from a middle that is there, such as one that a user has edited.
+
+        Parameters
+        ----------
+        middle
+            NoteSeq tokens, shape (96,). A measure without an onset sketches no pitches.
+        pitch, rhythm
+            What to take.
+
+        Raises
+        ------
+        InvalidTokensError, ContextLengthError
+            Not the tokens of a middle.
+
+        """
+        tokens = check_tokens(middle)
+        if tokens.shape != (MUSIB_LAYOUT.middle_steps,):
+            raise ContextLengthError(f"expected a middle of shape ({MUSIB_LAYOUT.middle_steps},), got {tokens.shape}")
+        parts = factorized.encode(tokens)
+        pitches = [tuple(row[:n].tolist()) or None for row, n in zip(parts.px, parts.len_x, strict=True)]
+        rhythms = [tuple(row.tolist()) for row in parts.rx]
+        nothing = (None,) * _N_MIDDLE
+        return cls(tuple(pitches) if pitch else nothing, tuple(rhythms) if rhythm else nothing)
+
+
+class SketchTensors(NamedTuple):
+    """Sketches side by side, with a filler for what is not sketched."""
+
+    pitches: Tensor  # (batch, 4, 24), packed to the left
+    lengths: Tensor  # (batch, 4), how many pitches there are
+    rhythms: Tensor  # (batch, 4, 24): 0 onset, 1 hold, 2 rest
+    given: Tensor  # (batch, 4, 2), bool: whether pitch and rhythm are sketched
+
+
+def sketch_tensors(sketches: Sequence[Sketch]) -> SketchTensors:
+    """Lay sketches side by side."""
+    pitches = torch.full((len(sketches), _N_MIDDLE, STEPS), factorized.PAD)
+    lengths = torch.ones(len(sketches), _N_MIDDLE, dtype=torch.int64)
+    rhythms = torch.zeros_like(pitches)
+    given = torch.zeros(len(sketches), _N_MIDDLE, 2, dtype=torch.bool)
+    for row, sketch in enumerate(sketches):
+        for measure, (notes, steps) in enumerate(zip(sketch.pitches, sketch.rhythms, strict=True)):
+            given[row, measure] = torch.tensor([notes is not None, steps is not None])
+            if notes is not None:
+                pitches[row, measure, : len(notes)] = torch.tensor(notes)
+                lengths[row, measure] = len(notes)
+            if steps is not None:
+                rhythms[row, measure] = torch.tensor(steps) - 1
+    return SketchTensors(pitches, lengths, rhythms, given)
+
+
+def factorize(measures: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """Cut measures (n, 24) into packed pitches (n, 24), their number (n,) and rhythm classes (n, 24).
+
+    The same as `symbolic.encodings.factorized.encode`, which counts the rhythm from 1.
+    """
+    onsets = measures < HOLD
+    order = (~onsets).to(torch.uint8).argsort(dim=1, stable=True)  # onsets first, in their order
+    lengths = onsets.sum(1)
+    steps = torch.arange(STEPS, device=measures.device)
+    pitches = measures.gather(1, order).masked_fill(steps >= lengths[:, None], factorized.PAD)
+    return pitches, lengths, (measures - HOLD + 1).clamp(min=0)
+
+
+# Writing that is held to a sketch: what the user gave stands in the measure, the network chooses the rest.
+
+
+_OPEN = -1  # a token that is not known
+_COLDEST = 1e-6  # temperature: a lower one would overflow, and chooses the same
+
+
+def write_sketched(
+    decoder: HierarchicalDecoder,
+    z: Tensor,
+    sketch: SketchTensors,
+    choose: Callable[[Tensor, int], Tensor],
+    *,
+    uniform: Tensor,
+    temperature: float,
+) -> Tensor:
+    """Return measures (batch * 4, 24) from latents (batch * 4, latent), in which all that is sketched stands.
+
+    A rhythm says what is an onset, a hold and a rest: `choose` finds a pitch for each onset. Pitches without a rhythm
+    are placed by `place_pitches`, with uniform numbers (batch * 4, 24); with one nothing is left to choose.
+    """
+    pitches, lengths, rhythm = (part.flatten(0, 1).to(z.device) for part in sketch[:3])
+    has_pitch, has_rhythm = sketch.given.to(z.device).flatten(0, 1).unbind(-1)  # (batch * 4,) each
+    onset = rhythm == factorized.ONSET
+    known = pitches.gather(1, (onset.cumsum(1) - 1).clamp(min=0))  # (batch * 4, 24): the pitch of each onset
+    known = torch.where(onset, known.where(has_pitch[:, None], _OPEN), HOLD - 1 + rhythm)
+    known = known.where(has_rhythm[:, None], _OPEN)
+    onset &= has_rhythm[:, None]
+
+    def choose_open(logits: Tensor, tick: int) -> Tensor:
+        no_onset = logits[:, HOLD:].masked_fill(onset[:, tick, None], -torch.inf)
+        tokens = choose(torch.cat([logits[:, :HOLD], no_onset], dim=-1), tick)
+        return torch.where(known[:, tick] == _OPEN, tokens, known[:, tick])
+
+    tokens: Tensor = decoder(z, choose=choose_open)[1]
+    rows = (has_pitch & ~has_rhythm).nonzero().squeeze(-1)
+    if len(rows):
+        tokens[rows] = place_pitches(
+            decoder, z[rows], pitches[rows], lengths[rows], uniform=uniform[rows], temperature=temperature
+        )
+    return tokens
+
+
+def place_pitches(
+    decoder: HierarchicalDecoder, z: Tensor, pitches: Tensor, lengths: Tensor, *, uniform: Tensor, temperature: float
+) -> Tensor:
+    """Return measures (n, 24) that have the given pitches, in their order, and no others.
+
+    Of all such measures one is drawn by the decoder's probability to the power of 1 / temperature; at 0 the most likely
+    one is taken. Side by side it writes one draft for each number of pitches that may have been used before a tick.
+    Where drafts meet at the same number, one goes on, drawn by its share of the probability, or the likelier one at 0.
+    That is exact as far as the decoder remembers no more of a draft than tick and number, and close to it elsewhere:
+    what it remembers otherwise are the notes of the same beat, and the one before it.
+
+    Parameters
+    ----------
+    z
+        Latents, shape (n, latent).
+    pitches, lengths
+        Pitches, shape (n, 24), packed to the left, and how many there are, shape (n,), 1 to 24.
+    uniform
+        A number in [0, 1) for each tick, shape (n, 24).
+
+    """
+    n, n_counts = len(z), int(lengths.max()) + 1
+    first = torch.arange(n, device=z.device)[:, None] * n_counts  # (n, 1): the row of each measure's first draft
+    count = torch.arange(n_counts, device=z.device)  # pitches used, (counts,)
+    following = functional.pad(pitches, (0, 1), value=factorized.PAD)[:, :n_counts]  # (n, counts): the next pitch
+    total = torch.zeros(n, n_counts, dtype=torch.float64, device=z.device).masked_fill(count > 0, -torch.inf)
+    tokens = torch.zeros(n * n_counts, STEPS, dtype=torch.int64, device=z.device)
+    note = decoder.first_note.expand(n * n_counts, -1)
+    beats = decoder.beats(z)  # (n, 4, size)
+    for tick in range(BEATS * TICKS):
+        if tick % TICKS == 0:
+            plan, state = decoder.begin_beat(beats[:, tick // TICKS])
+            plan, state = plan.repeat_interleave(n_counts, dim=0), state.repeat_interleave(n_counts, dim=1)
+        logits, state = decoder.step(note, plan, state)
+        log_p = logits.double().log_softmax(-1).view(n, n_counts, -1) / max(temperature, _COLDEST)
+        missing = lengths[:, None] - count  # (n, counts)
+        possible = (missing >= 0) & (missing < STEPS - tick)
+        # how likely a number of pitches is reached by an onset (from one pitch fewer), a hold and a rest
+        onset = total + log_p.gather(-1, following[..., None]).squeeze(-1)
+        onset = functional.pad(onset[:, :-1], (1, 0), value=-torch.inf)
+        ways = torch.stack([onset, total + log_p[..., HOLD], total + log_p[..., REST]], dim=-1)  # (n, counts, 3)
+        ways = ways.masked_fill(~possible[..., None], -torch.inf)
+        if temperature == 0:
+            way, total = ways.argmax(-1), ways.amax(-1)
+        else:
+            way = draw(ways.flatten(0, 1), 1.0, uniform[:, tick].repeat_interleave(n_counts)).view(n, n_counts)
+            total = ways.logsumexp(-1)
+        source = (count - (way == factorized.ONSET).long()).clamp(min=0)  # (n, counts): the draft that goes on here
+        token = torch.where(way == factorized.ONSET, following.gather(1, source), HOLD - 1 + way).flatten()
+        drafts = (first + source).flatten()
+        tokens, state = tokens[drafts], state[:, drafts]
+        tokens[:, tick] = token
+        note = decoder.note_embedding(token)
+    return tokens[first.squeeze(-1) + lengths]
+
+
 class SketchNet(MeasureNetwork, tags=["music", "symbolic-music", "inpainting"]):
     """SketchNet over NoteSeq contexts of 6 + 4 + 6 measures; a `protocols.LikelihoodInpainter`.
 
@@ -294,19 +569,10 @@ class SketchNet(MeasureNetwork, tags=["music", "symbolic-music", "inpainting"]):
         self.connector = SketchConnector(config)
 
     def forward(self, contexts: Tensor) -> Tensor:
-        """Return the logits of every middle step, given the true tokens before it in its measure.
+        """Return the logits (batch, 96, 130) of every middle step, given the true tokens before it in its measure.
 
-        Parameters
-        ----------
-        contexts
-            Whole contexts, shape (batch, 384), int64, values 0..129. The latents of the middle depend on past and
-            future alone; ``"without_connector"`` does without the connector here too.
-
-        Returns
-        -------
-        Tensor
-            Shape (batch, 96, 130).
-
+        Of whole contexts (batch, 384), int64, values 0..129. The latents of the middle depend on past and future
+        alone; ``"without_connector"`` does without the connector here too.
         """
         measures = cut(contexts)
         z = self._plan(measures)  # (batch, 4, 2, latent)
@@ -330,39 +596,16 @@ class SketchNet(MeasureNetwork, tags=["music", "symbolic-music", "inpainting"]):
         return torch.where(sketch.given[..., None], sketch.values, z)
 
     def training_loss(self, contexts: Tensor, *, varied: bool = False) -> Tensor:
-        """Return the loss of the stage.
+        """Return the loss of the stage for whole contexts (batch, 384), (batch,), nats a step.
 
         ``"vae"``: cross-entropy of the tokens of some measures plus the weighted divergence of their latents. The other
         two: cross-entropy of the measures that were written, each tick given the network's own choice before it, as
-        published; outside of training that is MUSIB's NLL.
-
-        Parameters
-        ----------
-        contexts
-            Whole contexts, shape (batch, 384), int64.
-        varied
-            Whether the later stages write other spans too, of 2 to 6 measures; else they write the middle. ``"vae"``
-            knows no difference.
-
-        Returns
-        -------
-        Tensor
-            Shape (batch,), nats a step.
-
+        published; outside of training that is MUSIB's NLL. Varied, they write other spans than the middle too, of 2 to
+        6 measures.
         """
         measures = self._true_measures(contexts)
-        return self._vae_loss(measures) if self.stage == "vae" else self._span_loss(measures, varied=varied)
-
-    def _forced_ticks(self) -> Sequence[bool]:
-        """Draw each tick by itself, the fewer the longer the training."""
-        k = self.config.forcing_decay
-        share = k / (k + math.exp(min(self.training_step / k, 700))) if self.training else 0.0
-        return (torch.rand(STEPS) < share).tolist()
-
-    def _divergence(self, mean: Tensor, log_std: Tensor) -> Tensor:
-        return gaussian_kl(mean, log_std).mean(-1).sum(-1)
-
-    def _span_loss(self, measures: Tensor, *, varied: bool) -> Tensor:
+        if self.stage == "vae":
+            return self._vae_loss(measures)
         start, stop = draw_span(varied=varied)
         latents = self._sample_latents(*self.vae.encode(fix_empty(measures)))  # (batch, 16, 2, latent)
         past, true, future = latents[:, :start], latents[:, start:stop], latents[:, stop:]
@@ -378,6 +621,15 @@ class SketchNet(MeasureNetwork, tags=["music", "symbolic-music", "inpainting"]):
         logits, _ = self.vae.decoder(z.flatten(2).flatten(0, 1))  # (batch * n, 24, 130)
         losses = cross_entropy(logits, measures[:, start:stop].reshape(-1, STEPS))
         return losses.view(len(measures), -1).mean(1)
+
+    def _forced_ticks(self) -> Sequence[bool]:
+        """Draw each tick by itself, the fewer the longer the training."""
+        k = self.config.forcing_decay
+        share = k / (k + math.exp(min(self.training_step / k, 700))) if self.training else 0.0
+        return (torch.rand(STEPS) < share).tolist()
+
+    def _divergence(self, mean: Tensor, log_std: Tensor) -> Tensor:
+        return gaussian_kl(mean, log_std).mean(-1).sum(-1)
 
     @property
     def _numbers(self) -> tuple[int, ...]:

@@ -6,7 +6,7 @@ authors. Lu et al. (ACM MM 2021) compare with it and leave its settings open. Wh
 
 - 84 pitches and steps of a 32nd note; a group is a beat, so that 32 groups are eight bars as before;
 - the right side is read towards the step, so that its last state is the nearest beat, not the farthest;
-- the pitches are those of BMST (`_roll_layers.PitchNetwork`: logits of all in one pass); with ``context=1`` the
+- the pitches are those of BMST (`layers.rolls.PitchNetwork`: logits of all in one pass); with ``context=1`` the
   encoders tell a single number a pitch, as in the code;
 - every step is learnt from alike; the code takes those of sounding pitches more often, which biases error rates.
 
@@ -27,11 +27,10 @@ from torch.nn import functional
 
 from music_evals.annotations import N_ROLL_PITCHES
 from music_evals.errors import InvalidInputError, UnknownNameError
-from music_evals.models._roll_layers import Encoder, PitchNetwork, Sizes
-from music_evals.models._roll_model import N_META, RollModel, padded
-from music_evals.models._saved_network import check_config
-from music_evals.models.examples import RollWindows
 from music_evals.models.gibbs import GibbsSettings
+from music_evals.models.layers.rolls import N_META, Encoder, PitchNetwork, RollModel, Sizes, padded
+from music_evals.models.layers.saving import check_config
+from music_evals.models.training.data import RollWindows
 from music_evals.protocols.settings import check_rules
 
 __all__ = ["StyleLSTM", "StyleLSTMConfig"]
@@ -157,7 +156,7 @@ class StyleLSTM(RollModel, tags=["music", "symbolic-music", "style-transfer"]):
         sizes = (config.context, config.pitch_width, config.filters, config.dropout)
         self.pitches = PitchNetwork(*sizes, code=config.pitch_code)
 
-    # --- what sampling asks for: `models._gibbs_samplers.RollNetwork`
+    # --- what sampling asks for: `layers.gibbs.RollNetwork`
 
     def context(self, cells: Tensor, meta: Tensor, steps: Tensor, *, hidden: int = 0) -> Tensor:
         """Return what steps see of a roll; see `RollModel.context`. Cells of hidden steps are `UNKNOWN`.

@@ -40,7 +40,7 @@ from music_evals.errors import (
     located,
 )
 from music_evals.metrics.arrays import MUSECPEVAL, OF_AUTHORS
-from music_evals.metrics.catalogue import AUXILIARY, PRESERVATION_METRICS, features_of, metric_of
+from music_evals.metrics.catalogue import AUXILIARY, PRESERVATION_METRICS, metric_of
 from music_evals.pipelines.intervals import check_groups, report_means
 from music_evals.pipelines.preservation_features import (
     FACETS,
@@ -167,8 +167,8 @@ def score_pair(reference: Source, estimate: Source, settings: Settings) -> PairS
             "recordings, or two scores"
         )
     failures: dict[str, MusicEvalsError] = {}
-    for name in settings.scores:
-        for feature in features_of(name, settings.variant):
+    for name, features in settings.compared.items():
+        for feature in features:
             error = reference.failures.get(feature) or estimate.failures.get(feature)
             if error is not None:
                 failures[name] = error
@@ -276,7 +276,7 @@ def evaluate_preservation(
         backends=backends, store=store, policy=policy, options=options,
     )  # fmt: skip
     pairs = _pair_up(references, predictions)
-    clusters = check_groups(groups, len(pairs))
+    clusters = None if groups is None else check_groups(groups, len(pairs))
     rows = list(_score_pairs(settings, pairs, keep_going=failures == "record"))
     if clusters is None:
         clusters = np.array([row.cluster for row in rows])
@@ -307,11 +307,15 @@ def _score_pairs(
     settings: Settings, pairs: Sequence[tuple[SourceValue, SourceValue]], *, keep_going: bool
 ) -> Iterator[_Row]:
     """Score pairs one after the other; a source is kept until the last pair that it stands in."""
-    waiting = collections.Counter(_identity(source) for pair in pairs for source in pair)
+    # what tells a source from the others of one run
+    identities = [
+        [f"value {id(side)}" if isinstance(side, Audio | Score) else f"file {Path(side).absolute()}" for side in pair]
+        for pair in pairs
+    ]
+    waiting = collections.Counter(key for keys in identities for key in keys)
     loaded: dict[str, Source | MusicEvalsError] = {}
     with SourceLoader(settings) as loader:
-        for index, pair in enumerate(pairs):
-            keys = [_identity(source) for source in pair]
+        for index, (pair, keys) in enumerate(zip(pairs, identities, strict=True)):
             new = {key: source for key, source in zip(keys, pair, strict=True) if key not in loaded}
             loaded |= zip(new, loader.load_all(list(new.values())), strict=True)
             reference, estimate = (loaded[key] for key in keys)
@@ -345,11 +349,6 @@ def _score_pairs(
                 # what a file holds that cannot be read is not known
                 keys[0] if isinstance(reference, MusicEvalsError) else reference.content,
             )
-
-
-def _identity(source: SourceValue) -> str:
-    """Return what tells a source from the others of one run."""
-    return f"value {id(source)}" if isinstance(source, Audio | Score) else f"file {Path(source).absolute()}"
 
 
 def _pair_up(
@@ -416,7 +415,7 @@ _FILLED: Final = {("estimate", "corrected"), ("estimate", "paper"), ("estimate",
 
 def _value(name: str, reference: Features, estimate: Features, settings: Settings) -> Value:
     compared = []
-    for feature in features_of(name, settings.variant):
+    for feature in settings.compared[name]:
         for side, features in (("reference", reference), ("estimate", estimate)):
             annotation = getattr(features, feature)
             if (side, settings.variant) in _FILLED and features.silent and annotation is None:

@@ -33,14 +33,7 @@ from music_evals.errors import (
     UnsupportedTypeError,
 )
 from music_evals.metrics.arrays import MUSECPEVAL, OF_AUTHORS, PRESERVATION_VARIANTS, check_variant
-from music_evals.metrics.catalogue import (
-    AUXILIARY,
-    PRESERVATION_METRICS,
-    RELEASES,
-    features_of,
-    metric_of,
-    select_names,
-)
+from music_evals.metrics.catalogue import AUXILIARY, CATALOGUE, PRESERVATION_METRICS, RELEASES, select_names
 from music_evals.metrics.rhythm import ALIGNMENTS
 from music_evals.numerics import n_threads
 from music_evals.pipelines.score_features import score_features, score_remarks
@@ -98,7 +91,7 @@ def measure(name: str, variant: str, end_sec: float) -> tuple[Callable[..., floa
 
     A function that has `end_sec` is given the end of the reference; the others read it off their annotations.
     """
-    entry = _NAMED.get(name) or _Measure(metric_of(name).facet, name, {})
+    entry = _NAMED.get(name) or _Measure(CATALOGUE[name].facet, name, {})
     function = getattr(importlib.import_module(f"music_evals.metrics.{entry.module}"), entry.function)
     span = {"end_sec": end_sec} if "end_sec" in _keywords(function) and variant not in OF_AUTHORS else {}
     return function, {**entry.options, **span, "variant": variant}
@@ -178,7 +171,7 @@ def select_metrics(names: Iterable[str] | None, variant: str) -> tuple[str, ...]
         return own
     wanted: list[str] = []
     for given in [names] if isinstance(names, str) else names:
-        wanted += [name for name in own if metric_of(name).facet == given] or [given]
+        wanted += [name for name in own if CATALOGUE[name].facet == given] or [given]
     known, kind = (own, f"metric of {variant}") if variant in RELEASES else ((*own, *AUXILIARY), "metric")
     return select_names(wanted, known, kind)
 
@@ -199,7 +192,7 @@ def select_auxiliary(names: Iterable[str] | bool, metrics: Iterable[str], varian
 def facet_auxiliary(metrics: Iterable[str]) -> tuple[str, ...]:
     """Return all auxiliary metrics of the facets that these metrics belong to, but for those among them."""
     own = frozenset(metrics)
-    facets = {metric_of(name).facet for name in own}
+    facets = {CATALOGUE[name].facet for name in own}
     return tuple(name for name, scale in AUXILIARY.items() if scale.facet in facets and name not in own)
 
 
@@ -267,24 +260,13 @@ class Settings:
     policy: AudioPolicy | None = None  # how recordings are decoded; None for the variant's policy
     # Metric -> keyword arguments of its function.
     options: Mapping[str, Mapping[str, Any]] = dataclasses.field(default_factory=dict)
-    # What follows from these: names of metrics and auxiliary metrics, the features that they compare, the backends that
-    # differ from the default ones, and how recordings are decoded.
-    scores: tuple[str, ...] = dataclasses.field(init=False)
-    features: tuple[str, ...] = dataclasses.field(init=False)
-    all_backends: Mapping[str, str] = dataclasses.field(init=False)
-    audio_policy: AudioPolicy = dataclasses.field(init=False)
-
-    def __post_init__(self) -> None:
-        scores = (*self.metrics, *self.companions)
-        features = dict.fromkeys(feature for name in scores for feature in features_of(name, self.variant))
-        derived = {
-            "scores": scores,
-            "features": tuple(features),
-            "all_backends": {**_BACKENDS.get(self.variant, {}), **(self.backends or {})},
-            "audio_policy": self.policy or _POLICIES.get(self.variant, DEFAULT_POLICY),
-        }
-        for name, value in derived.items():
-            object.__setattr__(self, name, value)
+    # What follows from these, in `of`: metrics and auxiliary metrics with the features that each compares, their names,
+    # all features, the backends that differ from the default ones, and how recordings are decoded.
+    compared: Mapping[str, tuple[str, ...]] = dataclasses.field(default_factory=dict)
+    scores: tuple[str, ...] = ()
+    features: tuple[str, ...] = ()
+    all_backends: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    audio_policy: AudioPolicy = DEFAULT_POLICY
 
     @classmethod
     def of(
@@ -302,19 +284,28 @@ class Settings:
         check_variant(variant, PRESERVATION_VARIANTS)
         names = select_metrics(metrics, variant)
         opened = store if store is None or isinstance(store, FeatureStore) else FeatureStore(store)
-        auxiliary = select_auxiliary(companions, names, variant)
-        made = cls(names, auxiliary, variant, backends, opened, policy, options or {})
-        choose_backends(made.all_backends)
-        check_options(made.options, made.scores, variant)
-        return made
+        auxiliary = select_auxiliary(companions, names, variant) if companions else ()
+        compared = {name: CATALOGUE[name].features_under(variant) for name in (*names, *auxiliary)}
+        all_backends = {**_BACKENDS.get(variant, {}), **(backends or {})}
+        choose_backends(all_backends)
+        if options:
+            check_options(options, compared, variant)
+        return cls(
+            names, auxiliary, variant, backends, opened, policy, options or {},
+            compared=compared,
+            scores=tuple(compared),
+            features=tuple(dict.fromkeys(feature for features in compared.values() for feature in features)),
+            all_backends=all_backends,
+            audio_policy=policy or _POLICIES.get(variant, DEFAULT_POLICY),
+        )  # fmt: skip
 
 
+@dataclasses.dataclass(eq=False)
 class SourceLoader(contextlib.AbstractContextManager["SourceLoader"]):
-    """Loads sources under one set of settings; score files are parsed in a process of their own, until `close`."""
+    """Loads sources under one set of settings; score files are parsed in a process of their own, while it is open."""
 
-    def __init__(self, settings: Settings) -> None:
-        self._settings = settings
-        self._parser: ReaderProcess[Score] | None = None
+    settings: Settings
+    _parser: ReaderProcess[Score] | None = dataclasses.field(default=None, init=False)
 
     def __exit__(self, *exception: object) -> None:
         """End the process that parses scores, if there is one."""
@@ -325,18 +316,23 @@ class SourceLoader(contextlib.AbstractContextManager["SourceLoader"]):
     def load(self, source: SourceValue) -> Source:
         """Return the features of a source."""
         # A backend that is missing or fails is reported in `Source.failures`; what is wrong with the file is raised.
+        path: Any = source
         if modality(source) == "audio":
-            path: Any = source
-            policy = self._settings.audio_policy
+            policy = self.settings.audio_policy
             return self._of_audio(source if isinstance(source, Audio) else load_audio(path, policy=policy))
-        score = source if isinstance(source, Score) else self._parse(source)
-        content = json.dumps(score.to_dict(), sort_keys=True)
-        return Source(
-            score_features(score, self._settings.features),
-            "symbolic",
-            hashlib.sha256(content.encode()).hexdigest(),
-            score_remarks(score),
-        )
+        if isinstance(source, Score):
+            score = source
+        else:
+            if self._parser is None:
+                from music_evals.processes import ReaderProcess
+
+                self._parser = ReaderProcess(read_score)
+            parsed = self._parser.read(Path(path).absolute())  # the process may have started in another folder
+            if isinstance(parsed, MusicEvalsError):
+                raise parsed
+            score = parsed
+        content = hashlib.sha256(json.dumps(score.to_dict(), sort_keys=True).encode()).hexdigest()
+        return Source(score_features(score, self.settings.features), "symbolic", content, score_remarks(score))
 
     def load_all(self, sources: Sequence[SourceValue]) -> list[Source | MusicEvalsError]:
         """Return the features of sources, or what is wrong with a file; recordings at the same time."""
@@ -351,18 +347,8 @@ class SourceLoader(contextlib.AbstractContextManager["SourceLoader"]):
         except MusicEvalsError as error:
             return error
 
-    def _parse(self, path: Any) -> Score:
-        if self._parser is None:
-            from music_evals.processes import ReaderProcess
-
-            self._parser = ReaderProcess(read_score)
-        parsed = self._parser.read(Path(path).absolute())  # the process may have started in another folder
-        if isinstance(parsed, MusicEvalsError):
-            raise parsed
-        return parsed
-
     def _of_audio(self, audio: Audio) -> Source:
-        settings = self._settings
+        settings = self.settings
         values: dict[str, Any] = {}
         undefined: dict[str, str] = {}
         failures: dict[str, MusicEvalsError] = {}

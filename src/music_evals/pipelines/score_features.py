@@ -86,11 +86,7 @@ class _Reading:
     score: Score
     pitched: _PitchedNotes
     duration_sec: float
-
-    @property
-    def n_frames(self) -> int:
-        """Frames of `HOP_SEC`."""
-        return int(np.ceil(self.duration_sec / HOP_SEC))
+    n_frames: int  # of `HOP_SEC`
 
 
 def score_features(score: Score, features: Iterable[str] | None = None) -> Features:
@@ -154,6 +150,7 @@ def score_features(score: Score, features: Iterable[str] | None = None) -> Featu
             notes["voice"].astype(np.int64),
         ),
         end_sec,
+        int(np.ceil(min(end_sec, MAX_DURATION_SEC) / HOP_SEC)),
     )
     undefined = {name: reason for name in wanted if (reason := _why_undefined(name, reading))}
     values: dict[str, Any] = {name: _READERS[name](reading) for name in wanted if name not in undefined}
@@ -180,8 +177,12 @@ def _why_undefined(name: str, reading: _Reading) -> str:
         return "no notes"
     if reading.duration_sec > MAX_DURATION_SEC:
         return f"longer than {MAX_DURATION_SEC / 3600:g} h"
-    if name in {"beats", "chords"} and _most_beats(reading.score) > MAX_BEATS:
-        return f"more than {MAX_BEATS} beats"
+    if name in {"beats", "chords"}:
+        # a bound on their number that takes no time to find: as if all were as short as the shortest
+        score, signatures = reading.score, (TimeSignature(0, 4, 4), *reading.score.time_signatures)
+        shortest = min(tactus_ticks(signature, score.ticks_per_quarter) for signature in signatures)
+        if score.end_tick / shortest > MAX_BEATS:
+            return f"more than {MAX_BEATS} beats"
     if name != "beats" and not len(reading.pitched.pitches):
         return "no notes but drums"
     if name in {"contour", "timbre"}:
@@ -357,7 +358,9 @@ def _melody(reading: _Reading) -> Melody:
     notes = reading.pitched
     voice = melody_voice(reading.score)
     if voice is not None:
-        return _upper_line(notes.only(voice))
+        chosen = notes.voices == voice
+        columns = (getattr(notes, field.name) for field in dataclasses.fields(notes))
+        return _upper_line(_PitchedNotes(*(column[chosen] for column in columns)))
     line = _upper_line(notes)
     if len(line.pitches) == len(notes.pitches):
         return line  # one voice alone: nothing can be its accompaniment
@@ -427,29 +430,18 @@ class _PitchedNotes:
     pitches: npt.NDArray[np.int64]  # MIDI numbers, int64
     voices: npt.NDArray[np.int64]  # index of the voice
 
-    def only(self, voice: int) -> _PitchedNotes:
-        """Return the notes of one voice."""
-        chosen = self.voices == voice
-        return _PitchedNotes(*(getattr(self, field.name)[chosen] for field in dataclasses.fields(self)))
-
 
 def _beat_ticks(score: Score) -> npt.NDArray[np.float64]:
     """Return the tick of every beat before the end of the last note, shape (n,); fractions of a tick are possible."""
-    # Beats are counted from the start of each bar, and in a pickup from its end backwards.
     bars = meter_map(score)
-    ticks = [
-        float(tick)
-        for index, beat in enumerate(_tactus_of_bars(bars))
-        for tick in _beats_of_bar(bars, index, beat)
-        if tick < score.end_tick
-    ]
-    return np.array(ticks, dtype=np.float64)
-
-
-def _most_beats(score: Score) -> float:
-    """Return a bound on the number of beats that takes no time to find: as if all were as short as the shortest."""
-    signatures = (TimeSignature(0, 4, 4), *score.time_signatures)
-    return float(score.end_tick / min(tactus_ticks(signature, score.ticks_per_quarter) for signature in signatures))
+    ticks: list[Fraction] = []
+    for index, beat in enumerate(_tactus_of_bars(bars)):
+        start, stop = int(bars.starts[index]), int(bars.starts[index + 1])
+        if index == 0 and bars.pickup_ticks:  # counted from its end backwards
+            ticks += [stop - number * beat for number in range((stop - start) // beat, 0, -1)]
+        else:  # the last one perhaps cut short by the next bar line
+            ticks += [start + number * beat for number in range(-((start - stop) // beat))]
+    return np.array([float(tick) for tick in ticks if tick < score.end_tick], dtype=np.float64)
 
 
 def tactus_ticks(signature: TimeSignature, ticks_per_quarter: int) -> Fraction:
@@ -464,12 +456,3 @@ def _tactus_of_bars(bars: MeterMap) -> list[Fraction]:
     if bars.pickup_ticks:
         beats[0] = beats[1]
     return beats
-
-
-def _beats_of_bar(bars: MeterMap, index: int, beat: Fraction) -> list[Fraction]:
-    start, stop = int(bars.starts[index]), int(bars.starts[index + 1])
-    whole = (stop - start) // beat
-    if index == 0 and bars.pickup_ticks:
-        return [stop - number * beat for number in range(whole, 0, -1)]
-    count = -((start - stop) // beat)  # the last one perhaps cut short by the next bar line
-    return [start + number * beat for number in range(count)]

@@ -158,10 +158,8 @@ def evaluate_tags(
         )
     if not len(references):
         raise NoDataError("no songs to judge; give at least one list of tags and its reference")
-    first, second = (
-        [check_item(item, f"predictions[{i}]") for i, item in enumerate(generated)],
-        [check_item(item, f"references[{i}]") for i, item in enumerate(references)],
-    )
+    first: list[Any] = [check_item(item, f"predictions[{i}]") for i, item in enumerate(generated)]
+    second: list[Any] = [check_item(item, f"references[{i}]") for i, item in enumerate(references)]
     form = _common_form(first, second)
     if form == "list":
         if annotators is not None or dimensions is not None:

@@ -11,8 +11,7 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
-from music_evals.benchmark.model_folders import split_model
-from music_evals.benchmark.sources import model_type_of
+from music_evals.benchmark.inputs import model_type_of, split_model
 from music_evals.errors import InvalidInputError, NoDataError
 from music_evals.files import written_whole
 from music_evals.preparation.contract import Inputs

@@ -15,9 +15,9 @@ from music_evals.audio.extraction import receipt
 from music_evals.benchmark.records import dump_json
 from music_evals.benchmark.run import Progress, Row, record
 from music_evals.benchmark.run import Settings as RunSettings
-from music_evals.benchmark.versions import package_versions
 from music_evals.errors import InvalidInputError, NoDataError, UnknownNameError
 from music_evals.files import item_name, write_atomically, written_whole
+from music_evals.numerics import package_versions
 from music_evals.options import MISSING, option
 from music_evals.preparation.contract import Column, Corpus, Described, Song, Step
 from music_evals.preparation.embeddings import write_embeddings

@@ -141,7 +141,7 @@ TAGGERS: dict[str, str] = {"music_tagger": "music_evals.models.music_tagger:Musi
 MUSIC_ENCODERS: dict[str, str] = {
     "audio-statistics": "music_evals.audio.statistics:make_encoder",
     **dict.fromkeys(
-        ("mert-95m", "mert-330m", "music2vec", "encodec"), "music_evals.models.music_encoders:make_encoder"
+        ("mert-95m", "mert-330m", "music2vec", "encodec"), "music_evals.models.encoders.music:make_encoder"
     ),
 }
 """Name -> ``module:function`` of every `MusicEncoder`.

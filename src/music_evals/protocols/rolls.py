@@ -139,7 +139,7 @@ class CellPredictor(Protocol):
 
 ROLL_BASELINES: dict[str, str] = dict.fromkeys(
     ("silence", "copy_previous", "copy_next", "copy_every_4", "copy_every_2"),
-    "music_evals.models.roll_baselines:make_roll_baseline",
+    "music_evals.models.baselines:make_roll_baseline",
 )
 """Trivial row of cell prediction -> ``module:function``; the function takes the name and returns a `CellPredictor`."""
 

@@ -47,9 +47,7 @@ __all__ = [
     "SimulatedCoverage",
     "check_confidence",
     "check_seed",
-    "degrees_of_freedom",
     "effective_clusters",
-    "interval_of_column",
     "interval_of_totals",
     "intervals_of_rows",
     "mean_interval",
@@ -57,6 +55,7 @@ __all__ = [
     "simulated_coverage",
     "student",
     "sums_of_clusters",
+    "weights_of_clusters",
 ]
 
 MANY_CLUSTERS = 30
@@ -231,21 +230,13 @@ def mean_intervals(
     for column, span in zip(columns.T, spans, strict=True):
         defined = ~np.isnan(column)
         n_defined = int(np.count_nonzero(defined))
-        defined_values, clusters = (column, codes) if n_defined == len(column) else (column[defined], codes[defined])
-        interval = interval_of_column(defined_values, clusters, n_clusters, confidence, span)
-        intervals.append(Interval(*interval[:3], len(column), n_defined, interval[3]))
+        ends, effective = [np.array([np.nan])] * 3, 0.0
+        if n_defined:
+            rows, clusters = (column, codes) if n_defined == len(column) else (column[defined], codes[defined])
+            *ends, effective = intervals_of_rows(rows[None], clusters, n_clusters, confidence, span)
+        mean, low, high = (np.nan if np.isnan(end[0]) else float(end[0]) for end in ends)
+        intervals.append(Interval(mean, low, high, len(column), n_defined, effective))
     return intervals
-
-
-def interval_of_column(
-    values: Floats, codes: Integers, n_clusters: int, confidence: float, span: tuple[float, float] = (-np.inf, np.inf)
-) -> tuple[float, float, float, float]:
-    """Return mean, low, high and the effective number of clusters of defined values, shape (n,)."""
-    if not len(values):
-        return np.nan, np.nan, np.nan, 0.0
-    (mean,), (low,), (high,), effective = intervals_of_rows(values[None], codes, n_clusters, confidence, span)
-    low, high = (np.nan if np.isnan(end) else float(end) for end in (low, high))
-    return float(mean), low, high, effective
 
 
 def intervals_of_rows(
@@ -256,7 +247,7 @@ def intervals_of_rows(
     n is at least 1, and all rows are of the same items.
     """
     counts = np.bincount(codes, minlength=n_clusters).astype(np.float64)[:, None]
-    effective = float(effective_clusters(counts[:, 0]))
+    effective = float(counts.sum() ** 2 / (counts**2).sum())  # as `effective_clusters`
     least, largest = values.min(axis=1), values.max(axis=1)
     with np.errstate(invalid="ignore"):  # the mean of inf and -inf is NaN, and rightly so
         means = values.mean(axis=1)
@@ -280,15 +271,21 @@ def sums_of_clusters(values: Floats, codes: Integers, n_clusters: int) -> Floats
 
 def interval_of_totals(sums: Floats, counts: Floats, confidence: float) -> tuple[Floats, Floats, Floats]:
     """Return low, high and effective number of clusters, shape (columns,), from totals of shape (clusters, columns)."""
-    weights, squares, factors = _shares(counts)
+    weights, squares, factors, df = weights_of_clusters(counts)
     means = sums.sum(axis=0) / counts.sum(axis=0)
     # each column in one piece of memory, so that many together are added up as each alone is
     residuals = np.asfortranarray(sums / counts.sum(axis=0) - weights * means)
     with np.errstate(invalid="ignore", divide="ignore"):  # one cluster, or no spread: NaN
         error = np.sqrt((factors * residuals**2).sum(axis=0))
         skewness = (residuals**3).sum(axis=0) / error**3
-        reach = student(degrees_of_freedom(counts), confidence)
-        low, high = (means - error * _unskewed(t, skewness) for t in (reach, -reach))
+        reach = student(df, confidence)
+        # the largest |a| at which |a| (|t| + |a| / 6) is no more than 1 - LEAST_CUBE
+        largest = 2 * (1 - LEAST_CUBE) / (reach + np.sqrt(reach**2 + 2 / 3 * (1 - LEAST_CUBE)))
+        held = np.clip(skewness, -largest, largest)
+        # the inverse of Hall's transformation: 3 (root - 1) / a, with root³ - 1 = a (t - a/6), where a may be 0
+        moved = np.stack([reach, -reach]) - held / 6
+        root = np.cbrt(1 + held * moved)
+        low, high = means - error * (3 * moved / (root**2 + root + 1))
     return low, high, 1 / squares
 
 
@@ -299,18 +296,26 @@ def effective_clusters(counts: Floats) -> Floats:
         return np.where(total > 0, total**2 / (counts**2).sum(axis=0), 0.0)
 
 
-def degrees_of_freedom(counts: Floats) -> Floats:
-    """Return Satterthwaite's degrees of freedom of the variance, from the items of clusters along the first axis."""
+def weights_of_clusters(counts: Floats) -> tuple[Floats, Floats, Floats, Floats]:
+    """Return, of the items of clusters along the first axis, what the variance is made of.
+
+    That is the share of each cluster, the sum of their squares, what squared residuals are multiplied by, and
+    Satterthwaite's degrees of freedom of the variance.
+    """
+    with np.errstate(invalid="ignore", divide="ignore"):
+        weights = counts / counts.sum(axis=0)
+        squares = (weights**2).sum(axis=0)
+        factors = 1 / ((1 - weights) ** 2 + (squares - weights**2))
     # V = sum(d_k r_k²), and C = cov(r) / s² has C_kk = w_k² / d_k and elsewhere C_kl = w_k w_l (sum(w²) - w_k - w_l).
     # So E V = s² sum(w²), and of normal y_k Var V = 2 s⁴ sum(d_k d_l C_kl²), which the powers of w below add up to.
-    weights, squares, factors = _shares(counts)
     q = factors * weights**2
     total, first, second = q.sum(axis=0), (q * weights).sum(axis=0), (q * weights**2).sum(axis=0)
     pairs = squares**2 * total**2 + 2 * total * second + 2 * first**2 - 4 * squares * total * first
     same = (q**2 * (squares - 2 * weights) ** 2).sum(axis=0)
     with np.errstate(invalid="ignore"):
         df: Floats = squares**2 / ((weights**4).sum(axis=0) + pairs - same)
-    return np.clip(df, 1.0, np.count_nonzero(counts, axis=0) - 1.0)  # which rounding may leave
+    # rounding may leave the range
+    return weights, squares, factors, np.clip(df, 1.0, np.count_nonzero(counts, axis=0) - 1.0)
 
 
 def student(df: Floats | float, confidence: float) -> Floats:
@@ -319,25 +324,6 @@ def student(df: Floats | float, confidence: float) -> Floats:
 
     reach: Floats = stdtrit(df, (1 + confidence) / 2)
     return reach
-
-
-def _shares(counts: Floats) -> tuple[Floats, Floats, Floats]:
-    """Return the share of each cluster, the sum of their squares, and what squared residuals are multiplied by."""
-    with np.errstate(invalid="ignore", divide="ignore"):
-        weights = counts / counts.sum(axis=0)
-        squares = (weights**2).sum(axis=0)
-        return weights, squares, 1 / ((1 - weights) ** 2 + (squares - weights**2))
-
-
-def _unskewed(t: Floats, skewness: Floats) -> Floats:
-    """Return the inverse of Hall's transformation: 3 (root - 1) / a, with root³ - 1 = a (t - a/6), where a may be 0."""
-    # the largest |a| at which |a| (|t| + |a| / 6) is no more than 1 - LEAST_CUBE
-    largest = 2 * (1 - LEAST_CUBE) / (np.abs(t) + np.sqrt(t**2 + 2 / 3 * (1 - LEAST_CUBE)))
-    held = np.clip(skewness, -largest, largest)
-    moved = t - held / 6
-    root = np.cbrt(1 + held * moved)
-    inverse: Floats = 3 * moved / (root**2 + root + 1)
-    return inverse
 
 
 def check_confidence(confidence: float) -> None:

@@ -47,7 +47,7 @@ from music_evals.stats.clusters import (
     swap_items,
     swap_moves,
 )
-from music_evals.stats.intervals import interval_of_column, intervals_of_rows, sums_of_clusters
+from music_evals.stats.intervals import intervals_of_rows, sums_of_clusters
 from music_evals.stats.resampling import bias_corrected, check_options, resampled_histograms
 from music_evals.stats.sign_flips import TIE_TOLERANCE, SignFlips
 
@@ -217,7 +217,8 @@ def _mean_test(
     codes, n_clusters = clusters[0][defined], clusters[1]
     with np.errstate(invalid="ignore"):  # inf - inf is NaN, and rightly so
         differences = first[defined] - second[defined]
-    mean, low, high, _ = interval_of_column(differences, codes, n_clusters, confidence, (-reach, reach))
+    ends = intervals_of_rows(differences[None], codes, n_clusters, confidence, (-reach, reach))[:3]
+    mean, low, high = (np.nan if np.isnan(end[0]) else float(end[0]) for end in ends)
     if not np.isfinite(differences).all():
         return PairedTest(mean, np.nan, np.nan, np.nan, n)
     (sums,) = sums_of_clusters(differences[None], codes, n_clusters)

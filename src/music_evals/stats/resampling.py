@@ -51,9 +51,9 @@ from music_evals.stats.intervals import (
     NO_SPREAD,
     Interval,
     check_confidence,
-    degrees_of_freedom,
     effective_clusters,
     student,
+    weights_of_clusters,
 )
 
 __all__ = [
@@ -281,7 +281,7 @@ def bias_corrected(
     if n_clusters < 2 or not len(defined) or not defined.std() > NO_SPREAD * max(abs(observed), np.abs(defined).max()):
         return np.nan, np.nan, effective
     deviation = defined.std() * math.sqrt(n_clusters / (n_clusters - 1))
-    reach = float(student(degrees_of_freedom(counts), confidence)) * deviation
+    reach = float(student(weights_of_clusters(counts)[-1], confidence)) * deviation
     centre = 2 * observed - defined.mean()
     return float(centre - reach), float(centre + reach), effective
 

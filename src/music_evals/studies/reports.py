@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from music_evals.benchmark.cells import markdown_rows, plain
+from music_evals.benchmark.formats import markdown_rows, plain
 from music_evals.files import write_atomically
 from music_evals.pipelines.study_tables import table_text
 

@@ -7,7 +7,7 @@ import importlib.resources
 import json
 from typing import TYPE_CHECKING, Any
 
-from music_evals.benchmark.templates import render
+from music_evals.benchmark.formats import render
 
 if TYPE_CHECKING:
     from markupsafe import Markup

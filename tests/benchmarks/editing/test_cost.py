@@ -18,9 +18,9 @@ from tests.editing.tiny_musicgen import tiny_musicgen  # noqa: E402
 
 from benchmarks.editing import cost  # noqa: E402
 from music_evals.annotations import EditInstruction  # noqa: E402
-from music_evals.editing import _refinpaint_networks as networks  # noqa: E402
-from music_evals.editing import _refinpaint_tokens  # noqa: E402
-from music_evals.editing._audioldm2 import AudioLDM2  # noqa: E402
+from music_evals.editing import refinpaint_networks as networks  # noqa: E402
+from music_evals.editing import refinpaint_tokens  # noqa: E402
+from music_evals.editing.audioldm2 import AudioLDM2  # noqa: E402
 from music_evals.editing.musicgen import MusicGen  # noqa: E402
 from music_evals.editing.musicgen_melody import MusicGenMelody  # noqa: E402
 from music_evals.editing.musicmagus import MusicMagus  # noqa: E402
@@ -71,8 +71,8 @@ def test_refinpaint_draws_by_the_formula(confidence: int, monkeypatch: pytest.Mo
 
     monkeypatch.setattr(networks, "draw", counted)
     request = score_request(asked(bars=(0, 2), confidence=confidence))
-    tokens = _refinpaint_tokens.encode(request.score)
-    n_tokens = int((tokens.tokens[: tokens.bars[2]] != _refinpaint_tokens.BAR).sum())
+    tokens = refinpaint_tokens.encode(request.score)
+    n_tokens = int((tokens.tokens[: tokens.bars[2]] != refinpaint_tokens.BAR).sum())
     RefinPaint(tiny_networks()).edit([request])
     assert len(drawn) == cost.refinpaint(n_tokens, confidence).edit > 0
 

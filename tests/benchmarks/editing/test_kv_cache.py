@@ -11,7 +11,7 @@ import pytest
 torch = pytest.importorskip("torch")
 
 from benchmarks.editing import kv_cache  # noqa: E402
-from music_evals.editing._refinpaint_networks import RefinPaintNetworks  # noqa: E402
+from music_evals.editing.refinpaint_networks import RefinPaintNetworks  # noqa: E402
 
 
 def test_table_and_page_are_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

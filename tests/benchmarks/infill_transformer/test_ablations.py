@@ -9,7 +9,7 @@ import pytest
 from benchmarks.musib.studies import take
 
 from benchmarks.infill_transformer import ablations
-from music_evals.models import recipe
+from music_evals.models.training import recipe
 
 torch = pytest.importorskip("torch")
 

@@ -22,8 +22,8 @@ from benchmarks.musib import hypotheses, judging, relations, run, systems, table
 from music_evals.benchmark.tasks.inpainting.runner import EXTENSIONS  # noqa: E402
 from music_evals.benchmark.tasks.inpainting.task import HEADINGS  # noqa: E402
 from music_evals.models.anticipation_rnn import AnticipationRNN, AnticipationRNNConfig  # noqa: E402
-from music_evals.models.recipe import DataConfig, Recipe, TrainingConfig  # noqa: E402
 from music_evals.models.training import fit  # noqa: E402
+from music_evals.models.training.recipe import DataConfig, Recipe, TrainingConfig  # noqa: E402
 from music_evals.protocols import INPAINTERS, load_plugin  # noqa: E402
 
 pytestmark = pytest.mark.usefixtures("one_thread")

@@ -29,7 +29,7 @@ from benchmarks.musib.systems import DESIGNS, ROOT  # noqa: E402
 from benchmarks.musib import equal_budget  # noqa: E402 - after the check for torch
 from music_evals.benchmark.tasks.inpainting.items import ItemSet  # noqa: E402
 from music_evals.files import write_atomically  # noqa: E402
-from music_evals.models.recipe import TrainingConfig, read_recipe  # noqa: E402
+from music_evals.models.training.recipe import TrainingConfig, read_recipe  # noqa: E402
 from music_evals.repositories import MODELS  # noqa: E402
 
 pytestmark = pytest.mark.usefixtures("one_thread")

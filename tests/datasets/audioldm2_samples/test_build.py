@@ -68,8 +68,7 @@ def test_a_tiny_model_makes_the_samples(tmp_path: Path) -> None:
     pytest.importorskip("diffusers")
     from tests.editing.tiny_audioldm2 import tiny_pipeline
 
-    from music_evals.editing._audioldm2 import AudioLDM2
-    from music_evals.editing.samples import make_samples
+    from music_evals.editing.audioldm2 import AudioLDM2, make_samples
 
     pipeline = tiny_pipeline()
     pipeline.set_progress_bar_config(disable=True)
@@ -93,7 +92,7 @@ def test_a_tiny_model_makes_the_samples(tmp_path: Path) -> None:
 def test_a_sample_is_asked_for_as_its_row_says(tmp_path: Path) -> None:
     soundfile = pytest.importorskip("soundfile")
     pytest.importorskip("torch")
-    from music_evals.editing.samples import make_samples
+    from music_evals.editing.audioldm2 import make_samples
 
     asked: list[dict[str, Any]] = []
 

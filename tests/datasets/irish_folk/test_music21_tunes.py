@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from tests.datasets.making import melody, write_abc
 
-from music_evals.benchmark.sources import split_names
+from music_evals.benchmark.inputs import split_names
 from music_evals.benchmark.tasks.inpainting.items import load_items
 from music_evals.datasets import tune_files
 from music_evals.datasets.irish_folk import build

@@ -15,7 +15,7 @@ from music_evals.annotations import DRUMS, Score, TimeSignature
 from music_evals.benchmark.tasks.edits.sources import expand, sources_in_files
 from music_evals.datasets.lakh_refinpaint import build as lakh
 from music_evals.datasets.manifest import rows_sha256
-from music_evals.editing import _refinpaint_tokens as tokens
+from music_evals.editing import refinpaint_tokens as tokens
 from music_evals.errors import InvalidInputError, NoDataError
 from music_evals.symbolic.midi import read_midi, write_midi
 from music_evals.symbolic.notes import make_notes

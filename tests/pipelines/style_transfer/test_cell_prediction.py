@@ -12,7 +12,7 @@ from music_evals.annotations import PianoRoll, Score
 from music_evals.errors import InvalidInputError, NoDataError, PairCountError, UndefinedMetricWarning, UnknownNameError
 from music_evals.metrics.catalogue import CELL_SCORES
 from music_evals.metrics.cell_prediction import cell_scores, count_cells
-from music_evals.models.roll_baselines import make_roll_baseline
+from music_evals.models.baselines import make_roll_baseline
 from music_evals.pipelines.style_transfer.cell_prediction import evaluate_cells, evaluate_predictor
 from music_evals.symbolic.encodings.piano_rolls import piano_roll
 from music_evals.symbolic.notes import make_notes

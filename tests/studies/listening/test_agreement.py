@@ -12,9 +12,9 @@ from scipy.stats import spearmanr
 
 from music_evals.benchmark.load import LoadedResults
 from music_evals.benchmark.results import build_results
+from music_evals.benchmark.run import definitions_of
 from music_evals.benchmark.scores import read_scores
 from music_evals.benchmark.tasks.preservation.task import PRESERVATION
-from music_evals.benchmark.versions import definitions_of
 from music_evals.errors import NoDataError
 from music_evals.stats import holm
 from music_evals.studies.listening.agreement import agreement_of_run, agreement_text

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from music_evals.benchmark.templates import static
+from music_evals.benchmark.formats import static
 from music_evals.caimap.web.rendering import STATIC
 from music_evals.ui.assets import script
 

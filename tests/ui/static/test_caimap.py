@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from music_evals.caimap import listening
-from music_evals.caimap.values import PlaybackEvent
+from music_evals.caimap.domain import listening
+from music_evals.caimap.domain.values import PlaybackEvent
 from music_evals.caimap.web.rendering import STATIC
 
 

@@ -46,7 +46,7 @@ def test_ticks(call: Any, low: float, high: float, n: int, expected: list[float]
 @given(st.floats(-1e6, 1e6), st.floats(1e-3, 1e6), st.integers(3, 10))
 def test_ticks_are_within_and_not_too_many(low: float, width: float, n: int) -> None:
     quickjs = pytest.importorskip("quickjs")
-    from music_evals.benchmark.templates import static
+    from music_evals.benchmark.formats import static
 
     context = quickjs.Context()
     context.eval(static("pairs.js"))

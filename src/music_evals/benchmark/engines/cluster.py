@@ -40,14 +40,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from music_evals.benchmark.engines import process
 from music_evals.benchmark.engines.process import WorkerProcess
 from music_evals.benchmark.engines.units import Answered, Answers, Failed, Unit, Work, answer
-from music_evals.benchmark.versions import package_versions
 from music_evals.errors import BackendError, InvalidInputError, ParserCrashError, importing
-from music_evals.numerics import kernels, n_cores
+from music_evals.numerics import kernels, n_cores, package_versions
 
 if TYPE_CHECKING:
     import pyarrow as pa
-
-__all__ = ["check_address", "on_ray", "schedule"]
 
 CPUS = 1.0
 """Of each worker: its process computes with one thread."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
 import pickle
 from collections.abc import Sequence
 from concurrent import futures
@@ -12,15 +13,13 @@ from music_evals.benchmark.engines.process import WorkerProcess
 from music_evals.benchmark.engines.units import Answered, Answers, Failed, Unit, UnitQueue, Work, answer
 from music_evals.files import scratch_folder
 
-__all__ = ["local", "serial"]
-
 
 def serial(units: Sequence[Unit], work: Work, *, workers: int = 1) -> Answers:  # noqa: ARG001 (as all engines)
     """Yield each unit with its answer, worked out in this process."""
-    queue = UnitQueue(units)
-    place = ""
-    while (unit := queue.take(place, ())) is not None:
-        place = unit.place
+    by_place: dict[str, list[Unit]] = {"": []}
+    for unit in units:
+        by_place.setdefault(unit.place, []).append(unit)
+    for unit in itertools.chain.from_iterable(by_place.values()):
         yield Answered(unit, answer(work, unit.payload))
 
 

@@ -24,8 +24,6 @@ from music_evals.processes import forbid_core_files
 if TYPE_CHECKING:
     from pebble import ProcessFuture, ProcessPool
 
-__all__ = ["THREADS", "UNIT_TIMEOUT_SEC", "WorkerProcess"]
-
 UNIT_TIMEOUT_SEC = 1800.0
 """For one unit: half an hour of music on a slow machine takes a fraction of it."""
 

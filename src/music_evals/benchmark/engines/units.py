@@ -7,8 +7,6 @@ import dataclasses
 from collections.abc import Collection, Generator, Iterable
 from typing import Any, NamedTuple, Protocol
 
-__all__ = ["Answered", "Answers", "Failed", "Unit", "UnitQueue", "Work", "answer"]
-
 
 class Work(Protocol):
     """What is done with each unit; it can be pickled, and may keep what it loads from one unit to the next."""

@@ -1,10 +1,11 @@
-// The waveform of a recording: wavesurfer.js draws what the server worked out, and follows the audio element of the page.
+// The waveform of a recording: bars of what the server worked out, which follow the audio element of the page.
 // It neither plays nor seeks: the page does, by its own rules.
 ((ns) => {
   "use strict";
 
   const FULL = 255; // of `caimap.waveforms`
   const HEIGHT_PX = 72;
+  const BAR_PX = 3; // with the gap after it
 
   /** Peaks of the server as heights from 0 to 1. */
   const heights = (peaks) => peaks.map((peak) => peak / FULL);
@@ -25,10 +26,27 @@
     return `${[...kept, term].join("、")}、`;
   };
 
-  const coloursOf = (place) => {
-    const style = getComputedStyle(place);
-    const named = (name) => style.getPropertyValue(name).trim();
-    return { waveColor: named("--wave"), progressColor: named("--accent"), cursorColor: named("--ink") };
+  const element = (name, className, ...children) => {
+    const made = document.createElement(name);
+    made.className = className;
+    made.append(...children);
+    return made;
+  };
+
+  /** Bars of a colour, as many as the place has room for; each is as high as the highest peak that it stands for. */
+  const paint = (canvas, peaks, colour, width) => {
+    const scale = devicePixelRatio;
+    const bars = Math.max(1, Math.floor(width / BAR_PX));
+    Object.assign(canvas, { width: width * scale, height: HEIGHT_PX * scale });
+    canvas.style.width = `${width}px`;
+    const pen = canvas.getContext("2d");
+    pen.scale(scale, scale);
+    pen.fillStyle = colour;
+    for (let bar = 0; bar < bars; bar += 1) {
+      const [from, to] = [bar, bar + 1].map((edge) => Math.floor((edge * peaks.length) / bars));
+      const height = Math.max(1, HEIGHT_PX * Math.max(...peaks.slice(from, Math.max(to, from + 1))));
+      pen.fillRect(bar * BAR_PX, (HEIGHT_PX - height) / 2, BAR_PX - 1, height);
+    }
   };
 
   /** Draw into a place; without the peaks of the recording the place goes, and the player stays as it is. */
@@ -38,26 +56,31 @@
       place.hidden = true;
       return;
     }
-    const { peaks } = await answer.json();
-    const still = matchMedia("(prefers-reduced-motion: reduce)").matches;
-    const wave = WaveSurfer.create({
-      container: place,
-      peaks: [heights(peaks)],
-      duration,
-      height: HEIGHT_PX,
-      barWidth: 2,
-      barGap: 1,
-      barRadius: 1,
-      barMinHeight: 1,
-      cursorWidth: 2,
-      interact: false,
-      cspNonce: document.querySelector("link[nonce]").nonce, // of its style
-      ...coloursOf(place),
-      ...(still ? {} : { media: audio }),
-    });
+    const peaks = heights((await answer.json()).peaks);
+    const [whole, part] = [element("canvas", "bars"), element("canvas", "bars")];
+    const played = element("div", "played", part);
+    place.replaceChildren(whole, played);
+
+    const paintBoth = () => {
+      const style = getComputedStyle(place);
+      paint(whole, peaks, style.getPropertyValue("--wave").trim(), place.clientWidth);
+      paint(part, peaks, style.getPropertyValue("--accent").trim(), place.clientWidth);
+    };
     // where motion is not wanted, the cursor goes from second to second
-    if (still) audio.addEventListener("timeupdate", () => wave.setTime(Math.floor(audio.currentTime)));
-    matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => wave.setOptions(coloursOf(place)));
+    const still = matchMedia("(prefers-reduced-motion: reduce)").matches;
+    const follow = () => {
+      const second = still ? Math.floor(audio.currentTime) : audio.currentTime;
+      played.style.width = `${100 * Math.min(1, second / duration)}%`;
+    };
+    const animate = () => {
+      follow();
+      if (!audio.paused) requestAnimationFrame(animate);
+    };
+    for (const kind of ["timeupdate", "seeking"]) audio.addEventListener(kind, follow);
+    if (!still) audio.addEventListener("play", animate);
+    new ResizeObserver(paintBoth).observe(place);
+    matchMedia("(prefers-color-scheme: dark)").addEventListener("change", paintBoth);
+    follow();
   };
 
   ns.waveform = { heights, secondAt, clock, withTerm, draw };

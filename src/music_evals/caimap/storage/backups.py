@@ -47,25 +47,12 @@ _DATABASES: Final = {"sqlite": "study.db", "postgresql": "study.dump"}
 
 
 class Backup(NamedTuple):
-    """What a backup holds.
+    """What a backup holds."""
 
-    Attributes
-    ----------
-    folder
-        Where it is.
-    files
-        How many, without the manifest.
-    n_bytes
-        Of all of them.
-    left_out
-        Names in the study's folder that a study does not need, and that were not copied.
-
-    """
-
-    folder: Path
-    files: int
-    n_bytes: int
-    left_out: tuple[str, ...]
+    folder: Path  # where it is
+    files: int  # how many, without the manifest
+    n_bytes: int  # of all of them
+    left_out: tuple[str, ...]  # names in the study's folder that a study does not need, and that were not copied
 
 
 def backup(study: str | os.PathLike[str], url: str, target: str | os.PathLike[str]) -> Backup:

@@ -33,7 +33,7 @@ READS: Final = "reads"
 """In the facts of a session that only reads."""
 
 _WAIT_SEC = 30.0
-_MIGRATIONS: Final = Path(__file__).parents[1] / "migrations"
+_MIGRATIONS: Final = Path(__file__).parent / "migrations"
 _TRIES: Final = 12
 _CROSSED: Final = ("40001", "40P01")  # PostgreSQL: two transactions in no order, or waiting for each other
 

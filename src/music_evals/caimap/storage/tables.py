@@ -14,7 +14,7 @@ from sqlalchemy import JSON, CheckConstraint, DateTime, ForeignKey, Index, Strin
 from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column
 from sqlalchemy.types import TypeDecorator
 
-from music_evals.caimap.machine import FIRST_SONG_STATE, FIRST_TASK_STATE, LIVE_TASK_STATES
+from music_evals.caimap.domain.machine import FIRST_SONG_STATE, FIRST_TASK_STATE, LIVE_TASK_STATES
 
 __all__ = [
     "APPEND_ONLY",

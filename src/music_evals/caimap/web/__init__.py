@@ -1,1 +1,1 @@
-"""The pages of the platform: thin routes over `music_evals.caimap.work`."""
+"""The pages of the platform: thin routes over `music_evals.caimap.services`."""

@@ -1,165 +1,44 @@
-"""The web application: who may reach which page, and what all responses have in common.
-
-`pages.PAGES` names each page with the right that it needs; nothing is reached that does not stand there. A request that
-changes something carries the token of its session in the form, and comes from a page of ours.
-"""
+"""The web application of a study: its routers, what is answered when a rule is broken, and the server."""
 
 from __future__ import annotations
 
-import hmac
-import inspect
-import json
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import Any, Final
 
-from music_evals.caimap.machine import ForbiddenStepError
-from music_evals.caimap.roles import RIGHTS, ForbiddenError
+from fastapi import FastAPI, Request, Response
+from fastapi.responses import JSONResponse, PlainTextResponse
+from fastapi.staticfiles import StaticFiles
+from starlette.convertors import IntegerConvertor, register_url_convertor  # codespell:ignore convertors
+from starlette.exceptions import HTTPException
+
+from music_evals.caimap.domain.machine import ForbiddenError, ForbiddenStepError
+from music_evals.caimap.services.accounts import SignInError
+from music_evals.caimap.services.study import StudyService
 from music_evals.caimap.storage.store import StaleError
-from music_evals.caimap.web.answering import COOKIE, attempt_cookie, is_secure, respond
-from music_evals.caimap.web.forms import sent_texts
-from music_evals.caimap.web.guards import MAX_DIGITS, Attempts, check_texts, is_text, proxies_of
-from music_evals.caimap.web.hardening import Hardened
+from music_evals.caimap.web.forms import parts, sent_texts, texts_of_part, written
+from music_evals.caimap.web.guards import MAX_DIGITS, Attempts, Hardened, proxies_of
 from music_evals.caimap.web.provider import Provider, ProviderError
 from music_evals.caimap.web.rendering import STATIC
-from music_evals.caimap.web.wording import refusal
-from music_evals.caimap.web.words import language_of, translator
-from music_evals.caimap.work import accounts
-from music_evals.caimap.work.service import StudyService
-from music_evals.deprecation import module_getattr
+from music_evals.caimap.web.visitors import SignedOutError, TooManyError, Visitor, redirect
+from music_evals.caimap.web.words import language_of, refusal, translator
 from music_evals.errors import InvalidInputError, MusicEvalsError, UnknownNameError, importing
 
-if TYPE_CHECKING:
-    import starlette.requests
-    import starlette.responses
-    from fastapi import FastAPI
-
-__all__ = ["Page", "Request", "Response", "build_app", "serve"]
-
-__getattr__ = module_getattr(__name__, {"Answer": "Response", "Asked": "Request"})
+__all__ = ["build_app", "serve"]
 
 
-class Request(NamedTuple):
-    """A request, as pages take it (`Page.act`).
+class _Id(IntegerConvertor):
+    """Whole numbers that every database can keep."""
 
-    Attributes
-    ----------
-    service
-        The study.
-    visit
-        Session of the person; None on public pages without one.
-    path, query, form
-        Parameters of the route, of the query string and of the form.
-    json
-        Body of a request that a script sends.
-    language
-        ``"zh"`` or ``"en"``.
-    audio
-        Folder of the recordings.
-    address
-        Path of the page.
-    session, attempt
-        Tokens that the browser holds: of a session, and of a sign-in with a provider.
-    provider
-        OpenID Connect provider by which people may sign in; None if the study has none.
-
-    """
-
-    service: StudyService
-    visit: accounts.Visit | None
-    path: Mapping[str, Any]
-    query: Mapping[str, str]
-    form: Mapping[str, str]
-    json: Any
-    language: str
-    audio: Path
-    address: str = "/"
-    session: str = ""
-    attempt: str = ""
-    provider: Provider | None = None
-
-    @property
-    def who(self) -> int:
-        """Number of the person who sent the request; 0 if nobody is signed in."""
-        return self.visit.person.id if self.visit else 0
-
-    @property
-    def version(self) -> int:
-        """Version of what the page showed; -1, which nothing has, if the form names no version."""
-        text = self.form.get("version", "")
-        return int(text) if text.isdecimal() and len(text) <= MAX_DIGITS else -1
+    regex = f"[0-9]{{1,{MAX_DIGITS}}}"
 
 
-class Response(NamedTuple):
-    """The response of a page: a template with values, a redirect to another page, JSON values, or a file.
-
-    Attributes
-    ----------
-    template
-        Name in `templates`.
-    values
-        For the template, or without one as JSON.
-    go_to
-        Address of another page.
-    file
-        Sent as it is.
-    download
-        Name and text of a file to be saved by the browser.
-    session
-        Token of a new session, or ``""`` to end it; None leaves it.
-    status
-        HTTP status.
-    language
-        Set in the language cookie; empty leaves it.
-    attempt
-        Secret of a sign-in with a provider that begins, or ``""`` when it has ended; None leaves it.
-    waveform
-        The page draws a waveform. The style of wavesurfer.js stands in its script; the policy of this response alone
-        admits it by a nonce, which the template gets.
-
-    """
-
-    template: str = ""
-    values: Mapping[str, Any] | None = None
-    go_to: str = ""
-    file: Path | None = None
-    download: tuple[str, str] | None = None
-    session: str | None = None
-    status: int = 200
-    language: str = ""
-    attempt: str | None = None
-    waveform: bool = False
+register_url_convertor("id", _Id())  # before the routes are imported
 
 
-class Page(NamedTuple):
-    """A page.
-
-    Attributes
-    ----------
-    method, path
-        As a router takes them.
-    right
-        Of `roles.RIGHTS`; ``"public"`` for everybody.
-    act
-        What it does; in a thread of its own, unless it is a coroutine.
-    limited
-        Whether even reading it counts as an attempt.
-    guessable
-        Whether it takes a secret, a password or the token of a link, that somebody might try to guess.
-
-    """
-
-    method: str
-    path: str
-    right: str
-    act: Callable[[Request], Response | Awaitable[Response]]
-    limited: bool = False
-    guessable: bool = False
-
-    @property
-    def is_async(self) -> bool:
-        """Whether it is a coroutine, which holds up no thread while it waits for others."""
-        return inspect.iscoroutinefunction(self.act)
+class _Application(FastAPI):
+    def build_middleware_stack(self) -> Any:
+        return Hardened(super().build_middleware_stack())  # outermost: also around what answers a failure of ours
 
 
 def build_app(service: StudyService, audio: str | Path, *, provider: Provider | None = None) -> FastAPI:
@@ -179,55 +58,26 @@ def build_app(service: StudyService, audio: str | Path, *, provider: Provider | 
     fastapi.FastAPI
         For any ASGI server.
 
-    Raises
-    ------
-    MissingBackendError
-        The extra ``caimap`` is not installed.
-
     """
-    with importing("caimap", "the annotation platform"):
-        from fastapi import FastAPI
-        from starlette.staticfiles import StaticFiles
+    from music_evals.caimap.web.routes import account, annotate, hugging_face, inspect, manage, public
 
-    from music_evals.caimap.web.hugging_face import PROVIDER_PAGES
-    from music_evals.caimap.web.pages import PAGES
-
-    class Application(FastAPI):
-        def build_middleware_stack(self) -> Any:
-            return Hardened(super().build_middleware_stack())  # outermost: also around what answers a failure of ours
-
-    app = Application(openapi_url=None, docs_url=None, redoc_url=None)
+    app = _Application(openapi_url=None, docs_url=None, redoc_url=None)
+    app.state.service, app.state.audio, app.state.provider = service, Path(audio), provider
+    app.state.attempts = Attempts()
     for refused in (Exception, 404, 405):  # the latter of the router; what else it refuses says why
         app.add_exception_handler(refused, _plain)
-    attempts = Attempts()
-    _register_numbers()
-    for page in PAGES if provider is None else (*PAGES, *PROVIDER_PAGES):
-        path = page.path.replace(":int}", f":{_NUMBER}}}")
-        app.add_route(path, _endpoint(page, service, Path(audio), attempts, provider), methods=[page.method])
+    app.add_exception_handler(MusicEvalsError, _refuse)
+    modules = (public, account, annotate, inspect, manage, *(() if provider is None else (hugging_face,)))
+    app.state.readable = []
+    for router in (router for module in modules for router in module.ROUTERS):
+        for route in router.routes:
+            if "GET" in route.methods:
+                route.methods.add("HEAD")
+                # no page of a sign-in with a provider, which is not read but passed
+                app.state.readable += [route.path_regex] if not route.path.startswith("/sign-in/") else []
+        app.include_router(router)
     app.mount("/static", StaticFiles(directory=STATIC))
     return app
-
-
-_NUMBER: Final = "number"
-
-
-def _register_numbers() -> None:
-    """Register a URL converter for the whole numbers that databases can store."""
-    from starlette.convertors import IntegerConvertor, register_url_convertor  # codespell:ignore convertors
-
-    class Number(IntegerConvertor):
-        regex = f"[0-9]{{1,{MAX_DIGITS}}}"
-
-    register_url_convertor(_NUMBER, Number())
-
-
-async def _plain(http_request: starlette.requests.Request, error: Exception) -> starlette.responses.Response:
-    """Answer requests for unknown pages, and unexpected errors, which are in the log."""
-    from starlette.exceptions import HTTPException
-    from starlette.responses import PlainTextResponse
-
-    status, name = (error.status_code, "no_page") if isinstance(error, HTTPException) else (500, "failed")
-    return PlainTextResponse(translator(language_of(http_request))(name), status)
 
 
 def serve(
@@ -269,110 +119,13 @@ def serve(
     )  # fmt: skip
 
 
-def _endpoint(
-    page: Page, service: StudyService, audio: Path, attempts: Attempts, provider: Provider | None
-) -> Callable[[starlette.requests.Request], Any]:
-    from starlette.concurrency import run_in_threadpool
-
-    async def endpoint(http_request: starlette.requests.Request) -> starlette.responses.Response:
-        token = http_request.cookies.get(COOKIE, "")
-        visit = await run_in_threadpool(accounts.visit, service, token)
-        language = language_of(http_request, visit.language if visit else "")
-        form, json, broken = await _body(http_request)
-        attempt = http_request.cookies.get(attempt_cookie(secure=is_secure(http_request, provider)), "")
-        request = Request(
-            service, visit, http_request.path_params, dict(http_request.query_params), form, json, language, audio,
-            http_request.url.path, token, attempt, provider,
-        )  # fmt: skip
-        try:
-            guess = _attempt(page, http_request, request)
-            _check(page, http_request, request, attempts, broken=broken)
-            act: Any = page.act
-            response: Response = await (act(request) if page.is_async else run_in_threadpool(act, request))
-            if response.status < 400 and (page.guessable or response.session):
-                attempts.forgive(*guess, is_owner=bool(response.session) or page.right != "public")
-        except MusicEvalsError as error:
-            response = _refusal(error, request, as_json=json is not None)
-        return respond(response, http_request, request)
-
-    return endpoint
-
-
-async def _body(http_request: starlette.requests.Request) -> tuple[dict[str, str], Any, bool]:
-    """Return form and JSON of a request, and whether its body is invalid; long bodies were refused before."""
-    kind = http_request.headers.get("content-type", "").partition(";")[0]
-    if http_request.method != "POST":
-        return {}, None, False
-    if kind == "application/json":
-        try:
-            return {}, json.loads(await http_request.body()), False
-        except (ValueError, RecursionError):
-            return {}, {}, True
-    try:
-        async with http_request.form(max_files=0, max_fields=3000) as fields:
-            form = {name: value for name, value in fields.items() if isinstance(value, str)}  # and no files
-    except UnicodeError:  # in the encoding that it says it is in
-        return {}, None, True
-    texts = {name: value for name, value in form.items() if is_text(name) and is_text(value)}  # what can be shown again
-    return texts, None, len(texts) < len(form)
-
-
-def _attempt(page: Page, http_request: starlette.requests.Request, request: Request) -> tuple[str, str]:
-    """Return the client address, and the account that the form names or that is signed in."""
-    account = (
-        request.form.get("name", "").strip() if page.right == "public" or request.visit is None else request.visit.name
-    )
-    return http_request.client.host if http_request.client else "", account
-
-
-def _check(
-    page: Page, http_request: starlette.requests.Request, request: Request, attempts: Attempts, *, broken: bool
-) -> None:
-    """Refuse requests of other sites, of people without the right or with too many attempts, and unreadable ones."""
-    if http_request.method == "POST":
-        origin = http_request.headers.get("origin")
-        if http_request.headers.get("sec-fetch-site", "same-origin") not in {"same-origin", "none"} or (
-            origin is not None and origin.partition("://")[2] != http_request.headers.get("host")
-        ):
-            raise ForbiddenError("this was sent by another site", kind="other_site")
-    if page.right != "public":
-        _check_visit(page, http_request, request)
-    if page.guessable or page.limited:
-        left = attempts.begin(*_attempt(page, http_request, request), limited=page.limited)
-        if left:
-            raise _TooManyError(f"too many attempts; wait {left} s", kind="too_many", wait=left)
-    if broken:
-        raise InvalidInputError(
-            "expected a form or JSON; this cannot be read, or its text contains NUL or a lone surrogate",
-            kind="unreadable_request",
-        )
-    check_texts(dict(request.path), dict(request.query), request.json)
-
-
-def _check_visit(page: Page, http_request: starlette.requests.Request, request: Request) -> None:
-    """Refuse people who are not signed in or whose role lacks the right, and forms without the session's CSRF token."""
-    if request.visit is None:
-        raise _SignedOutError("sign in first", kind="signed_out")
-    if request.visit.person.role not in RIGHTS[page.right]:
-        raise ForbiddenError("this page is for another role", kind="other_role")
-    if http_request.method == "POST":
-        token = request.form.get("csrf") or http_request.headers.get("x-csrf", "")
-        if not hmac.compare_digest(token.encode(), request.visit.csrf.encode()):
-            raise ForbiddenError("this form is out of date; load the page again", kind="old_form")
-
-
-class _SignedOutError(ForbiddenError):
-    """Nobody is signed in."""
-
-
-class _TooManyError(ForbiddenError):
-    """Too many attempts."""
-
+# what is answered when something is refused
 
 _STATUS: Final[tuple[tuple[type[MusicEvalsError], int], ...]] = (
-    (_TooManyError, 429),
+    (TooManyError, 429),
     (ProviderError, 502),
-    (accounts.SignInError, 401),
+    (SignedOutError, 401),
+    (SignInError, 401),
     (ForbiddenError, 403),
     (UnknownNameError, 404),
     (StaleError, 409),
@@ -380,19 +133,54 @@ _STATUS: Final[tuple[tuple[type[MusicEvalsError], int], ...]] = (
 )
 
 
-def status_of(error: MusicEvalsError) -> int:
+def _status_of(error: Exception) -> int:
     """Return the status of an error of ours; 400 where it says that something was filled in wrongly."""
     return next((status for kind, status in _STATUS if isinstance(error, kind)), 400)
 
 
-def _refusal(error: MusicEvalsError, request: Request, *, as_json: bool) -> Response:
-    """Return a response with the reason and with what the user wrote, so that it can be copied."""
-    message = refusal(error, request.language)
-    status = 401 if request.visit is None and isinstance(error, _SignedOutError) else status_of(error)
-    if as_json:
-        return Response(values={"error": message}, status=401 if request.visit is None else status)
-    texts = sent_texts(request.form, request.language)
-    if isinstance(error, _SignedOutError) and not texts:
-        return Response(go_to="/sign-in")
-    again = dict(request.form) if "version" in request.form and error.kind in {"signed_out", "old_form"} else {}
-    return Response("error.html", {"message": message, "sent": texts, "again": again if texts else {}}, status=status)
+async def _plain(request: Request, error: Exception) -> Response:
+    """Answer requests for unknown pages, and unexpected errors, which are in the log."""
+    status, name = (error.status_code, "no_page") if isinstance(error, HTTPException) else (500, "failed")
+    return PlainTextResponse(translator(language_of(request))(name), status)
+
+
+def _refuse(request: Request, error: Any) -> Response:
+    """Render the form of an action again (`Visitor.rerenders`), or a page with the reason and what was sent."""
+    visitor: Visitor = request.state.visitor
+    if visitor.show is not None and isinstance(
+        error, InvalidInputError | StaleError | ForbiddenStepError | SignInError
+    ):
+        try:
+            return _show_again(visitor, visitor.show(), error)
+        except MusicEvalsError as of_page:  # the page is refused too
+            error = of_page
+    message, status = refusal(error, visitor.language), _status_of(error)
+    if visitor.json is not None:
+        return JSONResponse({"error": message}, 401 if visitor.visit is None else status)
+    texts = sent_texts(visitor.sent, visitor.language)
+    if isinstance(error, SignedOutError) and not texts:
+        return redirect("/sign-in")
+    may_again = texts and "version" in visitor.sent and error.kind in {"signed_out", "old_form"}
+    again = dict(visitor.sent) if may_again else {}
+    return visitor.page("error.html", status, message=message, sent=texts, again=again)
+
+
+def _show_again(visitor: Visitor, page: Any, error: MusicEvalsError) -> Response:
+    """Render a page with the fields of the form, or both drafts if another one was saved meanwhile."""
+    typed, language, values, version = written(visitor.sent), visitor.language, page.context, visitor.version_of(page)
+    if version != visitor.version and not isinstance(error, StaleError):
+        error = StaleError("this has changed since the page was loaded", kind="task_changed")
+    status = _status_of(error)
+    values |= {"message": refusal(error, language), "sent": sent_texts(visitor.sent, language)}
+    is_behind = isinstance(error, StaleError) or "merges" in visitor.sent
+    if "choice" in values and visitor.fields == "fields" and typed and is_behind:
+        differing = [
+            (key, [*sent_texts({key: key}, language), (key, "")][0][0], texts_of_part(ours), texts_of_part(theirs))
+            for key, ours, theirs in parts(values["fields"], typed)
+            if ours != theirs
+        ]
+        if differing:
+            both = {"typed": typed, "version": version, "parts": differing}
+            return visitor.page("merge.html", status, **{**values, **both})
+    fields = {visitor.fields: dict(visitor.sent)} if typed else {}
+    return visitor.page(page.template.name, status, **{**values, **fields})

@@ -1,25 +1,36 @@
-"""Forms of the pages as values, and values as what the pages show."""
+"""Forms of the pages as values, and values as what the pages show; two drafts of one form, and one made of both."""
 
 from __future__ import annotations
 
 import itertools
 import re
 from collections.abc import Iterable, Mapping
+from difflib import SequenceMatcher
 from typing import Any, Final, NamedTuple
 
 from music_evals.annotations import AUDIO_EFFECTS, DIMENSIONS
-from music_evals.caimap import assurance
-from music_evals.caimap.structure import MAX_LINES, line_pattern, line_times, usual_readings
-from music_evals.caimap.values import SECTION_KINDS, Description, Effects, ScoreSheet, Section, Song, Structure, Tagged
-from music_evals.caimap.web.wording import dimension_names
-from music_evals.caimap.web.words import catalogue, translator
-from music_evals.errors import InvalidAnnotationError
+from music_evals.caimap.domain import assurance
+from music_evals.caimap.domain.structure import MAX_LINES, line_pattern, line_times, usual_readings
+from music_evals.caimap.domain.values import (
+    SECTION_KINDS,
+    Description,
+    Effects,
+    ScoreSheet,
+    Section,
+    Song,
+    Structure,
+    Tagged,
+)
+from music_evals.caimap.web.words import catalogue, dimension_names, translator
+from music_evals.errors import InvalidAnnotationError, InvalidInputError
 
 __all__ = [
     "Row",
     "description_of",
     "editor_values",
     "labels_for",
+    "merged",
+    "parts",
     "row_fields",
     "rows_of",
     "sent_texts",
@@ -28,7 +39,9 @@ __all__ = [
     "structure_fields",
     "structure_of",
     "tags_of",
+    "texts_of_part",
     "tidied",
+    "written",
 ]
 
 Form = Mapping[str, str]
@@ -131,14 +144,7 @@ def _row_aids(fields: Form, song: Song) -> list[tuple[float | None, str]]:
 
 
 def structure_of(form: Form) -> Structure:
-    """Read the structure editor: a line begins a section where a label is chosen.
-
-    Raises
-    ------
-    InvalidAnnotationError
-        The first line begins no section, or a section or line is invalid.
-
-    """
+    """Read the structure editor: a line begins a section where a label is chosen."""
     sections: list[tuple[str, list[Row]]] = []
     for row in split_rows(rows_of(form)):
         if row.label:
@@ -170,14 +176,7 @@ def structure_fields(structure: Structure) -> dict[str, str]:
 
 
 def description_of(form: Form, group: str) -> Description:
-    """Read the description editor.
-
-    Raises
-    ------
-    InvalidAnnotationError
-        The question whether the sound is clear has no answer, or a tag is invalid.
-
-    """
+    """Read the description editor."""
     if form.get("clear") not in {"yes", "no"}:
         raise InvalidAnnotationError("say whether the sound is clear", kind="no_clear")
     dimensions = {
@@ -190,14 +189,7 @@ def description_of(form: Form, group: str) -> Description:
 
 
 def sheet_of(form: Form, group: str, task: int, inspector: int) -> ScoreSheet:
-    """Read a scoring form.
-
-    Raises
-    ------
-    InvalidAnnotationError
-        A field is empty or no number.
-
-    """
+    """Read a scoring form."""
     points: dict[tuple[str, str], float] = {}
     for row, part in assurance.FORMS[group]:
         try:
@@ -235,3 +227,48 @@ def sent_texts(form: Form, language: str) -> list[tuple[str, str]]:
 def _rows(form: Form) -> list[int]:
     """Return the numbers of the rows of a structure editor."""
     return list(itertools.takewhile(lambda number: f"line_{number}" in form, range(MAX_LINES + 1)))
+
+
+# two drafts of one form
+
+Part = list[Row] | str
+"""Rows of a structure that stand together, or the text of a field."""
+
+
+def written(form: Mapping[str, str]) -> dict[str, str]:
+    """Return the fields that somebody filled in, as they are saved: split lines have rows of their own."""
+    of_the_form = re.compile("csrf|version|sure|merges|take(_.*)?")
+    fields = {name: value for name, value in form.items() if not of_the_form.fullmatch(name)}
+    return tidied(fields) if "line_0" in fields else fields
+
+
+def parts(saved: Mapping[str, str], page: Mapping[str, str]) -> list[tuple[str, Part, Part]]:
+    """Return the parts of two drafts: a key, and what each has; rows lie beside each other, however many there are."""
+    ours, theirs = rows_of(saved), rows_of(page)
+    steps = SequenceMatcher(None, ours, theirs, autojunk=False).get_opcodes()
+    rows = [(f"rows_{number}", ours[a:b], theirs[c:d]) for number, (_, a, b, c, d) in enumerate(steps)]
+    names = dict.fromkeys(name for name in (*saved, *page) if not re.search(r"_\d+$", name))
+    return [*rows, *((name, saved.get(name, ""), page.get(name, "")) for name in names)]
+
+
+def merged(saved: Mapping[str, str], page: Mapping[str, str], choice: Mapping[str, str]) -> dict[str, str]:
+    """Return one draft of two, of each part the one that ``take_`` and its key, or ``take``, names: kept or page."""
+    rows: list[Row] = []
+    fields: dict[str, str] = {}
+    for key, ours, theirs in parts(saved, page):
+        taken = choice.get(f"take_{key}", choice.get("take")) if ours != theirs else "page"
+        if taken not in {"kept", "page"}:
+            raise InvalidInputError(f"choose one of both drafts for each part; {key} is open", kind="no_choice")
+        part = ours if taken == "kept" else theirs
+        if isinstance(part, list):
+            rows += part
+        elif part:
+            fields[key] = part
+    return row_fields(rows, fields.pop("theme", "")) | fields if rows else fields
+
+
+def texts_of_part(part: Part) -> list[str]:
+    """Return a part of a draft as lines to be read."""
+    if isinstance(part, str):
+        return part.splitlines()
+    return [" ".join(filter(None, (row.label, row.line, "✓" * row.rhymes, *row[3:]))) for row in part]

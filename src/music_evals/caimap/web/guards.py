@@ -1,16 +1,31 @@
-"""Guards of the pages: limits of attempts, trusted proxies, and checks of the numbers and texts of requests."""
+"""Guards of the pages: limits of attempts, trusted proxies, checks of numbers and texts, headers of all responses."""
 
 from __future__ import annotations
 
 import ipaddress
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from time import monotonic
 from typing import Any, Final
 
+from fastapi import Request
+from fastapi.responses import PlainTextResponse
+
+from music_evals.caimap.web.words import language_of, translator
 from music_evals.errors import InvalidInputError
 
-__all__ = ["MAX_DIGITS", "Attempts", "Waits", "check_texts", "is_text", "number_of", "proxies_of"]
+__all__ = [
+    "HEADERS",
+    "MAX_BODY",
+    "MAX_DIGITS",
+    "Attempts",
+    "Hardened",
+    "Waits",
+    "check_texts",
+    "is_text",
+    "number_of",
+    "proxies_of",
+]
 
 MAX_DIGITS: Final = 9
 """Of a whole number in an address or a form: what every database keeps as one."""
@@ -26,14 +41,7 @@ MOST_KEYS: Final = 10_000
 
 
 class Waits:
-    """Counts attempts by a key, and after each lets the next one wait twice as long: 1 s, 2 s, 4 s.
-
-    Parameters
-    ----------
-    free
-        So many come before the first that makes wait.
-
-    """
+    """Counts attempts by a key, and after each lets the next one wait twice as long: 1 s, 2 s, 4 s."""
 
     def __init__(self, free: int) -> None:
         self.free = free
@@ -113,19 +121,7 @@ def _keys(address: str, account: str) -> tuple[str, str]:
 
 
 def proxies_of(proxies: Sequence[str]) -> list[str]:
-    """Return the addresses and networks of trusted proxies.
-
-    Parameters
-    ----------
-    proxies
-        As ``"127.0.0.1"`` or ``"10.0.0.0/8"``; several with commas.
-
-    Raises
-    ------
-    InvalidInputError
-        Something else, or everybody: then anybody could choose the address that is counted.
-
-    """
+    """Return the addresses and networks of trusted proxies."""
     parts = [part.strip() for text in proxies for part in text.split(",") if part.strip()]
     for part in parts:
         try:
@@ -140,14 +136,7 @@ def proxies_of(proxies: Sequence[str]) -> list[str]:
 
 
 def number_of(text: str, field: str) -> int:
-    """Read a whole number of a form.
-
-    Raises
-    ------
-    InvalidInputError
-        It is not a whole number, or has more than `MAX_DIGITS` digits.
-
-    """
+    """Read a whole number of a form."""
     digits = text.strip().removeprefix("-")
     if not (digits.isascii() and digits.isdecimal() and len(digits) <= MAX_DIGITS):
         raise InvalidInputError(
@@ -165,19 +154,7 @@ def is_text(text: str) -> bool:
 
 
 def check_texts(*values: Any) -> None:
-    """Refuse texts with NUL or a lone surrogate (`is_text`).
-
-    Parameters
-    ----------
-    *values
-        Texts, and lists and mappings of them to any depth.
-
-    Raises
-    ------
-    InvalidInputError
-        One of them has such a character.
-
-    """
+    """Refuse texts with NUL or a lone surrogate (`is_text`)."""
     left = list(values)
     while left:
         value = left.pop()
@@ -188,3 +165,52 @@ def check_texts(*values: Any) -> None:
             left += [*value, *value.values()]
         elif isinstance(value, (list, tuple)):
             left += value
+
+
+# around all responses
+
+HEADERS: Final[Mapping[str, str]] = {
+    "Content-Security-Policy": (
+        "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; media-src 'self'; "
+        "connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
+    ),
+    "X-Content-Type-Options": "nosniff",
+    "X-Frame-Options": "DENY",
+    "Referrer-Policy": "same-origin",
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Permissions-Policy": "camera=(), microphone=(), geolocation=()",
+    "Cache-Control": "no-store",
+}
+"""Of all responses."""
+
+MAX_BODY: Final = 1_000_000
+"""Bytes of a request."""
+
+
+class Hardened:
+    """Adds those of `HEADERS` that a response does not set itself, and refuses bodies over `MAX_BODY` unread."""
+
+    def __init__(self, app: Any) -> None:
+        self.app = app
+
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        """Answer a request, or pass it on."""
+        if scope["type"] != "http":
+            await self.app(scope, receive, send)
+            return
+        headers = {name.lower(): value for name, value in scope["headers"]}
+        length = headers.get(b"content-length", b"0" if scope["method"] in {"GET", "HEAD"} else b"")
+
+        async def hardened(message: Any) -> None:
+            if message["type"] == "http.response.start":
+                own = {name.lower() for name, _ in message["headers"]}
+                added = [(name.lower().encode(), value.encode()) for name, value in HEADERS.items()]
+                message["headers"] = [*message["headers"], *(each for each in added if each[0] not in own)]
+            await send(message)
+
+        if not length.isdigit() or len(length) > MAX_DIGITS or int(length) > MAX_BODY:
+            text = translator(language_of(Request(scope)))("body_too_long")
+            await PlainTextResponse(text, 413)(scope, receive, hardened)
+            return
+        await self.app(scope, receive, hardened)

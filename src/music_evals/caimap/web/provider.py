@@ -1,27 +1,24 @@
 """Requests to Hugging Face, or to another OpenID Connect provider, to learn who somebody is.
 
 Authorisation code with PKCE (RFC 7636), by the provider's own description of itself (OpenID Connect Discovery 1.0).
-The subject comes from the ID token. Its claims are checked by PyJWT; its signature is not, and needs not be: the token
-comes straight from the token endpoint over TLS, which shows who made it (OpenID Connect Core 1.0, section 3.1.3.7,
-step 6). Nothing that a browser brings is ever read as a token.
+The subject comes from the ID token, whose signature is verified by the provider's published keys (joserfc) and whose
+claims by Authlib. Answers are bounded in time and bytes.
 """
 
 from __future__ import annotations
 
 import asyncio
 import base64
-import hashlib
+import contextlib
 import hmac
 import ipaddress
 import json
 import time
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
-from urllib.parse import quote, urlencode, urlsplit
+from collections.abc import Mapping
+from typing import Any, Final, NamedTuple
+from urllib.parse import quote, urlsplit
 
 from music_evals.errors import InvalidInputError, MusicEvalsError, importing
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 __all__ = ["CALLBACK", "AddressError", "Keys", "Provider", "ProviderError", "keys_of", "provider_of"]
 
@@ -40,6 +37,10 @@ _KNOWN_SEC: Final = 3600.0  # for so long its configuration is not requested aga
 _LEEWAY_SEC: Final = 60  # between its clock and ours
 _MAX_SUBJECT: Final = 255  # characters, OpenID Connect Core 1.0, section 2
 _MAX_SHOWN: Final = 60
+_ALGORITHMS: Final = (
+    "RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512", "Ed25519", "EdDSA",
+)  # fmt: skip
+"""Of signatures: with a key that the provider alone has; never "none", never a shared secret."""
 
 
 class ProviderError(MusicEvalsError, OSError):
@@ -51,62 +52,29 @@ class AddressError(InvalidInputError):
 
 
 class Keys(NamedTuple):
-    """The values of one sign-in that nobody else can know; each goes another way.
+    """The values of one sign-in that nobody else can know; each goes another way."""
 
-    Attributes
-    ----------
-    state
-        Comes back with the browser.
-    nonce
-        Comes back in the ID token.
-    verifier
-        Goes to the token endpoint; the browser carries its hash alone.
-
-    """
-
-    state: str
-    nonce: str
-    verifier: str
+    state: str  # comes back with the browser
+    nonce: str  # comes back in the ID token
+    verifier: str  # goes to the token endpoint; the browser carries its hash alone
 
 
 def keys_of(secret: str) -> Keys:
     """Derive the keys of a sign-in from the secret that its browser keeps, so that they are stored nowhere."""
-    return Keys(*(_text(hmac.digest(secret.encode(), name.encode(), "sha256")) for name in Keys._fields))
-
-
-def _text(value: bytes) -> str:
-    return base64.urlsafe_b64encode(value).rstrip(b"=").decode()
+    digests = (hmac.digest(secret.encode(), name.encode(), "sha256") for name in Keys._fields)
+    return Keys(*(base64.urlsafe_b64encode(digest).rstrip(b"=").decode() for digest in digests))
 
 
 class _Endpoints(NamedTuple):
-    """Addresses of the provider."""
+    """Addresses of the provider, as its configuration names them."""
 
-    authorization: str
-    token: str
+    authorization_endpoint: str
+    token_endpoint: str
+    jwks_uri: str
 
 
 class Provider:
-    """A provider of identities that a study lets people sign in by.
-
-    Parameters
-    ----------
-    client_id, client_secret
-        What the provider knows the study by.
-    address
-        Public address of the study, ``"https://..."``; people are sent back there, whatever their browser says.
-    url
-        Of the provider; it must call itself exactly so.
-    scopes
-        Requested of the provider; ``"openid"`` suffices.
-
-    Raises
-    ------
-    AddressError
-        The address of the study is without TLS and not of this machine, or has a path.
-    InvalidInputError
-        The same of the provider, or scopes without ``openid``.
-
-    """
+    """A provider of identities that a study lets people sign in by."""
 
     def __init__(
         self, client_id: str, client_secret: str, *, address: str, url: str = HUGGING_FACE, scopes: str = "openid"
@@ -123,7 +91,7 @@ class Provider:
             raise InvalidInputError(f"the scopes must hold openid, got {scopes!r}")
         self.client_id, self._client_secret = client_id, client_secret
         self.address, self.url, self.scopes = address.rstrip("/"), url, scopes
-        self._known: tuple[float, _Endpoints] | None = None
+        self._known: tuple[float, _Endpoints, dict[str, Any]] | None = None
 
     @property
     def redirect_uri(self) -> str:
@@ -131,36 +99,27 @@ class Provider:
         return self.address + CALLBACK
 
     async def authorization_url(self, keys: Keys) -> str:
-        """Return where a browser goes to sign in.
-
-        Raises
-        ------
-        ProviderError
-            The provider's configuration cannot be read.
-
-        """
-        endpoint = (await self._endpoints()).authorization
-        parameters = {
-            "response_type": "code",
-            "client_id": self.client_id,
-            "redirect_uri": self.redirect_uri,
-            "scope": self.scopes,
-            "state": keys.state,
-            "nonce": keys.nonce,
-            "code_challenge": _text(hashlib.sha256(keys.verifier.encode()).digest()),
-            "code_challenge_method": "S256",
-        }
-        return f"{endpoint}{'&' if '?' in endpoint else '?'}{urlencode(parameters)}"
+        """Return where a browser goes to sign in."""
+        with importing("caimap", "sign-in with Hugging Face"):
+            from authlib.oauth2.rfc6749.parameters import prepare_grant_uri
+            from authlib.oauth2.rfc7636 import create_s256_code_challenge
+        endpoints, _ = await self._configuration()
+        return str(
+            prepare_grant_uri(
+                endpoints.authorization_endpoint,
+                self.client_id,
+                "code",
+                redirect_uri=self.redirect_uri,
+                scope=self.scopes,
+                state=keys.state,
+                nonce=keys.nonce,
+                code_challenge=create_s256_code_challenge(keys.verifier),
+                code_challenge_method="S256",
+            )
+        )
 
     async def subject(self, code: str, keys: Keys) -> str:
-        """Exchange the code that a browser brought back, and return who it stands for.
-
-        Raises
-        ------
-        ProviderError
-            The code is not taken, or the ID token breaks a rule.
-
-        """
+        """Exchange the code that a browser brought back, and return who it stands for."""
         parameters = {
             "grant_type": "authorization_code",
             "code": code,
@@ -170,56 +129,53 @@ class Provider:
         }
         # RFC 6749, section 2.3.1: both are form-encoded first
         client = quote(self.client_id, safe=""), quote(self._client_secret, safe="")
-        token_response = await _request_json("POST", (await self._endpoints()).token, data=parameters, auth=client)
-        return self._subject(token_response.get("id_token"), keys.nonce)
-
-    def _subject(self, token: Any, nonce: str) -> str:
-        """Check the claims of an ID token (OpenID Connect Core 1.0, section 3.1.3.7), and return its subject."""
-        with importing("caimap", "sign-in with Hugging Face"):
-            import jwt
+        endpoints, known_keys = await self._configuration()
+        token_response = await _request_json("POST", endpoints.token_endpoint, data=parameters, auth=client)
+        token = token_response.get("id_token")
         if not isinstance(token, str):
             raise ProviderError("the provider sent no ID token; the scopes must hold openid", kind="no_token")
         try:
-            claims = jwt.decode(
-                token,
-                options={
-                    "verify_signature": False,  # TLS has shown who made it; all the rest is checked
-                    "verify_iss": True,
-                    "verify_sub": True,
-                    "verify_aud": True,
-                    "verify_exp": True,
-                    "verify_nbf": True,
-                    "verify_iat": True,
-                    "require": ["iss", "sub", "aud", "exp", "iat", "nonce"],
-                },
-                audience=self.client_id,
-                issuer=self.url,
-                leeway=_LEEWAY_SEC,
-            )
-        except (jwt.PyJWTError, TypeError, ValueError, OverflowError, RecursionError) as error:
+            return self._subject(_verified(token, known_keys), keys.nonce)
+        except _SignatureError:  # its keys may have changed since they were read
+            _, known_keys = await self._configuration(anew=True)
+            return self._subject(_verified(token, known_keys), keys.nonce)
+
+    def _subject(self, token: Any, nonce: str) -> str:
+        """Check the claims of a verified ID token (OpenID Connect Core 1.0, section 3.1.3.7); return its subject."""
+        from authlib.oidc.core import CodeIDToken
+        from joserfc.errors import ClaimError, JoseError
+
+        options: dict[str, Any] = {
+            "iss": {"essential": True, "value": self.url},
+            "aud": {"essential": True, "value": self.client_id},
+        }
+        try:
+            claims = CodeIDToken(token.claims, token.header, options, {"nonce": nonce, "client_id": self.client_id})
+            claims.validate(leeway=_LEEWAY_SEC)
+        except ClaimError as error:
+            if error.claim == "nonce":
+                message = "the provider's ID token is of another sign-in (nonce)"
+                raise ProviderError(message, kind="token_of_another") from error
+            if error.claim == "azp":
+                message = "the provider's ID token was made for somebody else (azp)"
+                raise ProviderError(message, kind="token_for_another") from error
+            raise _refused(ProviderError, error) from error
+        except (JoseError, TypeError, ValueError, OverflowError, RecursionError) as error:
+            raise _refused(ProviderError, error) from error
+        subject = claims["sub"]
+        if not isinstance(subject, str) or not 1 <= len(subject) <= _MAX_SUBJECT:
             raise ProviderError(
-                f"the provider's ID token is refused ({error})",
-                kind="token_refused",
-                problem=error,
-                name=type(error).__name__,
-            ) from error
-        if not hmac.compare_digest(str(claims["nonce"]).encode(), nonce.encode()):
-            raise ProviderError("the provider's ID token is of another sign-in (nonce)", kind="token_of_another")
-        if claims["aud"] not in (self.client_id, [self.client_id]) and claims.get("azp") != self.client_id:
-            raise ProviderError("the provider's ID token was made for somebody else (azp)", kind="token_for_another")
-        subject = str(claims["sub"])
-        if not 1 <= len(subject) <= _MAX_SUBJECT:
-            raise ProviderError(
-                f"a subject has 1 to {_MAX_SUBJECT} characters, the provider's has {len(subject)}",
+                f"a subject is a text of 1 to {_MAX_SUBJECT} characters, the provider's is {_shown(subject)}",
                 kind="token_subject",
                 most=_MAX_SUBJECT,
-                found=len(subject),
+                found=len(str(subject)),
             )
         return subject
 
-    async def _endpoints(self) -> _Endpoints:
-        if self._known is not None and time.monotonic() < self._known[0]:
-            return self._known[1]
+    async def _configuration(self, *, anew: bool = False) -> tuple[_Endpoints, dict[str, Any]]:
+        """Return the endpoints and the keys of the provider, known for an hour."""
+        if not anew and self._known is not None and time.monotonic() < self._known[0]:
+            return self._known[1], self._known[2]
         configuration = await _request_json("GET", f"{self.url.rstrip('/')}/.well-known/openid-configuration")
         if configuration.get("issuer") != self.url:
             raise ProviderError(
@@ -229,38 +185,51 @@ class Provider:
                 url=self.url,
                 found=_shown(configuration.get("issuer")),
             )
-        endpoints = _Endpoints(*(str(configuration.get(f"{name}_endpoint", "")) for name in _Endpoints._fields))
+        endpoints = _Endpoints(*(str(configuration.get(name, "")) for name in _Endpoints._fields))
         for name, url in endpoints._asdict().items():
             problem = _problem(url)
             if problem:
                 raise ProviderError(
-                    f"the provider's {name} endpoint {problem}, got {_shown(url)}",
+                    f"the provider's {name} {problem}, got {_shown(url)}",
                     kind="provider_endpoint",
-                    name=name,
+                    name=name.partition("_")[0],
                     problem=problem,
                     found=_shown(url),
                 )
-        self._known = time.monotonic() + _KNOWN_SEC, endpoints
-        return endpoints
+        keys = await _request_json("GET", endpoints.jwks_uri)
+        self._known = time.monotonic() + _KNOWN_SEC, endpoints, keys
+        return endpoints, keys
+
+
+class _SignatureError(ProviderError):
+    """No known key of the provider made the signature of a token."""
+
+
+def _refused(kind: type[ProviderError], error: Exception) -> ProviderError:
+    problem = str(error)
+    message = f"the provider's ID token is refused ({problem})"
+    return kind(message, kind="token_refused", problem=problem, name=type(error).__name__)
+
+
+def _verified(token: str, known_keys: Mapping[str, Any]) -> Any:
+    """Verify the signature of a token by the keys of a provider; those that cannot be read are passed over."""
+    with importing("caimap", "sign-in with Hugging Face"):
+        from joserfc import jwt
+        from joserfc.errors import JoseError
+        from joserfc.jwk import JWKRegistry, KeySet
+
+    usable, rows = [], known_keys.get("keys")
+    for key in rows if isinstance(rows, list) else ():
+        with contextlib.suppress(JoseError, TypeError, ValueError, KeyError):
+            usable.append(JWKRegistry.import_key(key))
+    try:
+        return jwt.decode(token, KeySet(usable), algorithms=_ALGORITHMS)
+    except (JoseError, TypeError, ValueError, KeyError, OverflowError, RecursionError) as error:
+        raise _refused(_SignatureError, error) from error
 
 
 def provider_of(environment: Mapping[str, str], address: str) -> Provider | None:
-    """Return the provider that the variables of a Space name; None where there is no client or no secret.
-
-    Parameters
-    ----------
-    environment
-        With ``OAUTH_CLIENT_ID`` and ``OAUTH_CLIENT_SECRET``; perhaps ``OPENID_PROVIDER_URL`` (Hugging Face where it is
-        missing) and ``OAUTH_SCOPES``.
-    address
-        As of `Provider`.
-
-    Raises
-    ------
-    AddressError, InvalidInputError
-        As of `Provider`.
-
-    """
+    """Return the provider that the variables of a Space name; None where there is no client or no secret."""
     client, secret = environment.get("OAUTH_CLIENT_ID", ""), environment.get("OAUTH_CLIENT_SECRET", "")
     if not client or not secret:
         return None
@@ -329,17 +298,13 @@ async def _request_json(method: str, url: str, **content: Any) -> dict[str, Any]
             kind="provider_away",
             name=type(error).__name__,
         ) from error
-    return _object(bytes(body), status)
-
-
-def _object(body: bytes, status: int) -> dict[str, Any]:
     try:
         parsed = json.loads(body)
     except (ValueError, RecursionError):
         parsed = None
     if status != 200:
-        error = parsed.get("error") if isinstance(parsed, dict) else None
-        reported = f"{status} ({_shown(error)})" if error else str(status)
+        reason = parsed.get("error") if isinstance(parsed, dict) else None
+        reported = f"{status} ({_shown(reason)})" if reason else str(status)
         raise ProviderError(f"the provider answered with status {reported}", kind="provider_status", found=reported)
     if not isinstance(parsed, dict):
         raise ProviderError("the provider's answer is not a JSON object", kind="provider_no_json")

@@ -4,44 +4,32 @@ from __future__ import annotations
 
 import functools
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
-from music_evals.caimap.web.wording import amount_words, reason_words
-from music_evals.caimap.web.words import translator
-from music_evals.errors import importing
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
-if TYPE_CHECKING:
-    from jinja2 import Environment
+from music_evals.caimap.web.words import amount_words, reason_words, translator
 
-__all__ = ["STATIC", "render"]
+__all__ = ["STATIC", "environment", "render", "words_of"]
 
 STATIC: Final = Path(__file__).parents[1] / "static"
 """Folder of the style, the scripts and the pictures of the pages."""
 
-_TEMPLATES: Final = Path(__file__).parents[1] / "templates"
-
 
 @functools.cache
-def _environment() -> Environment:
-    with importing("caimap", "the annotation platform"):
-        from jinja2 import Environment, FileSystemLoader, StrictUndefined
+def environment() -> Environment:
+    """Return the environment of the templates."""
+    loader = FileSystemLoader(Path(__file__).parents[1] / "templates")
+    return Environment(loader=loader, autoescape=True, undefined=StrictUndefined, trim_blocks=True)
 
-    return Environment(
-        loader=FileSystemLoader(_TEMPLATES), autoescape=True, undefined=StrictUndefined, trim_blocks=True
-    )
+
+def words_of(language: str) -> dict[str, Any]:
+    """Return what templates speak by: ``t`` gives the text of a name, ``reason`` and ``amount`` words of the ledger."""
+    reason = functools.partial(reason_words, language=language)
+    amount = functools.partial(amount_words, language=language)
+    return {"language": language, "t": translator(language), "reason": reason, "amount": amount}
 
 
 def render(template: str, language: str, **values: Any) -> str:
-    """Fill in a template; ``t`` gives the text of a name, ``reason`` and ``amount`` those of an entry of the ledger.
-
-    Raises
-    ------
-    UnknownNameError
-        No such language.
-    MissingBackendError
-        The extra ``caimap`` is not installed.
-
-    """
-    words = {"t": translator(language), "reason": functools.partial(reason_words, language=language)}
-    words["amount"] = functools.partial(amount_words, language=language)
-    return _environment().get_template(template).render(**words, language=language, **values)
+    """Fill in a template in a language, ``"zh"`` or ``"en"``."""
+    return environment().get_template(template).render(**words_of(language), **values)

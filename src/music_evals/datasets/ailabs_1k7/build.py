@@ -45,14 +45,7 @@ SCALE = (0, 2, 4, 5, 7, 9, 11)
 
 
 def prepare(config: str) -> str:
-    """Return the folder that was built from the user's archive.
-
-    Raises
-    ------
-    NoDataError
-        None was.
-
-    """
+    """Return the folder that was built from the user's archive; raise `NoDataError` if none was."""
     folder = place_of()
     if not (folder / "manifest.json").is_file():
         raise NoDataError(
@@ -106,11 +99,8 @@ def build_archive(archive: Path, folder: Path | None = None) -> dict[str, Any]:
 def build_stand_in(folder: Path) -> dict[str, Any]:
     """Write `stand_in` into the data set's own folder, card apart."""
     placed = stand_ins()
-    facts: dict[str, Any] = {
-        "source": "made by music_evals/datasets/ailabs_1k7/build.py; no piece of AILabs1k7",
-        "counts": {STAND_IN: split_counts(placed)},
-    }
-    return write_tunes(folder, {STAND_IN: placed}, **facts)
+    source = "made by music_evals/datasets/ailabs_1k7/build.py; no piece of AILabs1k7"
+    return write_tunes(folder, {STAND_IN: placed}, source=source, counts={STAND_IN: split_counts(placed)})
 
 
 def stand_ins() -> list[Placed]:
@@ -137,7 +127,7 @@ def piano_piece(seed: int, n_measures: int = STAND_IN_MEASURES) -> Score:
     step = 14  # of the scale, counted from the C below middle C
     for measure in range(n_measures):
         start, root = 4 * TICKS * measure, roots[measure % len(roots)]
-        triad = [(root + above) % 12 for above in _triad(root)]
+        triad = [(root + above) % 12 for above in ((0, 3, 7) if root in {2, 4, 9} else (0, 4, 7))]  # of C major
         broken = [triad[place] for place in (0, 1, 2, 1) * 2]
         rows += [(start + place * TICKS // 2, TICKS // 2, 36 + key + note) for place, note in enumerate(broken)]
         position = 0
@@ -158,8 +148,3 @@ def piano_piece(seed: int, n_measures: int = STAND_IN_MEASURES) -> Score:
         (KeySignature(0, fifths, minor=False),),
         ("piano",),
     )
-
-
-def _triad(root: int) -> tuple[int, int, int]:
-    """Return the intervals of the triad on a degree of C major."""
-    return (0, 3, 7) if root in {2, 4, 9} else (0, 4, 7)

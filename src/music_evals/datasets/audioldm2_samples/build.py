@@ -2,19 +2,21 @@
 
 The paper says "60 samples" and "templates", and prints neither. This is a grid of our own: 30 changes of timbre and 30
 of style, with the settings of the authors' notebook. Whoever has the weights makes the recordings
-(`editing.samples.make_samples`); `attach` finds them. The config ``stand_in`` needs no weights: pieces of
+(`editing.audioldm2.make_samples`); `attach` finds them. The config ``stand_in`` needs no weights: pieces of
 `known_edits`.
 """
 
 from __future__ import annotations
 
+import functools
 import itertools
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, Final
 
 from music_evals.datasets import edit_sources
 from music_evals.datasets.edit_sources import STAND_IN_PIECES, Attached
+from music_evals.datasets.manifest import flat_features
 
 __all__ = ["CONFIGS", "MODEL", "attach", "build_config", "features"]
 
@@ -56,84 +58,66 @@ _COLUMNS = {
 }
 
 
-def features() -> Any:
-    """Return the `datasets.Features` of the rows."""
-    from datasets import Features, Value
-
-    return Features({name: Value(kind) for name, kind in _COLUMNS.items()})
+features = functools.partial(flat_features, _COLUMNS)
+"""Return the `datasets.Features` of the rows."""
 
 
 def build_config(config: str) -> list[Row]:
     """Return the rows of a config."""
     if config == "stand_in":
-        return [_row(config, number, made=None, **change) for number, change in enumerate(_stand_in())]
+        # five changes of style a piece, by the words of `known_edits`
+        return [
+            _row(config, number, "style", "A piece of {} music.", (piece.removeprefix("song_"), after), excerpt=piece)
+            for number, (piece, after) in enumerate(itertools.product(STAND_IN_PIECES, STAND_IN_GENRES))
+        ]
     made = {
         "seed": SEED, "steps": STEPS, "guidance": GUIDANCE, "seconds": SECONDS, "negative_prompt": NEGATIVE_PROMPT
     }  # fmt: skip
-    changes = (*_changes("timbre", INSTRUMENTS, MOODS), *_changes("style", GENRES, WAYS))
-    return [_row(config, number, made=made, **change) for number, change in enumerate(changes)]
-
-
-def _changes(task: str, things: Sequence[str], ways: Sequence[str]) -> Iterator[dict[str, str]]:
-    """Yield a change of each thing into the others, a way of playing each."""
-    for before, (place, way) in itertools.product(things, enumerate(ways, start=1)):
-        after = things[(things.index(before) + place) % len(things)]
-        timbre, style = f"Replace the {before} with {_a(after)}.", f"Change the style from {before} to {after}."
-        text = timbre if task == "timbre" else style
-        prompt = f"A {way} piece of {{}} music."
-        yield {"task": task, "prompt": prompt, "before": before, "after": after, "text": text}
-
-
-def _stand_in() -> Iterator[dict[str, str]]:
-    """Yield five changes of style a piece, by the words of `known_edits`."""
-    for piece, after in itertools.product(STAND_IN_PIECES, STAND_IN_GENRES):
-        before = piece.removeprefix("song_")
-        text = f"Change the style from {before} to {after}."
-        yield {
-            "task": "style", "prompt": "A piece of {} music.", "before": before, "after": after, "text": text,
-            "excerpt": piece,
-        }  # fmt: skip
+    rows: list[Row] = []
+    for task, things, ways in (("timbre", INSTRUMENTS, MOODS), ("style", GENRES, WAYS)):
+        # a change of each thing into the others, a way of playing each
+        for before, (place, way) in itertools.product(things, enumerate(ways, start=1)):
+            after = things[(things.index(before) + place) % len(things)]
+            rows.append(_row(config, len(rows), task, f"A {way} piece of {{}} music.", (before, after), made=made))
+    return rows
 
 
 def _row(
-    config: str, number: int, *, made: dict[str, Any] | None, task: str, prompt: str, text: str, **words: str
+    config: str,
+    number: int,
+    task: str,
+    prompt: str,
+    words: tuple[str, str],
+    *,
+    excerpt: str = "",
+    made: dict[str, Any] | None = None,
 ) -> Row:
     name = f"{config}_{number:04d}"
-    excerpt = words.get("excerpt", name)
+    excerpt, (before, after) = excerpt or name, words
+    article = "an" if after[0] in "aeio" else "a"
+    timbre, style = f"Replace the {before} with {article} {after}.", f"Change the style from {before} to {after}."
     return {
         "id": name,
         "excerpt": excerpt,
         "audio_file": f"{excerpt}.wav",
         "audio_sha256": None,
         "task": task,
-        "instruction": text,
-        "source_prompt": prompt.format(words["before"]),
-        "target_prompt": prompt.format(words["after"]),
-        "before": words["before"],
-        "after": words["after"],
+        "instruction": timbre if task == "timbre" else style,
+        "source_prompt": prompt.format(before),
+        "target_prompt": prompt.format(after),
+        "before": before,
+        "after": after,
         "intended": "" if task == "timbre" else "rhythm",
         **(made or dict.fromkeys(("seed", "steps", "guidance", "seconds", "negative_prompt"))),
         "origin": "music_evals" if made is None else "AudioLDM 2",
     }
 
 
-def _a(word: str) -> str:
-    return f"{'an' if word[0] in 'aeio' else 'a'} {word}"
-
-
 def attach(rows: Iterable[Row], root: str | Path) -> Attached:
-    """Find the recording of each row in a folder, as WAV or FLAC.
-
-    Raises
-    ------
-    NoDataError
-        The folder does not exist, or holds none of the recordings.
-
-    """
+    """Find the recording of each row in a folder, as WAV or FLAC; see `edit_sources.attach`."""
     return edit_sources.attach(
         rows,
         root,
-        places=lambda name: (name, str(Path(name).with_suffix(".flac"))),
         dataset="the samples",
         where="build.py of the data set makes them with the weights, edit_sources.render_pieces those of stand_in",
     )

@@ -84,7 +84,13 @@ def build_release(settings: BuildSettings, progress: Progress | None = None) -> 
     release = find_release(settings.source, settings.layout, settings.overlap)
     maps = read_maps(settings.source, settings.maps)
     shards = _plan(release.layout, release.splits, settings.limit)
-    _check_stale(settings.out, shards)
+    # a card must not offer the songs of two builds as one
+    expected = {shard.file for shard in shards}
+    present = {path.relative_to(settings.out).as_posix() for path in settings.out.glob("data/**/*.parquet")}
+    if others := present - expected:
+        raise OccupiedError(
+            f"{settings.out}: holds {min(others)} of another build; choose an empty folder or remove that one"
+        )
     records, done, total = [], 0, sum(len(shard.songs) for shard in shards)
     for shard in shards:
         records.append(_record(shard, maps, settings))
@@ -114,14 +120,6 @@ def _plan(layout: str, splits: Mapping[str, Sequence[Path]], limit: int | None) 
     return shards
 
 
-def _check_stale(out: Path, shards: Iterable[_Shard]) -> None:
-    """Refuse a folder with data of other shards: a card must not offer the songs of two builds as one."""
-    expected = {shard.file for shard in shards}
-    others = sorted({path.relative_to(out).as_posix() for path in out.glob("data/**/*.parquet")} - expected)
-    if others:
-        raise OccupiedError(f"{out}: holds {others[0]} of another build; choose an empty folder or remove that one")
-
-
 def _record(shard: _Shard, maps: IdMaps, settings: BuildSettings) -> dict[str, Any]:
     """Return what is known of a shard; build it if there is no record, or if its songs are not those of the record."""
     record, data = settings.out / shard.record, settings.out / shard.file
@@ -129,9 +127,27 @@ def _record(shard: _Shard, maps: IdMaps, settings: BuildSettings) -> dict[str, A
     known = _known(record, data, identity)
     if known and not (settings.strict and known["left_out"]):
         return known
-    rows, facts = _read_songs(shard.songs, maps, settings)
+    rows: list[dict[str, Any]] = []
+    left_out: list[dict[str, str]] = []
+    anomalies: Counter[str] = Counter()
+    for folder in shard.songs:
+        try:
+            song = read_song(folder, maps, settings.source)
+        except BrokenSongError as error:
+            if settings.strict:
+                raise
+            left_out.append({"song": folder.name, "kind": error.kind, "reason": str(error)})
+            continue
+        rows.append(song.row)
+        anomalies += song.anomalies
     content = parquet_bytes(rows, features())
-    facts |= {"identity": identity, **facts_of(rows, content)}
+    facts = {
+        "left_out": left_out,
+        "anomalies": dict(anomalies),
+        "digests": {row["id"]: _digests(row) for row in rows},
+        "identity": identity,
+        **facts_of(rows, content),
+    }
     write_atomically(data, content, parents=True)
     write_atomically(record, _json(facts), parents=True)
     return facts
@@ -159,26 +175,6 @@ def _stamp(path: Path) -> list[int]:
     except OSError:
         return []
     return [facts.st_size, facts.st_mtime_ns]
-
-
-def _read_songs(
-    songs: Iterable[Path], maps: IdMaps, settings: BuildSettings
-) -> tuple[list[dict[str, Any]], dict[str, Any]]:
-    rows: list[dict[str, Any]] = []
-    left_out: list[dict[str, str]] = []
-    anomalies: Counter[str] = Counter()
-    for folder in songs:
-        try:
-            song = read_song(folder, maps, settings.source)
-        except BrokenSongError as error:
-            if settings.strict:
-                raise
-            left_out.append({"song": folder.name, "kind": error.kind, "reason": str(error)})
-            continue
-        rows.append(song.row)
-        anomalies += song.anomalies
-    digests = {row["id"]: _digests(row) for row in rows}
-    return rows, {"left_out": left_out, "anomalies": dict(anomalies), "digests": digests}
 
 
 def _digests(row: Mapping[str, Any]) -> dict[str, str]:

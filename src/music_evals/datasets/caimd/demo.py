@@ -44,7 +44,17 @@ def _row(song: Mapping[str, Any], marks: Marks) -> dict[str, Any]:
         return {
             **{name: song[name] for name in ("id", "title", "artist", "genre", "album")},
             **_descriptions(song),
-            "structure": [_structure(section, marks) for section in sections],
+            "structure": [
+                section_row(
+                    section.label,
+                    section.lines,
+                    [
+                        line_pattern(line, rhymes=bool(mark))
+                        for line, mark in zip(section.lines, marks(section.lines), strict=True)
+                    ],
+                )
+                for section in sections
+            ],
             "timed_lyrics": [{"start": start, "text": text} for start, _, text in timed],
             "timed_sections": [{"start": start, "section": kind, "text": text} for start, kind, text in timed],
         }
@@ -54,19 +64,17 @@ def _row(song: Mapping[str, Any], marks: Marks) -> dict[str, Any]:
 
 def read_lyrics(text: str) -> tuple[LyricSection, ...]:
     """Read a text with section headers, in which a header without lines repeats the section of that label."""
-    known: dict[str, LyricSection] = {}
-    return tuple(_section(written, known) for written in sections_of_text(text.strip()))
-
-
-def _section(written: LyricSection, known: dict[str, LyricSection]) -> LyricSection:
-    label = written.label
-    section = written if written.lines else known.get(label)
-    if section is None:
-        raise InvalidInputError(f"({label}) has no lines and there is no earlier one to repeat")
-    if section.kind not in SECTION_TYPES:
-        raise InvalidInputError(f"({label}) must be one of {', '.join(SECTION_TYPES)} and a number")
-    known[label] = section
-    return section
+    sections: list[LyricSection] = []
+    for written in sections_of_text(text.strip()):
+        label = written.label
+        earlier = (section for section in reversed(sections) if section.label == label)
+        section = written if written.lines else next(earlier, None)
+        if section is None:
+            raise InvalidInputError(f"({label}) has no lines and there is no earlier one to repeat")
+        if section.kind not in SECTION_TYPES:
+            raise InvalidInputError(f"({label}) must be one of {', '.join(SECTION_TYPES)} and a number")
+        sections.append(section)
+    return tuple(sections)
 
 
 def line_pattern(line: str, *, rhymes: bool) -> str:
@@ -83,12 +91,6 @@ def line_pattern(line: str, *, rhymes: bool) -> str:
         raise InvalidInputError(f"a line must hold Chinese characters and single spaces only, got {line!r}")
     pattern = " ".join("c" * len(word) for word in words)
     return pattern[:-1] + "R" if rhymes else pattern
-
-
-def _structure(section: LyricSection, marks: Marks) -> dict[str, Any]:
-    rhyming = marks(section.lines)
-    patterns = [line_pattern(line, rhymes=bool(mark)) for line, mark in zip(section.lines, rhyming, strict=True)]
-    return section_row(section.label, section.lines, patterns)
 
 
 def _timed(sections: Sequence[LyricSection], timing: Mapping[str, float]) -> Iterator[tuple[float, str, str]]:
@@ -115,14 +117,13 @@ def _description(reported: Mapping[str, Any], group: str) -> dict[str, Any]:
     unknown = set(reported) - set(DIMENSIONS[group]) - {"overall", "live", "lo_fi"}
     if unknown:
         raise InvalidInputError(f"{group} has no dimension {', '.join(sorted(unknown))}")
-    dimensions = {name: _dimension(reported[name]) for name in DIMENSIONS[group] if name != AUDIO_EFFECTS}
-    dimensions[AUDIO_EFFECTS] = _effects(reported)
-    return {"overall_text": reported["overall"], "dimensions": {name: dimensions[name] for name in DIMENSIONS[group]}}
-
-
-def _dimension(reported: str) -> dict[str, Any]:
-    tags, _, text = (part.strip() for part in reported.partition("|"))
-    return {"tags": tags.split("、"), "text": text or None}
+    dimensions = {}
+    for name in DIMENSIONS[group]:
+        tags, _, text = (part.strip() for part in reported[name].partition("|"))
+        dimensions[name] = (
+            _effects(reported) if name == AUDIO_EFFECTS else {"tags": tags.split("、"), "text": text or None}
+        )
+    return {"overall_text": reported["overall"], "dimensions": dimensions}
 
 
 def _effects(reported: Mapping[str, Any]) -> dict[str, Any]:

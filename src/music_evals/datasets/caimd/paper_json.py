@@ -45,7 +45,17 @@ def to_json(row: Mapping[str, Any], *, indent: int | None = 2) -> str:
             "theme": theme_of_row(row),
             "lyrics": words,
             "rhyme": patterns,
-            "descriptions": {group: _write_description(row[group], group) for group in DIMENSIONS},
+            "descriptions": {
+                group: {
+                    "overall_text": row[group]["overall_text"],
+                    "aspects": {
+                        name: {"name": dimension.chinese, **_dimension(row[group]["dimensions"][name], name)}
+                        for name, dimension in dimensions.items()
+                    },
+                    "joined": joined_description(row[group], group),
+                }
+                for group, dimensions in DIMENSIONS.items()
+            },
             **{name: [{key: entry[key] for key in keys} for entry in row[name]] for name, keys in _TIMED.items()},
         }
         if _structure(words, patterns) != list(row["structure"]):
@@ -57,18 +67,6 @@ def to_json(row: Mapping[str, Any], *, indent: int | None = 2) -> str:
         raise InvalidInputError(
             f"expected a row of caimd with the columns of schema.features() and finite times; found {error!r}"
         ) from error
-
-
-def _write_description(description: Mapping[str, Any], group: str) -> dict[str, Any]:
-    aspects = {
-        name: {"name": dimension.chinese, **_dimension(description["dimensions"][name], name)}
-        for name, dimension in DIMENSIONS[group].items()
-    }
-    return {
-        "overall_text": description["overall_text"],
-        "aspects": aspects,
-        "joined": joined_description(description, group),
-    }
 
 
 def _dimension(reported: Mapping[str, Any], name: str) -> dict[str, Any]:

@@ -88,7 +88,8 @@ class Song(NamedTuple):
 
 def read_maps(source: Path, folder: Path | None = None) -> IdMaps:
     """Read the id maps and make sure that they say what the dimensions are known by."""
-    read = [texts.read_object(_find_nearby(source, (name,), folder), None) for name in MAPS]
+    paths = [_find_nearby(source, (name,), folder) for name in MAPS]
+    read = [texts.parse_object(texts.read_text(path, None), path) for path in paths]
     for name, table in zip(MAPS, read, strict=True):
         if not all(isinstance(value, str) for value in table.values()):
             raise UnreadableFileError(f"{name}: expected a JSON object of strings; take the file from the release")
@@ -179,7 +180,15 @@ def _splits(songs: Mapping[str, Path], layout: str, source: Path, overlap: Path 
     first = tuple(path for name, path in songs.items() if _V1_NAME.fullmatch(name))
     if layout == "v1":
         return {"test": first}
-    again = _read_overlap(overlap or _find_nearby(source, OVERLAPS, None))
+    place = overlap or _find_nearby(source, OVERLAPS, None)
+    try:
+        lines = [json.loads(line) for line in texts.read_text(place, None).split("\n") if line.strip()]
+        matches = [re.fullmatch(r".*/([\w-]+)_src\.json", line["query"]) for line in lines]
+    except (ValueError, TypeError, KeyError) as error:
+        raise UnreadableFileError(
+            f'{place}: expected lines such as {{"query": ".../qq_1_src.json", "matches": [...]}} ({error})'
+        ) from error
+    again = {match[1] for match in matches if match}
     others = {name: path for name, path in songs.items() if not _V1_NAME.fullmatch(name)}
     splits = {
         "test": first,
@@ -187,18 +196,6 @@ def _splits(songs: Mapping[str, Path], layout: str, source: Path, overlap: Path 
         "repeated": tuple(path for name, path in others.items() if name in again),
     }
     return {split: paths for split, paths in splits.items() if paths}
-
-
-def _read_overlap(path: Path) -> frozenset[str]:
-    """Return the V2 names of the songs that V1 holds too."""
-    try:
-        lines = [json.loads(line) for line in texts.read_text(path, None).split("\n") if line.strip()]
-        names = [re.fullmatch(r".*/([\w-]+)_src\.json", line["query"]) for line in lines]
-    except (ValueError, TypeError, KeyError) as error:
-        raise UnreadableFileError(
-            f'{path}: expected lines such as {{"query": ".../qq_1_src.json", "matches": [...]}} ({error})'
-        ) from error
-    return frozenset(match[1] for match in names if match)
 
 
 def read_song(folder: Path, maps: IdMaps, root: Path | None = None) -> Song:
@@ -247,8 +244,12 @@ class _Answers:
         for part in question.get("tags", ()):
             digits = self._digits(part["tid"], self.tags)
             if digits:
-                text = self._text(part, None)
-                self.tags[digits] = (self._clean(part["value"], self.maps.parts[part["tid"]]), text, shared)
+                value, text = part["value"], self._text(part, None)
+                if not isinstance(value, list) or not all(isinstance(tag, str) for tag in value):
+                    raise BrokenSongError("unparsable", self.path, f"tags must be a list of strings, got {value!r:.80}")
+                labelled = value[:1] == [self.maps.parts[part["tid"]]]
+                self.anomalies["label_among_tags"] += labelled
+                self.tags[digits] = (value[labelled:], text, shared)
         for part in question.get("options", ()):
             digits = self._digits(part["oid"], self.options)
             if digits:
@@ -269,13 +270,6 @@ class _Answers:
         digits = full[:_ID_DIGITS]
         self.anomalies["repeated_answer"] += digits in known
         return None if digits in known else digits
-
-    def _clean(self, value: Any, wording: str) -> list[str]:
-        if not isinstance(value, list) or not all(isinstance(tag, str) for tag in value):
-            raise BrokenSongError("unparsable", self.path, f"tags must be a list of strings, got {value!r:.80}")
-        labelled = value[:1] == [wording]
-        self.anomalies["label_among_tags"] += labelled
-        return value[1:] if labelled else value
 
     @property
     def group(self) -> str:
@@ -298,21 +292,18 @@ class _Answers:
                 dimensions[name] = self._effects(row.question_ids)
             else:
                 tags, text, _ = self.tags.get(row.question_ids[0], ([], None, None))
-                self._count(group, name, tags)
+                fewest = _FEWEST_HARD_TO_NAME if (group, name) in _HARD_TO_NAME else _FEWEST
+                self.anomalies["no_answer"] += not tags
+                self.anomalies["number_of_tags"] += bool(tags) and not fewest <= len(tags) <= _MOST
+                self.anomalies["spaces_around_tag"] += sum(tag != tag.strip() for tag in tags)
+                self.anomalies["empty_tag"] += sum(not tag.strip() for tag in tags)
+                self.anomalies["tag_twice"] += len(tags) - len(set(tags))
                 dimensions[name] = {"tags": tags, "text": text}
         first = next(iter(DIMENSIONS[group].values())).question_ids[0]
         overall = self.tags[first][2] if first in self.tags else None
         self.anomalies["short_text"] += overall is not None and len(overall) < _SHORTEST_TEXT
         self.anomalies["no_text"] += overall is None
         return {"overall_text": overall, "dimensions": dimensions}
-
-    def _count(self, group: str, name: str, tags: Sequence[str]) -> None:
-        fewest = _FEWEST_HARD_TO_NAME if (group, name) in _HARD_TO_NAME else _FEWEST
-        self.anomalies["no_answer"] += not tags
-        self.anomalies["number_of_tags"] += bool(tags) and not fewest <= len(tags) <= _MOST
-        self.anomalies["spaces_around_tag"] += sum(tag != tag.strip() for tag in tags)
-        self.anomalies["empty_tag"] += sum(not tag.strip() for tag in tags)
-        self.anomalies["tag_twice"] += len(tags) - len(set(tags))
 
     def _effects(self, question_ids: tuple[str, ...]) -> dict[str, Any]:
         reported = [self.options.get(digits, (None, None)) for digits in question_ids]

@@ -32,9 +32,16 @@ def features() -> Any:
     """Return the `datasets.Features` of the rows."""
     from datasets import Features, List, Value
 
-    text, seconds = Value("string"), Value("float64")
+    text, seconds, flag = Value("string"), Value("float64"), Value("bool")
+    sound = {"sound_quality": text, "live": flag, "lo_fi": flag, "option_texts": {"live": text, "lo_fi": text}}
     described = {
-        group: {"overall_text": text, "dimensions": {name: _dimension_features(name) for name in dimensions}}
+        group: {
+            "overall_text": text,
+            "dimensions": {
+                name: {"tags": List(text), "text": text} | (sound if name == AUDIO_EFFECTS else {})
+                for name in dimensions
+            },
+        }
         for group, dimensions in DIMENSIONS.items()
     }
     return Features(
@@ -52,36 +59,16 @@ def features() -> Any:
     )
 
 
-def _dimension_features(name: str) -> dict[str, Any]:
-    from datasets import List, Value
-
-    text, flag = Value("string"), Value("bool")
-    columns: dict[str, Any] = {"tags": List(text), "text": text}
-    if name == AUDIO_EFFECTS:
-        columns |= {"sound_quality": text, "live": flag, "lo_fi": flag, "option_texts": {"live": text, "lo_fi": text}}
-    return columns
-
-
 def load_rows(config: str = "demo", split: str = "test", *, dataset: str | os.PathLike[str] = "caimd") -> Any:
-    """Load songs.
+    """Load songs as a `datasets.Dataset` with the columns of `features`.
 
     Parameters
     ----------
     config, split
         ``"demo"`` with ``"test"`` in a clone; in a folder that `build` wrote, ``"v1"`` with ``"test"``, or
-        ``"v2"`` with ``"test"``, ``"train"`` and ``"repeated"``.
+        ``"v2"`` with ``"test"``, ``"train"`` and ``"repeated"``. Others raise `UnknownNameError`.
     dataset
         A name as `repositories.find_repository` finds it, a folder, or an id on the Hub.
-
-    Returns
-    -------
-    datasets.Dataset
-        With the columns of `features`.
-
-    Raises
-    ------
-    UnknownNameError
-        There is no such data set, or its folder has no such config and split.
 
     """
     return load_split(dataset, config, split)

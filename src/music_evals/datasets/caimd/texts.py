@@ -27,7 +27,6 @@ __all__ = [
     "parse_raw",
     "parse_structure",
     "parse_tokens",
-    "read_object",
     "read_text",
 ]
 
@@ -35,12 +34,8 @@ MAX_FILE_BYTES: Final = 4 * 2**20
 """Files of songs have some kilobytes, the lists of the release less than 100; a wrong file must not fill the memory."""
 
 
-def _findings() -> tuple[dict[str, str], dict[str, str]]:
-    reported = packaged_yaml("music_evals.datasets.caimd", "findings.yaml")
-    return reported["broken"], reported["anomalies"]
-
-
-BROKEN, ANOMALIES = _findings()
+_FINDINGS: Final[dict[str, dict[str, str]]] = packaged_yaml("music_evals.datasets.caimd", "findings.yaml")
+BROKEN, ANOMALIES = _FINDINGS["broken"], _FINDINGS["anomalies"]
 """Why a song is left out; what is counted in the others, and what becomes of it."""
 
 _PATTERN: Final = re.compile(r"[c ]*[cR]?")
@@ -85,11 +80,6 @@ def _check_file(path: Path, root: Path | None) -> None:
         raise BrokenSongError("too_large", path, f"{facts.st_size} bytes, expected at most {MAX_FILE_BYTES}")
 
 
-def read_object(path: Path, root: Path | None) -> dict[str, Any]:
-    """Read a JSON object; see `read_text` and `parse_object`."""
-    return parse_object(read_text(path, root), path)
-
-
 def parse_object(text: str, path: Path) -> dict[str, Any]:
     """Return the JSON object that a text holds."""
     read = _parse_json(text, path)
@@ -130,7 +120,12 @@ def parse_structure(words: str, patterns: str, folder: Path, anomalies: Counter[
         anomalies["unknown_section"] += row["type"] not in SECTION_TYPES
         anomalies["empty_section"] += not row["lines"]
         for line, pattern in zip(row["lines"], row["rhyme"], strict=True):
-            _check_line(line, pattern, anomalies)
+            anomalies["not_chinese"] += not _CHINESE.fullmatch(line)
+            anomalies["not_in_grammar"] += not _PATTERN.fullmatch(pattern)
+            anomalies["lengths_differ"] += len(line) != len(pattern)
+            anomalies["pauses_differ"] += len(line) == len(pattern) and any(
+                (here == " ") != (there == " ") for here, there in zip(line, pattern, strict=True)
+            )
     return rows
 
 
@@ -145,15 +140,6 @@ def _sections(text: str, path: Path, anomalies: Counter[str]) -> list[tuple[str,
     if not sections:
         raise BrokenSongError("unparsable", path, "no section header such as (verse1)")
     return [(section.label, section.lines) for section in sections]
-
-
-def _check_line(line: str, pattern: str, anomalies: Counter[str]) -> None:
-    anomalies["not_chinese"] += not _CHINESE.fullmatch(line)
-    anomalies["not_in_grammar"] += not _PATTERN.fullmatch(pattern)
-    anomalies["lengths_differ"] += len(line) != len(pattern)
-    anomalies["pauses_differ"] += len(line) == len(pattern) and any(
-        (here == " ") != (there == " ") for here, there in zip(line, pattern, strict=True)
-    )
 
 
 def parse_raw(text: str, anomalies: Counter[str]) -> list[dict[str, Any]]:

@@ -26,14 +26,7 @@ _OPTIONS: Final = {"clear": ("0", CLEAR), "unclear": ("1", UNCLEAR), True: ("2",
 
 
 def write_release(rows: Sequence[Mapping[str, Any]], folder: Path) -> Path:
-    """Write songs as the release holds them, and return the folder.
-
-    Parameters
-    ----------
-    rows
-        With the columns of `schema.features`.
-    folder
-        Where to; files that are there are written again.
+    """Write songs, rows of `schema.features`, as the release holds them, and return the folder.
 
     Raises
     ------
@@ -44,8 +37,16 @@ def write_release(rows: Sequence[Mapping[str, Any]], folder: Path) -> Path:
 
     """
     contents = {Path(row["id"], name): text for row in rows for name, text in release_files(row).items()}
+    parts = {
+        _full(digits): dimension.chinese
+        for table in DIMENSIONS.values()
+        for dimension in table.values()
+        for digits in dimension.question_ids
+    }
+    questions = {group: f"description of the song, {group}" for group in DIMENSIONS}
+    maps = (questions, parts, dict(_OPTIONS.values()))
+    contents |= {Path(name): json.dumps(table, ensure_ascii=False) for name, table in zip(MAPS, maps, strict=True)}
     # without it a copy whose songs are not called as those of the first release is refused
-    contents |= {Path(name): json.dumps(table, ensure_ascii=False) for name, table in zip(MAPS, _maps(), strict=True)}
     contents[Path(OVERLAPS[0])] = ""
     for path, text in contents.items():
         write_atomically(folder / path, text.encode(), parents=True)
@@ -53,19 +54,7 @@ def write_release(rows: Sequence[Mapping[str, Any]], folder: Path) -> Path:
 
 
 def check_about(row: Mapping[str, Any]) -> None:
-    """Refuse a song that the release cannot hold, whatever is annotated.
-
-    Parameters
-    ----------
-    row
-        With the columns ``id``, ``title``, ``artist``, ``genre`` and ``album`` of `schema.features`.
-
-    Raises
-    ------
-    InvalidInputError
-        An id that is no name of a folder in the release, or text that its files cannot hold.
-
-    """
+    """Refuse a song whose ``id``, ``title``, ``artist``, ``genre`` or ``album`` the release cannot hold."""
     if not _ID.fullmatch(row["id"]):
         raise InvalidInputError(
             f"the id {row['id']!r} cannot be that of a song in the release: letters, digits, _ and -, at most 64"
@@ -87,7 +76,10 @@ def release_files(row: Mapping[str, Any]) -> dict[str, str]:
     check_about(row)
     words, patterns = song_texts(row)
     meta = {"name": row["title"], "singer": ",".join(row["artist"]), "genre": row["genre"], "album": row["album"]}
-    tokens = {_time(line["start"]): _token(line) for line in row["timed_sections"]}
+    tokens = {  # a hyphen has no place in a mark
+        _time(line["start"]): f"<|ss_{line['section'].replace('-', '_')}|>{line['text']}"
+        for line in row["timed_sections"]
+    }
     if len(tokens) != len(row["timed_sections"]):
         raise InvalidInputError(f"song {row['id']!r}: two lines begin at one time, which the release cannot hold")
     return {
@@ -98,10 +90,6 @@ def release_files(row: Mapping[str, Any]) -> dict[str, str]:
         "str_rhyme": patterns,
         "tknz_json": json.dumps(tokens, ensure_ascii=False),
     }
-
-
-def _token(line: Mapping[str, Any]) -> str:
-    return f"<|ss_{line['section'].replace('-', '_')}|>{line['text']}"  # a hyphen has no place in a mark
 
 
 def _time(seconds: float) -> str:
@@ -133,14 +121,3 @@ def _answers(row: Mapping[str, Any], group: str) -> str:
 def _full(digits: str) -> str:
     """Return an id of full length from its beginning."""
     return f"{digits}-0000"
-
-
-def _maps() -> tuple[dict[str, str], dict[str, str], dict[str, str]]:
-    parts = {
-        _full(digits): dimension.chinese
-        for table in DIMENSIONS.values()
-        for dimension in table.values()
-        for digits in dimension.question_ids
-    }
-    questions = {group: f"description of the song, {group}" for group in DIMENSIONS}
-    return questions, parts, dict(_OPTIONS.values())

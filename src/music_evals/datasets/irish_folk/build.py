@@ -75,19 +75,10 @@ BUILDS = {"music21": 3, "folk_rnn": 4}
 
 
 class StoredSplits(NamedTuple):
-    """Which tunes of `music21_folk` were drawn for what; it does not change where tunes are read otherwise.
+    """Which tunes of `music21_folk` were drawn for what; it does not change where tunes are read otherwise."""
 
-    Attributes
-    ----------
-    splits
-        Name of a tune -> its split.
-    small
-        Names of the tunes of `small`.
-
-    """
-
-    splits: dict[str, str]
-    small: frozenset[str]
+    splits: dict[str, str]  # name of a tune -> its split
+    small: frozenset[str]  # names of the tunes of `small`
 
 
 def stored_splits() -> StoredSplits:
@@ -101,13 +92,8 @@ def stored_splits() -> StoredSplits:
 def prepare(config: str) -> str:
     """Return the folder that holds a config that is built on first use, built now if it was not.
 
-    Raises
-    ------
-    MissingBackendError
-        music21 is not installed.
-    NoDataError
-        The config needs the user's own copy of an archive, and nothing was built from one.
-
+    A config that needs the user's own copy of an archive raises `NoDataError` where nothing was built from one, and the
+    others `MissingBackendError` without music21.
     """
     folder = place_of("music21" if config in FROM_MUSIC21 else "folk_rnn")
     if not (folder / "manifest.json").is_file():

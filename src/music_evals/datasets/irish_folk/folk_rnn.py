@@ -46,26 +46,10 @@ def read_folk_rnn(
     unpacked: Callable[[int], object] | None = None,
     progress: Callable[[int, int], object] | None = None,
 ) -> FolkRnn:
-    """Read the archive; what was read before is taken from the store.
+    """Read ``midi.tgz`` of folk-rnn; what was read before is taken from the store.
 
-    Parameters
-    ----------
-    archive
-        ``midi.tgz`` of folk-rnn.
-    store
-        Keeps what was read.
-    unpacked
-        Called with the number of files that were taken out of the archive, before any is read.
-    progress
-        Called with the number of files that were read, and of all.
-
-    Raises
-    ------
-    NoDataError
-        No tune passes the filters: it is another archive.
-    NoDataError, UnreadableFileError, FileTooLargeError
-        As `archives.read_archive`.
-
+    `unpacked` is called with the number of files that were taken out of the archive, before any is read; `progress`
+    with the number of files that were read, and of all. Where no tune passes the filters, `NoDataError` is raised.
     """
     sources = [
         Source(Path(name).with_suffix("").as_posix(), COLLECTION, ".mid", content)
@@ -90,13 +74,12 @@ def compare_with_published(counts: Mapping[str, int]) -> str:
     """Return counts as of `song_counts` beside the published ones, a line each, and whether all are equal."""
     rows = [f"{word:<9} {counts[name]:>9,} found, {PUBLISHED[name]:>9,} published" for name, word in _WORDS.items()]
     differing = [word for name, word in _WORDS.items() if counts[name] != PUBLISHED[name]]
+    verdict = "all are equal to the published counts"
     if differing:
         verdict = (
             f"warning: not the published number of {', '.join(differing)}; this is another version of the archive, or "
             "its files were read otherwise"
         )
-    else:
-        verdict = "all are equal to the published counts"
     return "\n".join([*rows, verdict])
 
 

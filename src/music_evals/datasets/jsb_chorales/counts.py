@@ -14,17 +14,7 @@ from music_evals.datasets.jsb_chorales.build import is_strict, musib_songs, piec
 from music_evals.datasets.near_copies import NEAR
 from music_evals.symbolic.measures import count_musib_measures
 
-__all__ = ["corpus_counts", "credited", "musib_selection", "near_counts", "window_counts"]
-
-
-def musib_selection(chorales: Iterable[Chorale]) -> dict[str, int]:
-    """Apply MUSIB's filters: four parts and at least 16 measures by its counting rule."""
-    counts = {
-        chorale.name: count_musib_measures(chorale.score.voice(0)["onset_tick"], chorale.score.ticks_per_quarter)
-        for chorale in chorales
-        if len(chorale.score.voices) == len(VOICES)
-    }
-    return {name: count for name, count in counts.items() if count >= MUSIB_LAYOUT.n_measures}
+__all__ = ["corpus_counts", "near_counts", "window_counts"]
 
 
 def window_counts(n_measures: Iterable[int], *, voices: int = len(VOICES)) -> dict[str, int]:
@@ -40,11 +30,19 @@ def window_counts(n_measures: Iterable[int], *, voices: int = len(VOICES)) -> di
 
 def corpus_counts(chorales: Iterable[Chorale]) -> dict[str, object]:
     """Compute what the card says of the songs of `musib` and of those that `strict_4_4` leaves out."""
-    pieces = list(chorales)
+    pieces, paths = list(chorales), chorale_paths()
     songs = [chorale for chorale in pieces if chorale.name in musib_songs()]
-    four_four = [c for c in pieces if len(c.score.voices) == len(VOICES) and c.time_signatures == {"4/4"}]
+    strict = pieces_of("strict_4_4", pieces)
+    steps_per_quarter = MUSIB_LAYOUT.steps_per_measure // 4
+    four_part = [chorale for chorale in pieces if len(chorale.score.voices) == len(VOICES)]
+    # MUSIB's filters: four parts and at least 16 measures by its counting rule
+    counted = (
+        count_musib_measures(chorale.score.voice(0)["onset_tick"], chorale.score.ticks_per_quarter)
+        for chorale in four_part
+    )
+    four_four = [chorale for chorale in four_part if chorale.time_signatures == {"4/4"}]
     return {
-        "musib": window_counts(musib_selection(pieces).values()),
+        "musib": window_counts(count for count in counted if count >= MUSIB_LAYOUT.n_measures),
         "musib_songs_by_last_note_end": window_counts(math.ceil(_bars(chorale)) for chorale in songs),
         "musib_songs_by_full_bars": window_counts(math.floor(_bars(chorale)) for chorale in songs),
         "musib_first_time_signature": _tally(chorale.time_signature for chorale in songs),
@@ -52,12 +50,13 @@ def corpus_counts(chorales: Iterable[Chorale]) -> dict[str, object]:
         "musib_single_4_4": sum(chorale.time_signatures == {"4/4"} for chorale in songs),
         "musib_mode": _tally(chorale.mode for chorale in songs),
         "musib_notes": sum(len(chorale.score.notes) for chorale in songs),
-        "musib_notes_off_grid": sum(_off_grid(chorale) for chorale in songs),
-        "musib_files_with_credit": credited(chorale.name for chorale in songs),
-        "strict_4_4": window_counts(piece.n_measures for piece in pieces_of("strict_4_4", pieces)),
-        "strict_4_4_new_songs": sorted(
-            piece.chorale.name for piece in pieces_of("strict_4_4", pieces) if piece.chorale.name not in musib_songs()
+        "musib_notes_off_grid": sum(
+            int((score.notes["onset_tick"] * steps_per_quarter % score.ticks_per_quarter != 0).sum())
+            for score in (chorale.score for chorale in songs)
         ),
+        "musib_files_with_credit": sum(bool(encoder_credit(paths[chorale.name])) for chorale in songs),
+        "strict_4_4": window_counts(piece.n_measures for piece in strict),
+        "strict_4_4_new_songs": sorted({piece.chorale.name for piece in strict} - musib_songs().keys()),
         "strict_4_4_misaligned": sorted(chorale.name for chorale in four_four if not is_strict(chorale)),
     }
 
@@ -79,21 +78,8 @@ def near_counts(
     return counts
 
 
-def credited(names: Iterable[str]) -> int:
-    """Count the files of the corpus that carry a credit or a copyright line."""
-    paths = chorale_paths()
-    return sum(bool(encoder_credit(paths[name])) for name in names)
-
-
 def _bars(chorale: Chorale) -> Fraction:
     return Fraction(chorale.score.end_tick, 4 * chorale.score.ticks_per_quarter)
-
-
-def _off_grid(chorale: Chorale) -> int:
-    """Count the notes that do not start on one of MUSIB's steps."""
-    steps_per_quarter = MUSIB_LAYOUT.steps_per_measure // 4
-    off = chorale.score.notes["onset_tick"] * steps_per_quarter % chorale.score.ticks_per_quarter
-    return int((off != 0).sum())
 
 
 def _tally(values: Iterable[object]) -> dict[str, int]:

@@ -45,13 +45,7 @@ def four_voices(score: Score) -> Score:
     """Return soprano, alto, tenor and bass of a score, in this order, under these names.
 
     Parts are taken by name, or by the first word of it, as of ``"Soprano Oboe 1"``; instruments are left out. A score
-    of four parts without these names is read from top to bottom.
-
-    Raises
-    ------
-    InvalidInputError
-        More or fewer parts than four, and not one each of these names.
-
+    of four parts without these names is read from top to bottom; others raise `InvalidInputError`.
     """
     names = [name.strip().casefold() for name in score.voices]
     words = [name.partition(" ")[0] for name in names]
@@ -103,17 +97,12 @@ def page_signatures(chorale: Chorale) -> tuple[TimeSignature, ...]:
         if goes_on:
             continue
         if not signatures or bar.full_quarters != full or (at - start) % full:
-            tick = round(at * score.ticks_per_quarter)
-            signatures.append(_signature(tick, bar.full_quarters, first.denominator))
+            tick, denominator = round(at * score.ticks_per_quarter), first.denominator
+            while bar.full_quarters * denominator % 4:  # until the numerator is whole
+                denominator *= 2
+            signatures.append(TimeSignature(tick, round(bar.full_quarters * denominator / 4), denominator))
         start, full = at, bar.full_quarters
     return tuple(signatures)
-
-
-def _signature(tick: int, quarters: float, denominator: int) -> TimeSignature:
-    """Return a signature of a length; its denominator is doubled until the numerator is whole."""
-    while quarters * denominator % 4:
-        denominator *= 2
-    return TimeSignature(tick, round(quarters * denominator / 4), denominator)
 
 
 def style_configs(chorales: Mapping[str, Chorale], listed: Sequence[str]) -> dict[str, dict[str, list[dict[str, Any]]]]:
@@ -140,14 +129,8 @@ def style_splits(chorales: Iterable[Chorale]) -> dict[str, list[dict[str, Any]]]
 def official_style_splits(chorales: Mapping[str, Chorale], listed: Sequence[str]) -> dict[str, list[dict[str, Any]]]:
     """Make the rows of the config ``style_official``: all entries of a list, in the authors' splits.
 
-    Parameters
-    ----------
-    chorales
-        By name.
-    listed
-        The 371 names of `bach_corpus.chorale_list`. A row is named by its place in it, as ``"003-bwv347"``, since 19
-        names come twice and one three times. Entries that are not of four voices are left out.
-
+    A row is named by its place among the 371 names of `bach_corpus.chorale_list`, as ``"003-bwv347"``, since 19 names
+    come twice and one three times. Entries that are not of four voices are left out.
     """
     families = tune_families({name: chorale.score for name, chorale in chorales.items() if has_four_voices(chorale)})
     return {
@@ -176,27 +159,15 @@ def content_key(row: Mapping[str, Any]) -> str:
 
 
 def tune_families(scores: Mapping[str, Score]) -> dict[str, str]:
-    """Return for each piece the first name, in the order of names, of those that begin with its soprano's intervals.
-
-    Two pieces are of one family if the first 20 intervals of their sopranos are the same, in any key and rhythm; of a
-    shorter soprano all its intervals count.
-    """
+    """Return for each piece the first name of those that begin with its soprano's intervals; see `incipit_families`."""
     return incipit_families({name: four_voices(score).voice(0)["pitch"] for name, score in scores.items()})
 
 
 def official_splits(n_pieces: int = 371) -> dict[str, list[int]]:
     """Return the positions of each split in the authors' code: files ordered as text ("0", "1", "10", "100", ...).
 
-    Parameters
-    ----------
-    n_pieces
-        Entries of music21's chorale list, duplicates and all; the published split is one of 371.
-
-    Raises
-    ------
-    InvalidInputError
-        Another number of entries.
-
+    The published split is one of the 371 entries of music21's chorale list, duplicates and all; another number raises
+    `InvalidInputError`.
     """
     if n_pieces != sum(OFFICIAL_COUNTS.values()):
         raise InvalidInputError(f"the authors split {sum(OFFICIAL_COUNTS.values())} chorales, not {n_pieces}")

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from music_evals.annotations import DRUMS, Key
 from music_evals.datasets.known_edits.harmony import chord_pitch_classes
 from music_evals.datasets.known_edits.pieces import TPQ, Note, Part, Piece, Span, articulate, merge_spans, tidy
 
-__all__ = ["DRUM_KEYS", "Plan", "Texture", "arpeggio", "arrange", "drum_bar", "nearest", "spread", "voicing"]
+__all__ = ["Plan", "Texture", "arpeggio", "arrange", "drum_bar", "nearest", "spread"]
 
 DRUM_KEYS = {"kick": 36, "snare": 38, "rim": 37, "clap": 39, "hat": 42, "open": 46, "ride": 51, "crash": 49, "tom": 45}
 """Names of the patterns -> keys of the General MIDI drum kit."""
@@ -99,7 +99,11 @@ def arrange(
         texture = plan.textures[next(s.label for s in sections if s.start <= start < s.end)]
         if stop == end:  # whatever sounds or is left out before, the piece ends with its last bar
             texture = dataclasses.replace(texture, comp="held", bass="held")
-        inside = _clip(blank.chords, start, stop)
+        inside = [
+            Span(max(span.start, start), min(span.end, stop), span.label)
+            for span in blank.chords
+            if span.start < stop and span.end > start
+        ]
         made["chords"] += _comp(texture.comp, inside, start, stop, plan.register)
         made["bass"] += _bass(texture.bass, inside, start, stop)
         if texture.drums:
@@ -113,11 +117,6 @@ def arrange(
             program = DRUMS if role == "drums" else plan.programs[role]
             parts.append(Part(role, "voice" if role == "pad" else role, program, tidy(notes)))
     return dataclasses.replace(blank, parts=tuple(parts))
-
-
-def _clip(spans: Iterable[Span], start: int, stop: int) -> list[Span]:
-    inside = [span for span in spans if span.start < stop and span.end > start]
-    return [Span(max(span.start, start), min(span.end, stop), span.label) for span in inside]
 
 
 def _hits(rhythm: str, start: int, stop: int) -> Iterator[tuple[int, int, str]]:

@@ -9,6 +9,7 @@ tempo, key, chords, melody, sections), and what `edits.yaml` says the edit left 
 import dataclasses
 import functools
 import hashlib
+import io
 import json
 import logging
 import os
@@ -109,8 +110,9 @@ def compose_piece(name: str) -> Piece:
         return compose(name)
     if name in CHORALES:
         return set_chorale(name)
-    if name in _tunes():
-        return _arrange_tune(name)
+    tunes = packaged_yaml("music_evals.datasets.known_edits", "tunes.yaml")
+    if name in tunes:
+        return _arrange_tune(name, tunes[name])
     raise UnknownNameError("piece of known_edits", name, pieces())
 
 
@@ -123,20 +125,15 @@ def iter_edits(names: Iterable[str] | None = None) -> Iterator[Edit]:
 
 def left_out(names: Iterable[str] | None = None) -> dict[str, dict[str, int]]:
     """Count the edits that the set does not hold: reason -> kind -> pieces times strengths."""
-    # ``needs``
-    #     The piece does not offer what the kind needs.
-    # ``repeats``
-    #     The edit is that of a weaker strength once more: two sections in reverse order are two sections rotated.
-    # ``untrue``
-    #     A label of `edits.yaml` is not true of this piece, e.g. a chord on the last beat of a bar alone does
-    #     not survive the loss of that beat.
+    # needs: the piece does not offer what the kind needs. repeats: the edit is that of a weaker strength once more; two
+    # sections in reverse order are two sections rotated. untrue: a label of `edits.yaml` is not true of this piece; a
+    # chord on the last beat of a bar alone does not survive the loss of that beat.
     counts: dict[str, Counter[str]] = {"needs": Counter(), "repeats": Counter(), "untrue": Counter()}
     for name in pieces() if names is None else names:
         for kind in kinds().values():
             counts["needs"][kind.name] += len(kind.strengths) * (not _offered(compose_piece(name), kind))
     for edit in _every_edit(names):
-        reason = _reason(edit)
-        if reason:
+        if reason := _reason(edit):
             counts[reason][edit.kind.name] += 1
     return {reason: {kind: n for kind, n in count.items() if n} for reason, count in counts.items()}
 
@@ -221,14 +218,13 @@ def _truth_row(truth: Features) -> dict[str, Any]:
         "bpm": beats.bpm,
         "beats_sec": beats.times_sec.tolist(),
         "key": {"tonic": key.tonic, "mode": key.mode},
-        "chords": _span_rows(chords.intervals_sec, label=chords.labels),
-        "melody": _span_rows(melody.intervals_sec, pitch=melody.pitches.tolist()),
-        "sections": _span_rows(segments.intervals_sec, label=segments.labels),
+        "chords": _span_rows(chords.intervals_sec, "label", chords.labels),
+        "melody": _span_rows(melody.intervals_sec, "pitch", melody.pitches.tolist()),
+        "sections": _span_rows(segments.intervals_sec, "label", segments.labels),
     }
 
 
-def _span_rows(intervals_sec: Any, **column: Iterable[Any]) -> list[dict[str, Any]]:
-    ((name, values),) = column.items()
+def _span_rows(intervals_sec: Any, name: str, values: Iterable[Any]) -> list[dict[str, Any]]:
     return [
         {"start_sec": start, "end_sec": end, name: value}
         for (start, end), value in zip(intervals_sec.tolist(), values, strict=True)
@@ -252,14 +248,10 @@ def load_rows(
     Parameters
     ----------
     config, split
-        ``"default"`` with ``"tuning"`` and ``"held_out"``, or ``"small"`` with ``"test"``.
+        ``"default"`` with ``"tuning"`` and ``"held_out"``, or ``"small"`` with ``"test"``. Others raise
+        `UnknownNameError`.
     dataset
         A name as `repositories.find_repository` finds it, a folder, or an id on the Hub.
-
-    Raises
-    ------
-    UnknownNameError
-        There is no such data set, or its folder has no such config and split.
 
     """
     return load_split(dataset, config, split)
@@ -325,11 +317,6 @@ def render(
     cache
         Folder; None is ``$MUSIC_EVALS_CACHE/known_edits``, or ``~/.cache/music_evals/known_edits``.
 
-    Returns
-    -------
-    Path
-        The file.
-
     Raises
     ------
     UnknownNameError
@@ -375,11 +362,12 @@ def _stored(folder: Path, midi: bytes, operations: str, renderer: str) -> Path:
         samples = rendering.render_fluidsynth(midi, soundfont=font, sample_rate=SAMPLE_RATE)
     else:
         samples = rendering.render_additive(read_midi(midi), sample_rate=SAMPLE_RATE)
-    content = _wav_bytes(samples)
+    buffer = io.BytesIO()
+    soundfile.write(buffer, samples, SAMPLE_RATE, subtype="FLOAT", format="WAV")
     try:
-        return write_atomically(path, content, parents=True)
+        return write_atomically(path, buffer.getvalue(), parents=True)
     except OutputError:
-        return write_atomically(Path(_folder_instead(folder).name, path.name), content)
+        return write_atomically(Path(_folder_instead(folder).name, path.name), buffer.getvalue())
 
 
 @functools.cache
@@ -389,31 +377,13 @@ def _folder_instead(folder: Path) -> Any:
     return tempfile.TemporaryDirectory(prefix="music_evals_", ignore_cleanup_errors=True)
 
 
-def _wav_bytes(samples: Any) -> bytes:
-    import io
-
-    import soundfile
-
-    buffer = io.BytesIO()
-    soundfile.write(buffer, samples, SAMPLE_RATE, subtype="FLOAT", format="WAV")
-    return buffer.getvalue()
-
-
 _STEPS = {"C": 0, "D": 2, "E": 4, "F": 5, "G": 7, "A": 9, "B": 11}
 _BENDS = {"#": 1, "b": -1}
 _VELOCITY = 90
 
 
-@functools.cache
-def _tunes() -> dict[str, dict[str, Any]]:
-    """Return what `tunes.yaml` says, by id."""
-    read: dict[str, dict[str, Any]] = packaged_yaml("music_evals.datasets.known_edits", "tunes.yaml")
-    return read
-
-
-def _arrange_tune(name: str) -> Piece:
-    """Return one of the tunes with its accompaniment; the same at every call."""
-    tune = _tunes()[name]
+def _arrange_tune(name: str, tune: Mapping[str, Any]) -> Piece:
+    """Return one of the tunes of `tunes.yaml` with its accompaniment."""
     numerator, denominator = tune["meter"]
     bar = 4 * TPQ * numerator // denominator
     melody, pickup = _melody(tune["melody"], bar)
@@ -421,21 +391,21 @@ def _arrange_tune(name: str) -> Piece:
     chords = spread(tune["chords"], pickup, bar)
     if pickup:
         chords.insert(0, Span(0, pickup, chords[0].label))
+    sections: list[Span] = []
+    for label, n_bars in tune["sections"]:
+        start = sections[-1].end if sections else 0
+        sections.append(Span(start, (start or pickup) + n_bars * bar, label))
     return arrange(
         name,
         melody,
         chords,
-        _sections(tune["sections"], pickup, bar),
+        sections,
         Plan(tune["programs"], {label: Texture(**texture) for label, texture in tune["textures"].items()}),
         bars=[0, *starts] if pickup else starts,
         meter=(numerator, denominator),
         mspq=round(6e7 / tune["bpm"] * TPQ / beat_of((numerator, denominator))),
         key=Key(NAMES.index(tune["tonic"]), tune["mode"]),
     )
-
-
-def _pitch(name: str) -> int:
-    return 12 * (int(name[-1]) + 1) + _STEPS[name[0]] + sum(_BENDS[sign] for sign in name[1:-1])
 
 
 def _melody(text: str, bar: int) -> tuple[list[Note], int]:
@@ -447,21 +417,12 @@ def _melody(text: str, bar: int) -> tuple[list[Note], int]:
         for word in words.split():
             name, eighths = word.split(":")
             duration = round(float(eighths) * TPQ / 2)
-            if name != "r":
-                notes.append(Note(onset, duration, _pitch(name), _VELOCITY))
+            if name != "r":  # such as Bb4
+                pitch = 12 * (int(name[-1]) + 1) + _STEPS[name[0]] + sum(_BENDS[sign] for sign in name[1:-1])
+                notes.append(Note(onset, duration, pitch, _VELOCITY))
             onset += duration
         if index == 0 and onset < bar:
             pickup = onset
         elif onset < at + bar:
             onset = at + bar  # the last bar lacks what the pickup has
     return notes, pickup
-
-
-def _sections(rows: list[tuple[str, int]], pickup: int, bar: int) -> list[Span]:
-    spans: list[Span] = []
-    at = 0
-    for label, n_bars in rows:
-        end = (at or pickup) + n_bars * bar
-        spans.append(Span(at, end, label))
-        at = end
-    return spans

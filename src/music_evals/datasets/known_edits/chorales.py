@@ -10,7 +10,7 @@ from music_evals.datasets.bach_corpus import VOICES, Chorale, read_chorale
 from music_evals.datasets.known_edits.harmony import NO_TRIAD, QUALITIES, chord_label
 from music_evals.datasets.known_edits.pieces import TPQ, Note, Part, Piece, Span, articulate, merge_spans
 
-__all__ = ["CHORALES", "Setting", "chord_of", "chords_of", "key_of", "set_chorale"]
+__all__ = ["CHORALES", "chord_of", "set_chorale"]
 
 _VELOCITIES = (92, 72, 72, 80)
 _BREATH = TPQ // 2
@@ -51,9 +51,16 @@ def set_chorale(name: str) -> Piece:
     mspq = round(6e7 / setting.bpm)
     parts = []
     for role, program, notes in zip(VOICES, setting.programs, voices, strict=True):
-        melodic = role == "soprano"
-        played = articulate(_breathe(notes, setting.phrases[:-1]), mspq) if melodic else notes
+        played = notes
+        if role == "soprano":
+            ends = {quarter * TPQ for quarter in setting.phrases[:-1]}
+            breathing = [note._replace(duration=note.duration - _BREATH * (note.end in ends)) for note in notes]
+            played = articulate(breathing, mspq)
         parts.append(Part(role, {"soprano": "melody", "bass": "bass"}.get(role, "voice"), program, tuple(played)))
+    stollen = setting.stollen * TPQ
+    sections: tuple[Span, ...] = (Span(0, end, "A"),)
+    if stollen:
+        sections = (Span(0, stollen, "A"), Span(stollen, 2 * stollen, "A"), Span(2 * stollen, end, "B"))
     signature = chorale.score.time_signatures[0]
     starts = (round(measure.offset_quarters * TPQ) for measure in chorale.measures)
     return Piece(
@@ -65,7 +72,7 @@ def set_chorale(name: str) -> Piece:
         mspq,
         key_of(chorale),
         chords_of(voices, end),
-        _sections(setting.stollen * TPQ, end),
+        sections,
     )
 
 
@@ -78,17 +85,6 @@ def _voice(chorale: Chorale, index: int, end: int) -> list[Note]:
         if onset < end:
             notes.append(Note(onset, stop - onset, int(row["pitch"]), _VELOCITIES[index]))
     return notes
-
-
-def _breathe(notes: Sequence[Note], phrases: Sequence[int]) -> list[Note]:
-    ends = {quarter * TPQ for quarter in phrases}
-    return [note._replace(duration=note.duration - _BREATH) if note.end in ends else note for note in notes]
-
-
-def _sections(stollen: int, end: int) -> tuple[Span, ...]:
-    if not stollen:
-        return (Span(0, end, "A"),)
-    return (Span(0, stollen, "A"), Span(stollen, 2 * stollen, "A"), Span(2 * stollen, end, "B"))
 
 
 def key_of(chorale: Chorale) -> Key:

@@ -7,9 +7,10 @@ leaves alone is checked there too, by `labels.holds`.
 from __future__ import annotations
 
 import dataclasses
+import itertools
 import math
 import random
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from music_evals.annotations import DRUMS, Key
@@ -66,10 +67,6 @@ def _share(strength: float) -> str:
     return {0.25: "a quarter", 0.5: "half", 0.75: "three quarters", 1.0: "all"}[strength]
 
 
-def _gain(piece: Piece, strength: float, _: random.Random) -> _Result:
-    return piece, [{"op": "gain", "db": float(strength)}], f"Make the recording {-strength:g} dB quieter."
-
-
 def _velocity(piece: Piece, strength: float, rng: random.Random) -> _Result:
     def change(note: Note) -> Note:
         factor = 1 + strength * rng.uniform(-1, 1)
@@ -80,11 +77,28 @@ def _velocity(piece: Piece, strength: float, rng: random.Random) -> _Result:
 
 
 def _texture(piece: Piece, strength: float, rng: random.Random) -> _Result:
+    """Break the chords of a part into eighths where two notes start at once, else hold them, in some bars."""
     bars = list(piece.bar_spans())
     chosen = bars if strength == 2 else sorted(rng.sample(bars, len(bars) // 2))
-    result = piece.map_parts(lambda part: _broken_or_held(part, piece, chosen), ["chords"])
+
+    def broken_or_held(part: Part) -> Part:
+        made = [note for note in part.notes if not any(start <= note.onset < end for start, end in chosen)]
+        # chord by chord within each bar; the pitches stay
+        for (start, end), chord in itertools.product(chosen, piece.chords):
+            low, high = max(start, chord.start), min(end, chord.end)
+            inside = [note for note in part.notes if low <= note.onset < high]
+            if not inside:
+                continue
+            pitches, velocity = sorted({note.pitch for note in inside}), inside[0].velocity
+            if len({note.onset for note in inside}) < len(inside):
+                made += arpeggio(pitches, low, high, velocity)
+            else:
+                made += [Note(low, high - low, pitch, velocity) for pitch in pitches]
+        return part.with_notes(made)
+
     which = "everywhere" if strength == 2 else "in half of the bars"
-    return result, [], f"Break up the accompanying chords that are held, and hold those that are broken up, {which}."
+    sentence = f"Break up the accompanying chords that are held, and hold those that are broken up, {which}."
+    return piece.map_parts(broken_or_held, ["chords"]), [], sentence
 
 
 def _timbre(piece: Piece, strength: float, rng: random.Random) -> _Result:
@@ -101,10 +115,6 @@ def _other_program(part: Part, rng: random.Random) -> int:
     own = next((members for members in FAMILIES.values() if part.program in members), range(0))
     forbidden = {part.program} if part.role == "bass" else {part.program, *own}
     return rng.choice([program for program in candidates if program not in forbidden])
-
-
-def _drums_removed(piece: Piece, _: float, __: random.Random) -> _Result:
-    return piece.map_parts(lambda part: part.with_notes(()), ["drums"]), [], "Take out the drums."
 
 
 def _drums_added(piece: Piece, _: float, __: random.Random) -> _Result:
@@ -126,24 +136,15 @@ def _microtiming(piece: Piece, strength: float, rng: random.Random) -> _Result:
             limit = note.duration // 3
             onset = max(0, note.onset + max(-limit, min(limit, move)))
             moved.append(note._replace(onset=onset, duration=max(1, note.end - onset)))
-        return part.with_notes(_one_at_a_time(moved) if part.role == "melody" else moved)
+        if part.role == "melody":  # a note ends where the next begins, where it would sound into it
+            ends = [*(following.onset for following in moved[1:]), math.inf]
+            moved = [
+                note._replace(duration=int(min(note.end, end)) - note.onset)
+                for note, end in zip(moved, ends, strict=True)
+            ]
+        return part.with_notes(moved)
 
     return piece.map_parts(loosen), [], f"Play less exactly: notes come up to {3 * strength:g} ms early or late."
-
-
-def _one_at_a_time(notes: Sequence[Note]) -> list[Note]:
-    """End each note where the next begins, where it would sound into it."""
-    ends = [following.onset for following in notes[1:]] + [math.inf]
-    return [note._replace(duration=int(min(note.end, end)) - note.onset) for note, end in zip(notes, ends, strict=True)]
-
-
-def _noise(piece: Piece, strength: float, rng: random.Random) -> _Result:
-    operation = {"op": "noise", "snr_db": float(strength), "seed": rng.randrange(2**31)}
-    return piece, [operation], f"Add pink noise at a signal-to-noise ratio of {strength:g} dB."
-
-
-def _lowpass(piece: Piece, strength: float, _: random.Random) -> _Result:
-    return piece, [{"op": "lowpass", "hz": float(strength)}], f"Cut off everything above {strength:g} Hz."
 
 
 def _transpose(piece: Piece, strength: float, _: random.Random) -> _Result:
@@ -156,10 +157,11 @@ def _transpose(piece: Piece, strength: float, _: random.Random) -> _Result:
     return result, [], f"Transpose the music up by {n} semitone{'s' * (n > 1)}."
 
 
-def _repitched(piece: Piece, change: Callable[[int], int]) -> Piece:
+def _repitched(
+    piece: Piece, change: Callable[[int], int], roles: Sequence[str] = ("melody", "chords", "voice", "bass")
+) -> Piece:
     return piece.map_parts(
-        lambda part: part.with_notes(note._replace(pitch=change(note.pitch)) for note in part.notes),
-        ["melody", "chords", "voice", "bass"],
+        lambda part: part.with_notes(note._replace(pitch=change(note.pitch)) for note in part.notes), roles
     )
 
 
@@ -175,11 +177,6 @@ def _mode(piece: Piece, _: float, __: random.Random) -> _Result:
         chords=merge_spans(chord._replace(label=relabel(chord.label, moved)) for chord in piece.chords),
     )
     return result, [], f"Turn the piece from {piece.key.mode} to {result.key.mode} on the same tonic."
-
-
-def _reharmonised(piece: Piece, strength: float, rng: random.Random) -> _Result:
-    result = _with_other_chords(piece, strength, rng)
-    return result, [], f"Keep the melody and the key, but replace {_share(strength)} of the chords."
 
 
 def _tempo(piece: Piece, strength: float, _: random.Random) -> _Result:
@@ -201,10 +198,16 @@ def _varispeed(piece: Piece, strength: float, _: random.Random) -> _Result:
 
 def _rubato(piece: Piece, strength: float, _: random.Random) -> _Result:
     """Let the tempo swing; the phase is the one with which the claims on sections are true, where there is one."""
+    starts = [section.start for section in piece.sections]
+
+    def misfit(swung: Piece) -> float:
+        """Return how far the greatest move of a section is from 30 ms at depth 0.05, from 90 ms at depth 0.15."""
+        move = float(abs(swung.seconds(starts) - piece.seconds(starts)).max())
+        return abs(move - strength * 0.6)
+
     anchors = range(0, _RUBATO_BARS * piece.bar, piece.beat // 2)
-    tempos = min((_swing(piece, strength, anchor) for anchor in anchors), key=lambda t: _misfit(piece, t, strength))
-    result = dataclasses.replace(piece, tempos=tempos)
-    return result, [], f"Let the tempo swing by {strength:.0%} within every four bars."
+    swung = (dataclasses.replace(piece, tempos=_swing(piece, strength, anchor)) for anchor in anchors)
+    return min(swung, key=misfit), [], f"Let the tempo swing by {strength:.0%} within every four bars."
 
 
 def _swing(piece: Piece, depth: float, anchor: int) -> tuple[tuple[int, int], ...]:
@@ -223,18 +226,6 @@ def _swing(piece: Piece, depth: float, anchor: int) -> tuple[tuple[int, int], ..
     return tuple(dict(tempos).items())
 
 
-def _misfit(piece: Piece, tempos: tuple[tuple[int, int], ...], depth: float) -> float:
-    """Return how far the greatest move of a section is from 30 ms at depth 0.05, from 90 ms at depth 0.15."""
-    starts = [section.start for section in piece.sections]
-    swung = dataclasses.replace(piece, tempos=tempos)
-    move = float(abs(swung.seconds(starts) - piece.seconds(starts)).max())
-    return abs(move - depth * 0.6)
-
-
-def _offset(piece: Piece, strength: float, _: random.Random) -> _Result:
-    return piece, [{"op": "offset", "seconds": float(strength)}], f"Put {strength:g} s of silence before the beginning."
-
-
 def _meter(piece: Piece, _: float, __: random.Random) -> _Result:
     spans = [(a, b - piece.beat if b - a == piece.bar else b) for a, b in piece.bar_spans()]
     numerator, denominator = piece.meter
@@ -242,10 +233,6 @@ def _meter(piece: Piece, _: float, __: random.Random) -> _Result:
     result = dataclasses.replace(splice(piece, spans), meter=(fewer, denominator))
     meters = f"{numerator}/{denominator} becomes {fewer}/{denominator}"
     return result, [], f"Leave out the last beat of every bar, so that {meters}."
-
-
-def _cut(piece: Piece, strength: float, _: random.Random) -> _Result:
-    return piece, [{"op": "cut", "share": float(strength)}], f"Cut {_share(strength)} of the recording off at its end."
 
 
 def _ordered(piece: Piece, sections: Sequence[Span]) -> Piece:
@@ -259,25 +246,9 @@ def _sections_reordered(piece: Piece, strength: float, _: random.Random) -> _Res
     return _ordered(piece, sections[::-1]), [], "Play the sections in reverse order."
 
 
-def _section_repeated(piece: Piece, _: float, __: random.Random) -> _Result:
-    return _ordered(piece, (piece.sections[0], *piece.sections)), [], "Play the first section twice."
-
-
-def _section_dropped(piece: Piece, _: float, __: random.Random) -> _Result:
-    return _ordered(piece, (piece.sections[0], *piece.sections[2:])), [], "Leave out the second section."
-
-
 def _melody_octave(piece: Piece, strength: float, _: random.Random) -> _Result:
-    result = piece.map_parts(
-        lambda part: part.with_notes(note._replace(pitch=note.pitch + 12 * int(strength)) for note in part.notes),
-        ["melody"],
-    )
+    result = _repitched(piece, lambda pitch: pitch + 12 * int(strength), ["melody"])
     return result, [], f"Play the melody an octave {'higher' if strength > 0 else 'lower'}."
-
-
-def _melody_ornamented(piece: Piece, strength: float, rng: random.Random) -> _Result:
-    result = piece.map_parts(lambda part: _ornamented(part, piece, strength, rng), ["melody"])
-    return result, [], f"Ornament {_share(strength)} of the longer melody notes with turns, trills and passing notes."
 
 
 def _bars_of_melody(piece: Piece, share: float, rng: random.Random) -> list[tuple[int, int]]:
@@ -287,77 +258,16 @@ def _bars_of_melody(piece: Piece, share: float, rng: random.Random) -> list[tupl
     return sorted(rng.sample(bars, max(1, round(share * len(bars)))))
 
 
-def _melody_replaced(piece: Piece, strength: float, rng: random.Random) -> _Result:
-    bars = _bars_of_melody(piece, strength, rng)
-    result = piece.map_parts(lambda part: _replaced(part, piece, bars, rng), ["melody"])
-    where = "throughout" if strength == 1 else "in half of the bars"
-    return result, [], f"Replace the melody by another one on the same chords and in the same rhythm {where}."
-
-
 def _melody_removed(piece: Piece, strength: float, rng: random.Random) -> _Result:
     bars = _bars_of_melody(piece, strength, rng)
     result = piece.map_parts(lambda part: _silenced(part, bars), ["melody"])
     return result, [], "Take out the melody." if strength == 1 else "Take out the melody in half of the bars."
 
 
-EDITS: dict[str, Callable[[Piece, float, random.Random], _Result]] = {
-    "gain": _gain,
-    "velocity": _velocity,
-    "texture": _texture,
-    "timbre": _timbre,
-    "drums_removed": _drums_removed,
-    "drums_added": _drums_added,
-    "microtiming": _microtiming,
-    "noise": _noise,
-    "lowpass": _lowpass,
-    "transpose": _transpose,
-    "mode": _mode,
-    "reharmonised": _reharmonised,
-    "tempo": _tempo,
-    "stretch": _stretch,
-    "varispeed": _varispeed,
-    "rubato": _rubato,
-    "offset": _offset,
-    "meter": _meter,
-    "cut": _cut,
-    "sections_reordered": _sections_reordered,
-    "section_repeated": _section_repeated,
-    "section_dropped": _section_dropped,
-    "melody_octave": _melody_octave,
-    "melody_ornamented": _melody_ornamented,
-    "melody_replaced": _melody_replaced,
-    "melody_removed": _melody_removed,
-}
-"""Kind -> function of piece, strength and random numbers."""
-
-
 Bars = Sequence[tuple[int, int]]
 
 
-def _broken_or_held(part: Part, piece: Piece, bars: Bars) -> Part:
-    """Break the chords of a part into eighths where two notes start at once, else hold them, in some bars."""
-    # Works chord by chord within each bar; the pitches stay.
-    untouched = [note for note in part.notes if not any(start <= note.onset < end for start, end in bars)]
-    made: list[Note] = []
-    for start, end in bars:
-        for chord in piece.chords:
-            low, high = max(start, chord.start), min(end, chord.end)
-            inside = [note for note in part.notes if low <= note.onset < high]
-            if inside:
-                made += _other_texture(inside, low, high)
-    return part.with_notes([*untouched, *made])
-
-
-def _other_texture(notes: Sequence[Note], start: int, end: int) -> Iterator[Note]:
-    pitches = sorted({note.pitch for note in notes})
-    velocity = notes[0].velocity
-    if len({note.onset for note in notes}) < len(notes):
-        yield from arpeggio(pitches, start, end, velocity)
-    else:
-        yield from (Note(start, end - start, pitch, velocity) for pitch in pitches)
-
-
-def _with_other_chords(piece: Piece, share: float, rng: random.Random) -> Piece:
+def _reharmonised(piece: Piece, share: float, rng: random.Random) -> _Result:
     """Replace a share of the chords by other triads of the key, and the accompaniment with them."""
     # Each chord tone moves to the tone of the new chord in its place (root, third, fifth; a seventh to the root), any
     # other note to the nearest tone.
@@ -371,7 +281,8 @@ def _with_other_chords(piece: Piece, share: float, rng: random.Random) -> Piece:
     def follow(part: Part) -> Part:
         return part.with_notes(_follow(note, piece.chords, new) for note in part.notes)
 
-    return dataclasses.replace(piece.map_parts(follow, ["chords", "voice", "bass"]), chords=merge_spans(new))
+    result = dataclasses.replace(piece.map_parts(follow, ["chords", "voice", "bass"]), chords=merge_spans(new))
+    return result, [], f"Keep the melody and the key, but replace {_share(share)} of the chords."
 
 
 def _substitutes(piece: Piece, chord: Span) -> list[str]:
@@ -381,24 +292,22 @@ def _substitutes(piece: Piece, chord: Span) -> list[str]:
         for note in piece.melody.notes
         if note.onset < chord.end and note.end > chord.start
     ]
-    root = chord_pitch_classes(chord.label)[0]
-    others = [label for label in _diatonic(piece.key) if chord_pitch_classes(label)[0] != root]
+    # the major and minor triads on the degrees of the scale; a minor key has both dominants
+    key, labels = piece.key, []
+    scale = scale_of(key)
+    for degree in range(7):
+        root, third, fifth = (scale[(degree + step) % 7] for step in (0, 2, 4))
+        steps = (0, (third - root) % 12, (fifth - root) % 12)
+        labels += [chord_label(root, quality) for quality in ("maj", "min") if QUALITIES[quality] == steps]
+    if key.mode == "minor":
+        labels.append(chord_label(key.tonic + 7, "maj"))
+    own = chord_pitch_classes(chord.label)[0]
+    others = [label for label in labels if chord_pitch_classes(label)[0] != own]
 
     def held(label: str) -> int:
         return sum(ticks for pitch_class, ticks in sounding if pitch_class in chord_pitch_classes(label))
 
     return sorted(others, key=held, reverse=True)
-
-
-def _diatonic(key: Key) -> list[str]:
-    """Return the major and minor triads on the degrees of the scale; a minor key has both dominants."""
-    scale = scale_of(key)
-    labels = []
-    for degree in range(7):
-        root, third, fifth = (scale[(degree + step) % 7] for step in (0, 2, 4))
-        steps = (0, (third - root) % 12, (fifth - root) % 12)
-        labels += [chord_label(root, quality) for quality in ("maj", "min") if QUALITIES[quality] == steps]
-    return labels + ([chord_label(key.tonic + 7, "maj")] if key.mode == "minor" else [])
 
 
 def _follow(note: Note, old: Sequence[Span], new: Sequence[Span]) -> Note:
@@ -412,20 +321,28 @@ def _follow(note: Note, old: Sequence[Span], new: Sequence[Span]) -> Note:
     return note._replace(pitch=min((nearest(tone, note.pitch) for tone in after), key=lambda p: abs(p - note.pitch)))
 
 
-def _ornamented(part: Part, piece: Piece, share: float, rng: random.Random) -> Part:
+def _melody_ornamented(piece: Piece, share: float, rng: random.Random) -> _Result:
     """Put a turn, a trill or passing notes in the place of a share of the longer notes: quarters and longer."""
-    # An ornament fills exactly the time of its note and begins on it.
-    long = [index for index, note in enumerate(part.notes) if note.duration >= TPQ * 3 // 4]
-    chosen = set(rng.sample(long, max(1, round(share * len(long)))))
-    notes: list[Note] = []
-    for index, note in enumerate(part.notes):
-        if index not in chosen:
-            notes.append(note)
-            continue
-        following = part.notes[index + 1].pitch if index + 1 < len(part.notes) else note.pitch
-        scale = scale_of(piece.key, chord_pitch_classes(piece.chord_at(note.onset)))
-        notes += _divide(note, _ornament(note.pitch, following, scale, rng))
-    return part.with_notes(notes)
+
+    def ornamented(part: Part) -> Part:
+        long = [index for index, note in enumerate(part.notes) if note.duration >= TPQ * 3 // 4]
+        chosen = set(rng.sample(long, max(1, round(share * len(long)))))
+        notes: list[Note] = []
+        for index, note in enumerate(part.notes):
+            if index not in chosen:
+                notes.append(note)
+                continue
+            following = part.notes[index + 1].pitch if index + 1 < len(part.notes) else note.pitch
+            scale = scale_of(piece.key, chord_pitch_classes(piece.chord_at(note.onset)))
+            pitches = _ornament(note.pitch, following, scale, rng)
+            # an ornament fills exactly the time of its note and begins on it
+            edges = [note.onset + note.duration * i // len(pitches) for i in range(len(pitches) + 1)]
+            for (start, end), pitch in zip(itertools.pairwise(edges), pitches, strict=True):
+                notes.append(Note(start, end - start, pitch, note.velocity))
+        return part.with_notes(notes)
+
+    sentence = f"Ornament {_share(share)} of the longer melody notes with turns, trills and passing notes."
+    return piece.map_parts(ornamented, ["melody"]), [], sentence
 
 
 def _ornament(pitch: int, following: int, scale: Sequence[int], rng: random.Random) -> list[int]:
@@ -441,18 +358,13 @@ def _ornament(pitch: int, following: int, scale: Sequence[int], rng: random.Rand
     return [pitch, *passing[:2], passing[0]]
 
 
-def _divide(note: Note, pitches: Sequence[int]) -> Iterator[Note]:
-    edges = [note.onset + note.duration * i // len(pitches) for i in range(len(pitches) + 1)]
-    for start, end, pitch in zip(edges[:-1], edges[1:], pitches, strict=True):
-        yield Note(start, end - start, pitch, note.velocity)
-
-
-def _replaced(part: Part, piece: Piece, bars: Bars, rng: random.Random) -> Part:
+def _melody_replaced(piece: Piece, strength: float, rng: random.Random) -> _Result:
     """Give the notes that start in some bars other pitches: chord tones first in the bar, notes of the scale after."""
-    low, high = min(n.pitch for n in part.notes), max(n.pitch for n in part.notes)
+    bars, melody = _bars_of_melody(piece, strength, rng), piece.melody.notes
+    low, high = min(note.pitch for note in melody), max(note.pitch for note in melody)
     notes: list[Note] = []
-    pitch = part.notes[0].pitch
-    for note in part.notes:
+    pitch = melody[0].pitch
+    for note in melody:
         bar = next((bar for bar in bars if bar[0] <= note.onset < bar[1]), None)
         if bar is not None:
             tones = chord_pitch_classes(piece.chord_at(note.onset))
@@ -463,7 +375,9 @@ def _replaced(part: Part, piece: Piece, bars: Bars, rng: random.Random) -> Part:
         else:
             pitch = note.pitch
         notes.append(note._replace(pitch=pitch))
-    return part.with_notes(notes)
+    where = "throughout" if strength == 1 else "in half of the bars"
+    sentence = f"Replace the melody by another one on the same chords and in the same rhythm {where}."
+    return piece.map_parts(lambda part: part.with_notes(notes), ["melody"]), [], sentence
 
 
 def _silenced(part: Part, bars: Bars) -> Part:
@@ -475,3 +389,62 @@ def _silenced(part: Part, bars: Bars) -> Part:
         ends = [start for start, _ in bars if note.onset < start < note.end]
         notes.append(note._replace(duration=min([note.end, *ends]) - note.onset))
     return part.with_notes(notes)
+
+
+EDITS: dict[str, Callable[[Piece, float, random.Random], _Result]] = {
+    "gain": lambda piece, db, _: (piece, [{"op": "gain", "db": float(db)}], f"Make the recording {-db:g} dB quieter."),
+    "velocity": _velocity,
+    "texture": _texture,
+    "timbre": _timbre,
+    "drums_removed": lambda piece, *_: (
+        piece.map_parts(lambda part: part.with_notes(()), ["drums"]),
+        [],
+        "Take out the drums.",
+    ),
+    "drums_added": _drums_added,
+    "microtiming": _microtiming,
+    "noise": lambda piece, db, rng: (
+        piece,
+        [{"op": "noise", "snr_db": float(db), "seed": rng.randrange(2**31)}],
+        f"Add pink noise at a signal-to-noise ratio of {db:g} dB.",
+    ),
+    "lowpass": lambda piece, hz, _: (
+        piece,
+        [{"op": "lowpass", "hz": float(hz)}],
+        f"Cut off everything above {hz:g} Hz.",
+    ),
+    "transpose": _transpose,
+    "mode": _mode,
+    "reharmonised": _reharmonised,
+    "tempo": _tempo,
+    "stretch": _stretch,
+    "varispeed": _varispeed,
+    "rubato": _rubato,
+    "offset": lambda piece, seconds, _: (
+        piece,
+        [{"op": "offset", "seconds": float(seconds)}],
+        f"Put {seconds:g} s of silence before the beginning.",
+    ),
+    "meter": _meter,
+    "cut": lambda piece, share, _: (
+        piece,
+        [{"op": "cut", "share": float(share)}],
+        f"Cut {_share(share)} of the recording off at its end.",
+    ),
+    "sections_reordered": _sections_reordered,
+    "section_repeated": lambda piece, *_: (
+        _ordered(piece, (piece.sections[0], *piece.sections)),
+        [],
+        "Play the first section twice.",
+    ),
+    "section_dropped": lambda piece, *_: (
+        _ordered(piece, (piece.sections[0], *piece.sections[2:])),
+        [],
+        "Leave out the second section.",
+    ),
+    "melody_octave": _melody_octave,
+    "melody_ornamented": _melody_ornamented,
+    "melody_replaced": _melody_replaced,
+    "melody_removed": _melody_removed,
+}
+"""Kind -> function of piece, strength and random numbers."""

@@ -23,9 +23,8 @@ from music_evals.yaml_files import packaged_yaml
 __all__ = ["Kind", "declared", "half_of", "holds", "kinds", "pieces"]
 
 TOLERANCE_SEC = 0.05  # "same" in edits.yaml: times within 50 ms, where an edit moves single notes
-SECTION_TOLERANCE_SEC = (
-    0.5  # the window of the boundary F-measure: a lead-in shorter than that leaves the form as it is
-)
+# the window of the boundary F-measure: a lead-in shorter than that leaves the form as it is
+SECTION_TOLERANCE_SEC = 0.5
 REST_SEC = 0.14
 _EXACT_SEC = 2e-3
 _MOTIF = 3
@@ -67,13 +66,15 @@ def kinds() -> dict[str, Kind]:
             entry["what"],
             strengths,
             entry.get("needs", ""),
-            tuple({field: _at(labels.get(field, "same"), i) for field in fields} for i in range(len(strengths))),
+            tuple(
+                {
+                    field: label if isinstance(label := labels.get(field, "same"), str) else label[index]
+                    for field in fields
+                }
+                for index in range(len(strengths))
+            ),
         )
     return by_name
-
-
-def _at(label: str | Sequence[str], index: int) -> str:
-    return label if isinstance(label, str) else label[index]
 
 
 def pieces() -> tuple[str, ...]:
@@ -134,12 +135,8 @@ def _relate(before: FloatArray, after: FloatArray) -> _Times:
 
 def _transposition(before: Sequence[str], after: Sequence[str]) -> int | None:
     """Return by how many semitones 0..11 all chords moved, or None where they did not move together."""
-    if len(before) != len(after):
-        return None
-    for semitones in range(12):
-        if all(transpose_label(a, semitones) == b for a, b in zip(before, after, strict=True)):
-            return semitones
-    return None
+    moved = ([transpose_label(label, semitones) for label in before] for semitones in range(12))
+    return next((semitones for semitones, labels in enumerate(moved) if labels == list(after)), None)
 
 
 def _key(before: Features, after: Features) -> set[str]:

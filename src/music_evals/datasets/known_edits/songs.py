@@ -10,7 +10,6 @@ import dataclasses
 import functools
 import random
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 from music_evals.annotations import Key
 from music_evals.datasets.known_edits.arranging import Plan, Texture, arrange, nearest, spread
@@ -18,7 +17,7 @@ from music_evals.datasets.known_edits.harmony import NAMES, chord_pitch_classes,
 from music_evals.datasets.known_edits.pieces import TPQ, Note, Piece, Span, beat_of
 from music_evals.yaml_files import packaged_yaml
 
-__all__ = ["Block", "Song", "compose", "grow_melody", "songs"]
+__all__ = ["Song", "compose", "songs"]
 
 # Rhythms of a bar in eighths; negative is a rest. The last ones of a row close a phrase.
 _CELLS: dict[tuple[int, int], tuple[tuple[tuple[int, ...], ...], tuple[tuple[int, ...], ...]]] = {
@@ -64,17 +63,16 @@ class Song:
 def songs() -> dict[str, Song]:
     """Return what `songs.yaml` says, by id."""
     reported = packaged_yaml("music_evals.datasets.known_edits", "songs.yaml")
-    return {name: _song(drums=reported["drums"], **song) for name, song in reported["songs"].items()}
-
-
-def _song(drums: Mapping[str, Any], meter: list[int], blocks: Mapping[str, Any], **rest: Any) -> Song:
-    read = {}
-    for label, block in blocks.items():
-        texture = {name: value for name, value in block.items() if name != "chords"}
-        if isinstance(texture.get("drums"), str):
-            texture["drums"] = drums[texture["drums"]]  # a rhythm that several songs share
-        read[label] = Block(block["chords"], Texture(**texture))
-    return Song(meter=(meter[0], meter[1]), blocks=read, **rest)
+    by_name = {}
+    for name, song in reported["songs"].items():
+        blocks = {}
+        for label, block in song["blocks"].items():
+            texture = {key: value for key, value in block.items() if key != "chords"}
+            if isinstance(texture.get("drums"), str):
+                texture["drums"] = reported["drums"][texture["drums"]]  # a rhythm that several songs share
+            blocks[label] = Block(block["chords"], Texture(**texture))
+        by_name[name] = Song(**(song | {"meter": tuple(song["meter"]), "blocks": blocks}))
+    return by_name
 
 
 def compose(name: str) -> Piece:

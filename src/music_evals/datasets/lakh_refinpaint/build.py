@@ -8,6 +8,7 @@ by MD5, in the user's own copy, or six that the user names. The config ``stand_i
 from __future__ import annotations
 
 import dataclasses
+import functools
 import hashlib
 import itertools
 import re
@@ -17,9 +18,10 @@ from typing import Any, Final
 
 import numpy as np
 
-from music_evals.annotations import DRUMS, Score
+from music_evals.annotations import DRUMS
 from music_evals.datasets.edit_sources import Attached, file_hash, write_sources
 from music_evals.datasets.known_edits import build as known_edits
+from music_evals.datasets.manifest import flat_features
 from music_evals.errors import FileTooLargeError, InvalidInputError, MusicEvalsError, NoDataError
 from music_evals.files import write_atomically
 from music_evals.symbolic.midi import read_midi, write_midi
@@ -76,11 +78,8 @@ _COLUMNS = {
 }
 
 
-def features() -> Any:
-    """Return the `datasets.Features` of the rows."""
-    from datasets import Features, Value
-
-    return Features({name: Value(kind) for name, kind in _COLUMNS.items()})
+features = functools.partial(flat_features, _COLUMNS)
+"""Return the `datasets.Features` of the rows."""
 
 
 def build_config(config: str) -> list[Row]:
@@ -90,7 +89,7 @@ def build_config(config: str) -> list[Row]:
         if config == "stand_in":
             name = STAND_IN_PIECES[piece - 1]
             place: Row = {"excerpt": name, "midi_file": f"{name}.mid", "origin": "music_evals"}
-            place["midi_md5"] = _md5(_stand_in_midi(name))
+            place["midi_md5"] = hashlib.md5(_stand_in_midi(name), usedforsecurity=False).hexdigest()
         else:
             place = {"excerpt": f"piece_{piece}", "midi_file": None, "midi_md5": None, "origin": "Lakh MIDI Dataset"}
         rows += [
@@ -114,22 +113,14 @@ def attach(rows: Iterable[Row], root: str | Path, *, md5s: Sequence[str] = ()) -
 
     For rows of ``lakh`` the pieces are chosen now: files named by an MD5 (``<md5>.mid``, in any folder below the root,
     as in ``lmd_full``), in the order of these names, the first six whose content has that MD5 and that are not
-    `unsuitable`.
+    `unsuitable`. They have the MD5 of their piece as ``excerpt`` and ``midi_md5``.
 
     Parameters
     ----------
-    rows
-        Rows of one of `CONFIGS`.
-    root
-        Folder of the copy; for ``stand_in`` the one that `write_stand_in` wrote to.
+    rows, root
+        Of one of `CONFIGS`, and the copy; for ``stand_in`` the folder that `write_stand_in` wrote to.
     md5s
         Six MD5s to take in place of those that the rule finds, for ``lakh`` alone.
-
-    Returns
-    -------
-    Attached
-        Rows with ``audio``, the path of the MIDI file, and what is missing or has another checksum. Rows of ``lakh``
-        have the MD5 of their piece as ``excerpt`` and ``midi_md5``.
 
     Raises
     ------
@@ -159,8 +150,9 @@ def attach(rows: Iterable[Row], root: str | Path, *, md5s: Sequence[str] = ()) -
     right = {md5 for md5, path in there.items() if file_hash(path, "md5") == md5}
     if not right:
         raise NoDataError(f"{folder}: none of the {len(chosen)} pieces is there with its checksum; {_REMEDY}")
-    if md5s:
-        _refuse_unsuitable({md5: there[md5] for md5 in right})
+    for md5 in right if md5s else ():
+        if reason := unsuitable(there[md5]):
+            raise InvalidInputError(f"{md5} cannot be refined by these rows: {reason}; name another piece")
     return Attached(
         tuple({**row, "audio": str(there[row["midi_md5"]])} for row in named if row["midi_md5"] in right),
         tuple(dict.fromkeys(row["midi_file"] for row in named if row["midi_md5"] not in there)),
@@ -202,13 +194,6 @@ def _copies(folder: Path) -> Iterator[tuple[str, Path]]:
     yield from ((path.stem, path) for path in folder.rglob("*.mid") if _MD5.fullmatch(path.stem) and path.is_file())
 
 
-def _refuse_unsuitable(chosen: dict[str, Path]) -> None:
-    for md5, path in chosen.items():
-        reason = unsuitable(path)
-        if reason:
-            raise InvalidInputError(f"{md5} cannot be refined by these rows: {reason}; name another piece")
-
-
 def unsuitable(path: str | Path) -> str:
     """Return why a MIDI file cannot be one of the six, or an empty text where it can.
 
@@ -225,30 +210,17 @@ def unsuitable(path: str | Path) -> str:
         return "it does not say its meter from the beginning on"
     if any((signature.numerator, signature.denominator) != (4, 4) for signature in score.time_signatures):
         return "it is not in 4/4 throughout"
-    bars = _bars_of_notes(score)
+    # in which bar each note begins, drums and later bars left out
+    is_drum = np.array([program == DRUMS for program in score.programs or [0] * len(score.voices)])
+    bars = score.notes["onset_tick"][~is_drum[score.notes["voice"]]] // (4 * score.ticks_per_quarter)
+    bars = bars[bars < N_BARS]
     if set(bars.tolist()) != set(range(N_BARS)):
         return f"one of its first {N_BARS} bars has no notes"
     return "" if len(bars) <= MOST_NOTES else f"{len(bars)} notes begin in its first {N_BARS} bars, over {MOST_NOTES}"
 
 
-def _bars_of_notes(score: Score) -> Any:
-    """Return in which bar each note begins, drums and later bars left out."""
-    is_drum = np.array([program == DRUMS for program in score.programs or [0] * len(score.voices)])
-    bars = score.notes["onset_tick"][~is_drum[score.notes["voice"]]] // (4 * score.ticks_per_quarter)
-    return bars[bars < N_BARS]
-
-
 def write_stand_in(folder: str | Path) -> Path:
-    """Write the MIDI files of ``stand_in`` into a folder, which `attach` takes, and return it.
-
-    They are tune and bass of six songs of `known_edits`.
-
-    Raises
-    ------
-    OutputError
-        The folder cannot be written to.
-
-    """
+    """Write the MIDI files of ``stand_in``, tune and bass of songs of `known_edits`, into a folder, and return it."""
     target = Path(folder)
     for piece in STAND_IN_PIECES:
         write_atomically(target / f"{piece}.mid", _stand_in_midi(piece), parents=True)
@@ -259,7 +231,3 @@ def _stand_in_midi(name: str) -> bytes:
     piece = known_edits.compose_piece(name)
     parts = tuple(part for part in piece.parts if part.role in STAND_IN_ROLES)
     return write_midi(dataclasses.replace(piece, parts=parts).score())
-
-
-def _md5(content: bytes) -> str:
-    return hashlib.md5(content, usedforsecurity=False).hexdigest()

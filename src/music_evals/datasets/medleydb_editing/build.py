@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import functools
 import itertools
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
@@ -20,6 +20,7 @@ import numpy as np
 from music_evals.csv_files import csv_rows, csv_text
 from music_evals.datasets import edit_sources
 from music_evals.datasets.edit_sources import STAND_IN_PIECES, Attached
+from music_evals.datasets.manifest import flat_features
 from music_evals.errors import UnreadableFileError
 
 __all__ = ["CONFIGS", "attach", "build_config", "features", "published_table"]
@@ -46,13 +47,6 @@ STAND_IN_WISHES = (
 Row = dict[str, Any]
 
 
-def features() -> Any:
-    """Return the `datasets.Features` of the rows."""
-    from datasets import Features, Value
-
-    return Features({name: Value(kind) for name, kind in _COLUMNS.items()})
-
-
 _COLUMNS = {
     "id": "string",
     "excerpt": "string",
@@ -64,6 +58,9 @@ _COLUMNS = {
     "needs_source": "bool",  # null where the published table holds a value that it does not explain
     "origin": "string",
 }
+
+features = functools.partial(flat_features, _COLUMNS)
+"""Return the `datasets.Features` of the rows."""
 
 
 def build_config(config: str) -> list[Row]:
@@ -80,9 +77,11 @@ def build_config(config: str) -> list[Row]:
             }
             for number, row in enumerate(targets)
         ]
+    names = sorted(sources)
+    chosen = np.random.default_rng(VANILLA_SEED).choice(len(names), VANILLA_EXCERPTS, replace=False)
     return [
-        _published_row(config, number, excerpt, sources[excerpt][0])
-        for number, excerpt in enumerate(_vanilla_excerpts(sorted(sources)))
+        _published_row(config, number, names[index], sources[names[index]][0])
+        for number, index in enumerate(sorted(chosen))
     ]
 
 
@@ -134,24 +133,10 @@ def _published() -> tuple[dict[str, list[str]], list[dict[str, str]]]:
     return sources, [row for row in rows if row["kind"] == "target"]
 
 
-def _vanilla_excerpts(names: Sequence[str]) -> list[str]:
-    chosen = np.random.default_rng(VANILLA_SEED).choice(len(names), VANILLA_EXCERPTS, replace=False)
-    return [names[index] for index in sorted(chosen)]
-
-
 def published_table(targets: str, sources: str) -> str:
-    """Return the table of the package as CSV, from the text of the two that are published.
+    """Return the table of the package as CSV, from ``captions_targets.csv`` and ``captions_sources.csv`` as published.
 
-    Parameters
-    ----------
-    targets, sources
-        ``captions_targets.csv`` and ``captions_sources.csv`` of MedleyMDPrompts.
-
-    Raises
-    ------
-    UnreadableFileError
-        A table without the published columns.
-
+    A table without the published columns raises `UnreadableFileError`.
     """
     rows: list[tuple[Any, ...]] = []
     numbers: dict[str, int] = {}
@@ -176,26 +161,10 @@ def _excerpt_of(filename: str) -> str:
 
 
 def attach(rows: Iterable[Row], root: str | Path) -> Attached:
-    """Find the recording of each row in the user's own copy.
+    """Find the recording of each row in the user's own copy; see `edit_sources.attach`.
 
-    Parameters
-    ----------
-    rows
-        Rows of one of the configs.
-    root
-        Folder of MedleyDB (with or without its folder ``Audio``), or any folder that holds the files; for ``stand_in``
-        the one that `edit_sources.render_pieces` wrote to.
-
-    Returns
-    -------
-    Attached
-        Rows with ``audio``, the path of the recording, and what is missing.
-
-    Raises
-    ------
-    NoDataError
-        The folder does not exist, or holds none of the recordings.
-
+    The root is the folder of MedleyDB (with or without its folder ``Audio``), or any that holds the files; for
+    ``stand_in`` the one that `edit_sources.render_pieces` wrote to.
     """
     return edit_sources.attach(
         rows,

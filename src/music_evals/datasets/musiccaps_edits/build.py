@@ -8,8 +8,10 @@ CC BY-SA 4.0) the table has ids, times and one word of each aspect list. The aud
 
 from __future__ import annotations
 
+import functools
 import hashlib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+import itertools
+from collections.abc import Iterable, Mapping, Sequence
 from importlib.resources import files
 from pathlib import Path
 from typing import Any, Final
@@ -17,6 +19,7 @@ from typing import Any, Final
 from music_evals.csv_files import csv_rows, csv_text
 from music_evals.datasets import edit_sources
 from music_evals.datasets.edit_sources import STAND_IN_PIECES, Attached
+from music_evals.datasets.manifest import flat_features
 from music_evals.errors import NoDataError, UnreadableFileError
 from music_evals.files import decode_text, reading
 
@@ -54,71 +57,48 @@ _COLUMNS = {
 _FROZEN = tuple(name for name in _COLUMNS if name not in {"id", "audio_file", "audio_sha256", "origin"})
 
 
-def features() -> Any:
-    """Return the `datasets.Features` of the rows."""
-    from datasets import Features, Value
-
-    return Features({name: Value(kind) for name, kind in _COLUMNS.items()})
+features = functools.partial(flat_features, _COLUMNS)
+"""Return the `datasets.Features` of the rows."""
 
 
 def build_config(config: str) -> list[Row]:
     """Return the rows of a config."""
-    made = _frozen_rows() if config == "musiccaps" else _stand_in_rows()
-    return [{"id": f"{config}_{number:04d}", **row} for number, row in enumerate(made)]
-
-
-def _frozen_rows() -> Iterator[Row]:
-    text = (files("music_evals.datasets.musiccaps_edits") / TABLE).read_text(encoding="utf-8")
-    for row in csv_rows(text, TABLE):
-        times = {name: float(row[name]) for name in ("start_s", "end_s")}
-        yield {**row, **times, "audio_file": f"{row['excerpt']}.wav", "audio_sha256": None, "origin": "MusicCaps"}
-
-
-def _stand_in_rows() -> Iterator[Row]:
-    """Yield three changes of genre a piece, by the words of `known_edits`."""
-    for piece in STAND_IN_PIECES:
-        before = piece.removeprefix("song_")
-        for after in STAND_IN_GENRES:
-            yield {
-                "excerpt": piece,
-                "start_s": None,
-                "end_s": None,
-                "audio_file": f"{piece}.wav",
-                "audio_sha256": None,
-                "task": "genre",
-                "instruction": f"Change the genre from {before} to {after}.",
-                "source_prompt": f"A {before} piece.",
-                "target_prompt": f"{'An' if after[0] in 'aeio' else 'A'} {after} piece.",
-                "before": before,
-                "after": after,
-                "intended": "harmony,rhythm",
-                "origin": "music_evals",
-            }
+    made: list[Row] = []
+    if config == "musiccaps":
+        text = (files("music_evals.datasets.musiccaps_edits") / TABLE).read_text(encoding="utf-8")
+        for row in csv_rows(text, TABLE):
+            times = {name: float(row[name]) for name in ("start_s", "end_s")}
+            made.append({**row, **times, "origin": "MusicCaps"})
+    else:  # three changes of genre a piece, by the words of `known_edits`
+        for piece, after in itertools.product(STAND_IN_PIECES, STAND_IN_GENRES):
+            before = piece.removeprefix("song_")
+            made.append(
+                {
+                    "excerpt": piece,
+                    "start_s": None,
+                    "end_s": None,
+                    "task": "genre",
+                    "instruction": f"Change the genre from {before} to {after}.",
+                    "source_prompt": f"A {before} piece.",
+                    "target_prompt": f"{'An' if after[0] in 'aeio' else 'A'} {after} piece.",
+                    "before": before,
+                    "after": after,
+                    "intended": "harmony,rhythm",
+                    "origin": "music_evals",
+                }
+            )
+    return [
+        {"id": f"{config}_{number:04d}", **row, "audio_file": f"{row['excerpt']}.wav", "audio_sha256": None}
+        for number, row in enumerate(made)
+    ]
 
 
 def choose(rows: Iterable[Mapping[str, str]], words: Mapping[str, Mapping[str, str]]) -> list[tuple[str, Row]]:
-    """Return the clips of the data set with their tasks.
+    """Return the clips of the data set, each with its task, out of the rows of ``musiccaps-public.csv``.
 
     Clips of AudioSet's evaluation part, in the order of the SHA-256 of task and id; each task takes the first ones
-    whose aspect list names a word of its kind and that no task before took.
-
-    Parameters
-    ----------
-    rows
-        Of ``musiccaps-public.csv``.
-    words
-        Id -> task -> the word of its kind that the aspect list names.
-
-    Returns
-    -------
-    list of tuple
-        Task, and the row of the clip.
-
-    Raises
-    ------
-    NoDataError
-        Too few clips.
-
+    whose aspect list names a word of its kind (`words`: id -> task -> word) and that no task before took. Too few raise
+    `NoDataError`.
     """
     known = {row["ytid"]: row for row in rows if row["is_audioset_eval"] == "True"}
     taken: dict[str, str] = {}
@@ -139,16 +119,11 @@ def frozen_table(rows: Sequence[Mapping[str, Any]]) -> str:
 def attach(rows: Iterable[Row], root: str | Path) -> Attached:
     """Find the recording of each row in a folder: clips of 10 s that are called by their id, as WAV or FLAC.
 
-    Raises
-    ------
-    NoDataError
-        The folder does not exist, or holds none of the recordings.
-
+    See `edit_sources.attach`.
     """
     return edit_sources.attach(
         rows,
         root,
-        places=lambda name: (name, str(Path(name).with_suffix(".flac"))),
         dataset="the clips of MusicCaps",
         where=(
             "cut each video from start_s to end_s into ID.wav where its licence lets you; edit_sources.render_pieces "
@@ -158,16 +133,7 @@ def attach(rows: Iterable[Row], root: str | Path) -> Attached:
 
 
 def read_captions(path: str | Path) -> dict[str, str]:
-    """Return id -> caption out of the user's ``musiccaps-public.csv``.
-
-    Raises
-    ------
-    NoDataError
-        No such file.
-    UnreadableFileError
-        A table without the columns ``ytid`` and ``caption``.
-
-    """
+    """Return id -> caption out of the user's ``musiccaps-public.csv``; another table raises `UnreadableFileError`."""
     with reading(f"{path} (MusicCaps' table is musiccaps-public.csv, CC BY-SA 4.0)"):
         content = Path(path).read_bytes()
     rows = csv_rows(decode_text(content, path), path)

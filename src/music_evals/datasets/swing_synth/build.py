@@ -79,21 +79,7 @@ def chord_spans(chart: Chart, tonic: int, n_choruses: int) -> tuple[Span, ...]:
 
 
 def swing_score(piece: Piece, steps_per_quarter: int) -> Score:
-    """Return a piece on a grid, with voices ``"piano"`` and ``"bass"``.
-
-    Parameters
-    ----------
-    piece
-        See `compose`.
-    steps_per_quarter
-        8 (off-beats on step 5) or 12 (on step 8).
-
-    Raises
-    ------
-    UnknownNameError
-        Another grid.
-
-    """
+    """Return a piece on a grid of `OFF_BEATS`, with voices ``"piano"`` and ``"bass"``."""
     if steps_per_quarter not in OFF_BEATS:
         raise UnknownNameError("grid of swung pieces", str(steps_per_quarter), [str(grid) for grid in OFF_BEATS])
 

@@ -136,7 +136,8 @@ def draw_chart(rng: np.random.Generator) -> Chart:
     half_close = _draw(rng, _MINOR_HALF_CLOSES if minor else _HALF_CLOSES)
     bridge = _draw(rng, _MINOR_BRIDGES if minor else _BRIDGES)
     other = _draw(rng, _MINOR_MIDDLES if minor else _MIDDLES)
-    close = _bars("Im6 | Im6" if minor else "Imaj | Imaj")
+    tonic: Bar = (Chord.parse("Im6" if minor else "Imaj"),)
+    close = [tonic, tonic]
     if form == "AABA":
         sections = [opening, middle, turnaround, opening, middle, close, bridge, opening, middle, close]
     elif form == "ABAC":
@@ -149,11 +150,7 @@ def draw_chart(rng: np.random.Generator) -> Chart:
 
 
 def _draw(rng: np.random.Generator, options: dict[str, int]) -> list[Bar]:
-    return _bars(pick(rng, options))
-
-
-def _bars(text: str) -> list[Bar]:
-    return [tuple(Chord.parse(word) for word in bar.split()) for bar in text.split("|")]
+    return [tuple(Chord.parse(word) for word in bar.split()) for bar in pick(rng, options).split("|")]
 
 
 def _vary(rng: np.random.Generator, bars: list[Bar]) -> tuple[Bar, ...]:

@@ -35,16 +35,8 @@ QUALITIES: Final = {
 }
 
 _DEGREES = {"I": 0, "II": 2, "III": 4, "IV": 5, "V": 7, "VI": 9, "VII": 11}
-_SUFFIXES = {
-    "maj": "major",
-    "7": "dominant",
-    "7b9": "flat_nine",
-    "7#11": "lydian",
-    "m7": "minor",
-    "m6": "tonic_minor",
-    "ø": "half_diminished",
-    "o": "diminished",
-}
+# as they stand behind a degree, in the order of `QUALITIES`
+_SUFFIXES = dict(zip(("maj", "7", "7b9", "7#11", "m7", "m6", "ø", "o"), QUALITIES, strict=True))
 _NAMES = ("C", "Db", "D", "Eb", "E", "F", "F#", "G", "Ab", "A", "Bb", "B")
 
 

@@ -115,23 +115,10 @@ def _walk(rng: np.random.Generator, chord: Chord, place: int, goal: int, *, beat
 
 
 def next_voicing(chord: Chord, n_notes: int, previous: tuple[int, ...] = ()) -> tuple[int, ...]:
-    """Return the voicing of a chord that moves least from the one before.
+    """Return the voicing of a chord, of 3 or 4 notes, that moves least from the one before, rising MIDI pitches.
 
-    Parameters
-    ----------
-    chord
-        Counted from C.
-    n_notes
-        3 or 4.
-    previous
-        What was played before; empty at the beginning.
-
-    Returns
-    -------
-    tuple
-        Rising MIDI pitches in close position. No semitone lies on top or at the bottom, which leaves the two positions
-        that every pianist learns (third or seventh below), and a few more of major sevenths.
-
+    It is in close position. No semitone lies on top or at the bottom, which leaves the two positions that every pianist
+    learns (third or seventh below), and a few more of major sevenths.
     """
     classes = QUALITIES[chord.quality].voicings[4 - n_notes]
     voicings: list[tuple[int, ...]] = []
@@ -160,7 +147,7 @@ def comping(rng: np.random.Generator, spans: Sequence[Span]) -> Iterator[Stroke]
     starts = [
         (bar * HALVES_PER_BAR + at, length)
         for bar in range(0, last.start // HALVES_PER_BAR, 2)
-        for at, length in PATTERNS[_pattern(rng)]
+        for at, length in PATTERNS[pick(rng, dict.fromkeys(PATTERNS, 1))]
         if bar * HALVES_PER_BAR + at < last.start - 1
     ]
     previous: tuple[int, ...] = ()
@@ -181,7 +168,3 @@ def comping(rng: np.random.Generator, spans: Sequence[Span]) -> Iterator[Stroke]
         gap = int(rng.integers(3)) if end - start > 1 else int(rng.integers(2))
         yield Stroke(start, end, gap, previous)
     yield Stroke(last.start, last.end, 0, next_voicing(last.chord, 4, previous))
-
-
-def _pattern(rng: np.random.Generator) -> str:
-    return pick(rng, dict.fromkeys(PATTERNS, 1))

@@ -52,24 +52,6 @@ def diff_notes(reference: npt.ArrayLike, estimate: npt.ArrayLike) -> NoteDiff:
 
     A note is kept where both sides have an onset of one pitch at one step: the notes that
     `metrics.inpainting.note_f1` counts, so that 2 kept / (2 kept + missed + extra) is that score.
-
-    Parameters
-    ----------
-    reference, estimate
-        NoteSeq tokens, shape (steps,) each, values 0..129.
-
-    Raises
-    ------
-    InvalidTokensError
-        Not one sequence of tokens each.
-    PairCountError
-        They differ in length.
-
-    Examples
-    --------
-    >>> [change.kind for change in diff_notes([60, 128, 62, 128], [60, 129, 64, 128]).changes]
-    ['kept', 'missed', 'extra']
-
     """
     sides = [noteseq.check_tokens(tokens) for tokens in (reference, estimate)]
     if len(sides[0]) != len(sides[1]):

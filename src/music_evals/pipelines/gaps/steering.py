@@ -97,25 +97,7 @@ class Sketched:
 
 
 def sketched(inpainter: Inpainter, gap: Tokens, kind: str) -> Sketched:
-    """Hold a model to what was drawn in a gap.
-
-    Parameters
-    ----------
-    inpainter
-        A model that says with its attribute `sketch_class` what it takes as a sketch.
-    gap
-        NoteSeq tokens of the gap, shape (steps,), whole measures.
-    kind
-        As of `drawn_sketch`.
-
-    Raises
-    ------
-    UnknownNameError
-        Not one of `SKETCHES`.
-    InvalidInputError
-        The model takes no sketch, or nothing is drawn.
-
-    """
+    """Hold a model to what was drawn in a gap."""
     if not hasattr(inpainter, "sketch_class"):
         raise InvalidInputError(f"{inpainter.name} takes no sketch; sketchnet does")
     entries = drawn_sketch(gap, kind)
@@ -124,35 +106,7 @@ def sketched(inpainter: Inpainter, gap: Tokens, kind: str) -> Sketched:
 
 
 def hide_gap(tokens: Tokens, gap: slice, keep: Iterable[Sequence[int]] = ()) -> tuple[Tokens, npt.NDArray[np.bool_]]:
-    """Put locked notes into a gap, and say which of its steps are left to fill.
-
-    Parameters
-    ----------
-    tokens
-        NoteSeq tokens, shape (steps,), values 0..129.
-    gap
-        Steps of the gap.
-    keep
-        Locked notes, each onset, duration and pitch, in steps of `tokens`.
-
-    Returns
-    -------
-    tuple of two arrays
-        The tokens with the locked notes in them, and which steps are hidden, both of shape (steps,); what
-        `gap_filling.draw_candidates` takes.
-
-    Raises
-    ------
-    InvalidInputError
-        A note that does not lie in the gap, or two that sound at once.
-
-    Examples
-    --------
-    >>> tokens, hidden = hide_gap(np.array([60, 62, 64, 65], dtype=np.uint8), slice(1, 4), [(2, 1, 72)])
-    >>> tokens.tolist(), hidden.tolist()
-    ([60, 62, 72, 65], [False, True, False, True])
-
-    """
+    """Put locked notes into a gap, and say which of its steps are left to fill."""
     shown, hidden = tokens.copy(), np.zeros(len(tokens), dtype=np.bool_)
     hidden[gap] = True
     for onset, duration, pitch in sorted(map(tuple, keep)):
@@ -169,23 +123,7 @@ def hide_gap(tokens: Tokens, gap: slice, keep: Iterable[Sequence[int]] = ()) -> 
 
 
 def end_locked(filled: Tokens, hidden: npt.NDArray[np.bool_], gap: slice) -> Tokens:
-    """Let locked notes end where they end: holds that a model wrote behind one become rests.
-
-    Parameters
-    ----------
-    filled
-        NoteSeq tokens, shape (steps,).
-    hidden
-        Which steps were filled, shape (steps,).
-    gap
-        Steps of the gap; what is not hidden in it is locked.
-
-    Examples
-    --------
-    >>> end_locked(np.array([60, 128, 128, 62]), np.array([False, True, True, True]), slice(0, 4)).tolist()
-    [60, 129, 129, 62]
-
-    """
+    """Let locked notes end where they end: holds that a model wrote behind one become rests."""
     ended = filled.copy()
     behind = False  # whether what comes before is a locked note, or a rest that was a hold behind it
     for step in range(gap.start, gap.stop):
@@ -196,29 +134,7 @@ def end_locked(filled: Tokens, hidden: npt.NDArray[np.bool_], gap: slice) -> Tok
 
 
 def drawn_sketch(middle: Tokens, kind: str) -> Entries:
-    """Take a sketch from notes that were drawn: one entry a measure.
-
-    Parameters
-    ----------
-    middle
-        NoteSeq tokens, shape (steps,), whole measures. Holds at the start belong to no note of it.
-    kind
-        ``"rhythm"``: 24 steps, each 1 onset, 2 hold or 3 rest; ``"contour"``: pitches in their order. None for a
-        measure in which nothing is drawn, and no note begins for ``"contour"``: it is left to the model.
-
-    Raises
-    ------
-    UnknownNameError
-        Not one of `SKETCHES`.
-    InvalidInputError
-        Nothing is drawn.
-
-    Examples
-    --------
-    >>> drawn_sketch(np.array([60, 128, 62, 128] + [129] * 44, dtype=np.uint8), "contour")
-    ((60, 62), None)
-
-    """
+    """Take a sketch from notes that were drawn: one entry a measure."""
     if kind not in SKETCHES:
         raise UnknownNameError("sketch", kind, SKETCHES)
     parts = factorized.encode(noteseq.encode(noteseq.decode(middle), len(middle)))
@@ -235,26 +151,7 @@ def drawn_sketch(middle: Tokens, kind: str) -> Entries:
 
 
 def followed(entries: Entries, kind: str, middle: Tokens) -> Followed:
-    """Count how much of a sketch is in a middle.
-
-    Parameters
-    ----------
-    entries, kind
-        As of `drawn_sketch`.
-    middle
-        NoteSeq tokens of as many measures.
-
-    Returns
-    -------
-    Followed
-        Counts over the measures that are sketched.
-
-    Examples
-    --------
-    >>> followed(((60, 62), None), "contour", np.array([60, 128, 64, 128] + [129] * 44, dtype=np.uint8))
-    Followed(matched=1, sketched=2, others=0)
-
-    """
+    """Count how much of a sketch is in a middle."""
     size = MUSIB_LAYOUT.steps_per_measure
     matched = sketched = others = 0
     for entry, measure in zip(entries, np.reshape(middle, (-1, size)), strict=True):

@@ -123,7 +123,7 @@ def evaluate_predictor(
     rolls
         True pieces.
     predictor
-        Any model that predicts cells, or a rule to compare with (`models.roll_baselines`).
+        Any model that predicts cells, or a rule to compare with (`models.baselines`).
     groups
         Cluster of each piece, such as the family of its tune, shape (n,); None makes each piece its own.
     hidden

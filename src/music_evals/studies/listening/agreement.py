@@ -15,10 +15,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from music_evals.benchmark.cells import align, counted, format_interval, format_value, plain
 from music_evals.benchmark.contents import heading
+from music_evals.benchmark.formats import align, counted, format_interval, format_value, plain
+from music_evals.benchmark.inputs import some
 from music_evals.benchmark.load import LoadedResults, find_task, load_results
-from music_evals.benchmark.manifests import some
 from music_evals.benchmark.scores import ScoreTable
 from music_evals.errors import NoDataError
 from music_evals.stats import holm

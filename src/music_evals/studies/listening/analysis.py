@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from music_evals.benchmark.cells import counted
+from music_evals.benchmark.formats import counted
 from music_evals.errors import InvalidInputError
 from music_evals.stats import holm
 from music_evals.stats.agreement import leave_one_out

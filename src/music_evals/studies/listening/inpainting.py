@@ -19,8 +19,8 @@ import numpy.typing as npt
 from music_evals import __version__
 from music_evals.annotations import DEFAULT_BPM, MUSIB_LAYOUT, Score, Tempo, Tokens
 from music_evals.audio.rendering import RELEASE_SEC, find_soundfont, identify_sounds, render_additive, render_fluidsynth
-from music_evals.benchmark.versions import package_versions
 from music_evals.errors import InvalidInputError, UnknownNameError
+from music_evals.numerics import package_versions
 from music_evals.options import MISSING, option
 from music_evals.repositories import DATASETS, find_repository
 from music_evals.studies.listening.inpainting_runs import (

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from music_evals.benchmark.cells import format_interval, format_value, markdown_name, plain
+from music_evals.benchmark.formats import format_interval, format_value, markdown_name, plain
 from music_evals.studies.listening.agreement import agreement_text
 from music_evals.studies.listening.analysis import TABLES
 from music_evals.studies.listening.answers import ListeningTables

@@ -49,27 +49,7 @@ class Factorized(NamedTuple):
 
 
 def encode(tokens: npt.ArrayLike, *, steps_per_measure: int = 24) -> Factorized:
-    """Cut NoteSeq tokens into measures and factorise each.
-
-    Parameters
-    ----------
-    tokens
-        Shape (n_steps,), values 0..129, n_steps a multiple of `steps_per_measure`.
-    steps_per_measure
-        24 in MUSIB.
-
-    Raises
-    ------
-    InvalidTokensError
-        Not one sequence of whole measures, or values outside 0..129.
-
-    Examples
-    --------
-    >>> measure = encode([60, 128, 129, 64], steps_per_measure=4)
-    >>> measure.px.tolist(), measure.rx.tolist(), measure.len_x.tolist()
-    ([[60, 64, 128, 128]], [[1, 2, 3, 1]], [2])
-
-    """
+    """Cut NoteSeq tokens into measures and factorise each."""
     gd = _measures(tokens, steps_per_measure)
     onsets = gd < HOLD
     rx = np.where(onsets, ONSET, np.where(gd == HOLD, HELD, SILENT)).astype(np.uint8)
@@ -81,24 +61,7 @@ def encode(tokens: npt.ArrayLike, *, steps_per_measure: int = 24) -> Factorized:
 
 
 def decode(px: npt.ArrayLike, rx: npt.ArrayLike) -> Tokens:
-    """Put pitches and rhythm together again.
-
-    Parameters
-    ----------
-    px, rx
-        As in `Factorized`, shape (n_measures, steps).
-
-    Returns
-    -------
-    Tokens
-        Shape (n_measures * steps,).
-
-    Raises
-    ------
-    InvalidTokensError
-        Shapes that differ, a rhythm outside 1..3, or a measure with fewer pitches than onsets or more.
-
-    """
+    """Put pitches and rhythm together again."""
     pitches, rhythm = np.asarray(px), np.asarray(rx)
     if pitches.ndim != 2 or pitches.shape != rhythm.shape:
         raise InvalidTokensError(
@@ -123,19 +86,6 @@ def fix_empty(tokens: npt.ArrayLike, *, steps_per_measure: int = 24) -> Tokens:
 
     This is for the input of those models alone. A measure of rests becomes a note of one step, a measure inside a long
     note is struck again: never score against a reference that went through it.
-
-    Parameters
-    ----------
-    tokens
-        Shape (n_steps,), values 0..129, whole measures.
-    steps_per_measure
-        24 in MUSIB.
-
-    Returns
-    -------
-    Tokens
-        A new array; the input is not changed.
-
     """
     measures = _measures(tokens, steps_per_measure).copy()
     measures[~(measures < HOLD).any(axis=1), 0] = FIX_EMPTY_PITCH

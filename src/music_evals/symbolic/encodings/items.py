@@ -40,38 +40,7 @@ _NOTE_ROW = frozenset({"onset_step", "duration_step", "pitch"})
 def read_tokens(
     item: Any, *, whole: bool, voice: int | str | None = None, highest: bool = False, measures: Measures = "notated"
 ) -> Tokens:
-    """Return the NoteSeq tokens of one item of any kind that is offered.
-
-    Parameters
-    ----------
-    item
-        A path, MIDI bytes, notes, tokens, or a dict of past, middle and future.
-    whole
-        True: the item is a context of 384 steps. False: it is a middle of 96 steps or a whole context.
-        Notes and files end with their last note, and are filled up with rests: those that end within 96 steps are a
-        middle, those that reach into the future are a context. What ends in between is neither.
-    voice, highest
-        Of notes and files, as `contexts.pick_voice`; tokens are one voice already.
-    measures
-        Of notes and files: ``"notated"`` refuses those whose bars do not all last four quarters, as in 3/4, or after a
-        pickup; without a time signature they are in 4/4. ``"fixed"`` counts four quarters from the start, wherever the
-        bar lines are.
-
-    Returns
-    -------
-    Tokens
-        Shape (384,) or (96,).
-
-    Raises
-    ------
-    UnsupportedTypeError
-        An item of any other type.
-    ContextLengthError
-        Tokens of another number, notes that end where neither a middle nor a context does, or another meter.
-    PolyphonyError, UnknownNameError, InvalidInputError
-        As `contexts.tokens_from_score`; another way to lay measures.
-
-    """
+    """Return the NoteSeq tokens of one item of any kind that is offered."""
     check_measures(measures)
     lengths = (MUSIB_LAYOUT.n_steps,) if whole else (MUSIB_LAYOUT.middle_steps, MUSIB_LAYOUT.n_steps)
     if isinstance(item, Mapping):

@@ -67,30 +67,7 @@ Ids = npt.NDArray[np.int64]
 
 
 def encode(score: Score) -> Ids:
-    """Encode the notes of all voices.
-
-    Parameters
-    ----------
-    score
-        On any grid; at most 16 bars of four quarters. Without a tempo it runs at 120 a minute.
-
-    Returns
-    -------
-    Ids
-        Shape (n_notes, 6), one row a note, sorted by onset and pitch.
-
-    Raises
-    ------
-    InvalidNotesError
-        A pitch outside 22..107, or an onset after 16 bars.
-
-    Examples
-    --------
-    >>> from music_evals.symbolic.notes import make_notes
-    >>> encode(Score(make_notes([0, 17], [1, 2], [60, 64]), 4)).tolist()
-    [[23, 0, 0, 38, 1, 16], [23, 1, 1, 42, 3, 16]]
-
-    """
+    """Encode the notes of all voices."""
     notes = score.notes
     positions = rescale_tick(notes["onset_tick"], score.ticks_per_quarter, POSITIONS_PER_BAR // 4)
     lengths = rescale_tick(notes["duration_tick"], score.ticks_per_quarter, TICKS_PER_QUARTER)
@@ -119,24 +96,7 @@ def encode(score: Score) -> Ids:
 
 
 def decode(ids: npt.ArrayLike) -> Score:
-    """Read the notes back.
-
-    Parameters
-    ----------
-    ids
-        Shape (n, 6). Rows of PAD at the end are left out.
-
-    Returns
-    -------
-    Score
-        With 8 ticks a quarter, in one voice. Velocities and tempi are the lowest of their bins (a velocity at least 1).
-
-    Raises
-    ------
-    InvalidTokensError
-        Another shape, ids outside their column, BOS, EOS or PAD among the notes, or two tempi at one onset.
-
-    """
+    """Read the notes back."""
     rows = _check_ids(ids)
     positions = rows[:, BAR] * POSITIONS_PER_BAR + rows[:, POSITION]
     onsets = positions * TICKS_PER_POSITION
@@ -147,26 +107,7 @@ def decode(ids: npt.ArrayLike) -> Score:
 
 
 def pad(ids: Ids, length: int = SEQUENCE_LENGTH) -> Ids:
-    """Fill up a sequence with PAD.
-
-    Parameters
-    ----------
-    ids
-        Shape (n, 6).
-    length
-        512 in MUSIB.
-
-    Returns
-    -------
-    Ids
-        Shape (length, 6), a new array.
-
-    Raises
-    ------
-    ContextLengthError
-        There are more notes than `length`; nothing is cut.
-
-    """
+    """Fill up a sequence with PAD."""
     if len(ids) > length:
         raise ContextLengthError(
             f"{len(ids)} notes do not fit into {length}; cut the piece with symbolic.measures.slice_measures"
@@ -179,17 +120,6 @@ def relative_bars(ids: npt.ArrayLike) -> npt.NDArray[np.int64]:
     """Return the bar ids that VLI's network reads: 0 same bar as the note before, 1 a later one.
 
     Jumps over empty bars are 1 as well, so bars cannot be read back from these ids. The first note has 0.
-
-    Parameters
-    ----------
-    ids
-        Shape (n, 6), without PAD or with PAD at the end, which is left out.
-
-    Returns
-    -------
-    ndarray
-        Shape (n_notes,).
-
     """
     bars = _check_ids(ids)[:, BAR]
     return np.asarray(np.minimum(np.diff(bars, prepend=bars[:1]), 1), dtype=np.int64)

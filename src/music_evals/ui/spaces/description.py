@@ -16,9 +16,8 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from music_evals.annotations import GROUPS
 from music_evals.audio.io import load_channels
-from music_evals.benchmark.sources import model_type_of
+from music_evals.benchmark.inputs import model_type_of
 from music_evals.benchmark.tasks.songs.songs import Song, load_songs
-from music_evals.benchmark.versions import package_versions
 from music_evals.errors import (
     FileTooLargeError,
     InvalidTagsError,
@@ -29,6 +28,7 @@ from music_evals.errors import (
 )
 from music_evals.lyrics.embeddings import CHAR_NGRAMS, DEFAULT_ENCODER
 from music_evals.metrics.semantics import AGGREGATIONS
+from music_evals.numerics import package_versions
 from music_evals.pipelines.descriptions import check_description
 from music_evals.protocols import TAGGERS, Tagger, load_plugin
 from music_evals.ui import frame

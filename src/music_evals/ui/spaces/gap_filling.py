@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from music_evals.annotations import HOLD, MUSIB_LAYOUT, Tokens
 from music_evals.benchmark.tasks.inpainting.systems import baseline_names, baseline_system, load_model
-from music_evals.benchmark.versions import package_versions
 from music_evals.errors import InvalidInputError, UnknownNameError, UnreadableFileError, hub_errors
 from music_evals.files import parse_json
+from music_evals.numerics import package_versions
 from music_evals.pipelines.gaps.filling import Candidate, draw_candidates
 from music_evals.pipelines.gaps.steering import SKETCHES, Sketched, drawn_sketch, followed, hide_gap
 from music_evals.protocols import CONTROLS, GapLimits, load_plugin

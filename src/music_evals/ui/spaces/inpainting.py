@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import functools
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
@@ -107,7 +107,7 @@ def _melody_part(places: gaps.Places) -> tuple[gr.HTML, list[Any]]:
 
     gr.Markdown(f"## 1. The melody\n\nWhat is tinted, measures {GAP} of the sixteen to begin with, is the gap.")
     with gr.Row():
-        buttons = [
+        buttons: list[tuple[Any, Callable[[], str]]] = [
             (gr.Button(name, size="sm", elem_id=f"example_{number}"), functools.partial(example_melody, name))
             for number, name in enumerate(melody_sources.EXAMPLES)
         ]

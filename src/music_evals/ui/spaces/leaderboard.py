@@ -17,7 +17,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from music_evals.benchmark.cells import plain
+from music_evals.benchmark.formats import plain
 from music_evals.benchmark.tasks.preservation.pairs import AUDIO_SUFFIXES
 from music_evals.errors import HubError, InvalidInputError, MusicEvalsError, NoDataError, UnknownNameError, hub_errors
 from music_evals.leaderboard.board import DETAILS, RESULTS, DetailReader, read_board
@@ -289,15 +289,9 @@ def _table_part(held: dict[str, Board]) -> tuple[Any, Any]:
     import gradio as gr
 
     choices = held["board"].choices if held else []
+    first = choices[0][1] if choices else None
     with gr.Row():
-        table = gr.Dropdown(
-            choices,
-            value=choices[0][1] if choices else None,
-            label="Table",
-            elem_id="table_choice",
-            scale=3,
-            min_width=280,
-        )
+        table = gr.Dropdown(choices, value=first, label="Table", elem_id="table_choice", scale=3, min_width=280)
         search = gr.Textbox(
             label="Filter systems", max_lines=1, max_length=200, elem_id="search", scale=1, min_width=280
         )
@@ -313,11 +307,7 @@ def _table_part(held: dict[str, Board]) -> tuple[Any, Any]:
     with gr.Accordion("Receipt: what all results of this table have in common", open=False):
         receipt = gr.HTML(js_on_load=None, elem_id="receipt")
 
-    def show(
-        table: str,
-        search: str = "",
-        outside: bool = True,  # noqa: FBT001, FBT002
-    ) -> tuple[Any, ...]:
+    def show(table: str, search: str = "", outside: bool = True) -> tuple[Any, ...]:  # noqa: FBT001, FBT002
         """Show a table of the board.
 
         Args:

@@ -14,9 +14,8 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 
 from music_evals.annotations import MUSIB_LAYOUT, Tokens
-from music_evals.benchmark.cells import ARROWS
+from music_evals.benchmark.formats import ARROWS, render
 from music_evals.benchmark.tasks.preservation.plots import timeline
-from music_evals.benchmark.templates import render
 from music_evals.errors import MusicEvalsError
 from music_evals.leaderboard.board import DetailReader
 from music_evals.leaderboard.details import SIDES

@@ -11,13 +11,13 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from music_evals.annotations import LyricSection, sections_text
-from music_evals.benchmark.manifests import json_lines
-from music_evals.benchmark.versions import package_versions
+from music_evals.benchmark.inputs import json_lines
 from music_evals.errors import InvalidInputError, InvalidLyricsError, InvalidPatternError, UnknownNameError
 from music_evals.lyrics.normalise import STEPS, Normalised, normalise_lyrics
 from music_evals.lyrics.patterns import check_pattern, mark_lyrics, read_pattern, split_sections
 from music_evals.lyrics.rhyme import METHODS, rhyme_function
 from music_evals.metrics.catalogue import LYRIC_SCORES
+from music_evals.numerics import package_versions
 from music_evals.pipelines.lyrics import NO_HEADER, LyricStructure, lyric_structure, scores_of
 from music_evals.ui.frame import Progress, no_progress, receipt_html, write_downloads
 from music_evals.ui.spaces.words_muchin import LYRICS_WORDS, said_in

@@ -245,7 +245,7 @@ def results_of(pair: Compared) -> dict[str, Any]:
 def _receipt(pair: Compared) -> dict[str, Any]:
     """Return what the numbers depend on."""
     from music_evals.benchmark.tasks.preservation.task import AUDIO_PACKAGES, describe_extractors
-    from music_evals.benchmark.versions import PACKAGES, package_versions
+    from music_evals.numerics import PACKAGES, package_versions
 
     settings = pair.settings
     extractors = {"extractors": describe_extractors(settings)} if pair.modality == "audio" else {}

@@ -15,10 +15,10 @@ import numpy as np
 import numpy.typing as npt
 
 from music_evals.annotations import DIMENSIONS, GROUPS
-from music_evals.benchmark.versions import package_versions
 from music_evals.errors import InvalidTagsError, UndefinedMetricWarning, UnknownNameError
 from music_evals.lyrics.embeddings import CHAR_NGRAMS, DEFAULT_ENCODER, embed, load_encoder
 from music_evals.metrics.semantics import AGGREGATIONS, SemanticSimilarity, cosine_matrix
+from music_evals.numerics import package_versions
 from music_evals.pipelines.descriptions import score_description, tag_semantic_similarity
 from music_evals.protocols import TextEncoder
 from music_evals.ui.gpu import on_gpu

@@ -30,10 +30,7 @@ __all__ = ["SESSION_SEC", "Organiser"]
 
 SESSION_SEC = 8 * 3600
 """How long one need not give the secret again."""
-TRIES = 10
-"""So many wrong secrets are answered in `TRIES_SEC`."""
-TRIES_SEC = 60.0
-"""Seconds."""
+TRIES, TRIES_SEC = 10, 60.0  # so many wrong secrets are answered in so many seconds
 _COOKIE = "study_organiser"
 _MOST_BYTES = 10_000
 

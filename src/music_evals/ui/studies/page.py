@@ -17,7 +17,7 @@ _STYLES = {"editing": ("study_page", "piano_roll"), "listening": ("study_page", 
 
 
 def study_page(kind: str, title: str) -> dict[str, bytes]:
-    """Return the files of a page, for the `page` of `studies.folders.write_study_folder`.
+    """Return name -> content of the files of a page, for the `page` of `studies.folders.write_study_folder`.
 
     Parameters
     ----------
@@ -25,11 +25,6 @@ def study_page(kind: str, title: str) -> dict[str, bytes]:
         One of `studies.folders.KINDS`.
     title
         Of the browser's window.
-
-    Returns
-    -------
-    dict
-        Name -> content.
 
     Raises
     ------

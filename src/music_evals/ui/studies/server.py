@@ -56,11 +56,6 @@ def build_app(study: StudyFolder, *, secret: str, store: SubmissionStore | None 
     store
         Where submissions are kept; by default in the study's folder.
 
-    Returns
-    -------
-    starlette.applications.Starlette
-        For any ASGI server.
-
     Raises
     ------
     InvalidInputError

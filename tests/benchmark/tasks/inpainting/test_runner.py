@@ -19,8 +19,8 @@ from music_evals.benchmark.tasks.inpainting import runner
 from music_evals.benchmark.tasks.inpainting.items import ItemSet, load_items
 from music_evals.benchmark.tasks.inpainting.systems import System, baseline_system, load_model, stored_system
 from music_evals.benchmark.tasks.inpainting.task import INPAINTING
-from music_evals.benchmark.versions import package_versions
 from music_evals.errors import CorruptRecordsError, InvalidInputError
+from music_evals.numerics import package_versions
 from music_evals.pipelines.inpainting import evaluate_inpainting
 
 

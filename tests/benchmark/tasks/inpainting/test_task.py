@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 from tests.benchmark.record_files import damage
 
-from music_evals.benchmark import canvas
+from music_evals.benchmark import formats
 from music_evals.benchmark.contents import mark
 from music_evals.benchmark.load import load_results
 from music_evals.benchmark.published import JSB_TABLE
@@ -359,4 +359,4 @@ def test_without_a_train_split_fitted_baselines_are_left_out(settings: dict[str,
 
 
 def test_the_backend_is_there() -> None:
-    canvas.check_backend()
+    formats.check_backend()

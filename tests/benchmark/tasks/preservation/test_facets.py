@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from music_evals.benchmark.caveats import caveats
+from music_evals.benchmark.contents import caveats
 from music_evals.benchmark.results import build_results
 from music_evals.benchmark.scores import read_scores
 from music_evals.benchmark.tables import markdown_report, text_report

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from music_evals.benchmark.manifests import named_path
+from music_evals.benchmark.inputs import named_path
 from music_evals.benchmark.tasks.preservation.controls import (
     MOST_PAIRS,
     Traits,

@@ -10,12 +10,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from music_evals.benchmark.caveats import caveats
-from music_evals.benchmark.cells import plain
-from music_evals.benchmark.contents import significant
+from music_evals.benchmark.contents import caveats, significant
+from music_evals.benchmark.formats import plain
 from music_evals.benchmark.published import read_published
 from music_evals.benchmark.records import check_same_run
 from music_evals.benchmark.results import build_results
+from music_evals.benchmark.run import definitions_of
 from music_evals.benchmark.scores import read_scores
 from music_evals.benchmark.tables import legend, markdown_report, text_report
 from music_evals.benchmark.tasks.preservation.pairs import CEILING, UNRELATED
@@ -29,7 +29,6 @@ from music_evals.benchmark.tasks.preservation.plots import (
 )
 from music_evals.benchmark.tasks.preservation.report import _left_out, render_report, worst_pairs
 from music_evals.benchmark.tasks.preservation.task import PRESERVATION
-from music_evals.benchmark.versions import definitions_of
 from music_evals.errors import CorruptRecordsError
 from music_evals.metrics.catalogue import PRESERVATION_METRICS
 from music_evals.stats import mean_interval

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from music_evals.annotations import GROUPS, SCORED
-from music_evals.benchmark.caveats import caveats
+from music_evals.benchmark.contents import caveats
 from music_evals.benchmark.tables import markdown_report, text_report
 from music_evals.benchmark.tasks.songs import descriptions
 from music_evals.benchmark.tasks.songs.descriptions import DESCRIPTIONS, Settings

@@ -11,7 +11,7 @@ import pytest
 from tests.benchmark.record_files import cut
 
 from music_evals.annotations import LyricSection
-from music_evals.benchmark.caveats import caveats
+from music_evals.benchmark.contents import caveats
 from music_evals.benchmark.records import read_records
 from music_evals.benchmark.results import build_results
 from music_evals.benchmark.scores import read_scores

@@ -63,9 +63,9 @@ def test_requests_are_spaced_evenly(server: Server, monkeypatch: pytest.MonkeyPa
         waits.append(seconds)
         clock["now"] += seconds
 
-    from music_evals.models import _endpoint
+    from music_evals.models import endpoints
 
-    monkeypatch.setattr(_endpoint.time, "monotonic", lambda: clock["now"])
+    monkeypatch.setattr(endpoints.time, "monotonic", lambda: clock["now"])
     server.answers((500, "busy", {"Retry-After": "0"}), (200, LYRIC))
     writer = EndpointWriter(server.url, "poet", requests_per_minute=30, retries=1, sleep=sleep)
     writer.write(["one", "two"], seed=0)

@@ -15,19 +15,14 @@ from typing import Any
 
 from music_evals.annotations import EditInstruction
 from music_evals.audio.io import AUDIO_SUFFIXES
-from music_evals.benchmark.manifests import files_of, manifest_rows, some
+from music_evals.benchmark.inputs import files_of, load_split, manifest_rows, resolve_revision, some
 from music_evals.benchmark.records import dump_json
-from music_evals.benchmark.sources import load_split, resolve_revision
 from music_evals.errors import BackendError, CorruptRecordsError, InvalidInputError, NoDataError, PairCountError
 from music_evals.files import check_path, parse_json, write_atomically
 from music_evals.locations import location, resolve
 from music_evals.pipelines.suffixes import suffix_of
 from music_evals.protocols import INSTRUCTION_WRITERS, RENDERED_DATASETS, LyricWriter, load_plugin
 from music_evals.symbolic.files import READERS
-
-__all__ = [
-    "Generate", "Source", "bars_of", "by_model", "by_templates", "expand", "sources_in_files", "sources_of_dataset"
-]  # fmt: skip
 
 INSTRUCTIONS = "instructions.jsonl"
 

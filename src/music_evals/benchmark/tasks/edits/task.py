@@ -16,7 +16,7 @@ from typing import Any, ClassVar, Final
 
 from music_evals.annotations import EditInstruction
 from music_evals.benchmark.engines import Failed, Unit
-from music_evals.benchmark.manifests import hash_file
+from music_evals.benchmark.inputs import load_lyric_writer
 from music_evals.benchmark.records import Records, dump_json
 from music_evals.benchmark.run import Job, Progress, Row, record
 from music_evals.benchmark.run import Settings as RunSettings
@@ -31,14 +31,12 @@ from music_evals.benchmark.tasks.edits.sources import (
     sources_of_dataset,
 )
 from music_evals.benchmark.tasks.edits.work import EditUnit, EditWork, check_editor, is_score, sounds_of
-from music_evals.benchmark.versions import package_versions
-from music_evals.benchmark.writers import load_lyric_writer
 from music_evals.errors import InvalidInputError, MusicEvalsError, NoDataError, UnknownNameError
 from music_evals.files import write_atomically
+from music_evals.locations import hash_file
+from music_evals.numerics import package_versions
 from music_evals.options import MISSING, option
 from music_evals.protocols import RENDERERS, LyricWriter
-
-__all__ = ["EDITS", "MANIFEST", "OLD_RECORDS", "RECORDS", "Editing", "Edits", "Settings"]
 
 MOST_SECONDS = 30.0  # that systems with weights take; for the plan of the memory where nothing says less
 
@@ -50,20 +48,14 @@ OLD_RECORDS = "edits.jsonl"
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Settings(RunSettings):
-    """What is edited, by which system, and how.
+    """What is edited, by which system, and how; the options of the verb ``edit`` by their keywords.
 
     Parameters
     ----------
-    out, dataset, config, split, revision, limit, engine, workers, ray_address, seed, overwrite
-        See `run.Settings`. `limit` takes the first sources.
     sources
-        Files, folders and manifests; see `sources.sources_in_files`.
-    column
-        Of a dataset: the one with the recordings.
-    system
-        A name that `protocols.load_editor` knows.
-    parameters
-        Of the system.
+        Files, folders and manifests; see `sources.sources_in_files`. `limit` takes the first ones.
+    system, parameters
+        A name that `protocols.load_editor` knows, and its parameters.
     weights
         For a system with weights: ``source`` (folder or Hub id), ``revision``, ``device``, ``dtype``.
     instruction
@@ -73,12 +65,8 @@ class Settings(RunSettings):
     writer
         A language model that writes them; asked once, its answers are kept in ``instructions.jsonl``. The options of
         `writers.load_lyric_writer`, or a `protocols.LyricWriter`.
-    seconds
-        Cut each recording to its beginning; the manifest then names the cut source.
-    mono
-        Mix each recording down; the manifest then names what was edited.
-    render
-        ``"additive"`` or ``"fluidsynth"``: render sources and edits that are scores, so that recordings are compared.
+    seconds, mono
+        The manifest then names what was edited in place of the source.
 
     Raises
     ------

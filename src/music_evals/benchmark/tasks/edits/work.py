@@ -23,10 +23,6 @@ from music_evals.protocols import EditingSystem, load_editor
 from music_evals.protocols.settings import check_parameters
 from music_evals.symbolic.files import READERS, read_score, write_midi
 
-__all__ = [
-    "EditUnit", "EditWork", "check_editor", "is_score", "make_editor", "read_options", "read_parameters", "sounds_of"
-]  # fmt: skip
-
 RENDER_RATE = 22050  # Hz
 _LOUDNESS = ("source_lufs", "edit_lufs")
 _LOADED = {"weights": "source", "weights_revision": "revision", "device": "device"}

@@ -12,11 +12,9 @@ import numpy as np
 import numpy.typing as npt
 
 from music_evals.annotations import MUSIB_LAYOUT, Tokens
-from music_evals.benchmark.sources import load_split, resolve_revision
+from music_evals.benchmark.inputs import load_split, resolve_revision
 from music_evals.errors import ContextLengthError, InvalidInputError, MusicEvalsError, NoDataError, located
 from music_evals.symbolic import noteseq
-
-__all__ = ["TRAIN_CONFIGS", "ItemSet", "load_items"]
 
 TRAIN_CONFIGS = {"musib_official": "musib"}
 """Config that baselines are fitted on, where a config has no train split of its own."""
@@ -143,8 +141,9 @@ def _read_numbers(table: Any, name: str, dataset: str, dtype: type[bool | float]
     if name not in table.column_names:
         return None
     column = table[name]
-    fits, form = (types.is_boolean, "true and false (bool)"), (types.is_floating, "numbers from 0 to 1 (float)")
-    is_right, form = fits if dtype is bool else form
+    is_right, form = types.is_floating, "numbers from 0 to 1 (float)"
+    if dtype is bool:
+        is_right, form = types.is_boolean, "true and false (bool)"
     if not is_right(column.type):
         raise InvalidInputError(f"{dataset}: column {name} holds {column.type}; expected {form}, or no such column")
     _check_no_nulls(column, name, dataset)

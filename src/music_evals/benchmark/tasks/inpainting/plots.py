@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from music_evals.annotations import MUSIB_LAYOUT, ContextLayout, Tokens
-from music_evals.benchmark.canvas import COLOURS, check_backend, figure_of, literal, svg
+from music_evals.benchmark.formats import COLOURS, check_backend, figure_of, literal, svg
 from music_evals.symbolic import noteseq
 
 __all__ = ["check_backend", "distributions", "divergences", "piano_roll", "song_means"]

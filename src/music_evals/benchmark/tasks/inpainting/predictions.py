@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from music_evals.annotations import MUSIB_LAYOUT, Tokens
-from music_evals.benchmark.manifests import json_lines, manifest_rows, shown_types, some
+from music_evals.benchmark.inputs import json_lines, manifest_rows, shown_types, some
 from music_evals.benchmark.scores import NOT_GIVEN
 from music_evals.benchmark.tasks.inpainting.items import ItemSet
 from music_evals.benchmark.tasks.inpainting.systems import System, stored_system
@@ -30,8 +30,6 @@ from music_evals.locations import location
 from music_evals.symbolic import files, noteseq
 from music_evals.symbolic.contexts import Measures
 from music_evals.symbolic.encodings import items
-
-__all__ = ["load_pairs", "load_predictions"]
 
 SIDES = ("reference", "prediction")
 SEED_END = 2**63

@@ -11,23 +11,19 @@ import numpy as np
 import numpy.typing as npt
 
 from music_evals.annotations import MUSIB_LAYOUT, Score, Tempo, TimeSignature, Tokens
-from music_evals.benchmark.cells import format_interval, format_value, markdown_rows
 from music_evals.benchmark.contents import heading, mark, order, table_of, verdict
+from music_evals.benchmark.formats import Section, format_interval, format_value, markdown_rows, render, static
 from music_evals.benchmark.report import score_page
-from music_evals.benchmark.results import OUTSIDE
-from music_evals.benchmark.scores import ScoreTable
+from music_evals.benchmark.scores import OUTSIDE, ScoreTable
 from music_evals.benchmark.tables import MARKDOWN
 from music_evals.benchmark.tasks.inpainting import plots
 from music_evals.benchmark.tasks.inpainting.runner import HEADINGS, INTERVALS, RANKING
-from music_evals.benchmark.templates import Section, render, static
 from music_evals.metrics.divergence import histogram_bins, masses, n_bins
 from music_evals.metrics.melodic_intervals import INTERVAL_BINS
 from music_evals.pipelines.inpainting import FEATURES
 from music_evals.protocols import CONTROL
 from music_evals.symbolic import midi, noteseq
 from music_evals.symbolic.notes import quantize
-
-__all__ = ["compact_table", "render_report"]
 
 SHOWN_CONTEXTS = 5
 """Contexts with piano rolls: best, worst and three between, by the highlighted system's note F1."""
@@ -195,7 +191,17 @@ def _music(results: Mapping[str, Any], score_table: ScoreTable) -> Section:
     places = np.linspace(0, len(defined) - 1, min(SHOWN_CONTEXTS, len(defined)))
     picked = dict.fromkeys(items[defined[round(place)]] for place in places)
     systems = [name, *filter(None, [_rival(results)])]
-    contexts = [(item, _rolls(score_table, item, systems)) for item in picked]
+    contexts = []
+    for item in picked:
+        context = np.array(score_table.item_rows[item]["tokens"], dtype=np.uint8)
+        rolls = [_roll(item, "reference", context, context[MUSIB_LAYOUT.middle])]
+        for system in systems:
+            middle = score_table.prediction(item, system)[0]
+            if middle is not None:
+                value = float(_pictured_scores(score_table, [item], system)[0])
+                tokens = np.array(middle, dtype=np.uint8)
+                rolls.append(_roll(item, system, context, tokens, note=f"note F1 {format_value(value)}"))
+        contexts.append((item, rolls))
     page = render(_PACKAGE, "music.html", name=name, contexts=contexts, step_sec=STEP_SEC)
     return Section("Music", 200 + 220 * (1 + len(systems)), page)
 
@@ -204,18 +210,6 @@ def _pictured_scores(score_table: ScoreTable, items: Sequence[str], system: str)
     """Return the scores of the seed whose music is drawn, shape (n,)."""
     by_seed = score_table.at(items, system).by_seed(RANKING)
     return by_seed[0] if len(by_seed) else np.full(len(items), np.nan)
-
-
-def _rolls(score_table: ScoreTable, item: str, systems: Sequence[str]) -> list[dict[str, Any]]:
-    context = np.array(score_table.item_rows[item]["tokens"], dtype=np.uint8)
-    rolls = [_roll(item, "reference", context, context[MUSIB_LAYOUT.middle])]
-    for name in systems:
-        middle = score_table.prediction(item, name)[0]
-        if middle is not None:
-            value = float(_pictured_scores(score_table, [item], name)[0])
-            tokens = np.array(middle, dtype=np.uint8)
-            rolls.append(_roll(item, name, context, tokens, note=f"note F1 {format_value(value)}"))
-    return rolls
 
 
 def _roll(item: str, system: str, context: Tokens, middle: Tokens, *, note: str = "") -> dict[str, Any]:
@@ -260,19 +254,16 @@ def compact_table(
     lines = [["system", *about, *head], ["---", *("---" for _ in about), *("---:" for _ in head)]]
     for system in order(results, table):
         label = f"`{system}`" if system in table["ranking"] else f"*`{system}`*"
-        size = [] if sizes is None else [sizes.get(system, "")]
-        lines.append([label, *size, *(_cell(results, table, system, name) for name in metrics)])
+        lines.append([label, *([] if sizes is None else [sizes.get(system, "")])])
+        for name in metrics:
+            cell, text = table["scores"][system].get(name), ""
+            if cell is not None and cell["value"] is None:
+                text = f"n/a ({cell['n_defined']}/{cell['n']})"
+            elif cell is not None:
+                text = f"{cell['value']:.3f}{MARKDOWN.marks[mark(results, table, system, name)]}"
+                if name == results["ranked_by"] and cell["low"] is not None:
+                    text += f" ({cell['low']:.3f} to {cell['high']:.3f})"
+                elif cell.get("null") is not None:
+                    text += f" (floor {cell['null']:.3f})"
+            lines[-1].append(text)
     return markdown_rows(lines)
-
-
-def _cell(results: Mapping[str, Any], table: Mapping[str, Any], system: str, metric: str) -> str:
-    """Return value and mark, with the interval of the score that ranks and the noise floor of a divergence."""
-    cell = table["scores"][system].get(metric)
-    if cell is None:
-        return ""
-    if cell["value"] is None:
-        return f"n/a ({cell['n_defined']}/{cell['n']})"
-    text = f"{cell['value']:.3f}{MARKDOWN.marks[mark(results, table, system, metric)]}"
-    if metric == results["ranked_by"] and cell["low"] is not None:
-        return f"{text} ({cell['low']:.3f} to {cell['high']:.3f})"
-    return f"{text} (floor {cell['null']:.3f})" if cell.get("null") is not None else text

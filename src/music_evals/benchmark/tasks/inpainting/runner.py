@@ -18,25 +18,20 @@ import numpy.typing as npt
 
 from music_evals.annotations import MUSIB_LAYOUT, Tokens
 from music_evals.benchmark.engines import Failed, Unit
-from music_evals.benchmark.model_folders import derive_rng
+from music_evals.benchmark.inputs import derive_rng
 from music_evals.benchmark.records import Records
 from music_evals.benchmark.run import Job, Row
 from music_evals.benchmark.scores import SeededScores
 from music_evals.benchmark.tasks.inpainting.items import ItemSet
 from music_evals.benchmark.tasks.inpainting.systems import System, chosen_names
-from music_evals.benchmark.versions import package_versions
 from music_evals.errors import InvalidInputError, InvalidTokensError, MusicEvalsError
 from music_evals.files import Store
 from music_evals.metrics.catalogue import INPAINTING_EXTENSIONS, INPAINTING_METRICS, metric_of
 from music_evals.metrics.likelihood import inpainting_nll
-from music_evals.numerics import kernels, n_cores
+from music_evals.numerics import kernels, n_cores, package_versions
 from music_evals.pipelines.inpainting import FEATURES, item_features, item_scores
 from music_evals.protocols import LikelihoodInpainter
 from music_evals.symbolic import noteseq
-
-__all__ = [
-    "COMPANION", "EXTENSIONS", "HEADINGS", "INTERVALS", "METRICS", "NLL", "RANKING", "InpaintingJob", "extension_names"
-]  # fmt: skip
 
 CHUNK_ITEMS = 64
 """Items in a unit: enough for a network to run them together, few enough to lose little by a kill."""
@@ -190,6 +185,8 @@ class InpaintingJob(Job):
 
     def left(self, rows: Records) -> list[Unit]:
         """Leave out the chunks of which every item has its scores; one failed item brings its chunk back."""
+        if "score" not in rows.kinds:
+            return list(map(self._unit, self._chunks()))
         seeds = {system.name: list(system.seeds(self.seeds)) for system in self.systems}
         made = SeededScores(rows, self.judged.item_ids, seeds, (*self.recorded, NLL))
 
@@ -202,7 +199,7 @@ class InpaintingJob(Job):
     def selection(self, rows: Records) -> list[Row]:
         """Return what is asked for from here on, where the last selection does not say it."""
         row = {"kind": "selection", "scores": [COMPANION, *self.extensions]}
-        return [] if [row] == list(rows.of("selection"))[-1:] else [row]
+        return [] if "selection" in rows.kinds and [row] == list(rows.of("selection"))[-1:] else [row]
 
     def _chunks(self) -> Iterator[_Chunk]:
         starts = range(0, len(self.judged), CHUNK_ITEMS)

@@ -14,14 +14,9 @@ import numpy as np
 
 from music_evals import __version__
 from music_evals.annotations import Tokens
-from music_evals.benchmark.model_folders import find_model, hash_of
+from music_evals.benchmark.inputs import find_model, hash_of
 from music_evals.errors import InvalidInputError, UnknownNameError
 from music_evals.protocols import BASELINES, CONTROL, CONTROLS, INPAINTERS, Inpainter, load_plugin
-
-__all__ = [
-    "Role", "System", "baseline_names", "baseline_system", "chosen_names", "load_model", "split_decoding",
-    "stored_system",
-]  # fmt: skip
 
 Role = Literal["model", "baseline", "control", "leaking"]
 """A control or a leaking system has seen the reference and stands outside of all comparisons."""

@@ -21,7 +21,8 @@ from typing import Any, ClassVar, Final
 import numpy as np
 
 from music_evals.annotations import MUSIB_LAYOUT
-from music_evals.benchmark.canvas import check_backend
+from music_evals.benchmark.formats import check_backend
+from music_evals.benchmark.inputs import split_names
 from music_evals.benchmark.outputs import RECORDS, VALIDATION, ExtraOutputs, Outcome, remove_results
 from music_evals.benchmark.published import published_section
 from music_evals.benchmark.records import remove_records
@@ -29,7 +30,6 @@ from music_evals.benchmark.results import WHOLE
 from music_evals.benchmark.run import Progress, record, workers_text
 from music_evals.benchmark.run import Settings as RunSettings
 from music_evals.benchmark.scores import HistogramFeature, ScoreTable
-from music_evals.benchmark.sources import split_names
 from music_evals.benchmark.task import Task
 from music_evals.benchmark.tasks.inpainting.items import TRAIN_CONFIGS, ItemSet, load_items
 from music_evals.benchmark.tasks.inpainting.predictions import load_pairs, load_predictions
@@ -93,46 +93,34 @@ CARDS = "model_card*.md"
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Settings(RunSettings):
-    """Data, systems and options of a run.
+    """Data, systems and options of a run; the options of the verb ``inpainting`` by their keywords.
+
+    The report needs matplotlib.
 
     Parameters
     ----------
-    out, dataset, config, split, revision, limit, engine, workers, ray_address, confidence, n_resamples, seed,
-    overwrite, report
-        See `run.Settings` and `load.load_items`. With a limit the best baselines are chosen on the whole validation
-        split all the same. The report needs matplotlib.
+    dataset, config, split, revision, limit
+        See `items.load_items`. With a limit the best baselines are chosen on the whole validation split all the same.
     pairs
-        Folder or manifest of score files in place of a dataset; see `predictions.load_pairs`.
-    voice, highest
-        Of pairs with several voices or chords: the voice that is judged, by its name or its number from 1, as a text;
-        or the highest notes, of this voice or of all but drums. See `symbolic.contexts.pick_voice`.
-    measures
-        Of pairs: ``"notated"`` (None) refuses files whose bars do not all last four quarters, as in 3/4; ``"fixed"``
-        counts four quarters from their start, wherever the bar lines are. See `symbolic.encodings.items.read_tokens`.
+        In place of a dataset; see `predictions.load_pairs`.
+    voice, highest, measures
+        Of pairs; see `symbolic.contexts.pick_voice` and `symbolic.encodings.items.read_tokens`.
     predictions
-        Path or URL of JSON lines of predictions for the dataset; see `predictions.load_predictions`.
+        For the dataset; see `predictions.load_predictions`.
     allow_missing
         True takes predictions or pairs for part of the items: an item without a prediction is a failure, which is
         listed, scores 0 at note F1 and position, and ranks its system below all that were scored on more items. It has
         no other score, and there its system is not said to be better than the best baseline. Else it is refused.
-    models
-        Names, folders or Hub ids, with ``:DECODING`` after them where it is to be one's own; see `systems.load_model`.
-    decoding, temperature
-        Passed to the models.
+    models, decoding, temperature
+        See `systems.load_model`.
     cache
-        Folder that keeps what models answer, for other runs too; machines may share it. Changes no number.
+        Machines may share it. Changes no number.
     baselines
-        ``"all"``, ``"none"`` or names with commas, the control ``"best_lag"`` among them; the reference control always
-        runs.
+        The control ``"best_lag"`` is among them; the reference control always runs.
     n_seeds
         Seeds 0..n-1 for systems that use randomness.
-    extensions
-        Scores to add: ``"all"``, ``"none"`` or names with commas out of `INPAINTING_EXTENSIONS`. The divergence of
-        intervals and the rate of repeated notes always stand beside note F1.
     variant
-        Variant of the metrics; None is ``"corrected"``, or what the protocol asks for.
-    protocol
-        One of `PROTOCOLS`, or None.
+        None is ``"corrected"``, or what the protocol asks for.
 
     Raises
     ------

@@ -13,13 +13,11 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from music_evals.benchmark.cells import markdown_name, markdown_rows
+from music_evals.benchmark.formats import markdown_name, markdown_rows
 from music_evals.benchmark.scores import ScoreTable
 from music_evals.metrics.catalogue import PRESERVATION_METRICS
 from music_evals.stats.multiplicity import ERROR_RATE, verdict
 from music_evals.stats.paired import paired_mean_test
-
-__all__ = ["FINDINGS", "Finding", "findings_table", "weigh_findings"]
 
 Part = tuple[str, str, str]  # who is claimed to be better, than whom, and at which metric
 

@@ -9,15 +9,13 @@ from typing import Any
 import numpy as np
 
 from music_evals.annotations import FACETS, EditorInfo
-from music_evals.benchmark.cells import format_interval, format_value, markdown_name, markdown_rows
+from music_evals.benchmark.formats import format_interval, format_value, markdown_name, markdown_rows
 from music_evals.benchmark.published import published_preservation
 from music_evals.benchmark.scores import ScoreTable
 from music_evals.benchmark.tasks.musecpbench.findings import findings_table, weigh_findings
 from music_evals.metrics.catalogue import PRESERVATION_METRICS
 from music_evals.stats.intervals import mean_intervals
 from music_evals.stats.multiplicity import holm
-
-__all__ = ["PUBLISHED_AS", "facet_table", "markdown", "study"]
 
 PUBLISHED_AS: Mapping[str, tuple[str, int]] = {
     "Vanilla": ("musicgen", 20),
@@ -146,18 +144,21 @@ def _published(overall: Mapping[str, Cells], about: Mapping[str, Any], names: Se
                 "printed": value,
                 "mark": printed["marks"].get(label, {}).get(metric, ""),
                 "ours": overall.get(system, {}).get(metric, {}).get("value"),
-                "why_not": [
-                    *_other_edits(label, overall.get(system, {}).get(metric), about),
-                    *_other_scores(metric, printed["table"], about["variant"]),
-                ],
+                "why_not": list(_why_not(label, metric, overall.get(system, {}).get(metric), printed["table"], about)),
             }
             for metric, value in cells.items()
         }
     return {"source": printed["source"], "rows": rows, "systems": {row: PUBLISHED_AS[row][0] for row in rows}}
 
 
-def _other_edits(label: str, ours: Mapping[str, Any] | None, about: Mapping[str, Any]) -> Iterator[str]:
-    """Yield why the edits behind a printed cell are not those behind ours."""
+def _why_not(
+    label: str,
+    metric: str,
+    ours: Mapping[str, Any] | None,
+    table: Mapping[str, Mapping[str, float]],
+    about: Mapping[str, Any],
+) -> Iterator[str]:
+    """Yield why a printed cell is not compared with ours: other edits are behind it, or it measures something else."""
     system, n_printed = PUBLISHED_AS[label]
     if ours is None:
         yield f"{system} did not run here: {about['left_out'].get(system, 'it was not asked for')}"
@@ -167,11 +168,8 @@ def _other_edits(label: str, ours: Mapping[str, Any] | None, about: Mapping[str,
         yield f"{ours['n_all']} edits here, {n_printed} in the paper"
     if n_printed == PUBLISHED_PROMPTS + 1:
         yield f"the paper's {n_printed} edits do not add up: its source holds {PUBLISHED_PROMPTS} prompts"
-
-
-def _other_scores(metric: str, table: Mapping[str, Mapping[str, float]], variant: str) -> Iterator[str]:
-    """Yield why a printed column is not what ours measures: looked up in its numbers and in the variant of this run."""
-    facet = PRESERVATION_METRICS[metric].facet
+    # looked up in the printed numbers and in the variant of this run
+    facet, variant = PRESERVATION_METRICS[metric].facet, about["variant"]
     ones = [label for label, cells in table.items() if cells.get("boundary_f_measure") == 1]
     if facet == "structure" and len(ones) >= len(table) - 1:
         yield f"boundary F is 1.000 in {len(ones)} of {len(table)} printed rows, as where files are cut by the clock"
@@ -198,7 +196,13 @@ def _parts(results: Mapping[str, Any]) -> Iterator[str]:
     outside = {name for name in results["overall"] if name not in systems or systems[name]["control"]}
     for title, cells in tables.items():
         yield f"## {title}"
-        yield _scores(cells, outside)
+        names = list(dict.fromkeys(name for row in cells.values() for name in row))
+        lines = [["", *(PRESERVATION_METRICS[name].heading for name in names), "n"], ["---"] * (len(names) + 2)]
+        for name, row in cells.items():
+            label = f"{markdown_name(name)} (control)" if name in outside else markdown_name(name)
+            n = max((cell["n_all"] for cell in row.values()), default=0)
+            lines.append([label, *(_with_interval(row.get(metric)) for metric in names), str(n)])
+        yield markdown_rows(lines)
     yield "## What the paper found, on this run"
     yield (
         "Systems are compared over the sources that both edited; the intervals of a finding hold together at 95 %. The "
@@ -207,7 +211,12 @@ def _parts(results: Mapping[str, Any]) -> Iterator[str]:
     yield findings_table(results["findings"])
     if results["comparisons"]:
         yield "## Differences over edits of the same sources"
-        yield _differences(results["comparisons"])
+        lines = [["a", "b", "metric", "a - b", "n", "p (Holm)"], ["---"] * 6]
+        for test in results["comparisons"]:
+            interval = {"value": test["difference"], "low": test["low"], "high": test["high"]}
+            who = (markdown_name(test["a"]), markdown_name(test["b"]), PRESERVATION_METRICS[test["metric"]].heading)
+            lines.append([*who, _with_interval(interval), str(test["n"]), format_value(test.get("p_holm"))])
+        yield markdown_rows(lines)
     yield "## The published table beside ours"
     yield (
         f"{results['published']['source']}. A cell is printed / ours; of the printed values the best is bold, the "
@@ -230,29 +239,10 @@ def facet_table(results: Mapping[str, Any]) -> str:
     return markdown_rows(lines)
 
 
-def _scores(rows: Mapping[str, Cells], outside: Collection[str]) -> str:
-    names = list(dict.fromkeys(name for cells in rows.values() for name in cells))
-    lines = [["", *(PRESERVATION_METRICS[name].heading for name in names), "n"], ["---"] * (len(names) + 2)]
-    for name, cells in rows.items():
-        n = max((cell["n_all"] for cell in cells.values()), default=0)
-        label = f"{markdown_name(name)} (control)" if name in outside else markdown_name(name)
-        lines.append([label, *(_with_interval(cells.get(metric)) for metric in names), str(n)])
-    return markdown_rows(lines)
-
-
 def _with_interval(cell: Mapping[str, Any] | None) -> str:
     if cell is None:
         return "n/a"
     return f"{format_value(cell['value'])} {format_interval(cell)}".rstrip()
-
-
-def _differences(tests: Sequence[Mapping[str, Any]]) -> str:
-    lines = [["a", "b", "metric", "a - b", "n", "p (Holm)"], ["---"] * 6]
-    for test in tests:
-        interval = {"value": test["difference"], "low": test["low"], "high": test["high"]}
-        who = (markdown_name(test["a"]), markdown_name(test["b"]), PRESERVATION_METRICS[test["metric"]].heading)
-        lines.append([*who, _with_interval(interval), str(test["n"]), format_value(test.get("p_holm"))])
-    return markdown_rows(lines)
 
 
 def _published_table(published: Mapping[str, Any]) -> str:

@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import Any, ClassVar, Final, NamedTuple
 
 from music_evals.annotations import EditorInfo
-from music_evals.benchmark.cells import plain
-from music_evals.benchmark.manifests import manifest_rows
+from music_evals.benchmark.formats import plain
+from music_evals.benchmark.inputs import manifest_rows
 from music_evals.benchmark.records import dump_json
 from music_evals.benchmark.run import Progress, load_task, run
 from music_evals.benchmark.task import Task
@@ -58,19 +58,13 @@ PAPER_DATA: Mapping[str, str] = {
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Settings:
-    """What is studied, and how.
+    """What is studied, and how; the options of the verb ``benchmark`` by their keywords.
 
     Parameters
     ----------
-    out
-        Folder of the study.
-    sources
-        Under ``"ours"``: the table of recordings that ``music-evals edit`` reads. None takes our own pieces
-        (`datasets.edit_study`), which are rendered into the folder of the study.
-    scores
-        Under ``"ours"``: the same pieces as scores, for systems that edit nothing else; they are rendered.
-    n_pieces
-        How many of our own pieces.
+    sources, scores
+        Under ``"ours"``: the table of recordings that ``music-evals edit`` reads, and the same pieces as scores, for
+        systems that edit nothing else. None takes our own pieces (`datasets.edit_study`), rendered into the folder.
     paper_sources
         Under ``"paper"``: system -> table of the sources that the paper gave it, as far as they are at hand.
     systems
@@ -83,16 +77,6 @@ class Settings:
         System -> its parameters, and what its weights are loaded with, by name.
     outputs
         System -> folder of edits that it made elsewhere, with a manifest (`editing.finished`); it is not run here.
-    limit
-        Take the first sources of each table.
-    seconds
-        Cut each recording to its beginning.
-    seed
-        Of edits, controls and tests.
-    workers
-        Processes; None for the number that edits and scores choose.
-    overwrite
-        Start afresh.
     report
         Write the page of preservation too; it needs matplotlib.
 

@@ -18,8 +18,6 @@ import numpy as np
 
 from music_evals.benchmark.tasks.preservation.pairs import CEILING, REENCODED, UNRELATED, Pair
 
-__all__ = ["MOST_PAIRS", "TEMPO_TOLERANCE", "Traits", "make_controls", "shares_key", "shares_tempo", "traits_of"]
-
 MOST_PAIRS = 50
 """Pairs of each control: enough for a mean, few enough to cost little."""
 

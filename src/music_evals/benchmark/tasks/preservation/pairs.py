@@ -19,9 +19,15 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from music_evals.audio.io import AUDIO_SUFFIXES
-from music_evals.benchmark.manifests import check_systems, files_of, hash_file, manifest_rows, named_path
+from music_evals.benchmark.inputs import (
+    check_systems,
+    files_of,
+    load_split,
+    manifest_rows,
+    named_path,
+    resolve_revision,
+)
 from music_evals.benchmark.rows import Failure, Pair, PairSet, check_unique
-from music_evals.benchmark.sources import load_split, resolve_revision
 from music_evals.errors import (
     InvalidInputError,
     MusicEvalsError,
@@ -30,7 +36,16 @@ from music_evals.errors import (
     UnknownNameError,
     located,
 )
-from music_evals.locations import Location, Remote, fingerprints, folder_of, location, resolve, without_suffix
+from music_evals.locations import (
+    Location,
+    Remote,
+    fingerprints,
+    folder_of,
+    hash_file,
+    location,
+    resolve,
+    without_suffix,
+)
 from music_evals.pipelines.preservation import modality
 from music_evals.pipelines.suffixes import suffix_of
 from music_evals.protocols import RENDERED_DATASETS, RENDERERS, load_plugin
@@ -152,8 +167,8 @@ def pairs_in_manifest(
         for name in (columns.reference, columns.estimate):
             value = row.get(name)
             try:
-                given = isinstance(value, str) and value.strip()
-                files.append((resolve(place.parent, value), value) if given else None)
+                is_given = isinstance(value, str) and value.strip()
+                files.append((resolve(place.parent, str(value)), str(value)) if is_given else None)
             except InvalidInputError as error:
                 raise located(error, where) from error
         item = without_suffix(files[0][1]) if files[0] else f"row {number}"
@@ -287,9 +302,8 @@ def _make_pairs(candidates: Sequence[_Candidate], dataset: Mapping[str, Any]) ->
     check_systems(systems, CONTROLS, "estimates")
     # each file is read once: those of this machine are hashed, and of others the fingerprints are taken
     sides = [side for candidate in candidates for side in (candidate.reference, candidate.estimate) if side]
-    contents: dict[Location, str | MusicEvalsError] = dict(
-        fingerprints(place for place, _ in sides if isinstance(place, Remote)).items()
-    )
+    remote = [place for place, _ in sides if isinstance(place, Remote)]
+    contents: dict[Location, str | MusicEvalsError] = dict(fingerprints(remote).items()) if remote else {}
     pairs: list[Pair] = []
     failures: list[Failure] = []
     for candidate in candidates:

@@ -22,8 +22,6 @@ from music_evals.pipelines.preservation import modality
 from music_evals.symbolic.files import read_score
 from music_evals.symbolic.limits import DEFAULT_LIMITS
 
-__all__ = ["AUDIO_FOLDER", "PLACES", "Player", "Players", "clock", "levels_text"]
-
 AUDIO_FOLDER: Final = "report_audio"
 """Folder beside the report; what lies there is named by what the music's file holds."""
 
@@ -65,22 +63,11 @@ class _Sound(NamedTuple):
 
 @dataclasses.dataclass(eq=False)
 class Players:
-    """Makes the players of a report.
-
-    Parameters
-    ----------
-    place
-        One of `PLACES`.
-    out
-        The folder of the report.
-    paths
-        What files hold (as in the records) -> where they are read, on this machine or at a URL.
-
-    """
+    """Makes the players of a report, which are in one of `PLACES`."""
 
     place: str
-    out: Path
-    paths: Mapping[str, str]
+    out: Path  # the folder of the report
+    paths: Mapping[str, str]  # what files hold (as in the records) -> where they are read, here or at a URL
 
     def __post_init__(self) -> None:
         self.missing = dict[str, str]()  # what is said of a file -> why it cannot be heard
@@ -128,23 +115,21 @@ class Players:
                 samples, rate, source = _playable(self.paths[content], content, mono=self.place == "embedded")
             except MusicEvalsError as error:  # its message may name places of this machine
                 self.missing[name] = type(error).__name__
+                return None
+            encoded, most = encode_flac(samples, rate), MOST_BYTES[self.place]
+            if self._n_bytes + len(encoded) > most:
+                self.missing[name] = f"all recordings of this page together may take {most >> 20} MiB"
+                return None
+            self._n_bytes += len(encoded)
+            if self.place == "embedded":
+                url = f"data:audio/flac;base64,{base64.b64encode(encoded).decode()}"
             else:
-                self._sounds[content] = self._written(name, content, samples, rate, source)
+                file_name = f"{hashlib.sha256(content.encode()).hexdigest()[:_DIGITS]}.flac"
+                write_atomically(self.out / AUDIO_FOLDER / file_name, encoded, parents=True)
+                url = f"{AUDIO_FOLDER}/{file_name}"
+            lufs = integrated_loudness(samples.mean(axis=1), rate)
+            self._sounds[content] = _Sound(url, len(samples) / rate, lufs, source)
         return self._sounds[content]
-
-    def _written(self, name: str, content: str, samples: Samples, rate: int, source: str) -> _Sound | None:
-        encoded = encode_flac(samples, rate)
-        if self._n_bytes + len(encoded) > MOST_BYTES[self.place]:
-            self.missing[name] = f"all recordings of this page together may take {MOST_BYTES[self.place] >> 20} MiB"
-            return None
-        self._n_bytes += len(encoded)
-        if self.place == "embedded":
-            url = f"data:audio/flac;base64,{base64.b64encode(encoded).decode()}"
-        else:
-            file_name = f"{hashlib.sha256(content.encode()).hexdigest()[:_DIGITS]}.flac"
-            write_atomically(self.out / AUDIO_FOLDER / file_name, encoded, parents=True)
-            url = f"{AUDIO_FOLDER}/{file_name}"
-        return _Sound(url, len(samples) / rate, integrated_loudness(samples.mean(axis=1), rate), source)
 
 
 def _playable(path: str, content: str, *, mono: bool) -> tuple[Samples, int, str]:

@@ -10,23 +10,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from music_evals.benchmark.canvas import COLOURS, figure_of, literal, svg
-from music_evals.benchmark.templates import static
+from music_evals.benchmark.formats import COLOURS, figure_of, literal, static, svg
 from music_evals.metrics.rhythm import TOLERANCE_SEC
 from music_evals.metrics.structure import WINDOW_SEC
-
-__all__ = [
-    "PICTURE_STYLE",
-    "RIM",
-    "chord_symbol",
-    "differing_notes",
-    "differing_spans",
-    "note_name",
-    "outward",
-    "radar",
-    "timeline",
-    "unmatched",
-]
 
 RIM = {"delta_bpm": 40.0}
 """Metric without a worst value -> what is drawn in the centre of the radar, and all beyond it."""
@@ -109,7 +95,14 @@ def timeline(reference: Mapping[str, Any], estimate: Mapping[str, Any], *, label
                 sides = own[kind], other.get(kind, [])
                 marks = _pitch_axis(*sides) if kind == "melody" else []
                 lanes.add(f"{word}, {side}", draw(lanes, *sides), height, side, marks)
-    lanes.add("seconds", _axis(lanes, end_sec))
+    step = next((step for step in (1, 2, 5, 10, 20, 30, 60, 120) if end_sec / step <= 20), 300)
+    axis = ""
+    for time in range(0, int(end_sec) + 1, step):
+        x = time * lanes.px_per_sec
+        axis += (
+            f'<line class="axis" x1="{x:.1f}" x2="{x:.1f}" y1="0" y2="5"/><text x="{x + 2:.1f}" y="13">{time}</text>'
+        )
+    lanes.add("seconds", axis)
     return lanes.render(label, playable=playable)
 
 
@@ -151,7 +144,7 @@ class _Lanes:
 def _chords(lanes: _Lanes, own: Spans, other: Spans) -> str:
     differing = "".join(_box(lanes, start, end, "differs") for start, end in differing_spans(own, other))
     labels = "".join(_text(lanes, start, end, chord_symbol(label)) for start, end, label in own)
-    return "".join(_span(lanes, *span) for span in own) + differing + labels
+    return "".join(_box(lanes, start, end, "span", title=str(label)) for start, end, label in own) + differing + labels
 
 
 def chord_symbol(label: str) -> str:
@@ -163,7 +156,8 @@ def chord_symbol(label: str) -> str:
 def _sections(lanes: _Lanes, own: Spans, other: Spans) -> str:
     inner, theirs = [start for start, *_ in own[1:]], [start for start, *_ in other[1:]]
     strokes = _strokes(lanes, inner, theirs, WINDOW_SEC)
-    return "".join(_span(lanes, *span) for span in own) + strokes + "".join(_text(lanes, *span) for span in own)
+    boxes = "".join(_box(lanes, start, end, "span", title=str(label)) for start, end, label in own)
+    return boxes + strokes + "".join(_text(lanes, *span) for span in own)
 
 
 def _pitch_span(own: Spans, other: Spans) -> tuple[float, float]:
@@ -241,10 +235,6 @@ def differing_spans(own: Spans, other: Spans) -> list[tuple[float, float]]:
     return differing
 
 
-def _span(lanes: _Lanes, start: float, end: float, label: object) -> str:
-    return _box(lanes, start, end, "span", title=str(label))
-
-
 def _text(lanes: _Lanes, start: float, end: float, label: object) -> str:
     """Write a label where it fits."""
     if (end - start) * lanes.px_per_sec < _LETTER_PX * len(str(label)) + 4:
@@ -266,15 +256,6 @@ def _strokes(lanes: _Lanes, own: Sequence[float], other: Sequence[float], tolera
     places = (f"{time * lanes.px_per_sec:.1f}" for time in own)
     strokes = zip(places, kinds, strict=True)
     return "".join(f'<line class="{kind}" x1="{x}" x2="{x}" y1="0" y2="{_LANE}"/>' for x, kind in strokes)
-
-
-def _axis(lanes: _Lanes, end_sec: float) -> str:
-    step = next((step for step in (1, 2, 5, 10, 20, 30, 60, 120) if end_sec / step <= 20), 300)
-    return "".join(
-        f'<line class="axis" x1="{x:.1f}" x2="{x:.1f}" y1="0" y2="5"/><text x="{x + 2:.1f}" y="13">{time}</text>'
-        for time in range(0, int(end_sec) + 1, step)
-        for x in [time * lanes.px_per_sec]
-    )
 
 
 LANES: tuple[tuple[str, str, int, Callable[[_Lanes, Any, Any], str]], ...] = (

@@ -9,18 +9,15 @@ from typing import Any
 
 import numpy as np
 
-from music_evals.benchmark import canvas
-from music_evals.benchmark.cells import counted, format_difference, format_value
+from music_evals.benchmark import formats
 from music_evals.benchmark.contents import heading, is_significant
+from music_evals.benchmark.formats import Section, counted, format_difference, format_value, render, static
 from music_evals.benchmark.report import Ranked, score_page, shares
 from music_evals.benchmark.scores import Floats, ScoreTable
 from music_evals.benchmark.tasks.preservation.pairs import CONTROLS, UNRELATED
 from music_evals.benchmark.tasks.preservation.players import AUDIO_FOLDER, MOST_SEC, Players, clock
 from music_evals.benchmark.tasks.preservation.plots import RIM, outward, radar, timeline
-from music_evals.benchmark.templates import Section, render, static
 from music_evals.metrics.catalogue import features_of
-
-__all__ = ["SHOWN_PAIRS", "render_report", "worst_pairs"]
 
 MOST_PAIRS = 2000
 """Pairs that are listed, the worst of each system to equal shares; the records hold all."""
@@ -51,7 +48,7 @@ def render_report(
     results: Mapping[str, Any], score_table: ScoreTable, *, timelines: int = SHOWN_PAIRS, players: Players | None = None
 ) -> str:
     """Return the page; with `players` the pairs that are drawn can be played, and their music is written to files."""
-    canvas.check_backend()
+    formats.check_backend()
     facts = {"variant": results["variant"], "policy": results["extractors"].get("policy", "none")}
     ranked = worst_pairs(results, score_table)
     shown = shares(ranked, timelines)

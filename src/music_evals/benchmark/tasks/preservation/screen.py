@@ -6,14 +6,11 @@ import textwrap
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
-from music_evals.benchmark.caveats import caveats, undefined_notes
-from music_evals.benchmark.cells import SIGNIFICANCE, counted, coverage_note, format_interval, format_value
-from music_evals.benchmark.contents import compared_systems, heading, significant
+from music_evals.benchmark.contents import caveats, compared_systems, heading, significant, undefined_notes
+from music_evals.benchmark.formats import SIGNIFICANCE, counted, coverage_note, format_interval, format_value
 from music_evals.benchmark.tables import TEXT, blocks, details_text, facet_blocks, summary, text_table, without_value
 from music_evals.benchmark.tasks.preservation.facets import on_shared
 from music_evals.benchmark.tasks.preservation.pairs import CEILING, UNRELATED
-
-__all__ = ["facet_sentence", "preserved_sentence", "text_report"]
 
 WIDTH: Final = 80
 """Characters in a line of a terminal of the usual width."""
@@ -52,13 +49,10 @@ def text_report(results: Mapping[str, Any], *, published: bool = False) -> str:
     by_facet = [facet_sentence(results, systems[0])] if alone and "facets" in results else []
     sentences = [*(by_facet or (preserved_sentence(results, name) for name in systems))]
     sentences += _remarks(results, published=published)
-    parts.append("\n".join(map(_filled, filter(None, sentences))))
+    # a number and its sign of percent stay together
+    lines = (textwrap.fill(text.replace(" %", "\u00a0%"), WIDTH).replace("\u00a0%", " %") for text in sentences if text)
+    parts.append("\n".join(lines))
     return "\n\n".join(filter(None, [*parts, details_text(results, published=True) if published else ""]))
-
-
-def _filled(text: str) -> str:
-    """Return lines of at most `WIDTH` characters, in which a number and its sign of percent stay together."""
-    return textwrap.fill(text.replace(" %", "\u00a0%"), WIDTH).replace("\u00a0%", " %")
 
 
 def _column(results: Mapping[str, Any], system: str) -> str:
@@ -86,19 +80,16 @@ def _column(results: Mapping[str, Any], system: str) -> str:
 
 def facet_sentence(results: Mapping[str, Any], system: str) -> str:
     """Say in one sentence where the facets of a system lie between the controls."""
-    cells = results["facets"]["scores"][system]
+    others = results["facets"].get("others")
     parts = []
-    for facet, cell in cells.items():
+    for facet, cell in (
+        *results["facets"]["scores"][system].items(), *([("and", others["scores"][system])] if others else ())
+    ):  # fmt: skip
         extra = filter(None, [format_interval(cell), without_value(cell)])
         parts.append(" ".join([facet, format_value(cell["value"]), *(f"({text})" for text in extra)]))
+    if others:
+        parts[-1] += f" over all but {' and '.join(others['intended'])}, which the edits were meant to change"
     name = TEXT.name(system)
-    if others := results["facets"].get("others"):
-        cell = others["scores"][system]
-        extra = filter(None, [format_interval(cell), without_value(cell)])
-        words = " ".join([format_value(cell["value"]), *(f"({text})" for text in extra)])
-        parts.append(
-            f"and {words} over all but {' and '.join(others['intended'])}, which the edits were meant to change"
-        )
     return f"By facet, from unrelated music (0) to the same music (1), {name} has {', '.join(parts)}."
 
 
@@ -119,7 +110,10 @@ def preserved_sentence(results: Mapping[str, Any], system: str) -> str:
         if len(numbers) < len(values) or len(set(values[1:])) < len(controls):
             where, words = "not comparable: ", WORDS[name]
         elif len(controls) == 2:
-            where, words = _between(WORDS[name], *numbers)
+            own, same, unrelated = numbers
+            share, words = (own - unrelated) / (same - unrelated), WORDS[name]
+            where = "in full: " if share >= FULL else "in part: " if share >= NONE else "not: "
+            words = f"{words} {100 * share:.0f} %" if where == "in part: " else words
         else:
             lower = results["scales"][name]["direction"] == "lower"
             # in the digits that are shown
@@ -135,13 +129,6 @@ def preserved_sentence(results: Mapping[str, Any], system: str) -> str:
     )
     parts = [f"{where}{', '.join(groups[where])}" for where in (*order, "not comparable: ") if where in groups]
     return f"{TEXT.name(system)} {verb} {'; '.join(parts)}{end}."
-
-
-def _between(word: str, own: float, same: float, unrelated: float) -> tuple[str, str]:
-    share = (own - unrelated) / (same - unrelated)
-    if share >= FULL:
-        return "in full: ", word
-    return ("in part: ", f"{word} {100 * share:.0f} %") if share >= NONE else ("not: ", word)
 
 
 def _remarks(results: Mapping[str, Any], *, published: bool) -> Iterator[str]:

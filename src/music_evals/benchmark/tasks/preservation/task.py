@@ -23,7 +23,7 @@ import numpy.typing as npt
 from music_evals.annotations import FACETS, FEATURES
 from music_evals.audio.extraction import receipt
 from music_evals.audio.store import FeatureStore
-from music_evals.benchmark.canvas import check_backend
+from music_evals.benchmark.formats import check_backend
 from music_evals.benchmark.outputs import RECORDS, Outcome, remove_results
 from music_evals.benchmark.published import published_preservation
 from music_evals.benchmark.records import Records
@@ -48,11 +48,10 @@ from music_evals.benchmark.tasks.preservation.pairs import (
 from music_evals.benchmark.tasks.preservation.players import PLACES, Players
 from music_evals.benchmark.tasks.preservation.report import SHOWN_PAIRS, render_report
 from music_evals.benchmark.tasks.preservation.worker import REENCODED_AUDIO, REENCODED_SCORE, PairScorer
-from music_evals.benchmark.versions import PACKAGES
 from music_evals.errors import InvalidInputError, MissingBackendError, UnknownNameError
 from music_evals.files import scratch_folder
 from music_evals.metrics.catalogue import AUXILIARY, PRESERVATION_METRICS, RELEASE_SCORES, RELEASES, SHOWN_AUXILIARY
-from music_evals.numerics import n_cores
+from music_evals.numerics import PACKAGES, n_cores
 from music_evals.options import option
 from music_evals.pipelines import preservation as pipeline
 
@@ -67,41 +66,25 @@ AUDIO_PACKAGES = ("librosa", "numba", "onnxruntime", "soundfile", "soxr", "mir_e
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Settings(RunSettings):
-    """What to compare, and how.
+    """What to compare, and how; the options of the verb ``preserve`` by their keywords.
+
+    Originals and edits are paths or URLs, see `pairs.pairs_in_folders` and `pairs.pairs_in_manifest`, or rows of a
+    dataset, see `pairs.pairs_of_dataset`. By default as many processes as there are cores, and no more than four. The
+    report needs matplotlib.
 
     Parameters
     ----------
-    out, dataset, config, split, revision, limit, engine, workers, ray_address, confidence, n_resamples, seed,
-    overwrite, report
-        See `run.Settings` and `pairs.pairs_of_dataset`. By default as many processes as there are cores, and no
-        more than four. The report needs matplotlib.
-    reference, estimates
-        Paths or URLs; see `pairs.pairs_in_folders`.
-    manifest
-        See `pairs.pairs_in_manifest`.
-    renderer
-        See `pairs.pairs_of_dataset`.
     reference_column, estimate_column, system_column, group_by
         See `pairs.Columns`. Folders are grouped by ``"file"`` (None) or ``"folder"``.
     metrics, companions
         Names with commas; ``"all"`` takes all. Metrics of None are all, auxiliary metrics of None those of
         `catalogue.SHOWN_AUXILIARY` beside all metrics, and none beside chosen ones; ``"none"`` leaves them out.
-    variant
-        One of `metrics.arrays.PRESERVATION_VARIANTS`.
-    backends
-        Feature -> extractor, where it is not the variant's.
     features
         Folder of the feature store, which machines may share; None keeps features for the length of the run only.
-    controls
-        Add the rows of the same music and of unrelated music.
     intended
-        Facets that the edits are meant to change, with commas: the results also have one score over the others. It
-        needs the controls. Changes no score: a run that is done may be resumed with other facets.
+        It needs the controls. Changes no score: a run that is done may be resumed with other facets.
     timelines
-        Pairs to draw in the report, the worst of each system to equal shares, and at least one of each; 0 for none.
-    audio
-        Where the music of these pairs lies, for the players of the report: ``"beside"`` it in the folder
-        ``report_audio``, ``"embedded"`` in the page, or ``"none"``.
+        To equal shares of the systems, and at least one of each; 0 for none.
 
     Raises
     ------
@@ -262,8 +245,12 @@ class Preservation(Task):
             store = FeatureStore(Path(settings.features or scratch / "features").absolute())
             store.try_out()
             stored = dataclasses.replace(measures, store=store)
+            has_audio = any(pair.modality == "audio" for pair in pairs.pairs)
+            extractors = describe_extractors(measures) if has_audio else {"features": {}}
+            more = {"companions": list(measures.companions), "extractors": extractors}
+            header = self.header(pairs.dataset, settings.variant, measures.metrics, **more)
             job = PairJob(
-                header=self._header(settings, pairs),
+                header=header,
                 about=({"intended": settings.intended_facets} if settings.intended_facets else {})
                 | ({"controls": list(pairs.controls)} if pairs.controls else {}),
                 pair_set=pairs,
@@ -284,16 +271,6 @@ class Preservation(Task):
         if players.folder is not None:
             outcome.files["audio"] = players.folder
         return outcome
-
-    def _header(self, settings: Settings, pairs: PairSet) -> dict[str, Any]:
-        """Return what the numbers depend on, besides the files."""
-        measures = settings.measures
-        has_audio = any(pair.modality == "audio" for pair in pairs.pairs)
-        extractors = describe_extractors(measures) if has_audio else {"features": {}}
-        companions = list(measures.companions)
-        return self.header(
-            pairs.dataset, settings.variant, measures.metrics, companions=companions, extractors=extractors
-        )
 
     def check_scores(self, scores: ScoreTable) -> None:
         """Where pairs are grouped by the file of their original, take what it holds: other tags make no other music."""

@@ -25,8 +25,6 @@ from music_evals.symbolic.files import read_score
 from music_evals.symbolic.limits import DEFAULT_LIMITS
 from music_evals.symbolic.midi import read_midi, write_midi
 
-__all__ = ["RATE", "REENCODED_AUDIO", "REENCODED_SCORE", "PairScorer", "outline", "reencode"]
-
 CACHED_SOURCES = 4
 """Sources that a process keeps: an original, its edits, and the original of an unrelated pair."""
 
@@ -77,22 +75,18 @@ class PairScorer:
             limits = DEFAULT_AUDIO_LIMITS if modality(file.path) == "audio" else DEFAULT_LIMITS
             try:
                 with fetched(file.path, file.content, max_bytes=limits.max_bytes, folder=self._scratch) as path:
-                    self._sources[key] = self._loader.load(_treated(path, treatment, self.settings))
+                    loaded: str | Audio | Score = path
+                    if treatment and modality(path) == "symbolic":
+                        loaded = read_midi(write_midi(read_score(path)))
+                    elif treatment:  # the same-music control: the same music in a lesser copy
+                        loaded = reencode(load_audio(path, policy=self.settings.audio_policy))
+                    self._sources[key] = self._loader.load(loaded)
             except MusicEvalsError as error:
                 raise located(error, side) from error
         self._sources.move_to_end(key)
         while len(self._sources) > CACHED_SOURCES:
             self._sources.popitem(last=False)
         return self._sources[key]
-
-
-def _treated(path: str, treatment: str, settings: Settings) -> str | Audio | Score:
-    """Return what is loaded: the file itself, or for the same-music control the same music in a lesser copy."""
-    if not treatment:
-        return path
-    if modality(path) == "symbolic":
-        return read_midi(write_midi(read_score(path)))
-    return reencode(load_audio(path, policy=settings.audio_policy))
 
 
 def outline(features: Features) -> dict[str, Any]:

@@ -53,8 +53,6 @@ from music_evals.pipelines.descriptions import TOTAL, check_description, score_d
 from music_evals.pipelines.tags import EXTRACTIONS, Vocabulary, extract_tags, vocabulary_of
 from music_evals.protocols import TextEncoder
 
-__all__ = ["DESCRIPTIONS", "Descriptions", "Settings"]
-
 MODALITY = "tags"
 AT_ONCE = 16
 """Songs that are written down together: each takes milliseconds."""
@@ -66,23 +64,17 @@ UNSPOKEN = {group: f"the system does not speak for the {group} group" for group 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Settings(EncoderSettings, SongSettings):
-    """What to score, and how.
+    """What to score, and how; the options of the verb ``describe`` by their keywords.
+
+    Predictions are lines ``{"id": ..., "professional": {dimension: [tags]}, "amateur": {...}}``; one of the groups is
+    enough. Without predictions the controls alone are scored.
 
     Parameters
     ----------
-    out, dataset, config, split, revision, predictions, limit, engine, workers, ray_address, confidence, n_resamples,
-    seed, controls, overwrite, report
-        See `songs.SongSettings`. Predictions are lines ``{"id": ..., "professional": {dimension: [tags]}, "amateur":
-        {...}}``; one of the groups is enough. Without predictions the controls alone are scored.
     text_tags
-        How tags are found in predictions that are free text, ``{"id": ..., "text": ...}``: one of
-        `pipelines.tags.EXTRACTIONS`. None takes tags alone.
-    models
-        ``DIR`` or ``NAME=DIR`` of taggers with weights; see `tag_predictions.tag_songs`.
-    audio
-        Folder of the recordings that they hear.
-    threshold, trust_remote_code
-        Of the taggers; None is each tagger's own threshold.
+        One of `pipelines.tags.EXTRACTIONS`, for predictions that are free text, ``{"id": ..., "text": ...}``.
+    models, audio, threshold, trust_remote_code
+        ``DIR`` or ``NAME=DIR`` of taggers with weights, and what they hear; see `tag_predictions.tag_songs`.
     encoder, encoder_revision, device, cache
         See `lyrics.embeddings.load_encoder`.
     aggregation, normalize_by_self, empty

@@ -22,9 +22,8 @@ import numpy as np
 import numpy.typing as npt
 
 from music_evals.annotations import GROUPS
-from music_evals.benchmark.canvas import check_backend
-from music_evals.benchmark.cells import plain
 from music_evals.benchmark.engines import Failed, Unit, Work
+from music_evals.benchmark.formats import check_backend, plain
 from music_evals.benchmark.outputs import RECORDS, Outcome, remove_results, write_outcome
 from music_evals.benchmark.records import reading_rows
 from music_evals.benchmark.rows import score_or_reason
@@ -33,11 +32,11 @@ from music_evals.benchmark.run import Settings as RunSettings
 from music_evals.benchmark.task import Task
 from music_evals.benchmark.tasks.songs.discrepancy_report import markdown_study, plot_study, render_study, text_study
 from music_evals.benchmark.tasks.songs.songs import EncoderSettings, read_songs
-from music_evals.benchmark.versions import package_versions
 from music_evals.csv_files import csv_text
 from music_evals.errors import BackendError, InvalidInputError, UnknownNameError
 from music_evals.lyrics.embeddings import CHAR_NGRAMS, DEFAULT_ENCODER, load_encoder
 from music_evals.lyrics.tag_groups import GROUPINGS
+from music_evals.numerics import package_versions
 from music_evals.options import option
 from music_evals.pipelines.discrepancy import (
     ALL,
@@ -66,22 +65,18 @@ FEW_SONGS = 10
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Settings(EncoderSettings, RunSettings):
-    """What to study, and how.
+    """What to study, and how; the options of the verb ``discrepancy`` by their keywords.
+
+    The study is one unit of work, for one process.
 
     Parameters
     ----------
-    out, dataset, config, split, revision, limit, engine, workers, ray_address, confidence, seed,
-    overwrite, report
-        See `run.Settings` and `songs.read_songs`. The study is one unit of work, for one process.
     by, dimensions
-        Names with commas out of `lyrics.tag_groups.GROUPINGS` and `pipelines.discrepancy.FACING`; None for all
-        dimensions.
+        Names with commas out of `lyrics.tag_groups.GROUPINGS` and `pipelines.discrepancy.FACING`.
     level, aggregation, normalize_by_self
         See `pipelines.discrepancy.study_discrepancy`.
     encoder, encoder_revision, device, cache
         See `lyrics.embeddings.load_encoder`.
-    n_permutations
-        Of the tests.
     plot
         Draw discrepancy.svg, which needs matplotlib, and show it in report.html.
 

@@ -15,13 +15,19 @@ from typing import Any, Final
 import numpy as np
 
 from music_evals.annotations import AUDIO_EFFECTS
-from music_evals.benchmark.canvas import check_backend, literal
-from music_evals.benchmark.cells import SIGNIFICANCE, align, coverage_note, format_value, markdown_rows
-from music_evals.benchmark.templates import render, static
+from music_evals.benchmark.formats import (
+    SIGNIFICANCE,
+    align,
+    check_backend,
+    coverage_note,
+    format_value,
+    literal,
+    markdown_rows,
+    render,
+    static,
+)
 from music_evals.lyrics.tag_groups import GROUPINGS
 from music_evals.pipelines.discrepancy import ALL, FACING, Cell, DiscrepancyStudy
-
-__all__ = ["markdown_study", "plot_study", "render_study", "text_study"]
 
 
 def text_study(study: DiscrepancyStudy) -> str:
@@ -41,7 +47,7 @@ def text_study(study: DiscrepancyStudy) -> str:
 def markdown_study(study: DiscrepancyStudy, notes: Sequence[str]) -> str:
     """Return the similarities with their intervals as Markdown, a table for each grouping, and what differs."""
     parts = ["# Professionals against amateurs", "", f"{_how(study)}. {study.n_songs} songs. {_legend(study)}"]
-    head = _head(study)
+    head = ["group", "songs", *(FACING[name].english for name in study.dimensions)]
     for grouping in study.groups:
         lines = [[name, str(cells[0].n), *map(_with_interval, cells)] for name, cells in _rows(study, grouping)]
         rule = ["---", *["---:"] * (len(head) - 1)]
@@ -82,7 +88,7 @@ def render_study(study: DiscrepancyStudy, results: Mapping[str, Any], picture: s
         n_songs=study.n_songs,
         legend=_legend(study),
         picture=picture,
-        head=_head(study),
+        head=["group", "songs", *(FACING[name].english for name in study.dimensions)],
         tables=tables,
         is_marked=_is_marked,
         value=format_value,
@@ -113,10 +119,6 @@ def _legend(study: DiscrepancyStudy) -> str:
     )
 
 
-def _head(study: DiscrepancyStudy) -> list[str]:
-    return ["group", "songs", *(FACING[name].english for name in study.dimensions)]
-
-
 def _rows(study: DiscrepancyStudy, grouping: str) -> list[tuple[str, list[Cell]]]:
     """Return title and cells of all songs, and of each group."""
     keys = [(ALL, ALL), *((grouping, group) for group in study.groups[grouping])]
@@ -124,9 +126,8 @@ def _rows(study: DiscrepancyStudy, grouping: str) -> list[tuple[str, list[Cell]]
 
 
 def _title(grouping: str, group: str) -> str:
-    if group == ALL:
-        return "All songs"
-    return next(member.english for member in GROUPINGS[grouping].groups if member.name == group)
+    groups = () if group == ALL else GROUPINGS[grouping].groups
+    return next((member.english for member in groups if member.name == group), "All songs")
 
 
 def _is_marked(cell: Cell) -> bool:

@@ -37,8 +37,6 @@ from music_evals.files import parse_json, write_atomically
 from music_evals.numerics import kernels
 from music_evals.protocols import LyricWriter, Written
 
-__all__ = ["BATCHES", "Key", "Request", "WritingSystem", "ask", "ask_in_batches", "key_of", "latest_rows"]
-
 BATCHES: Final = "batches.json"
 """Hash of a writer -> id of its batch, and what was asked in it; only of batches that are not collected yet."""
 

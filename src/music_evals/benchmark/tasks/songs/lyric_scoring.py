@@ -20,8 +20,6 @@ from music_evals.lyrics.embeddings import embed
 from music_evals.pipelines.lyric_content import theme_parts, theme_score
 from music_evals.protocols import TextEncoder
 
-__all__ = ["GATED", "THEME", "LyricScorer"]
-
 THEME: Final = "lyric_theme_similarity"
 GATED: Final = "lyric_structure_gated"
 

@@ -14,9 +14,8 @@ from pathlib import Path
 from typing import Any, ClassVar, Final, NamedTuple
 
 from music_evals.annotations import GROUPS
-from music_evals.benchmark.cells import counted
-from music_evals.benchmark.manifests import check_systems, read_text
-from music_evals.benchmark.model_folders import split_model
+from music_evals.benchmark.formats import counted
+from music_evals.benchmark.inputs import check_systems, read_text, split_model
 from music_evals.benchmark.outputs import NO_EXTRA_OUTPUTS, ExtraOutputs, Outcome, remove_results
 from music_evals.benchmark.records import RecordStore, dump_json, reading_rows
 from music_evals.benchmark.tables import text_report as scores_text
@@ -34,11 +33,11 @@ from music_evals.benchmark.tasks.songs.songs import SongSet, SongSettings, Theme
 from music_evals.benchmark.tasks.songs.text_controls import LYRIC_CONTROLS
 from music_evals.benchmark.tasks.songs.texts import Prediction
 from music_evals.benchmark.tasks.songs.writing_log import Budget, Metered, Prices
-from music_evals.benchmark.versions import package_versions
 from music_evals.csv_files import csv_text
 from music_evals.errors import InvalidInputError, MusicEvalsError, UnknownNameError
 from music_evals.files import parse_json
 from music_evals.lyrics.prompts import Example, lyric_prompt, prompt_receipt
+from music_evals.numerics import package_versions
 from music_evals.options import option
 from music_evals.protocols import WRITERS, LyricWriter, load_plugin
 
@@ -66,36 +65,20 @@ class Endpoint:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Settings(ThemeSettings, SongSettings):
-    """Who writes for which songs, and how it is scored.
+    """Who writes for which songs, and how it is scored; the options of the verb ``write-lyrics`` by their keywords.
+
+    `overwrite` also throws away the texts. What is None is the model's or the writer's own default.
 
     Parameters
     ----------
-    out, dataset, config, split, revision, limit, engine, workers, ray_address, confidence, n_resamples, seed, controls,
-    overwrite, report
-        See `songs.SongSettings`. `overwrite` also throws away the texts.
     models
         ``ID`` or ``NAME=ID`` of models of transformers; a Hub id may end in ``@`` and a commit, tag or branch.
     endpoints
         See `Endpoint`.
     writers
         Any other `protocols.LyricWriter`, such as `models.lyric_writers.CallableWriter`.
-    theme_from
-        Group of annotators whose text is the theme, out of `annotations.GROUPS`; None takes the professional's, or the
-        amateur's if it is missing.
-    language
-        Of the prompt: ``"zh"`` or ``"en"``.
-    example
-        JSON file with ``theme``, ``structure`` and ``lyrics`` of the worked example; None takes the built-in one.
     n_seeds
         Texts a song of each model that draws at random, with the seeds 0, 1, ...
-    temperature, top_p, max_tokens
-        Of all models; None takes each model's own decoding, and the writers' limit.
-    batch_size, device, dtype, trust_remote_code, template_options
-        Of models of transformers; None takes the writer's default.
-    concurrency, timeout_sec, retries, allow_http, endpoint_options
-        Of endpoints; None takes the writer's default.
-    requests_per_minute
-        Of each endpoint, evenly spaced; None does not wait.
     max_cost
         Ceiling of what all endpoints together may cost in this folder, over all runs, in the currency of the prices;
         see `writing_log`. The run stops before it with `CostCeilingError`, and goes on when the ceiling is raised.

@@ -22,7 +22,7 @@ from typing import Any, ClassVar, Final
 
 import numpy as np
 
-from music_evals.benchmark.cells import counted, format_value
+from music_evals.benchmark.formats import Section, counted, format_value, render
 from music_evals.benchmark.outputs import NO_EXTRA_OUTPUTS, RECORDS, ExtraOutputs, Outcome, remove_results
 from music_evals.benchmark.published import published_lyrics
 from music_evals.benchmark.report import Ranked, score_page, shares
@@ -60,7 +60,6 @@ from music_evals.benchmark.tasks.songs.texts import (
     texts_in_folders,
     texts_in_manifest,
 )
-from music_evals.benchmark.templates import Section, render
 from music_evals.errors import InvalidInputError, NoDataError
 from music_evals.lyrics.embeddings import load_encoder
 from music_evals.lyrics.normalise import FORMAT_FOUND
@@ -79,8 +78,6 @@ from music_evals.pipelines.lyrics import (
     score_names,
     scores_of,
 )
-
-__all__ = ["LYRICS", "Lyrics", "Settings", "pattern_side", "score_lyrics"]
 
 EXPLAINED = 10
 """Texts that are explained by default: the worst of each system, to equal shares."""
@@ -107,36 +104,27 @@ _REMOVED = re.compile(r"[\w ]+: (?:'.*'|\".*\")(?: and (?P<more>\d+) more)? remo
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Settings(ThemeSettings, SongSettings):
-    """What to score, and how.
+    """What to score, and how; the options of the verb ``lyrics`` by their keywords.
+
+    Texts are predictions for a dataset, lines ``{"id": ..., "text": ...}`` with a ``seed`` where a system made several
+    texts for a song, or in its place those of `texts.texts_in_folders` or `texts.texts_in_manifest`. Without
+    predictions the controls alone are scored.
 
     Parameters
     ----------
-    out, dataset, config, split, revision, predictions, limit, engine, workers, ray_address, confidence, n_resamples,
-    seed, controls, overwrite, report
-        See `songs.SongSettings`. Predictions are lines ``{"id": ..., "text": ...}``, with a ``seed`` where a system
-        made several texts for a song. Without predictions the controls alone are scored.
-    reference, generated
-        In place of a dataset: see `text_files.texts_in_folders`.
-    manifest
-        In place of a dataset: see `text_files.texts_in_manifest`.
     variant, rhyme, section_match, accumulate_song, autojunk
         See `pipelines.lyrics.lyric_structure`.
     strict
         Texts that cannot be scored are failures; see the module.
-    normalise
-        Take off what language models write around their lyrics.
     song_format
         See `music_evals.lyrics.song_formats`; of the texts that are judged, not of the controls.
     numbered
-        Section headers of the dataset's patterns with their numbers, as in the data; False leaves the numbers out, as
-        in the prompts of `lyric_writing`.
+        False leaves the numbers of section headers out, as in the prompts of `lyric_writing`.
     theme_encoder, theme_encoder_revision
-        Encoder that compares texts with the themes of their songs, `lyric_theme_similarity`; see
-        `lyrics.embeddings.load_encoder`. With None nothing of the kind is computed, and tables say so. For songs of a
-        dataset, which have themes.
+        For songs of a dataset, which have themes: compares texts with them, `lyric_theme_similarity`; see
+        `lyrics.embeddings.load_encoder`. With None nothing of the kind is computed, and tables say so.
     explained
-        Texts in the report whose lost points are explained: the worst of each system to equal shares, and at
-        least one of each; 0 for none.
+        To equal shares of the systems, and at least one of each; 0 for none.
 
     Raises
     ------

@@ -18,8 +18,6 @@ from music_evals.lyrics.words import cut_words, dictionary_words
 from music_evals.metrics.lyric_content import distances_from_people
 from music_evals.pipelines.lyric_content import lines_of, word_scores
 
-__all__ = ["climbed", "filled", "random_characters", "random_words", "shuffled_words"]
-
 Fill = Callable[[str], str]
 """From a stretch of a pattern without a pause, as ``"cccR"``, to as many characters."""
 

@@ -16,9 +16,8 @@ from types import MappingProxyType
 from typing import Any
 
 from music_evals.annotations import GROUPS, LyricSection, sections_of_rows, sections_text, theme_of_row
-from music_evals.benchmark.manifests import json_lines, some
+from music_evals.benchmark.inputs import json_lines, load_split, resolve_revision, some
 from music_evals.benchmark.run import Settings
-from music_evals.benchmark.sources import load_split, resolve_revision
 from music_evals.errors import (
     InvalidInputError,
     InvalidLyricsError,
@@ -33,8 +32,6 @@ from music_evals.lyrics.embeddings import DEFAULT_ENCODER
 from music_evals.lyrics.tag_groups import fold_tag
 from music_evals.options import option
 from music_evals.pipelines.descriptions import check_description, description_of_row
-
-__all__ = ["COLUMNS", "Song", "SongSet", "SongSettings", "check_ids", "load_songs", "read_songs"]
 
 COLUMNS = ("structure", "professional", "amateur")
 """Columns beside ``id`` that a song is made of."""

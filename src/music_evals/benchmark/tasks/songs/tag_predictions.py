@@ -17,20 +17,17 @@ from typing import Any, NamedTuple
 
 from music_evals.audio.io import AUDIO_SUFFIXES, recordings
 from music_evals.benchmark.engines import Failed, Unit, Work
-from music_evals.benchmark.manifests import HASH_DIGITS, check_systems, hash_file, named_path, some
+from music_evals.benchmark.inputs import check_systems, model_type_of, named_path, some
 from music_evals.benchmark.records import dump_json, reading_rows
 from music_evals.benchmark.run import Job, Progress, Row, Settings, record
-from music_evals.benchmark.sources import model_type_of
 from music_evals.benchmark.tasks.songs.songs import SongSet
 from music_evals.benchmark.tasks.songs.texts import Prediction
 from music_evals.errors import MusicEvalsError, NoDataError
-from music_evals.locations import exists
+from music_evals.locations import HASH_DIGITS, exists, hash_file
 from music_evals.lyrics.model_files import unavailable
 from music_evals.pipelines.descriptions import check_description
 from music_evals.protocols import TAGGERS, Tagger, load_plugin
 from music_evals.repositories import MODELS, find_repository
-
-__all__ = ["TAGS", "plain_tags", "tag_songs"]
 
 TAGS = "tags"
 """File of the records in the folder of a run."""
@@ -68,8 +65,10 @@ def tag_songs(
     predictions = []
     for recording in job.recordings:
         row, where = latest.get(recording.key, {}), str(recording.file or recording.item)
-        about = {"where": where, "error": recording.error or row.get("error", "")}
-        predictions.append(Prediction(recording.item, recording.model.system, row.get("tags"), **about))
+        error = recording.error or row.get("error", "")
+        predictions.append(
+            Prediction(recording.item, recording.model.system, row.get("tags"), where=where, error=error)
+        )
     return predictions
 
 

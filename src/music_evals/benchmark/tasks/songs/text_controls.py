@@ -23,32 +23,6 @@ from music_evals.benchmark.tasks.songs.texts import TextSide
 from music_evals.errors import InvalidPatternError
 from music_evals.lyrics.patterns import check_pattern
 
-__all__ = [
-    "ANOTHER_SONG",
-    "CLIMBED",
-    "COMMON_TAGS",
-    "ECHO",
-    "LYRIC_CONTROLS",
-    "ONE_CHARACTER",
-    "OWN_TAGS",
-    "RANDOM_CHARACTERS",
-    "RANDOM_TAGS",
-    "RANDOM_WORDS",
-    "SHUFFLED",
-    "SHUFFLED_WORDS",
-    "TAG_CONTROLS",
-    "TRUE_LYRICS",
-    "against_another",
-    "against_own",
-    "asks_for_words",
-    "on_one_character",
-    "pattern_controls",
-    "shuffled_sections",
-    "shuffled_structures",
-    "shuffled_words",
-    "without_another_song",
-]
-
 TRUE_LYRICS = "true lyrics"
 ANOTHER_SONG = "another song"
 SHUFFLED = "shuffled structure"

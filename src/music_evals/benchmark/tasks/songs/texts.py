@@ -14,8 +14,7 @@ import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from music_evals.benchmark.manifests import (
-    HASH_DIGITS,
+from music_evals.benchmark.inputs import (
     check_systems,
     files_of,
     json_lines,
@@ -28,17 +27,7 @@ from music_evals.benchmark.rows import Failure, Pair, PairSet, check_unique
 from music_evals.benchmark.tasks.songs.songs import Song, SongSet, check_ids
 from music_evals.errors import InvalidInputError, MusicEvalsError, NoDataError, PairCountError
 from music_evals.files import item_name
-from music_evals.locations import Location, Remote, location, resolve
-
-__all__ = [
-    "LYRICS",
-    "Prediction",
-    "TextSide",
-    "pairs_of_predictions",
-    "read_predictions",
-    "texts_in_folders",
-    "texts_in_manifest",
-]
+from music_evals.locations import HASH_DIGITS, Location, Remote, location, resolve
 
 LYRICS = "lyrics"
 """Modality of lyrics."""
@@ -99,7 +88,8 @@ def texts_in_folders(
                         raise PairCountError(f"no {side} for {item!r}; add it, or take its partner away")
                     place, name = files[item]
                     sides.append(TextSide(name, _text_of(place)))
-                pairs.append(Pair(item, system, sides[0].content, LYRICS, *sides))
+                pattern, text = sides
+                pairs.append(Pair(item, system, pattern.content, LYRICS, pattern, text))
             except MusicEvalsError as error:
                 pairs.append(Failure(item, system, f"{type(error).__name__}: {error}"))
     return _pair_set(root.resolve().name, [name for name, _ in named], pairs)

@@ -14,22 +14,9 @@ import threading
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
-from music_evals.benchmark.cells import align, markdown_name, markdown_rows
-from music_evals.benchmark.templates import Section, render
+from music_evals.benchmark.formats import Section, align, markdown_name, markdown_rows, render
 from music_evals.errors import CostCeilingError, InvalidInputError
 from music_evals.protocols import Written
-
-__all__ = [
-    "COLUMNS",
-    "Budget",
-    "Metered",
-    "Prices",
-    "html_section",
-    "log_rows",
-    "markdown_section",
-    "text_section",
-    "totals",
-]
 
 OVERHEAD: Final = 64
 """Tokens that a chat template may add to a prompt."""

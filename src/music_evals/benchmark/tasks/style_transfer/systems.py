@@ -12,10 +12,8 @@ import numpy as np
 
 from music_evals import __version__
 from music_evals.annotations import Arrangement, PianoRoll
-from music_evals.benchmark.model_folders import find_model, hash_of
+from music_evals.benchmark.inputs import find_model, hash_of
 from music_evals.protocols import ROLL_BASELINES, STYLE_TRANSFERS, load_plugin
-
-__all__ = ["TRIVIAL_TRANSFERS", "System", "load_model", "rules", "trivial_transfers"]
 
 
 @dataclasses.dataclass(frozen=True, eq=False)

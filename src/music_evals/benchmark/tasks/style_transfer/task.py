@@ -22,14 +22,13 @@ from typing import Any, ClassVar, Final
 import numpy as np
 
 from music_evals.annotations import LOWEST_PITCH, Arrangement, PianoRoll
-from music_evals.benchmark.cells import plain
-from music_evals.benchmark.model_folders import derive_rng, hash_of
+from music_evals.benchmark.formats import plain
+from music_evals.benchmark.inputs import derive_rng, hash_of, load_split, resolve_revision, split_names
 from music_evals.benchmark.outputs import NO_EXTRA_OUTPUTS, RECORDS, ExtraOutputs, Outcome, remove_results
 from music_evals.benchmark.report import score_page
 from music_evals.benchmark.rows import Pair, PairJob, PairSet, score_or_reason
 from music_evals.benchmark.run import Progress, record
 from music_evals.benchmark.run import Settings as RunSettings
-from music_evals.benchmark.sources import load_split, resolve_revision, split_names
 from music_evals.benchmark.task import Task
 from music_evals.benchmark.tasks.style_transfer.systems import System, load_model, rules, trivial_transfers
 from music_evals.errors import (
@@ -59,11 +58,6 @@ from music_evals.symbolic.encodings.piano_rolls import arrange, arrangement_scor
 from music_evals.symbolic.midi import write_midi
 from music_evals.symbolic.piece_rows import score_of_row
 
-__all__ = [
-    "CELLS", "CORPORA", "KINDS", "OUTPUTS", "STYLE_TRANSFER", "TRANSFERS", "TRANSFER_SCORES", "Settings",
-    "StyleTransfer",
-]  # fmt: skip
-
 CELLS, TRANSFERS = "cells", "transfers"
 KINDS = (CELLS, TRANSFERS)
 """What a run judges: the cells that models predict, or the pieces that they carry over."""
@@ -82,19 +76,14 @@ OUTPUTS: Final = "outputs"
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Settings(RunSettings):
-    """Data, systems and options of a run.
+    """Data, systems and options of a run; those of the verb ``style-transfer`` by their keywords.
 
     Parameters
     ----------
-    out, dataset, config, split, revision, limit, engine, workers, ray_address, confidence, n_resamples, seed,
-    overwrite, report
-        See `run.Settings`. The dataset holds whole pieces (`symbolic.piece_rows`).
+    dataset
+        Holds whole pieces (`symbolic.piece_rows`); those of transfers name their melody.
     kind
-        ``"cells"`` or ``"transfers"``; see the module. Pieces of transfers name their melody.
-    models
-        Names, folders or Hub ids of models of piano rolls.
-    hidden
-        Of cells: numbers of hidden steps on either side, out of 0, 8 and 32.
+        ``"cells"`` or ``"transfers"``; see the module.
     n_seeds
         Of transfers: seeds 0..n-1, each an item of its own; all of a piece are one cluster.
     styles

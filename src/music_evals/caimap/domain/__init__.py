@@ -1,0 +1,1 @@
+"""Rules of the platform: values and what follows from them, without a database."""

@@ -1,0 +1,1 @@
+"""What comes into a study and what leaves it."""

@@ -1,0 +1,1 @@
+"""Music encoders: a recording in, one vector out."""

@@ -1,0 +1,18 @@
+"""Training from recipes: `recipe` says what a recipe holds, `loop` how networks learn, `data` what from.
+
+Taggers (`taggers`) and language models (`writers`) add to that loop what is special of them.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+__all__ = ["TrainingResult", "fit", "learning_rate", "train_from_file"]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in __all__:  # reading a recipe needs no torch
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from music_evals.models.training import loop
+
+    return getattr(loop, name)
