@@ -64,6 +64,11 @@ __all__ = ["Log", "Run", "TrainingResult", "fit", "learning_rate", "seeded", "tr
 CHECKPOINT = "run/checkpoint.safetensors"
 LOG = "run/log.csv"
 
+_OTHER_TRAININGS = {  # those that build on this loop
+    **dict.fromkeys(TAGGERS, "music_evals.models.training.taggers:train_tagger"),
+    **dict.fromkeys(TUNED_WRITERS, "music_evals.models.training.writers:train_text_model"),
+}
+
 Log = Callable[[Mapping[str, Any]], None]
 """Takes one row of values, an epoch."""
 
@@ -163,19 +168,17 @@ def train_from_file(
         raise InvalidInputError(f"start is for networks that learn from notes; leave it out for {kind}")
     how: dict[str, Any] = {"resume": resume, "device": device, "progress": progress}
     if kind in TUNED_WRITERS:
-        from music_evals.models.training.writers import train_text_model
-
         if trackio is not None or out is None:
             raise InvalidInputError(
                 "a tuned language model is a large folder of its own: `out` says where it goes; its curves are files "
                 "alone, leave trackio out"
             )
+        train_text_model: Callable[..., TextTrainingResult] = load_plugin(_OTHER_TRAININGS, str(kind), "model")
         return train_text_model(values, path.parent, folder, **how, trust_remote_code=trust_remote_code)
     if kind in TAGGERS:
-        from music_evals.models.training.taggers import train_tagger
-
         if trackio is not None:
             raise InvalidInputError("the curves of a tagger are files alone; leave trackio out")
+        train_tagger: Callable[..., TaggerTrainingResult] = load_plugin(_OTHER_TRAININGS, str(kind), "model")
         return train_tagger(values, path.parent, folder, **how, trust_remote_code=trust_remote_code)
     if trust_remote_code:
         raise InvalidInputError(f"trust_remote_code is for the encoder of a tagger; {kind} has none, leave it out")
