@@ -285,15 +285,7 @@ def bar_candidates(vectors: FloatArray, hop_sec: float) -> list[Bar]:
     profile = profile - moving_average(profile, round(BASELINE_SEC / hop_sec) | 1)
     longest = min(MAX_LAG_SHARE * len(profile) * hop_sec, MAX_LAG_SEC)
     lengths = np.geomspace(*BAR_RANGE_SEC, BAR_STEPS)
-    # the mean of the profile at the multiples of each length below its end (s), shape (n_lengths,)
-    ends = np.maximum(longest, 1.01 * lengths)
-    combs = np.empty(len(lengths))
-    counts = np.ceil((ends - lengths) / lengths).astype(np.intp)
-    for count in np.unique(counts):  # those with equally many multiples are one operation
-        alike = counts == count
-        steps = lengths[alike, None]
-        multiples = steps + np.arange(count) * steps
-        combs[alike] = np.interp(multiples / hop_sec, np.arange(len(profile)), profile).mean(axis=1)
+    combs = _combs(profile, hop_sec, lengths, np.maximum(longest, 1.01 * lengths))
     octaves = np.log2(lengths / BAR_CENTRE_SEC)
     strength = combs / max(float(combs.max()), 1e-9) * np.exp(-0.5 * (octaves / BAR_WIDTH_OCTAVES) ** 2)
     bars = []
@@ -302,6 +294,20 @@ def bar_candidates(vectors: FloatArray, hop_sec: float) -> list[Bar]:
         bars.append(Bar(float(lengths[best]), float(strength[best]), float(combs[best])))
         strength[np.abs(np.log(lengths / lengths[best])) < 0.03] = -np.inf
     return bars
+
+
+def _combs(
+    profile: npt.NDArray[np.float64], hop_sec: float, lengths: npt.NDArray[np.float64], ends: npt.NDArray[np.float64]
+) -> npt.NDArray[np.float64]:
+    """Return the mean of the profile at the multiples of each length below its end (s), shape (n_lengths,)."""
+    means = np.empty(len(lengths))
+    counts = np.ceil((ends - lengths) / lengths).astype(np.intp)
+    for count in np.unique(counts):  # those with equally many multiples are one operation
+        alike = counts == count
+        steps = lengths[alike, None]
+        multiples = steps + np.arange(count) * steps
+        means[alike] = np.interp(multiples / hop_sec, np.arange(len(profile)), profile).mean(axis=1)
+    return means
 
 
 def _divide_by_bar(blocks: Sequence[FloatArray], hop_sec: float, frames: tuple[float, float], bar: Bar) -> _Division:

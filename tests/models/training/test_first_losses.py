@@ -71,7 +71,7 @@ def song(number: int) -> dict[str, Any]:
 
 def changes_of(recipe: str, folder: Path) -> list[str]:
     """Return what makes a recipe tiny; `folder` gets the data."""
-    from music_evals.models.precomputed import write_features
+    from music_evals.models.encoders.precomputed import write_features
     from tests.writing import build_model
 
     kind = recipe.split("/", maxsplit=1)[0]

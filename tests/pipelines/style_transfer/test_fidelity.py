@@ -29,7 +29,7 @@ from music_evals.symbolic.encodings.piano_rolls import arrange, piano_roll
 from music_evals.symbolic.notes import make_notes
 from music_evals.symbolic.piece_rows import score_of_row
 
-DATASETS = Path(__file__).resolve().parents[2] / "datasets_scripts"
+DATASETS = Path(__file__).resolve().parents[3] / "datasets_scripts"
 
 Notes = list[tuple[float, float, int]]
 

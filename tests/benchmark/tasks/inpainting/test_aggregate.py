@@ -413,7 +413,7 @@ def test_unequal_seeds_against_every_swap_and_draw(seeds: tuple[int, int]) -> No
     assert cell["value"] == pytest.approx(mean(truth, a))
     resampled = [drawn(tuple(sorted(names))) for names in itertools.product("abcd", repeat=4)]
     sizes = np.array([2.0, 1, 2, 1])
-    reach = scipy.stats.t.ppf(0.975, weights_of_clusters(sizes)[-1]) * np.std(resampled) * math.sqrt(4 / 3)
+    reach = scipy.stats.t.ppf(0.975, weights_of_clusters(sizes)[3]) * np.std(resampled) * math.sqrt(4 / 3)
     centre = 2 * cell["value"] - np.mean(resampled)
     upper = math.log(2)
     assert cell["low"] == pytest.approx(np.clip(centre - reach, 0, upper), abs=0.02)
