@@ -171,8 +171,8 @@ def _divergences(results: Mapping[str, Any], score_table: ScoreTable, systems: S
         curves = {}
         for name in shown:
             values = score_table.at(list(score_table.item_rows), name).by_seed(feature)
-            bins = histogram_bins(values[~np.isnan(values)], variant=variant)
-            curves[name] = np.arange(size) / 100, masses(bins, size)
+            places = histogram_bins(values[~np.isnan(values)], variant=variant)
+            curves[name] = np.arange(size) / 100, masses(places, size)
         pictures.append(draw(metric, curves, feature=_words(feature)))
     return pictures
 

@@ -279,17 +279,17 @@ def _write(
         "wall_time_sec": wall_time_sec,
         "notes": notes,
     }
-    made, texts = [], ""  # the texts as predictions that the verb ``lyrics`` reads
+    predictions, texts = [], ""  # the texts as predictions that the verb ``lyrics`` reads
     for row in current:
         item, name, seed = row["item"], row["system"], row["seed"]
         where = f"{GENERATIONS}, {item}, seed {seed}"
-        made.append(Prediction(item, name, row.get("text"), seed, where, row.get("error", "")))
+        predictions.append(Prediction(item, name, row.get("text"), seed, where, row.get("error", "")))
         if "text" in row:
             texts += dump_json({"id": item, "system": name, "seed": seed, "text": row["text"]}) + "\n"
     for system, seed in runs:
-        made += [Prediction(item, system.name, None, seed, item, reason) for item, reason in reasons.items()]
+        predictions += [Prediction(item, system.name, None, seed, item, reason) for item, reason in reasons.items()]
     files = {"texts": (TEXTS, texts), "log": (LOG, csv_text(writing_log.COLUMNS, log))}
-    return made, ExtraOutputs({"writing": about}, writing_log.markdown_section(totals), notes, files)
+    return predictions, ExtraOutputs({"writing": about}, writing_log.markdown_section(totals), notes, files)
 
 
 def text_report(results: Mapping[str, Any], *, published: bool = False) -> str:
