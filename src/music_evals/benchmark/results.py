@@ -12,7 +12,7 @@ from __future__ import annotations
 import dataclasses
 import importlib
 from collections import Counter
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from music_evals.benchmark import aggregate
@@ -116,19 +116,7 @@ def build_results(
     results = {
         **{key: value for key, value in scores.header.items() if key != "kind"},
         "kernels": list(dict.fromkeys([*scores.matrix.kernels, *(validation.matrix.kernels if validation else ())])),
-        "wording": {
-            "title": task.title,
-            "how": task.describe_run(scores.header),
-            "items": task.items,
-            "groups": task.groups,
-            "remarks": task.remarks,
-            "controls": task.controls_explained,
-            "explained": task.explained,
-            "views": {name: task.view_titles[name] for name in views},
-            "on_controls": list(task.control_notes(systems)),
-            "on_remarks": list(task.remark_notes(scores.remarks)),
-            "on_parts": list(task.part_notes(parts)),
-        },
+        "wording": _wording(task, scores, systems, views, parts),
         "intervals": {
             "confidence": confidence,
             "n_resamples": n_resamples,
@@ -151,6 +139,25 @@ def build_results(
     }
     content: dict[str, Any] = plain(results)
     return content
+
+
+def _wording(
+    task: Task, scores: ScoreTable, systems: Mapping[str, Any], views: Iterable[str], parts: Mapping[str, Any]
+) -> dict[str, Any]:
+    """Return what the tables call things."""
+    return {
+        "title": task.title,
+        "how": task.describe_run(scores.header),
+        "items": task.items,
+        "groups": task.groups,
+        "remarks": task.remarks,
+        "controls": task.controls_explained,
+        "explained": task.explained,
+        "views": {name: task.view_titles[name] for name in views},
+        "on_controls": list(task.control_notes(systems)),
+        "on_remarks": list(task.remark_notes(scores.remarks)),
+        "on_parts": list(task.part_notes(parts)),
+    }
 
 
 def definition_in(header: Row, name: str) -> int:

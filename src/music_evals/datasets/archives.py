@@ -10,7 +10,7 @@ from pathlib import Path, PurePosixPath
 
 from music_evals.errors import FileTooLargeError, MusicEvalsError, NoDataError, UnreadableFileError
 from music_evals.symbolic.limits import DEFAULT_LIMITS, Limits
-from music_evals.symbolic.notation import ARCHIVE_ERRORS
+from music_evals.symbolic.reading.mxl import ARCHIVE_ERRORS
 
 __all__ = ["read_archive"]
 

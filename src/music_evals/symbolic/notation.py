@@ -11,25 +11,22 @@ whose measures can be replaced is read a second time, by the reader that edits i
 
 from __future__ import annotations
 
-import io
 import itertools
 import os
 import re
-import zipfile
-import zlib
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 from typing import TYPE_CHECKING
-from xml.etree import ElementTree as ET
 
 from music_evals.annotations import Score
 from music_evals.errors import InvalidInputError, UnreadableFileError, importing
 from music_evals.symbolic.limits import DEFAULT_LIMITS, Limits, check_n_bytes, read_bytes
 from music_evals.symbolic.reading.abc import parse_abc
 from music_evals.symbolic.reading.abc_syntax import AbcError, file_head, tune_end, tune_starts
-from music_evals.symbolic.reading.musicxml import parse_musicxml, parse_xml
-from music_evals.symbolic.reading.written import TICKS_PER_QUARTER, to_score
+from music_evals.symbolic.reading.musicxml import parse_musicxml
+from music_evals.symbolic.reading.mxl import musicxml_document
+from music_evals.symbolic.reading.written import TICKS_PER_QUARTER, check_agreement, to_score
 from music_evals.symbolic.rewriting.abc_tokens import read_music
-from music_evals.symbolic.tunes import check_agreement
+from music_evals.symbolic.rewriting.musicxml import editable_notes
 
 if TYPE_CHECKING:
     from music21.stream import Stream
@@ -45,20 +42,6 @@ __all__ = [
     "read_musicxml",
     "split_abc",
 ]
-
-MAX_ARCHIVE_ENTRIES = 1000  # a compressed score holds one document, some images and a table of contents
-CONTAINER = "META-INF/container.xml"
-
-ARCHIVE_ERRORS = (
-    EOFError,
-    NotImplementedError,  # a packing that zipfile does not know
-    RuntimeError,  # encrypted
-    ValueError,  # places outside the file
-    zipfile.BadZipFile,
-    zipfile.LargeZipFile,
-    zlib.error,
-)
-"""What zipfile raises on archives that it cannot read."""
 
 
 def read_musicxml(
@@ -105,15 +88,8 @@ def read_musicxml(
     return _read_document(document, name, limits, expand_repeats=expand_repeats, merge_ties=merge_ties)
 
 
-def musicxml_document(content: bytes, limits: Limits, name: str) -> bytes:
-    """Return the score document of a MusicXML file: its bytes as they are, or unpacked where it is compressed."""
-    return _unpack(content, limits, name) if content.startswith(b"PK") else content
-
-
 def _read_document(document: bytes, name: str, limits: Limits, *, expand_repeats: bool, merge_ties: bool) -> Score:
     """Read a document for scoring, and compare it with the reading that `fill` edits."""
-    from music_evals.symbolic.rewriting.musicxml import editable_notes
-
     written = parse_musicxml(document, name, limits)
     edited = editable_notes(document, name)
     if edited is not None:
@@ -297,52 +273,3 @@ def _decode(content: bytes) -> str:
         return content.decode("utf-8-sig")
     except UnicodeDecodeError:
         return content.decode("latin-1")
-
-
-def _unpack(content: bytes, limits: Limits, name: str) -> bytes:
-    """Return the score document of a compressed MusicXML file."""
-    try:
-        with zipfile.ZipFile(io.BytesIO(content)) as archive:
-            _check_archive(archive, limits, name)
-            return _unpack_entry(archive, _rootfile(archive, limits, name), limits, name)
-    except UnreadableFileError:
-        raise
-    except KeyError as error:
-        raise UnreadableFileError(f"{name}: not a compressed MusicXML file ({error.args[0]})") from error
-    except (*ARCHIVE_ERRORS, ET.ParseError) as error:
-        raise UnreadableFileError(f"{name}: damaged archive ({error})") from error
-
-
-def _rootfile(archive: zipfile.ZipFile, limits: Limits, name: str) -> str:
-    """Return the path of the score document in a compressed MusicXML file."""
-    for node in parse_xml(_unpack_entry(archive, CONTAINER, limits, name)).iter():
-        path = node.get("full-path")
-        if node.tag.endswith("rootfile") and path is not None:
-            return path
-    raise UnreadableFileError(f"{name}: not a compressed MusicXML file (its {CONTAINER} names no score)")
-
-
-def _check_archive(archive: zipfile.ZipFile, limits: Limits, name: str) -> None:
-    entries = archive.infolist()
-    if len(entries) > MAX_ARCHIVE_ENTRIES:
-        raise UnreadableFileError(
-            f"{name}: an archive of {len(entries)} entries, more than {MAX_ARCHIVE_ENTRIES}; not a score"
-        )
-    for entry in entries:
-        if entry.compress_type not in {zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED}:  # the two of the MusicXML standard
-            raise UnreadableFileError(
-                f"{name}: the archive packs {entry.filename!r} by method {entry.compress_type}; expected deflate"
-            )
-        path = PurePosixPath(entry.filename.replace("\\", "/"))
-        if path.is_absolute() or ".." in path.parts:
-            raise UnreadableFileError(
-                f"{name}: the archive holds the path {entry.filename!r}, which leaves it; not a score"
-            )
-    check_n_bytes(sum(entry.file_size for entry in entries), limits, f"{name} (unpacked)")
-
-
-def _unpack_entry(archive: zipfile.ZipFile, entry: str, limits: Limits, name: str) -> bytes:
-    with archive.open(entry) as file:
-        content = file.read(limits.max_bytes + 1)  # the size in the table of contents may be a lie
-    check_n_bytes(len(content), limits, f"{name} (unpacked)")
-    return content

@@ -27,6 +27,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from music_evals.csv_files import csv_rows
 from music_evals.datasets.families import BAR_LINES, pair_overlaps
 from music_evals.datasets.irish_folk.folk_rnn import PUBLISHED, read_folk_rnn, song_counts
+from music_evals.datasets.irish_folk.leakage import (
+    pickup_check,
+    same_titles,
+    split_leakage,
+    threshold_table,
+    title_check,
+)
 from music_evals.datasets.irish_folk.music21_tunes import (
     CLEARED_COLLECTIONS,
     COLLECTIONS,
@@ -34,7 +41,6 @@ from music_evals.datasets.irish_folk.music21_tunes import (
     read_tunes,
     tune_sources,
 )
-from music_evals.datasets.leakage import pickup_check, same_titles, split_leakage, threshold_table, title_check
 from music_evals.datasets.tune_files import (
     Placed,
     families_of,

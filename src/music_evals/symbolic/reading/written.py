@@ -18,7 +18,7 @@ So each measure is played as often as the signs say, and the work grows with the
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from fractions import Fraction
 from typing import NamedTuple
 
@@ -364,3 +364,33 @@ def _signatures(
 def _tick(quarters: Fraction) -> int:
     ticks, rest = divmod(quarters.numerator * TICKS_PER_QUARTER, quarters.denominator)
     return ticks if not rest else round(quarters * TICKS_PER_QUARTER)
+
+
+def check_agreement(edited: Collection[tuple[int, int, int]], score: Score, name: str) -> None:
+    """Raise where the reading of a file that is edited differs from the one that is scored.
+
+    Parameters
+    ----------
+    edited
+        Onset and end in ticks and pitch of every written note, tied ones each by itself.
+    score
+        The same notes, by the reader whose notes are scored.
+    name
+        The file, for messages.
+
+    Raises
+    ------
+    UnreadableFileError
+        A note that only one of the two readings has; the message says where the first stands.
+
+    """
+    onsets = score.notes["onset_tick"]
+    ends = onsets + score.notes["duration_tick"]
+    notes = set(zip(onsets.tolist(), ends.tolist(), score.notes["pitch"].tolist(), strict=True))
+    if notes != set(edited):
+        onset, end, pitch = min(notes ^ set(edited))
+        raise UnreadableFileError(
+            f"{name}: is read in two ways: whether a note of pitch {pitch} sounds from "
+            f"{onset / score.ticks_per_quarter:g} to {end / score.ticks_per_quarter:g} quarters after the beginning; "
+            "save the score anew, with complete measures"
+        )

@@ -28,7 +28,7 @@ from music_evals.symbolic.notes import make_notes
 from music_evals.symbolic.reading.abc_syntax import AbcError, file_head, tune_end, tune_starts
 from music_evals.symbolic.rewriting.abc_tokens import Event, Measure, Music, Verbatim, Voice, key_fifths, read_music
 from music_evals.symbolic.rewriting.note_values import Accidentals, Written, measure_symbols, spell_pitch, whole_steps
-from music_evals.symbolic.tunes import Tune, measure_numbers
+from music_evals.symbolic.rewriting.tune import Tune, measure_numbers
 
 __all__ = ["AbcTune", "open_abc"]
 

@@ -35,7 +35,7 @@ from music_evals.symbolic.reading.midi_events import (
     read_midi_file,
     read_number,
 )
-from music_evals.symbolic.tunes import Tune, check_edit, measure_numbers
+from music_evals.symbolic.rewriting.tune import Tune, check_edit, measure_numbers
 
 __all__ = ["MidiTune", "open_midi"]
 

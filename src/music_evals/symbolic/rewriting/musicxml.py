@@ -27,12 +27,12 @@ from music_evals.annotations import NoteArray, Score, TimeSignature
 from music_evals.errors import NoDataError, UnreadableFileError
 from music_evals.symbolic.limits import DEFAULT_LIMITS, Limits, check_n_notes, read_bytes
 from music_evals.symbolic.measures import MeterMap
-from music_evals.symbolic.notation import TICKS_PER_QUARTER, musicxml_document
 from music_evals.symbolic.notes import make_notes
 from music_evals.symbolic.reading.musicxml import document_root, parse_musicxml
-from music_evals.symbolic.reading.written import to_score
+from music_evals.symbolic.reading.mxl import musicxml_document
+from music_evals.symbolic.reading.written import TICKS_PER_QUARTER, check_agreement, to_score
 from music_evals.symbolic.rewriting.musicxml_elements import Gap, Item, rewritten_measure, without_ends
-from music_evals.symbolic.tunes import Tune, check_agreement, check_edit
+from music_evals.symbolic.rewriting.tune import Tune, check_edit
 
 __all__ = ["MusicXMLTune", "editable_notes", "open_musicxml"]
 
