@@ -1,4 +1,4 @@
-"""What songs of people show of the limits of `caimap.superficial` and of repeated tags.
+"""What songs of people show of the limits of `caimap.domain.grades` and of repeated tags.
 
     python -m benchmarks.caimap.thresholds                      # the half of MuChin beside the repository, a minute
     python -m benchmarks.caimap.thresholds --songs songs.jsonl  # others in the same form

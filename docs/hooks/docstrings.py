@@ -64,7 +64,9 @@ def _with_options(obj: griffe.Object, text: str) -> str:
         default, shown = body.args[:2] if isinstance(body, ast.Call) else (body, body)
         if isinstance(shown, ast.Constant) and isinstance(shown.value, str):
             words = re.sub(r"%\(default\)\w", ast.unparse(default), shown.value).replace("%%", "%")
-            missing += f"{name}\n    {words[:1].upper() + words[1:]}.\n"
+            # the text of what is True by default is that of its flag, which says the opposite
+            off = "False: " if isinstance(default, ast.Constant) and default.value is True else ""
+            missing += f"{name}\n    {off}{words[:1].upper() + words[1:]}.\n"
     head, rule, rest = text.partition("Parameters\n----------\n")
     return head + rule + missing + rest if rule else text
 

@@ -178,6 +178,7 @@ def options(task: str) -> str:
         default = "" if option.default in {MISSING, None, ()} else f"`{option.default}`"
         shown = [f"`{option.flag}`", f"`{option.name}`", default]
         text = re.sub(r" ?\(default: %\(default\)[sg]\)", "", option.text)
+        text = f"(keyword `False`) {text}" if option.default is True else text  # as its flag, which says the opposite
         rows.append([*shown, text.replace("%(default)s", str(option.default))])
     return table(["option", "keyword", "default", "what it does"], rows)
 

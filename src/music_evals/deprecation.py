@@ -70,8 +70,14 @@ def moved_modules(package: str, names: Mapping[str, str]) -> None:
         Old name -> new one, both below the package.
 
     """
+    moved = {f"{package}.{old}": f"{package}.{new}" for old, new in names.items()}
+    for old, new in list(moved.items()):  # `from old_package import module` asks the package that took its place
+        folder, _, name = old.rpartition(".")
+        here = f"{moved.get(folder, folder)}.{name}"
+        if here != new:
+            moved.setdefault(here, new)
     # first: the new folder of a package that moved would give its modules a second time, by their old names
-    sys.meta_path.insert(0, _Moved({f"{package}.{old}": f"{package}.{new}" for old, new in names.items()}))
+    sys.meta_path.insert(0, _Moved(moved))
 
 
 def renamed_options(**names: str) -> Callable[[Function], Function]:

@@ -196,7 +196,10 @@ def item_name(name: object) -> str:
 
     Some systems write file names with accents as two characters (form NFD). They look the same, and mean the same.
     """
-    return unicodedata.normalize("NFC", str(name))
+    text = unicodedata.normalize("NFC", str(name))
+    if any("\ud800" <= character <= "\udfff" for character in text):
+        raise InvalidInputError(f"the name {text!a} is no text in UTF-8; rename the file")
+    return text
 
 
 def check_folder(path: str | os.PathLike[str], setting: str) -> None:

@@ -210,9 +210,8 @@ def test_feedback_is_given_where_somebody_works_and_says_from_where(bench: Study
     task = bench.take(bench.PRO)
     browser, inspector = visitor(bench.PRO), visitor(bench.INSPECTOR)
     for reader, path in ((browser, f"/task/{task.id}"), (inspector, "/inspect/song/s1")):
-        form = re.search(r'<form method="post" action="/feedback" hx-post.*?</form>', reader.get(path).text, re.DOTALL)[
-            0
-        ]
+        page = reader.get(path).text
+        form = re.search(r'<form method="post" action="/feedback" data-here.*?</form>', page, re.DOTALL)[0]
         assert f'name="place" value="{path}"' in form
         answer = reader.post("/feedback", content="这里不清楚", place=path, here="yes")
         assert answer.status_code == 200

@@ -171,7 +171,7 @@ GUARDS = {
 
 
 def revisions() -> int:
-    folder = Path(__file__).parents[2] / "src" / "music_evals" / "caimap" / "migrations" / "versions"
+    folder = Path(__file__).parents[2] / "src" / "music_evals" / "caimap" / "storage" / "migrations" / "versions"
     return len(list(folder.glob("[0-9]*.py")))
 
 
@@ -182,6 +182,7 @@ def assert_migrations_keep_the_data(bench: StudyBench, kind: str) -> None:
     newest = rows(url)
     assert sum(bool(found) for _, found in newest.values()) >= 8
     assert guards(url) == GUARDS[kind]
+    assert revisions() >= 3
     for _ in range(revisions() - 1):
         migrate(url, "-1")
     oldest = rows(url)

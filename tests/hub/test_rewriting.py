@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -51,6 +52,15 @@ def addresses(tree: Path) -> Addresses:
 def test_links(link: str, moved: str, folder: RepositoryFolder, addresses: Addresses) -> None:
     text = "---\ntitle: x\n---\n{}\n"
     assert rewrite_card(text.format(link), folder, addresses) == text.format(moved)
+
+
+def test_a_table_of_the_catalogue_is_filled_in(folder: RepositoryFolder, addresses: Addresses) -> None:
+    from music_evals.metrics.catalogue import AUXILIARY
+
+    card = rewrite_card("# T\n\n<!-- insert: metrics AUXILIARY rhythm -->\n", folder, addresses)
+    names = re.findall(r"^\| `(\w+)` \|", card, re.MULTILINE)
+    assert names == [name for name, metric in AUXILIARY.items() if metric.facet == "rhythm"]
+    assert "insert:" not in card
 
 
 def test_a_card_further_down(tree: Path, addresses: Addresses) -> None:

@@ -137,6 +137,7 @@ def is_checked(path: Path) -> bool:
     with path.open("rb") as file:
         magic, start = _start(file)
     if not (kind := _format(magic, start)) and not magic.startswith(_UNCHECKED):
+        # text, as playlists are, would make a decoder open other files
         raise UnreadableFileError(f"{path}: starts as no kind of audio; {CONVERT}")
     return bool(kind)
 

@@ -67,6 +67,8 @@ def open_ffmpeg(path: Path, container: Container) -> Iterator[FFmpegStream]:
             with path.open("rb") as file:
                 shutil.copyfileobj(Mended(file, container), mended)
             mended.seek(0)
+        # The demuxer is named and nothing guessed from the content, so that no playlist makes it open other files; no
+        # protocol is open but that of local files, or of its standard input. No shell is involved.
         protocol, name = ("pipe", "pipe:0") if container.mends else ("file", f"file:{path.absolute()}")
         source = ["-protocol_whitelist", protocol, "-f", _DEMUXERS[container.format], "-i", name]
         floats = ["-map", "0:a:0", "-map_metadata", "-1", "-c:a", "pcm_f32be", "-f", "au", "pipe:1"]

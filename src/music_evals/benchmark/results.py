@@ -24,6 +24,8 @@ from music_evals.metrics.catalogue import Metric
 if TYPE_CHECKING:
     from music_evals.benchmark.task import Task
 
+__all__ = ["WHOLE", "build_results"]
+
 WHOLE = "all"
 """The view that holds every item."""
 
@@ -39,6 +41,9 @@ _OLD_FIELDS = {
 
 
 def __getattr__(name: str) -> Any:
+    if name == "OUTSIDE":
+        warn_renamed(f"{__name__}.OUTSIDE", "benchmark.scores.OUTSIDE")
+        return importlib.import_module("music_evals.benchmark.scores").OUTSIDE
     if name != "ScoreTask":
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     warn_renamed(f"{__name__}.ScoreTask", "benchmark.task.Task, and a task is a subclass of it,")

@@ -79,7 +79,7 @@ def run(
     ----------
     task
         ``"preservation"``, ``"inpainting"``, ``"lyrics"``, ``"descriptions"``, ``"discrepancy"``,
-        ``"lyric_writing"``, ``"style-transfer"``; or a `Task` of your own.
+        ``"lyric_writing"``, ``"style-transfer"``, ``"edits"``, ``"musecpbench"``; or a `Task` of your own.
     out
         Folder for records and results; made where it is missing.
     progress
@@ -97,6 +97,8 @@ def run(
     ------
     UnknownNameError
         There is no such task, or the task has no such setting.
+    InvalidInputError
+        A setting is missing.
     MusicEvalsError
         What the task raises for its input; see its function.
 
@@ -107,8 +109,15 @@ def run(
         if name not in known:
             option = f"setting of {chosen.name}"
             raise UnknownNameError(option, name, known)
-    outcome: Outcome = chosen.run(chosen.settings(out, **settings), progress=progress)
+    lacking = [field.name for field in dataclasses.fields(chosen.settings) if _is_required(field)]
+    if missing := [name for name in lacking if name not in {"out", *settings}]:
+        raise InvalidInputError(f"{chosen.name} needs {', '.join(f'`{name}`' for name in missing)}")
+    outcome: Outcome = chosen.run(chosen.settings(out=out, **settings), progress=progress)
     return outcome
+
+
+def _is_required(field: dataclasses.Field[Any]) -> bool:
+    return field.init and field.default is dataclasses.MISSING and field.default_factory is dataclasses.MISSING
 
 
 def workers_text(default: str) -> str:
@@ -309,7 +318,8 @@ def record(job: Job, path: Path, settings: Settings, *, progress: Progress | Non
             units = job.left(rows)
             named = [row["kernels"] for row in rows.of("kernels")][-1:] if "kernels" in rows.kinds else []
             begin = [] if not units or named == [kernels()] else [{"kind": "kernels", "kernels": kernels()}]
-            records.append(itertools.chain(job.selection(rows), begin))
+            selection = job.selection(rows)
+        records.append(itertools.chain(selection, begin))
         if not units:
             records.compact()
             return records.rows

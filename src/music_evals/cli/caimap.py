@@ -222,9 +222,12 @@ def _administrator(service: Any) -> int:
 
 
 def _serve(options: argparse.Namespace) -> int:
-    from music_evals.caimap.services.accounts import has_people
-    from music_evals.caimap.web.app import serve
-    from music_evals.caimap.web.provider import AddressError, provider_of
+    from music_evals.errors import importing
+
+    with importing("caimap", "the annotation platform"):
+        from music_evals.caimap.services.accounts import has_people
+        from music_evals.caimap.web.app import serve
+        from music_evals.caimap.web.provider import AddressError, provider_of
 
     space = os.environ.get("SPACE_HOST", "").partition(",")[0]  # with a domain of one's own there are several
     served = f"https://{space}" if space else f"http://{options.host}:{options.port}"

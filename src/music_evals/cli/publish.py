@@ -129,7 +129,7 @@ def _as_json(done: Sequence[Published]) -> str:
             "url": row.url,
             "changes": [change._asdict() for change in row.changes],
             "left": list(row.left),
-            "kept": [change._asdict() for change in row.retained],
+            "kept": [change.as_json() for change in row.retained],
             "hardware": row.hardware._asdict() if row.hardware else None,
             "error": row.error or None,
         }

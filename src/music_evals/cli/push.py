@@ -80,7 +80,7 @@ def _as_json(done: Pushed) -> str:
         "model": done.model,
         "url": done.url or None,
         "files": dict(done.files),
-        "changed": [change._asdict() for change in done.changed],
+        "changed": [change.as_json() for change in done.changed],
         "tasks": dict(done.tasks),
         "notes": list(done.notes),
     }

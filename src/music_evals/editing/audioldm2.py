@@ -28,7 +28,7 @@ __all__ = ["HOP", "SAMPLE_RATE", "AudioLDM2", "Condition", "make_samples"]
 
 SAMPLE_RATE: Final = 16000  # Hz
 N_FFT: Final = 1024
-HOP: Final = 160
+HOP: Final = 160  # samples between frames
 N_MELS: Final = 64
 HIGHEST_HZ: Final = 8000.0
 FLOOR: Final = 1e-5  # of the magnitude, before the logarithm

@@ -34,17 +34,17 @@ __all__ = [
 LICENCE: Final = "CC-BY-NC-SA-4.0"
 PUBLISHED_AT: Final = "github.com/ta603/RefinPaint, folder checkpoints"
 
-PAD: Final = 0
-BOS: Final = 1
-BAR: Final = 4
-FIRST_PITCH: Final = 5
-FIRST_DURATION: Final = 93
-FIRST_POSITION: Final = 149
-VOCABULARY: Final = 181
+PAD: Final = 0  # token after the end
+BOS: Final = 1  # token before the first bar
+BAR: Final = 4  # token at which a bar begins
+FIRST_PITCH: Final = 5  # token of the lowest pitch
+FIRST_DURATION: Final = 93  # token of the shortest duration
+FIRST_POSITION: Final = 149  # token of the first place in a bar
+VOCABULARY: Final = 181  # number of tokens
 
 LOWEST, HIGHEST = 21, 108  # MIDI numbers
 STEPS_PER_QUARTER: Final = 8
-STEPS_PER_BAR: Final = 32
+STEPS_PER_BAR: Final = 32  # 32nds
 # 1/8 to 2 7/8 quarters by eighths of a quarter, 4 to 11 3/4 by quarters of it, and 12; nothing from 3 to 4
 DURATIONS: Final = np.array([*range(1, 24), *range(32, 95, 2), 96])
 VELOCITY: Final = 100

@@ -11,6 +11,7 @@ import copy
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
+from music_evals.deprecation import warn_renamed
 from music_evals.errors import UnreadableFileError
 from music_evals.hub.heads import read_head, replace_block
 
@@ -39,6 +40,16 @@ class Changed(NamedTuple):
     entry: str
     old: Any
     new: Any
+
+    @property
+    def what(self) -> str:
+        """The name of `entry` in the last release."""
+        warn_renamed("Changed.what", "entry")
+        return self.entry
+
+    def as_json(self) -> dict[str, Any]:
+        """Return what `push --json` and `publish --json` print of it."""
+        return {"what": self.entry, "old": self.old, "new": self.new}
 
 
 def read_index(card: str) -> Index:

@@ -132,7 +132,7 @@ def publish(
     org
         User or organisation that will own the repositories; those that are missing are made.
     source, revision
-        Address and commit of the source repository; see `source.Source`.
+        Address and commit of the source repository; see `hub.repository_folders.Source`.
     pull_request
         Open a pull request for each instead of committing; the repositories must exist.
     dry_run

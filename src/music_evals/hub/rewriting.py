@@ -10,9 +10,11 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
+from music_evals.benchmark.formats import markdown_rows
 from music_evals.hub.heads import read_head, replace_block, split_card
 from music_evals.hub.model_index import INDEX
 from music_evals.hub.repository_folders import REPOSITORY_TYPES, RepositoryFolder, Source
+from music_evals.metrics import catalogue
 
 PACKAGE_LINE = re.compile(r"^music[-_]evals(?P<extras>\[[^\]]*\])?[ \t]*$", re.MULTILINE)
 """A line of requirements.txt that names the package, and nothing but it and its extras."""
@@ -31,6 +33,10 @@ _TITLE = re.compile(r"^# .+\n", re.MULTILINE)
 _EXTRAS: dict[str, list[str]] = {"metrics": [], "models": ["models"]}
 """Kind of repository folders that Python code loads -> extras, where no requirements.txt names them."""
 _LOADED = re.compile(rf"""(?P<quote>["'])\./(?P<kind>{"|".join(REPOSITORY_TYPES)})/(?P<name>[\w.-]+)/?(?P=quote)""")
+
+
+_INSERT = re.compile(r"^<!-- insert: metrics (?P<block>[A-Z_]+)(?P<facets>(?: [a-z]+)*) -->$", re.MULTILINE)
+"""Where the site makes a table of a block of the catalogue."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -65,10 +71,23 @@ def rewrite_card(text: str, folder: RepositoryFolder, addresses: Addresses, *, p
         exists = (folder.root / path["kind"] / path["name"]).is_dir()
         return f"{path['quote']}{addresses.org}/{path['name']}{path['quote']}" if exists else path[0]
 
-    body = _LOADED.sub(loaded, body)
+    body = _INSERT.sub(lambda insert: _score_table(insert, folder.root), _LOADED.sub(loaded, body))
     if path == "README.md" and folder.kind in _EXTRAS:
         body = _TITLE.sub(lambda title: f"{title[0]}\n{_install_line(folder, addresses)}\n", body, count=1)
     return str(card._replace(body=body))
+
+
+def _score_table(insert: re.Match[str], root: Path) -> str:
+    """Return a block of the catalogue, or its rows of some facets, as a table."""
+    facets, rows = insert["facets"].split(), []
+    for name, metric in getattr(catalogue, insert["block"]).items():
+        if facets and metric.facet not in facets:
+            continue
+        card = root / "metrics" / name / "README.md"
+        described = read_head(card.read_text(encoding="utf-8"))["description"] if card.is_file() else metric.description
+        meaning = " ".join((described or metric.title).split())
+        rows.append([f"`{name}`", f"{metric.low:g} to {metric.high:g}", metric.direction, meaning])
+    return markdown_rows([["score", "range", "direction", "meaning"], ["---"] * 4, *rows])
 
 
 def _install_line(folder: RepositoryFolder, addresses: Addresses) -> str:

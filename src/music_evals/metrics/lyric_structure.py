@@ -29,7 +29,7 @@ Higher is better; a level that nothing matches on is 0. The three variants:
   rhyming lines among the compared ones, held to its bounds in exact arithmetic; the condition for 0.7 as printed: as
   many rhyming lines among the compared ones of both sides, and more than none.
 - ``"corrected"``: ours, 0 to 100, without the reward. Each level is max(0, 1 - edits / asked), where the edits are the
-  fewest that make the lyric what was asked for (`_lyric_edits`): at the section level sections to add, drop or rename,
+  fewest that make the lyric what was asked for (`lyric_edits`): at the section level sections to add, drop or rename,
   at the phrase level lines to add or drop, at the word level characters and pauses to add, drop or change, at the rhyme
   level rhymes that are missing, and at the song level all of them together. Levels add, and carry nothing into each
   other. A rhyme that nobody asked for neither earns nor costs; a symbol that is no Chinese character and no pause

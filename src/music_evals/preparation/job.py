@@ -132,7 +132,10 @@ class PreparationJob(Job):
 
 def _file_hash(path: Path) -> str:
     """Return the SHA-256 of a file; "" where there is none."""
-    return hashlib.sha256(path.read_bytes()).hexdigest() if path.is_file() else ""
+    if not path.is_file():
+        return ""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def _hash_of(value: Any) -> str:

@@ -64,7 +64,7 @@ class Model:
     bias: float
     onset_share: float  # of the frames
     missed: float  # share of onsets without an event within 50 ms
-    off_frames: float  # mean distance of an event from its onset
+    off_frames: float  # mean distance of an event from its onset, in frames of 10 ms
 
 
 VOICE_ALONE: Final = Model((3.23, 4.22, 1.16, 2.26), -3.8, 0.011, 0.114, 1.34)
@@ -140,6 +140,10 @@ def refine(
     The characters are those of the whole song, by time, from a forced aligner or `lyrics.spread_lines`; pitch and
     levels are best of the voice alone. A character is moved by at most `reach_sec`, and by at most `slack_sec` out of
     the time that its line has in the first alignment.
+
+    Raises `InvalidAnnotationError` for no character, characters out of order, no voiced frame, or more characters than
+    the recording or what lies within reach has room for; `InvalidInputError` for a reach that is not positive or a
+    negative slack.
     """
     if not reach_sec > 0 or not slack_sec >= 0:
         raise InvalidInputError(f"expected `reach_sec` > 0 and `slack_sec` >= 0, got {reach_sec} and {slack_sec}")

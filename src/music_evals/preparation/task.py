@@ -94,6 +94,7 @@ class Settings(RunSettings):
         False, "two stems in place of voice, drums, bass, other", flag="--voice-and-rest", group="stems"
     )
     theme_writer: Mapping[str, Any] | LyricWriter | None = None
+    seed: int = option(0, "of clusters and sample (default: %(default)s)", group="clusters", metavar="SEED")
 
     GROUPS: ClassVar = {
         "data": "", "run": "", "output": "", "clusters": "embeddings and clusters", "themes": "themes", "stems": "stems"
@@ -102,7 +103,6 @@ class Settings(RunSettings):
         "out": "folder for records, what steps make and the data set",
         "limit": "take the first N songs only",
         "overwrite": "start afresh in the folder, whatever it holds",
-        "seed": "of clusters and sample (default: %(default)s)",
         **dict.fromkeys(("dataset", "config", "split", "revision", "confidence", "n_resamples", "report")),
     }
 
@@ -341,7 +341,7 @@ def _feature(kind: Any) -> Any:
 
 
 def _table(made: _Made) -> list[dict[str, str]]:
-    """Return the songs with recording and lyrics, of a sample that alone, as `caimap.importing.read_songs` has them."""
+    """Return the songs with recording and lyrics, of a sample that alone, as `caimap.exchange` imports them."""
     rows = []
     for song, row in zip(made.songs, made.rows, strict=True):
         if song.audio is None or not (row["sections"] or row["lines"]) or row["sampled"] is False:

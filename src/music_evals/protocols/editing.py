@@ -68,9 +68,22 @@ EDIT_STUDIES: dict[str, str] = {"stand_in": "music_evals.datasets.edit_study:wri
 """Sources of a study of editing systems -> ``module:function`` (folder, n_pieces=), which writes the tables
 ``recordings`` and ``scores``."""
 
+_FIRST = (
+    *(
+        "controls",
+        "weightless",
+        "musicgen",
+        "musicgen_melody",
+        "musicongen",
+        "resynth",
+        "zeta",
+        "musicmagus",
+        "refinpaint",
+    ),
+)
 EDITORS: dict[str, str] = {
     name: place
-    for systems in declared("editing", "*.py", "SYSTEMS", first=("controls", "weightless")).values()
+    for systems in declared("editing", "*.py", "SYSTEMS", first=_FIRST).values()
     for name, place in systems.items()
 }
 """Editing system -> ``module:class`` of an `EditingSystem`; its keyword arguments are its parameters. One with weights

@@ -176,7 +176,10 @@ def write_study_folder(
 
 
 def with_study(page: bytes, about: Mapping[str, Any]) -> bytes:
-    """Put a study into the HTML of its page, as data that a browser does not run."""
+    """Put a study into the HTML of its page, as data that a browser does not run.
+
+    Raises `InvalidInputError` where the page has no place for it, or two.
+    """
     place = _DATA.encode()
     if page.count(place) != 1:
         raise InvalidInputError(f"the page of a study must hold {_DATA}</script> once")
@@ -234,7 +237,10 @@ def default_introduction(kind: str, title: str, contact: str) -> Introduction:
 
 
 def read_introduction(path: str | os.PathLike[str]) -> Introduction:
-    """Read the texts of a study from a YAML file; raises where it is missing, no YAML, or lacks a key."""
+    """Read the texts of a study from a YAML file.
+
+    Raises `NoDataError` where it is missing, `UnreadableFileError` where it is no YAML or lacks a key.
+    """
     try:
         values = load_yaml(yaml_text(Path(path).read_bytes(), path), path)
         return Introduction(

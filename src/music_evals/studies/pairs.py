@@ -156,7 +156,10 @@ def pairs_text(pairs: Sequence[StudyPair]) -> str:
 
 
 def write_pairs(path: str | os.PathLike[str], pairs: Sequence[StudyPair]) -> Path:
-    """Write `pairs.csv`, checked as `check_pairs` does, whole or not at all, and return its path."""
+    """Write `pairs.csv`, checked as `check_pairs` does, whole or not at all, and return its path.
+
+    Its folder must be there; `OutputError` where it cannot be written.
+    """
     return write_atomically(path, pairs_text(pairs).encode())
 
 

@@ -152,6 +152,8 @@ def write_study(
     about
         What else `pairs.json` is to say, as plain values. Under ``cut`` it says what was cut: item -> stimulus ->
         seconds.
+    overwrite
+        Replace a study that is there; a folder that holds anything else is always refused.
     progress
         Called with the items that are done, all items, and a word.
 

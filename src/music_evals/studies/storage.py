@@ -89,7 +89,10 @@ def _check_token(token: str) -> None:
 
 
 def is_secret(secret: str, expected: str) -> bool:
-    """Tell whether the organiser's secret was given, in a time that does not depend on where the two differ."""
+    """Tell whether the organiser's secret was given, in a time that does not depend on where the two differ.
+
+    Raises `InvalidInputError` where none is set.
+    """
     if not expected:
         raise InvalidInputError("the organiser's secret is empty; set one, such as studies.storage.new_token()")
     return hmac.compare_digest(secret.encode(errors="replace"), expected.encode())
@@ -110,7 +113,11 @@ class SubmissionStore:
         self.folder = Path(self.folder)
 
     def submit(self, token: str, content: Mapping[str, Any]) -> str:
-        """Store a submission of plain values, and return its receipt, the same for the same content."""
+        """Store a submission of plain values, and return its receipt, the same for the same content.
+
+        Raises `InvalidInputError` (no token of ours, no JSON object), `FileTooLargeError`, and `OutputError` where the
+        study is full or cannot be written; then nothing is left behind.
+        """
         _check_token(token)
         if not isinstance(content, Mapping):
             raise InvalidInputError(f"a submission must be an object of JSON, got {type(content).__name__}")
@@ -133,7 +140,10 @@ class SubmissionStore:
         return receipt
 
     def read(self, token: str = "", *, or_none: bool = False) -> tuple[Submission, ...]:
-        """Return all submissions, or those of one participant, by token and receipt; raises where there are none."""
+        """Return all submissions, or those of one participant, by token and receipt.
+
+        Raises `NoDataError` where there are none, unless `or_none`, and `CorruptRecordsError` where a file was changed.
+        """
         submissions: dict[tuple[str, str], Submission] = {}
         for path in self._files(token):
             token, receipt, *ms = path.stem.split("-")
@@ -148,7 +158,10 @@ class SubmissionStore:
         return tuple(submissions.values())
 
     def withdraw(self, token: str) -> int:
-        """Remove all that a participant sent, and return how many submissions that were."""
+        """Remove all that a participant sent, and return how many submissions that were.
+
+        Raises `InvalidInputError` where that is no token of ours, `OutputError` where they cannot be removed.
+        """
         _check_token(token)
         mine = self._files(token)
         if self.mirror is not None and mine:
@@ -217,7 +230,10 @@ class SlotBook:
         return {token: slot for token, (slot, _) in self.joined().items()}
 
     def join(self, code: str = "") -> tuple[str, int]:
-        """Return a token and its plan, 0..n_slots-1; who comes again with a code has what it had."""
+        """Return a token and its plan, 0..n_slots-1; who comes again with a code has what it had.
+
+        Raises `InvalidInputError` where that is no code of this study, `OutputError` where it is full or not writable.
+        """
         invited = self.invited()
         if (code or invited) and _token_of(code) not in invited:
             raise InvalidInputError("this is no invitation to this study; open the link as it was sent to you")

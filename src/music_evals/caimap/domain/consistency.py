@@ -90,8 +90,8 @@ class Coefficient(NamedTuple):
 class Measurement(NamedTuple):
     """A value that somebody reached or gave at some time."""
 
-    person: int  # who
-    role: str  # who
+    person: int  # number of who reached or gave it
+    role: str  # of that person
     measure: str  # one of `MEASURES`
     moment: dt.datetime  # with its time zone
     value: float  # in the unit of the measure
@@ -111,8 +111,8 @@ class PersonWeek(NamedTuple):
     role: str
     measure: str
     monday: dt.date
-    n: int  # how many values, and their mean
-    mean: float  # how many values, and their mean
+    n: int  # how many values
+    mean: float  # their mean
     others: float  # mean of the values of others of the role in the same week; NaN without any
 
 

@@ -121,7 +121,7 @@ class GradedWeek(NamedTuple):
 
 
 class Caution(NamedTuple):
-    """A warning: whose, of which task, which of `superficial.WARNINGS`, and when."""
+    """A warning: whose, of which task, its kind, as `domain.grades` names it, and when."""
 
     person: int
     task: int

@@ -153,7 +153,7 @@ def messages(service: StudyService, who: int) -> list[Message]:
     """List the messages of a person's thread, or for an administrator of all threads."""
     with service.reading(who, "ask") as (session, person):
         chosen = select(MessageRow, PersonRow.role).join(PersonRow, PersonRow.id == MessageRow.author)
-        chosen = chosen.where(~MessageRow.place.startswith(DISCUSSIONS))  # see `lessons.discussion`
+        chosen = chosen.where(~MessageRow.place.startswith(DISCUSSIONS))  # see `training.discussions`
         if person.role != "administrator":
             chosen = chosen.where(MessageRow.thread == who)
         message_rows: list[Any] = list(session.execute(chosen.order_by(MessageRow.thread, MessageRow.id)))

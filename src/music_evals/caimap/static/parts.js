@@ -30,10 +30,14 @@ document.querySelectorAll("[data-suggests]").forEach((field) => {
 });
 
 document.querySelectorAll("form[data-here]").forEach((form) => {
+  let isSending = false; // two quick clicks send it once
   form.addEventListener("submit", async (event) => {
     event.preventDefault();
+    if (isSending) return;
+    isSending = true;
     const body = new URLSearchParams([...new FormData(form), ["here", "yes"]]);
     const part = await fetchPart(form.action, { method: "POST", body });
+    isSending = false;
     if (!part) return; // what was written stays
     if (part.ok) form.outerHTML = part.text;
     else form.append(new DOMParser().parseFromString(part.text, "text/html").querySelector(".message") ?? "");

@@ -2,7 +2,7 @@
 ((ns) => {
   "use strict";
 
-  const MOST_ROWS = 400; // of `caimap.structure`
+  const MOST_ROWS = 400; // of `caimap.domain.structure`
 
   const labelNumber = (label, kind) => (label.replace(/\d+$/, "") === kind ? Number(label.slice(kind.length)) : 0);
 

@@ -3,7 +3,7 @@
 ((ns) => {
   "use strict";
 
-  const FULL = 255; // of `caimap.waveforms`
+  const FULL = 255; // of `caimap.web.waveforms`
   const HEIGHT_PX = 72;
   const BAR_PX = 3; // with the gap after it
 

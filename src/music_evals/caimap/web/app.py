@@ -159,7 +159,9 @@ def _refuse(request: Request, error: Any) -> Response:
         return JSONResponse({"error": message}, 401 if visitor.visit is None else status)
     texts = sent_texts(visitor.sent, visitor.language)
     if isinstance(error, SignedOutError) and not texts:
-        return redirect("/sign-in")
+        response = redirect("/sign-in")
+        visitor.keep_language(response)
+        return response
     may_again = texts and "version" in visitor.sent and error.kind in {"signed_out", "old_form"}
     again = dict(visitor.sent) if may_again else {}
     return visitor.page("error.html", status, message=message, sent=texts, again=again)

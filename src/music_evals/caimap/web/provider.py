@@ -74,7 +74,27 @@ class _Endpoints(NamedTuple):
 
 
 class Provider:
-    """A provider of identities that a study lets people sign in by."""
+    """A provider of identities that a study lets people sign in by.
+
+    Parameters
+    ----------
+    client_id, client_secret
+        What the provider knows the study by.
+    address
+        Public address of the study, ``"https://..."``; people are sent back there, whatever their browser says.
+    url
+        Of the provider; it must call itself exactly so, and its configuration must name ``jwks_uri``.
+    scopes
+        Requested of the provider; ``"openid"`` suffices.
+
+    Raises
+    ------
+    AddressError
+        The address of the study is without TLS and not of this machine, or has a path.
+    InvalidInputError
+        The same of the provider, or scopes without ``openid``.
+
+    """
 
     def __init__(
         self, client_id: str, client_secret: str, *, address: str, url: str = HUGGING_FACE, scopes: str = "openid"
@@ -99,7 +119,7 @@ class Provider:
         return self.address + CALLBACK
 
     async def authorization_url(self, keys: Keys) -> str:
-        """Return where a browser goes to sign in."""
+        """Return where a browser goes to sign in; `ProviderError` where configuration or keys cannot be read."""
         with importing("caimap", "sign-in with Hugging Face"):
             from authlib.oauth2.rfc6749.parameters import prepare_grant_uri
             from authlib.oauth2.rfc7636 import create_s256_code_challenge
@@ -119,7 +139,10 @@ class Provider:
         )
 
     async def subject(self, code: str, keys: Keys) -> str:
-        """Exchange the code that a browser brought back, and return who it stands for."""
+        """Exchange the code that a browser brought back, and return who it stands for.
+
+        Raises `ProviderError` where the code is not taken, or the ID token breaks a rule or is signed by no known key.
+        """
         parameters = {
             "grant_type": "authorization_code",
             "code": code,
@@ -143,7 +166,7 @@ class Provider:
     def _subject(self, token: Any, nonce: str) -> str:
         """Check the claims of a verified ID token (OpenID Connect Core 1.0, section 3.1.3.7); return its subject."""
         from authlib.oidc.core import CodeIDToken
-        from joserfc.errors import ClaimError, JoseError
+        from joserfc.errors import JoseError
 
         options: dict[str, Any] = {
             "iss": {"essential": True, "value": self.url},
@@ -152,16 +175,20 @@ class Provider:
         try:
             claims = CodeIDToken(token.claims, token.header, options, {"nonce": nonce, "client_id": self.client_id})
             claims.validate(leeway=_LEEWAY_SEC)
-        except ClaimError as error:
-            if error.claim == "nonce":
+        except (JoseError, TypeError, ValueError, OverflowError, RecursionError) as error:
+            claim = getattr(error, "claim", "")
+            if claim == "nonce":
                 message = "the provider's ID token is of another sign-in (nonce)"
                 raise ProviderError(message, kind="token_of_another") from error
-            if error.claim == "azp":
+            if claim == "azp":
                 message = "the provider's ID token was made for somebody else (azp)"
                 raise ProviderError(message, kind="token_for_another") from error
-            raise _refused(ProviderError, error) from error
-        except (JoseError, TypeError, ValueError, OverflowError, RecursionError) as error:
-            raise _refused(ProviderError, error) from error
+            raise ProviderError(
+                f"the provider's ID token is refused ({error})",
+                kind="token_refused",
+                problem=str(error),
+                name=type(error).__name__,
+            ) from error
         subject = claims["sub"]
         if not isinstance(subject, str) or not 1 <= len(subject) <= _MAX_SUBJECT:
             raise ProviderError(
@@ -205,27 +232,29 @@ class _SignatureError(ProviderError):
     """No known key of the provider made the signature of a token."""
 
 
-def _refused(kind: type[ProviderError], error: Exception) -> ProviderError:
-    problem = str(error)
-    message = f"the provider's ID token is refused ({problem})"
-    return kind(message, kind="token_refused", problem=problem, name=type(error).__name__)
-
-
 def _verified(token: str, known_keys: Mapping[str, Any]) -> Any:
     """Verify the signature of a token by the keys of a provider; those that cannot be read are passed over."""
     with importing("caimap", "sign-in with Hugging Face"):
         from joserfc import jwt
         from joserfc.errors import JoseError
         from joserfc.jwk import JWKRegistry, KeySet
+        from joserfc.jws import JWSRegistry
 
     usable, rows = [], known_keys.get("keys")
     for key in rows if isinstance(rows, list) else ():
         with contextlib.suppress(JoseError, TypeError, ValueError, KeyError):
             usable.append(JWKRegistry.import_key(key))
     try:
-        return jwt.decode(token, KeySet(usable), algorithms=_ALGORITHMS)
+        # header parameters that nobody knows are ignored, but those that are critical (RFC 7515, section 4)
+        registry = JWSRegistry(algorithms=_ALGORITHMS, strict_check_header=False)
+        return jwt.decode(token, KeySet(usable), registry=registry)
     except (JoseError, TypeError, ValueError, KeyError, OverflowError, RecursionError) as error:
-        raise _refused(_SignatureError, error) from error
+        raise _SignatureError(
+            f"the provider's ID token is refused ({error})",
+            kind="token_refused",
+            problem=str(error),
+            name=type(error).__name__,
+        ) from error
 
 
 def provider_of(environment: Mapping[str, str], address: str) -> Provider | None:

@@ -104,13 +104,19 @@ class Edit:
 
 
 @functools.cache
+def _tunes() -> dict[str, Any]:
+    tunes: dict[str, Any] = packaged_yaml("music_evals.datasets.known_edits", "tunes.yaml")
+    return tunes
+
+
+@functools.cache
 def compose_piece(name: str) -> Piece:
     """Return one of the 28 pieces; the same at every call."""
     if name in songs():
         return compose(name)
     if name in CHORALES:
         return set_chorale(name)
-    tunes = packaged_yaml("music_evals.datasets.known_edits", "tunes.yaml")
+    tunes = _tunes()
     if name in tunes:
         return _arrange_tune(name, tunes[name])
     raise UnknownNameError("piece of known_edits", name, pieces())

@@ -131,7 +131,8 @@ def read_features(path: str | os.PathLike[str], *, size: int = JUKEBOX_SIZE) -> 
             array = np.asarray(file.get_tensor("features"), dtype=np.float32)
     except (SafetensorError, OSError, ValueError, TypeError) as error:
         raise UnreadableFileError(
-            f"{path}: not a file of features ({error}); write it with write_features of this module"
+            f"{path}: not a file of features ({error}); write it with "
+            "music_evals.models.encoders.precomputed.write_features"
         ) from error
     wrong = [name for name in ("song_id", "sample_rate", "layer") if name not in about]
     if wrong or about["song_id"] != path.stem:

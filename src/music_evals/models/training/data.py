@@ -86,7 +86,11 @@ class RollWindows(NamedTuple):
 
 
 class RollExamples:
-    """The steps of piano rolls, each in the middle of a window; a batch is a `RollWindows`."""
+    """The steps of piano rolls, each in the middle of a window; a batch is a `RollWindows`.
+
+    `rolls`: at least one, all on one grid, else `NoDataError`; `window`: steps on either side; `stride`: every so many
+    steps of each roll is an example, its first step among them.
+    """
 
     def __init__(self, rolls: Sequence[PianoRoll], window: int, stride: int = 1) -> None:
         if not rolls:

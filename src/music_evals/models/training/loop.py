@@ -130,7 +130,8 @@ def train_from_file(
         of random ones: to go on with a finished training, or to tune a model to other music. They are evaluated first,
         and kept where no epoch is better. Another ``training.seed`` draws another order than the first training had.
     trust_remote_code
-        Whether code in the repository of a tagger's encoder may run here; no recipe can say so.
+        Whether code in the repository of a tagger's encoder, or of the language model that is tuned, may run here; no
+        recipe can say so.
 
     Returns
     -------
@@ -181,7 +182,9 @@ def train_from_file(
         train_tagger: Callable[..., TaggerTrainingResult] = load_plugin(_OTHER_TRAININGS, str(kind), "model")
         return train_tagger(values, path.parent, folder, **how, trust_remote_code=trust_remote_code)
     if trust_remote_code:
-        raise InvalidInputError(f"trust_remote_code is for the encoder of a tagger; {kind} has none, leave it out")
+        raise InvalidInputError(
+            f"trust_remote_code is for the encoder of a tagger and for language models; {kind} has none, leave it out"
+        )
     recipe = build_recipe(values)
     config = from_mapping(network.config_class, {"model_type": kind, **recipe.model}, "model setting")
     named, known = (", ".join(names) or "(none)" for names in ([s.name for s in recipe.stages], network.stages))
@@ -459,6 +462,10 @@ class Run(abc.ABC):
                     log({f"{self.prefix}{name}": value for name, value in self.history[-1].items()})
         if self.best:
             self.take_best()
+        elif self.patience is not None:
+            raise InvalidInputError(
+                "the validation loss was never a finite number; lower learning_rate and start again"
+            )
 
     def _take_step(self, rows: npt.NDArray[np.int64]) -> None:
         for group in self.optimizer.param_groups:
@@ -516,6 +523,8 @@ class Run(abc.ABC):
         self.history = state["history"]
         self.step = len(self.history) * self.epoch_steps
         self.best = section(tensors, "best.")
+        if self.best and self.best.keys() != self.weights().keys():
+            raise CorruptRecordsError(f"the checkpoint is damaged: its best weights are of another model; {advice}")
         self.load(state, tensors)
         values = self.optimizer.state_dict()
         for name, tensor in section(tensors, "optimizer.").items():

@@ -96,7 +96,7 @@ __getattr__ = module_getattr(
 _COUNTS = ("batch_size", "at_once", "epoch_contexts", "epochs", "patience", "checkpoint_every", "threads")
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclasses.dataclass(frozen=True, kw_only=True)
 class CommonTraining:
     """What every training has.
 
@@ -154,7 +154,7 @@ class CommonTraining:
         return {name: value for name, value in values.items() if name not in self.unkeyed}
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclasses.dataclass(frozen=True, kw_only=True)
 class TrainingConfig(CommonTraining):
     """How a network of notes is trained; `CommonTraining` documents the other settings.
 
@@ -478,12 +478,16 @@ class TextData:
         )
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclasses.dataclass(frozen=True, kw_only=True)
 class TaggerTraining(CommonTraining):
     """How a tagger is trained; `CommonTraining` documents the other settings. The defaults are MuChin's.
 
     Parameters
     ----------
+    batch_size
+        Songs a step.
+    learning_rate
+        Constant.
     epochs
         Passes over the songs. MuChin trains 20,000 and tests the weights of its epoch 19,980.
     checkpoint_every
@@ -512,7 +516,7 @@ class TaggerTraining(CommonTraining):
         return {name: value for name, value in super().key().items() if name not in newer or value != plain[name]}
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclasses.dataclass(frozen=True, kw_only=True)
 class TextTraining(CommonTraining):
     """How a language model is tuned; `CommonTraining` documents the other settings.
 
@@ -586,8 +590,15 @@ class Recipe:
     model_type: str
     data: Any
     model: Any = dataclasses.field(default_factory=dict)
-    training: Any = dataclasses.field(default_factory=TrainingConfig)
+    training: Any = None  # by default that of its kind
     stages: tuple[Stage, ...] = ()
+
+    def __post_init__(self) -> None:
+        if isinstance(self.data, TextModel):  # the order of the former `TextRecipe`
+            raise InvalidInputError("a recipe takes `data` before `model`; name them")
+        if self.training is None:
+            kinds: dict[type, type] = {TextData: TextTraining, TaggerData: TaggerTraining}
+            object.__setattr__(self, "training", kinds.get(type(self.data), TrainingConfig)())
 
     def key(self) -> dict[str, Any]:
         """Return what a checkpoint must agree with: everything but where and how long the run may go."""

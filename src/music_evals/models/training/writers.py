@@ -33,6 +33,7 @@ from torch.nn import functional
 from music_evals.annotations import sections_of_rows, sections_text, theme_of_row
 from music_evals.errors import (
     BackendError,
+    CorruptRecordsError,
     InvalidLyricsError,
     InvalidPatternError,
     NoDataError,
@@ -84,8 +85,9 @@ class TextTrainingResult(NamedTuple):
     songs
         That were trained on, without those held out for validation.
     left_out
-        Why -> songs of the training split that were not: see `TextSongs`; ``"too long"``: more tokens
-        than the model reads.
+        Why -> songs of the training split that were not: ``"without theme or lyrics"``; ``"judged or a near copy"``
+        of a judged song; ``"repeated"``, a near copy of an earlier training song; ``"too long"``: more tokens than the
+        model reads.
     validation_loss
         Nats a token, of the best epoch.
     base_loss
@@ -327,7 +329,13 @@ class _TextRun(Run):
     def load(self, state: Mapping[str, Any], tensors: Mapping[str, Tensor]) -> None:
         """Take what is tuned, and where the run stands."""
         self.step, self.sums, self.base_loss = state["step"], state["sums"], state["base_loss"]
-        self.model.load_state_dict(section(tensors, "tuned."), strict=False)
+        tuned = section(tensors, "tuned.")
+        if other := tuned.keys() ^ self.trained.keys():
+            raise CorruptRecordsError(
+                f"the checkpoint does not hold the weights that are tuned ({min(other)}), as of another version of "
+                f"transformers or peft; delete {self.checkpoint}, or start again without resuming (`resume=False`)"
+            )
+        self.model.load_state_dict(tuned, strict=False)
 
 
 def _share(step: int, total: int, warmup: float) -> float:

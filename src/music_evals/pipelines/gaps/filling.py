@@ -148,7 +148,7 @@ def fill(
     keep
         Notes of the gap that stay where they are, out of `notes`; for a `GapInpainter`.
     sketch
-        One of `gap_steering.SKETCHES`: what stands in the gap is a sketch, whose rhythm stays, or its pitches in their
+        One of `steering.SKETCHES`: what stands in the gap is a sketch, whose rhythm stays, or its pitches in their
         order; for a model that takes sketches, such as SketchNet. Measures without a note are left to the model.
     context
         Measures on each side of the gap that a `GapInpainter` is shown, where the tune has them; None: all it can take.
@@ -179,7 +179,7 @@ def fill(
     UnknownNameError
         Another kind of sketch.
     ContextLengthError, PolyphonyError
-        As `gap_stretches.cut_stretch`.
+        As `stretches.cut_stretch`.
     InvalidNotesError
         The model does not know a pitch of the tune.
 

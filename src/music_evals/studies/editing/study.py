@@ -251,7 +251,12 @@ def _training() -> Score:
 def assign_editors(
     samples: Sequence[Mapping[str, Any]], n_editors: int, per_editor: int, *, seed: int
 ) -> list[list[str]]:
-    """Give each editor samples in an order; raises where pieces are too few for an editor, or editors for samples."""
+    """Give each editor samples in an order: return the ``sample_id`` of each, one list an editor.
+
+    `samples` are rows with ``sample_id``, ``piece_id``, ``style`` and ``role``, each piece and style with one proposed
+    and one baseline sample; `per_editor` is at most the number of pieces; `seed` draws the order of pieces and of each
+    editor. Raises `InvalidInputError` where pieces are too few for an editor, or editors for the samples.
+    """
     rng = np.random.default_rng(seed)
     pieces = list(dict.fromkeys(row["piece_id"] for row in samples))
     if n_editors < 1 or not 1 <= per_editor <= len(pieces):

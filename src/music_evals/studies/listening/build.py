@@ -254,7 +254,10 @@ def _key(
 
 
 def read_listening_key(folder: str | os.PathLike[str]) -> ListeningKey:
-    """Read the key of a listening test: the folder ``key/`` of its study."""
+    """Read the key of a listening test: the folder ``key/`` of its study.
+
+    Raises `NoDataError`, `UnreadableFileError` or `InvalidInputError` where that is no such folder.
+    """
     place = Path(folder)
     pairs = read_pairs(place / _PAIRS, check_files=False)
     try:

@@ -280,7 +280,7 @@ class ListeningSettings:
 
     @classmethod
     def from_dict(cls, content: Mapping[str, Any]) -> ListeningSettings:
-        """Return the settings that `to_dict` wrote."""
+        """Return the settings that `to_dict` wrote; `InvalidInputError` where it did not."""
         try:
             questions = tuple(Question(**question) for question in content["questions"])
             return cls(**{**content, "questions": questions, "systems": tuple(content["systems"])})

@@ -66,9 +66,7 @@ class ListeningWorld:
     taste_sd: float = 0.2  # of what a listener thinks of a system
     sound_sd: float = 0.3  # of what a system made of an item
     rating_sd: float = 0.7  # of what is left
-    order_effect: float = (
-        0.0  # rise of ratings from the first page to the last; in ``ab`` preference of the first sound
-    )
+    order_effect: float = 0.0  # rise of ratings from first to last page; in ``ab`` preference of the first sound
     careless: float = 0.0  # share of listeners who answer at random, 0 to 1; their number is rounded
     slips: float = 0.02  # share of attention checks that a careful listener fails
     is_reference_harsh: bool = False  # ``mushra``: harsh listeners rate the hidden reference low, too

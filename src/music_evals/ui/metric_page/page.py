@@ -57,7 +57,7 @@ def build_metric_page(name: str, app_file: str | os.PathLike[str]) -> gr.Blocks:
 
 
 def _add_outputs() -> list[Any]:
-    """Add what `metric_results.Shown` fills, in its order."""
+    """Add what `results.Shown` fills, in its order."""
     import gradio as gr
 
     bars = gr.HTML(elem_id="result", elem_classes="me-live")

@@ -294,7 +294,7 @@ TEMPERATURE_HELP: Final = "0 takes the most likely note; higher is bolder."
 
 
 class Controls(NamedTuple):
-    """The components, in the order in which `fill` takes their values, but for the editor."""
+    """The components, in the order in which `fill_gap` takes their values, but for the editor."""
 
     system: Any
     temperature: Any

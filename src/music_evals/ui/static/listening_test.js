@@ -1,5 +1,5 @@
 // A listening test: one page after the other, each with its sounds and its questions; for the page of studies, which says
-// what `start` is given. `study.settings` and `plan` are those of `studies.listening.settings` and `studies.listening.design`.
+// what `start` is given. `study.settings` and `plan` are those of `studies.listening.settings` and `studies.listening.build`.
 //
 // Several sounds play at one moment of one clock, and one of them is heard: see `abPlayer`. Nobody can answer before
 // enough was heard. What was heard is measured while it sounds, as spans of each file, so that a part heard twice counts

@@ -44,7 +44,7 @@ class Bar:
     value: float | None
     low: float
     high: float
-    direction: str  # A key of `DIRECTIONS`
+    direction: str  # a key of `DIRECTIONS`
     best: Mark | None = None
     chance: Mark | None = None
     title: str = ""

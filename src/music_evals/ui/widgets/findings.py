@@ -38,7 +38,7 @@ FloatArray = npt.NDArray[np.float64]
 class Finding(NamedTuple):
     """One sentence on one facet."""
 
-    facet: str  # what it is on: ``"length"``, ``"key"``, ``"tempo"``, ``"beats"`` ..
+    facet: str  # what it is on: ``"length"``, ``"key"``, ``"tempo"``, ``"beats"`` and so on
     kind: Kind  # whether the two sides agree, differ, or cannot be compared
     text: str  # without a full stop
     share: float | None = None

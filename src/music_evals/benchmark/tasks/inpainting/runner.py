@@ -159,7 +159,10 @@ class InpaintingJob(Job):
             "tokens": judged.contexts,
         }
         nothing = [None] * len(judged)
-        values = [nothing if column is None else np.array(column).tolist() for column in columns.values()]
+        values = [
+            nothing if column is None else column.tolist() if isinstance(column, np.ndarray) else list(column)
+            for column in columns.values()
+        ]
         rows: list[Row] = [
             {"kind": "item", **dict(zip(columns, row, strict=True))} for row in zip(*values, strict=True)
         ]

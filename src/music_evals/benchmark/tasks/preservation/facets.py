@@ -219,6 +219,8 @@ def _calibrated(score_table: ScoreTable) -> _Calibrated | None:
         return None
     every = {name: CATALOGUE[name] for name in score_table.header["metrics"]}
     scales = {name: scale for name, scale in every.items() if scale.direction in {"higher", "lower"}}
+    if not scales:
+        return None  # no score has a better side
     same, unrelated = score_table.scored(CEILING), score_table.scored(UNRELATED)
     values = [pairs.values(*scales) for pairs in (same, unrelated)]
     apart = {

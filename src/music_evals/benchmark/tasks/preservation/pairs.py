@@ -68,7 +68,7 @@ CONTROLS = (CEILING, UNRELATED)
 """Systems of our own: originals against themselves, played back otherwise; and against originals of other groups."""
 
 REENCODED = "re-encoded"
-"""The treatment of the same-music control; see `reencoding`."""
+"""The treatment of the same-music control; see `worker.reencode`."""
 
 
 @dataclasses.dataclass(frozen=True)

@@ -87,7 +87,7 @@ class ThemeSettings:
 class SongSettings(Settings):
     """What the benchmarks of what systems made for songs have in common."""
 
-    # ``FILE`` or ``NAME=FILE`` for each system, a path or a URL; see `text_predictions.read_predictions`.
+    # ``FILE`` or ``NAME=FILE`` for each system, a path or a URL; see `texts.read_predictions`.
     predictions: Sequence[str | os.PathLike[str]] = option(
         (), predictions_text('"text": LYRICS'), group="data", metavar="[NAME=]FILE"
     )

@@ -124,6 +124,11 @@ class Settings(RunSettings):
     )
     classifier: str | os.PathLike[str] = "bach_swing"
     corpus_split: str = "test"
+    seed: int = option(
+        0,
+        "of the first sample, those after it have the next; of a benchmark, of its tests (default: %(default)s)",
+        metavar="SEED",
+    )
 
     GROUPS: ClassVar = {
         "who": "the model or models",
@@ -135,8 +140,6 @@ class Settings(RunSettings):
     TEXTS: ClassVar = {
         "dataset": "a name (see list), a folder or a Hub id of whole pieces",
         "limit": "the first N pieces only",
-        "seed": "of the first sample, those after it have the next; of a benchmark, of its tests (default: "
-        "%(default)s)",
     }
 
     BOUNDS: ClassVar = {**RunSettings.BOUNDS, "n_seeds": (1, 1000)}

@@ -45,6 +45,7 @@ def _provider(visitor: Visitor) -> Provider:
 async def begin(visitor: CurrentVisitor) -> Response:
     secret = await run_in_threadpool(identities.begin_sign_in, visitor.service)
     response = redirect(await _provider(visitor).authorization_url(keys_of(secret)))
+    visitor.keep_language(response)
     visitor.begin_attempt(response, secret)
     return response
 
