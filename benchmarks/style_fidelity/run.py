@@ -36,7 +36,7 @@ from music_evals.symbolic.notes import make_notes
 from music_evals.symbolic.piece_rows import score_of_row
 
 ROOT = Path(__file__).resolve().parents[2]
-SHIPPED = ROOT / "src" / "music_evals" / "pipelines" / "classifiers" / "bach_swing.json"
+SHIPPED = ROOT / "src" / "music_evals" / "pipelines" / "style_transfer" / "classifiers" / "bach_swing.json"
 LENGTHS = (1, 2, 4, 8)
 SUBSETS: dict[str, Callable[[str], bool]] = {
     "all features": lambda _: True,

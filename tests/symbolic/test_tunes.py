@@ -253,10 +253,10 @@ def test_an_edit_that_damages_something_else_is_not_returned(
     tune = open_tune(folder / name)
     damaged = {
         "odd_running.mid": (
-            "midi_tunes._encoded",
+            "rewriting.midi._encoded",
             lambda _: iter([b"\0\x90\x3c\x40", b"\x60\x80\x3c\x40", b"\0\xff\x2f\0"]),
         ),
-        "choir.musicxml": ("musicxml_tunes.rewritten_measure", lambda *_: iter([])),
+        "choir.musicxml": ("rewriting.musicxml.rewritten_measure", lambda *_: iter([])),
     }
     where, broken = damaged[name]
     monkeypatch.setattr(f"music_evals.symbolic.{where}", broken)

@@ -36,18 +36,7 @@ from music_evals.annotations import LyricSection
 from music_evals.errors import InvalidLyricsError, UnknownNameError
 from music_evals.lyrics.headers import is_header, section_label
 
-__all__ = [
-    "AUTO",
-    "FORMATS",
-    "LINE_STAMPS",
-    "check_format",
-    "find_format",
-    "of_json",
-    "of_lrc",
-    "of_semicolons",
-    "read_as",
-    "write_lyrics",
-]
+__all__ = ["AUTO", "FORMATS", "check_format", "find_format", "read_as", "write_lyrics"]
 
 AUTO: Final = "auto"
 """Find out."""
