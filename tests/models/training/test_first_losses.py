@@ -71,8 +71,9 @@ def song(number: int) -> dict[str, Any]:
 
 def changes_of(recipe: str, folder: Path) -> list[str]:
     """Return what makes a recipe tiny; `folder` gets the data."""
-    from music_evals.models.encoders.precomputed import write_features
     from tests.writing import build_model
+
+    from music_evals.models.encoders.precomputed import write_features
 
     kind = recipe.split("/", maxsplit=1)[0]
     changes = [f"model.{setting}" for setting in SIZES[kind]]
