@@ -30,7 +30,7 @@ __all__ = [
 MAX_NEW_TOKENS: Final = 2048
 """The longest answer by default: the longest song of MuChin has 134 lines of some ten characters."""
 
-NOTHING: Final[Mapping[str, Any]] = MappingProxyType({})
+NOTHING: Final[Mapping[str, Any]] = MappingProxyType({})  # no options
 
 
 def checked_name(name: str) -> str:
