@@ -48,7 +48,7 @@ class Changed(NamedTuple):
         return self.entry
 
     def as_json(self) -> dict[str, Any]:
-        """Return what `push --json` and `publish --json` print of it."""
+        """Return it under the keys that verbs print for programs."""
         return {"what": self.entry, "old": self.old, "new": self.new}
 
 

@@ -19,7 +19,7 @@ import numpy as np
 import pytest
 
 ROOT = Path(__file__).resolve().parents[3]
-GOLDEN = ROOT / "tests" / "golden" / "first_losses.json"
+GOLDEN = Path(__file__).with_name("first_losses.json")
 RECIPES = sorted(path.relative_to(ROOT / "models").as_posix() for path in (ROOT / "models").glob("*/train*.yaml"))
 N_LOSSES = 20
 
