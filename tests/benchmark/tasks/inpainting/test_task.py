@@ -125,7 +125,7 @@ def test_a_disk_that_fills_up_in_mid_run(tiny_dataset: Path, tmp_path: Path) -> 
     command = [sys.executable, "-c", limited, str(tmp_path / "out"), str(tiny_dataset)]
     run = subprocess.run(command, capture_output=True, text=True, check=False)
     assert run.returncode == 1
-    assert "OutputError: cannot write" in run.stderr
+    assert "music_evals.errors.OutputError: " in run.stderr
     assert [path.name for path in (tmp_path / "out").iterdir()] == ["records"]
     for out in ("out", "fresh"):
         subprocess.run([sys.executable, "-c", CHILD, str(tmp_path / out), str(tiny_dataset)], check=True)
