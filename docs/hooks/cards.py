@@ -53,10 +53,11 @@ def on_config(config: MkDocsConfig) -> None:
     for entry in config.nav or []:
         ((_, inner),) = entry.items()
         named = [page for part in inner for page in part.values()] if isinstance(inner, list) else []
-        for index in (page for page in named if page in {"tasks/index.md", "contributing/index.md"}):
-            pages = sorted((ROOT / "docs" / index).parent.glob("*.md"))
-            paths = (path.relative_to(ROOT / "docs").as_posix() for path in pages)
-            inner += [path for path in paths if path not in named]
+        for index in ("tasks/index.md", "contributing/index.md"):
+            if index in named:
+                pages = sorted((ROOT / "docs" / index).parent.glob("*.md"))
+                paths = (path.relative_to(ROOT / "docs").as_posix() for path in pages)
+                inner += [path for path in paths if path not in named]
 
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:
