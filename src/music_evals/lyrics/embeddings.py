@@ -86,15 +86,33 @@ def load_encoder(
         sentence-transformers is not installed (extra ``text``).
     InvalidInputError
         A revision or device for what has none, or a device that is not there.
-
     """
     encoder: TextEncoder
     if name == CHAR_NGRAMS:
         if revision is not None or device is not None:
             raise InvalidInputError(f"{CHAR_NGRAMS!r} has no revisions and needs no device; leave both out")
         encoder = CharNgrams()
-    else:
-        encoder = _load_sentence_encoder(name, revision=revision, device=device, trust_remote_code=trust_remote_code)
+        return encoder if cache is None else StoredEncoder(encoder, cache)
+    if importlib.util.find_spec(PACKAGE) is None:
+        raise MissingBackendError("sentence-transformers", "text", "an encoder of texts")
+    place = find_model(name, revision, MODULES, advice=_ADVICE)  # before the library, which takes seconds to import
+    chosen = choose_device(device)
+    library = importlib.import_module(PACKAGE)
+    with _loading(name):
+        if not library.util.is_sentence_transformer_model(name, revision=place.commit, local_files_only=place.here):
+            raise ModelUnavailableError(
+                f"{name!r} is not a sentence-transformers model: it has no {MODULES}, which says how tokens become one "
+                "vector; name one that has, or wrap your own function by as_encoder"
+            )
+        model = library.SentenceTransformer(
+            name,
+            revision=place.commit,
+            device=str(chosen),
+            trust_remote_code=trust_remote_code,
+            local_files_only=place.here,
+            model_kwargs={"dtype": "float32"},
+        )
+    encoder = SentenceEncoder(model.float().eval(), name, place.identity)
     return encoder if cache is None else StoredEncoder(encoder, cache)
 
 
@@ -122,7 +140,6 @@ def as_encoder(
     ------
     InvalidInputError
         No name, something that cannot be called, or a cache without a revision.
-
     """
     if not callable(function) or not name:
         raise InvalidInputError(
@@ -160,7 +177,6 @@ class Embeddings:
     ------
     BackendError
         The encoder does not give one finite unit vector a text.
-
     """
 
     def __init__(self, encoder: TextEncoder, texts: Iterable[str]) -> None:
@@ -177,14 +193,7 @@ class Embeddings:
 
 
 def embed(encoder: TextEncoder, texts: Iterable[str]) -> Embeddings:
-    """Encode texts, each distinct one once.
-
-    Raises
-    ------
-    BackendError
-        The encoder failed, or does not give one finite unit vector a text.
-
-    """
+    """Return `Embeddings` of texts; an encoder that fails, or gives no finite unit vectors, is a `BackendError`."""
     return Embeddings(encoder, texts)
 
 
@@ -249,17 +258,15 @@ class StoredEncoder:
 
     def encode(self, texts: Sequence[str]) -> Vectors:
         """Return unit vectors, shape (n, dimensions), float32."""
-        stored = {text: self._store.get(self._key(text)) for text in texts}
+        keys = {text: {"encoder": self.name, "revision": self.revision, "text": text} for text in texts}
+        stored = {text: self._store.get(key) for text, key in keys.items()}
         known = {text: np.frombuffer(content, _LITTLE_ENDIAN) for text, content in stored.items() if content}
         missing = [text for text, content in stored.items() if not content]
         if missing:
             for text, vector in zip(missing, _encoded(self._encoder, missing), strict=True):
-                self._store.put(self._key(text), vector.astype(_LITTLE_ENDIAN).tobytes())
+                self._store.put(keys[text], vector.astype(_LITTLE_ENDIAN).tobytes())
                 known[text] = vector
         return np.stack([known[text] for text in texts]).astype(np.float32) if texts else self._encoder.encode([])
-
-    def _key(self, text: str) -> dict[str, Any]:
-        return {"encoder": self.name, "revision": self.revision, "text": text}
 
 
 PACKAGE = "sentence_transformers"
@@ -296,37 +303,14 @@ class SentenceEncoder:
         return checked if is_unit.all() else _unit_vectors(checked, texts, self.name)
 
 
-def _load_sentence_encoder(
-    name: str, *, revision: str | None, device: str | None, trust_remote_code: bool
-) -> SentenceEncoder:
-    """Load a sentence-transformers model."""
-    if importlib.util.find_spec(PACKAGE) is None:
-        raise MissingBackendError("sentence-transformers", "text", "an encoder of texts")
-    place = find_model(name, revision, MODULES, advice=_ADVICE)  # before the library, which takes seconds to import
-    chosen = choose_device(device)
-    library = importlib.import_module(PACKAGE)
-    with _named(name), _quiet():
-        if not library.util.is_sentence_transformer_model(name, revision=place.commit, local_files_only=place.here):
-            raise ModelUnavailableError(
-                f"{name!r} is not a sentence-transformers model: it has no {MODULES}, which says how tokens become one "
-                "vector; name one that has, or wrap your own function by as_encoder"
-            )
-        model = library.SentenceTransformer(
-            name,
-            revision=place.commit,
-            device=str(chosen),
-            trust_remote_code=trust_remote_code,
-            local_files_only=place.here,
-            model_kwargs={"dtype": "float32"},
-        )
-    return SentenceEncoder(model.float().eval(), name, place.identity)
-
-
 @contextlib.contextmanager
-def _named(name: str) -> Iterator[None]:
-    """Turn what goes wrong within into a `ModelUnavailableError`."""
+def _loading(name: str) -> Iterator[None]:
+    """Turn what goes wrong within into a `ModelUnavailableError`, and keep the library's bars off stderr."""
     from safetensors import SafetensorError
+    from transformers.utils import logging
 
+    shown = logging.is_progress_bar_enabled()
+    logging.disable_progress_bar()
     try:
         yield
     except ModelUnavailableError:
@@ -336,17 +320,6 @@ def _named(name: str) -> Iterator[None]:
         if "trust_remote_code" in str(error):
             reason = "it runs code of its own, which needs trust_remote_code=True; read that code first"
         raise unavailable(name, reason, _ADVICE) from error
-
-
-@contextlib.contextmanager
-def _quiet() -> Iterator[None]:
-    """Keep the library's bars off stderr; whoever runs us draws their own."""
-    from transformers.utils import logging
-
-    shown = logging.is_progress_bar_enabled()
-    logging.disable_progress_bar()
-    try:
-        yield
     finally:
         if shown and os.environ.get("HF_HUB_DISABLE_PROGRESS_BARS") != "1":
             logging.enable_progress_bar()
@@ -376,21 +349,16 @@ class CharNgrams:
         """Return unit vectors, shape (n, 2048), float32."""
         vectors = np.zeros((len(texts), DIMENSIONS))
         for row, text in zip(vectors, texts, strict=True):
-            for ngram in _ngrams(text):
-                place, sign = _hashed(ngram)
-                row[place] += sign
+            letters = unicodedata.normalize("NFKC", text).strip().casefold()
+            for size in SIZES:
+                within = letters if size == 1 else f"{_START}{letters}{_END}"
+                for start in range(len(within) - size + 1):
+                    place, sign = _hashed(within[start : start + size])
+                    row[place] += sign
             if not row.any():  # all n-grams fell on one another with opposite signs
                 row[0] = 1.0
         vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
         return vectors.astype(np.float32)
-
-
-def _ngrams(text: str) -> Iterator[str]:
-    letters = unicodedata.normalize("NFKC", text).strip().casefold()
-    marked = f"{_START}{letters}{_END}"
-    for size in SIZES:
-        within = letters if size == 1 else marked
-        yield from (within[start : start + size] for start in range(len(within) - size + 1))
 
 
 @functools.lru_cache(maxsize=_KEPT_HASHES)

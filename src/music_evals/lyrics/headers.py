@@ -77,28 +77,28 @@ def _name_pattern(name: str) -> str:
     return f"(?<![a-z]){name.replace(' ', ' ?')}(?![a-z])" if name.isascii() else name
 
 
-def _names() -> list[tuple[str, str, bool]]:
-    """Return (name, label, whether it needs a mark), the longest name first: "pre chorus" before "chorus"."""
-    rows = [
+# (name, label, whether it needs a mark), the longest name first: "pre chorus" before "chorus"
+_NAMES = sorted(
+    (
         (name, label, marked)
         for table, marked in ((SECTION_NAMES, False), (MARKED_NAMES, True))
         for label, names in table.items()
         for name in names
-    ]
-    return sorted(rows, key=lambda row: -len(row[0]))
-
-
-def _tokens() -> re.Pattern[str]:
-    """Return the pattern of one token, with a group ``name<i>`` for each name, ``filler`` and ``number``."""
-    names = [f"(?P<name{i}>{_name_pattern(name)})" for i, (name, _, _) in enumerate(_NAMES)]
-    words = "|".join(sorted(_WORDS, key=len, reverse=True))
-    numbers = (_DIGITS, "十[一二三四五六七八九]?", "[一二两三四五六七八九]", f"(?<![a-z])(?:{words})(?![a-z])")
-    parts = [*names, f"(?P<filler>{'|'.join(_FILLERS)})", f"(?P<number>{'|'.join(numbers)})", r"\s+"]
-    return re.compile("|".join(parts))
-
-
-_NAMES = _names()
-_TOKEN = _tokens()
+    ),
+    key=lambda row: -len(row[0]),
+)
+_NUMBER_WORDS = "|".join(sorted(_WORDS, key=len, reverse=True))
+_NUMBERS = (_DIGITS, "十[一二三四五六七八九]?", "[一二两三四五六七八九]", f"(?<![a-z])(?:{_NUMBER_WORDS})(?![a-z])")
+_TOKEN = re.compile(
+    "|".join(
+        [
+            *(f"(?P<name{i}>{_name_pattern(name)})" for i, (name, _, _) in enumerate(_NAMES)),
+            f"(?P<filler>{'|'.join(_FILLERS)})",
+            f"(?P<number>{'|'.join(_NUMBERS)})",
+            r"\s+",
+        ]
+    )
+)
 _ANY_NAME = re.compile("|".join(["(?<![a-z])[abc](?![a-z])", *(_name_pattern(name) for name, _, _ in _NAMES)]))
 
 
@@ -133,19 +133,15 @@ def section_label(text: str, *, marked: bool) -> str | None:
                 return None
             labels.add(label)
         elif kind == "number":
-            numbers.append(_value(token[0]))
+            number = token[0]
+            if number[0].isdigit():
+                numbers.append(int(re.match("[0-9]+", number)[0]))  # type: ignore[index]  # it begins with digits
+            else:
+                numbers.append(_WORDS[number] if number in _WORDS else sum(_CHINESE[char] for char in number))
         position = token.end()
     if len(labels) != 1:
         return None
     return labels.pop() + (str(numbers[0]) if numbers else "")
-
-
-def _value(number: str) -> int:
-    if number[0].isdigit():
-        return int(re.match("[0-9]+", number)[0])  # type: ignore[index]  # it begins with digits
-    if number in _WORDS:
-        return _WORDS[number]
-    return sum(_CHINESE[char] for char in number)
 
 
 def is_released_header(line: str) -> bool:
@@ -180,7 +176,15 @@ def _cut(piece: str) -> list[str] | None:
     """Return a piece of a line as headers and what stands between them; None where it has no header."""
     if not _ANY_NAME.search(bare(piece)):
         return None
-    label = _whole_line(piece)
+    # a heading, a name before a colon or in brackets, or a name with remarks in brackets, that fills the whole piece
+    words = piece.strip()
+    is_heading = words.startswith("#")
+    marked = is_heading or words.endswith(":") or (words[:1] != "" and words[0] in _OPEN and words[-1] in _CLOSE)
+    label = section_label(words, marked=marked)
+    if label is None and is_heading:
+        label = _titled_label(words)
+    if label is None and bare(without := _GROUP.sub(" ", words)):
+        label = section_label(without, marked=marked)
     if label is not None:
         return [f"({label})"]
     groups = [(group, label) for group in _GROUP.finditer(piece) if (label := _titled_label(group[1])) is not None]
@@ -204,18 +208,6 @@ def _cut(piece: str) -> list[str] | None:
 def _behind(label: str, rest: str) -> list[str]:
     """Return a header, and the words behind it unless they are a remark in brackets."""
     return [f"({label})", rest.strip()] if bare(_GROUP.sub(" ", rest)) else [f"({label})"]
-
-
-def _whole_line(line: str) -> str | None:
-    words = line.strip()
-    is_heading = words.startswith("#")
-    marked = is_heading or words.endswith(":") or (words[:1] != "" and words[0] in _OPEN and words[-1] in _CLOSE)
-    label = section_label(words, marked=marked)
-    if label is None and is_heading:
-        label = _titled_label(words)
-    if label is None and bare(without := _GROUP.sub(" ", words)):
-        label = section_label(without, marked=marked)
-    return label
 
 
 def _titled_label(text: str) -> str | None:

@@ -87,7 +87,14 @@ class LastWords:
             at = stop
         if run < 0:
             return block[at:]
-        return self._last_of_run(block[run:])
+        single = block[run:]
+        if len(single) == 1 or self._weights.get(single, _PREFIX) < _PREFIX:
+            return single[-1]
+        start = len(single)
+        while start and single[start - 1] >= "\u4e00":
+            start -= 1
+        single = single[start:]
+        return single[self._start_in_run(single) :]
 
     def _path(self, block: str) -> list[int]:
         """Return where the word ends that starts at each position; ties go to the longer word."""
@@ -104,15 +111,6 @@ class LastWords:
             best[start] = self._unknown + best[start + 1] if top == -math.inf else top
             stops[start] = at
         return stops
-
-    def _last_of_run(self, run: str) -> str:
-        if len(run) == 1 or self._weights.get(run, _PREFIX) < _PREFIX:
-            return run[-1]
-        start = len(run)
-        while start and run[start - 1] >= "\u4e00":
-            start -= 1
-        run = run[start:]
-        return run[self._start_in_run(run) :]
 
     def _start_in_run(self, run: str) -> int:
         """Return where the last word of the most probable path of states begins (Viterbi)."""

@@ -20,16 +20,6 @@ _HUB_TIMEOUT_SEC = 10.0
 _NOT_MODEL = "__pycache__"  # made by running code that comes with a model
 
 
-def _is_folder(name: str) -> bool:
-    """Tell whether a name is a folder; an empty one is not, though it is a path of the current folder."""
-    return bool(name) and Path(name).is_dir()
-
-
-def _is_hub_id(name: str) -> bool:
-    """Tell whether a name has the form of an id on the Hub, ``owner/name`` or ``name``."""
-    return _HUB_ID.fullmatch(name) is not None
-
-
 class ModelPlace(NamedTuple):
     """Where the files of a model are, at which state."""
 
@@ -43,19 +33,15 @@ class ModelPlace(NamedTuple):
 
 def find_model(name: str, revision: str | None, mark: str, *, advice: str = "") -> ModelPlace:
     """Find out what identifies a model, before anything of it is read: all is then read at that state."""
-    if _is_folder(name):
-        if revision is not None:
-            raise InvalidInputError(f"{name} is a folder, which has no revisions; a revision goes with a Hub id")
-        return ModelPlace(None, folder_hash(Path(name)), here=True)
-    if not _is_hub_id(name):
-        raise unavailable(name, "there is no such folder, and it is no Hub id (owner/name)", advice)
-    return _on_the_hub(name, revision, mark, advice)
-
-
-def _on_the_hub(name: str, revision: str | None, mark: str, advice: str) -> ModelPlace:
     import huggingface_hub
     from huggingface_hub.errors import RepositoryNotFoundError, RevisionNotFoundError
 
+    if name and Path(name).is_dir():
+        if revision is not None:
+            raise InvalidInputError(f"{name} is a folder, which has no revisions; a revision goes with a Hub id")
+        return ModelPlace(None, folder_hash(Path(name)), here=True)
+    if not _HUB_ID.fullmatch(name):
+        raise unavailable(name, "there is no such folder, and it is no Hub id (owner/name)", advice)
     try:
         commit = huggingface_hub.HfApi().model_info(name, revision=revision, timeout=_HUB_TIMEOUT_SEC).sha
     except RevisionNotFoundError as error:
@@ -63,8 +49,9 @@ def _on_the_hub(name: str, revision: str | None, mark: str, advice: str) -> Mode
     except RepositoryNotFoundError as error:
         raise unavailable(name, "the Hub has no such model, or it is private", advice) from error
     except hub_errors() as error:
-        stored = _stored_commit(name, revision, mark)
-        if stored is None:
+        path = _in_cache(name, mark, revision)
+        stored = Path(path).parent.name if isinstance(path, str) else ""
+        if not _COMMIT.fullmatch(stored):
             raise unavailable(name, "it is not on this machine, and the Hub cannot be reached", advice) from error
         return ModelPlace(stored, stored, here=True)
     if commit is None:
@@ -98,13 +85,6 @@ def _in_cache(name: str, file: str, revision: str | None) -> Any:
 
     folder = huggingface_hub.constants.HF_HUB_CACHE
     return huggingface_hub.try_to_load_from_cache(name, file, revision=revision, cache_dir=folder)
-
-
-def _stored_commit(name: str, revision: str | None, mark: str) -> str | None:
-    """Return the commit of the copy in the Hub's cache on this machine."""
-    path = _in_cache(name, mark, revision)
-    commit = Path(path).parent.name if isinstance(path, str) else ""
-    return commit if _COMMIT.fullmatch(commit) else None
 
 
 def folder_hash(folder: Path) -> str:
@@ -145,9 +125,9 @@ def choose_device(device: str | None) -> torch.device:
 def unavailable(name: str, reason: str, advice: str = "") -> ModelUnavailableError:
     """Return the error for a model that cannot be loaded, with how to get it."""
     first = (reason.strip().splitlines() or ["no reason was given"])[0].rstrip(". ")[:300]
-    if _is_folder(name):
+    if name and Path(name).is_dir():
         get = "get the folder anew"
-    elif _is_hub_id(name):
+    elif _HUB_ID.fullmatch(name):
         get = f"give a folder, or fetch it with: hf download {name}"
     else:
         get = "give a folder that exists, or an id on the Hub (owner/name)"

@@ -37,7 +37,6 @@ def long_lines(lines: Iterable[str]) -> frozenset[str]:
     --------
     >>> sorted(long_lines(["春眠 不觉晓啊", "春眠不觉晓啊！", "啦啦啦"]))
     ['春眠不觉晓啊']
-
     """
     folded = (
         "".join(sign for sign in unicodedata.normalize("NFKC", line) if sign.isalnum()).casefold() for line in lines
@@ -46,14 +45,7 @@ def long_lines(lines: Iterable[str]) -> frozenset[str]:
 
 
 class NearCopies:
-    """Texts to compare others with.
-
-    Parameters
-    ----------
-    texts
-        The lines of each text.
-
-    """
+    """Texts, each given by its lines, to compare others with."""
 
     def __init__(self, texts: Iterable[Iterable[str]] = ()) -> None:
         self._sizes: list[int] = []

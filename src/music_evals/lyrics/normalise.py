@@ -71,7 +71,6 @@ class Normalised:
         before and after), as they then stood and in their order.
     stage_tags
         Lines of tags that name no section, as ``[soft piano]``, in their order: how it is played, sung by nobody.
-
     """
 
     text: str
@@ -116,7 +115,6 @@ def normalise_lyrics(text: str, *, song_format: str = AUTO) -> Normalised:
     春眠不觉晓 处处闻啼鸟
     >>> found.changes[0]
     "emphasis: '**Verse 1**' became '# Verse 1'"
-
     """
     if not isinstance(text, str):
         raise UnsupportedTypeError(f"expected the text of a song, got {type(text).__name__}; give one string a song")
@@ -132,7 +130,10 @@ def normalise_lyrics(text: str, *, song_format: str = AUTO) -> Normalised:
             text = step(text)
         if text != before:
             changes.append(_describe_change(name, before, text))
-            removed[name] = _gone(before, text) if name in _REMOVING else []
+            if name in _REMOVING:
+                # lines with words that went, but for the marks of code fences
+                gone = collections.Counter(before.split("\n")) - collections.Counter(text.split("\n"))
+                removed[name] = [line for line in gone.elements() if bare(line) and not is_fence(line)]
     if named != "plain":
         changes.insert(0, f"{FORMAT_FOUND}{named}")
     tags = tuple(filter(remarks.is_stage_tag, removed.pop("stage tags", ())))
@@ -165,7 +166,11 @@ def drop_invisible(text: str) -> str:
 
 def drop_list_marks(text: str) -> str:
     """Remove bullets and numbers at the start of lines; Chinese numerals only before a section name."""
-    return "\n".join(map(_without_list_mark, text.split("\n")))
+    lines = [_LIST_MARK.sub(r"\1", line) for line in text.split("\n")]
+    bared = [_HEADER_MARK.sub("", line) for line in lines]
+    return "\n".join(
+        rest if rest != line and is_header(rest) else line for line, rest in zip(lines, bared, strict=True)
+    )
 
 
 def drop_emphasis(text: str) -> str:
@@ -209,19 +214,25 @@ def write_pauses(text: str) -> str:
     """Turn punctuation inside lines into single spaces, which are pauses, and drop it at both ends."""
     # Kept are letters, digits and their marks, and an apostrophe or hyphen between Latin letters. A line of Chinese
     # characters and single spaces stays as it is.
-    return "\n".join(map(_with_pauses, text.split("\n")))
+    lines = text.split("\n")
+    for at, line in enumerate(lines):
+        if not is_released_header(line) and not _RELEASED_LINE.fullmatch(line):
+            signs = (
+                sign if unicodedata.category(sign)[0] in "LNM" or _joins(line, i) else " "
+                for i, sign in enumerate(line)
+            )
+            lines[at] = " ".join("".join(signs).split())
+    return "\n".join(lines)
 
 
 def drop_repeat_marks(text: str) -> str:
     """Remove ``x2`` at the end of lines; the repeat is not written out."""
-    return "\n".join(line if is_released_header(line) else _without_repeats(line) for line in text.split("\n"))
-
-
-def _without_repeats(line: str) -> str:
-    end = len(line)
-    while match := _REPEAT.search(line, max(end - 4, 0), end):
-        end = match.start()
-    return line[:end]
+    lines = text.split("\n")
+    for at, line in enumerate(lines):
+        end = 0 if is_released_header(line) else len(line)
+        while match := _REPEAT.search(line, max(end - 4, 0), end):
+            lines[at], end = line[: match.start()], match.start()
+    return "\n".join(lines)
 
 
 def drop_blank_lines(text: str) -> str:
@@ -263,12 +274,6 @@ def _opencc() -> Any:
     return opencc.OpenCC("t2s")
 
 
-def _without_list_mark(line: str) -> str:
-    line = _LIST_MARK.sub(r"\1", line)
-    rest = _HEADER_MARK.sub("", line)
-    return rest if rest != line and is_header(rest) else line
-
-
 def _cut_at_slashes(line: str) -> list[str]:
     if not _SLASH.search(line) or _BRACKETED.search(line) or (is_header(line) and len(split_headers(line)) == 1):
         return [line]
@@ -277,23 +282,10 @@ def _cut_at_slashes(line: str) -> list[str]:
     return cut if len(cut) > 1 and is_phrases else [line]
 
 
-def _with_pauses(line: str) -> str:
-    if is_released_header(line) or _RELEASED_LINE.fullmatch(line):
-        return line
-    chars = [char if unicodedata.category(char)[0] in "LNM" or _joins(line, i) else " " for i, char in enumerate(line)]
-    return " ".join("".join(chars).split())
-
-
 def _joins(line: str, index: int) -> bool:
     """Tell whether a character is the apostrophe or hyphen of a Latin word."""
     around = line[index - 1 : index] + line[index + 1 : index + 2]
     return line[index] in "'\u2019-" and len(around) == 2 and around.isalpha() and max(around) < "\u0250"
-
-
-def _gone(before: str, after: str) -> list[str]:
-    """Return the lines with words that a step took out, but for the marks of code fences."""
-    gone = collections.Counter(before.split("\n")) - collections.Counter(after.split("\n"))
-    return [line for line in gone.elements() if bare(line) and not is_fence(line)]
 
 
 def _describe_change(name: str, before: str, after: str) -> str:

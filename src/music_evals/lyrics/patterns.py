@@ -70,7 +70,6 @@ def chinese_share(text: str) -> float:
     --------
     >>> chinese_share("(verse1)\n春眠 ok")
     0.5
-
     """
     letters = "".join(char for line in text.split("\n") if not line.startswith("(") for char in line if char.isalpha())
     return len("".join(_CHINESE.findall(letters))) / len(letters) if letters else 0.0
@@ -119,7 +118,6 @@ def mark_lyrics(text: str, rhyme: RhymeMethod = "official") -> Pattern:
     ccccR
     ccccc
     ccccR
-
     """
     find = rhyme_function(rhyme)
     split = split_sections(text)
@@ -158,7 +156,6 @@ def read_pattern(text: str) -> tuple[LyricSection, ...]:
     --------
     >>> read_pattern("(verse1)\nccccR\nccc ccR")
     (LyricSection(label='verse1', lines=('ccccR', 'ccc ccR')),)
-
     """
     split = check_pattern(text)
     for section in split.sections:
@@ -182,19 +179,24 @@ def check_pattern(text: str) -> SplitText:
     ------
     InvalidPatternError, UnsupportedTypeError
         As `read_pattern`.
-
     """
     if not isinstance(text, str):
         raise UnsupportedTypeError(f"a pattern must be a text with headers such as (verse1), got {type(text).__name__}")
     split = split_sections(text)
     if split.preamble or not split.sections:
-        shown = _shown(split.preamble or text)
+        first = split.preamble or text
+        shown = repr(f"{first[:20]}..." if len(first) > 20 else first) if first else "an empty text"
         raise _error(text, 0, f"expected a header in round brackets, as (verse1), got {shown}")
     for section in split.sections:
-        wrong = _WRONG.search(section.body)
-        if wrong:
-            place = section.start + len(section.header) + wrong.start()
-            raise _error(text, place, _complaint(wrong[0]))
+        if wrong := _WRONG.search(section.body):
+            complaint = {
+                "R": "'R' is the last character of a rhyming line; nothing may follow it",
+                "\r": "expected lines that end with '\\n', got '\\r'; replace Windows line ends",
+            }.get(
+                wrong[0],
+                f"expected 'c' for a character, 'R' for the last one of a rhyming line, or a space, got {wrong[0]!r}",
+            )
+            raise _error(text, section.start + len(section.header) + wrong.start(), complaint)
     return split
 
 
@@ -217,18 +219,6 @@ def _marked_body(body: str, written: list[str], find: Callable[[str], Hashable],
     return "".join(lines)
 
 
-def _complaint(wrong: str) -> str:
-    if wrong == "R":
-        return "'R' is the last character of a rhyming line; nothing may follow it"
-    if wrong == "\r":
-        return "expected lines that end with '\\n', got '\\r'; replace Windows line ends"
-    return f"expected 'c' for a character, 'R' for the last one of a rhyming line, or a space, got {wrong!r}"
-
-
 def _error(text: str, place: int, complaint: str) -> InvalidPatternError:
     line, column = text.count("\n", 0, place) + 1, place - text.rfind("\n", 0, place)
     return InvalidPatternError(f"pattern, line {line}, column {column}: {complaint}")
-
-
-def _shown(text: str) -> str:
-    return repr(f"{text[:20]}..." if len(text) > 20 else text) if text else "an empty text"

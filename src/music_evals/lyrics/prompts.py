@@ -66,16 +66,22 @@ def lyric_prompt(theme: str, structure: str, *, language: str = "zh", example: E
     (verse)
     ccc ccR
     Lyric:
-
     """
     template = _template(language)
-    shown = _checked_example(example or default_example())
+    shown = example or default_example()
+    if not shown.lyrics.strip():
+        raise InvalidLyricsError("the lyrics of the example are empty; give the lyric that answers its structure")
+    try:
+        example_theme, example_structure = _checked(shown.theme, shown.structure)
+    except (InvalidLyricsError, InvalidPatternError) as error:
+        raise located(error, "example") from error
+    theme, structure = _checked(theme, structure)
     filled = string.Template(template).substitute(
-        theme=_checked_theme(theme),
-        structure=_unnumbered(structure),
-        example_theme=shown.theme,
-        example_structure=shown.structure,
-        example_lyrics=shown.lyrics,
+        theme=theme,
+        structure=structure,
+        example_theme=example_theme,
+        example_structure=example_structure,
+        example_lyrics=shown.lyrics.strip(),
     )
     return filled.strip()
 
@@ -104,7 +110,6 @@ def theme_prompt(lyrics: str, *, language: str = "zh") -> str:
     (verse)
     春眠不觉晓
     Theme:
-
     """
     template = _template(language, "themes")
     if not lyrics.strip():
@@ -124,7 +129,6 @@ def prompt_receipt(language: str = "zh", example: Example | None = None) -> dict
     ------
     UnknownNameError
         A language without a template.
-
     """
     shown = example or default_example()
     content = json.dumps([_template(language), *shown], ensure_ascii=False)
@@ -143,7 +147,6 @@ def theme_receipt(language: str = "zh") -> dict[str, Any]:
     ------
     UnknownNameError
         A language without a template.
-
     """
     digest = hashlib.sha256(_template(language, "themes").encode()).hexdigest()[:16]
     return {"version": _content()["version"], "language": language, "content_hash": digest}
@@ -162,22 +165,10 @@ def _template(language: str, kind: str = "prompts") -> str:
     return template
 
 
-def _checked_theme(theme: str) -> str:
+def _checked(theme: str, structure: str) -> tuple[str, str]:
+    """Return a theme without outer spaces and a structure without numbers in its headers."""
     if not isinstance(theme, str) or not theme.strip():
         raise InvalidLyricsError(
             f"the theme of a lyric must be a text that is not empty, got {theme!r}; say what the song is about"
         )
-    return theme.strip()
-
-
-def _unnumbered(structure: str) -> str:
-    return sections_text(read_pattern(structure), numbered=False)
-
-
-def _checked_example(example: Example) -> Example:
-    if not example.lyrics.strip():
-        raise InvalidLyricsError("the lyrics of the example are empty; give the lyric that answers its structure")
-    try:
-        return Example(_checked_theme(example.theme), _unnumbered(example.structure), example.lyrics.strip())
-    except (InvalidLyricsError, InvalidPatternError) as error:
-        raise located(error, "example") from error
+    return theme.strip(), sections_text(read_pattern(structure), numbered=False)

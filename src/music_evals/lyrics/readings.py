@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import bisect
 import functools
-import re
 from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Final
@@ -92,17 +91,15 @@ class Readings:
             if start + size == end:
                 return self.of_word(text[start:])
             # what begins a phrase that the text does not end is cut into characters, all of it
-            if size == 1 and longest > end - start and self._begins_phrase(text[start:]):
-                return self.of_character(text[-1])
+            if size == 1 and longest > end - start:
+                at = bisect.bisect_left(self._sorted, text[start:])
+                if at < len(self._sorted) and self._sorted[at].startswith(text[start:]):
+                    return self.of_character(text[-1])
             start += size
 
     @functools.cached_property
     def _phrases(self) -> Sequence[Phrases]:
         return self._load_phrases()
-
-    def _begins_phrase(self, text: str) -> bool:
-        at = bisect.bisect_left(self._sorted, text)
-        return at < len(self._sorted) and self._sorted[at].startswith(text)
 
     @functools.cached_property
     def _longest(self) -> dict[str, int]:
@@ -134,9 +131,10 @@ def load_readings() -> Readings:
 
         return large_pinyin.phrases_dict, phrases_dict
 
-    return Readings(load_phrases, characters, converter.to_bopomofo, _by_code(RE_HANS))
-
-
-def _by_code(pattern: re.Pattern[str]) -> Callable[[str], object]:
-    """Return the test of a character: most are in the basic block, the pattern knows the others."""
-    return lambda each: "\u4e00" <= each <= "\u9fff" or pattern.match(each)
+    # most characters are in the basic block, the pattern knows the others
+    return Readings(
+        load_phrases,
+        characters,
+        converter.to_bopomofo,
+        lambda each: "\u4e00" <= each <= "\u9fff" or RE_HANS.match(each),
+    )

@@ -119,7 +119,9 @@ def drop_stage_tags(text: str) -> str:
     tags = list(map(is_stage_tag, lines))
     sung = any(bare(line) and not tag and not is_header(line) for line, tag in zip(lines, tags, strict=True))
     return "\n".join(
-        "" if tag and (sung or not _HAN.search(line)) else _cleared(line, _LATIN_TAG.sub(_if_header, line))
+        ""
+        if tag and (sung or not _HAN.search(line))
+        else _cleared(line, _LATIN_TAG.sub(lambda match: match[0] if is_header(match[0]) else " ", line))
         for line, tag in zip(lines, tags, strict=True)
     )
 
@@ -127,10 +129,6 @@ def drop_stage_tags(text: str) -> str:
 def is_stage_tag(line: str) -> bool:
     """Tell whether a line is nothing but tags in square or pointed brackets, none of them a section."""
     return bare(line) != "" and bare(_TAG.sub("", line)) == "" and not is_header(line)
-
-
-def _if_header(tag: re.Match[str]) -> str:
-    return tag[0] if is_header(tag[0]) else " "
 
 
 def drop_singers(text: str) -> str:
@@ -183,19 +181,15 @@ def drop_remarks(text: str) -> str:
         words = lines[first].strip()
         is_opening = _OPENING.match(words) and _PROSE.search(words) and _INTRODUCES.search(words)
         head, tail = [], (lines[first + 1 :] if is_opening else lines)
-    return "\n".join(head + tail[: _closing(tail)])
-
-
-def _closing(lines: list[str]) -> int:
-    """Return the index of the first line of the closing remarks, or the number of lines."""
-    first = len(lines)
-    for i in range(len(lines) - 1, 0, -1):
-        words = re.sub(r"^[\W_]+", "", lines[i])
+    # the first line of the closing remarks, or the number of lines
+    first = len(tail)
+    for i in range(len(tail) - 1, 0, -1):
+        words = re.sub(r"^[\W_]+", "", tail[i])
         if not words:
             continue
-        is_remark = _ABOUT_TEXT.search(words) is not None or _END.fullmatch(lines[i].strip()) is not None
-        if is_remark and not bare(lines[i - 1]):
+        is_remark = _ABOUT_TEXT.search(words) is not None or _END.fullmatch(tail[i].strip()) is not None
+        if is_remark and not bare(tail[i - 1]):
             first = i
         elif not is_remark and not _GOES_ON.search(words):
             break
-    return first
+    return "\n".join(head + tail[:first])

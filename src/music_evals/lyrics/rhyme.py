@@ -43,13 +43,13 @@ from __future__ import annotations
 
 import functools
 from collections import Counter
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping
 from types import MappingProxyType
 from typing import Final, NamedTuple
 
 from music_evals.errors import UnknownNameError, UnsupportedTypeError, importing
 from music_evals.lyrics.last_words import load_last_words
-from music_evals.lyrics.readings import LINE_END, Readings, load_readings, rhyme_of_bopomofo
+from music_evals.lyrics.readings import LINE_END, load_readings, rhyme_of_bopomofo
 
 __all__ = [
     "METHODS",
@@ -98,7 +98,6 @@ class RhymeClass(NamedTuple):
         The character that it is called by.
     finals
         In pinyin.
-
     """
 
     number: int
@@ -148,7 +147,6 @@ def rhyme_function(method: RhymeMethod = "official") -> Callable[[str], Hashable
         Neither a name nor a function.
     MissingBackendError
         A package that the method needs is not installed.
-
     """
     return method if callable(method) else _loaded(_named(method))
 
@@ -178,7 +176,6 @@ def rhyme_class(text: str, method: RhymeMethod = "official") -> Hashable:
     --------
     >>> rhyme_class("床前明月光", "char"), RHYME_CLASSES[16].name
     (16, '唐')
-
     """
     return rhyme_function(method)(text)
 
@@ -207,7 +204,6 @@ def rhyme_marks(lines: Iterable[str], method: RhymeMethod = "official") -> list[
     --------
     >>> rhyme_marks(["床前明月光", "疑是地上霜", "举头望明月", "低头思故乡"], "char")
     [True, True, False, True]
-
     """
     find = rhyme_function(method)
     classes = [find(line) for line in lines]
@@ -241,12 +237,30 @@ def rhyme_by_words(*, scheme: str = "xinyun18", sung: str = "neutral", erhua: bo
     >>> plain, older = rhyme_by_words(), rhyme_by_words(sung="full")
     >>> plain("心里的人走了"), older("心里的人走了"), plain("这件事我不明了")
     (3, 13, 13)
-
     """
     if sung not in SUNG:
         raise UnknownNameError("way to sing particles", sung, SUNG)
     merged = _scheme(scheme)
-    endings = _load_endings()
+    with importing("lyrics", "the rhyme of a Chinese line"):
+        from pypinyin.style.bopomofo import converter
+        from pypinyin_dict.phrase_pinyin_data import cc_cedict
+    phrases, readings = cc_cedict.phrases_dict, load_readings()
+    bopomofo = functools.lru_cache(maxsize=4096)(converter.to_bopomofo)
+
+    def of_line(text: str) -> int | str | None:
+        """Return the class of a text that ends with a Chinese character."""
+        # the longest word that the text ends in, 儿 as an ending of the word
+        for size in range(min(LONGEST, len(text)), 1, -1):
+            word = text[-size:]
+            syllables = phrases.get(word)
+            if syllables is not None:
+                colours = word[-1] == _CHILD and erhua and "er" in syllables[-1] and len(syllables) > 1
+                return rhyme_of_bopomofo(bopomofo(syllables[-2 if colours else -1][0]))
+        last = text[-1]
+        if last == "地" and len(text) > 2 and text[-2] == text[-3]:  # 慢慢地
+            return readings.of_character("的") if sung == "neutral" else rhyme_of_bopomofo("ㄉㄧ")
+        particle = SUNG[sung].get(last) or LINE_END.get(last)
+        return rhyme_of_bopomofo(particle) if particle else readings.of_character(last)
 
     def words(line: str) -> Hashable:
         at = _last_read(line)
@@ -255,7 +269,7 @@ def rhyme_by_words(*, scheme: str = "xinyun18", sung: str = "neutral", erhua: bo
         start = at
         while start and _last_read(line[start - 1]) == 0:
             start -= 1
-        rhyme_class = endings.of_line(line[start : at + 1], sung=sung, erhua=erhua)
+        rhyme_class = of_line(line[start : at + 1])
         return merged.get(rhyme_class, rhyme_class) if isinstance(rhyme_class, int) else rhyme_class
 
     return words
@@ -285,7 +299,6 @@ def rhyme_kind(first: str, second: str, method: str = "words") -> str:
     --------
     >>> rhyme_kind("春眠不觉晓", "花落知多少"), rhyme_kind("夜来风雨声", "城春草木深")
     ('full', 'near')
-
     """
     name = _named(method).partition("+")[0]
     for kind, chosen in (("full", method), ("near", f"{name}+near")):
@@ -381,35 +394,3 @@ SUNG: Final[Mapping[str, Mapping[str, str]]] = MappingProxyType(
 """How particles at the end of a line are sung: as they are spoken, or with their full vowels as in older songs."""
 
 _CHILD = "儿"
-
-
-class _Endings:
-    """Rhyme classes of lines, by the words that they end in."""
-
-    def __init__(
-        self, phrases: Mapping[str, Sequence[Sequence[str]]], readings: Readings, bopomofo: Callable[[str], str]
-    ) -> None:
-        self._phrases, self._readings, self._bopomofo = phrases, readings, bopomofo
-
-    def of_line(self, text: str, *, sung: str = "neutral", erhua: bool = True) -> int | str | None:
-        """Return the class of a text that ends with a Chinese character."""
-        for size in range(min(LONGEST, len(text)), 1, -1):
-            word = text[-size:]
-            syllables = self._phrases.get(word)
-            if syllables is not None:
-                colours = word[-1] == _CHILD and erhua and "er" in syllables[-1] and len(syllables) > 1
-                return rhyme_of_bopomofo(self._bopomofo(syllables[-2 if colours else -1][0]))
-        last = text[-1]
-        if last == "地" and len(text) > 2 and text[-2] == text[-3]:  # 慢慢地
-            return self._readings.of_character("的") if sung == "neutral" else rhyme_of_bopomofo("ㄉㄧ")
-        particle = SUNG[sung].get(last) or LINE_END.get(last)
-        return rhyme_of_bopomofo(particle) if particle else self._readings.of_character(last)
-
-
-@functools.cache
-def _load_endings() -> _Endings:
-    """Return the words of CC-CEDICT over the readings of single characters; loaded once, in about a second."""
-    with importing("lyrics", "the rhyme of a Chinese line"):
-        from pypinyin.style.bopomofo import converter
-        from pypinyin_dict.phrase_pinyin_data import cc_cedict
-    return _Endings(cc_cedict.phrases_dict, load_readings(), functools.lru_cache(maxsize=4096)(converter.to_bopomofo))

@@ -28,8 +28,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from types import MappingProxyType
+from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
 from music_evals.annotations import LyricSection
@@ -69,7 +68,6 @@ def find_format(text: str) -> str:
     --------
     >>> find_format("[Verse 1: soft piano]\n春眠不觉晓"), find_format("[00:10.00]春眠不觉晓")
     ('suno', 'diffrhythm')
-
     """
     if of_json(text) is not None:
         return "songgeneration" if '"gt_lyric"' in text else "json"
@@ -97,15 +95,16 @@ def read_as(text: str, name: str) -> str:
         No such format.
     InvalidLyricsError
         The text is not in this format; tells which one it is in.
-
     """
     check_format(name)
     detected = find_format(text)
     chosen = detected if name == AUTO else name
     if chosen == "plain":
         return text
-    readers = {"json": of_json, "lrc": of_lrc, "diffrhythm": of_lrc, "songgeneration": _of_songgeneration}
-    read = readers.get(chosen, of_semicolons)(text)  # square brackets on lines of their own are headers anyway
+    if chosen == "songgeneration":
+        read = of_json(text) or of_semicolons(text) or of_semicolons(f"{text};")  # one section needs no semicolon
+    else:  # square brackets on lines of their own are headers anyway
+        read = {"json": of_json, "lrc": of_lrc, "diffrhythm": of_lrc}.get(chosen, of_semicolons)(text)
     tagged = {"suno", "yue", "ace-step", "songgeneration"}
     if read is None and not (chosen in tagged and detected in tagged):
         raise InvalidLyricsError(
@@ -136,90 +135,44 @@ def write_lyrics(sections: Sequence[LyricSection], name: str) -> str:
     '[Verse 1]\n春眠不觉晓\n\n[Instrumental]'
     >>> write_lyrics(song, "ace-step")
     '[verse1]\n春眠不觉晓\n\n[inst]'
-
     """
     if name not in FORMATS:
         raise UnknownNameError("format of lyrics", name, FORMATS)
-    return _WRITERS[name](sections)
+    if name == "plain":
+        return "\n".join(line for section in sections for line in (f"({section.label})", *section.lines))
+    if name == "json":
+        rows = [{"section": section.label, "lines": list(section.lines)} for section in sections]
+        return json.dumps({"lyrics": rows}, ensure_ascii=False)
+    if name in {"lrc", "diffrhythm"}:
+        timed, now = [], 0
+        for line in (line for each in sections for line in (f"[{each.label}]", *each.lines)):
+            if line[:1] != "[":
+                now += _SECONDS_A_LINE
+                timed.append(f"[{now // 60:02d}:{now % 60:02d}.00]{line}")
+            elif name == "lrc":
+                timed.append(line)
+        return "\n".join(timed)
+    tags = _tags(sections, name)
+    if name == "songgeneration":
+        return " ; ".join(f"[{tag}] {'.'.join(each.lines)}".strip() for tag, each in zip(tags, sections, strict=True))
+    return "\n\n".join("\n".join((f"[{tag}]", *each.lines)) for tag, each in zip(tags, sections, strict=True))
 
 
-def _of_songgeneration(text: str) -> str | None:
-    return of_json(text) or of_semicolons(text) or of_semicolons(f"{text};")  # one section needs no semicolon
-
-
-def _written_plain(sections: Sequence[LyricSection]) -> str:
-    return "\n".join(line for section in sections for line in (f"({section.label})", *section.lines))
-
-
-def _written_json(sections: Sequence[LyricSection]) -> str:
-    rows = [{"section": section.label, "lines": list(section.lines)} for section in sections]
-    return json.dumps({"lyrics": rows}, ensure_ascii=False)
-
-
-def _written_lrc(sections: Sequence[LyricSection]) -> str:
-    return _stamped(line for section in sections for line in (f"[{section.label}]", *section.lines))
-
-
-def _written_diffrhythm(sections: Sequence[LyricSection]) -> str:
-    return _stamped(line for section in sections for line in section.lines)
-
-
-def _stamped(lines: Iterable[str]) -> str:
-    written, now = [], 0
-    for line in lines:
-        if line.startswith("["):
-            written.append(line)
+def _tags(sections: Sequence[LyricSection], name: str) -> list[str]:
+    tags = []
+    for section in sections:
+        label = section.label.rstrip("0123456789")
+        number = section.label[len(label) :]
+        if name == "suno":
+            tags.append(f"{_SUNO_NAMES.get(label, label.title())}{f' {number}' if number else ''}")
             continue
-        now += _SECONDS_A_LINE
-        written.append(f"[{now // 60:02d}:{now % 60:02d}.00]{line}")
-    return "\n".join(written)
-
-
-def _written_tags(tag: Callable[[LyricSection], str]) -> Callable[[Sequence[LyricSection]], str]:
-    def written(sections: Sequence[LyricSection]) -> str:
-        return "\n\n".join("\n".join((f"[{tag(section)}]", *section.lines)) for section in sections)
-
-    return written
-
-
-def _cut(label: str) -> tuple[str, str]:
-    name = label.rstrip("0123456789")
-    return name, label[len(name) :]
-
-
-def _suno_tag(section: LyricSection) -> str:
-    name, number = _cut(section.label)
-    return f"{_SUNO_NAMES.get(name, name.title())}{f' {number}' if number else ''}"
-
-
-def _small_tag(section: LyricSection) -> str:
-    name, number = _cut(section.label)
-    return f"{_TAG_NAMES.get(name, name)}{number}"
-
-
-def _ace_tag(section: LyricSection) -> str:
-    name, _ = _cut(section.label)
-    return "inst" if name == "interlude" and not section.lines else _small_tag(section)
-
-
-def _written_songgeneration(sections: Sequence[LyricSection]) -> str:
-    """Write sections between semicolons; its vocabulary has lengths of what is not sung, and no numbers."""
-    tags = [_cut(_ace_tag(section))[0] + ("" if section.lines else "-short") for section in sections]
-    return " ; ".join(f"[{tag}] {'.'.join(each.lines)}".strip() for tag, each in zip(tags, sections, strict=True))
-
-
-_WRITERS: Final[Mapping[str, Callable[[Sequence[LyricSection]], str]]] = MappingProxyType(
-    {
-        "plain": _written_plain,
-        "json": _written_json,
-        "lrc": _written_lrc,
-        "diffrhythm": _written_diffrhythm,
-        "suno": _written_tags(_suno_tag),
-        "yue": _written_tags(_small_tag),
-        "ace-step": _written_tags(_ace_tag),
-        "songgeneration": _written_songgeneration,
-    }
-)
+        if name != "yue" and label == "interlude" and not section.lines:
+            label, number = "inst", ""
+        label = _TAG_NAMES.get(label, label)
+        if name == "songgeneration":  # its vocabulary has lengths of what is not sung, and no numbers
+            number = "" if section.lines else "-short"
+        tags.append(label + number)
+    return tags
 
 
 _LYRICS: Final = (
@@ -287,24 +240,18 @@ def of_lrc(text: str) -> str | None:
         if is_header(line) and stamps is None:
             headers.append(line)
         elif stamps is not None:
-            times = [_seconds(fields) for fields in _FIELDS.findall(stamps[1])]
+            times = [
+                60 * int(minutes) + int(seconds) + (float(f"0.{fraction}") if fraction else 0.0)
+                for minutes, seconds, fraction in _FIELDS.findall(stamps[1])
+            ]
             words, now = _STAMP.sub("", stamps[2]).strip(), times[0]
-            timed += _in_order(timed, [*((now, header) for header in headers), *((time, words) for time in times)])
+            timed += [(now, len(timed) + place, header) for place, header in enumerate(headers)]
+            timed += [(time, len(timed) + place, words) for place, time in enumerate(times)]
             headers = []
         elif line.strip() and not _ID_TAG.match(line):  # a line without a time follows the one before
-            timed += _in_order(timed, [(now, other) for other in (*headers, line)])
+            timed += [(now, len(timed) + place, other) for place, other in enumerate((*headers, line))]
             headers = []
     return "\n".join([*(words for _, _, words in sorted(timed)), *headers])
-
-
-def _in_order(timed: list[tuple[float, int, str]], new: list[tuple[float, str]]) -> list[tuple[float, int, str]]:
-    """Return new lines with their places in the text, which decide at equal times."""
-    return [(time, len(timed) + place, words) for place, (time, words) in enumerate(new)]
-
-
-def _seconds(fields: tuple[str, str, str]) -> float:
-    minutes, seconds, fraction = fields
-    return 60 * int(minutes) + int(seconds) + (float(f"0.{fraction}") if fraction else 0.0)
 
 
 def of_semicolons(text: str) -> str | None:

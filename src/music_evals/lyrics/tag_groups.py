@@ -17,7 +17,7 @@ import re
 import unicodedata
 from collections.abc import Iterable, Mapping
 from types import MappingProxyType
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from music_evals.yaml_files import packaged_yaml
 
@@ -33,7 +33,6 @@ def fold_tag(tag: str) -> str:
     --------
     >>> fold_tag(" KTV ")
     'ktv'
-
     """
     return unicodedata.normalize("NFKC", tag).strip().casefold()
 
@@ -49,7 +48,6 @@ class TagGroup(NamedTuple):
         For pages.
     keywords
         Folded (`fold_tag`), in Chinese or in Latin letters.
-
     """
 
     name: str
@@ -76,7 +74,6 @@ class Grouping(NamedTuple):
         Group of annotators -> the dimension whose tags are looked at; amateurs are not asked for genres.
     groups
         In the order of tables and pictures.
-
     """
 
     name: str
@@ -101,9 +98,8 @@ def _pattern(keywords: tuple[str, ...]) -> re.Pattern[str]:
     return re.compile("|".join(parts))
 
 
-def _read() -> dict[str, Grouping]:
-    reported: dict[str, dict[str, Any]] = packaged_yaml("music_evals.lyrics", "tag_groups.yaml")
-    return {
+GROUPINGS: Final[Mapping[str, Grouping]] = MappingProxyType(
+    {
         name: Grouping(
             name,
             grouping["english"],
@@ -114,9 +110,7 @@ def _read() -> dict[str, Grouping]:
                 for group, names in grouping["groups"].items()
             ),
         )
-        for name, grouping in reported.items()
+        for name, grouping in packaged_yaml("music_evals.lyrics", "tag_groups.yaml").items()
     }
-
-
-GROUPINGS: Final[Mapping[str, Grouping]] = MappingProxyType(_read())
+)
 """Name -> grouping, as in ``tag_groups.yaml``."""

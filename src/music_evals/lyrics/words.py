@@ -31,7 +31,6 @@ def cut_words(sections: Iterable[Sequence[str]]) -> list[str]:
     --------
     >>> cut_words([["春眠不觉晓", "baby 我愛你"]])
     ['春', '眠', '不觉', '晓', 'b', 'a', 'b', 'y', '我爱你']
-
     """
     text = "\n".join(line for lines in sections for line in lines)
     return load_last_words().cut(simplify(text)) if last_character(text) >= 0 else []
