@@ -63,11 +63,8 @@ def pick_voice(score: Score, voice: int | str | None = None, *, highest: bool = 
     ------
     PolyphonyError
         No voice was chosen and several have notes; its `kind` is ``"voices"``.
-    UnknownNameError
-        There is no voice of this index, name or number.
-    InvalidInputError
-        Several voices have this name.
-
+    UnknownNameError, InvalidInputError
+        There is no voice of this index, name or number, or several have this name.
     """
     if highest:
         notes = without_drums(score).notes if voice is None else pick_voice(score, voice)
@@ -82,7 +79,11 @@ def pick_voice(score: Score, voice: int | str | None = None, *, highest: bool = 
                 kind="voices",
             )
         return score.notes
-    return score.voice(_named_voice(score, voice) if isinstance(voice, str) else _check_voice(score, voice))
+    if isinstance(voice, str):
+        voice = _named_voice(score, voice)
+    elif not 0 <= voice < len(score.voices):
+        raise UnknownNameError("voice", str(voice), map(str, range(len(score.voices))))
+    return score.voice(voice)
 
 
 def _named_voice(score: Score, voice: str) -> int:
@@ -97,12 +98,6 @@ def _named_voice(score: Score, voice: str) -> int:
         known = [*(str(index + 1) for index in range(len(score.voices))), *filter(None, score.voices)]
         raise UnknownNameError("voice", voice, known)
     return matches[0]
-
-
-def _check_voice(score: Score, index: int) -> int:
-    if not 0 <= index < len(score.voices):
-        raise UnknownNameError("voice", str(index), map(str, range(len(score.voices))))
-    return index
 
 
 def quantize_voice(notes: NoteArray, from_tpq: int, to_tpq: int, *, delay_ticks: int = 0) -> NoteArray:
@@ -131,7 +126,6 @@ def quantize_voice(notes: NoteArray, from_tpq: int, to_tpq: int, *, delay_ticks:
     ------
     PolyphonyError
         Two notes start together, or overlap by a step or more.
-
     """
     onsets = notes["onset_tick"]
     ends = onsets + notes["duration_tick"]
@@ -145,6 +139,7 @@ def quantize_voice(notes: NoteArray, from_tpq: int, to_tpq: int, *, delay_ticks:
             f"({second['onset_tick'] / from_tpq:.2f} quarters) while another note sounds; split the voices, or keep "
             "the highest notes with `highest=True`"
         )
+    # each end is cut at the next onset; what comes to last no step is left out
     starts = rescale_tick(onsets + delay_ticks, from_tpq, to_tpq)
     stops = np.maximum(rescale_tick(ends + delay_ticks, from_tpq, to_tpq), starts + 1)
     stops[:-1] = np.minimum(stops[:-1], starts[1:])
@@ -174,7 +169,7 @@ def tokens_from_score(
         Length of the result: what lies beyond it is cut, what is missing is rest. None takes the whole piece up to the
         end of its last note, in whole steps.
     voice, highest
-        As `pick_voice`.
+        As `pick_voice`, which also says what is refused.
     steps_per_quarter
         The grid.
     start_tick
@@ -190,15 +185,12 @@ def tokens_from_score(
     ------
     PolyphonyError
         Several voices and none chosen, or two notes at once; see `quantize_voice`.
-    UnknownNameError, InvalidInputError
-        There is no such voice, or several have this name.
 
     Examples
     --------
     >>> from music_evals.symbolic.notes import make_notes
     >>> tokens_from_score(Score(make_notes([0, 480], [480, 240], [60, 64]), 480), 10).tolist()
     [60, 128, 128, 128, 128, 128, 64, 128, 128, 129]
-
     """
     tpq = score.ticks_per_quarter
     delay = -start_tick % tpq  # whole quarters lie on every grid
@@ -218,7 +210,6 @@ def window_starts(n_measures: int, layout: ContextLayout = MUSIB_LAYOUT, *, stri
     --------
     >>> window_starts(18)
     range(0, 3)
-
     """
     if n_measures < 0 or stride < 1:
         raise InvalidInputError(f"n_measures must not be negative and stride at least 1, got {n_measures} and {stride}")
@@ -230,24 +221,16 @@ def context_starts(
 ) -> Sequence[int]:
     """Return the first measure of every context that `cut_context` can cut from a score.
 
-    Parameters
-    ----------
-    score
-        Any score.
-    measures
-        ``"fixed"``: measures from tick 0 to the end of the last note, the last one padded with rest. ``"notated"``:
-        only where all bars of the context last `layout.steps_per_measure` steps.
-    layout
-        Past, middle and future.
-    stride
-        Measures from one start to the next.
-
+    Measures are laid as ``"fixed"`` ones, from tick 0 to the end of the last note, the last one padded with rest; or as
+    ``"notated"`` ones, only where all bars of the context last `layout.steps_per_measure` steps. `stride` counts
+    measures from one start to the next.
     """
     if measures == "fixed":
         steps = int(rescale_tick(score.end_tick, score.ticks_per_quarter, _steps_per_quarter(layout)))
         return window_starts(-(-steps // layout.steps_per_measure), layout, stride=stride)
     check_measures(measures)
     bars = meter_map(score)
+    # how many bars before each one are irregular: a context may hold none
     wrong = np.concatenate([[0], np.cumsum(~_is_regular(bars.lengths, score.ticks_per_quarter, layout))])
     starts = window_starts(bars.n_measures, layout, stride=stride)
     return [start for start in starts if wrong[start + layout.n_measures] == wrong[start]]
@@ -272,11 +255,11 @@ def cut_context(
     score
         Any score.
     start
-        First measure of the context, from 0.
+        First measure of the context, from 0; a notated pickup is bar 0.
     voice, highest
         As `pick_voice`.
     measures
-        ``"fixed"`` or ``"notated"``; see the module. A notated pickup is bar 0.
+        ``"fixed"`` or ``"notated"``; see the module.
     layout
         Past, middle and future.
 
@@ -291,14 +274,24 @@ def cut_context(
         The context starts after the end of the piece, or a notated bar in it is not `layout.steps_per_measure` steps.
     PolyphonyError, UnknownNameError, InvalidInputError
         As `tokens_from_score`.
-
     """
     steps_per_quarter, tpq = _steps_per_quarter(layout), score.ticks_per_quarter
     if measures == "fixed":
         start_tick = start * 4 * tpq
     else:
         check_measures(measures)
-        start_tick = _notated_start(score, start, layout)
+        bars = meter_map(score)
+        inside = bars.lengths[start : start + layout.n_measures] if start >= 0 else bars.lengths[:0]
+        regular = _is_regular(inside, tpq, layout)
+        if len(inside) < layout.n_measures or not regular.all():
+            bar = start + int(np.argmin(regular)) if len(regular) and not regular.all() else bars.n_measures
+            reason = "is not there" if bar >= bars.n_measures else f"lasts {bars.lengths[bar] / tpq:g} quarters"
+            raise ContextLengthError(
+                f"a context of {layout.n_measures} bars of {layout.steps_per_measure} steps cannot start at bar "
+                f'{start}: bar {bar} {reason}; choose from context_starts(score, measures="notated"), or use '
+                'measures="fixed"'
+            )
+        start_tick = int(bars.starts[start])
     end_step = int(rescale_tick(score.end_tick, tpq, steps_per_quarter))
     if not 0 <= start_tick * steps_per_quarter < max(end_step, 1) * tpq:
         n_measures = end_step / layout.steps_per_measure
@@ -313,18 +306,12 @@ def cut_context(
 def check_four_quarters(score: Score, layout: ContextLayout = MUSIB_LAYOUT) -> None:
     """Raise where a bar of the page is no measure of four quarters, as those of 4/4 and 2/2 are.
 
-    Parameters
-    ----------
-    score
-        Any score; one without a time signature is in 4/4.
-    layout
-        Past, middle and future.
+    A score without a time signature is in 4/4.
 
     Raises
     ------
     ContextLengthError
         A bar of another length, a pickup too; its `kind` is ``"meter"``.
-
     """
     if not score.time_signatures:
         return
@@ -348,24 +335,6 @@ def check_four_quarters(score: Score, layout: ContextLayout = MUSIB_LAYOUT) -> N
     )
 
 
-def _notated_start(score: Score, start: int, layout: ContextLayout) -> int:
-    bars = meter_map(score)
-    inside = bars.lengths[start : start + layout.n_measures] if start >= 0 else bars.lengths[:0]
-    regular = _is_regular(inside, score.ticks_per_quarter, layout)
-    if len(inside) < layout.n_measures or not regular.all():
-        bar = start + int(np.argmin(regular)) if len(regular) and not regular.all() else bars.n_measures
-        reason = (
-            "is not there"
-            if bar >= bars.n_measures
-            else f"lasts {bars.lengths[bar] / score.ticks_per_quarter:g} quarters"
-        )
-        raise ContextLengthError(
-            f"a context of {layout.n_measures} bars of {layout.steps_per_measure} steps cannot start at bar {start}: "
-            f'bar {bar} {reason}; choose from context_starts(score, measures="notated"), or use measures="fixed"'
-        )
-    return int(bars.starts[start])
-
-
 def _is_regular(lengths: npt.NDArray[np.int64], ticks_per_quarter: int, layout: ContextLayout) -> npt.NDArray[np.bool_]:
     return np.equal(lengths * _steps_per_quarter(layout), layout.steps_per_measure * ticks_per_quarter)
 
@@ -377,18 +346,6 @@ def _steps_per_quarter(layout: ContextLayout) -> int:
 
 
 def check_measures(measures: str) -> None:
-    """Check a way to lay measures.
-
-    Parameters
-    ----------
-    measures
-        One of `MEASURES`.
-
-    Raises
-    ------
-    UnknownNameError
-        It is another.
-
-    """
+    """Raise `UnknownNameError` where a way to lay measures is none of `MEASURES`."""
     if measures not in MEASURES:
         raise UnknownNameError("way to lay measures", str(measures), MEASURES)

@@ -47,20 +47,8 @@ READERS: dict[str, Callable[..., Score]] = {
 def read_score(path: str | os.PathLike[str] | bytes, *, limits: Limits = DEFAULT_LIMITS) -> Score:
     """Read a score file, by its suffix, or the bytes of a MIDI file.
 
-    Parameters
-    ----------
-    path
-        A file that ends in .mid, .midi, .rmi, .musicxml, .xml, .mxl or .abc, in any case; or the bytes of a MIDI file.
-    limits
-        Bounds on bytes, length and notes.
-
-    Raises
-    ------
-    UnknownNameError
-        Another suffix.
-    NoDataError, UnreadableFileError, FileTooLargeError
-        As the readers `read_midi`, `read_musicxml` and `read_abc`.
-
+    Suffixes are .mid, .midi, .rmi, .musicxml, .xml, .mxl and .abc, in any case; another is an `UnknownNameError`.
+    Other errors are those of the readers `read_midi`, `read_musicxml` and `read_abc`.
     """
     if isinstance(path, bytes):
         return read_midi(path, limits=limits)
@@ -104,10 +92,7 @@ def read_many(
         or `ParserCrashError` where the reader died (by a signal, by an exception that is not ours, out of memory) or
         did not finish.
 
-    Raises
-    ------
-    InvalidInputError
-        The worker cannot import the reader, or `timeout_sec` is not positive.
+    A reader that the worker cannot import, or a `timeout_sec` that is not positive, is an `InvalidInputError`.
 
     Examples
     --------
@@ -118,7 +103,6 @@ def read_many(
     ...     [(_, result)] = read_many([path])
     >>> type(result).__name__
     'UnreadableFileError'
-
     """
     apart = ReaderProcess(reader, timeout_sec=timeout_sec)
     try:

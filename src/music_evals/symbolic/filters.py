@@ -48,16 +48,7 @@ __all__ = [
 
 @dataclasses.dataclass(frozen=True)
 class Filter:
-    """A named step.
-
-    Parameters
-    ----------
-    name
-        As it appears in reports.
-    reasons
-        A function of all rows that are left, which returns for each why it goes, or "" if it stays.
-
-    """
+    """A named step: `reasons` takes all rows that are left, and returns for each why it goes, or "" if it stays."""
 
     name: str
     reasons: Callable[[Sequence[FileFacts]], list[str]]
@@ -134,13 +125,7 @@ class FilterReport:
 def apply_filters(frame: Sequence[FileFacts], filters: Iterable[Filter]) -> FilterReport:
     """Run filters one after another. Files that could not be read go first, in a step of their own.
 
-    Parameters
-    ----------
-    frame
-        From `symbolic.frame.midi_frame`.
-    filters
-        In the order in which they are to run; see `FILTERS` and `RECIPES`.
-
+    The frame is that of `symbolic.frame.midi_frame`; see `FILTERS` and `RECIPES` for the filters.
     """
     rows = list(frame)
     steps = []
@@ -230,13 +215,8 @@ RECIPES: Mapping[str, tuple[str, ...]] = {
 def make_filter(text: str) -> Filter:
     """Make a filter from its name, with its number after an equals sign: ``"unique"``, ``"min_measures=16"``.
 
-    Raises
-    ------
-    UnknownNameError
-        There is no such filter; the message offers the nearest.
-    InvalidInputError
-        A number that cannot be read, or one for a filter that takes none.
-
+    A filter that does not exist is an `UnknownNameError`, a number that cannot be read or is not taken an
+    `InvalidInputError`.
     """
     name, equals, number = text.partition("=")
     if name not in FILTERS:
@@ -257,13 +237,7 @@ def make_filter(text: str) -> Filter:
 def make_filters(text: str) -> list[Filter]:
     """Make filters from names with commas between them; the name of a recipe stands for its filters.
 
-    A filter that is named twice runs once, where it is named first.
-
-    Raises
-    ------
-    UnknownNameError, InvalidInputError
-        As `make_filter`; the names of recipes are offered too.
-
+    A filter that is named twice runs once, where it is named first. Errors are those of `make_filter`.
     """
     names: list[str] = []
     for name in filter(None, map(str.strip, text.split(","))):

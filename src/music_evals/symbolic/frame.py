@@ -7,6 +7,7 @@ cleaning. Two columns are added: `n_overlaps`, because sharing an onset is not t
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import hashlib
 import io
@@ -18,7 +19,7 @@ from typing import Any, Literal, TextIO
 
 import numpy as np
 
-from music_evals.annotations import NoteArray, Score
+from music_evals.annotations import Score
 from music_evals.csv_files import csv_text
 from music_evals.errors import MusicEvalsError, NoDataError, UnknownNameError
 from music_evals.files import write_atomically
@@ -84,7 +85,6 @@ class FileFacts:
     error
         Kind and message of the error if the file cannot be read; then every other column but `filename` and `hash` is
         that of an empty file, and `is_empty` is False, for nobody knows.
-
     """
 
     filename: str
@@ -108,14 +108,7 @@ class FileFacts:
 
 
 def midi_files(folder: str | os.PathLike[str]) -> list[Path]:
-    """Return the .mid and .midi files of a folder and its sub-folders, sorted.
-
-    Raises
-    ------
-    NoDataError
-        There is no such folder, or no such file in it.
-
-    """
+    """Return the .mid and .midi files of a folder and its sub-folders, sorted; raise `NoDataError` where none is."""
     root = Path(folder)
     paths = sorted(path for path in root.rglob("*") if path.suffix.lower() in SUFFIXES and path.is_file())
     if not paths:
@@ -138,7 +131,7 @@ def midi_frame(
     Parameters
     ----------
     folder
-        Searched with its sub-folders for .mid and .midi files.
+        Searched with its sub-folders for .mid and .midi files; without any it is a `NoDataError`.
     counting
         Rule for `n_measures`; see `count_measures`.
     timeout_sec
@@ -150,14 +143,6 @@ def midi_frame(
     -------
     list of FileFacts
         One row a file, sorted by path. `error` is set where a file could not be read.
-
-    Raises
-    ------
-    NoDataError
-        There is no such folder, or no MIDI file in it.
-    UnknownNameError
-        There is no such way of counting.
-
     """
     if counting not in COUNTINGS:
         raise UnknownNameError("way of counting measures", counting, COUNTINGS)
@@ -169,7 +154,10 @@ def midi_frame(
             facts = FileFacts(name, error=f"{type(result).__name__}: {result}")
         else:
             facts = file_facts(name, result, counting=counting)
-        frame.append(dataclasses.replace(facts, hash=_md5(path)))
+        with contextlib.suppress(OSError), path.open("rb") as file:  # the row says why the file could not be read
+            digest = hashlib.file_digest(file, lambda: hashlib.md5(usedforsecurity=False)).hexdigest()
+            facts = dataclasses.replace(facts, hash=digest)
+        frame.append(facts)
         if progress is not None:
             progress(len(frame), len(paths))
     return frame
@@ -180,6 +168,12 @@ def file_facts(filename: str, score: Score, *, counting: Counting = "notated") -
     sounding = [index for index in range(len(score.voices)) if (score.notes["voice"] == index).any()]
     voices = [score.voice(index) for index in sounding]
     together = [np.unique(notes["onset_tick"], return_counts=True)[1] for notes in voices]
+    n_overlaps = []
+    for notes in voices:
+        onsets = notes["onset_tick"]
+        until = np.maximum.accumulate(onsets + notes["duration_tick"])[:-1]
+        clash = (until - onsets[1:] >= OVERLAP_QUARTERS * score.ticks_per_quarter) | (np.diff(onsets) == 0)
+        n_overlaps.append(int(clash.sum()))
     signatures = tuple(f"{change.numerator}/{change.denominator}" for change in score.time_signatures)
     tempo_times = score.seconds([tempo.tick for tempo in score.tempos]).tolist()
     return FileFacts(
@@ -190,7 +184,7 @@ def file_facts(filename: str, score: Score, *, counting: Counting = "notated") -
         is_monophony=tuple(bool((counts == 1).all()) for counts in together),
         max_poly=tuple(int(counts.max(initial=0)) for counts in together),
         polys_percent=tuple(100 * int((counts > 1).sum()) / counts.size for counts in together),
-        n_overlaps=tuple(_count_overlaps(notes, score.ticks_per_quarter) for notes in voices),
+        n_overlaps=tuple(n_overlaps),
         tempo_changes=tuple(zip(tempo_times, (tempo.bpm for tempo in score.tempos), strict=True)),
         tsc_length=len(signatures),
         first_tsc=signatures[0] if signatures else "",
@@ -214,7 +208,6 @@ def count_measures(score: Score, counting: Counting = "notated") -> int:
         - ``"onset"``: measures of four quarters from tick 0 in which an onset of the first instrument lies.
         - ``"published"``: the same on a grid of sixteenths that stops short of the last onset; see
           `symbolic.measures.count_musib_measures`. This rule gives the published counts of MUSIB's JSB Chorales.
-
     """
     if counting == "notated":
         return meter_map(score).n_measures
@@ -233,14 +226,7 @@ def frame_to_columns(frame: Sequence[FileFacts]) -> dict[str, list[Any]]:
 
 
 def frame_to_csv(frame: Iterable[FileFacts], path: str | os.PathLike[str]) -> Path:
-    """Write the frame as a CSV file, whole or not at all, and return its path. Tuples are written as JSON lists.
-
-    Raises
-    ------
-    OutputError
-        The folder is missing, full or not writable.
-
-    """
+    """Write the frame as a CSV file, whole or not at all, and return its path. Tuples are written as JSON lists."""
     text = io.StringIO(newline="")
     write_frame_csv(frame, text)
     return write_atomically(path, text.getvalue().encode())
@@ -249,23 +235,8 @@ def frame_to_csv(frame: Iterable[FileFacts], path: str | os.PathLike[str]) -> Pa
 def write_frame_csv(frame: Iterable[FileFacts], stream: TextIO) -> None:
     """Write the frame as CSV to an open text stream. Tuples are written as JSON lists, lines end in a line feed."""
     names = [field.name for field in dataclasses.fields(FileFacts)]
-    stream.write(csv_text(names, ([_cell(getattr(row, name)) for name in names] for row in frame)))
-
-
-def _cell(value: Any) -> Any:
-    return json.dumps(value, ensure_ascii=False) if isinstance(value, tuple) else value
-
-
-def _count_overlaps(notes: NoteArray, ticks_per_quarter: int) -> int:
-    onsets = notes["onset_tick"]
-    until = np.maximum.accumulate(onsets + notes["duration_tick"])[:-1]
-    clash = (until - onsets[1:] >= OVERLAP_QUARTERS * ticks_per_quarter) | (np.diff(onsets) == 0)
-    return int(clash.sum())
-
-
-def _md5(path: Path) -> str:
-    try:
-        with path.open("rb") as file:
-            return hashlib.file_digest(file, lambda: hashlib.md5(usedforsecurity=False)).hexdigest()
-    except OSError:  # the row says why the file could not be read
-        return ""
+    rows = ([getattr(row, name) for name in names] for row in frame)
+    cells = (
+        [json.dumps(value, ensure_ascii=False) if isinstance(value, tuple) else value for value in row] for row in rows
+    )
+    stream.write(csv_text(names, cells))

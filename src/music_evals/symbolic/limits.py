@@ -25,7 +25,6 @@ class Limits:
         that are far beyond it, and every grid is as long as its piece.
     max_notes
         Notes in all voices.
-
     """
 
     max_bytes: int = 16 * 2**20
@@ -43,17 +42,10 @@ DEFAULT_LIMITS = Limits()
 
 
 def read_bytes(path: Path, limits: Limits) -> bytes:
-    """Return the content of a file that is not over the bound on bytes.
+    """Return the content of a file that is not over the bound on bytes; of one that is, no more is read.
 
-    Raises
-    ------
-    NoDataError
-        There is no such file.
-    UnreadableFileError
-        It is a folder or a pointer of Git LFS, or the system refuses it.
-    FileTooLargeError
-        More than `limits.max_bytes`; the file is not read.
-
+    Raises `NoDataError` where there is no such file, `UnreadableFileError` for a folder or a pointer of Git LFS, or
+    where the system refuses it, and `FileTooLargeError`.
     """
     with reading(path), path.open("rb") as file:
         content = file.read(limits.max_bytes + 1)
@@ -74,14 +66,7 @@ def check_n_bytes(n_bytes: int, limits: Limits, name: str) -> None:
 
 
 def check_score(score: Score, limits: Limits, name: str) -> Score:
-    """Return the score, or raise if it is over the bounds on notes or length.
-
-    Raises
-    ------
-    FileTooLargeError
-        Names the file, what came and what would pass.
-
-    """
+    """Return the score, or raise `FileTooLargeError` if it is over the bounds on notes or length."""
     check_n_notes(len(score.notes), limits, name)
     check_end(score.end_tick, score.ticks_per_quarter, limits, name)
     return score

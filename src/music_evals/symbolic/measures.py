@@ -10,7 +10,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from fractions import Fraction
 from typing import TypeVar
 
@@ -33,7 +33,7 @@ FOUR_FOUR = TimeSignature(
 class MeterMap:
     """The bars of a score.
 
-    Parameters
+    Attributes
     ----------
     starts
         First tick of each bar and, last, the end of the last bar: shape (n_measures + 1,), increasing.
@@ -41,7 +41,6 @@ class MeterMap:
         The signature in force in each bar, one a bar.
     ticks_per_quarter
         The grid of `starts`.
-
     """
 
     starts: npt.NDArray[np.int64]
@@ -70,14 +69,7 @@ class MeterMap:
         return int(self.lengths[0])
 
     def measure_of(self, tick: npt.ArrayLike) -> npt.NDArray[np.int64]:
-        """Return the index of the bar that holds each tick.
-
-        Raises
-        ------
-        InvalidInputError
-            A tick before the first bar or after the last.
-
-        """
+        """Return the index of the bar that holds each tick; `InvalidInputError` for one before or after all bars."""
         ticks = np.asarray(tick, dtype=np.int64)
         if ticks.size and (ticks.min() < 0 or ticks.max() >= self.starts[-1]):
             raise InvalidInputError(
@@ -103,14 +95,7 @@ class MeterMap:
         return np.asarray(self.position_in_measure(tick) / beats[measure], dtype=np.float64)
 
     def span(self, first: int, n_measures: int) -> tuple[int, int]:
-        """Return the first tick of bar `first` and the end of the `n_measures` bars from there.
-
-        Raises
-        ------
-        InvalidInputError
-            The bars are not all there.
-
-        """
+        """Return the first tick of bar `first` and the end of the `n_measures` bars from there, which must exist."""
         if first < 0 or n_measures < 0 or first + n_measures > self.n_measures:
             raise InvalidInputError(
                 f"bars {first}..{first + n_measures - 1} were asked for; the score has 0..{self.n_measures - 1}"
@@ -121,17 +106,9 @@ class MeterMap:
 def meter_map(score: Score, *, default: TimeSignature = FOUR_FOUR) -> MeterMap:
     """Find the bars of a score, up to the end of its last note.
 
-    Parameters
-    ----------
-    score
-        Any score. Where a bar's length is no whole number of ticks, its bar lines are rounded half up, each by itself.
-    default
-        Signature before the first one that the score gives; 4/4 is the MIDI standard's.
-
-    Returns
-    -------
-    MeterMap
-        With no bars for a score without notes.
+    Where a bar's length is no whole number of ticks, its bar lines are rounded half up, each by itself. `default` is
+    the signature before the first one that the score gives; 4/4 is the MIDI standard's. A score without notes has no
+    bars.
 
     Examples
     --------
@@ -139,16 +116,21 @@ def meter_map(score: Score, *, default: TimeSignature = FOUR_FOUR) -> MeterMap:
     >>> notes = make_notes([0, 1, 5], [1, 4, 4], [60, 62, 64])
     >>> meter_map(Score(notes, 1, (TimeSignature(0, 1, 4), TimeSignature(1, 4, 4)))).starts
     array([0, 1, 5, 9])
-
     """
     starts: list[int] = []
     signatures: list[TimeSignature] = []
     end = 0
-    changes = _one_a_tick([dataclasses.replace(default, tick=0), *score.time_signatures])
+    default_at_0 = dataclasses.replace(default, tick=0)
+    changes = list({change.tick: change for change in (default_at_0, *score.time_signatures)}.values())
     stops = [*(change.tick for change in changes[1:]), None]
     for change, stop in zip(changes, stops, strict=True):
         reach = score.end_tick if stop is None else min(stop, score.end_tick)
-        lines = _bar_lines(change, score.ticks_per_quarter, reach)
+        # bar lines from the signature's tick on, up to the first that is not before `reach`
+        length = _measure_ticks(change, score.ticks_per_quarter)
+        count = math.ceil((reach - change.tick) / length) if reach > change.tick else 0
+        lines = [math.floor(change.tick + bar * length + Fraction(1, 2)) for bar in range(count + 1)]
+        while len(lines) > 1 and lines[-2] >= reach:
+            lines.pop()
         starts += lines[:-1]
         signatures += [change] * (len(lines) - 1)
         if len(lines) > 1:
@@ -159,39 +141,17 @@ def meter_map(score: Score, *, default: TimeSignature = FOUR_FOUR) -> MeterMap:
 def count_musib_measures(onset_tick: npt.ArrayLike, ticks_per_quarter: int) -> int:
     """Count the measures of a voice as MUSIB's table does.
 
-    Measures are four quarters from time 0, and only those in which a note starts are counted. Onsets are rounded to
-    sixteenths, halves down, on the authors' grid: it stops short of the last onset, so every onset after its end is
-    pulled back to it.
-
-    Parameters
-    ----------
-    onset_tick
-        Onsets of the first voice, shape (n,), in ticks, in any order.
-    ticks_per_quarter
-        Their grid.
-
-    Returns
-    -------
-    int
-        Number of measures, 0 for a voice without notes.
-
+    Measures are four quarters from time 0, and only those in which a note starts are counted; a voice without notes has
+    none. Onsets, in ticks and in any order, are rounded to sixteenths, halves down, on the authors' grid: it stops
+    short of the last onset, so every onset after its end is pulled back to it.
     """
     onsets = np.asarray(onset_tick, dtype=np.int64)
     if onsets.size == 0:
         return 0
+    # the nearest sixteenth, halves down; then those behind the end of the authors' grid are pulled back to it
     sixteenths = -((ticks_per_quarter - 8 * onsets) // (2 * ticks_per_quarter))
     end_of_grid = max((4 * int(onsets.max()) - 1) // ticks_per_quarter, 0)
     return len(np.unique(np.minimum(sixteenths, end_of_grid) // 16))
-
-
-def _bar_lines(signature: TimeSignature, ticks_per_quarter: int, reach: int) -> list[int]:
-    """Bar lines from the signature's tick on, up to the first that is not before `reach`."""
-    length = _measure_ticks(signature, ticks_per_quarter)
-    count = math.ceil((reach - signature.tick) / length) if reach > signature.tick else 0
-    lines = [math.floor(signature.tick + bar * length + Fraction(1, 2)) for bar in range(count + 1)]
-    while len(lines) > 1 and lines[-2] >= reach:
-        lines.pop()
-    return lines
 
 
 def _measure_ticks(signature: TimeSignature, ticks_per_quarter: int) -> Fraction:
@@ -204,63 +164,33 @@ def _measure_ticks(signature: TimeSignature, ticks_per_quarter: int) -> Fraction
     return length
 
 
-def _one_a_tick(signatures: Iterable[TimeSignature]) -> list[TimeSignature]:
-    """Of several signatures at one tick the last counts."""
-    return list({signature.tick: signature for signature in signatures}.values())
-
-
 def drop_repeated_signatures(signatures: Sequence[TimeSignature], ticks_per_quarter: int) -> tuple[TimeSignature, ...]:
     """Leave out every signature that says nothing new.
 
     A signature is kept if it differs from the one in force, or if it moves the bar lines: the same signature again in
-    the middle of a bar is how a pickup or an irregular bar is written.
-
-    Parameters
-    ----------
-    signatures
-        Sorted by tick. Of several at one tick the last counts.
-    ticks_per_quarter
-        Their grid.
-
+    the middle of a bar is how a pickup or an irregular bar is written. They are sorted by tick; of several at one tick
+    the last counts.
     """
     changes: list[TimeSignature] = []
-    for signature in _one_a_tick(signatures):
-        if changes and _says_nothing(signature, changes[-1], ticks_per_quarter):
-            continue
+    for signature in {signature.tick: signature for signature in signatures}.values():
+        current = changes[-1] if changes else None
+        if current is not None and dataclasses.replace(current, tick=signature.tick) == signature:
+            bars = (signature.tick - current.tick) / _measure_ticks(current, ticks_per_quarter)
+            if bars.denominator == 1:
+                continue
         changes.append(signature)
     return tuple(changes)
-
-
-def _says_nothing(signature: TimeSignature, current: TimeSignature, ticks_per_quarter: int) -> bool:
-    if (signature.numerator, signature.denominator) != (current.numerator, current.denominator):
-        return False
-    bars = (signature.tick - current.tick) / _measure_ticks(current, ticks_per_quarter)
-    return bars.denominator == 1
 
 
 def slice_measures(score: Score, first: int, n_measures: int) -> Score:
     """Cut whole bars out of a score.
 
-    Parameters
-    ----------
-    score
-        Any score.
-    first, n_measures
-        Index of the first bar in `meter_map(score)`, and how many.
-
-    Returns
-    -------
-    Score
-        Starts at tick 0 with the signatures and the tempo that are in force there. Notes that began before the first
-        bar are left out, notes that outlast the last bar are cut at its end. All voices keep their index.
-
-    Raises
-    ------
-    InvalidInputError
-        The bars are not all there.
-
+    The first bar is counted in `meter_map(score)`; bars that are not all there are an `InvalidInputError`. The result
+    starts at tick 0 with the signatures and the tempo that are in force there. Notes that began before the first bar
+    are left out, notes that outlast the last bar are cut at its end. All voices keep their index.
     """
     start, stop = meter_map(score).span(first, n_measures)
+    # notes that begin inside, cut at the end and counted from the start
     onsets = score.notes["onset_tick"]
     notes = score.notes[(onsets >= start) & (onsets < stop)].copy()
     notes["duration_tick"] = np.minimum(notes["duration_tick"], stop - notes["onset_tick"])

@@ -24,17 +24,8 @@ def skyline(notes: NoteArray, *, overlap: float = 0) -> NoteArray:
     matching", ACM Multimedia 1998) extract a melody, the most reliable way of those they compared. It loses melodies
     that lie below their accompaniment.
 
-    Parameters
-    ----------
-    notes
-        Any notes, sorted by onset, shape (n,).
-    overlap
-        Ticks; a note that sounds on for fewer than these counts as over, so that played legato loses no note.
-
-    Returns
-    -------
-    NoteArray
-        Shape (m,), m <= n, sorted by onset; no two sound at once, all of voice 0.
+    Notes are sorted by onset, shape (n,); a note that sounds on for fewer than `overlap` ticks counts as over, so that
+    played legato loses no note. The line has shape (m,), m <= n; no two of its notes sound at once, all are of voice 0.
 
     Examples
     --------
@@ -43,7 +34,6 @@ def skyline(notes: NoteArray, *, overlap: float = 0) -> NoteArray:
     >>> from music_evals.symbolic.notes import make_notes
     >>> skyline(make_notes([0, 0, 360, 480], [480, 480, 240, 480], [60, 67, 55, 64]))["pitch"].tolist()
     [67, 64]
-
     """
     ends = notes["onset_tick"] + notes["duration_tick"]
     highest: list[int] = []
@@ -106,9 +96,9 @@ def harmonise(melody: NoteArray, key: Key, window_ticks: int) -> tuple[Triad, ..
     Parameters
     ----------
     melody
-        Notes of one voice, shape (n,).
+        Notes of one voice, shape (n,); at least one, else it is a `NoDataError`.
     key
-        Tonic and mode; a minor key has its major dominant.
+        Tonic and mode; a minor key has its major dominant. Other modes are an `InvalidInputError`.
     window_ticks
         Length of a chord in ticks, 1 or more: a beat or half a bar.
 
@@ -116,14 +106,6 @@ def harmonise(melody: NoteArray, key: Key, window_ticks: int) -> tuple[Triad, ..
     -------
     tuple of Triad
         One for each window from tick 0 to the end of the melody.
-
-    Raises
-    ------
-    NoDataError
-        The melody has no notes.
-    InvalidInputError
-        A mode other than major and minor, or a window that is not positive.
-
     """
     if not len(melody):
         raise NoDataError("the melody has no notes; there is nothing to harmonise")

@@ -25,7 +25,7 @@ from music_evals.files import write_atomically
 from music_evals.symbolic.limits import DEFAULT_LIMITS, Limits, check_n_bytes, check_n_notes, check_score, read_bytes
 from music_evals.symbolic.measures import drop_repeated_signatures
 from music_evals.symbolic.notes import make_notes
-from music_evals.symbolic.reading.midi_events import DRUM_CHANNEL, MidiFile, read_midi_file
+from music_evals.symbolic.reading.midi_events import DRUM_CHANNEL, read_midi_file
 
 if TYPE_CHECKING:
     import pretty_midi
@@ -63,13 +63,11 @@ def read_midi(source: str | os.PathLike[str] | bytes, *, limits: Limits = DEFAUL
 
     Raises
     ------
-    NoDataError
-        There is no such file.
+    NoDataError, FileTooLargeError
+        There is no such file, or it is over a bound.
     UnreadableFileError
         Not a MIDI file, damaged, of type 2, in SMPTE time, or with impossible values; names the file, the track, the
         byte and the reason.
-    FileTooLargeError
-        Over a bound.
 
     Examples
     --------
@@ -77,18 +75,13 @@ def read_midi(source: str | os.PathLike[str] | bytes, *, limits: Limits = DEFAUL
     >>> score = Score(make_notes([0, 480], [480, 960], [60, 64]), 480, (TimeSignature(0, 4, 4),), voices=("Tune",))
     >>> read_midi(write_midi(score)).notes["pitch"].tolist()
     [60, 64]
-
     """
     if isinstance(source, bytes):
         name, content = "MIDI bytes", source
         check_n_bytes(len(content), limits, name)
     else:
         name, content = os.fspath(source), read_bytes(Path(source), limits)
-    return check_score(_score_of(read_midi_file(content, name, limits=limits)), limits, name)
-
-
-def _score_of(file: MidiFile) -> Score:
-    """Return the notes of a file, with a voice for each track, channel and program."""
+    file = read_midi_file(content, name, limits=limits)
     n_notes = [len(track.notes) for track in file.tracks]
     columns = itertools.chain.from_iterable(note[:6] for track in file.tracks for note in track.notes)
     rows = np.fromiter(columns, np.int64, 6 * sum(n_notes)).reshape(-1, 6)
@@ -96,7 +89,8 @@ def _score_of(file: MidiFile) -> Score:
     tracks = np.repeat(np.arange(len(n_notes)), n_notes)
     places, voices = np.unique((tracks << 4 | channels) << 7 | programs, return_inverse=True)
     check_n_voices(len(places), file.name)
-    return Score(
+    # a voice for each track, channel and program
+    score = Score(
         make_notes(onsets, np.maximum(ends - onsets, 1), pitches, velocities, voices),
         file.ticks_per_quarter,
         drop_repeated_signatures(file.time_signatures, file.ticks_per_quarter),
@@ -105,6 +99,7 @@ def _score_of(file: MidiFile) -> Score:
         tuple(file.tracks[place >> 11].name for place in places.tolist()),
         tuple(DRUMS if place >> 7 & 0x0F == DRUM_CHANNEL else place & 0x7F for place in places.tolist()),
     )
+    return check_score(score, limits, name)
 
 
 def check_n_voices(n_voices: int, name: str) -> None:
@@ -127,11 +122,7 @@ def drop_repeated(changes: Iterable[Change]) -> tuple[Change, ...]:
 def write_midi(score: Score) -> bytes:
     """Write a score as the bytes of a MIDI file, one track a voice, program 0 where the score gives none.
 
-    Raises
-    ------
-    InvalidInputError
-        The grid or the length is beyond what a MIDI file holds.
-
+    A grid or a length beyond what a MIDI file holds is an `InvalidInputError`.
     """
     import symusic
 
@@ -160,31 +151,15 @@ def write_midi(score: Score) -> bytes:
 
 
 def save_midi(score: Score, path: str | os.PathLike[str]) -> Path:
-    """Write a score to a MIDI file, whole or not at all, and return its path.
-
-    Raises
-    ------
-    OutputError
-        The folder is missing, full or not writable; nothing is left behind.
-    InvalidInputError
-        As `write_midi`.
-
-    """
+    """Write a score to a MIDI file, whole or not at all, and return its path; see `write_midi`."""
     return write_atomically(path, write_midi(score))
 
 
 def from_pretty_midi(midi: pretty_midi.PrettyMIDI, *, limits: Limits = DEFAULT_LIMITS) -> Score:
     """Take the notes of a `pretty_midi.PrettyMIDI` object, in the ticks of its own tempo map.
 
-    Every instrument with notes becomes a voice. A note of no length lasts one tick.
-
-    Raises
-    ------
-    InvalidNotesError
-        Pitch or velocity outside its range, or an end before its onset.
-    FileTooLargeError
-        Over a bound.
-
+    Every instrument with notes becomes a voice. A note of no length lasts one tick. Pitches and velocities outside of
+    their ranges, and ends before onsets, are an `InvalidNotesError`; a bound is a `FileTooLargeError`.
     """
     name = "pretty_midi object"
     check_n_notes(sum(len(instrument.notes) for instrument in midi.instruments), limits, name)
@@ -197,7 +172,12 @@ def from_pretty_midi(midi: pretty_midi.PrettyMIDI, *, limits: Limits = DEFAULT_L
     onsets, ends, pitches, velocities, voices = np.array(rows, dtype=np.int64).reshape(-1, 5).T
     notes = make_notes(onsets, np.where(ends == onsets, 1, ends - onsets), pitches, velocities, voices)
     times, bpms = midi.get_tempo_changes()
-    keys = (_key(midi.time_to_tick(key.time), key.key_number) for key in midi.key_signature_changes)
+    # key numbers of pretty_midi: 0..11 are C..B major, 12..23 C..B minor
+    keys = []
+    for change in midi.key_signature_changes:
+        minor, tonic = divmod(change.key_number, 12)
+        fifths = (7 * ((tonic + 3 * minor) % 12) + 5) % 12 - 5
+        keys.append(KeySignature(midi.time_to_tick(change.time), fifths, bool(minor)))
     score = Score(
         notes,
         int(midi.resolution),
@@ -219,21 +199,10 @@ def from_pretty_midi(midi: pretty_midi.PrettyMIDI, *, limits: Limits = DEFAULT_L
     return check_score(score, limits, name)
 
 
-def _key(tick: int, key_number: int) -> KeySignature:
-    """Fifths of pretty_midi's key numbers: 0..11 are C..B major, 12..23 C..B minor."""
-    minor, tonic = divmod(key_number, 12)
-    major_tonic = (tonic + 3 * minor) % 12
-    return KeySignature(tick, (7 * major_tonic + 5) % 12 - 5, bool(minor))
-
-
 def to_pretty_midi(score: Score) -> pretty_midi.PrettyMIDI:
     """Return the score as a `pretty_midi.PrettyMIDI` object, with its tempo map; without one it runs at 120 a minute.
 
-    Raises
-    ------
-    InvalidInputError
-        As `write_midi`, or longer than the 10,000,000 ticks that pretty_midi holds.
-
+    It is refused as by `write_midi`, and where it is longer than the 10,000,000 ticks that pretty_midi holds.
     """
     import pretty_midi
 

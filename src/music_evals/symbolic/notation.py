@@ -71,13 +71,10 @@ def read_musicxml(
 
     Raises
     ------
-    NoDataError
-        There is no such file.
+    NoDataError, FileTooLargeError
+        There is no such file, or it is over a bound.
     UnreadableFileError
         Not a MusicXML file, damaged, or with repeats that lead nowhere; names the file, the place and the reason.
-    FileTooLargeError
-        Over a bound.
-
     """
     if isinstance(path, bytes):
         name, content = "MusicXML bytes", path
@@ -114,22 +111,14 @@ def read_abc(
     tune
         The number of its ``X:`` field. None takes the only tune.
     expand_repeats, merge_ties, limits
-        As `read_musicxml`.
-
-    Returns
-    -------
-    Score
-        On a grid of 10080 ticks a quarter.
+        As `read_musicxml`, which also says what a score is.
 
     Raises
     ------
     InvalidInputError
         The file holds several tunes and none was chosen, or not the chosen one; see `abc_tunes`.
-    NoDataError
-        There is no such file.
-    UnreadableFileError, FileTooLargeError
-        As `from_abc`.
-
+    NoDataError, UnreadableFileError, FileTooLargeError
+        There is no such file, or as `from_abc`.
     """
     name = os.fspath(path)
     text = _decode(read_bytes(Path(path), limits))
@@ -165,22 +154,8 @@ def from_abc(
 ) -> Score:
     """Read the text of one ABC tune, such as one of `split_abc`, by the ABC standard 2.1; see `symbolic.reading.abc`.
 
-    Parameters
-    ----------
-    text
-        One tune, its header included.
-    name
-        What messages call it.
-    expand_repeats, merge_ties, limits
-        As `read_musicxml`.
-
-    Raises
-    ------
-    UnreadableFileError
-        Not ABC, or a sign that is in no section of the standard; names the line. Or `fill` would read other notes.
-    FileTooLargeError
-        Over a bound.
-
+    `name` is what messages call it; the other options are those of `read_musicxml`. `UnreadableFileError` for what is
+    not ABC, with the line, for a sign that is in no section of the standard, and where `fill` would read other notes.
     """
     check_n_bytes(len(text.encode()), limits, name)
     return _from_abc(text, name, limits, expand_repeats, merge_ties)
@@ -227,7 +202,6 @@ def abc_fields(text: str, letter: str) -> tuple[str, ...]:
     --------
     >>> abc_fields("X:1\nT:The Ranting Highlandman.\nT: The White Cockade\nM:C|\nK:G\nAG|", "T")
     ('The Ranting Highlandman.', 'The White Cockade')
-
     """
     matches = re.finditer(rf"^{letter}:([^%\n]*)|\[{letter}:([^\]\n]*)\]", text, re.MULTILINE)
     return tuple((match[1] if match[2] is None else match[2]).strip() for match in matches)
@@ -238,24 +212,9 @@ def from_music21(
 ) -> Score:
     """Take the notes of a music21 stream: those that music21 writes into a MusicXML file, as `read_musicxml` reads it.
 
-    Needs the extra `symbolic`.
-
-    Parameters
-    ----------
-    stream
-        A score or a part; it is not changed.
-    expand_repeats, merge_ties, limits
-        As `read_musicxml`; there is no bound on bytes.
-
-    Raises
-    ------
-    UnreadableFileError
-        Repeats that lead nowhere, impossible values, or what music21 cannot write.
-    FileTooLargeError
-        Over a bound.
-    MissingBackendError
-        music21 is not installed.
-
+    Needs the extra `symbolic`. The stream is a score or a part, and is not changed; options are those of
+    `read_musicxml`, without a bound on bytes. `UnreadableFileError` for repeats that lead nowhere, impossible values,
+    or what music21 cannot write.
     """
     name = "music21 stream"
     with importing("symbolic", "reading music21 streams"):

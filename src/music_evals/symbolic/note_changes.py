@@ -53,7 +53,6 @@ class NoteChanges(NamedTuple):
     distance
         Changes of notes of all kinds for each original note, from 0 (the same) on, lower is closer; NaN where the
         original has no notes.
-
     """
 
     n_original: int
@@ -72,20 +71,8 @@ class NoteChanges(NamedTuple):
 def note_changes(original: Score, edited: Score) -> NoteChanges:
     """Compare two versions of a piece.
 
-    Parameters
-    ----------
-    original, edited
-        With the same voices, in the same order; velocities do not count. Ticks may be of other sizes.
-
-    Returns
-    -------
-    NoteChanges
-        Over all voices.
-
-    Raises
-    ------
-    InvalidInputError
-        They have other voices.
+    They have the same voices, in the same order, else it is an `InvalidInputError`; velocities do not count, and ticks
+    may be of other sizes. The changes are those over all voices.
 
     Examples
     --------
@@ -95,7 +82,6 @@ def note_changes(original: Score, edited: Score) -> NoteChanges:
     >>> changes = note_changes(before, after)
     >>> changes.n_same, changes.n_resized, changes.n_inserted, changes.distance
     (1, 1, 1, 1.0)
-
     """
     if original.voices != edited.voices:
         raise InvalidInputError(f"the original has the voices {original.voices}, the edit {edited.voices}")
@@ -128,7 +114,12 @@ def _voice_changes(before: _Notes, after: _Notes, ticks: int) -> npt.NDArray[np.
     """Count same, moved, resized, repitched, inserted and deleted notes."""
     from scipy.optimize import linear_sum_assignment
 
-    before, after, same = _without_same(before, after)
+    # take out what is in both, as often as it is in both
+    distinct, codes = np.unique(np.concatenate([before, after]), axis=0, return_inverse=True)
+    codes = codes.reshape(-1)
+    counts = [np.bincount(part, minlength=len(distinct)) for part in (codes[: len(before)], codes[len(before) :])]
+    shared = np.minimum(*counts)
+    before, after = (np.repeat(distinct, count - shared, axis=0) for count in counts)
     # one of three differs; more is a deletion and an insertion
     differs = before[:, None, :] != after[None, :, :]
     quarters = np.abs(before[:, None, 0] - after[None, :, 0]) / ticks
@@ -144,17 +135,7 @@ def _voice_changes(before: _Notes, after: _Notes, ticks: int) -> npt.NDArray[np.
     matched = (rows < n) & (columns < m)
     kinds = differs[rows[matched], columns[matched]].sum(axis=0)
     n_matched = int(matched.sum())
-    return np.array([same, *kinds.tolist(), m - n_matched, n - n_matched])
-
-
-def _without_same(before: _Notes, after: _Notes) -> tuple[_Notes, _Notes, int]:
-    """Take out what is in both, as often as it is in both."""
-    rows, codes = np.unique(np.concatenate([before, after]), axis=0, return_inverse=True)
-    codes = codes.reshape(-1)
-    counts = [np.bincount(part, minlength=len(rows)) for part in (codes[: len(before)], codes[len(before) :])]
-    same = np.minimum(*counts)
-    rest = [np.repeat(rows, count - same, axis=0) for count in counts]
-    return rest[0], rest[1], int(same.sum())
+    return np.array([int(shared.sum()), *kinds.tolist(), m - n_matched, n - n_matched])
 
 
 def _cells(score: Score) -> set[tuple[int, int]]:

@@ -43,7 +43,6 @@ def make_notes(
     ------
     InvalidNotesError
         Columns of different length, not whole numbers, or outside their range.
-
     """
     ranges = {
         "onset_tick": (onset_tick, 0, 2**62),
@@ -72,14 +71,7 @@ def sort_notes(notes: NoteArray) -> NoteArray:
 
 
 def check_monophonic(notes: NoteArray) -> None:
-    """Raise where a note starts before the one before it has ended.
-
-    Raises
-    ------
-    PolyphonyError
-        Names the first overlapping pair.
-
-    """
+    """Raise `PolyphonyError` where a note starts before the one before it has ended; it names the first such pair."""
     ends = notes["onset_tick"] + notes["duration_tick"]
     overlaps = np.flatnonzero(ends[:-1] > notes["onset_tick"][1:])
     if overlaps.size:
@@ -91,16 +83,8 @@ def check_monophonic(notes: NoteArray) -> None:
 
 
 def rescale_tick(tick: npt.ArrayLike, from_tpq: int, to_tpq: int) -> npt.NDArray[np.int64]:
-    """Move ticks from one grid to another, rounding half up.
-
-    Parameters
-    ----------
-    tick
-        Whole numbers >= 0, any shape.
-    from_tpq, to_tpq
-        Ticks in a quarter note of the two grids.
-
-    """
+    """Move ticks, whole numbers >= 0 of any shape, from one grid to another, rounding half up."""
+    # floor(tick * ratio + 1 / 2), in whole numbers
     ratio = Fraction(to_tpq, from_tpq)
     ticks = np.asarray(tick, dtype=np.int64)
     return (2 * ticks * ratio.numerator + ratio.denominator) // (2 * ratio.denominator)
@@ -111,19 +95,6 @@ def quantize(score: Score, ticks_per_quarter: int) -> Score:
 
     Onsets and ends are rounded half up to the new grid; a note keeps at least one tick. Notes that were apart stay in
     order; two short notes may come to start together.
-
-    Parameters
-    ----------
-    score
-        Any score.
-    ticks_per_quarter
-        The new grid; 6 is MUSIB's 24 steps a measure of 4/4.
-
-    Returns
-    -------
-    Score
-        With all notes, signatures and tempi on the new grid.
-
     """
     if ticks_per_quarter < 1:
         raise InvalidInputError(f"ticks_per_quarter must be at least 1, got {ticks_per_quarter}")
@@ -131,6 +102,7 @@ def quantize(score: Score, ticks_per_quarter: int) -> Score:
     def move(tick: npt.ArrayLike) -> npt.NDArray[np.int64]:
         return rescale_tick(tick, score.ticks_per_quarter, ticks_per_quarter)
 
+    # onsets and ends are rounded, not durations: notes that followed each other still do
     notes = score.notes.copy()
     notes["onset_tick"] = move(score.notes["onset_tick"])
     ends = move(score.notes["onset_tick"] + score.notes["duration_tick"])
@@ -142,7 +114,7 @@ def quantize(score: Score, ticks_per_quarter: int) -> Score:
 def moved_changes(score: Score, move: Callable[[int], int]) -> dict[str, Any]:
     """Return the signatures and tempi of a score at other ticks, under the names of its fields."""
     names = ("time_signatures", "tempos", "key_signatures")
-    changes = {
-        name: [dataclasses.replace(change, tick=move(change.tick)) for change in getattr(score, name)] for name in names
+    return {
+        name: tuple(dataclasses.replace(change, tick=move(change.tick)) for change in getattr(score, name))
+        for name in names
     }
-    return {name: tuple(some) for name, some in changes.items()}

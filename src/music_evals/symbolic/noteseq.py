@@ -20,25 +20,9 @@ __all__ = ["check_contexts", "check_tokens", "decode", "encode", "mask_middle"]
 
 
 def encode(notes: NoteArray, n_steps: int) -> Tokens:
-    """Encode one voice as NoteSeq tokens.
+    """Encode one voice, onsets and durations in steps, as NoteSeq tokens: shape (n_steps,), uint8, values 0..129.
 
-    Parameters
-    ----------
-    notes
-        One voice, shape (n,), onsets and durations in steps.
-    n_steps
-        Length of the result; notes that start later are left out, longer ones are cut.
-
-    Returns
-    -------
-    Tokens
-        Shape (n_steps,), uint8, values 0..129.
-
-    Raises
-    ------
-    PolyphonyError
-        Two notes sound at once.
-
+    Notes that start later are left out, longer ones are cut; two at once are a `PolyphonyError`.
     """
     check_monophonic(notes)
     tokens = np.full(n_steps, REST, dtype=np.uint8)
@@ -56,27 +40,15 @@ def decode(tokens: npt.ArrayLike) -> NoteArray:
     A note lasts from its onset to the next onset, the first rest or the end. Holds at the start and holds after a rest
     belong to no note and are left out.
 
-    Parameters
-    ----------
-    tokens
-        Shape (n_steps,), values 0..129.
-
-    Returns
-    -------
-    NoteArray
-        Shape (n_notes,), onsets and durations in steps, velocity 64, voice 0.
-
-    Raises
-    ------
-    InvalidTokensError
-        Not one-dimensional, or values outside 0..129.
-
+    Tokens have shape (n_steps,), others are an `InvalidTokensError`. Notes have onsets and durations in steps, velocity
+    64 and voice 0.
     """
     checked = check_tokens(tokens)
     if checked.ndim != 1:
         raise InvalidTokensError(
             f"expected tokens of shape (n_steps,), got {checked.shape}; decode one sequence at a time"
         )
+    # a note ends at the next token that is no hold
     onsets = np.flatnonzero(checked < HOLD)
     stops = np.flatnonzero(checked != HOLD)
     stops = np.append(stops, len(checked))
@@ -85,15 +57,9 @@ def decode(tokens: npt.ArrayLike) -> NoteArray:
 
 
 def check_contexts(tokens: npt.ArrayLike, layout: ContextLayout = MUSIB_LAYOUT) -> Tokens:
-    """Return whole contexts as uint8 of shape (n, n_steps), or say what is wrong with them.
+    """Return whole contexts as uint8 of shape (n, n_steps).
 
-    Raises
-    ------
-    InvalidTokensError
-        Values outside the vocabulary.
-    ContextLengthError
-        Not (n, `layout.n_steps`).
-
+    Values outside the vocabulary are an `InvalidTokensError`, another shape is a `ContextLengthError`.
     """
     array = check_tokens(tokens)
     if array.ndim != 2 or array.shape[1] != layout.n_steps:
@@ -105,14 +71,7 @@ def check_contexts(tokens: npt.ArrayLike, layout: ContextLayout = MUSIB_LAYOUT) 
 
 
 def mask_middle(contexts: Tokens, layout: ContextLayout = MUSIB_LAYOUT) -> Tokens:
-    """Return a copy of whole contexts with `MASK` in every step of the middle: what an honest model may see.
-
-    Parameters
-    ----------
-    contexts
-        Shape (n, `layout.n_steps`).
-
-    """
+    """Return a copy of whole contexts, shape (n, `layout.n_steps`), with `MASK` in every step of the middle."""
     masked = contexts.copy()
     masked[:, layout.middle] = MASK
     return masked

@@ -17,28 +17,13 @@ NOTE_COLUMNS = {"onset": "onset_tick", "duration": "duration_tick", "pitch": "pi
 
 
 def piece_columns(score: Score, ticks_per_quarter: int) -> dict[str, Any]:
-    """Return the columns that hold a score.
+    """Return the columns that hold a score, which is put on the grid.
 
-    Parameters
-    ----------
-    score
-        At least one note; it is put on the grid. Tempi, programs and velocities are left out.
-    ticks_per_quarter
-        The grid.
-
-    Returns
-    -------
-    dict
-        `ticks_per_quarter`, `notes` (a list of mappings with onset, duration, pitch and voice), `voices`,
-        `time_signatures` (onset, numerator, denominator; the same one again where a bar line comes early, as after a
-        pickup), `measure_starts` (the first tick of each bar and, last, the end of the last), `key_fifths` (sharps, or
-        flats below 0) and `mode` (``"major"``, ``"minor"``, or ``""`` for a score without key signatures).
-
-    Raises
-    ------
-    NoDataError
-        A score without notes.
-
+    They are `ticks_per_quarter`, `notes` (a list of mappings with onset, duration, pitch and voice), `voices`,
+    `time_signatures` (onset, numerator, denominator; the same one again where a bar line comes early, as after a
+    pickup), `measure_starts` (the first tick of each bar and, last, the end of the last), `key_fifths` (sharps, or
+    flats below 0) and `mode` (``"major"``, ``"minor"``, or ``""`` for a score without key signatures). Tempi, programs
+    and velocities are left out. A score without notes is a `NoDataError`.
     """
     if not len(score.notes):
         raise NoDataError("the score has no notes; leave the piece out")
@@ -62,13 +47,7 @@ def piece_columns(score: Score, ticks_per_quarter: int) -> dict[str, Any]:
 def score_of_row(row: Mapping[str, Any]) -> Score:
     """Return the score that a row holds; the inverse of `piece_columns`.
 
-    Raises
-    ------
-    InvalidInputError
-        A column is missing.
-    NoDataError
-        The row has no notes.
-
+    A column that is missing is an `InvalidInputError`, a row without notes a `NoDataError`.
     """
     missing = [name for name in ("ticks_per_quarter", "notes", "voices", "time_signatures", "mode") if name not in row]
     if missing:

@@ -70,10 +70,8 @@ def take_roles(score: Score, roles: Mapping[str, Sequence[str]]) -> Score:
 
     Raises
     ------
-    UnknownNameError
-        A role that is not in `ROLES`.
-    InvalidInputError
-        No role is asked for.
+    UnknownNameError, InvalidInputError
+        A role that is not in `ROLES`, or none at all.
     NoDataError
         No voice with notes has a role that is asked for.
 
@@ -84,7 +82,6 @@ def take_roles(score: Score, roles: Mapping[str, Sequence[str]]) -> Score:
     >>> score = Score(notes, 4, voices=("Flute", "Grand Piano", "Tuba"), programs=(73, 0, 58))
     >>> take_roles(score, {"piano": (), "bass": ["tuba"]}).notes["pitch"].tolist()
     [60, 36]
-
     """
     if not roles:
         raise InvalidInputError(f"name one role or more, out of {', '.join(ROLES)}")

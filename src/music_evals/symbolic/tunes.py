@@ -62,7 +62,6 @@ def open_tune(
     >>> first, n = tune.measures("2")
     >>> tune.numbers, tune.replaced(0, first, n, tune.score.notes[:0]).decode().splitlines()[-1]
     (('1', '2'), 'CDEF|z4|')
-
     """
     from music_evals.symbolic.rewriting import abc, midi, musicxml
 

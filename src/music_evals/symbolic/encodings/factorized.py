@@ -38,7 +38,6 @@ class Factorized(NamedTuple):
         `rx` as one-hot vectors in the order onset, hold, rest: shape (n_measures, steps, 3), float32.
     gd
         The tokens themselves, shape (n_measures, steps), uint8.
-
     """
 
     px: Tokens

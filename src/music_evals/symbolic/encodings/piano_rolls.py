@@ -11,7 +11,6 @@ from collections.abc import Sequence
 from typing import Final
 
 import numpy as np
-import numpy.typing as npt
 
 from music_evals.annotations import (
     LOWEST_PITCH,
@@ -55,7 +54,6 @@ def piano_roll(score: Score, *, steps_per_quarter: int = STEPS_PER_QUARTER, gaps
         A note outside of A0 to G#7 (MIDI 21..104).
     NoDataError
         The score has no notes.
-
     """
     return _roll(_on_grid(score, steps_per_quarter), None, gaps=gaps)
 
@@ -82,9 +80,15 @@ def arrange(
         A note outside of A0 to G#7 (MIDI 21..104).
     NoDataError
         The score, or the voice of the melody, has no notes.
-
     """
-    index = _voice_index(score, melody)
+    if isinstance(melody, str):
+        if melody not in score.voices:
+            raise UnknownNameError("voice", melody, score.voices)
+        index = score.voices.index(melody)
+    elif not 0 <= melody < len(score.voices):
+        raise UnknownNameError("voice", str(melody), [str(index) for index in range(len(score.voices))])
+    else:
+        index = melody
     on_grid = _on_grid(score, steps_per_quarter)
     if not len(on_grid.voice(index)):
         raise NoDataError(f"voice {melody!r} is to be the melody, but has no notes; name another of {score.voices}")
@@ -97,13 +101,7 @@ def roll_notes(roll: PianoRoll, *, velocity: int = 80, voice: int = 0) -> NoteAr
 
     Each starts at an onset, or at the first cell after silence, and lasts until the next start or silence.
 
-    Parameters
-    ----------
-    roll
-        Any roll.
-    velocity, voice
-        Of all notes.
-
+    Each has the velocity and the voice that are given.
     """
     silent = np.zeros((1, N_ROLL_PITCHES), dtype=np.bool_)
     starts = roll.cells & (roll.onsets | ~np.vstack([silent, roll.cells[:-1]]))
@@ -123,15 +121,8 @@ def arrangement_score(
 
     Unisons of the two stay apart.
 
-    Parameters
-    ----------
-    arrangement
-        Any arrangement.
-    bpm
-        Its tempo, quarters a minute.
-    time_signatures
-        Its meters, with ticks in steps; the rolls have positions in bars, but no signatures.
-
+    `bpm` is its tempo, quarters a minute. Signatures have ticks in steps; the rolls have positions in bars, but no
+    signatures.
     """
     parts = (arrangement.melody, arrangement.accompaniment)
     notes = [
@@ -145,16 +136,6 @@ def arrangement_score(
         (Tempo(0, bpm),),
         voices=("melody", "accompaniment"),
     )
-
-
-def _voice_index(score: Score, voice: int | str) -> int:
-    if isinstance(voice, str):
-        if voice not in score.voices:
-            raise UnknownNameError("voice", voice, score.voices)
-        return score.voices.index(voice)
-    if not 0 <= voice < len(score.voices):
-        raise UnknownNameError("voice", str(voice), [str(index) for index in range(len(score.voices))])
-    return voice
 
 
 def _on_grid(score: Score, steps_per_quarter: int) -> Score:
@@ -182,8 +163,11 @@ def _roll(score: Score, voices: Sequence[int] | None, *, gaps: bool) -> PianoRol
     notes = score.notes if voices is None else score.notes[np.isin(score.notes["voice"], voices)]
     cells, onsets, offsets = (np.zeros((n, N_ROLL_PITCHES), dtype=np.bool_) for _ in range(3))
     ends = notes["onset_tick"] + notes["duration_tick"]
-    if gaps:
-        ends = ends - _struck_again(notes)
+    if gaps:  # a note longer than a step ends early where its voice strikes its pitch again at its end
+        rows = list(zip(notes["voice"].tolist(), notes["pitch"].tolist(), strict=True))
+        starts = set(zip(rows, notes["onset_tick"].tolist(), strict=True))
+        again = [(row, end) in starts for row, end in zip(rows, ends.tolist(), strict=True)]
+        ends = ends - ((notes["duration_tick"] > 1) & np.array(again, dtype=np.bool_))
     for note, end in zip(notes, ends.tolist(), strict=True):
         column = int(note["pitch"]) - LOWEST_PITCH
         cells[note["onset_tick"] : end, column] = True
@@ -196,17 +180,4 @@ def _roll(score: Score, voices: Sequence[int] | None, *, gaps: bool) -> PianoRol
         np.asarray(bars.beat_of(steps) % 1.0),
         np.asarray(bars.position_in_measure(steps) / lengths[bars.measure_of(steps)]),
         score.ticks_per_quarter,
-    )
-
-
-def _struck_again(notes: NoteArray) -> npt.NDArray[np.int64]:
-    """Return 1 for each note longer than a step that ends where its voice strikes its pitch again, else 0."""
-    starts = {(int(note["voice"]), int(note["pitch"]), int(note["onset_tick"])) for note in notes}
-    return np.array(
-        [
-            note["duration_tick"] > 1
-            and (int(note["voice"]), int(note["pitch"]), int(note["onset_tick"] + note["duration_tick"])) in starts
-            for note in notes
-        ],
-        dtype=np.int64,
     )

@@ -103,7 +103,19 @@ def decode(ids: npt.ArrayLike) -> Score:
     notes = make_notes(
         onsets, rows[:, DURATION] + 1, rows[:, PITCH] + LOWEST_PITCH, np.maximum(rows[:, VELOCITY] * VELOCITY_BIN, 1)
     )
-    return Score(notes, TICKS_PER_QUARTER, tempos=_tempos(onsets, rows[:, TEMPO]))
+    # the tempo of each onset, the first from tick 0 on, without repetitions
+    order = np.argsort(onsets, kind="stable")
+    onsets, tempo_ids = onsets[order], rows[order, TEMPO]
+    differ = (np.diff(onsets) == 0) & (np.diff(tempo_ids) != 0)
+    if differ.any():
+        raise InvalidTokensError(
+            f"two tempi at one onset, tick {onsets[int(np.argmax(differ))]}; notes that start together share a tempo"
+        )
+    tempos = [
+        Tempo(int(onsets[index]) if index else 0, float(LOWEST_BPM + BPM_BIN * tempo_ids[index]))
+        for index in np.flatnonzero(np.diff(tempo_ids, prepend=-1))
+    ]
+    return Score(notes, TICKS_PER_QUARTER, tempos=tuple(tempos))
 
 
 def pad(ids: Ids, length: int = SEQUENCE_LENGTH) -> Ids:
@@ -144,18 +156,3 @@ def _check_ids(ids: npt.ArrayLike) -> Ids:
             "BOS, EOS and PAD are no notes, and PAD may only stand at the end"
         )
     return rows
-
-
-def _tempos(onsets: Ids, tempo_ids: Ids) -> tuple[Tempo, ...]:
-    """Tempo of each onset, the first from tick 0 on, without repetitions."""
-    order = np.argsort(onsets, kind="stable")
-    onsets, tempo_ids = onsets[order], tempo_ids[order]
-    differ = (np.diff(onsets) == 0) & (np.diff(tempo_ids) != 0)
-    if differ.any():
-        raise InvalidTokensError(
-            f"two tempi at one onset, tick {onsets[int(np.argmax(differ))]}; notes that start together share a tempo"
-        )
-    changes = np.flatnonzero(np.diff(tempo_ids, prepend=-1))
-    return tuple(
-        Tempo(int(onsets[index]) if index else 0, float(LOWEST_BPM + BPM_BIN * tempo_ids[index])) for index in changes
-    )

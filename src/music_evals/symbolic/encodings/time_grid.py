@@ -72,9 +72,17 @@ def grid_times(
     --------
     >>> grid_times([0.0, 1.0], [60.0, 120.0], 2.0, steps_per_quarter=2)
     array([0.  , 0.5 , 1.  , 1.25, 1.5 , 1.75, 2.  ])
-
     """
-    starts, quarter_sec = _check_tempi(tempo_times_sec, bpm)
+    starts, tempi = np.asarray(tempo_times_sec, dtype=np.float64), np.asarray(bpm, dtype=np.float64)
+    if starts.ndim != 1 or starts.shape != tempi.shape or not starts.size:
+        raise InvalidInputError(
+            f"expected as many tempi as times, at least one; got shapes {tempi.shape} and {starts.shape}"
+        )
+    if starts[0] != 0 or not (np.diff(starts) > 0).all() or not ((tempi > 0) & np.isfinite(tempi)).all():
+        raise InvalidInputError(
+            f"tempi must be above 0, the first at 0 s and each after the one before; got {tempi} at {starts}"
+        )
+    quarter_sec = 60 / tempi
     if steps_per_quarter < 1 or not 0 <= end_sec < np.inf:
         raise InvalidInputError(
             f"steps_per_quarter must be at least 1 and end_sec not negative, got {steps_per_quarter} and {end_sec}"
@@ -91,13 +99,7 @@ def grid_times(
 def nearest_step(times_sec: npt.ArrayLike, grid: Times) -> npt.NDArray[np.int64]:
     """Return the index of the grid time that is nearest to each time; midway goes to the later one.
 
-    Parameters
-    ----------
-    times_sec
-        Any shape, seconds. Times after the grid go to its last step.
-    grid
-        From `grid_times`.
-
+    Times are in seconds, of any shape; those after the grid go to its last step.
     """
     midway = (grid[:-1] + grid[1:]) / 2 - TIE * np.diff(grid)
     return np.searchsorted(midway, np.asarray(times_sec, dtype=np.float64), side="right")
@@ -106,26 +108,9 @@ def nearest_step(times_sec: npt.ArrayLike, grid: Times) -> npt.NDArray[np.int64]
 def quantize_performance(midi: pretty_midi.PrettyMIDI, *, steps_per_quarter: int = 6) -> Score:
     """Put performed MIDI on a grid of steps that follows its tempo map.
 
-    Parameters
-    ----------
-    midi
-        Times in seconds, with one or several tempi.
-    steps_per_quarter
-        6 is MUSIB's 24 steps a measure of 4/4.
-
-    Returns
-    -------
-    Score
-        With `steps_per_quarter` ticks a quarter, one voice for each instrument with notes, time signatures and tempi
-        at their nearest step.
-
-    Raises
-    ------
-    InvalidInputError
-        Tempi as in `grid_times`.
-    InvalidNotesError
-        Pitch or velocity outside its range.
-
+    Times are in seconds, with one or several tempi, which are refused as by `grid_times`. The score has
+    `steps_per_quarter` ticks a quarter (6 is MUSIB's 24 steps a measure of 4/4), one voice for each instrument with
+    notes, time signatures and tempi at their nearest step.
     """
     instruments = [instrument for instrument in midi.instruments if instrument.notes]
     rows = [
@@ -154,17 +139,3 @@ def quantize_performance(midi: pretty_midi.PrettyMIDI, *, steps_per_quarter: int
         voices=tuple(instrument.name for instrument in instruments),
         programs=tuple(DRUMS if instrument.is_drum else int(instrument.program) for instrument in instruments),
     )
-
-
-def _check_tempi(times_sec: npt.ArrayLike, bpm: npt.ArrayLike) -> tuple[Times, Times]:
-    """Return the starts and the length of a quarter in seconds."""
-    starts, tempi = np.asarray(times_sec, dtype=np.float64), np.asarray(bpm, dtype=np.float64)
-    if starts.ndim != 1 or starts.shape != tempi.shape or not starts.size:
-        raise InvalidInputError(
-            f"expected as many tempi as times, at least one; got shapes {tempi.shape} and {starts.shape}"
-        )
-    if starts[0] != 0 or not (np.diff(starts) > 0).all() or not ((tempi > 0) & np.isfinite(tempi)).all():
-        raise InvalidInputError(
-            f"tempi must be above 0, the first at 0 s and each after the one before; got {tempi} at {starts}"
-        )
-    return starts, 60 / tempi

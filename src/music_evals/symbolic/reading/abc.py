@@ -24,7 +24,7 @@ from fractions import Fraction
 
 from music_evals.errors import UnreadableFileError
 from music_evals.symbolic.limits import Limits, check_end, check_n_notes
-from music_evals.symbolic.reading.abc_bars import Event, VoiceState, empty_bar, side_by_side, written_bar
+from music_evals.symbolic.reading.abc_bars import Bar, Event, VoiceState, side_by_side, written_bar
 from music_evals.symbolic.reading.abc_syntax import (
     ACCIDENTALS,
     DECORATION,
@@ -48,7 +48,7 @@ from music_evals.symbolic.reading.abc_syntax import (
     tune_lines,
     voice_name,
 )
-from music_evals.symbolic.reading.written import TICKS_PER_QUARTER, WrittenScore
+from music_evals.symbolic.reading.written import TICKS_PER_QUARTER, WrittenMeasure, WrittenScore
 
 __all__ = ["parse_abc"]
 
@@ -79,24 +79,10 @@ _IN_CHORD = re.compile(
 
 
 def parse_abc(text: str, name: str, limits: Limits) -> WrittenScore:
-    """Read the text of one tune; it ends with the first empty line after its ``K:`` field.
+    """Read the text of one tune, its header included; it ends with the first empty line after its ``K:`` field.
 
-    Parameters
-    ----------
-    text
-        The tune, its header included.
-    name
-        What messages call it.
-    limits
-        Bounds on length and notes.
-
-    Raises
-    ------
-    UnreadableFileError
-        What stands there is not ABC 2.1; names the line and the sign.
-    FileTooLargeError
-        Over a bound.
-
+    Raises `UnreadableFileError` where what stands there is not ABC 2.1, with the line and the sign, and
+    `FileTooLargeError` over a bound on length or notes. The name is what messages call the tune.
     """
     reader = _Reader(name, limits)
     lines = tune_lines(text)
@@ -230,11 +216,10 @@ class _Reader:
 
     def _begin_part(self, value: str) -> None:
         """Begin a part, which a letter names; other words are remarks."""
-        if not re.fullmatch(r"[A-Za-z](?:\.|\s.*)?", value):
-            return
-        if self._now is not None:
-            self._close(self._now)
-        self._labels.append((value[0], 0 if self._now is None else len(self._now.bars)))
+        if re.fullmatch(r"[A-Za-z](?:\.|\s.*)?", value):
+            if self._now is not None:
+                self._close(self._now)
+            self._labels.append((value[0], 0 if self._now is None else len(self._now.bars)))
 
     def _state_key(self, voice: VoiceState) -> None:
         if voice.key.fifths is not None:
@@ -463,4 +448,4 @@ class _Reader:
         if not voice.bar.events:
             return
         voice.bars.append(voice.bar)
-        voice.bar = empty_bar()
+        voice.bar = Bar(WrittenMeasure("", Fraction(0), None))

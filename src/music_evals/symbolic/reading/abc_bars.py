@@ -10,7 +10,7 @@ from fractions import Fraction
 from music_evals.symbolic.reading.abc_syntax import AbcError, Key
 from music_evals.symbolic.reading.written import WrittenMeasure, WrittenNote
 
-__all__ = ["Bar", "Event", "VoiceState", "empty_bar", "side_by_side", "written_bar"]
+__all__ = ["Bar", "Event", "VoiceState", "side_by_side", "written_bar"]
 
 
 @dataclasses.dataclass
@@ -32,11 +32,6 @@ class Bar:
     events: list[Event] = dataclasses.field(default_factory=list)
 
 
-def empty_bar() -> Bar:
-    """Return a bar in which nothing stands yet."""
-    return Bar(WrittenMeasure("", Fraction(0), None))
-
-
 @dataclasses.dataclass
 class VoiceState:
     """What a voice has stated so far, and its bars."""
@@ -46,7 +41,8 @@ class VoiceState:
     meter: tuple[int, int] | None
     shift: int = 0  # semitones
     bars: list[Bar] = dataclasses.field(default_factory=list)
-    bar: Bar = dataclasses.field(default_factory=empty_bar)  # the one that is being read
+    # the one that is being read
+    bar: Bar = dataclasses.field(default_factory=lambda: Bar(WrittenMeasure("", Fraction(0), None)))
     layer: int = 0
     cursor: Fraction = Fraction(0)  # how far the bar that is being read reaches, in quarters
     accidentals: dict[str, int] = dataclasses.field(default_factory=dict)

@@ -113,32 +113,15 @@ class MidiTrack(NamedTuple):
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class MidiFile:
-    """A MIDI file.
+    """A MIDI file; a RIFF file has more before and after it."""
 
-    Parameters
-    ----------
-    name
-        The file, for messages.
-    content
-        Its bytes.
-    start, stop
-        Where the MIDI file lies in them; a RIFF file has more before and after it.
-    ticks_per_quarter
-        The grid of all ticks.
-    tracks
-        All of them, in file order.
-    time_signatures, tempos, key_signatures
-        Of all tracks, sorted by tick; at one tick in file order.
-
-    """
-
-    name: str
+    name: str  # the file, for messages
     content: bytes
-    start: int
+    start: int  # where the MIDI file lies in the content
     stop: int
     ticks_per_quarter: int
     tracks: tuple[MidiTrack, ...]
-    time_signatures: tuple[TimeSignature, ...]
+    time_signatures: tuple[TimeSignature, ...]  # these and those below of all tracks, at one tick in file order
     tempos: tuple[Tempo, ...]
     key_signatures: tuple[KeySignature, ...]
 
@@ -409,17 +392,15 @@ class _Reader:
                 raise UnreadableFileError(f"{place}: a tempo of 0 microseconds a quarter; {_ADVICE}")
             self.tempos.append(Tempo(tick, 6e7 / microseconds))
         elif kind == _TIME_SIGNATURE:
-            self._read_time_signature(value[0], 2 ** value[1], tick, place)
+            numerator, denominator = value[0], 2 ** value[1]
+            if 4 * numerator * self.ticks_per_quarter < denominator:
+                raise UnreadableFileError(
+                    f"{place}: a time signature of {numerator}/{denominator}, whose bars are shorter than a tick, of "
+                    f"which a quarter has {self.ticks_per_quarter}; {_ADVICE}"
+                )
+            self.time_signatures.append(TimeSignature(tick, numerator, denominator))
         else:
             self._read_key_signature(int.from_bytes(value[:1], "big", signed=True), value[1], tick, place)
-
-    def _read_time_signature(self, numerator: int, denominator: int, tick: int, place: str) -> None:
-        if 4 * numerator * self.ticks_per_quarter < denominator:
-            raise UnreadableFileError(
-                f"{place}: a time signature of {numerator}/{denominator}, whose bars are shorter than a tick, of which "
-                f"a quarter has {self.ticks_per_quarter}; {_ADVICE}"
-            )
-        self.time_signatures.append(TimeSignature(tick, numerator, denominator))
 
     def _read_key_signature(self, fifths: int, mode: int, tick: int, place: str) -> None:
         if abs(fifths) > _MAX_FIFTHS:
@@ -479,13 +460,9 @@ def _is_common_chinese(letter: str) -> bool:
     return len(code) == 2 and 0xB0 <= code[0] <= 0xD7 and code[1] >= 0xA1
 
 
-def _is_common_japanese(letter: str) -> bool:
-    return "ぁ" <= letter <= "ヾ" or b"\x88\x9f" <= letter.encode("cp932") <= b"\x98\x72"
-
-
-_CODECS: dict[str, Callable[[str], bool] | None] = {
+_CODECS: dict[str, Callable[[str], bool] | None] = {  # with what tells a common letter
     "utf-8": None,
     "gb18030": _is_common_chinese,
-    "cp932": _is_common_japanese,
+    "cp932": lambda letter: "ぁ" <= letter <= "ヾ" or b"\x88\x9f" <= letter.encode("cp932") <= b"\x98\x72",
     "cp1252": None,
 }

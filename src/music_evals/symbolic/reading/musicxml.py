@@ -30,7 +30,7 @@ readable, and nothing else.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Sequence
 from fractions import Fraction
 from typing import NamedTuple
 from xml.etree import ElementTree as ET
@@ -66,32 +66,23 @@ class _Transposition(NamedTuple):
 def parse_musicxml(document: bytes, name: str, limits: Limits) -> WrittenScore:
     """Read a MusicXML document, partwise or timewise, as it is written.
 
-    Parameters
-    ----------
-    document
-        The XML, in any encoding that it declares.
-    name
-        The file, for messages.
-    limits
-        Bound on notes.
-
-    Returns
-    -------
-    WrittenScore
-        One voice for each staff of each part.
+    The XML may be in any encoding that it declares; the name is that of the file, for messages. Each staff of each part
+    is a voice of its own.
 
     Raises
     ------
     UnreadableFileError
         Not a MusicXML document, or damaged; the message names part, measure and note.
     FileTooLargeError
-        Over the bound.
-
+        Over the bound on notes.
     """
     root = document_root(document, name)
     check_n_notes(sum(1 for _ in root.iter("pitch")), limits, name)
     parts = _parts(root)
-    names = {part.get("id"): _part_name(part) for part in root.iter("score-part")}
+    names: dict[str | None, str] = {}
+    for score_part in root.iter("score-part"):
+        texts = (score_part.findtext("part-name"), score_part.findtext("score-instrument/instrument-name"))
+        names[score_part.get("id")] = next(filter(None, (" ".join((text or "").split()) for text in texts)), "")
     longest = max((measures for _, measures in parts), key=len, default=[])
     score = WrittenScore(
         [WrittenMeasure(number or f"#{place + 1}", Fraction(0), None) for place, (number, _) in enumerate(longest)], []
@@ -100,7 +91,9 @@ def parse_musicxml(document: bytes, name: str, limits: Limits) -> WrittenScore:
     groups: list[int] = []
     silent: dict[int, Fraction] = {}
     for index, (part, measures) in enumerate(parts):
-        staves = _staves(element for _, element in measures)
+        # the staves on which notes or rests stand, in order
+        stated = {_staff(note) for _, measure in measures for note in measure.iterfind("note")}
+        staves = sorted(stated, key=lambda staff: (len(staff), staff)) or ["1"]
         reader = _PartReader(name, names.get(part) or part, staves, score, marks, silent)
         score.voices += [names.get(part, "")] * len(staves)
         groups += [index] * len(staves)
@@ -108,19 +101,18 @@ def parse_musicxml(document: bytes, name: str, limits: Limits) -> WrittenScore:
     marks.finish()
     score.tie_groups, score.tie_gap = tuple(groups), TIE_GAP
     score.contradiction = marks.contradictions[0] if marks.contradictions else ""
-    _complete(score.measures, silent)
+    # empty measures are as long as their rests or signatures; keys and tempi stand in order of time
+    for index, measure in enumerate(score.measures):
+        measure.length = measure.length or silent.get(index, Fraction(0))
+        if not measure.length and measure.meter is not None:
+            measure.length = Fraction(4 * measure.meter[0], measure.meter[1])
+        measure.keys.sort(key=lambda key: key[0])
+        measure.tempos.sort(key=lambda tempo: tempo[0])
     return score
 
 
 def document_root(document: bytes, name: str) -> ET.Element:
-    """Parse a MusicXML document.
-
-    Raises
-    ------
-    UnreadableFileError
-        Not well-formed XML, or of another kind.
-
-    """
+    """Parse a MusicXML document; raise `UnreadableFileError` where it is not well-formed, or of another kind."""
     try:
         root = parse_xml(document)
     except (ET.ParseError, LookupError, ValueError) as error:  # the last two: encodings that Python does not know
@@ -155,29 +147,8 @@ def _parts(root: ET.Element) -> list[tuple[str, list[tuple[str, ET.Element]]]]:
     return [(part, [(number, parts.get(part, empty)) for number, parts in measures]) for part in names]
 
 
-def _part_name(part: ET.Element) -> str:
-    names = (part.findtext("part-name"), part.findtext("score-instrument/instrument-name"))
-    return next((name for name in (" ".join((name or "").split()) for name in names) if name), "")
-
-
-def _staves(measures: Iterable[ET.Element]) -> list[str]:
-    """Return the staves of a part on which notes or rests stand, in order."""
-    notes = (note for measure in measures for note in measure.iterfind("note"))
-    return sorted({_staff(note) for note in notes}, key=lambda staff: (len(staff), staff)) or ["1"]
-
-
 def _staff(note: ET.Element) -> str:
     return note.findtext("staff", "1").strip()
-
-
-def _complete(measures: Sequence[WrittenMeasure], silent: Mapping[int, Fraction]) -> None:
-    """Give empty measures the length of their rests or signatures, and put keys and tempi in order of time."""
-    for index, measure in enumerate(measures):
-        measure.length = measure.length or silent.get(index, Fraction(0))
-        if not measure.length and measure.meter is not None:
-            measure.length = Fraction(4 * measure.meter[0], measure.meter[1])
-        measure.keys.sort(key=lambda key: key[0])
-        measure.tempos.sort(key=lambda tempo: tempo[0])
 
 
 class _PartReader:
@@ -209,8 +180,8 @@ class _PartReader:
         self._line = "1"  # of the last note
         self._handlers = {
             "attributes": self._read_attributes,
-            "backup": self._read_backup,
-            "forward": self._read_forward,
+            "backup": self._move,
+            "forward": self._move,
             "note": self._read_note,
             "direction": self._read_direction,
             "sound": self._read_tempo,
@@ -218,7 +189,7 @@ class _PartReader:
 
     def read(self, measures: Sequence[ET.Element]) -> None:
         """Read measures in their order."""
-        self._marks.begin_part()
+        self._marks.has_open_ending = False
         for self._index, measure in enumerate(measures):
             self._read_measure(measure)
 
@@ -296,13 +267,12 @@ class _PartReader:
             total, unit = total + Fraction(sum(upper), lower), max(unit, lower)
         return int(total * unit), unit
 
-    def _read_backup(self, backup: ET.Element) -> None:
-        # durations that an exporter has rounded may lead a little beyond the bar line
-        self._cursor = max(self._cursor - self._duration(backup), Fraction(0))
-
-    def _read_forward(self, forward: ET.Element) -> None:
-        self._cursor += self._duration(forward)
-        self._rest_reach = max(self._rest_reach, self._cursor)
+    def _move(self, element: ET.Element) -> None:
+        if element.tag == "forward":
+            self._cursor += self._duration(element)
+            self._rest_reach = max(self._rest_reach, self._cursor)
+        else:  # durations that an exporter has rounded may lead a little beyond the bar line
+            self._cursor = max(self._cursor - self._duration(element), Fraction(0))
 
     def _read_note(self, note: ET.Element) -> None:
         self._n_notes += 1
@@ -356,7 +326,7 @@ class _PartReader:
         """Read the tempo of a direction: as it sounds, or else as it is printed."""
         offset = direction.find("offset")
         moves = offset is not None and offset.get("sound") == "yes"
-        moved = self._offset(offset) if offset is not None and moves else Fraction(0)
+        moved = self._number(offset.text, "offset") / self._divisions if offset is not None and moves else Fraction(0)
         sounds = [sound for sound in direction.iterfind("sound") if sound.get("tempo") is not None]
         for sound in sounds:
             self._read_tempo(sound, moved)
@@ -378,15 +348,12 @@ class _PartReader:
         if (tempo := sound.get("tempo")) is None:
             return
         if (offset := sound.find("offset")) is not None:
-            moved = self._offset(offset)
+            moved = self._number(offset.text, "offset") / self._divisions
         self._add_tempo(self._number(tempo, "tempo"), moved)
 
     def _add_tempo(self, bpm: Fraction, moved: Fraction) -> None:
         if bpm > 0:  # 0 asks the listener for one
             self._measures[self._index].tempos.append((max(self._cursor + moved, Fraction(0)), float(bpm)))
-
-    def _offset(self, offset: ET.Element) -> Fraction:
-        return self._number(offset.text, "offset") / self._divisions
 
     def _duration(self, element: ET.Element) -> Fraction:
         """Return the length of an element in quarters."""

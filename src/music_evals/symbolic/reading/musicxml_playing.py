@@ -23,25 +23,14 @@ class _JumpMark(NamedTuple):
 
 
 class PlayingMarks:
-    """Writes the marks that change the order of playing into measures.
-
-    Attributes
-    ----------
-    contradictions
-        What cannot be played as it stands, in words.
-
-    """
+    """Writes the marks that change the order of playing into measures."""
 
     def __init__(self, measures: Sequence[WrittenMeasure]) -> None:
         self._measures = measures
-        self.contradictions: list[str] = []
-        self._has_open_ending = False
+        self.contradictions: list[str] = []  # what cannot be played as it stands, in words
+        self.has_open_ending = False  # of the part that is being read
         self._coda_signs: set[int] = set()  # of these the standard does not say whether they leave or arrive
         self._jumps: dict[int, _JumpMark] = {}
-
-    def begin_part(self) -> None:
-        """Begin with the measures of another part."""
-        self._has_open_ending = False
 
     def read(self, index: int, element: ET.Element, *, is_at_end: bool) -> None:
         """Read a barline, direction or sound; signs at the end of a measure belong to the next one."""
@@ -56,9 +45,9 @@ class PlayingMarks:
         words = re.sub(r"[\W_]", "", words).lower()
         next_start = index + 1 if is_at_end else index
         if marks:
-            times = {sound.get("time-only", "1") for sound in sounds}
-            if times != {"1"}:
-                self._contradict(f"a jump of measure {self._name(index)} is for pass {min(times - {'1'})} alone")
+            passes = {sound.get("time-only", "1") for sound in sounds} - {"1"}
+            if passes:
+                self._contradict(f"a jump of measure {self._name(index)} is for pass {min(passes)} alone")
             self._read_sound(index, next_start, marks, words)
         elif element.tag == "direction":
             # read what is printed, where nothing says how it sounds
@@ -90,12 +79,7 @@ class PlayingMarks:
                 self._contradict(f"measure {self._name(index)} leads to a coda, and none leaves for it")
             if mark.goal == "fine" and not any(measure.fine for measure in measures):
                 self._contradict(f"measure {self._name(index)} leads to a fine that is not there")
-        self._stretch_endings()
-        self._check_repeats()
-
-    def _stretch_endings(self) -> None:
-        """Let a bracket that stops short of its repeat sign reach to it, where the next ending follows the sign."""
-        measures = self._measures
+        # a bracket that stops short of its repeat sign reaches to it, where the next ending follows the sign
         for index, measure in enumerate(measures):
             if not measure.ends_ending or measure.ends_repeat:
                 continue
@@ -104,6 +88,7 @@ class PlayingMarks:
                 sign += 1
             if sign < len(measures) - 1 and not _begins_anew(measures[sign]) and measures[sign + 1].ending - {1}:
                 measure.ends_ending = False
+        self._check_repeats()
 
     def _check_repeats(self) -> None:
         """Note a repeat that starts and does not end before another one starts."""
@@ -141,12 +126,12 @@ class PlayingMarks:
     def _read_ending(self, index: int, ending: ET.Element) -> None:
         measure = self._measures[index]
         kind = ending.get("type")
-        if kind == "start" or not self._has_open_ending:
+        if kind == "start" or not self.has_open_ending:
             passes = self._passes(index, ending)
             if measure.ending and passes and passes != measure.ending:
                 self._contradict(f"measure {self._name(index)} has two endings")
             measure.ending = measure.ending or passes
-        self._has_open_ending = kind == "start"
+        self.has_open_ending = kind == "start"
         if kind in {"stop", "discontinue"}:
             measure.ends_ending = True
 

@@ -29,29 +29,22 @@ ARCHIVE_ERRORS = (
 
 def musicxml_document(content: bytes, limits: Limits, name: str) -> bytes:
     """Return the score document of a MusicXML file: its bytes as they are, or unpacked where it is compressed."""
-    return _unpack(content, limits, name) if content.startswith(b"PK") else content
-
-
-def _unpack(content: bytes, limits: Limits, name: str) -> bytes:
-    """Return the score document of a compressed MusicXML file."""
+    if not content.startswith(b"PK"):
+        return content
     try:
         with zipfile.ZipFile(io.BytesIO(content)) as archive:
             _check_archive(archive, limits, name)
-            return _unpack_entry(archive, _rootfile(archive, limits, name), limits, name)
+            nodes = parse_xml(_unpack_entry(archive, CONTAINER, limits, name)).iter()
+            paths = (node.get("full-path") for node in nodes if node.tag.endswith("rootfile"))
+            rootfile = next((path for path in paths if path is not None), None)
+            if rootfile is not None:
+                return _unpack_entry(archive, rootfile, limits, name)
     except UnreadableFileError:
         raise
     except KeyError as error:
         raise UnreadableFileError(f"{name}: not a compressed MusicXML file ({error.args[0]})") from error
     except (*ARCHIVE_ERRORS, ET.ParseError) as error:
         raise UnreadableFileError(f"{name}: damaged archive ({error})") from error
-
-
-def _rootfile(archive: zipfile.ZipFile, limits: Limits, name: str) -> str:
-    """Return the path of the score document in a compressed MusicXML file."""
-    for node in parse_xml(_unpack_entry(archive, CONTAINER, limits, name)).iter():
-        path = node.get("full-path")
-        if node.tag.endswith("rootfile") and path is not None:
-            return path
     raise UnreadableFileError(f"{name}: not a compressed MusicXML file (its {CONTAINER} names no score)")
 
 

@@ -184,7 +184,8 @@ class _Player:
             place = following
         missing = sorted(set(range(self._start, self._stop)) - set(self._order))
         if missing and not self._followed:
-            raise self._error(f"measure {self._measures[missing[0]].name} is in none of the passes that are played")
+            name = self._measures[missing[0]].name
+            raise _repeat_error(self._name, f"measure {name} is in none of the passes that are played")
         return self._order
 
     def _enter(self, place: int) -> None:
@@ -226,11 +227,9 @@ class _Player:
             places = [index for index in range(self._start, self._stop) if self._measures[index].segno is not None]
             places.sort(key=lambda index: jump is not None and self._measures[index].segno != jump.segno)
         if not places:
-            raise self._error(f"measure {self._measures[place].name} leads to a {sign} that is not there")
+            name = self._measures[place].name
+            raise _repeat_error(self._name, f"measure {name} leads to a {sign} that is not there")
         return places[0]
-
-    def _error(self, reason: str) -> UnreadableFileError:
-        return _repeat_error(self._name, reason)
 
 
 def _endings(measures: Sequence[WrittenMeasure], start: int, stop: int) -> tuple[dict[int, int], dict[int, int]]:
@@ -243,7 +242,14 @@ def _endings(measures: Sequence[WrittenMeasure], start: int, stop: int) -> tuple
             place += 1
             continue
         end = place + 1
-        while end < stop and not _parts_endings(measures[end - 1], measures[end]):
+        # an ending ends between two measures where its bracket or a repeat does, or where something else begins
+        while end < stop and not (
+            measures[end - 1].ends_ending
+            or measures[end - 1].ends_repeat > 0
+            or measures[end].ending
+            or measures[end].starts_repeat
+            or measures[end].starts_section
+        ):
             end += 1
         ends[place] = end
         if groups and ends[groups[-1][-1]] == place and 1 not in measures[place].ending:
@@ -262,12 +268,6 @@ def _endings(measures: Sequence[WrittenMeasure], start: int, stop: int) -> tuple
             last = max(last, max(measures[group[0]].ending) + 1)
         last_pass.update(dict.fromkeys(inside, last))
     return ends, last_pass
-
-
-def _parts_endings(before: WrittenMeasure, after: WrittenMeasure) -> bool:
-    """Tell whether an ending ends between two measures."""
-    ends = before.ends_ending or before.ends_repeat > 0
-    return ends or bool(after.ending) or after.starts_repeat or after.starts_section
 
 
 def _starts(measures: Sequence[WrittenMeasure], order: Sequence[int]) -> list[Fraction]:
@@ -310,7 +310,15 @@ def _merged_rows(
             before, last = begun.get(line, (-1, -1))
             begun[line] = (last, onset) if onset > last else (before, last)
             started = [tie for tie in ties.get((groups[note.voice], note.pitch), ()) if tie.end >= onset - gap]
-            reaching = [tie for tie in started if note.is_tied and _reaches(tie, onset, gap, begun[tie.line])]
+            # a tie ends at the note: its own note ends there, or nearby with no other note of its line between
+            reaching = [
+                tie
+                for tie in started
+                for before, last in [begun[tie.line]]
+                if note.is_tied
+                and tie.end <= onset + gap
+                and (tie.end >= onset or (last if last < onset else before) < tie.end)
+            ]
             if reaching:
                 # a tie may lead into another line or voice where its own has nothing to go on from
                 tie = min(reaching, key=lambda tie: (tie.line != line, abs(tie.end - onset)))
@@ -332,13 +340,6 @@ class _Tie(NamedTuple):
     end: int  # of its note, in ticks
     line: tuple[str, int]
     row: int
-
-
-def _reaches(tie: _Tie, onset: int, gap: int, begun: tuple[int, int]) -> bool:
-    """Tell whether a tie leads to a note: its own ends there, or nearby with no other note of its line between."""
-    before, last = begun
-    between = last if last < onset else before
-    return tie.end <= onset + gap and (tie.end >= onset or between < tie.end)
 
 
 def _signatures(
@@ -367,22 +368,11 @@ def _tick(quarters: Fraction) -> int:
 
 
 def check_agreement(edited: Collection[tuple[int, int, int]], score: Score, name: str) -> None:
-    """Raise where the reading of a file that is edited differs from the one that is scored.
+    """Raise `UnreadableFileError` where the reading of a file that is edited differs from the one that is scored.
 
-    Parameters
-    ----------
-    edited
-        Onset and end in ticks and pitch of every written note, tied ones each by itself.
-    score
-        The same notes, by the reader whose notes are scored.
-    name
-        The file, for messages.
-
-    Raises
-    ------
-    UnreadableFileError
-        A note that only one of the two readings has; the message says where the first stands.
-
+    `edited` has onset and end in ticks and pitch of every written note, tied ones each by itself; the score has the
+    same notes, by the reader whose notes are scored. The message says where the first note stands that one of them
+    lacks.
     """
     onsets = score.notes["onset_tick"]
     ends = onsets + score.notes["duration_tick"]

@@ -26,7 +26,7 @@ from music_evals.symbolic.measures import MeterMap
 from music_evals.symbolic.notation import TICKS_PER_QUARTER, from_abc
 from music_evals.symbolic.notes import make_notes
 from music_evals.symbolic.reading.abc_syntax import AbcError, file_head, tune_end, tune_starts
-from music_evals.symbolic.rewriting.abc_tokens import Event, Measure, Music, Verbatim, Voice, key_fifths, read_music
+from music_evals.symbolic.rewriting.abc_tokens import Measure, Music, Verbatim, Voice, key_fifths, read_music
 from music_evals.symbolic.rewriting.note_values import Accidentals, Written, measure_symbols, spell_pitch, whole_steps
 from music_evals.symbolic.rewriting.tune import Tune, measure_numbers
 
@@ -209,19 +209,13 @@ def _outside(part: Voice, gap: range) -> list[object]:
             measure.fifths,
             measure.meter,
             [
-                (event.duration, event.pitches, () if last and index + 1 in gap else event.tied)
-                for event, last in _with_last(measure)
+                (event.duration, event.pitches, () if index + 1 in gap and event is measure.events[-1] else event.tied)
+                for event in measure.events
             ],
             [(item.text, item.before, item.kind) for item in measure.verbatim],
         )
         for index, measure in enumerate(part.measures)
     ]
-
-
-def _with_last(measure: Measure) -> Iterator[tuple[Event, bool]]:
-    """Yield the events of a measure, and whether each is its last."""
-    for event in measure.events:
-        yield event, event is measure.events[-1]
 
 
 def _open_slurs(measures: Sequence[Measure]) -> tuple[int, int]:

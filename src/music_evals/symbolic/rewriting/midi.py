@@ -112,6 +112,7 @@ def _read(content: bytes, name: str, suffix: str, meter: TimeSignature | None, l
         for channel in sorted({note.channel for note in track.notes})
     )
     check_n_voices(len(places), name)
+    n_voices = collections.Counter(place.track for place in places)
     rows = [
         (note.onset, max(note.end - note.onset, 1), note.pitch, note.velocity, index)
         for index, place in enumerate(places)
@@ -123,7 +124,13 @@ def _read(content: bytes, name: str, suffix: str, meter: TimeSignature | None, l
         drop_repeated_signatures(file.time_signatures, file.ticks_per_quarter) or (() if meter is None else (meter,)),
         drop_repeated(file.tempos),
         drop_repeated(file.key_signatures),
-        tuple(_names(file, places)) or ("",),
+        # the name of its track, with its channel where the track has several
+        tuple(
+            name if n_voices[place.track] == 1 else f"{name} channel {place.channel + 1}".strip()
+            for place in places
+            for name in [file.tracks[place.track].name.strip()]
+        )
+        or ("",),
         tuple(DRUMS if place.channel == DRUM_CHANNEL else 0 for place in places),
     )
     bars = meter_map(check_score(score, limits, name))
@@ -134,14 +141,6 @@ def _read(content: bytes, name: str, suffix: str, meter: TimeSignature | None, l
 
 def _notes(file: MidiFile, place: _Voice) -> list[MidiNote]:
     return [note for note in file.tracks[place.track].notes if note.channel == place.channel]
-
-
-def _names(file: MidiFile, places: Sequence[_Voice]) -> Iterator[str]:
-    """Yield the name of each voice: that of its track, with its channel where the track has several."""
-    n_voices = collections.Counter(place.track for place in places)
-    for place in places:
-        name = file.tracks[place.track].name.strip()
-        yield name if n_voices[place.track] == 1 else f"{name} channel {place.channel + 1}".strip()
 
 
 def _spliced(
@@ -194,16 +193,11 @@ def _encoded(events: Sequence[MidiEvent]) -> Iterator[bytes]:
     for event in events:
         wait = event.tick - tick
         same = event.delta and read_number(event.delta, 0)[0] == wait
-        delta = event.delta if same else _as_number(wait)
+        groups = [wait & 0x7F]  # seven bits a byte
+        while wait := wait >> 7:
+            groups.append(wait & 0x7F | 0x80)
+        delta = event.delta if same else bytes(reversed(groups))
         status = b"" if not event.stored and running == event.status else bytes([event.status])
         yield delta + status + event.data
         tick = event.tick
         running = event.status if event.status < SYSEX else 0  # it ends with any other event
-
-
-def _as_number(value: int) -> bytes:
-    """Write a number, seven bits a byte."""
-    groups = [value & 0x7F]
-    while value := value >> 7:
-        groups.append(value & 0x7F | 0x80)
-    return bytes(reversed(groups))

@@ -76,7 +76,9 @@ class MusicXMLTune(Tune):
         self.check_replacement(first, n_measures, notes)
         part, name = self.places[voice]
         measures = self.parts[part].measures
-        gap = Gap(name, notes, self.bars, first, n_measures, _encoding(self.document))
+        # what is not ASCII is written as a reference
+        encoding = {b"\xff\xfe": "utf-16-le", b"\xfe\xff": "utf-16-be"}.get(self.document[:2], "ascii")
+        gap = Gap(name, notes, self.bars, first, n_measures, encoding)
         items = [measure.items for measure in measures]
         for index in range(first, first + n_measures):
             if not items[index]:
@@ -99,10 +101,8 @@ class MusicXMLTune(Tune):
         after = MusicXMLTune(self.name, self.suffix, score, bars, numbers, (), document, document, parts, places)
         known = (self.places, places)
         check_edit(self, after, known, voice=voice, first=first, n_measures=n_measures, notes=notes)
-        return document if self.suffix != ".mxl" and self.content == self.document else self._packed(document)
-
-    def _packed(self, document: bytes) -> bytes:
-        """Return the archive with another document in it."""
+        if self.suffix != ".mxl" and self.content == self.document:
+            return document
         packed = io.BytesIO()
         with zipfile.ZipFile(io.BytesIO(self.content)) as old, zipfile.ZipFile(packed, "w") as new:
             for entry in old.infolist():
@@ -196,13 +196,6 @@ def _notes(sounds: Sequence[Sequence[_Sound]]) -> NoteArray:
         for sound in _merged(some)
     ]
     return make_notes(*np.array(rows, dtype=np.int64).reshape(-1, 5).T)
-
-
-def _encoding(document: bytes) -> str:
-    """Return how text is put into a document; what is not ASCII is written as a reference."""
-    if document.startswith(b"\xff\xfe"):
-        return "utf-16-le"
-    return "utf-16-be" if document.startswith(b"\xfe\xff") else "ascii"
 
 
 def _parts(root: ET.Element, spans: Iterator[list[tuple[int, int]]] | None) -> Iterator[_Part]:

@@ -129,7 +129,11 @@ def without_ends(
         after = [item for some in measures[stop:] for item in some if gap.is_mine(item)]
         for numbers, items, kind in ((slurs.stops, before, "start"), (slurs.starts, after, "stop")):
             for number in numbers:
-                slurred = next((item for item in items if _has_slur(item, kind, number)), None)
+                path = f"notations/slur[@type='{kind}']"
+                slurred = next(
+                    (item for item in items if number in {s.get("number", "1") for s in item.element.iterfind(path)}),
+                    None,
+                )
                 taken += [(slurred, "slur", kind, number)] if slurred is not None else []
     encoding = "latin-1" if gap.encoding == "ascii" else gap.encoding
     for start, end in dict.fromkeys((removal[0].start, removal[0].stop) for removal in taken):
@@ -138,11 +142,6 @@ def without_ends(
             cleaned = _without(cleaned, tag, kind, number) if other.start == start else cleaned
         if cleaned != text:
             yield start, end, cleaned.encode(encoding)
-
-
-def _has_slur(item: Item, kind: str, number: str) -> bool:
-    slurs = item.element.iterfind("notations/slur")
-    return any(slur.get("type") == kind and slur.get("number", "1") == number for slur in slurs)
 
 
 def _without(note: str, tag: str, kind: str, number: str) -> str:

@@ -68,7 +68,9 @@ def write_measure(
     """Return the symbols of one measure."""
     spans = list(_spans(notes, n_steps))
     edges = {edge for low, high, _ in spans for edge in (low, high)} | set(cuts)
-    marks = sorted({*_group_marks(edges, n_steps), *cuts})
+    # no symbol reaches over the edges of a beat that is written in triplets
+    beats = [beat for beat in range(-(-n_steps // STEPS_PER_QUARTER)) if _beat_is_triplet(beat, edges)]
+    marks = sorted({*(min(at * STEPS_PER_QUARTER, n_steps) for beat in beats for at in (beat, beat + 1)), *cuts})
     symbols: list[Written] = []
     for low, high, note in spans:
         inner = marks[bisect.bisect_right(marks, low) : bisect.bisect_left(marks, high)]
@@ -108,14 +110,6 @@ def _spans(
 def _beat_is_triplet(beat: int, edges: Collection[int]) -> bool:
     start = beat * STEPS_PER_QUARTER
     return any(start + step in edges for step in (1, 2, 4, 5))
-
-
-def _group_marks(edges: Collection[int], n_steps: int) -> Iterator[int]:
-    """Yield the edges of every beat that is written in triplets: no symbol reaches over them."""
-    for beat in range(-(-n_steps // STEPS_PER_QUARTER)):
-        if _beat_is_triplet(beat, edges):
-            yield beat * STEPS_PER_QUARTER
-            yield min((beat + 1) * STEPS_PER_QUARTER, n_steps)
 
 
 def _values(start: int, stop: int, values: Sequence[int]) -> Iterator[tuple[int, int]]:

@@ -18,69 +18,30 @@ __all__ = ["Tune", "check_edit", "measure_numbers", "second_halves"]
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Tune(abc.ABC):
-    """A tune in a file.
+    """A tune in a file."""
 
-    Parameters
-    ----------
-    name
-        The file, for messages.
-    suffix
-        Its suffix in lower case: the format in which `replaced` answers.
-    score
-        Its notes in the written order, tied notes as one; each voice is one that can be edited.
-    bars
-        Its measures.
-    numbers
-        What each measure is called; see the top of this module.
-    remarks
-        What a user should know before it is edited, a sentence each.
-
-    """
-
-    name: str
-    suffix: str
-    score: Score
+    name: str  # the file, for messages
+    suffix: str  # in lower case: the format in which `replaced` answers
+    score: Score  # its notes in the written order, tied notes as one; each voice is one that can be edited
     bars: MeterMap
-    numbers: tuple[str, ...]
-    remarks: tuple[str, ...] = ()
+    numbers: tuple[str, ...]  # what each measure is called; see the top of this module
+    remarks: tuple[str, ...] = ()  # what a user should know before it is edited, a sentence each
 
     @abc.abstractmethod
     def replaced(self, voice: int, first: int, n_measures: int, notes: NoteArray) -> bytes:
-        """Return the file with other notes in some measures of one voice.
+        """Return the file with other notes in some measures of one voice, from the measure `first` of `bars` on.
 
-        Parameters
-        ----------
-        voice
-            Index of the voice in `score`.
-        first, n_measures
-            Index of the first measure in `bars`, from 0, and how many.
-        notes
-            What these measures are to hold, one note at a time, in ticks of `score`; none sounds out of them.
-
-        Raises
-        ------
-        InvalidInputError
-            Notes outside of the measures, or two at once.
-        UnreadableFileError
-            What stands there cannot be edited without touching something else. The result is read again, and compared
-            with what it was: other voices, all notes outside of the measures, and the bar lines.
-
+        The notes come one at a time, in ticks of `score`, and none sounds out of the measures; others raise
+        `InvalidInputError`. `UnreadableFileError` says that what stands there cannot be edited without touching
+        something else. The result is read again, and compared with what it was: other voices, all notes outside of the
+        measures, and the bar lines.
         """
 
     def voice(self, name: str | int | None = None) -> int:
-        """Return the index of a voice by its name or number; None takes the only one.
+        """Return the index of a voice by its name or number; None takes the only one that has notes.
 
-        Raises
-        ------
-        NoDataError
-            The tune has no notes.
-        PolyphonyError
-            None was named, and several have notes; the message lists them.
-        UnknownNameError
-            There is no such voice.
-        InvalidInputError
-            Several voices have this name, or it is a drum kit, also where that is the only voice.
-
+        Where several have, `PolyphonyError` lists them. A drum kit is refused, also as the only voice, and so is a name
+        that several voices have (`InvalidInputError`).
         """
         sounding = np.unique(self.score.notes["voice"]).tolist()
         if not sounding:
@@ -109,14 +70,8 @@ class Tune(abc.ABC):
     def measures(self, text: str) -> tuple[int, int]:
         """Return index and number of measures that are named such as ``7-10`` or ``7``, or by their places, ``#7-#10``.
 
-        A number of several measures side by side, such as the halves around a repeat sign, names all of them.
-
-        Raises
-        ------
-        InvalidInputError
-            Not of this form, backwards, or not in the tune, or the number of measures in several places; the message
-            says which there are.
-
+        A number of several measures side by side, such as the halves around a repeat sign, names all of them. One that
+        is not in the tune, or in several places, is refused; the message says which there are.
         """
         match = re.fullmatch(r"\s*(#?\w+)\s*(?:[-:]\s*(#?\w+)\s*)?", text)
         if match is None:
@@ -170,22 +125,11 @@ def check_edit(
     n_measures: int,
     notes: NoteArray,
 ) -> None:
-    """Compare a tune with what was read again after measures were replaced.
+    """Compare a tune with what was read again after measures were replaced, as by `Tune.replaced`.
 
-    Parameters
-    ----------
-    before, after
-        The tune, and the file that is to be returned.
-    places
-        What each voice is in the file, before and after: one without notes may be no voice any more.
-    voice, first, n_measures, notes
-        As `Tune.replaced`.
-
-    Raises
-    ------
-    UnreadableFileError
-        A bar line has moved, a note outside of the measures is another now, or those in them are not as given.
-
+    `places` are what each voice is in the file, before and after: one without notes may be no voice any more.
+    `UnreadableFileError` says that a bar line has moved, that a note outside of the measures is another now, or that
+    those in them are not as given.
     """
     start, stop = before.bars.span(first, n_measures)
     expected, actual = (
