@@ -33,29 +33,11 @@ def align(
 ) -> tuple[Samples, dict[str, Any]]:
     """Return an edit at the rate, length and loudness of its source, and what was done to it.
 
-    Parameters
-    ----------
-    source, edited
-        Shapes (channels, n_samples); of the edit any number of each.
-    sample_rate, edited_rate
-        In Hz.
-    keeps_time
-        Cut or pad the end to the length of the source; False leaves the length as it is.
-
-    Returns
-    -------
-    samples : numpy.ndarray
-        float32, shape (channels of the edit, n_samples).
-    log : dict
-        ``sample_rate`` before and after in Hz, ``seconds`` before and after, ``cut_sec`` or ``padded_sec`` at the end,
-        ``source_lufs``, ``edit_lufs`` (before), ``gain_db``, and ``peak_limited`` where the gain was lowered so that
-        the peak stays at `PEAK`. A loudness of None is that of silence; then the gain is 0 dB.
-
-    Raises
-    ------
-    BackendError
-        The edit has no samples, or some that are not finite: the system failed.
-
+    Both are of shape (channels, n_samples), rates are in Hz, and the samples that come back are float32. With
+    `keeps_time` the end is cut or padded to the length of the source. The log has ``sample_rate`` and ``seconds``
+    before and after, ``cut_sec`` or ``padded_sec`` at the end, ``source_lufs``, ``edit_lufs`` (before), ``gain_db``,
+    and ``peak_limited`` where the gain was lowered so that the peak stays at `PEAK`. A loudness of None is that of
+    silence; then the gain is 0 dB. Raises `BackendError` where the edit has no samples, or some that are not finite.
     """
     if edited.ndim != 2 or not edited.size or not np.isfinite(edited).all():
         raise BackendError(

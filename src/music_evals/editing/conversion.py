@@ -56,7 +56,6 @@ def convert(folder: str | os.PathLike[str], *, most_bytes: int = MOST_BYTES) -> 
         The process needed more than four times the size of the files and 2 GiB of memory, or half an hour.
     OutputError
         The folder cannot be written to.
-
     """
     written = []
     for target, files in _unconverted(Path(folder)):

@@ -26,15 +26,9 @@ _MANIFESTS = ("manifest.jsonl", "manifest.csv")
 class FinishedFiles(Editor):
     """Returns the file that a manifest names for a source: so a closed system takes part in a study.
 
-    Parameters
-    ----------
-    folder
-        Holds manifest.jsonl or manifest.csv. A row has ``id``, that of what was edited in the table of sources;
-        ``estimate``, a path from the folder; and perhaps ``sha256`` of that file. ``music-evals edit`` writes such.
-    name
-        Of the system, in records and tables.
-    backbone
-        One of `annotations.BACKBONES`.
+    The folder holds manifest.jsonl or manifest.csv. A row has ``id``, that of what was edited in the table of sources;
+    ``estimate``, a path from the folder; and perhaps ``sha256`` of that file. ``music-evals edit`` writes such. The
+    name is that of the system, in records and tables; `backbone` is one of `annotations.BACKBONES`.
 
     Raises
     ------
@@ -44,7 +38,6 @@ class FinishedFiles(Editor):
         A row without an id or an estimate, or an id that is there twice.
     UnknownNameError
         No such backbone.
-
     """
 
     def __init__(self, folder: str | os.PathLike[str], *, name: str, backbone: str = "not stated") -> None:

@@ -37,14 +37,7 @@ Description: {description}
 
 
 def instruction_prompt(description: str, task: str) -> str:
-    """Return what a language model is asked for one instruction: a description of the source, one of `KINDS`.
-
-    Raises
-    ------
-    InvalidInputError, UnknownNameError
-        An empty description; a task without a kind of words.
-
-    """
+    """Return what a language model is asked for one instruction: a description of the source, one of `KINDS`."""
     if task not in KINDS:
         raise UnknownNameError("kind of instruction", task, KINDS)
     if not description.strip():
@@ -58,20 +51,10 @@ def read_instruction(
 ) -> EditInstruction | None:
     """Return the instruction that a language model answered, or None where it says that there is no such word.
 
-    Parameters
-    ----------
-    answer
-        Holds one JSON object, perhaps in a fence or behind a remark.
-    source_id, description, task
-        What was asked, see `instruction_prompt`; the id of the instruction is ``<source_id>-<task>``.
-    author
-        Who answered, and when.
-
-    Raises
-    ------
-    BackendError
-        The answer is no such object, its words are not those of the description, or its sentence is missing.
-
+    `answer` holds one JSON object, perhaps in a fence or behind a remark; source, description and task are what the
+    prompt was made of (`instruction_prompt`), and the id of the instruction is ``<source_id>-<task>``. `author` is who
+    answered, and when. Raises `BackendError` where the answer is no such object, its words are not those of the
+    description, or its sentence is missing.
     """
 
     def refuse(reason: str) -> BackendError:
@@ -152,7 +135,6 @@ def write_instructions(
         An answer that is no instruction.
     ModelUnavailableError
         The model cannot be asked.
-
     """
     wanted = tuple(tasks)
     answers = writer.write([instruction_prompt(description, task) for task in wanted], seed=seed)

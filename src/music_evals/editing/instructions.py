@@ -65,24 +65,14 @@ def exchange(
 ) -> EditInstruction:
     """Return the instruction that exchanges one word for another, with its target caption where one follows.
 
-    Parameters
-    ----------
-    before, after
-        What is exchanged; any words.
-    task
-        One of `KINDS`, or ``"other"``, which is meant to change nothing that is measured.
-    source_prompt
-        Description of the source; where it holds `before`, the target caption follows from it.
-    id
-        Of the instruction.
-    sentence
-        Which of the sentences of the task, counted from 0; counted round.
+    `task` is one of `KINDS`, or ``"other"``, which is meant to change nothing that is measured. Where `source_prompt`
+    holds `before`, the target caption follows from it. `sentence` says which of the sentences of the task is taken,
+    counted round from 0.
 
     Examples
     --------
     >>> exchange("rock", "jazz", task="genre", source_prompt="a rock band").target_caption()
     'a jazz band'
-
     """
     if task not in KINDS and task != "other":
         raise UnknownNameError("kind of instruction", task, [*KINDS, "other"])
@@ -107,7 +97,6 @@ def find_tags(description: str) -> dict[str, str]:
     --------
     >>> find_tags("A sad Rock ballad with piano")
     {'genre': 'rock', 'mood': 'sad', 'timbre': 'piano'}
-
     """
     tags = {}
     for task, kind in KINDS.items():
@@ -126,15 +115,8 @@ def generate(
 ) -> Sequence[EditInstruction]:
     """Return one instruction for each task of `KINDS` whose kind of word the (English) description of a source holds.
 
-    Source id, task and seed decide which new word and which sentence; other sources change nothing.
-
-    Raises
-    ------
-    UnknownNameError
-        A task that has no templates.
-    NoDataError
-        The description holds no word of any of these tasks.
-
+    Source id, task and seed decide which new word and which sentence; other sources change nothing. A task without
+    templates is an `UnknownNameError`, a description without a word of any of these tasks a `NoDataError`.
     """
     wanted = tuple(tasks)
     for task in wanted:

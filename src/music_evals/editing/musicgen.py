@@ -217,26 +217,9 @@ def lay_over(model: Any, path: Path, added: Mapping[str, torch.nn.Linear] | None
 class MusicGen(Editor):
     """Makes music for a description, as long as the source.
 
-    Parameters
-    ----------
-    model
-        `from_pretrained` loads it.
-    text
-        The prompt: ``"target_caption"``, ``"source_prompt"``, or the ``"instruction"`` in its own words.
-    guidance
-        How strongly the text counts (3, authors' code).
-    top_k, temperature
-        Of sampling (250 and 1, authors' code).
-    weights
-        Where the model comes from, for records; several where it has parts.
-
-    Raises
-    ------
-    ModelUnavailableError
-        No weights are given; the message says which there are, and under what licence.
-    InvalidInputError
-        A number out of range.
-
+    `text` is the prompt: ``"target_caption"``, ``"source_prompt"``, or the ``"instruction"`` in its own words.
+    `guidance` is how strongly it counts; this, `top_k` and `temperature` of sampling are by default those of the
+    authors' code. `weights` says where the model comes from, for records; several where it has parts.
     """
 
     _name, _title, _where = "musicgen", "MusicGen, by text alone", WEIGHTS
@@ -278,27 +261,12 @@ class MusicGen(Editor):
         base_revision: str | None = None,
         **parameters: Any,
     ) -> Self:
-        """Load the model.
+        """Load the model, from files of transformers or, with a base, from a checkpoint of audiocraft.
 
-        Parameters
-        ----------
-        source, revision
-            A folder, or an id of the Hub with its commit: files of transformers or, with a base, one of audiocraft.
-        device, precision
-            Where, and in what of `conversion.PRECISIONS`, it computes.
-        base, base_revision
-            A model of equal sizes in the form of transformers, whose text encoder, codec and tokenizer a checkpoint of
-            audiocraft (``state_dict.bin``) is used with: a folder, or an id with its commit.
-        **parameters
-            Of the system.
-
-        Raises
-        ------
-        InvalidInputError
-            An id without its commit; a precision that the device does not have.
-        ModelUnavailableError, UnreadableFileError, FileTooLargeError
-            Files are not there or not converted (`conversion`), or hold other tensors than the model has.
-
+        Each is a folder, or an id of the Hub with its commit. The base is a model of equal sizes in the form of
+        transformers, whose text encoder, codec and tokenizer the checkpoint (``state_dict.bin``) is used with. The
+        precision is one of `conversion.PRECISIONS`. Files that are not there or not converted, or that hold other
+        tensors than the model has, are errors.
         """
         base = base or cls._base
         load = functools.partial(MusicGenModel.from_pretrained, cls._kind, device=device, precision=precision)

@@ -72,14 +72,7 @@ _SMALLEST_LEVEL = 8
 
 
 def sentences_about(concept: str) -> tuple[str, ...]:
-    """Return the sentences of the table about a concept.
-
-    Examples
-    --------
-    >>> sentences_about("jazz")[0]
-    'a piece of jazz music'
-
-    """
+    """Return the sentences of the table about a concept."""
     return tuple(sentence.format(word=concept) for sentence in SENTENCES)
 
 
@@ -179,40 +172,17 @@ def _summed_correlation(noise: Any, generator: Any) -> Any:
 class MusicMagus(Editor):
     """Exchanges a word of a description and edits the recording so, by AudioLDM 2.
 
-    Parameters
-    ----------
-    model
-        Its parts; `from_pretrained` loads them.
-    steps
-        Of the diffusion (100, authors' notebook).
-    guidance
-        How strongly the description counts (3.5, authors' notebook).
-    pull
-        Size of the step that brings the maps nearer (0.04, authors' notebook); 0 leaves the edit free.
-    negative_prompt
-        What guidance leads away from.
-    variant
-        ``corrected``, or ``official`` as the authors' code: the pull moves the latents of both passes, each by its own
-        gradient, the noise under the description is that at its own latent, and the other latent goes on; the
-        regulariser is theirs, the latent of a recording is drawn from the posterior, sentences are padded to the words
-        of the description and two, and the negative prompt to the length of the text beside it.
-    noise_seed
-        None inverts the recording. A seed starts from the noise that a generator on the CPU draws from it: for
-        recordings that this very model made from this seed; of such a source only the length is read.
-    regulariser_rounds
-        See `regularised`; 0 leaves out what keeps an inversion like noise.
-    sentences
-        Concept -> sentences about it, in place of `sentences_about`.
-    weights
-        Where the model comes from, for records.
+    `steps`, `guidance` (how strongly the description counts) and `pull` are those of the authors' notebook. The pull is
+    the size of the step that brings the maps nearer; 0 leaves the edit free. With the variant ``official`` the pull
+    moves the latents of both passes, each by its own gradient, the noise under the description is that at its own
+    latent, and the other latent goes on; the regulariser is theirs, the latent of a recording is drawn from the
+    posterior, sentences are padded to the words of the description and two, and the negative prompt to the length of
+    the text beside it.
 
-    Raises
-    ------
-    InvalidInputError
-        A number out of range.
-    UnknownNameError
-        A variant that does not exist.
-
+    A `noise_seed` of None inverts the recording. A seed starts from the noise that a generator on the CPU draws from
+    it: for recordings that this very model made from this seed; of such a source only the length is read. See
+    `regularised` for its rounds; 0 leaves out what keeps an inversion like noise. `sentences` are those about concepts,
+    in place of `sentences_about`.
     """
 
     _model: AudioLDM2

@@ -108,18 +108,15 @@ def chord_classes(label: str) -> Frames:
     degrees = [*QUALITIES.get(quality or "", ()), *(parts["degrees"] or "").split(","), parts["bass"] or "1"]
     for degree in filter(None, map(str.strip, degrees)):
         classes[_semitones(degree.lstrip("*"), label)] = not degree.startswith("*")
-    return np.roll(classes, STEPS[label[0]] + _accidentals(parts["root"]))
+    root = STEPS[label[0]] + parts["root"].count("#") - parts["root"].count("b")
+    return np.roll(classes, root)
 
 
 def _semitones(degree: str, label: str) -> int:
     number = degree.lstrip("b#")
     if not (number.isdecimal() and 1 <= int(number) <= 13):
         raise InvalidInputError(f"{label!r} holds {degree!r}, and a degree is 1 to 13, such as b3 or #11")
-    return ([*STEPS.values()][(int(number) - 1) % 7] + _accidentals(degree)) % 12
-
-
-def _accidentals(name: str) -> int:
-    return name.count("#") - name.count("b")
+    return ([*STEPS.values()][(int(number) - 1) % 7] + degree.count("#") - degree.count("b")) % 12
 
 
 def _chord_frames(chords: Chords, n_frames: int = N_FRAMES) -> Frames:

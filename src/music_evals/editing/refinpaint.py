@@ -58,12 +58,6 @@ def kept_count(n: int, round_: int) -> int:
 
     It is ceil(n cos(i pi / 22)), a seventh of them in round 10 and nearly all in round 1, as the authors' code rounds
     it: as a rate that is multiplied with n again, where all of them would be kept with 511 of 512.
-
-    Examples
-    --------
-    >>> [kept_count(100, round_) for round_ in (10, 5, 1)]
-    [15, 76, 99]
-
     """
     n_kept = math.ceil(math.cos(round_ / (MOST_CONFIDENCE + 1) * math.pi / 2) * n)
     return int((n_kept / n if n_kept < n else 1 - 1 / 512) * n) if n else 0
@@ -76,26 +70,10 @@ def written_by_tokens(score: Score, *, variant: str = "corrected") -> Score:
 
 
 class RefinPaint(Editor):
-    """Makes bars of a score anew.
+    """Makes bars of a score anew by the networks of `refinpaint_networks`.
 
-    Parameters
-    ----------
-    model
-        The networks (`refinpaint_networks.RefinPaintNetworks`); `from_pretrained` loads them.
-    top_p
-        A token is drawn from the smallest set with this probability (0.95, authors' code).
-    variant
-        ``"corrected"``, or ``"official"`` for all behaviours of the authors' code, see above.
-    weights
-        Where the networks come from, for records.
-
-    Raises
-    ------
-    ModelUnavailableError
-        There are no networks; the message says where they are.
-    InvalidInputError
-        A probability outside of 0..1, or another variant.
-
+    A token is drawn from the smallest set with the probability `top_p` (0.95, authors' code). The variant
+    ``"official"`` has all behaviours of the authors' code, see above.
     """
 
     licence = codec.LICENCE
@@ -177,7 +155,8 @@ class RefinPaint(Editor):
         encoded = codec.encode(score, official=self._official)
         if bars[1] > len(encoded.bars):
             return f"bars {bars[0]}:{bars[1]} were asked for, and the source has {len(encoded.bars)}; name bars it has"
-        first, end = _span(encoded, bars)
+        ends = [*encoded.bars.tolist(), len(encoded.tokens)]
+        first, end = ends[bars[0]], ends[bars[1]]
         if end - first > self._model.max_tokens:
             return (
                 f"bars {bars[0]}:{bars[1]} have {end - first} tokens, and refinpaint sees {self._model.max_tokens}; "
@@ -232,12 +211,6 @@ class RefinPaint(Editor):
             )
         refined: Tokens = tokens[:n].cpu().numpy()
         return refined
-
-
-def _span(encoded: codec.Encoded, bars: tuple[int, int]) -> tuple[int, int]:
-    """Return the first token of the bars, and the one after their last."""
-    ends = [*encoded.bars.tolist(), len(encoded.tokens)]
-    return ends[bars[0]], ends[bars[1]]
 
 
 def _window(encoded: codec.Encoded, bars: tuple[int, int], most: int) -> Window:

@@ -62,11 +62,6 @@ class Encoded(NamedTuple):
     n_outside: int  # notes below A0 or above C8, left out
 
 
-def _snapped(tick: npt.NDArray[np.int64], ticks_per_quarter: int) -> npt.NDArray[np.int64]:
-    """Return the nearest 32nd note, of two the earlier."""
-    return -((ticks_per_quarter - 2 * STEPS_PER_QUARTER * tick) // (2 * ticks_per_quarter))
-
-
 def encode(score: Score, *, official: bool = False) -> Encoded:
     """Return a score as tokens: all voices become one, and of equal pitches at one onset the shortest stays.
 
@@ -86,8 +81,10 @@ def encode(score: Score, *, official: bool = False) -> Encoded:
         left_out = programs == DRUMS
     outside &= ~left_out
     encodable = notes[~left_out & ~outside]
-    onset = _snapped(encodable["onset_tick"], score.ticks_per_quarter)
-    end = _snapped(encodable["onset_tick"] + encodable["duration_tick"], score.ticks_per_quarter)
+    # the nearest 32nd note, of two the earlier
+    per_quarter = score.ticks_per_quarter
+    ticks = (encodable["onset_tick"], encodable["onset_tick"] + encodable["duration_tick"])
+    onset, end = (-((per_quarter - 2 * STEPS_PER_QUARTER * tick) // (2 * per_quarter)) for tick in ticks)
     length = np.abs(np.maximum(end - onset, 1)[:, None] - DURATIONS).argmin(axis=1)
     # sorted by onset, pitch, then the shortest first: of equal pitches at one onset it stays
     order = np.lexsort((length, encodable["pitch"], onset))

@@ -25,24 +25,9 @@ CODECS: Final = {
 
 
 class Resynth(Editor):
-    """Encodes the source and decodes it again; a control, whatever the instruction asks.
+    """Encodes the source and decodes it again by one of `CODECS`; a control, whatever the instruction asks.
 
-    Parameters
-    ----------
-    model
-        `transformers.EncodecModel`, or the parts of AudioLDM 2; `from_pretrained` loads them.
-    codec
-        One of `CODECS`.
-    weights
-        Where the model comes from, for records.
-
-    Raises
-    ------
-    UnknownNameError
-        No such codec.
-    ModelUnavailableError
-        No weights are given; the message says which there are, and under what licence.
-
+    The model is a `transformers.EncodecModel`, or the parts of AudioLDM 2.
     """
 
     def __init__(self, model: Any = None, *, codec: str = "encodec", weights: Weights | None = None) -> None:

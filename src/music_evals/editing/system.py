@@ -123,15 +123,8 @@ class Editor(abc.ABC):
     def edit(self, requests: Sequence[EditRequest]) -> list[EditResult]:
         """Return one result a request, in their order; what comes of one does not depend on the others.
 
-        Raises
-        ------
-        UnsupportedEditError
-            An instruction, or a kind of source, that this system cannot follow.
-        InvalidAudioError
-            A source that is silent, or that has several channels where one is needed.
-        FileTooLargeError
-            A source that is too long.
-
+        Raises `UnsupportedEditError` for an instruction or a source that this system cannot follow, `InvalidAudioError`
+        for a source that is silent, or that has several channels where one is needed, and `FileTooLargeError`.
         """
         for request in requests:
             self._check(request)
@@ -218,13 +211,9 @@ def request_key(info: EditorInfo, request: EditRequest, *, content: str | None =
 
 def item_seed(request: EditRequest, key: str) -> int:
     """Return the seed of an item, 0..2**63 - 1, from the seed of the run and the key of the request."""
-    return _seed(f"{request.seed} {key}")
+    return int.from_bytes(hashlib.sha256(f"{request.seed} {key}".encode()).digest()[:8], "big") >> 1
 
 
 def source_seed(request: EditRequest, content: str) -> int:
     """Return a seed that all edits of one source share, for what they share, such as an inversion; 0..2**63 - 1."""
-    return _seed(f"{request.seed} source {content}")
-
-
-def _seed(text: str) -> int:
-    return int.from_bytes(hashlib.sha256(text.encode()).digest()[:8], "big") >> 1
+    return item_seed(request, f"source {content}")

@@ -82,14 +82,7 @@ class _Weightless(Editor):
 
 @dataclasses.dataclass(frozen=True)
 class Transposition(_Weightless):
-    """Everything but drums moved by semitones; recordings by a phase vocoder and resampling.
-
-    Parameters
-    ----------
-    semitones
-        -24 to 24; whole numbers for scores.
-
-    """
+    """Everything but drums moved by -24 to 24 semitones, whole ones for scores; recordings by a phase vocoder."""
 
     semitones: float = 2.0
 
@@ -129,14 +122,7 @@ class Transposition(_Weightless):
 
 @dataclasses.dataclass(frozen=True)
 class TimeStretch(_Weightless):
-    """Another tempo at the same pitch; recordings by a phase vocoder.
-
-    Parameters
-    ----------
-    rate
-        Factor of the tempo, 0.25 to 4: above 1 is faster.
-
-    """
+    """Another tempo, 0.25 to 4 times as fast, at the same pitch; recordings by a phase vocoder."""
 
     rate: float = 1.15
 
@@ -185,13 +171,7 @@ class NoiseVocoder(_Weightless):
 
     The power of each pitch class, summed over all octaves, is spread evenly over its octaves: which chord sounds can be
     heard, in which octave a note lies cannot. At last the level follows that of the source in steps of 20 ms, so that
-    onsets stay where they are.
-
-    Parameters
-    ----------
-    highest_hz
-        Upper end of the noise, 220 to 20000.
-
+    onsets stay where they are. The noise reaches up to `highest_hz`, 220 to 20000.
     """
 
     highest_hz: float = 4000.0
@@ -206,6 +186,7 @@ class NoiseVocoder(_Weightless):
         return np.stack([self._vocoded(channel, sample_rate, rng) for channel in audio])
 
     def _vocoded(self, channel: Samples, sample_rate: int, rng: np.random.Generator) -> Samples:
+        from scipy.ndimage import uniform_filter1d
         from scipy.signal import istft, stft
 
         n_window = 2 * round(VOCODER_WINDOW_SEC * sample_rate / 2)
@@ -213,42 +194,29 @@ class NoiseVocoder(_Weightless):
         options: dict[str, Any] = {"fs": sample_rate, "nperseg": n_window, "noverlap": 3 * n_window // 4}
         frequency_hz, _, source = stft(channel.astype(np.float64), **options)
         _, _, noise = stft(rng.standard_normal(len(channel)), **options)
-        bands = _pitch_class_bands(frequency_hz, min(self.highest_hz, sample_rate / 2))  # (12, bins)
+        # how much each bin belongs to each pitch class (0 = C), by its distance from the nearest octave in semitones
+        inside = (frequency_hz >= LOWEST_HZ) & (frequency_hz <= min(self.highest_hz, sample_rate / 2))
+        pitch = 69 + 12 * np.log2(np.maximum(frequency_hz, 1e-9) / 440.0)
+        off = (pitch[None, :] - np.arange(12)[:, None] + 6) % 12 - 6
+        bands = np.exp(-0.5 * (off / VOCODER_SIGMA_SEMITONES) ** 2) * inside  # (12, bins), 0..1
         chroma = bands @ np.abs(source) ** 2  # (12, frames)
-        shaped = noise * np.sqrt(bands.T @ chroma)
-        _, samples = istft(shaped, **options)
+        _, samples = istft(noise * np.sqrt(bands.T @ chroma), **options)
         samples = np.pad(samples, (0, max(len(channel) - len(samples), 0)))[: len(channel)]
-        return _with_envelope(samples, channel, max(round(ENVELOPE_SEC * sample_rate), 1))
-
-
-def _pitch_class_bands(frequency_hz: npt.NDArray[np.float64], highest_hz: float) -> npt.NDArray[np.float64]:
-    """Return how much each bin belongs to each pitch class (0 = C), shape (12, bins), 0..1."""
-    inside = (frequency_hz >= LOWEST_HZ) & (frequency_hz <= highest_hz)
-    pitch = 69 + 12 * np.log2(np.maximum(frequency_hz, 1e-9) / 440.0)
-    off = (pitch[None, :] - np.arange(12)[:, None] + 6) % 12 - 6  # to the nearest octave of each class, in semitones
-    bands: npt.NDArray[np.float64] = np.exp(-0.5 * (off / VOCODER_SIGMA_SEMITONES) ** 2) * inside
-    return bands
-
-
-def _with_envelope(samples: npt.NDArray[np.float64], like: Samples, n_step: int) -> Samples:
-    """Return samples whose level over windows of `n_step` follows that of others."""
-    from scipy.ndimage import uniform_filter1d
-
-    levels = [np.sqrt(np.maximum(uniform_filter1d(np.square(x, dtype=np.float64), n_step), 0)) for x in (like, samples)]
-    floor = 1e-3 * max(float(levels[1].max()), 1e-12)  # where the noise is nearly silent it is not blown up
-    shaped: Samples = (samples * levels[0] / np.maximum(levels[1], floor)).astype(np.float32)
-    return shaped
+        # the level over windows of 20 ms follows that of the source; nearly silent noise is not blown up
+        n_step = max(round(ENVELOPE_SEC * sample_rate), 1)
+        levels = [
+            np.sqrt(np.maximum(uniform_filter1d(np.square(x, dtype=np.float64), n_step), 0)) for x in (channel, samples)
+        ]
+        floor = 1e-3 * max(float(levels[1].max()), 1e-12)
+        shaped: Samples = (samples * levels[0] / np.maximum(levels[1], floor)).astype(np.float32)
+        return shaped
 
 
 @dataclasses.dataclass(frozen=True)
 class HpssRemix(_Weightless):
     """Tones and hits taken apart (median filters, Fitzgerald 2010) and mixed again at other levels.
 
-    Parameters
-    ----------
-    harmonic_db, percussive_db
-        Gain of each part, -60 to 60 dB; -60 takes it away as far as can be heard.
-
+    The gain of each part is -60 to 60 dB; -60 takes it away as far as can be heard.
     """
 
     harmonic_db: float = 0.0
@@ -270,16 +238,10 @@ class HpssRemix(_Weightless):
 
 @dataclasses.dataclass(frozen=True)
 class Equaliser(_Weightless):
-    """Low and high shelves of second order.
+    """Low and high shelves of second order, with gains of -60 to 60 dB.
 
-    Parameters
-    ----------
-    low_db, high_db
-        Gain below and above the corners, -60 to 60 dB.
-    low_hz, high_hz
-        Corners, where half of the gain (in dB) is reached; above the upper half of the band (0.45 of the rate) they are
-        moved down to it.
-
+    At the corners half of the gain (in dB) is reached; above the upper half of the band (0.45 of the rate) they are
+    moved down to it.
     """
 
     low_db: float = 6.0
@@ -322,15 +284,8 @@ def _shelf(gain_db: float, corner_hz: float, sample_rate: int, *, high: bool) ->
 class Effects(_Weightless):
     """Soft clipping and a room: what a guitar amplifier or a hall does to music.
 
-    Parameters
-    ----------
-    drive_db
-        Gain before the clipping by tanh, 0 (none) to 60 dB.
-    reverb_sec
-        Time in which the room falls by 60 dB, 0 to 10 s; 0 is no room.
-    wet
-        Share of the room in the mix, 0 to 1.
-
+    `drive_db` is the gain before the clipping by tanh, 0 (none) to 60 dB; `reverb_sec` the time in which the room falls
+    by 60 dB, 0 (no room) to 10 s; `wet` the share of the room in the mix, 0 to 1.
     """
 
     drive_db: float = 12.0

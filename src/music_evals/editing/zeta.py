@@ -111,26 +111,9 @@ def forward(inversion: Inversion, noise: Noise, schedule: Schedule, start: int) 
 class Zeta(Editor):
     """Edits a recording so that it fits a description, by AudioLDM 2.
 
-    Parameters
-    ----------
-    model
-        Its parts; `from_pretrained` loads them.
-    steps
-        Of the diffusion (200, authors' code).
-    start
-        How many of them, at the end, are run anew: 0 is the source, more changes more (100, the authors' user study).
-    source_guidance, target_guidance
-        How strongly the descriptions count (3 and 12, authors' code).
-    zero_last
-        See `invert`.
-    weights
-        Where the model comes from, for records.
-
-    Raises
-    ------
-    InvalidInputError
-        A number out of range.
-
+    `start` is how many of the steps, at the end, are run anew: 0 is the source, more changes more (100, the authors'
+    user study). `steps` and how strongly the descriptions count are those of the authors' code; for `zero_last` see
+    `invert`.
     """
 
     _model: AudioLDM2
