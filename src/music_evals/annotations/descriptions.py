@@ -31,7 +31,6 @@ class Dimension(NamedTuple):
         Beginnings, 8 hexadecimal digits, of the sub-question ids in the released data.
     table_row
         Label in table 2 of the paper; empty for the one dimension that it leaves out.
-
     """
 
     name: str
@@ -106,13 +105,8 @@ SCORED: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
 def theme_of_row(row: Mapping[str, Any]) -> str | None:
     """Return what a song of CaiMD is about, without spaces around it.
 
-    The professional's text on the themes of the lyrics, else the amateur's, else None; a blank one counts as none.
-
-    Parameters
-    ----------
-    row
-        Of the data set; groups and dimensions may be missing.
-
+    The professional's text on the themes of the lyrics, else the amateur's, else None; a blank one counts as none, and
+    groups and dimensions may be missing from the row.
     """
     dimensions = ((row.get(group) or {}).get("dimensions") or {} for group in GROUPS)
     texts = (((reported.get("lyric_themes") or {}).get("text") or "").strip() for reported in dimensions)

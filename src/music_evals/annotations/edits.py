@@ -5,6 +5,8 @@ Conventions
 - Audio is float32, shape (channels, samples), full scale 1, with its rate in Hz.
 - Facets are those of the preservation benchmark: harmony, rhythm, structure, melody.
 - Bars are counted from 0; the last one of a range is excluded.
+- Values that break the rules of their parameters raise `InvalidInputError`, samples `InvalidAudioError`, unknown tasks
+  and facets `UnknownNameError`.
 """
 
 from __future__ import annotations
@@ -75,14 +77,6 @@ class EditInstruction:
         Which of `FACETS` are meant to change: a change of these is no damage.
     author
         Who wrote it: ``"human"``, ``"template"``, or a language model with its date.
-
-    Raises
-    ------
-    InvalidInputError
-        An empty text, one word of a pair without the other, an impossible range of bars or confidence.
-    UnknownNameError
-        A task or facet that does not exist.
-
     """
 
     text: str
@@ -130,7 +124,6 @@ class EditInstruction:
         ... )
         >>> instruction.target_caption()
         'A jazz song.'
-
         """
         if self.target_prompt.strip():
             return self.target_prompt
@@ -170,23 +163,7 @@ def check_facets(names: tuple[str, ...]) -> None:
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class EditConditions:
-    """Features of a source, as conditions for systems.
-
-    Parameters
-    ----------
-    chords
-        Chords of the source.
-    beats
-        Beats of the source.
-    downbeats_sec
-        Those of the beats that begin a bar, shape (n,), increasing.
-
-    Raises
-    ------
-    InvalidInputError
-        A downbeat that is no beat.
-
-    """
+    """Features of a source, as conditions for systems; downbeats are those of the beats that begin a bar."""
 
     chords: Chords
     beats: Beats
@@ -224,14 +201,6 @@ class EditRequest:
         Of the run; the numbers of an item also depend on what it is (`editing.system.item_seed`).
     conditions
         Chords and beats of the source, for systems that need them (`pipelines.edit_conditions`).
-
-    Raises
-    ------
-    InvalidInputError
-        Both a recording and a score, or neither; a negative seed.
-    InvalidAudioError
-        Samples of another type or shape, none at all, not finite, or without a rate.
-
     """
 
     source_id: str
@@ -305,7 +274,6 @@ class EditResult:
         What `editing.alignment` did to length, rate and loudness; empty for scores.
     provenance
         System, parameters, weights with their revisions, seed of the item, version of the package.
-
     """
 
     key: str
@@ -366,7 +334,6 @@ class EditorInfo:
         Stands outside of comparisons.
     backbone
         One of `BACKBONES`: what kind of model makes the edit.
-
     """
 
     name: str

@@ -2,7 +2,9 @@
 
 The same form holds words and patterns. In a pattern ``c`` is a character, ``R`` the last character of a line that
 rhymes within its section, a space a pause: ``ccccc ccccR``. `sections_text` and `sections_of_text` write and read that
-form; `Pattern` is a whole song in it, as scores compare them.
+form; `Pattern` is a whole song in it, as scores compare them. Labels that are empty or hold brackets, lines
+that hold line breaks (`InvalidLyricsError`), and labels, lines and words of a pattern that differ in number
+(`InvalidPatternError`) are refused.
 """
 
 from __future__ import annotations
@@ -29,12 +31,6 @@ class LyricSection:
         Without brackets, as ``"verse1"`` or ``"pre-chorus"``.
     lines
         Phrases, or their patterns.
-
-    Raises
-    ------
-    InvalidLyricsError
-        An empty label, one that holds brackets or line breaks, or a line with a line break.
-
     """
 
     label: str
@@ -73,12 +69,6 @@ class Pattern:
         anything else is foreign.
     words
         The lines as they were, for explanations; empty where they are not known.
-
-    Raises
-    ------
-    InvalidPatternError
-        Labels, lines and words that differ in number, or an empty label.
-
     """
 
     text: str
@@ -107,14 +97,7 @@ def sections_of_rows(rows: Iterable[Mapping[str, Any]], field: str = "lines") ->
 
 
 def sections_text(sections: Sequence[LyricSection], *, numbered: bool = True) -> str:
-    """Write sections as text, without a newline at the end.
-
-    Parameters
-    ----------
-    sections
-        In their order.
-    numbered
-        Write ``(verse1)``; False writes ``(verse)``.
+    """Write sections as text, without a newline at the end; without numbers as ``(verse)`` for ``(verse1)``.
 
     Examples
     --------
@@ -122,7 +105,6 @@ def sections_text(sections: Sequence[LyricSection], *, numbered: bool = True) ->
     (verse)
     ccccc
     ccccR
-
     """
     return "\n".join(line for part in sections for line in (f"({part.label if numbered else part.kind})", *part.lines))
 
@@ -131,28 +113,13 @@ def sections_of_text(text: str) -> tuple[LyricSection, ...]:
     r"""Read what `sections_text` writes: each header on a line of its own, then its lines, blank ones too.
 
     Headers are those that the lyric score knows: letters, digits, ``_`` and ``-`` in round brackets, spaces around
-    them; ``(verse 1)`` is a line.
-
-    Parameters
-    ----------
-    text
-        Its lines end with a newline.
-
-    Returns
-    -------
-    tuple of LyricSection
-        None for an empty text.
-
-    Raises
-    ------
-    InvalidLyricsError
-        A line before the first header, or one with a carriage return.
+    them; ``(verse 1)`` is a line. Lines end with a newline. A line before the first header, or one with a carriage
+    return, raises `InvalidLyricsError`.
 
     Examples
     --------
     >>> sections_of_text("(verse1)\nccccc\nccccR")
     (LyricSection(label='verse1', lines=('ccccc', 'ccccR')),)
-
     """
     blocks: list[tuple[str, list[str]]] = []
     for line in text.split("\n") if text else ():

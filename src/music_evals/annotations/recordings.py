@@ -8,7 +8,8 @@ Conventions
   best guess of the pitch, as in `mir_eval.melody`.
 - Pitches of notes are MIDI numbers, 60 = C4; pitch classes are 0 = C .. 11 = B.
 
-Arrays are checked once, when the value is made; they are not copied and must not be written to.
+Arrays are checked once, when the value is made; they are not copied and must not be written to. What breaks the
+rules of its parameters, such as times that do not increase or are not finite, raises `InvalidAnnotationError`.
 """
 
 from __future__ import annotations
@@ -82,13 +83,6 @@ class Beats(_Annotation):
         Evidence: the stretch that beats may lie in, shape (2,).
     pulse
         Evidence: how much the onsets recur after each of a row of lags, shape (n_lags,).
-
-    Raises
-    ------
-    InvalidAnnotationError
-        Times that do not increase, are negative or not finite, a tempo that is not a positive number, or evidence that
-        is not finite.
-
     """
 
     times_sec: FloatArray
@@ -114,19 +108,11 @@ class Key(_Annotation):
 
     Parameters
     ----------
-    tonic
-        0..11.
-    mode
-        ``"major"`` or ``"minor"``.
+    tonic, mode
+        0..11, and ``"major"`` or ``"minor"``.
     confidence
         How far the key stands out from the others, 0..2, higher is surer; NaN where the source does not say. Of
         `estimate_key` the correlation of its profile less that of the next best key. Keys are equal whatever it is.
-
-    Raises
-    ------
-    InvalidAnnotationError
-        A tonic outside 0..11, a mode that is neither ``"major"`` nor ``"minor"``, or a confidence outside 0..2.
-
     """
 
     tonic: int
@@ -152,12 +138,6 @@ class Chords(_Annotation):
         Start and end of each, shape (n, 2); each starts where the one before ends.
     labels
         In Harte syntax, one an interval.
-
-    Raises
-    ------
-    InvalidAnnotationError
-        Gaps, overlaps, empty intervals, or not one label each.
-
     """
 
     intervals_sec: FloatArray
@@ -177,12 +157,6 @@ class Segments(_Annotation):
         Start and end of each, shape (n, 2); each starts where the one before ends, the first at 0.
     labels
         One an interval; sections of one label are repetitions.
-
-    Raises
-    ------
-    InvalidAnnotationError
-        Gaps, overlaps, empty intervals, not one label each, or a start other than 0.
-
     """
 
     intervals_sec: FloatArray
@@ -204,12 +178,6 @@ class F0Track(_Annotation):
         Increasing, >= 0, shape (n,).
     frequencies_hz
         Shape (n,); above 0 voiced, 0 unvoiced, negative unvoiced with a guess of the pitch.
-
-    Raises
-    ------
-    InvalidAnnotationError
-        Times that do not increase, frequencies that are not finite, or shapes that differ.
-
     """
 
     times_sec: FloatArray
@@ -240,12 +208,6 @@ class Melody(_Annotation):
         Onset and offset of each note, shape (n, 2), sorted and without overlap.
     pitches
         MIDI numbers, whole or not, shape (n,).
-
-    Raises
-    ------
-    InvalidAnnotationError
-        Notes that overlap or have no length, or not one pitch each.
-
     """
 
     intervals_sec: FloatArray
@@ -291,12 +253,6 @@ class Chroma(_Frames):
         Shape (12, n_frames), >= 0, row 0 = C. A silent frame is all zero.
     hop_sec
         Seconds between frames.
-
-    Raises
-    ------
-    InvalidAnnotationError
-        Another shape, or values that are not finite.
-
     """
 
     _rows = 12
@@ -312,12 +268,6 @@ class StructureFrames(_Frames):
         Shape (n_features, n_frames).
     hop_sec
         Seconds between frames.
-
-    Raises
-    ------
-    InvalidAnnotationError
-        Another shape, or values that are not finite.
-
     """
 
 
@@ -343,7 +293,6 @@ class Features:
     silent
         Whether nothing sounds at all, in no channel. Beside a reference with content such music scores as low as can
         be, see `pipelines.preservation.compare`.
-
     """
 
     duration_sec: float

@@ -1,6 +1,7 @@
 """Values of music on a grid of time steps and pitches: piano rolls, and a melody over its accompaniment.
 
 A roll has 84 pitches, A0 to G#7 (MIDI 21..104), as in Lu et al., "Actions speak louder than listening" (ACM MM 2021).
+Shapes that do not agree, and values that break the rules of their parameters, raise `InvalidInputError`.
 """
 
 from __future__ import annotations
@@ -44,12 +45,6 @@ class PianoRoll:
         Position of each step in its beat and in its bar, shape (steps,), 0 <= phase < 1.
     steps_per_quarter
         The grid; 8 is a step of a 32nd note.
-
-    Raises
-    ------
-    InvalidInputError
-        Shapes that do not agree, phases outside of 0..1, an onset that does not sound, or a grid below 1.
-
     """
 
     cells: Cells
@@ -94,14 +89,7 @@ class PianoRoll:
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Arrangement:
-    """A melody over an accompaniment, on one grid.
-
-    Raises
-    ------
-    InvalidInputError
-        The two have different steps, beats or bars.
-
-    """
+    """A melody over an accompaniment, on one grid."""
 
     melody: PianoRoll
     accompaniment: PianoRoll

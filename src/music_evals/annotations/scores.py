@@ -5,6 +5,7 @@ Conventions
 - Symbolic time is counted in ticks of a grid that the value states (`Score.ticks_per_quarter`); seconds appear only
   where a name ends in ``_sec``.
 - Pitches are MIDI numbers, 0..127, 60 = C4. Velocities are 1..127.
+- Values that break the rules of their parameters raise `InvalidInputError`, notes `InvalidNotesError`.
 - NoteSeq tokens: 0..127 onset of that pitch, `HOLD` = 128, `REST` = 129. `MASK` = 130 hides what a model may not see.
 """
 
@@ -61,14 +62,7 @@ NOTE_DTYPE = np.dtype(
 
 
 def check_tokens(tokens: npt.ArrayLike) -> Tokens:
-    """Return NoteSeq tokens as uint8, or say what is wrong with them.
-
-    Raises
-    ------
-    InvalidTokensError
-        Not whole numbers, or outside 0..129.
-
-    """
+    """Return NoteSeq tokens as uint8; raise `InvalidTokensError` for no whole numbers, or some outside 0..129."""
     array = np.asarray(tokens)
     if array.size == 0:
         return array.astype(np.uint8)
@@ -201,15 +195,6 @@ class Score:
         Name of each voice; `notes["voice"]` indexes it.
     programs
         General MIDI program of each voice, 0..127, or `DRUMS`. Empty where the source gives none.
-
-    Raises
-    ------
-    InvalidInputError
-        Changes that are not sorted, or programs that are not one for each voice.
-    InvalidNotesError
-        Pitch above 127, velocity outside 1..127, negative onset, duration below 1, voice without a name, or unsorted
-        notes.
-
     """
 
     notes: NoteArray
@@ -261,7 +246,6 @@ class Score:
         >>> score = Score(np.zeros(0, NOTE_DTYPE), 2, tempos=(Tempo(4, 60.0),))
         >>> score.seconds([0, 4, 6]).tolist()
         [0.0, 1.0, 2.0]
-
         """
         bpm_at = {0: DEFAULT_BPM} | {tempo.tick: tempo.bpm for tempo in self.tempos}
         starts = np.array(list(bpm_at), dtype=np.float64)

@@ -129,7 +129,6 @@ def load_plugin(registry: dict[str, str], name: str, kind: str, *, group: str = 
         It needs a package of the extra ``models``.
     ModelUnavailableError
         That of another package cannot be imported, for whatever reason.
-
     """
     if name not in (known := registry | _entry_points(group)) and not (group and ":" in name):
         raise UnknownNameError(kind, name, known)
@@ -166,14 +165,7 @@ def load_editor(name: str) -> Any:
 
 
 def prepared_place(place: str, config: str | None) -> str:
-    """Return the folder that holds a config of the dataset in a folder, built now where it is built on first use.
-
-    Raises
-    ------
-    MissingBackendError, NoDataError
-        What it is built from is missing; the message says what to do.
-
-    """
+    """Return the folder that holds a config of the dataset in a folder, built now where it is built on first use."""
     built = PREPARED_DATASETS.get(Path(place).name, {})
     if config is None or config not in built:
         return place

@@ -31,7 +31,6 @@ class TextEncoder(Protocol):
     ----------
     name, revision
         What records say; the revision is empty where the encoder has none.
-
     """
 
     name: str
@@ -68,7 +67,6 @@ class LyricWriter(Protocol):
         System id in records and tables.
     deterministic
         True when `write` does not use the seed: one seed is enough.
-
     """
 
     name: str
@@ -96,7 +94,6 @@ class Tagger(Protocol):
         System id in records and tables.
     groups
         Groups of annotators that it was trained on, out of `annotations.GROUPS`.
-
     """
 
     name: str
@@ -123,7 +120,6 @@ class MusicEncoder(Protocol):
         Length of the vector.
     about
         What decides the numbers besides the recording, as JSON values: settings, version, commit or hash of the files.
-
     """
 
     name: str

@@ -55,7 +55,6 @@ class EditingSystem(Protocol):
             A source that is silent, or that has several channels where one is needed.
         FileTooLargeError
             A source that is too long.
-
         """
         ...
 

@@ -38,7 +38,6 @@ class Inpainter(Protocol):
     sees_reference
         True for a control or a leaking protocol, which gets the true middle; such a system stands outside of all
         comparisons. False for every honest model: the middle that it gets is masked (`annotations.MASK`).
-
     """
 
     name: str
@@ -109,7 +108,6 @@ class GapInpainter(Inpainter, Protocol):
     ----------
     gap_limits
         What it can take.
-
     """
 
     gap_limits: GapLimits
@@ -125,7 +123,6 @@ class GapInpainter(Inpainter, Protocol):
             Which steps to fill, the same shape; what is not hidden stays, also between hidden steps ("keep this note").
         rng
             The only source of randomness; each item has numbers of its own.
-
         """
         ...
 

@@ -103,7 +103,6 @@ class SweptTransfer(StyleTransfer, Protocol):
         start
             State of an earlier sweep of the same run; one of another piece, seed or setting is refused
             (`OtherResultsError`). None: from the first.
-
         """
         ...
 
@@ -132,7 +131,6 @@ class CellPredictor(Protocol):
             The true roll.
         hidden
             Steps on either side of the step in question that are hidden.
-
         """
         ...
 

@@ -6,6 +6,7 @@ least and the most that it may be.
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import math
 import numbers
@@ -40,12 +41,6 @@ def check_types(settings: Any) -> None:
     """Raise where a field of a dataclass holds a value of another type than it declares, or out of its bounds.
 
     Types that are not simple, and what lists and mappings hold, are left to the checks of the class itself.
-
-    Raises
-    ------
-    InvalidInputError
-        Such a field; the message names it.
-
     """
     kind: type = type(settings)
     for name, hint in _hints(kind).items():
@@ -54,43 +49,24 @@ def check_types(settings: Any) -> None:
 
 
 def check_rules(settings: Any, rules: Mapping[str, bool]) -> None:
-    """Raise for the first rule that does not hold; a rule is a sentence that begins with the setting's name.
-
-    Raises
-    ------
-    InvalidInputError
-        The message is the rule, and what the setting is.
-
-    """
+    """Raise for the first rule that does not hold; a rule is a sentence that begins with the setting's name."""
     for rule, holds in rules.items():
         if not holds:
             raise InvalidInputError(f"{rule}, got {getattr(settings, rule.split()[0])!r}")
 
 
 def check_parameters(kind: Any, values: Mapping[str, Any]) -> None:
-    """Raise where a value for a parameter of a class is of another type, or out of its bounds; the class is not called.
-
-    Raises
-    ------
-    InvalidInputError
-        Such a value; the message names the parameter.
-
-    """
-    for maker in (kind.__init__, getattr(kind, "from_pretrained", None)):
+    """Raise where a value for a parameter of a class is of another type, or out of bounds; the class is not called."""
+    makers: tuple[Any, ...] = (kind.__init__, getattr(kind, "from_pretrained", None))
+    for maker in makers:
         hints = getattr(maker, "__annotations__", {})
         for name in values.keys() & hints.keys():
-            check_type(name, values[name], _resolved(hints[name], maker))
+            # a hint that a module writes as text; any type will do where only type checkers import what it names
+            holder = types.SimpleNamespace(__annotations__={"hint": hints[name]})
+            with contextlib.suppress(NameError):
+                check_type(name, values[name], typing.get_type_hints(holder, globalns=maker.__globals__)["hint"])
     for name, value in values.items():
         _check_bounds(kind, name, value)
-
-
-def _resolved(hint: Any, function: Any) -> Any:
-    """Return a hint that a module writes as text; `Any` where only type checkers import what it names."""
-    holder = types.SimpleNamespace(__annotations__={"hint": hint})
-    try:
-        return typing.get_type_hints(holder, globalns=function.__globals__)["hint"]
-    except NameError:
-        return Any
 
 
 def check_type(name: str, value: object, hint: Any) -> None:
